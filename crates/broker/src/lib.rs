@@ -1,1 +1,57 @@
-//! Placeholder while the crate is being written.
+//! The core of Leveret: everything that decides what happens to a message.
+//!
+//! What is absent: no clock (time is an argument), no socket, no file, no thread, no lock, no source
+//! of randomness (a seed is an argument), no bytes of AMQP frames. A [`Vhost`] takes [`Command`]s of
+//! clients at a given moment and leaves [`Effect`]s; the same calls give the same effects, which is
+//! what makes time-to-live testable to the millisecond and the whole broker simulatable.
+//!
+//! Where to find things: queues and what they are made of in `queue`, exchanges by type in
+//! `exchange`, dead-lettering in [`dead_letter`] (the message) and `vhost::death` (the move),
+//! policies in `policy`, limits with their reasons in [`limits`].
+
+pub mod access;
+pub mod dead_letter;
+pub mod limits;
+pub mod refusal;
+pub mod statistics;
+pub mod time;
+
+mod channel;
+mod command;
+mod effect;
+mod exchange;
+mod expiration;
+mod ids;
+mod lookup;
+mod message;
+mod names;
+mod ordered;
+mod policy;
+mod publish_properties;
+mod queue;
+mod term;
+mod timers;
+mod vhost;
+
+pub use channel::Channel;
+pub use command::{
+    Bind, Command, Consume, DeclareExchange, DeclareQueue, DeleteQueue, Outcome, Publish, Request,
+};
+pub use effect::{
+    BindingRecord, Delivery, DeliveryCounts, Effect, Entries, Event, Outgoing, Record,
+};
+pub use exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeType};
+pub use ids::{
+    ChannelNumber, ConnectionId, ConsumerId, DeliveryTag, EntryId, ExchangeId, Lsn, PublishSeq,
+    QueueId, QueueNumber,
+};
+pub use message::{Content, Envelope, Facts, Message, Name, RoutingKey};
+pub use policy::{
+    ApplyTo, DeadLetterStrategy, Definition, DelayedRetryType, ExpiryOrder, InForce, Overflow,
+    Pattern, Policies, Policy, PolicyKey, PolicyKind, PolicyValue,
+};
+pub use queue::{
+    ByCause, ByReason, Consumer, DelayedRetry, DropCause, Entry, Queue, QueueArguments,
+    QueueCounters, QueueDefaults, QueueType, Settings,
+};
+pub use vhost::{Connection, Vhost, VhostOptions};

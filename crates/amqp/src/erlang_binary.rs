@@ -1,0 +1,86 @@
+//! Octets as RabbitMQ prints them in its reply texts: as Erlang binaries.
+//!
+//! Clients' test suites match on those texts, so that the two forms are reproduced here. Which error
+//! prints which form was observed on RabbitMQ 4.3.6.
+
+use std::fmt::{self, Display, Write};
+
+/// Every octet as a number: `<<0,50,0>>`. The form of `cannot decode <<...>>`.
+#[derive(Debug, Clone, Copy)]
+pub struct OctetList<'a>(pub &'a [u8]);
+
+impl Display for OctetList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<<")?;
+        let mut separator = "";
+        for octet in self.0 {
+            write!(f, "{separator}{octet}")?;
+            separator = ",";
+        }
+        f.write_str(">>")
+    }
+}
+
+/// Text where the octets can be read as text, else numbers: `<<"GET / HTTP">>`, `<<"\u{e9}"/utf8>>`,
+/// `<<0,1>>`. The form of `all octets = <<...>>`.
+///
+/// UTF-8 is tried first and marked when a character is not ASCII; then every octet is tried as one
+/// character of Latin-1, so that `E9` alone is the text `\u{e9}` without the mark.
+#[derive(Debug, Clone, Copy)]
+pub struct PrintedBinary<'a>(pub &'a [u8]);
+
+impl Display for PrintedBinary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let octets = self.0;
+        if octets.is_empty() {
+            return f.write_str("<<>>");
+        }
+        if let Ok(text) = std::str::from_utf8(octets)
+            && text.chars().all(is_printable)
+        {
+            write_quoted(f, text.chars())?;
+            return f.write_str(if text.is_ascii() { ">>" } else { "/utf8>>" });
+        }
+        if octets.iter().copied().map(char::from).all(is_printable) {
+            write_quoted(f, octets.iter().copied().map(char::from))?;
+            return f.write_str(">>");
+        }
+        OctetList(octets).fmt(f)
+    }
+}
+
+/// What Erlang shows as a character: ASCII and Latin-1 without their control codes, the controls
+/// that have an escape, and the rest of Unicode. DEL is not among them.
+fn is_printable(character: char) -> bool {
+    let printed = matches!(character, ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..);
+    printed || escape(character).is_some()
+}
+
+fn escape(character: char) -> Option<char> {
+    match character {
+        '\n' => Some('n'),
+        '\r' => Some('r'),
+        '\t' => Some('t'),
+        '\u{08}' => Some('b'),
+        '\u{0b}' => Some('v'),
+        '\u{0c}' => Some('f'),
+        '\u{1b}' => Some('e'),
+        '"' => Some('"'),
+        '\\' => Some('\\'),
+        _ => None,
+    }
+}
+
+fn write_quoted(f: &mut fmt::Formatter<'_>, characters: impl Iterator<Item = char>) -> fmt::Result {
+    f.write_str("<<\"")?;
+    for character in characters {
+        match escape(character) {
+            Some(letter) => {
+                f.write_char('\\')?;
+                f.write_char(letter)?;
+            }
+            None => f.write_char(character)?,
+        }
+    }
+    f.write_char('"')
+}

@@ -1,0 +1,86 @@
+//! What a client answers to the SASL mechanisms PLAIN and AMQPLAIN.
+//!
+//! Decides the wire form only: whose password it is, is not known here.
+//!
+//! ```text
+//! PLAIN      authorization-identity NUL user NUL password
+//! AMQPLAIN   the fields of a table, without its size: LOGIN and PASSWORD
+//! ```
+
+use std::fmt;
+
+use crate::table::{TableError, TableRef, Value};
+
+/// Why a response names no user and password. RabbitMQ 4.3.6 drops the connection for any of these
+/// instead of refusing the login (observed).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SaslError {
+    /// A PLAIN response that is not NUL, user, NUL, password.
+    #[error("the PLAIN response is malformed")]
+    MalformedPlain,
+    /// An AMQPLAIN response that is no table.
+    #[error("the AMQPLAIN response is malformed: {0}")]
+    MalformedAmqplain(TableError),
+    /// An AMQPLAIN response without a string LOGIN or PASSWORD.
+    #[error("the AMQPLAIN response lacks LOGIN or PASSWORD")]
+    MissingField,
+}
+
+/// A user name and a password as they were sent: any octets, possibly none.
+///
+/// An empty password is well-formed; it must be refused by whoever checks it (RabbitMQ 4.3.6:
+/// 403 ACCESS_REFUSED, observed).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Credentials<'a> {
+    /// The user's name.
+    pub user: &'a [u8],
+    /// The password.
+    pub password: &'a [u8],
+}
+
+impl fmt::Debug for Credentials<'_> {
+    /// Leaves the password out: what is printed ends in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Credentials {{ user: \"{}\", .. }}",
+            self.user.escape_ascii()
+        )
+    }
+}
+
+/// Reads a PLAIN response.
+///
+/// RabbitMQ 4.3.6 is strict (all observed): the authorization identity must be empty
+/// (`guest NUL guest NUL guest` is dropped), and neither a third NUL nor text before the first is
+/// allowed. User and password may be empty or not UTF-8; such a login is then refused with 403.
+///
+/// # Errors
+/// [`SaslError::MalformedPlain`].
+pub fn parse_plain(response: &[u8]) -> Result<Credentials<'_>, SaslError> {
+    let mut parts = response.split(|octet| *octet == 0);
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some([]), Some(user), Some(password), None) => Ok(Credentials { user, password }),
+        _ => Err(SaslError::MalformedPlain),
+    }
+}
+
+/// Reads an AMQPLAIN response.
+///
+/// RabbitMQ 4.3.6, observed: other fields may stand beside LOGIN and PASSWORD, in any order; of
+/// several LOGIN the first counts; the names are upper case; the values are long strings or binaries;
+/// the table stands without its size.
+///
+/// # Errors
+/// [`SaslError::MalformedAmqplain`] or [`SaslError::MissingField`].
+pub fn parse_amqplain(response: &[u8]) -> Result<Credentials<'_>, SaslError> {
+    let table = TableRef::from_bytes(response).map_err(SaslError::MalformedAmqplain)?;
+    let text = |key| match table.get(key) {
+        Some(Value::LongStr(bytes) | Value::Binary(bytes)) => Ok(bytes),
+        _ => Err(SaslError::MissingField),
+    };
+    Ok(Credentials {
+        user: text("LOGIN")?,
+        password: text("PASSWORD")?,
+    })
+}

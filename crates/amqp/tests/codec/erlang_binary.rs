@@ -1,0 +1,42 @@
+//! Binaries in texts, against what RabbitMQ printed.
+
+use amqp::erlang_binary::{OctetList, PrintedBinary};
+
+/// What RabbitMQ 4.3.6 printed for a frame of unknown type with this payload.
+#[test]
+fn binaries_are_printed_as_by_rabbitmq() {
+    let observed: &[(&[u8], &str)] = &[
+        (b"", "<<>>"),
+        (b"hi", "<<\"hi\">>"),
+        (b"'", "<<\"'\">>"),
+        (b"abc\n\t\"\\", "<<\"abc\\n\\t\\\"\\\\\">>"),
+        (b"\x1b\x08\x0b\x0c\r~ ", "<<\"\\e\\b\\v\\f\\r~ \">>"),
+        (b"\x7f", "<<127>>"),
+        (b"ab\x1b\x08\x7f", "<<97,98,27,8,127>>"),
+        ("\u{e9}".as_bytes(), "<<\"\u{e9}\"/utf8>>"),
+        ("a\u{e9}\n".as_bytes(), "<<\"a\u{e9}\\n\"/utf8>>"),
+        (
+            "\u{65e5}\u{672c}".as_bytes(),
+            "<<\"\u{65e5}\u{672c}\"/utf8>>",
+        ),
+        ("\u{1f600}".as_bytes(), "<<\"\u{1f600}\"/utf8>>"),
+        ("\u{ad}".as_bytes(), "<<\"\u{ad}\"/utf8>>"),
+        ("\u{80}a".as_bytes(), "<<194,128,97>>"),
+        ("\u{7f}\u{e9}".as_bytes(), "<<127,195,169>>"),
+        (b"\xe9", "<<\"\u{e9}\">>"),
+        (b"a\xc3", "<<\"a\u{c3}\">>"),
+        (b"ab\xe9\xff", "<<\"ab\u{e9}\u{ff}\">>"),
+        (b"\xe9\x80", "<<233,128>>"),
+        (b"\xa0", "<<\"\u{a0}\">>"),
+        (&[0; 3], "<<0,0,0>>"),
+    ];
+    for (octets, text) in observed {
+        assert_eq!(PrintedBinary(octets).to_string(), *text, "{octets:?}");
+    }
+}
+
+#[test]
+fn an_octet_list_has_numbers_even_for_text() {
+    assert_eq!(OctetList(b"").to_string(), "<<>>");
+    assert_eq!(OctetList(b"abc").to_string(), "<<97,98,99>>");
+}

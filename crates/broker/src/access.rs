@@ -1,0 +1,220 @@
+//! Who is on a connection and what he may do in its vhost.
+//!
+//! A snapshot, shared and immutable: users and permissions live outside the vhost, and what a
+//! connection holds is replaced when they change. Rules as in spec 3.1, 6.6 and RabbitMQ's access
+//! control guide: an empty pattern matches only the empty name, patterns are searched for.
+
+use amqp::reply_code::ReplyCode;
+
+use crate::message::Name;
+use crate::policy::Pattern;
+use crate::refusal::{Refusal, Resource, ResourceKind};
+
+/// What a user may do to a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Permission {
+    /// Declare, delete.
+    Configure,
+    /// Publish, bind to.
+    Write,
+    /// Consume, get, purge, bind from.
+    Read,
+}
+
+impl Permission {
+    /// The word in reply texts.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Configure => "configure",
+            Self::Write => "write",
+            Self::Read => "read",
+        }
+    }
+}
+
+/// The patterns a user has in one vhost.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Permissions {
+    /// What he may configure.
+    pub configure: PermissionPattern,
+    /// What he may write to.
+    pub write: PermissionPattern,
+    /// What he may read from.
+    pub read: PermissionPattern,
+}
+
+/// A pattern of a permission; an empty one matches only the empty name.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PermissionPattern(Option<Pattern>);
+
+impl PermissionPattern {
+    /// Compiles `text`.
+    ///
+    /// # Errors
+    /// What RabbitMQ says of a bad regular expression.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self(None));
+        }
+        Pattern::new(text).map(|pattern| Self(Some(pattern)))
+    }
+
+    /// Whether it allows `name`.
+    pub fn allows(&self, name: &str) -> bool {
+        self.0
+            .as_ref()
+            .map_or(name.is_empty(), |pattern| pattern.matches(name))
+    }
+
+    /// The text it was made of.
+    pub fn as_str(&self) -> &str {
+        self.0.as_ref().map_or("", Pattern::as_str)
+    }
+}
+
+/// Limits on the routing keys a user may use with one topic exchange.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TopicPermission {
+    /// The exchange.
+    pub exchange: Name,
+    /// Keys he may publish with.
+    pub write: PermissionPattern,
+    /// Keys he may bind with.
+    pub read: PermissionPattern,
+}
+
+/// A user in a vhost.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Access {
+    /// His name.
+    pub user: Name,
+    /// He may set the `user_id` property to any name (tag `impersonator`).
+    pub impersonator: bool,
+    /// What he may do.
+    pub permissions: Permissions,
+    /// Further limits on topic exchanges; exchanges without an entry have none.
+    pub topic_permissions: Vec<TopicPermission>,
+}
+
+impl Access {
+    /// Whether the user has `permission` on `resource`.
+    pub fn has(&self, permission: Permission, resource: Resource<'_>) -> bool {
+        let pattern = match permission {
+            Permission::Configure => &self.permissions.configure,
+            Permission::Write => &self.permissions.write,
+            Permission::Read => &self.permissions.read,
+        };
+        pattern.allows(shown_name(resource))
+    }
+
+    /// Requires `permission` on `resource`.
+    ///
+    /// # Errors
+    /// 403 with RabbitMQ's text.
+    pub fn require(&self, permission: Permission, resource: Resource<'_>) -> Result<(), Refusal> {
+        if self.has(permission, resource) {
+            return Ok(());
+        }
+        let shown = Resource {
+            name: shown_name(resource),
+            ..resource
+        };
+        Err(Refusal::access_refused(format!(
+            "{} access to {shown} refused for user '{}'",
+            permission.as_str(),
+            self.user
+        )))
+    }
+
+    /// Requires that the user may use `key` with the topic exchange `exchange`.
+    ///
+    /// # Errors
+    /// 403 with RabbitMQ's text.
+    pub fn require_topic(
+        &self,
+        permission: Permission,
+        exchange: Resource<'_>,
+        key: &str,
+    ) -> Result<(), Refusal> {
+        let limit = self
+            .topic_permissions
+            .iter()
+            .find(|p| &*p.exchange == exchange.name);
+        let allowed = limit.is_none_or(|limit| match permission {
+            Permission::Read => limit.read.allows(key),
+            Permission::Write | Permission::Configure => limit.write.allows(key),
+        });
+        if allowed {
+            return Ok(());
+        }
+        Err(Refusal::access_refused(format!(
+            "{} access to topic '{key}' in {exchange} refused for user '{}'",
+            permission.as_str(),
+            self.user
+        )))
+    }
+
+    /// Checks the `user_id` property of a publish.
+    ///
+    /// # Errors
+    /// 406 if it names somebody else.
+    pub(crate) fn check_user_id(&self, user_id: &[u8]) -> Result<(), Refusal> {
+        if user_id == self.user.as_bytes() || self.impersonator {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            ReplyCode::PreconditionFailed,
+            format!(
+                "user_id property set to '{}' but authenticated user was '{}'",
+                String::from_utf8_lossy(user_id),
+                self.user
+            ),
+        ))
+    }
+}
+
+/// The default exchange is `amq.default` to permissions.
+fn shown_name(resource: Resource<'_>) -> &str {
+    match (resource.kind, resource.name) {
+        (ResourceKind::Exchange, "") => "amq.default",
+        (_, name) => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(configure: &str, write: &str, read: &str) -> Access {
+        let pattern = |text| PermissionPattern::new(text).unwrap();
+        Access {
+            user: "bob".into(),
+            impersonator: false,
+            permissions: Permissions {
+                configure: pattern(configure),
+                write: pattern(write),
+                read: pattern(read),
+            },
+            topic_permissions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn patterns_decide_and_the_text_names_what_was_missing() {
+        let bob = access("", "^amq\\.default$", ".*");
+        let exchange = |name| Resource {
+            kind: ResourceKind::Exchange,
+            name,
+            vhost: "/",
+        };
+        assert!(bob.require(Permission::Read, exchange("x")).is_ok());
+        assert!(bob.require(Permission::Write, exchange("")).is_ok());
+        assert_eq!(
+            bob.require(Permission::Write, exchange("zdlx"))
+                .unwrap_err()
+                .explanation,
+            "write access to exchange 'zdlx' in vhost '/' refused for user 'bob'"
+        );
+        assert!(!bob.has(Permission::Configure, exchange("x")));
+    }
+}

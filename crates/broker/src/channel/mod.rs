@@ -1,0 +1,127 @@
+//! A channel: what a client has outstanding on it and how it publishes.
+//!
+//! Small nouns, composed: `unacked` deliveries, `confirms`, a `transaction`, the prefetch for
+//! consumers to come. Which frames make up a content and what a reply looks like is the session's
+//! business.
+
+pub(crate) mod confirms;
+pub(crate) mod transaction;
+pub(crate) mod unacked;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::ids::{ConsumerId, DeliveryTag, ExchangeId, Lsn, QueueId};
+use crate::message::{Envelope, Name};
+use crate::time::Time;
+use confirms::Confirms;
+use transaction::Transaction;
+use unacked::UnackedList;
+
+/// How the channel publishes.
+#[derive(Default, Debug)]
+pub(crate) enum PublishMode {
+    /// Without answer.
+    #[default]
+    Plain,
+    /// Every publish is confirmed or refused.
+    Confirm(Confirms),
+    /// Publishes and settlements wait for commit.
+    Transactional(Transaction),
+}
+
+/// Where the last publish went, so that the next one to the same place need not ask again.
+#[derive(Clone, Debug)]
+pub(crate) struct LastRoute {
+    /// The topology it was found in.
+    pub(crate) topology: u64,
+    pub(crate) exchange: ExchangeId,
+    pub(crate) envelope: Arc<Envelope>,
+    pub(crate) queues: SmallVec<[QueueId; 4]>,
+}
+
+/// A consumer of direct replies (`amq.rabbitmq.reply-to`).
+#[derive(Clone, Debug)]
+pub(crate) struct ReplyConsumer {
+    pub(crate) tag: Name,
+    /// The queue name that repliers publish to.
+    pub(crate) address: Name,
+}
+
+/// A consumer as its channel knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ConsumerAt {
+    pub(crate) queue: QueueId,
+    pub(crate) consumer: ConsumerId,
+}
+
+/// A channel of a connection.
+#[derive(Default, Debug)]
+pub struct Channel {
+    pub(crate) unacked: UnackedList,
+    pub(crate) consumers: BTreeMap<Name, ConsumerAt>,
+    pub(crate) mode: PublishMode,
+    /// `prefetch_count` of consumers to come.
+    pub(crate) prefetch_count: u16,
+    /// Unacknowledged deliveries of all consumers together; 0 is unlimited.
+    pub(crate) prefetch_count_global: u16,
+    /// Deliveries that count against the global prefetch.
+    pub(crate) unacked_by_consumers: u32,
+    pub(crate) reply_consumer: Option<ReplyConsumer>,
+    pub(crate) last_route: Option<LastRoute>,
+    /// The queue last declared here, which an empty name stands for.
+    pub(crate) last_queue: Option<Name>,
+    /// Consumers that wait for room on this channel or its connection.
+    pub(crate) parked: Vec<ConsumerAt>,
+    /// The commit whose publishes are not durable yet.
+    pub(crate) committing: Option<Lsn>,
+    /// Closed by the broker; the client has not agreed yet and everything else is ignored.
+    pub(crate) closing: bool,
+    /// Listed among the channels that have confirms to tell.
+    pub(crate) flush_listed: bool,
+    /// The wake-up that the vhost's timers hold for acknowledgement timeouts.
+    pub(crate) armed: Option<Time>,
+    last_tag: u64,
+}
+
+impl Channel {
+    /// A channel that the broker has closed and the client has not agreed to yet.
+    pub(crate) fn closing() -> Self {
+        Self {
+            closing: true,
+            ..Self::default()
+        }
+    }
+
+    /// The tag of the next delivery.
+    pub(crate) fn next_tag(&mut self) -> DeliveryTag {
+        self.last_tag += 1;
+        DeliveryTag(self.last_tag)
+    }
+
+    /// Whether the global prefetch leaves room for another delivery.
+    pub(crate) fn has_room(&self) -> bool {
+        self.prefetch_count_global == 0
+            || self.unacked_by_consumers < u32::from(self.prefetch_count_global)
+    }
+
+    /// Deliveries that are not settled.
+    pub fn unacked_count(&self) -> usize {
+        self.unacked.len()
+    }
+
+    /// How many consumers it has.
+    pub fn consumer_count(&self) -> usize {
+        self.consumers.len() + usize::from(self.reply_consumer.is_some())
+    }
+
+    /// Publishes that are neither confirmed nor refused.
+    pub fn unconfirmed_count(&self) -> usize {
+        match &self.mode {
+            PublishMode::Confirm(confirms) => confirms.unconfirmed(),
+            PublishMode::Plain | PublishMode::Transactional(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `x-consistent-hash`: each message goes to one destination, the same for the same key, in
+//! proportion to the weights that the binding keys are.
+//!
+//! Buckets are numbered in the order of binding, as many for a destination as its weight says; a jump
+//! hash of the key picks one. A destination bound twice keeps the weight of its first binding
+//! (observed on RabbitMQ 4.3.6). What is hashed is the routing key, or what the exchange's arguments
+//! `hash-header` or `hash-property` name.
+
+use amqp::table::{TableRef, Value};
+
+use super::{Binding, Destination, Routable, stable_hash};
+use crate::limits::CONSISTENT_HASH_WEIGHT_MAX;
+use crate::refusal::Refusal;
+use crate::term;
+
+/// The buckets and what to hash.
+#[derive(Debug)]
+pub(super) struct ConsistentHash {
+    hashed: Hashed,
+    /// In the order of binding.
+    bindings: Vec<(Destination, u32)>,
+    /// Destinations with the number of the bucket behind their last one.
+    buckets: Vec<(Destination, u64)>,
+}
+
+#[derive(Debug)]
+enum Hashed {
+    RoutingKey,
+    Header(Box<str>),
+    Property(Property),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Property {
+    CorrelationId,
+    MessageId,
+    Timestamp,
+}
+
+/// Refuses binding keys that are not weights.
+pub(super) fn check_binding(key: &str) -> Result<(), Refusal> {
+    weight(key).map(|_| ())
+}
+
+fn weight(key: &str) -> Result<u32, Refusal> {
+    let digits = key.strip_prefix(['+', '-']).unwrap_or(key);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(Refusal::precondition_failed(format!(
+            "The binding key must be an integer: {}",
+            if key.is_empty() {
+                "<<>>".to_owned()
+            } else {
+                term::binary(key)
+            }
+        )));
+    }
+    if key.starts_with('-') || digits.bytes().all(|b| b == b'0') {
+        return Err(Refusal::precondition_failed(
+            "The binding key must be greater than 0",
+        ));
+    }
+    match digits.parse() {
+        Ok(weight) if weight <= CONSISTENT_HASH_WEIGHT_MAX => Ok(weight),
+        _ => Err(Refusal::precondition_failed(format!(
+            "The binding key must not exceed {CONSISTENT_HASH_WEIGHT_MAX}"
+        ))),
+    }
+}
+
+impl ConsistentHash {
+    /// An exchange of this type with these arguments.
+    ///
+    /// # Errors
+    /// 406 when they do not say what to hash.
+    pub(super) fn new(arguments: TableRef<'_>) -> Result<Self, Refusal> {
+        let text = |name: &str| match arguments.get(name) {
+            None => Ok(None),
+            Some(Value::LongStr(text)) => Ok(Some(String::from_utf8_lossy(text).into_owned())),
+            Some(other) => Err(Refusal::precondition_failed(format!(
+                "{name} must be a longstr, got {}",
+                other.type_name()
+            ))),
+        };
+        let hashed = match (text("hash-header")?, text("hash-property")?) {
+            (None, None) => Hashed::RoutingKey,
+            (Some(header), None) => Hashed::Header(header.into()),
+            (None, Some(property)) => Hashed::Property(match property.as_str() {
+                "correlation_id" => Property::CorrelationId,
+                "message_id" => Property::MessageId,
+                "timestamp" => Property::Timestamp,
+                other => {
+                    let text = format!("Unsupported property: {other}");
+                    return Err(Refusal::precondition_failed(text));
+                }
+            }),
+            (Some(_), Some(_)) => {
+                let text = "hash-header and hash-property are mutually exclusive";
+                return Err(Refusal::precondition_failed(text));
+            }
+        };
+        Ok(Self {
+            hashed,
+            bindings: Vec::new(),
+            buckets: Vec::new(),
+        })
+    }
+
+    pub(super) fn bind(&mut self, binding: &Binding) {
+        // The key was checked when the binding was made.
+        let weight = weight(&binding.routing_key).unwrap_or(1);
+        self.bindings.push((binding.destination, weight));
+        self.number_buckets();
+    }
+
+    pub(super) fn unbind(&mut self, binding: &Binding) {
+        let weight = weight(&binding.routing_key).unwrap_or(1);
+        let gone = (binding.destination, weight);
+        if let Some(at) = self.bindings.iter().position(|b| *b == gone) {
+            self.bindings.remove(at);
+            self.number_buckets();
+        }
+    }
+
+    fn number_buckets(&mut self) {
+        self.buckets.clear();
+        let mut end = 0;
+        for (destination, weight) in &self.bindings {
+            if self.buckets.iter().all(|(d, _)| d != destination) {
+                end += u64::from(*weight);
+                self.buckets.push((*destination, end));
+            }
+        }
+    }
+
+    pub(super) fn route(&self, message: Routable<'_>, found: &mut dyn FnMut(Destination)) {
+        let Some((_, count)) = self.buckets.last() else {
+            return;
+        };
+        let hash = self.hash(message);
+        let bucket = jump(hash, *count);
+        let at = self.buckets.partition_point(|(_, end)| *end <= bucket);
+        if let Some((destination, _)) = self.buckets.get(at) {
+            found(*destination);
+        }
+    }
+
+    fn hash(&self, message: Routable<'_>) -> u64 {
+        let hash = |bytes: Option<&[u8]>| stable_hash(bytes.unwrap_or_default());
+        match &self.hashed {
+            Hashed::RoutingKey => stable_hash(message.routing_key),
+            Hashed::Header(name) => match message.headers().get(name) {
+                None => hash(None),
+                Some(Value::LongStr(text)) => hash(Some(text)),
+                Some(other) => hash(Some(term::value(&other).as_bytes())),
+            },
+            Hashed::Property(Property::CorrelationId) => hash(message.decoded().correlation_id),
+            Hashed::Property(Property::MessageId) => hash(message.decoded().message_id),
+            Hashed::Property(Property::Timestamp) => hash(
+                message
+                    .decoded()
+                    .timestamp
+                    .map(u64::to_be_bytes)
+                    .as_ref()
+                    .map(|b| &b[..]),
+            ),
+        }
+    }
+}
+
+/// Lamping and Veach's jump consistent hash: a bucket in `0..count`.
+fn jump(mut key: u64, count: u64) -> u64 {
+    let (mut bucket, mut next) = (0_u64, 0_u64);
+    while next < count {
+        bucket = next;
+        key = key.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(1);
+        let divisor = (key >> 33) + 1;
+        next =
+            u64::try_from((u128::from(bucket + 1) << 31) / u128::from(divisor)).unwrap_or(u64::MAX);
+    }
+    bucket
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_even_and_stay_when_more_are_added() {
+        let mut counts = [0_u32; 10];
+        for key in 0..10_000_u64 {
+            let hash = stable_hash(&key.to_be_bytes());
+            let before = jump(hash, 9);
+            let after = jump(hash, 10);
+            assert!(
+                after == before || after == 9,
+                "a key moves only to the new bucket"
+            );
+            counts[usize::try_from(after).unwrap()] += 1;
+        }
+        assert!(
+            counts.iter().all(|count| (850..1150).contains(count)),
+            "{counts:?}"
+        );
+    }
+
+    #[test]
+    fn binding_keys_are_weights() {
+        let explain = |key| check_binding(key).unwrap_err().explanation;
+        assert_eq!(weight("05").unwrap(), 5);
+        assert_eq!(weight("10000").unwrap(), 10_000);
+        assert_eq!(explain("0"), "The binding key must be greater than 0");
+        assert_eq!(explain("-1"), "The binding key must be greater than 0");
+        assert_eq!(
+            explain("1.5"),
+            "The binding key must be an integer: <<\"1.5\">>"
+        );
+        assert_eq!(explain(""), "The binding key must be an integer: <<>>");
+        assert_eq!(explain("10001"), "The binding key must not exceed 10000");
+    }
+}

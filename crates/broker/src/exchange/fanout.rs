@@ -1,0 +1,21 @@
+//! Fanout exchanges: every binding matches, whatever its key.
+
+use super::{Binding, Destination, Destinations};
+
+/// Everything that is bound.
+#[derive(Default, Debug)]
+pub(super) struct Fanout(Destinations);
+
+impl Fanout {
+    pub(super) fn bind(&mut self, binding: &Binding) {
+        self.0.add(binding.destination);
+    }
+
+    pub(super) fn unbind(&mut self, binding: &Binding) {
+        self.0.remove(binding.destination);
+    }
+
+    pub(super) fn route(&self, found: &mut dyn FnMut(Destination)) {
+        self.0.each(found);
+    }
+}

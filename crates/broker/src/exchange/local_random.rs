@@ -1,0 +1,32 @@
+//! `x-local-random`: each message goes to one bound destination, chosen at random.
+
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::Rng;
+
+use super::{Binding, Destination, Destinations};
+
+/// Everything that is bound.
+#[derive(Default, Debug)]
+pub(super) struct LocalRandom(Destinations);
+
+impl LocalRandom {
+    pub(super) fn bind(&mut self, binding: &Binding) {
+        self.0.add(binding.destination);
+    }
+
+    pub(super) fn unbind(&mut self, binding: &Binding) {
+        self.0.remove(binding.destination);
+    }
+
+    pub(super) fn route(&self, random: &mut ChaCha12Rng, found: &mut dyn FnMut(Destination)) {
+        let count = self.0.0.len() as u64;
+        if count > 0 {
+            // The bias of a 64-bit remainder is far below what anybody could measure.
+            let at = random.next_u64() % count;
+            if let Some((destination, _)) = usize::try_from(at).ok().and_then(|at| self.0.0.get(at))
+            {
+                found(*destination);
+            }
+        }
+    }
+}

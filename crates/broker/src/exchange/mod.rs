@@ -1,0 +1,374 @@
+//! Exchanges: what they are, what is bound to them, and where one of them sends a routing key.
+//!
+//! Each type has a file of its own and answers one question: to which destinations does this key
+//! (and these headers) go? Walking from exchange to exchange, alternate exchanges and the default
+//! exchange are `route`'s business; names, permissions and equivalence are the vhost's.
+
+mod consistent_hash;
+mod direct;
+mod fanout;
+mod headers;
+mod local_random;
+mod modulus_hash;
+mod topic;
+
+use std::collections::BTreeSet;
+
+use amqp::properties::Properties;
+use amqp::table::{Table, TableRef};
+use rand_chacha::ChaCha12Rng;
+
+use crate::ids::{ExchangeId, QueueId};
+use crate::message::Name;
+use crate::refusal::Refusal;
+use consistent_hash::ConsistentHash;
+use direct::Direct;
+use fanout::Fanout;
+use headers::Headers;
+use local_random::LocalRandom;
+use modulus_hash::ModulusHash;
+use topic::Topic;
+
+/// The types of exchanges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExchangeType {
+    /// The binding key equals the routing key.
+    Direct,
+    /// Every binding matches.
+    Fanout,
+    /// The binding key is a pattern of words with `*` and `#`.
+    Topic,
+    /// The binding's arguments match the message's headers.
+    Headers,
+    /// `x-consistent-hash`: one destination by hash, in proportion to the binding keys.
+    ConsistentHash,
+    /// `x-modulus-hash`: one destination by hash of the routing key.
+    ModulusHash,
+    /// `x-local-random`: one destination at random.
+    LocalRandom,
+}
+
+impl ExchangeType {
+    /// All types, in the order listings show them.
+    pub const ALL: [Self; 7] = [
+        Self::Direct,
+        Self::Fanout,
+        Self::Headers,
+        Self::Topic,
+        Self::ConsistentHash,
+        Self::LocalRandom,
+        Self::ModulusHash,
+    ];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Fanout => "fanout",
+            Self::Topic => "topic",
+            Self::Headers => "headers",
+            Self::ConsistentHash => "x-consistent-hash",
+            Self::ModulusHash => "x-modulus-hash",
+            Self::LocalRandom => "x-local-random",
+        }
+    }
+
+    /// The type of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// Whether where a message goes depends on its routing key alone, so that a route may be
+    /// remembered.
+    pub(crate) const fn routes_by_key_alone(self) -> bool {
+        matches!(self, Self::Direct | Self::Fanout | Self::Topic)
+    }
+}
+
+/// What a binding leads to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Destination {
+    /// A queue.
+    Queue(QueueId),
+    /// Another exchange.
+    Exchange(ExchangeId),
+}
+
+/// One binding of an exchange.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Binding {
+    /// What it leads to.
+    pub destination: Destination,
+    /// The binding key.
+    pub routing_key: Name,
+    /// Its arguments, sorted by key.
+    pub arguments: BindingArguments,
+}
+
+/// Arguments of a binding; two bindings that differ in them are two bindings.
+#[derive(Clone, Default, Debug)]
+pub struct BindingArguments(Table);
+
+impl BindingArguments {
+    /// Takes the arguments as they came.
+    pub fn new(arguments: TableRef<'_>) -> Self {
+        Self(arguments.normalised())
+    }
+
+    /// The table.
+    pub fn table(&self) -> TableRef<'_> {
+        self.0.as_ref()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.0.as_ref().as_bytes()
+    }
+}
+
+impl PartialEq for BindingArguments {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for BindingArguments {}
+
+impl PartialOrd for BindingArguments {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for BindingArguments {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.bytes().cmp(other.bytes())
+    }
+}
+
+/// What an exchange sees of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Routable<'a> {
+    pub(crate) routing_key: &'a [u8],
+    /// The message's encoded properties; only some types look into them.
+    pub(crate) properties: &'a [u8],
+}
+
+impl<'a> Routable<'a> {
+    /// The decoded properties; they were validated when the message was published.
+    fn decoded(self) -> Properties<'a> {
+        Properties::parse(self.properties).unwrap_or_default()
+    }
+
+    fn headers(self) -> TableRef<'a> {
+        self.decoded().headers.unwrap_or(TableRef::EMPTY)
+    }
+}
+
+/// An exchange.
+#[derive(Debug)]
+pub struct Exchange {
+    /// Its name; empty for the default exchange.
+    pub name: Name,
+    /// Its type.
+    pub kind: ExchangeType,
+    /// Whether it survives a restart.
+    pub durable: bool,
+    /// Whether it goes with its last binding.
+    pub auto_delete: bool,
+    /// Whether clients may not publish to it.
+    pub internal: bool,
+    /// Its arguments as declared.
+    pub arguments: Table,
+    /// `alternate-exchange` from the arguments; wins over the policy's.
+    pub alternate_argument: Option<Name>,
+    /// Where messages go that nothing here matches: the argument or the policy's.
+    pub alternate: Option<Name>,
+    /// The bindings that lead here.
+    pub(crate) bound_from: BTreeSet<(ExchangeId, Binding)>,
+    bindings: BTreeSet<Binding>,
+    router: Router,
+}
+
+#[derive(Debug)]
+enum Router {
+    Direct(Direct),
+    Fanout(Fanout),
+    Topic(Topic),
+    Headers(Headers),
+    ConsistentHash(ConsistentHash),
+    ModulusHash(ModulusHash),
+    LocalRandom(LocalRandom),
+}
+
+/// What a client says when it declares an exchange.
+#[derive(Clone, Debug)]
+pub(crate) struct ExchangeDeclaration {
+    pub(crate) name: Name,
+    pub(crate) kind: ExchangeType,
+    pub(crate) durable: bool,
+    pub(crate) auto_delete: bool,
+    pub(crate) internal: bool,
+    pub(crate) arguments: Table,
+    pub(crate) alternate: Option<Name>,
+}
+
+impl Exchange {
+    /// A new exchange without bindings; `seed` seeds the hashes of its tables.
+    ///
+    /// # Errors
+    /// 406 when an argument of its type is not what it must be.
+    pub(crate) fn new(declaration: ExchangeDeclaration, seed: u64) -> Result<Self, Refusal> {
+        let arguments = declaration.arguments.as_ref();
+        let router = match declaration.kind {
+            ExchangeType::Direct => Router::Direct(Direct::new(seed)),
+            ExchangeType::Fanout => Router::Fanout(Fanout::default()),
+            ExchangeType::Topic => Router::Topic(Topic::default()),
+            ExchangeType::Headers => Router::Headers(Headers::default()),
+            ExchangeType::ConsistentHash => Router::ConsistentHash(ConsistentHash::new(arguments)?),
+            ExchangeType::ModulusHash => Router::ModulusHash(ModulusHash::default()),
+            ExchangeType::LocalRandom => Router::LocalRandom(LocalRandom::default()),
+        };
+        Ok(Self {
+            name: declaration.name,
+            kind: declaration.kind,
+            durable: declaration.durable,
+            auto_delete: declaration.auto_delete,
+            internal: declaration.internal,
+            arguments: declaration.arguments,
+            alternate: declaration.alternate.clone(),
+            alternate_argument: declaration.alternate,
+            bound_from: BTreeSet::new(),
+            bindings: BTreeSet::new(),
+            router,
+        })
+    }
+
+    /// Whether this is the default exchange, which routes by queue name and has no bindings.
+    pub fn is_default(&self) -> bool {
+        self.name.is_empty()
+    }
+
+    /// Its bindings, in a stable order.
+    pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
+        self.bindings.iter()
+    }
+
+    /// Whether anything is bound to it.
+    pub fn is_bound(&self) -> bool {
+        !self.bindings.is_empty()
+    }
+
+    /// Whether this type can have that binding.
+    ///
+    /// # Errors
+    /// 406 with RabbitMQ's text.
+    pub(crate) fn check_binding(&self, key: &str, arguments: TableRef<'_>) -> Result<(), Refusal> {
+        match &self.router {
+            Router::Topic(_) => topic::check_binding(key),
+            Router::Headers(_) => headers::check_binding(arguments),
+            Router::ConsistentHash(_) => consistent_hash::check_binding(key),
+            Router::Direct(_)
+            | Router::Fanout(_)
+            | Router::ModulusHash(_)
+            | Router::LocalRandom(_) => Ok(()),
+        }
+    }
+
+    /// Adds a binding; false if it was there. Call `check_binding` first.
+    pub(crate) fn bind(&mut self, binding: Binding) -> bool {
+        if self.bindings.contains(&binding) {
+            return false;
+        }
+        match &mut self.router {
+            Router::Direct(r) => r.bind(&binding),
+            Router::Fanout(r) => r.bind(&binding),
+            Router::Topic(r) => r.bind(&binding),
+            Router::Headers(r) => r.bind(&binding),
+            Router::ConsistentHash(r) => r.bind(&binding),
+            Router::ModulusHash(r) => r.bind(&binding),
+            Router::LocalRandom(r) => r.bind(&binding),
+        }
+        self.bindings.insert(binding)
+    }
+
+    /// Removes a binding; false if there was none.
+    pub(crate) fn unbind(&mut self, binding: &Binding) -> bool {
+        if !self.bindings.remove(binding) {
+            return false;
+        }
+        match &mut self.router {
+            Router::Direct(r) => r.unbind(binding),
+            Router::Fanout(r) => r.unbind(binding),
+            Router::Topic(r) => r.unbind(binding),
+            Router::Headers(r) => r.unbind(binding),
+            Router::ConsistentHash(r) => r.unbind(binding),
+            Router::ModulusHash(r) => r.unbind(binding),
+            Router::LocalRandom(r) => r.unbind(binding),
+        }
+        true
+    }
+
+    /// Hands every destination of the message to `found`, some perhaps more than once.
+    pub(crate) fn route(
+        &self,
+        message: Routable<'_>,
+        random: &mut ChaCha12Rng,
+        found: &mut dyn FnMut(Destination),
+    ) {
+        match &self.router {
+            Router::Direct(r) => r.route(message.routing_key, found),
+            Router::Fanout(r) => r.route(found),
+            Router::Topic(r) => r.route(message.routing_key, found),
+            Router::Headers(r) => r.route(message.headers(), found),
+            Router::ConsistentHash(r) => r.route(message, found),
+            Router::ModulusHash(r) => r.route(message.routing_key, found),
+            Router::LocalRandom(r) => r.route(random, found),
+        }
+    }
+}
+
+/// Destinations with the number of bindings that lead to each: two bindings of one queue that differ
+/// only in their arguments are one destination, until both are gone.
+#[derive(Clone, Default, Debug)]
+struct Destinations(Vec<(Destination, u32)>);
+
+impl Destinations {
+    fn add(&mut self, destination: Destination) {
+        match self.0.iter_mut().find(|(d, _)| *d == destination) {
+            Some((_, bindings)) => *bindings += 1,
+            None => self.0.push((destination, 1)),
+        }
+    }
+
+    fn remove(&mut self, destination: Destination) {
+        if let Some(at) = self.0.iter().position(|(d, _)| *d == destination) {
+            let bindings = &mut self.0[at].1;
+            *bindings -= 1;
+            if *bindings == 0 {
+                self.0.remove(at);
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn each(&self, found: &mut dyn FnMut(Destination)) {
+        for (destination, _) in &self.0 {
+            found(*destination);
+        }
+    }
+}
+
+/// A hash that stays the same over restarts and releases: FNV-1a with a final mix, so that near keys
+/// land far apart.
+fn stable_hash(bytes: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in bytes {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}

@@ -1,0 +1,66 @@
+//! Every limit of the core, with its unit and its reason. Unbounded is a bug.
+
+/// Longest message TTL and queue TTL that an argument or `expiration` may ask for, in milliseconds:
+/// ten years of 365 days (spec 1.1). Policies are not capped.
+pub const TTL_MS_MAX: u64 = 315_360_000_000;
+
+/// Delivery limit of a quorum queue that sets none (RabbitMQ 4.x).
+pub const DELIVERY_LIMIT_DEFAULT: u32 = 20;
+
+/// Priority levels of a quorum queue; higher priorities count as the last (spec 8.2).
+pub const QUORUM_PRIORITY_MAX: u8 = 31;
+
+/// Level of a message without priority in a quorum queue (spec 8.2).
+pub const QUORUM_PRIORITY_DEFAULT: u8 = 4;
+
+/// Default and largest sensible acknowledgement timeout of a quorum queue's consumers, milliseconds.
+pub const CONSUMER_TIMEOUT_MS_DEFAULT: u64 = 1_800_000;
+
+/// Messages that one call of `tick` removes before it gives the vhost back to live traffic, so that a
+/// million simultaneous deadlines never stall a publisher for longer than about a millisecond.
+pub const EXPIRY_SLICE: usize = 512;
+
+/// Stale entries a deadline index may hold beyond the live ones before it is rebuilt.
+pub const DEADLINE_STALE_MIN: usize = 1024;
+
+/// Bytes that may wait for a connection's socket before the core stops dispatching to its consumers:
+/// enough to keep a fast reader busy, too little to matter when it stops reading.
+pub const OUTBOX_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What one delivery costs in the outbox beside properties and body: method, header and frame
+/// overhead with a short consumer tag, exchange and routing key.
+pub const DELIVERY_OVERHEAD_BYTES: u64 = 96;
+
+/// `CC` and `BCC` keys of one message; more is refused, because each is routed for itself.
+pub const SENDER_SELECTED_KEYS_MAX: usize = 1024;
+
+/// Arguments of one headers-exchange binding; matching walks them for every message.
+pub const HEADERS_BINDING_ARGUMENTS_MAX: usize = 256;
+
+/// `#` wildcards in one topic binding key; more makes matching explode (RabbitMQ 4.3.5 and later).
+pub const TOPIC_HASH_WILDCARDS_MAX: usize = 2;
+
+/// Weight of one consistent-hash binding (RabbitMQ 4.3.6).
+pub const CONSISTENT_HASH_WEIGHT_MAX: u32 = 10_000;
+
+/// Bytes of message bodies one transaction may hold before it is refused with 506 `RESOURCE_ERROR`.
+pub const TRANSACTION_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Operations one transaction may hold before it is refused with 506 `RESOURCE_ERROR`.
+pub const TRANSACTION_OPERATIONS_MAX: usize = 1_000_000;
+
+/// Longest policy or permission pattern, in bytes (spec 5.1).
+pub const PATTERN_BYTES_MAX: usize = 1024;
+
+/// Backtracking steps of one pattern match; a pattern that needs more does not match (spec 5.1).
+pub const PATTERN_STEPS_MAX: usize = 50_000;
+
+/// Bodies at least this long are shared with a dead letter and a delivery instead of copied, in bytes:
+/// below it a copy is cheaper than another reference count and another iovec.
+pub const SHARED_BODY_BYTES_MIN: usize = 4096;
+
+/// Cycle warnings remembered per vhost, so that each distinct cycle is logged once.
+pub const CYCLES_REMEMBERED_MAX: usize = 1024;
+
+/// Dead letters that an at-least-once queue offers again in one go after the topology changed.
+pub const DEAD_LETTER_RETRY_SLICE: usize = 512;

@@ -1,0 +1,357 @@
+//! A message: its envelope, its properties as they go out on the wire, and its body.
+//!
+//! A `Message` is a handle of one word; queues, unacknowledged deliveries and effects share it. It
+//! never changes: a dead letter is a new message. Properties and body stand in one allocation, copied
+//! once out of the socket's buffer; long bodies are shared with dead letters instead of copied again.
+//! What a queue adds (arrival, deadline, delivery counts) belongs to the queue's entry, not here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use triomphe::ThinArc;
+
+use crate::dead_letter::Deaths;
+use crate::limits::SHARED_BODY_BYTES_MIN;
+
+/// The name of a resource or a routing key, shared instead of copied.
+pub type Name = Arc<str>;
+
+/// A routing key: usually text, but any bytes are carried (RabbitMQ does not look into them either).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RoutingKey(Arc<[u8]>);
+
+impl RoutingKey {
+    /// The bytes on the wire.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The text, if it is text.
+    pub fn as_str(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+}
+
+impl From<&[u8]> for RoutingKey {
+    fn from(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl From<&str> for RoutingKey {
+    fn from(text: &str) -> Self {
+        text.as_bytes().into()
+    }
+}
+
+impl fmt::Display for RoutingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for RoutingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", String::from_utf8_lossy(&self.0))
+    }
+}
+
+/// What a publish says about where the message goes; shared by all messages of a channel that go to
+/// the same place one after the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Envelope {
+    /// The exchange the message was published to, or the dead-letter exchange.
+    pub exchange: Name,
+    /// The routing key shown on delivery.
+    pub routing_key: RoutingKey,
+    /// Further keys from the `CC` header.
+    pub cc: Box<[RoutingKey]>,
+    /// Further keys from the `BCC` header, which is gone from the properties.
+    pub bcc: Box<[RoutingKey]>,
+}
+
+impl Envelope {
+    /// An envelope without sender-selected keys.
+    pub fn new(exchange: Name, routing_key: RoutingKey) -> Self {
+        Self {
+            exchange,
+            routing_key,
+            cc: Box::default(),
+            bcc: Box::default(),
+        }
+    }
+
+    /// Every key the message is routed by: the routing key, then `CC`, then `BCC`.
+    pub fn routing_keys(&self) -> impl Iterator<Item = &RoutingKey> {
+        std::iter::once(&self.routing_key)
+            .chain(&self.cc)
+            .chain(&self.bcc)
+    }
+
+    /// Whether the routing key is the only one.
+    pub fn has_one_key(&self) -> bool {
+        self.cc.is_empty() && self.bcc.is_empty()
+    }
+}
+
+/// Properties and body of a message as they arrive.
+#[derive(Clone)]
+pub enum Content<'a> {
+    /// Both in one slice of the socket's buffer; what lies between them is the frame boundary.
+    Framed {
+        /// The encoded properties, the frame boundary, the body.
+        bytes: &'a [u8],
+        /// How many bytes of it are properties.
+        properties_len: usize,
+        /// Where the body starts.
+        body_start: usize,
+    },
+    /// A body that came in several frames.
+    Assembled {
+        /// The encoded properties.
+        properties: &'a [u8],
+        /// The whole body.
+        body: Bytes,
+    },
+}
+
+impl<'a> Content<'a> {
+    /// Content whose body has `bytes` for body and no frame boundary; for tests and for publishes
+    /// that do not come from a socket.
+    pub fn assembled(properties: &'a [u8], body: Bytes) -> Self {
+        Self::Assembled { properties, body }
+    }
+
+    /// The encoded properties: flags, then values.
+    pub fn properties(&self) -> &[u8] {
+        match self {
+            Self::Framed {
+                bytes,
+                properties_len,
+                ..
+            } => &bytes[..*properties_len],
+            Self::Assembled { properties, .. } => properties,
+        }
+    }
+
+    /// The body.
+    pub fn body(&self) -> &[u8] {
+        match self {
+            Self::Framed {
+                bytes, body_start, ..
+            } => &bytes[*body_start..],
+            Self::Assembled { body, .. } => body,
+        }
+    }
+}
+
+impl fmt::Debug for Content<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} + {} bytes",
+            self.properties().len(),
+            self.body().len()
+        )
+    }
+}
+
+/// What the core reads in a message's properties, read once at publish.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Facts {
+    /// `delivery_mode` 2.
+    pub persistent: bool,
+    /// `priority`, as given.
+    pub priority: Option<u8>,
+    /// `expiration`, in milliseconds.
+    pub expiration_ms: Option<u64>,
+}
+
+/// A message. Cloning shares it.
+#[derive(Clone)]
+pub struct Message(ThinArc<Header, u8>);
+
+struct Header {
+    envelope: Arc<Envelope>,
+    facts: Facts,
+    deaths: Option<Arc<Deaths>>,
+    body: BodyAt,
+    properties_len: u32,
+}
+
+enum BodyAt {
+    /// In the same allocation, from this byte on.
+    Inline(u32),
+    /// In an allocation of its own.
+    Bytes(Bytes),
+    /// In the message this one is a dead letter of.
+    Of(Message),
+}
+
+impl Message {
+    /// A message as published. `rewritten` replaces the properties of `content`, if the broker had
+    /// to change them.
+    pub fn new(
+        envelope: Arc<Envelope>,
+        facts: Facts,
+        content: Content<'_>,
+        rewritten: Option<&[u8]>,
+    ) -> Self {
+        match (content, rewritten) {
+            (
+                Content::Framed {
+                    bytes,
+                    properties_len,
+                    body_start,
+                },
+                None,
+            ) => Self::build(
+                Header {
+                    envelope,
+                    facts,
+                    deaths: None,
+                    body: BodyAt::Inline(offset(body_start)),
+                    properties_len: offset(properties_len),
+                },
+                bytes,
+            ),
+            (
+                Content::Framed {
+                    bytes, body_start, ..
+                },
+                Some(properties),
+            ) => {
+                let body = &bytes[body_start..];
+                Self::copied(envelope, facts, None, properties, body)
+            }
+            (Content::Assembled { properties, body }, rewritten) => {
+                let properties = rewritten.unwrap_or(properties);
+                if body.len() < SHARED_BODY_BYTES_MIN {
+                    Self::copied(envelope, facts, None, properties, &body)
+                } else {
+                    Self::build(
+                        Header {
+                            envelope,
+                            facts,
+                            deaths: None,
+                            body: BodyAt::Bytes(body),
+                            properties_len: offset(properties.len()),
+                        },
+                        properties,
+                    )
+                }
+            }
+        }
+    }
+
+    /// The dead letter of `self`: the same body under a new envelope, with new properties and the
+    /// history of its deaths. It has no expiration any more (spec 3.3).
+    pub fn dead_letter(
+        &self,
+        envelope: Arc<Envelope>,
+        properties: &[u8],
+        deaths: Arc<Deaths>,
+    ) -> Self {
+        let facts = Facts {
+            expiration_ms: None,
+            ..self.facts()
+        };
+        if self.body().len() < SHARED_BODY_BYTES_MIN {
+            return Self::copied(envelope, facts, Some(deaths), properties, self.body());
+        }
+        let body = match &self.header().body {
+            BodyAt::Inline(_) => BodyAt::Of(self.clone()),
+            BodyAt::Bytes(bytes) => BodyAt::Bytes(bytes.clone()),
+            BodyAt::Of(origin) => BodyAt::Of(origin.clone()),
+        };
+        let properties_len = offset(properties.len());
+        Self::build(
+            Header {
+                envelope,
+                facts,
+                deaths: Some(deaths),
+                body,
+                properties_len,
+            },
+            properties,
+        )
+    }
+
+    fn copied(
+        envelope: Arc<Envelope>,
+        facts: Facts,
+        deaths: Option<Arc<Deaths>>,
+        properties: &[u8],
+        body: &[u8],
+    ) -> Self {
+        let at = offset(properties.len());
+        let header = Header {
+            envelope,
+            facts,
+            deaths,
+            body: BodyAt::Inline(at),
+            properties_len: at,
+        };
+        Self::build(header, &[properties, body].concat())
+    }
+
+    fn build(header: Header, bytes: &[u8]) -> Self {
+        Self(ThinArc::from_header_and_slice(header, bytes))
+    }
+
+    fn header(&self) -> &Header {
+        &self.0.header.header
+    }
+
+    /// Where the message was published to.
+    pub fn envelope(&self) -> &Arc<Envelope> {
+        &self.header().envelope
+    }
+
+    /// What the core read in its properties.
+    pub fn facts(&self) -> Facts {
+        self.header().facts
+    }
+
+    /// Its deaths so far, if it is a dead letter.
+    pub fn deaths(&self) -> Option<&Arc<Deaths>> {
+        self.header().deaths.as_ref()
+    }
+
+    /// The encoded properties: flags, then values.
+    pub fn properties(&self) -> &[u8] {
+        &self.0.slice[..self.header().properties_len as usize]
+    }
+
+    /// The body.
+    pub fn body(&self) -> &[u8] {
+        match &self.header().body {
+            BodyAt::Inline(start) => &self.0.slice[*start as usize..],
+            BodyAt::Bytes(bytes) => bytes,
+            BodyAt::Of(origin) => origin.body(),
+        }
+    }
+
+    /// Bytes it counts against a connection's outbox when delivered.
+    pub fn delivery_bytes(&self) -> u64 {
+        (self.properties().len() + self.body().len()) as u64
+            + crate::limits::DELIVERY_OVERHEAD_BYTES
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("exchange", &self.envelope().exchange)
+            .field("routing_key", &self.envelope().routing_key)
+            .field("facts", &self.facts())
+            .field("body_bytes", &self.body().len())
+            .finish()
+    }
+}
+
+/// Offsets fit: properties come in one frame and bodies are capped far below 4 GiB.
+fn offset(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,151 @@
+//! A deque sorted by key from which anything can be removed.
+//!
+//! Pushed at the back, taken from the front, found by binary search. Removal in the middle leaves a
+//! hole; holes at either end go at once and the rest is squeezed out when there are more holes than
+//! values, so that every operation is cheap on the average and memory follows the number of values.
+
+use std::collections::VecDeque;
+
+/// Holes tolerated before the first squeeze.
+const HOLES_MIN: usize = 32;
+
+/// Values in ascending order of key.
+#[derive(Clone, Debug)]
+pub(crate) struct Ordered<K, V> {
+    slots: VecDeque<(K, Option<V>)>,
+    live: usize,
+}
+
+impl<K, V> Default for Ordered<K, V> {
+    fn default() -> Self {
+        Self {
+            slots: VecDeque::new(),
+            live: 0,
+        }
+    }
+}
+
+impl<K: Ord + Copy, V> Ordered<K, V> {
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Adds a value behind all others; `key` is larger than every key before it.
+    pub(crate) fn push_back(&mut self, key: K, value: V) {
+        debug_assert!(
+            self.slots.back().is_none_or(|(last, _)| *last < key),
+            "keys ascend"
+        );
+        self.slots.push_back((key, Some(value)));
+        self.live += 1;
+    }
+
+    pub(crate) fn front(&self) -> Option<(K, &V)> {
+        self.slots
+            .front()
+            .and_then(|(key, value)| Some((*key, value.as_ref()?)))
+    }
+
+    pub(crate) fn pop_front(&mut self) -> Option<(K, V)> {
+        let (key, value) = self.slots.pop_front()?;
+        self.live -= 1;
+        self.trim();
+        Some((key, value?))
+    }
+
+    pub(crate) fn get(&self, key: K) -> Option<&V> {
+        self.slots.get(self.find(key)?)?.1.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        let at = self.find(key)?;
+        self.slots.get_mut(at)?.1.as_mut()
+    }
+
+    pub(crate) fn contains_key(&self, key: K) -> bool {
+        self.get(key).is_some()
+    }
+
+    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
+        let at = self.find(key)?;
+        let value = self.slots.get_mut(at)?.1.take()?;
+        self.live -= 1;
+        self.trim();
+        if self.slots.len() - self.live > self.live + HOLES_MIN {
+            self.slots.retain(|(_, value)| value.is_some());
+            self.slots.shrink_to(2 * self.live);
+        }
+        Some(value)
+    }
+
+    /// The values in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.slots
+            .iter()
+            .filter_map(|(key, value)| Some((*key, value.as_ref()?)))
+    }
+
+    fn find(&self, key: K) -> Option<usize> {
+        match self.slots.front() {
+            Some((first, _)) if *first == key => Some(0),
+            _ => self.slots.binary_search_by(|(k, _)| k.cmp(&key)).ok(),
+        }
+    }
+
+    /// Holes never stand at an end, so that the front is always a value.
+    fn trim(&mut self) {
+        while self.slots.front().is_some_and(|(_, value)| value.is_none()) {
+            self.slots.pop_front();
+        }
+        while self.slots.back().is_some_and(|(_, value)| value.is_none()) {
+            self.slots.pop_back();
+        }
+        if self.slots.is_empty() && self.slots.capacity() > 1024 {
+            self.slots.shrink_to(64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_sorted_map(
+            operations in prop::collection::vec((0_u8..4, 0_usize..50), 0..400),
+        ) {
+            let mut ordered = Ordered::default();
+            let mut model = BTreeMap::new();
+            let mut next = 0_u64;
+            for (operation, pick) in operations {
+                match operation {
+                    0 | 1 => {
+                        ordered.push_back(next, next * 10);
+                        model.insert(next, next * 10);
+                        next += 1;
+                    }
+                    2 => prop_assert_eq!(ordered.pop_front(), model.pop_first()),
+                    _ => {
+                        let key = model.keys().nth(pick).copied().unwrap_or(next);
+                        prop_assert_eq!(ordered.get(key), model.get(&key));
+                        prop_assert_eq!(ordered.remove(key), model.remove(&key));
+                    }
+                }
+                prop_assert_eq!(ordered.len(), model.len());
+                prop_assert_eq!(ordered.front(), model.iter().next().map(|(k, v)| (*k, v)));
+                prop_assert!(ordered.slots.len() <= 2 * model.len() + HOLES_MIN + 1);
+            }
+            let all: Vec<_> = ordered.iter().map(|(k, v)| (k, *v)).collect();
+            prop_assert_eq!(all, model.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Patterns of policies and permissions: regular expressions in the dialect people use with RabbitMQ.
+//!
+//! A pattern is searched for, not anchored, and case-sensitive. RabbitMQ's engine is PCRE with a bound
+//! on the work of one match; here it is a backtracking engine with the same bound for what needs it
+//! (look-around, back references) and a linear one for everything else. Over the bound nothing
+//! matches.
+
+use std::fmt;
+
+use fancy_regex::{Regex, RegexBuilder};
+
+use crate::limits::{PATTERN_BYTES_MAX, PATTERN_STEPS_MAX};
+
+/// A compiled pattern with its text.
+#[derive(Clone)]
+pub struct Pattern {
+    text: String,
+    regex: Regex,
+}
+
+impl Pattern {
+    /// Compiles `text`.
+    ///
+    /// # Errors
+    /// What RabbitMQ says of a pattern that is too long or not a regular expression.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if text.len() > PATTERN_BYTES_MAX {
+            return Err(format!("pattern must not exceed {PATTERN_BYTES_MAX} bytes"));
+        }
+        let regex = RegexBuilder::new(text)
+            .backtrack_limit(PATTERN_STEPS_MAX)
+            .build();
+        let regex = regex.map_err(|error| {
+            format!("pattern should be regular expression but is invalid: {error}")
+        })?;
+        Ok(Self {
+            text: text.to_owned(),
+            regex,
+        })
+    }
+
+    /// Whether it is found in `name`. A match that needs too much work is none.
+    pub fn matches(&self, name: &str) -> bool {
+        self.regex.is_match(name).unwrap_or(false)
+    }
+
+    /// The text it was made of.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/{}/", self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_searched_for_and_case_sensitive() {
+        for (pattern, name, expected) in [
+            (".*", "anything", true),
+            ("^sms\\.", "sms.ttl", true),
+            ("ttl", "sms.ttl", true),
+            ("TTL", "sms.ttl", false),
+            ("^(?!amq\\.).*", "amq.gen-x", false),
+            ("^(?!amq\\.).*", "orders", true),
+            ("(a)\\1", "baab", true),
+        ] {
+            assert_eq!(
+                Pattern::new(pattern).unwrap().matches(name),
+                expected,
+                "{pattern} {name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_explodes_matches_nothing() {
+        let bomb = Pattern::new("^(?=(a+)+$)(a|aa)+\\1b$").unwrap();
+        assert!(!bomb.matches(&"a".repeat(200)));
+    }
+
+    #[test]
+    fn a_bad_pattern_is_refused() {
+        let refused = Pattern::new("[a").unwrap_err();
+        assert!(refused.starts_with("pattern should be regular expression but is invalid"));
+        let long = "a".repeat(PATTERN_BYTES_MAX + 1);
+        assert_eq!(
+            Pattern::new(&long).unwrap_err(),
+            "pattern must not exceed 1024 bytes"
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! What a publish's properties say, and how they must change before anybody sees them again.
+//!
+//! Read once, at publish: persistence, priority, expiration, and the keys of the `CC` and `BCC`
+//! headers. Changed at publish, because RabbitMQ delivers them so: header tables are sorted by key
+//! without duplicates and `BCC` is gone (spec 3.3), `expiration` is canonical (spec 1.2). A message
+//! whose properties need none of that goes out byte by byte as it came.
+
+use amqp::properties::Properties;
+use amqp::reply_code::ReplyCode;
+use amqp::table::{TableBuilder, TableRef, Value};
+
+use crate::expiration;
+use crate::limits::SENDER_SELECTED_KEYS_MAX;
+use crate::message::{Facts, RoutingKey};
+use crate::refusal::Refusal;
+
+/// The name under which a client asks for replies without a queue.
+pub(crate) const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
+
+/// What the broker needs to know of the properties of one publish.
+#[derive(PartialEq, Eq, Default, Debug)]
+pub(crate) struct Prepared {
+    pub(crate) facts: Facts,
+    pub(crate) cc: Box<[RoutingKey]>,
+    pub(crate) bcc: Box<[RoutingKey]>,
+    /// The properties as they go out, if they differ from what came in.
+    pub(crate) rewritten: Option<Vec<u8>>,
+}
+
+/// Decodes the properties of a publish.
+///
+/// # Errors
+/// 502 `SYNTAX_ERROR`, which closes the connection, when they cannot be decoded.
+pub(crate) fn parse(raw: &[u8]) -> Result<Properties<'_>, Refusal> {
+    Properties::parse(raw).map_err(|error| {
+        Refusal::new(
+            ReplyCode::SyntaxError,
+            format!("cannot decode content properties: {error}"),
+        )
+    })
+}
+
+/// Reads `properties`. `reply_to` replaces the property of that name, if given.
+///
+/// # Errors
+/// 406 for an expiration or a `CC` or `BCC` header that is not what it must be.
+pub(crate) fn prepare(
+    properties: &Properties<'_>,
+    reply_to: Option<&str>,
+) -> Result<Prepared, Refusal> {
+    let mut out = *properties;
+    let mut rewrite = false;
+    let expiration_ms = properties.expiration.map(expiration::parse).transpose()?;
+    let canonical = expiration_ms.map(|millis| millis.to_string());
+    if let (Some(text), Some(millis)) = (properties.expiration, expiration_ms)
+        && !expiration::is_canonical(text, millis)
+    {
+        out.expiration = canonical.as_deref().map(str::as_bytes);
+        rewrite = true;
+    }
+    if let Some(reply_to) = reply_to {
+        out.reply_to = Some(reply_to.as_bytes());
+        rewrite = true;
+    }
+    let mut cc = Box::default();
+    let mut bcc = Box::default();
+    let mut headers = None;
+    if let Some(table) = properties.headers {
+        cc = sender_selected_keys(table, "CC")?;
+        let has_bcc = table.get("BCC").is_some();
+        if has_bcc {
+            bcc = sender_selected_keys(table, "BCC")?;
+        }
+        if has_bcc || table.needs_normalising() {
+            headers = Some(without_bcc(table));
+            rewrite = true;
+        }
+    }
+    if let Some(headers) = &headers {
+        out.headers = Some(headers.as_ref());
+    }
+    let rewritten = rewrite.then(|| {
+        let mut bytes = Vec::new();
+        out.encode(&mut bytes);
+        bytes
+    });
+    let facts = Facts {
+        persistent: properties.delivery_mode == Some(2),
+        priority: properties.priority,
+        expiration_ms,
+    };
+    Ok(Prepared {
+        facts,
+        cc,
+        bcc,
+        rewritten,
+    })
+}
+
+fn without_bcc(table: TableRef<'_>) -> amqp::table::Table {
+    let sorted = table.normalised();
+    let mut kept = TableBuilder::new();
+    for (key, value) in sorted.as_ref().iter() {
+        if key != b"BCC" {
+            kept.insert(key, value);
+        }
+    }
+    kept.finish()
+}
+
+/// The string members of the array under `header`; others are ignored, as RabbitMQ does.
+fn sender_selected_keys(table: TableRef<'_>, header: &str) -> Result<Box<[RoutingKey]>, Refusal> {
+    let keys = match table.get(header) {
+        None => return Ok(Box::default()),
+        Some(Value::Array(keys)) => keys,
+        Some(other) => {
+            return Err(Refusal::precondition_failed(format!(
+                "invalid message: {{unacceptable_type_in_header,\"{header}\",{}}}",
+                other.type_name()
+            )));
+        }
+    };
+    let mut names = Vec::new();
+    for key in keys.iter() {
+        let Some(key) = key.as_long_str() else {
+            continue;
+        };
+        if names.len() == SENDER_SELECTED_KEYS_MAX {
+            return Err(Refusal::precondition_failed(format!(
+                "invalid message: more than {SENDER_SELECTED_KEYS_MAX} keys in header '{header}'"
+            )));
+        }
+        names.push(RoutingKey::from(key));
+    }
+    Ok(names.into())
+}

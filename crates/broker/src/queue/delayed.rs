@@ -1,0 +1,90 @@
+//! Messages of a quorum queue that were returned and wait before they are delivered again (spec 8.3).
+
+use std::collections::BTreeMap;
+
+use super::ready::{CountedBytes, Entry, Front};
+use crate::ids::EntryId;
+use crate::time::Time;
+
+/// Delayed messages by the time at which they are ready again.
+#[derive(Debug)]
+pub(crate) struct Delayed {
+    counted: CountedBytes,
+    entries: BTreeMap<(Time, u64), Entry>,
+    /// When each is ready again, in order of arrival.
+    ready_at: BTreeMap<u64, Time>,
+    bytes: u64,
+}
+
+impl Delayed {
+    pub(crate) fn new(counted: CountedBytes) -> Self {
+        Self {
+            counted,
+            entries: BTreeMap::new(),
+            ready_at: BTreeMap::new(),
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn insert(&mut self, ready_at: Time, entry: Entry) {
+        self.bytes += self.counted.of(&entry.message);
+        self.ready_at.insert(entry.id.seq, ready_at);
+        self.entries.insert((ready_at, entry.id.seq), entry);
+    }
+
+    /// When the next of them is ready.
+    pub(crate) fn next_ready_at(&self) -> Option<Time> {
+        self.entries
+            .first_key_value()
+            .map(|((ready_at, _), _)| *ready_at)
+    }
+
+    /// The next that is ready at `now`.
+    pub(crate) fn pop_ready(&mut self, now: Time) -> Option<Entry> {
+        let ((ready_at, seq), _) = self.entries.first_key_value()?;
+        let id = EntryId {
+            seq: *seq,
+            level: 0,
+        };
+        if *ready_at <= now {
+            self.take(id)
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
+        let ready_at = self.ready_at.remove(&id.seq)?;
+        let entry = self.entries.remove(&(ready_at, id.seq))?;
+        self.bytes -= self.counted.of(&entry.message);
+        Some(entry)
+    }
+
+    pub(crate) fn contains(&self, id: EntryId) -> bool {
+        self.ready_at.contains_key(&id.seq)
+    }
+
+    /// The one that arrived first.
+    pub(crate) fn oldest(&self) -> Option<Front> {
+        let (seq, ready_at) = self.ready_at.first_key_value()?;
+        self.entries.get(&(*ready_at, *seq)).map(Entry::front)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Front> {
+        self.entries.values().map(Entry::front)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.ready_at.clear();
+        self.bytes = 0;
+    }
+}

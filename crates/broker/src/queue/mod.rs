@@ -1,0 +1,478 @@
+//! A queue: small nouns, composed. `ready` orders what waits, `deadlines` knows when it expires,
+//! `consumers` who gets it, `settings` what is in force, `counters` what has happened.
+//!
+//! A queue knows neither exchanges nor other queues nor channels: what dies here is handed to the
+//! vhost, which moves it. Deliveries that are not acknowledged yet are held by their channel; the
+//! queue only counts them.
+
+pub(crate) mod arguments;
+pub(crate) mod consumers;
+mod counters;
+mod deadlines;
+mod delayed;
+mod kind;
+mod pending;
+pub(crate) mod ready;
+mod settings;
+
+use std::collections::BTreeSet;
+
+pub use arguments::QueueArguments;
+pub use consumers::Consumer;
+pub use counters::{ByCause, ByReason, DropCause, QueueCounters};
+pub use kind::QueueType;
+pub use ready::Entry;
+pub use settings::{DelayedRetry, QueueDefaults, Settings};
+
+use crate::exchange::Binding;
+use crate::ids::{ConnectionId, EntryId, ExchangeId, QueueNumber};
+use crate::message::{Message, Name};
+use crate::policy::{ExpiryOrder, InForce};
+use crate::time::Time;
+use consumers::Consumers;
+use deadlines::Deadlines;
+use delayed::Delayed;
+use pending::PendingDeadLetters;
+use ready::{Front, Ready};
+
+/// What identifies a queue and never changes.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueDeclaration {
+    pub(crate) name: Name,
+    pub(crate) durable: bool,
+    pub(crate) auto_delete: bool,
+    pub(crate) exclusive_owner: Option<ConnectionId>,
+    pub(crate) arguments: QueueArguments,
+}
+
+/// A queue.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "two of its properties, two of its states"
+)]
+pub struct Queue {
+    /// Its name.
+    pub name: Name,
+    /// Its number in the log.
+    pub number: QueueNumber,
+    /// Whether it survives a restart.
+    pub durable: bool,
+    /// Whether it goes with its last consumer.
+    pub auto_delete: bool,
+    /// The connection that alone may use it, if it is exclusive.
+    pub exclusive_owner: Option<ConnectionId>,
+    /// Its arguments.
+    pub arguments: QueueArguments,
+    /// The policies on it.
+    pub policies: InForce,
+    /// Arguments and policies, resolved.
+    pub settings: Settings,
+    /// What has happened in it.
+    pub counters: QueueCounters,
+    pub(crate) consumers: Consumers,
+    /// Messages that died and could not be moved, under the at-least-once strategy.
+    pub(crate) pending: PendingDeadLetters,
+    /// The bindings that lead here.
+    pub(crate) bindings: BTreeSet<(ExchangeId, Binding)>,
+    /// Whether it ever had a consumer; an auto-delete queue stays until then.
+    pub(crate) had_consumer: bool,
+    /// The wake-up that the vhost's timers hold for it.
+    pub(crate) armed: Option<Time>,
+    /// A dead letter found this queue full; its queue wants to know when there is room.
+    pub(crate) refused_dead_letter: bool,
+    ready: Ready,
+    deadlines: Deadlines,
+    delayed: Delayed,
+    unacked: u64,
+    unacked_bytes: u64,
+    unacked_gets: u64,
+    last_used: Time,
+}
+
+impl Queue {
+    /// A new, empty queue.
+    pub(crate) fn new(
+        declaration: QueueDeclaration,
+        number: QueueNumber,
+        policies: InForce,
+        defaults: QueueDefaults,
+        now: Time,
+    ) -> Self {
+        let arguments = declaration.arguments;
+        let kind = arguments.queue_type;
+        Self {
+            name: declaration.name,
+            number,
+            durable: declaration.durable,
+            auto_delete: declaration.auto_delete,
+            exclusive_owner: declaration.exclusive_owner,
+            settings: Settings::resolve(&arguments, &policies.definition(), defaults),
+            policies,
+            counters: QueueCounters::default(),
+            consumers: Consumers::new(kind.activation(arguments.single_active_consumer)),
+            pending: PendingDeadLetters::new(kind.counted_bytes()),
+            bindings: BTreeSet::new(),
+            had_consumer: false,
+            armed: None,
+            refused_dead_letter: false,
+            ready: Ready::new(kind.return_to(), kind.counted_bytes()),
+            deadlines: Deadlines::default(),
+            delayed: Delayed::new(kind.counted_bytes()),
+            unacked: 0,
+            unacked_bytes: 0,
+            unacked_gets: 0,
+            last_used: now,
+            arguments,
+        }
+    }
+
+    /// Its type.
+    pub fn kind(&self) -> QueueType {
+        self.arguments.queue_type
+    }
+
+    /// Messages ready for delivery.
+    pub fn ready_count(&self) -> u64 {
+        self.ready.len() as u64
+    }
+
+    /// Bytes of messages ready for delivery, counted as the queue type counts them.
+    pub fn ready_bytes(&self) -> u64 {
+        self.ready.bytes()
+    }
+
+    /// Messages delivered and not acknowledged.
+    pub fn unacked_count(&self) -> u64 {
+        self.unacked
+    }
+
+    /// Bytes of messages delivered and not acknowledged.
+    pub fn unacked_bytes(&self) -> u64 {
+        self.unacked_bytes
+    }
+
+    /// Messages that were returned and wait to be ready again.
+    pub fn delayed_count(&self) -> u64 {
+        self.delayed.len() as u64
+    }
+
+    /// Messages that died and wait for somewhere to go.
+    pub fn pending_count(&self) -> u64 {
+        self.pending.len() as u64
+    }
+
+    /// Every message in the queue.
+    pub fn message_count(&self) -> u64 {
+        self.ready_count() + self.unacked_count() + self.delayed_count() + self.pending_count()
+    }
+
+    /// Its consumers, in the order in which they came.
+    pub fn consumers(&self) -> impl Iterator<Item = &Consumer> {
+        self.consumers.iter()
+    }
+
+    /// How many consumers it has.
+    pub fn consumer_count(&self) -> u32 {
+        u32::try_from(self.consumers.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether `message` outlives a restart here.
+    pub(crate) fn is_durable_for(&self, message: &Message) -> bool {
+        self.durable && (self.kind().persists_everything() || message.facts().persistent)
+    }
+
+    // ---- what enters ----
+
+    /// The identity of a message that arrives.
+    pub(crate) fn assign(&mut self, message: &Message) -> EntryId {
+        self.counters.entered += 1;
+        let priority = message.facts().priority;
+        self.ready
+            .assign(self.kind().level(priority, self.arguments.max_priority))
+    }
+
+    /// Lets a message wait that has just arrived.
+    pub(crate) fn push(&mut self, id: EntryId, message: Message, arrived: Time) {
+        let expiration_ms = message.facts().expiration_ms;
+        self.ready.push(id, message, arrived);
+        self.index(&Front {
+            id,
+            arrived,
+            expiration_ms,
+        });
+    }
+
+    /// Lets a returned message wait again.
+    pub(crate) fn give_back(&mut self, entry: Entry) {
+        let front = entry.front();
+        self.ready.give_back(entry);
+        self.index(&front);
+    }
+
+    /// Keeps a returned message from delivery until `ready_at`.
+    pub(crate) fn delay(&mut self, entry: Entry, ready_at: Time) {
+        let front = entry.front();
+        self.delayed.insert(ready_at, entry);
+        self.index(&front);
+    }
+
+    /// Lists the message's own deadline, if it has one and expiry looks anywhere.
+    fn index(&mut self, front: &Front) {
+        if let Some(millis) = front.expiration_ms
+            && self.settings.expiry_order == ExpiryOrder::Deadline
+        {
+            self.deadlines
+                .insert(front.arrived.plus_ms(millis), front.id);
+        }
+    }
+
+    // ---- what leaves ----
+
+    /// Whether nothing waits.
+    pub(crate) fn has_none_ready(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// Takes what will be delivered next.
+    pub(crate) fn pop_front(&mut self) -> Option<Entry> {
+        let entry = self.ready.pop_front()?;
+        self.left_otherwise(&entry);
+        Some(entry)
+    }
+
+    /// Takes the oldest message of the lowest priority.
+    pub(crate) fn evict(&mut self) -> Option<Entry> {
+        let entry = self.ready.evict()?;
+        self.left_otherwise(&entry);
+        Some(entry)
+    }
+
+    /// Removes everything that waits; the number of messages that were ready.
+    pub(crate) fn purge(&mut self) -> u64 {
+        let count = self.ready_count();
+        self.counters.purged += count + self.delayed_count() + self.pending_count();
+        while self.ready.pop_front().is_some() {}
+        self.delayed.clear();
+        self.pending.clear();
+        self.deadlines.clear();
+        count
+    }
+
+    /// A message with a listed deadline left by another way than its deadline.
+    fn left_otherwise(&mut self, entry: &Entry) {
+        if entry.message.facts().expiration_ms.is_some()
+            && self.settings.expiry_order == ExpiryOrder::Deadline
+            && self.deadlines.forget_one()
+        {
+            let (ready, delayed) = (&self.ready, &self.delayed);
+            self.deadlines
+                .retain(|id| ready.contains(id) || delayed.contains(id));
+        }
+    }
+
+    // ---- deliveries ----
+
+    /// Counts a delivery of `entry`; `needs_ack` if it stays unacknowledged.
+    pub(crate) fn handed_out(&mut self, entry: &mut Entry, needs_ack: bool, by_get: bool) {
+        self.counters.delivered += 1;
+        if entry.acquired_count > 0 {
+            self.counters.redelivered += 1;
+        }
+        if needs_ack {
+            entry.acquired_count = entry.acquired_count.saturating_add(1);
+            self.unacked += 1;
+            self.unacked_bytes += self.ready.bytes_of(&entry.message);
+            self.unacked_gets += u64::from(by_get);
+        } else {
+            self.counters.auto_acknowledged += 1;
+        }
+    }
+
+    /// Counts the end of a delivery that was unacknowledged, whatever ended it.
+    pub(crate) fn taken_back(&mut self, message: &Message, by_get: bool) {
+        self.unacked -= 1;
+        self.unacked_bytes -= self.ready.bytes_of(message);
+        self.unacked_gets -= u64::from(by_get);
+    }
+
+    // ---- time ----
+
+    /// When a message expires.
+    fn deadline(&self, front: &Front) -> Option<Time> {
+        let ttl = match (self.settings.message_ttl_ms, front.expiration_ms) {
+            (Some(queue), Some(own)) => Some(queue.min(own)),
+            (queue, own) => queue.or(own),
+        };
+        ttl.map(|millis| front.arrived.plus_ms(millis))
+    }
+
+    /// Whether a message that came back has passed its deadline.
+    pub(crate) fn is_expired(&self, entry: &Entry, now: Time) -> bool {
+        self.deadline(&entry.front())
+            .is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Whether a message expires the moment it arrives, unless it is delivered at once.
+    pub(crate) fn expires_on_arrival(&self, message: &Message) -> bool {
+        self.settings.message_ttl_ms == Some(0) || message.facts().expiration_ms == Some(0)
+    }
+
+    /// Whether a message that arrives will expire by itself.
+    pub(crate) fn has_deadline(&self, message: &Message) -> bool {
+        self.settings.message_ttl_ms.is_some() || message.facts().expiration_ms.is_some()
+    }
+
+    /// Whether what would be delivered next has passed its deadline.
+    pub(crate) fn front_is_expired(&self, now: Time) -> bool {
+        let deadline = self.ready.front().and_then(|front| self.deadline(&front));
+        deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// The next message deadline; perhaps of a message that is gone.
+    fn next_deadline(&self) -> Option<Time> {
+        match self.settings.expiry_order {
+            ExpiryOrder::Head => self
+                .ready
+                .heads()
+                .filter_map(|front| self.deadline(&front))
+                .min(),
+            ExpiryOrder::Deadline => {
+                let own = self.deadlines.first().map(|(deadline, _)| deadline);
+                let shared = self.oldest().map(|(deadline, _)| deadline);
+                own.into_iter().chain(shared).min()
+            }
+        }
+    }
+
+    /// The message that the TTL of the queue expires next.
+    fn oldest(&self) -> Option<(Time, EntryId)> {
+        let ttl = self.settings.message_ttl_ms?;
+        let fronts = self.ready.oldest().chain(self.delayed.oldest());
+        fronts
+            .map(|front| (front.arrived.plus_ms(ttl), front.id))
+            .min()
+    }
+
+    /// Takes the message with the earliest deadline, if that has passed, and says when it was.
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<(Time, Entry)> {
+        let (deadline, entry) = match self.settings.expiry_order {
+            ExpiryOrder::Head => self.pop_due_head(now)?,
+            ExpiryOrder::Deadline => self.pop_due_anywhere(now)?,
+        };
+        Some((deadline, entry))
+    }
+
+    fn pop_due_head(&mut self, now: Time) -> Option<(Time, Entry)> {
+        let heads = self
+            .ready
+            .heads()
+            .filter_map(|f| Some((self.deadline(&f)?, f.id)));
+        let (deadline, id) = heads.min().filter(|(deadline, _)| *deadline <= now)?;
+        Some((deadline, self.ready.take(id)?))
+    }
+
+    fn pop_due_anywhere(&mut self, now: Time) -> Option<(Time, Entry)> {
+        self.skip_stale_deadlines(now);
+        let own = self.deadlines.first();
+        let shared = self.oldest();
+        let (deadline, id) = own
+            .into_iter()
+            .chain(shared)
+            .min()
+            .filter(|(at, _)| *at <= now)?;
+        let entry = self.ready.take(id).or_else(|| self.delayed.take(id))?;
+        if own == Some((deadline, id)) {
+            self.deadlines.pop();
+        } else {
+            self.left_otherwise(&entry);
+        }
+        Some((deadline, entry))
+    }
+
+    /// Drops due deadlines of messages that are gone.
+    fn skip_stale_deadlines(&mut self, now: Time) {
+        while let Some((deadline, id)) = self.deadlines.first()
+            && deadline <= now
+            && !self.ready.contains(id)
+            && !self.delayed.contains(id)
+        {
+            self.deadlines.pop();
+            self.deadlines.popped_stale();
+        }
+    }
+
+    /// Takes a delayed message that is ready again.
+    pub(crate) fn pop_retry(&mut self, now: Time) -> Option<Entry> {
+        let entry = self.delayed.pop_ready(now)?;
+        self.left_otherwise(&entry);
+        Some(entry)
+    }
+
+    /// Something that counts as use has happened: the lease starts again (spec 2).
+    pub(crate) fn renew_lease(&mut self, now: Time) {
+        self.last_used = now;
+    }
+
+    /// When the unused queue expires.
+    pub fn lease_ends(&self) -> Option<Time> {
+        let held =
+            !self.consumers.is_empty() || (self.unacked_gets > 0 && self.kind().get_holds_lease());
+        self.settings
+            .expires_ms
+            .filter(|_| !held)
+            .map(|ms| self.last_used.plus_ms(ms))
+    }
+
+    /// When something happens here by itself.
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        let now = self.pending.is_retrying().then_some(Time::default());
+        let times = [
+            now,
+            self.next_deadline(),
+            self.delayed.next_ready_at(),
+            self.lease_ends(),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    // ---- limits ----
+
+    /// Messages and bytes that count against the limits.
+    fn occupied(&self) -> (u64, u64) {
+        let length = self.ready_count() + self.delayed_count() + self.pending_count();
+        (
+            length,
+            self.ready.bytes() + self.delayed.bytes() + self.pending.bytes(),
+        )
+    }
+
+    /// Whether more waits than may.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        let (length, bytes) = self.occupied();
+        self.settings.is_over(length, bytes)
+    }
+
+    /// Whether `message` would make it so.
+    pub(crate) fn is_full_for(&self, message: &Message) -> bool {
+        if self.settings.max_length.is_none() && self.settings.max_length_bytes.is_none() {
+            return false;
+        }
+        let (length, bytes) = self.occupied();
+        self.settings
+            .is_over(length + 1, bytes + self.ready.bytes_of(message))
+    }
+
+    /// Replaces the settings as a whole.
+    pub(crate) fn apply_settings(&mut self, settings: Settings) {
+        let order_changed = settings.expiry_order != self.settings.expiry_order;
+        self.settings = settings;
+        if order_changed {
+            self.deadlines.clear();
+            let fronts: Vec<Front> = self.ready.iter().chain(self.delayed.iter()).collect();
+            for front in &fronts {
+                self.index(front);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Messages that died under the at-least-once strategy and have nowhere to go yet (spec 3.8).
+//!
+//! They are neither ready nor unacknowledged, count against the queue's limits, and are offered again
+//! in the order in which they died whenever the topology or a target changes.
+
+use std::collections::VecDeque;
+
+use super::ready::{CountedBytes, Entry};
+use crate::dead_letter::DeathReason;
+
+/// Dead messages that wait, oldest death first.
+#[derive(Debug)]
+pub(crate) struct PendingDeadLetters {
+    counted: CountedBytes,
+    waiting: VecDeque<(Entry, DeathReason)>,
+    /// How many of them are still to be offered in the present round.
+    to_retry: usize,
+    bytes: u64,
+}
+
+impl PendingDeadLetters {
+    pub(crate) fn new(counted: CountedBytes) -> Self {
+        Self {
+            counted,
+            waiting: VecDeque::new(),
+            to_retry: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn push(&mut self, entry: Entry, reason: DeathReason) {
+        self.bytes += self.counted.of(&entry.message);
+        self.waiting.push_back((entry, reason));
+    }
+
+    /// Begins a round in which each of them is offered once.
+    pub(crate) fn start_retry(&mut self) {
+        self.to_retry = self.waiting.len();
+    }
+
+    /// Whether the round is not over.
+    pub(crate) fn is_retrying(&self) -> bool {
+        self.to_retry > 0
+    }
+
+    /// Takes the next one to offer in this round.
+    pub(crate) fn next_retry(&mut self) -> Option<(Entry, DeathReason)> {
+        self.to_retry = self.to_retry.checked_sub(1)?;
+        let (entry, reason) = self.waiting.pop_front()?;
+        self.bytes -= self.counted.of(&entry.message);
+        Some((entry, reason))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+        self.to_retry = 0;
+        self.bytes = 0;
+    }
+}

@@ -1,0 +1,278 @@
+//! Connections and channels: opening, closing, and what their end does to what they held.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use amqp::method::MethodId;
+use amqp::reply_code::ReplyCode;
+
+use super::{At, Connection, Vhost};
+use crate::access::Access;
+use crate::channel::Channel;
+use crate::channel::confirms::Confirms;
+use crate::channel::{PublishMode, transaction::Transaction};
+use crate::command::{Command, Outcome};
+use crate::effect::Outgoing;
+use crate::ids::{ChannelNumber, ConnectionId};
+use crate::message::Name;
+use crate::refusal::Refusal;
+use crate::time::Now;
+use crate::timers::Wake;
+
+impl Vhost {
+    /// A client has opened a connection to this vhost.
+    pub fn open_connection(&mut self, access: Arc<Access>, cancel_notify: bool) -> ConnectionId {
+        self.connections.insert(Connection {
+            access,
+            cancel_notify,
+            channels: BTreeMap::new(),
+            exclusive_queues: BTreeSet::new(),
+            backlog_bytes: 0,
+            stalled: false,
+            closing: false,
+        })
+    }
+
+    /// The connection is gone, in whatever way: everything on it goes back or away.
+    pub fn close_connection(&mut self, now: Now, id: ConnectionId) {
+        self.advance(now);
+        self.clear_connection(id);
+        self.connections.remove(id);
+        self.finish_deaths();
+    }
+
+    /// What a user may do has changed.
+    pub fn set_access(&mut self, id: ConnectionId, access: Arc<Access>) {
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.access = access;
+        }
+        // Remembered routes imply permissions.
+        self.topology_changed();
+        self.finish_deaths();
+    }
+
+    /// Returns and removes everything that the connection holds.
+    fn clear_connection(&mut self, connection: ConnectionId) {
+        let Some(known) = self.connections.get_mut(connection) else {
+            return;
+        };
+        let channels: Vec<ChannelNumber> = known.channels.keys().copied().collect();
+        // All consumers go first, so that nothing returned comes back to this connection.
+        for channel in &channels {
+            self.remove_consumers(At {
+                connection,
+                channel: *channel,
+            });
+        }
+        for channel in channels {
+            self.clear_channel(At {
+                connection,
+                channel,
+            });
+            if let Some(known) = self.connections.get_mut(connection) {
+                known.channels.remove(&channel);
+            }
+        }
+        if let Some(known) = self.connections.get_mut(connection) {
+            for queue in std::mem::take(&mut known.exclusive_queues) {
+                self.remove_queue(queue);
+            }
+        }
+    }
+
+    /// Whether a command is to be performed: not on a connection or channel that is closing.
+    ///
+    /// # Errors
+    /// 504 for a command on a channel that is not open.
+    pub(super) fn accepts(&mut self, at: At, command: &Command<'_>) -> Result<bool, Refusal> {
+        let Some(connection) = self.connections.get(at.connection).filter(|c| !c.closing) else {
+            return Ok(false);
+        };
+        let Some(channel) = connection.channels.get(&at.channel) else {
+            if matches!(command, Command::OpenChannel) {
+                return Ok(true);
+            }
+            return Err(Refusal::new(
+                ReplyCode::ChannelError,
+                "expected 'channel.open'",
+            ));
+        };
+        let about_closing = matches!(command, Command::CloseChannel | Command::ChannelCloseOk);
+        Ok(!channel.closing || about_closing)
+    }
+
+    pub(super) fn open_channel(&mut self, at: At) -> Result<(), Refusal> {
+        let Some(connection) = self.connections.get_mut(at.connection) else {
+            return Ok(());
+        };
+        if connection.channels.contains_key(&at.channel) {
+            return Err(Refusal::new(
+                ReplyCode::ChannelError,
+                "second 'channel.open' seen",
+            ));
+        }
+        connection.channels.insert(at.channel, Channel::default());
+        self.send(at, Outgoing::ChannelOpenOk);
+        Ok(())
+    }
+
+    pub(super) fn close_channel(&mut self, at: At) -> Result<(), Refusal> {
+        self.flush_channel(at);
+        self.remove_consumers(at);
+        self.clear_channel(at);
+        if let Some(connection) = self.connections.get_mut(at.connection) {
+            connection.channels.remove(&at.channel);
+        }
+        self.send(at, Outgoing::ChannelCloseOk);
+        Ok(())
+    }
+
+    pub(super) fn channel_close_ok(&mut self, at: At) -> Result<(), Refusal> {
+        let Some(connection) = self.connections.get_mut(at.connection) else {
+            return Ok(());
+        };
+        match connection.channels.get(&at.channel) {
+            Some(channel) if channel.closing => {
+                connection.channels.remove(&at.channel);
+                Ok(())
+            }
+            _ => Err(Refusal::new(
+                ReplyCode::CommandInvalid,
+                "unexpected 'channel.close-ok'",
+            )),
+        }
+    }
+
+    /// Closes a channel because of an error: it holds nothing any more and ignores everything until
+    /// the client agrees.
+    pub(super) fn fail_channel(&mut self, at: At, refusal: Refusal, method: Option<MethodId>) {
+        self.flush_channel(at);
+        self.remove_consumers(at);
+        self.clear_channel(at);
+        if let Some(channel) = self.channel(at) {
+            *channel = Channel::closing();
+        }
+        self.send(at, Outgoing::ChannelClose { refusal, method });
+    }
+
+    /// Closes a connection because of an error of its client.
+    pub(super) fn fail_connection(&mut self, id: ConnectionId, outgoing: Outgoing) {
+        self.flush();
+        self.clear_connection(id);
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.closing = true;
+        }
+        self.send(
+            At {
+                connection: id,
+                channel: ChannelNumber(0),
+            },
+            outgoing,
+        );
+    }
+
+    /// Closes a connection for a reason of the broker, such as a stop (320) or an operator's wish.
+    pub fn force_close(&mut self, now: Now, id: ConnectionId, refusal: Refusal) {
+        self.advance(now);
+        if self.connections.get(id).is_some_and(|c| !c.closing) {
+            self.fail_connection(
+                id,
+                Outgoing::ConnectionClose {
+                    refusal,
+                    method: None,
+                },
+            );
+            self.finish_deaths();
+        }
+    }
+
+    /// The broker stops: clients that can be told that their consumers are gone are told.
+    pub fn cancel_consumers(&mut self, now: Now) {
+        self.advance(now);
+        let connections: Vec<ConnectionId> = self.connections.keys().collect();
+        for connection in connections {
+            let Some(known) = self.connections.get(connection) else {
+                continue;
+            };
+            let (cancel_notify, channels) = (
+                known.cancel_notify,
+                known.channels.keys().copied().collect::<Vec<_>>(),
+            );
+            for channel in channels {
+                let at = At {
+                    connection,
+                    channel,
+                };
+                for consumer_tag in self.remove_consumers(at) {
+                    if cancel_notify {
+                        self.send(at, Outgoing::Cancel { consumer_tag });
+                    }
+                }
+            }
+        }
+        self.finish_deaths();
+    }
+
+    /// Removes the consumers of a channel and returns their tags.
+    fn remove_consumers(&mut self, at: At) -> Vec<Name> {
+        let Some(channel) = self.channel(at) else {
+            return Vec::new();
+        };
+        let replies = channel.reply_consumer.iter().map(|consumer| &consumer.tag);
+        let tags: Vec<Name> = channel.consumers.keys().chain(replies).cloned().collect();
+        for tag in &tags {
+            self.remove_consumer(at, tag);
+        }
+        tags
+    }
+
+    /// Returns what is unacknowledged on a channel and forgets what it was about to do.
+    fn clear_channel(&mut self, at: At) {
+        let Some(connection) = self.connections.get_mut(at.connection) else {
+            return;
+        };
+        let Some(channel) = connection.channels.get_mut(&at.channel) else {
+            return;
+        };
+        self.timers
+            .disarm(&mut channel.armed, Wake::Channel(at.connection, at.channel));
+        channel.mode = PublishMode::Plain;
+        let all = channel.unacked.take_all();
+        let all = all.into_iter().map(|(_, unacked)| unacked);
+        self.settle_all(at, all, Outcome::Requeue { failed: true });
+    }
+
+    pub(super) fn confirm_select(&mut self, at: At, nowait: bool) -> Result<(), Refusal> {
+        let Some(channel) = self.channel(at) else {
+            return Ok(());
+        };
+        match channel.mode {
+            PublishMode::Plain => channel.mode = PublishMode::Confirm(Confirms::default()),
+            PublishMode::Confirm(_) => {}
+            PublishMode::Transactional(_) => {
+                let text = "cannot switch from tx to confirm mode";
+                return Err(Refusal::precondition_failed(text));
+            }
+        }
+        self.answer(at, nowait, Outgoing::ConfirmSelectOk);
+        Ok(())
+    }
+
+    pub(super) fn tx_select(&mut self, at: At) -> Result<(), Refusal> {
+        let Some(channel) = self.channel(at) else {
+            return Ok(());
+        };
+        match channel.mode {
+            PublishMode::Plain => {
+                channel.mode = PublishMode::Transactional(Transaction::default());
+            }
+            PublishMode::Transactional(_) => {}
+            PublishMode::Confirm(_) => {
+                let text = "cannot switch from confirm to tx mode";
+                return Err(Refusal::precondition_failed(text));
+            }
+        }
+        self.send(at, Outgoing::TxSelectOk);
+        Ok(())
+    }
+}

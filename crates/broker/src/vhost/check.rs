@@ -1,0 +1,113 @@
+//! What must hold between any two calls, checked from outside by tests and simulation.
+
+use std::collections::BTreeMap;
+
+use super::Vhost;
+use crate::exchange::Destination;
+use crate::ids::QueueId;
+
+impl Vhost {
+    /// Every invariant that does not hold, as a sentence; none if all is well. It looks at
+    /// everything, so it is for tests.
+    pub fn broken_invariants(&self) -> Vec<String> {
+        let mut broken = Vec::new();
+        self.check_conservation(&mut broken);
+        self.check_unacked(&mut broken);
+        self.check_progress(&mut broken);
+        self.check_bindings(&mut broken);
+        broken
+    }
+
+    /// Every message that entered a queue is in exactly one place (C-1, C-2).
+    fn check_conservation(&self, broken: &mut Vec<String>) {
+        for queue in self.queues.values() {
+            let (entered, here, left) = (
+                queue.counters.entered,
+                queue.message_count(),
+                queue.counters.left(),
+            );
+            if entered != here + left {
+                let name = &queue.name;
+                broken.push(format!(
+                    "{name}: {entered} entered, {here} are there, {left} left"
+                ));
+            }
+        }
+    }
+
+    /// What queues count as unacknowledged is what channels hold, and so is each consumer's share.
+    fn check_unacked(&self, broken: &mut Vec<String>) {
+        let mut held: BTreeMap<QueueId, u64> = BTreeMap::new();
+        for connection in self.connections.values() {
+            for channel in connection.channels.values() {
+                for unacked in channel.unacked.iter() {
+                    *held.entry(unacked.queue).or_default() += 1;
+                }
+            }
+        }
+        for (id, queue) in &self.queues {
+            let held = held.get(&id).copied().unwrap_or_default();
+            if held != queue.unacked_count() {
+                let (name, counted) = (&queue.name, queue.unacked_count());
+                broken.push(format!(
+                    "{name}: counts {counted} unacked, channels hold {held}"
+                ));
+            }
+            for consumer in queue.consumers() {
+                let limit = u32::from(consumer.prefetch_count);
+                if !consumer.no_ack && limit > 0 && consumer.unacked > limit {
+                    let (tag, unacked) = (&consumer.tag, consumer.unacked);
+                    broken.push(format!("{tag} holds {unacked} of {limit} it may have"));
+                }
+            }
+        }
+    }
+
+    /// Nothing that could be done is left undone, and nothing due is forgotten.
+    fn check_progress(&self, broken: &mut Vec<String>) {
+        if !self.dying.is_empty() {
+            broken.push(format!("{} dead messages are not moved", self.dying.len()));
+        }
+        for queue in self.queues.values() {
+            let name = &queue.name;
+            let expired = queue.front_is_expired(self.now.time);
+            if !queue.has_none_ready() && !expired && queue.consumers.any_waits() {
+                broken.push(format!(
+                    "{name}: messages and a consumer wait for each other"
+                ));
+            }
+            let armed = queue.armed;
+            if queue
+                .next_wake()
+                .is_some_and(|wake| armed.is_none_or(|armed| armed > wake))
+            {
+                broken.push(format!(
+                    "{name}: due {:?}, armed {armed:?}",
+                    queue.next_wake()
+                ));
+            }
+        }
+    }
+
+    /// Bindings are known at both ends.
+    fn check_bindings(&self, broken: &mut Vec<String>) {
+        for (id, exchange) in &self.exchanges {
+            for binding in exchange.bindings() {
+                let known = (id, binding.clone());
+                let is_known = match binding.destination {
+                    Destination::Queue(queue) => self
+                        .queues
+                        .get(queue)
+                        .is_some_and(|q| q.bindings.contains(&known)),
+                    Destination::Exchange(exchange) => self
+                        .exchanges
+                        .get(exchange)
+                        .is_some_and(|e| e.bound_from.contains(&known)),
+                };
+                if !is_known {
+                    broken.push(format!("{}: {binding:?} leads nowhere", exchange.name));
+                }
+            }
+        }
+    }
+}

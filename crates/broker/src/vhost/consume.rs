@@ -1,0 +1,362 @@
+//! Consumers and `basic.get` (spec 7.1, 7.3).
+
+use std::sync::Arc;
+
+use amqp::table::TableRef;
+
+use super::queues::count;
+use super::{At, Vhost};
+use crate::access::Permission;
+use crate::channel::unacked::Unacked;
+use crate::channel::{ConsumerAt, ReplyConsumer};
+use crate::command::Consume;
+use crate::effect::{Delivery, Outgoing};
+use crate::ids::QueueId;
+use crate::limits::EXPIRY_SLICE;
+use crate::message::Name;
+use crate::names;
+use crate::publish_properties::DIRECT_REPLY_TO;
+use crate::queue::{Consumer, Entry, Queue};
+use crate::refusal::{Refusal, Resource};
+use crate::timers::Wake;
+
+/// Arguments of `basic.consume` that only streams know.
+const STREAM_ARGUMENTS: [&str; 3] = [
+    "x-stream-offset",
+    "x-stream-filter",
+    "x-stream-match-unfiltered",
+];
+
+impl Vhost {
+    pub(super) fn qos(&mut self, at: At, prefetch_count: u16, global: bool) -> Result<(), Refusal> {
+        let global = global && self.options.permits_global_qos;
+        let Some(channel) = self.channel(at) else {
+            return Ok(());
+        };
+        if global {
+            channel.prefetch_count_global = prefetch_count;
+            self.unpark_channel(at);
+        } else {
+            channel.prefetch_count = prefetch_count;
+        }
+        self.send(at, Outgoing::QosOk);
+        Ok(())
+    }
+
+    pub(super) fn consume(&mut self, at: At, consume: Consume<'_>) -> Result<(), Refusal> {
+        let tag = self.consumer_tag(at, consume.consumer_tag)?;
+        if consume.queue == DIRECT_REPLY_TO {
+            return self.consume_replies(at, tag, consume);
+        }
+        let name = self.queue_name(at, consume.queue)?;
+        self.require(at, Permission::Read, self.queue_resource(&name))?;
+        let id = self.find_queue(at, &name)?;
+        let consumer = self.new_consumer(at, id, Arc::clone(&tag), consume)?;
+        let now = self.now.time;
+        let Some(queue) = self.queues.get_mut(id) else {
+            return Ok(());
+        };
+        let consumer = queue.consumers.add(consumer);
+        queue.had_consumer = true;
+        queue.renew_lease(now);
+        if let Some(channel) = self.channel(at) {
+            channel.consumers.insert(
+                Arc::clone(&tag),
+                ConsumerAt {
+                    queue: id,
+                    consumer,
+                },
+            );
+        }
+        self.answer(
+            at,
+            consume.nowait,
+            Outgoing::ConsumeOk { consumer_tag: tag },
+        );
+        self.dispatch(id);
+        Ok(())
+    }
+
+    /// The tag of a new consumer; one is made up if the client gives none.
+    fn consumer_tag(&mut self, at: At, tag: &str) -> Result<Name, Refusal> {
+        let max = self.options.consumers_per_channel_max;
+        let made_up = tag
+            .is_empty()
+            .then(|| names::generate("amq.ctag-", &mut self.random));
+        let tag = made_up.unwrap_or_else(|| tag.into());
+        let Some(channel) = self.channel(at) else {
+            return Ok(tag);
+        };
+        let reused = channel.consumers.contains_key(&tag)
+            || channel
+                .reply_consumer
+                .as_ref()
+                .is_some_and(|c| c.tag == tag);
+        if reused {
+            let text = format!("attempt to reuse consumer tag '{tag}'");
+            return Err(Refusal::not_allowed(text));
+        }
+        match max {
+            Some(max) if channel.consumer_count() >= max as usize => Err(Refusal::not_allowed(
+                format!("reached maximum ({max}) of consumers per channel"),
+            )),
+            _ => Ok(tag),
+        }
+    }
+
+    fn new_consumer(
+        &mut self,
+        at: At,
+        id: QueueId,
+        tag: Name,
+        consume: Consume<'_>,
+    ) -> Result<Consumer, Refusal> {
+        let channel = self
+            .channel(at)
+            .map(|c| (c.prefetch_count, c.prefetch_count_global));
+        let (prefetch_count, prefetch_count_global) = channel.unwrap_or_default();
+        let vhost = Arc::clone(&self.name);
+        let mut consumer = Consumer::new(
+            (at.connection, at.channel),
+            tag,
+            consume.no_ack,
+            false,
+            prefetch_count,
+        );
+        let Some(queue) = self.queues.get(id) else {
+            return Ok(consumer);
+        };
+        let resource = Resource {
+            vhost: &vhost,
+            ..self.queue_resource(&queue.name)
+        };
+        if prefetch_count_global > 0 && queue.kind().counts_deliveries() {
+            let text = format!("{resource} does not support global qos");
+            return Err(Refusal::not_implemented(text));
+        }
+        read_arguments(&mut consumer, queue, consume.arguments, resource)?;
+        if queue.kind().has_exclusive_consumers() {
+            let taken = queue.consumers.has_exclusive()
+                || consume.exclusive
+                    && (!queue.consumers.is_empty() || queue.consumers.is_single_active());
+            if taken {
+                return Err(Refusal::access_refused(format!(
+                    "{resource} in exclusive use"
+                )));
+            }
+            consumer.exclusive = consume.exclusive;
+        }
+        Ok(consumer)
+    }
+
+    /// Replies without a queue: the consumer gets an address that requests carry.
+    fn consume_replies(&mut self, at: At, tag: Name, consume: Consume<'_>) -> Result<(), Refusal> {
+        if !consume.no_ack {
+            return Err(Refusal::precondition_failed(
+                "reply consumer cannot acknowledge",
+            ));
+        }
+        let address = names::generate("amq.rabbitmq.reply-to.", &mut self.random);
+        let Some(channel) = self.channel(at) else {
+            return Ok(());
+        };
+        if channel.reply_consumer.is_some() {
+            return Err(Refusal::precondition_failed("reply consumer already set"));
+        }
+        let (consumer_tag, reply_address) = (Arc::clone(&tag), Arc::clone(&address));
+        channel.reply_consumer = Some(ReplyConsumer { tag, address });
+        self.reply_addresses.insert(reply_address, at);
+        self.answer(at, consume.nowait, Outgoing::ConsumeOk { consumer_tag });
+        Ok(())
+    }
+
+    /// `basic.cancel`; a tag that does not exist is answered like one that did.
+    pub(super) fn cancel(&mut self, at: At, tag: &str, nowait: bool) -> Result<(), Refusal> {
+        self.remove_consumer(at, tag);
+        let consumer_tag = tag.into();
+        self.answer(at, nowait, Outgoing::CancelOk { consumer_tag });
+        Ok(())
+    }
+
+    /// Removes a consumer; its unacknowledged deliveries stay with the channel. An auto-delete queue
+    /// goes with its last consumer.
+    pub(super) fn remove_consumer(&mut self, at: At, tag: &str) {
+        let now = self.now.time;
+        let Some(channel) = self.channel(at) else {
+            return;
+        };
+        if channel
+            .reply_consumer
+            .as_ref()
+            .is_some_and(|consumer| &*consumer.tag == tag)
+        {
+            if let Some(consumer) = channel.reply_consumer.take() {
+                self.reply_addresses.remove(&*consumer.address);
+            }
+            return;
+        }
+        let Some(ConsumerAt {
+            queue: id,
+            consumer,
+        }) = channel.consumers.remove(tag)
+        else {
+            return;
+        };
+        channel
+            .parked
+            .retain(|parked| parked.queue != id || parked.consumer != consumer);
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
+        queue.consumers.remove(consumer);
+        if !queue.consumers.is_empty() {
+            self.dispatch(id);
+            return;
+        }
+        queue.renew_lease(now);
+        if queue.auto_delete && queue.had_consumer {
+            self.remove_queue(id);
+        } else {
+            self.arm_queue(id);
+        }
+    }
+
+    pub(super) fn get(&mut self, at: At, name: &str, no_ack: bool) -> Result<(), Refusal> {
+        let name = self.queue_name(at, name)?;
+        self.require(at, Permission::Read, self.queue_resource(&name))?;
+        let id = self.find_queue(at, &name)?;
+        self.check_get(id)?;
+        self.expire_due(id, EXPIRY_SLICE);
+        self.finish_deaths();
+        let now = self.now.time;
+        let Some(queue) = self.queues.get_mut(id) else {
+            return Ok(());
+        };
+        queue.renew_lease(now);
+        // What is left in front may have expired, if more had than a slice holds.
+        let entry = if queue.front_is_expired(now) {
+            None
+        } else {
+            queue.pop_front()
+        };
+        match entry {
+            None => self.send(at, Outgoing::GetEmpty),
+            Some(entry) => self.hand_over(at, id, entry, no_ack),
+        }
+        Ok(())
+    }
+
+    /// Answers `basic.get` with a message.
+    fn hand_over(&mut self, at: At, id: QueueId, mut entry: Entry, no_ack: bool) {
+        let now = self.now.time;
+        let Self {
+            queues,
+            connections,
+            timers,
+            ..
+        } = self;
+        let Some(queue) = queues.get_mut(id) else {
+            return;
+        };
+        let Some(connection) = connections.get_mut(at.connection) else {
+            return;
+        };
+        let Some(channel) = connection.channels.get_mut(&at.channel) else {
+            return;
+        };
+        let tag = channel.next_tag();
+        let counts = super::deliver::delivery_counts(queue.kind().counts_deliveries(), &entry);
+        let redelivered = entry.acquired_count > 0;
+        let message = entry.message.clone();
+        queue.handed_out(&mut entry, !no_ack, true);
+        let delivery = Delivery {
+            tag,
+            redelivered,
+            counts,
+            message,
+        };
+        let outgoing = Outgoing::GetOk {
+            delivery,
+            message_count: count(queue.ready_count()),
+        };
+        if no_ack {
+            self.log_settled(id, &entry);
+            self.left(id);
+        } else {
+            let timeout = queue
+                .settings
+                .consumer_timeout_ms
+                .map(|millis| now.plus_ms(millis));
+            if let Some(timeout) = timeout {
+                let wake = Wake::Channel(at.connection, at.channel);
+                timers.arm(&mut channel.armed, timeout, wake);
+            }
+            channel.unacked.push(
+                tag,
+                Unacked {
+                    queue: id,
+                    consumer: None,
+                    entry,
+                    timeout,
+                },
+            );
+        }
+        self.send(at, outgoing);
+    }
+
+    /// Quorum queues with a single active consumer cannot be polled.
+    fn check_get(&self, id: QueueId) -> Result<(), Refusal> {
+        let Some(queue) = self.queues.get(id) else {
+            return Ok(());
+        };
+        let allowed = !queue.consumers.is_single_active()
+            || queue.kind().allows_get_with_single_active_consumer();
+        if allowed {
+            return Ok(());
+        }
+        Err(Refusal::resource_locked(format!(
+            "cannot obtain access to locked {}. basic.get operations are not supported by <<\"{}\">> \
+             queues with single active consumer",
+            self.queue_resource(&queue.name),
+            queue.kind().as_str()
+        )))
+    }
+}
+
+/// The arguments of `basic.consume`; unknown ones are kept and ignored.
+fn read_arguments(
+    consumer: &mut Consumer,
+    queue: &Queue,
+    arguments: TableRef<'_>,
+    resource: Resource<'_>,
+) -> Result<(), Refusal> {
+    let kind = queue.kind();
+    let foreign = STREAM_ARGUMENTS
+        .into_iter()
+        .chain((!kind.has_consumer_timeout()).then_some("x-consumer-timeout"));
+    for name in foreign {
+        if arguments.get(name).is_some() {
+            return Err(Refusal::precondition_failed(format!(
+                "invalid arg '{name}' for {resource} of queue type {}",
+                kind.module()
+            )));
+        }
+    }
+    let integer = |name: &str| match arguments.get(name) {
+        None => Ok(None),
+        Some(value) => value.as_integer().map(Some).ok_or_else(|| {
+            let reason = format!("\"expected integer, got {}\"", value.type_name());
+            Refusal::invalid_argument(name, resource, &reason)
+        }),
+    };
+    consumer.priority = integer("x-priority")?.unwrap_or(0);
+    consumer.timeout_ms = match integer("x-consumer-timeout")? {
+        None => queue.settings.consumer_timeout_ms,
+        Some(millis) => Some(u64::try_from(millis).map_err(|_| {
+            let reason = format!("{{value_negative,{millis}}}");
+            Refusal::invalid_argument("x-consumer-timeout", resource, &reason)
+        })?),
+    };
+    consumer.arguments = arguments.to_table();
+    Ok(())
+}

@@ -1,0 +1,318 @@
+//! Dead-lettering: out of one queue and into others, in one step (spec 3).
+//!
+//! Whatever dies in a call is put on a list and moved before the call returns, so that chains of
+//! queues need no recursion and nobody sees a message half moved. A death is one record in the log.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Vhost;
+use crate::dead_letter::{self, DeathReason};
+use crate::effect::{Entries, Event, Record};
+use crate::ids::{EntryId, QueueId};
+use crate::limits::{CYCLES_REMEMBERED_MAX, DEAD_LETTER_RETRY_SLICE};
+use crate::message::{Message, Name};
+use crate::policy::{DeadLetterStrategy, Overflow};
+use crate::queue::{DropCause, Entry};
+
+/// A message that died.
+#[derive(Debug)]
+pub(super) struct Dying {
+    queue: QueueId,
+    reason: DeathReason,
+    body: Corpse,
+}
+
+#[derive(Debug)]
+enum Corpse {
+    /// It was in the queue.
+    Entry(Entry),
+    /// The queue refused it (`reject-publish-dlx`).
+    Refused(Message),
+}
+
+impl Corpse {
+    fn message(&self) -> &Message {
+        match self {
+            Self::Entry(entry) => &entry.message,
+            Self::Refused(message) => message,
+        }
+    }
+}
+
+/// What has been told once and is not told again.
+#[derive(Default, Debug)]
+pub(super) struct Told {
+    drops: BTreeSet<(QueueId, DeathReason, DropCause)>,
+    cycles: BTreeSet<Vec<Name>>,
+}
+
+/// The queues that take a dead letter, and what became of the others.
+struct Targets {
+    accepting: SmallVec<[QueueId; 4]>,
+    /// Those that are full and dead-letter what they refuse.
+    passing_on: SmallVec<[QueueId; 1]>,
+    cyclic: u64,
+    full: u64,
+}
+
+impl Vhost {
+    /// A message in a queue dies.
+    pub(super) fn die(&mut self, queue: QueueId, entry: Entry, reason: DeathReason) {
+        self.dying.push_back(Dying {
+            queue,
+            reason,
+            body: Corpse::Entry(entry),
+        });
+    }
+
+    /// A full queue refuses a message and dead-letters it.
+    pub(super) fn die_refused(&mut self, queue: QueueId, message: Message) {
+        let body = Corpse::Refused(message);
+        self.dying.push_back(Dying {
+            queue,
+            reason: DeathReason::Maxlen,
+            body,
+        });
+    }
+
+    /// Moves everything that died, and what dies of that in turn.
+    pub(super) fn finish_deaths(&mut self) {
+        loop {
+            while let Some(dying) = self.dying.pop_front() {
+                self.move_dead(dying);
+            }
+            if !self.retry_pending {
+                return;
+            }
+            self.retry_pending_dead_letters();
+        }
+    }
+
+    fn move_dead(&mut self, dying: Dying) {
+        let Some(queue) = self.queues.get(dying.queue) else {
+            return;
+        };
+        let Some(target) = queue.settings.dead_letter.clone() else {
+            return self.leave_nothing(dying, DropCause::NoDeadLetterExchange);
+        };
+        let Some(exchange) = self.exchange_names.get(&*target.exchange).copied() else {
+            return self.leave_nothing(dying, DropCause::ExchangeMissing);
+        };
+        let at_least_once = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
+        let time_s = self.now.wall_ms / 1000;
+        let message = dead_letter::die(
+            dying.body.message(),
+            &queue.name,
+            dying.reason,
+            time_s,
+            &target,
+        );
+        let route = self.route(exchange, message.envelope(), message.properties());
+        let targets = self.targets(&message, &route.queues);
+        let refused = targets.cyclic + targets.full;
+        if targets.accepting.is_empty() && targets.passing_on.is_empty()
+            || at_least_once && refused > 0
+        {
+            let cause = match (targets.full, targets.cyclic) {
+                (1.., _) => DropCause::TargetFull,
+                (0, 1..) => DropCause::Cycle,
+                (0, 0) => DropCause::Unroutable,
+            };
+            return self.leave_nothing(dying, cause);
+        }
+        let Some(queue) = self.queues.get_mut(dying.queue) else {
+            return;
+        };
+        if let Corpse::Entry(_) = dying.body {
+            *queue.counters.dead_lettered.get_mut(dying.reason) += 1;
+        }
+        for (cause, copies) in [
+            (DropCause::Cycle, targets.cyclic),
+            (DropCause::TargetFull, targets.full),
+        ] {
+            (0..copies).for_each(|_| queue.counters.copies_dropped.count(cause));
+        }
+        self.enter_dead(&dying, &message, targets);
+        self.left(dying.queue);
+    }
+
+    /// Sorts the queues a dead letter was routed to by what they do with it.
+    fn targets(&mut self, message: &Message, routed: &[QueueId]) -> Targets {
+        let mut targets = Targets {
+            accepting: SmallVec::new(),
+            passing_on: SmallVec::new(),
+            cyclic: 0,
+            full: 0,
+        };
+        let mut cycle = None;
+        for id in routed {
+            let Some(queue) = self.queues.get_mut(*id) else {
+                continue;
+            };
+            if message
+                .deaths()
+                .is_some_and(|deaths| dead_letter::is_cycle(deaths, &queue.name))
+            {
+                targets.cyclic += 1;
+                cycle = Some(Arc::clone(&queue.name));
+                continue;
+            }
+            let refuses = queue.settings.rejects_publishes()
+                && !queue.kind().takes_dead_letters_over_limit()
+                && queue.is_full_for(message);
+            if !refuses {
+                targets.accepting.push(*id);
+            } else if queue.settings.overflow == Overflow::RejectPublishDlx
+                && queue.settings.dead_letter.is_some()
+            {
+                targets.passing_on.push(*id);
+            } else {
+                queue.refused_dead_letter = true;
+                targets.full += 1;
+            }
+        }
+        if let Some(queue) = cycle {
+            self.tell_cycle(message, &queue);
+        }
+        targets
+    }
+
+    /// The dead letter enters its queues; with the record of it the message has left the old one.
+    fn enter_dead(&mut self, dying: &Dying, message: &Message, targets: Targets) {
+        let mut placed: SmallVec<[(QueueId, EntryId); 4]> = SmallVec::new();
+        let mut entries = Entries::new();
+        for id in targets.accepting {
+            let Some(queue) = self.queues.get_mut(id) else {
+                continue;
+            };
+            let entry = queue.assign(message);
+            placed.push((id, entry));
+            if queue.is_durable_for(message) {
+                entries.push((queue.number, entry));
+            }
+        }
+        let source = self.queues.get(dying.queue);
+        let source = source.filter(|queue| queue.is_durable_for(dying.body.message()));
+        match (source, &dying.body) {
+            (Some(queue), Corpse::Entry(entry)) => {
+                let (queue, entry) = (queue.number, entry.id);
+                self.log(Record::DeadLetter {
+                    queue,
+                    entry,
+                    message: message.clone(),
+                    entries,
+                });
+            }
+            _ if !entries.is_empty() => {
+                self.log(Record::Publish {
+                    message: message.clone(),
+                    entries,
+                });
+            }
+            _ => {}
+        }
+        for id in targets.passing_on {
+            if let Some(queue) = self.queues.get_mut(id) {
+                queue.counters.refused += 1;
+            }
+            self.die_refused(id, message.clone());
+        }
+        for (id, entry) in placed {
+            self.place(id, entry, message.clone());
+        }
+    }
+
+    /// A dead message has nowhere to go: it is kept or dropped, and counted.
+    fn leave_nothing(&mut self, dying: Dying, cause: DropCause) {
+        let Some(queue) = self.queues.get_mut(dying.queue) else {
+            return;
+        };
+        let keeps = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
+        let Corpse::Entry(entry) = dying.body else {
+            queue.counters.copies_dropped.count(cause);
+            return;
+        };
+        if keeps && cause != DropCause::NoDeadLetterExchange {
+            queue.pending.push(entry, dying.reason);
+            self.pending_sources.insert(dying.queue);
+            return;
+        }
+        queue.counters.dropped.get_mut(dying.reason).count(cause);
+        let name = Arc::clone(&queue.name);
+        self.log_settled(dying.queue, &entry);
+        self.left(dying.queue);
+        let is_news = cause != DropCause::NoDeadLetterExchange
+            && self.told.drops.insert((dying.queue, dying.reason, cause));
+        if is_news {
+            self.event(Event::DroppedDeadLetters {
+                queue: name,
+                reason: dying.reason,
+                cause,
+            });
+        }
+    }
+
+    fn tell_cycle(&mut self, message: &Message, target: &Name) {
+        let Some(deaths) = message.deaths() else {
+            return;
+        };
+        let mut queues = vec![Arc::clone(target)];
+        for death in &deaths.entries {
+            queues.push(Arc::clone(&death.queue));
+            if death.queue == *target {
+                break;
+            }
+        }
+        if self.told.cycles.len() < CYCLES_REMEMBERED_MAX && self.told.cycles.insert(queues.clone())
+        {
+            self.event(Event::DeadLetterCycle { queues });
+        }
+    }
+
+    /// A message left a queue: there may be room for dead letters that wait for it.
+    pub(super) fn left(&mut self, id: QueueId) {
+        if let Some(queue) = self.queues.get_mut(id)
+            && queue.refused_dead_letter
+        {
+            queue.refused_dead_letter = false;
+            self.retry_pending = true;
+        }
+    }
+
+    /// Offers all dead letters that had nowhere to go again, in slices.
+    fn retry_pending_dead_letters(&mut self) {
+        self.retry_pending = false;
+        let sources: Vec<QueueId> = self.pending_sources.iter().copied().collect();
+        for id in sources {
+            if let Some(queue) = self.queues.get_mut(id) {
+                queue.pending.start_retry();
+            }
+            self.offer_pending(id);
+        }
+    }
+
+    /// Offers the next slice of a queue's pending dead letters again; those that still have nowhere
+    /// to go line up behind the others.
+    pub(super) fn offer_pending(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
+        for _ in 0..DEAD_LETTER_RETRY_SLICE {
+            let Some((entry, reason)) = queue.pending.next_retry() else {
+                break;
+            };
+            self.dying.push_back(Dying {
+                queue: id,
+                reason,
+                body: Corpse::Entry(entry),
+            });
+        }
+        if queue.pending.is_empty() {
+            self.pending_sources.remove(&id);
+        }
+        self.arm_queue(id);
+    }
+}

@@ -1,0 +1,230 @@
+//! From a queue to its consumers: who gets the next message, and when nobody can.
+//!
+//! A consumer gets a message when its own prefetch, its channel's and its connection's outbox leave
+//! room. One that has none is parked with its channel until something makes room there.
+
+use std::sync::Arc;
+
+use super::{At, Vhost};
+use crate::channel::ConsumerAt;
+use crate::channel::unacked::Unacked;
+use crate::effect::{Delivery, DeliveryCounts, Effect, Outgoing, Record};
+use crate::ids::{ConnectionId, ConsumerId, QueueId};
+use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX};
+use crate::message::Name;
+use crate::queue::Entry;
+use crate::queue::consumers::Room;
+use crate::timers::Wake;
+
+/// The consumer that gets a message.
+struct Chosen {
+    at: At,
+    consumer: ConsumerId,
+    tag: Name,
+    no_ack: bool,
+    timeout_ms: Option<u64>,
+}
+
+impl Vhost {
+    /// Hands out what waits in a queue for as long as a consumer has room.
+    pub(super) fn dispatch(&mut self, id: QueueId) {
+        let mut expiry_budget = EXPIRY_SLICE;
+        loop {
+            let now = self.now.time;
+            let Some(queue) = self.queues.get(id) else {
+                return;
+            };
+            if queue.has_none_ready() {
+                return;
+            }
+            if queue.front_is_expired(now) {
+                if queue.consumers.is_empty() || expiry_budget == 0 {
+                    return;
+                }
+                expiry_budget -= self.expire_due(id, expiry_budget);
+                continue;
+            }
+            let Some(chosen) = self.choose(id) else {
+                return;
+            };
+            let Some(entry) = self.queues.get_mut(id).and_then(|q| q.pop_front()) else {
+                return;
+            };
+            self.deliver(id, entry, chosen);
+        }
+    }
+
+    /// Hands a message that has just arrived to a consumer, or gives it back if none has room.
+    pub(super) fn deliver_at_once(&mut self, id: QueueId, entry: Entry) -> Result<(), Entry> {
+        match self.choose(id) {
+            Some(chosen) => {
+                self.deliver(id, entry, chosen);
+                Ok(())
+            }
+            None => Err(entry),
+        }
+    }
+
+    fn choose(&mut self, id: QueueId) -> Option<Chosen> {
+        let Self {
+            queues,
+            connections,
+            ..
+        } = self;
+        let queue = queues.get_mut(id)?;
+        let consumer = queue.consumers.next(|consumer| {
+            let Some(connection) = connections.get_mut(consumer.connection) else {
+                return Room::No;
+            };
+            let Some(channel) = connection.channels.get_mut(&consumer.channel) else {
+                return Room::No;
+            };
+            if connection.backlog_bytes < OUTBOX_BYTES_MAX && channel.has_room() {
+                return Room::Yes;
+            }
+            connection.stalled |= connection.backlog_bytes >= OUTBOX_BYTES_MAX;
+            channel.parked.push(ConsumerAt {
+                queue: id,
+                consumer: consumer.id,
+            });
+            Room::No
+        })?;
+        if !consumer.no_ack {
+            consumer.unacked += 1;
+        }
+        Some(Chosen {
+            at: At {
+                connection: consumer.connection,
+                channel: consumer.channel,
+            },
+            consumer: consumer.id,
+            tag: Arc::clone(&consumer.tag),
+            no_ack: consumer.no_ack,
+            timeout_ms: consumer.timeout_ms,
+        })
+    }
+
+    fn deliver(&mut self, id: QueueId, mut entry: Entry, chosen: Chosen) {
+        let now = self.now.time;
+        let Self {
+            queues,
+            connections,
+            effects,
+            timers,
+            ..
+        } = self;
+        let Some(queue) = queues.get_mut(id) else {
+            return;
+        };
+        let Some(connection) = connections.get_mut(chosen.at.connection) else {
+            return;
+        };
+        let Some(channel) = connection.channels.get_mut(&chosen.at.channel) else {
+            return;
+        };
+        let tag = channel.next_tag();
+        let delivery = Delivery {
+            tag,
+            redelivered: entry.acquired_count > 0,
+            counts: delivery_counts(queue.kind().counts_deliveries(), &entry),
+            message: entry.message.clone(),
+        };
+        connection.backlog_bytes += entry.message.delivery_bytes();
+        effects.push(Effect::Send {
+            connection: chosen.at.connection,
+            channel: chosen.at.channel,
+            outgoing: Outgoing::Deliver {
+                consumer_tag: chosen.tag,
+                delivery,
+            },
+        });
+        queue.handed_out(&mut entry, !chosen.no_ack, false);
+        if chosen.no_ack {
+            self.log_settled(id, &entry);
+            self.left(id);
+            return;
+        }
+        channel.unacked_by_consumers += 1;
+        let timeout = chosen.timeout_ms.map(|millis| now.plus_ms(millis));
+        if let Some(at) = timeout {
+            let wake = Wake::Channel(chosen.at.connection, chosen.at.channel);
+            timers.arm(&mut channel.armed, at, wake);
+        }
+        let consumer = Some(chosen.consumer);
+        channel.unacked.push(
+            tag,
+            Unacked {
+                queue: id,
+                consumer,
+                entry,
+                timeout,
+            },
+        );
+    }
+
+    /// Records that a message left its queue for good.
+    pub(super) fn log_settled(&mut self, id: QueueId, entry: &Entry) {
+        if let Some(queue) = self.queues.get(id)
+            && queue.is_durable_for(&entry.message)
+        {
+            let record = Record::Settle {
+                queue: queue.number,
+                entry: entry.id,
+            };
+            self.log(record);
+        }
+    }
+
+    /// Something made room on a channel: its parked consumers wait for messages again.
+    pub(super) fn unpark_channel(&mut self, at: At) {
+        let Some(channel) = self.channel(at) else {
+            return;
+        };
+        let parked = std::mem::take(&mut channel.parked);
+        for ConsumerAt { queue, consumer } in parked {
+            if let Some(queue) = self.queues.get_mut(queue) {
+                queue.consumers.unpark(consumer);
+            }
+            self.dispatch(queue);
+        }
+    }
+
+    /// Tells the core how many bytes wait for a connection's socket; room there lets its consumers
+    /// have more.
+    pub fn set_backlog(&mut self, now: crate::time::Now, connection: ConnectionId, bytes: u64) {
+        self.advance(now);
+        let Some(known) = self.connections.get_mut(connection) else {
+            return;
+        };
+        known.backlog_bytes = bytes;
+        if !known.stalled || bytes >= OUTBOX_BYTES_MAX {
+            return;
+        }
+        known.stalled = false;
+        let channels: Vec<At> = known
+            .channels
+            .keys()
+            .map(|channel| At {
+                connection,
+                channel: *channel,
+            })
+            .collect();
+        for at in channels {
+            self.unpark_channel(at);
+        }
+        self.finish_deaths();
+    }
+
+    /// Whether the core holds messages back until `set_backlog` reports less.
+    pub fn is_stalled(&self, connection: ConnectionId) -> bool {
+        self.connections.get(connection).is_some_and(|c| c.stalled)
+    }
+}
+
+/// Redeliveries of a queue that counts tell their counts (spec 7.2).
+pub(super) fn delivery_counts(counts: bool, entry: &Entry) -> Option<DeliveryCounts> {
+    (counts && entry.acquired_count > 0).then_some(DeliveryCounts {
+        acquired: entry.acquired_count,
+        delivery: entry.delivery_count,
+    })
+}

@@ -1,0 +1,109 @@
+//! The boundary to the log: what must be durable gets a position, and confirms wait for it.
+//!
+//! Records are effects like any other. Whoever writes them calls `durable` with the position up to
+//! which they will survive a crash; publishes and commits that wait for that position are answered
+//! then. Answers are collected and told once per batch (`flush`).
+
+use super::{At, Vhost};
+use crate::channel::PublishMode;
+use crate::effect::{Effect, Outgoing, Record};
+use crate::ids::Lsn;
+
+impl Vhost {
+    /// Appends a record and returns its position.
+    pub(super) fn log(&mut self, record: Record) -> Lsn {
+        self.last_lsn.0 += 1;
+        self.effects.push(Effect::Log {
+            lsn: self.last_lsn,
+            record,
+        });
+        self.last_lsn
+    }
+
+    /// The position of the newest record.
+    pub fn last_lsn(&self) -> Lsn {
+        self.last_lsn
+    }
+
+    /// The log is durable up to `lsn`; call `flush` when everything that is known has been said.
+    pub fn durable(&mut self, lsn: Lsn) {
+        self.durable_lsn = self.durable_lsn.max(lsn);
+        while let Some((needed, at)) = self.awaiting_durable.first().copied()
+            && needed <= lsn
+        {
+            self.awaiting_durable.pop_first();
+            let Some(channel) = self.channel(at) else {
+                continue;
+            };
+            if let PublishMode::Confirm(confirms) = &mut channel.mode {
+                confirms.durable(lsn);
+            }
+            if channel
+                .committing
+                .is_some_and(|committing| committing <= lsn)
+            {
+                channel.committing = None;
+                self.send(at, Outgoing::TxCommitOk);
+            }
+            self.list_for_flush(at);
+        }
+    }
+
+    /// The channel has something to tell its publisher, or waits for the log to.
+    pub(super) fn list_for_flush(&mut self, at: At) {
+        if let Some(channel) = self.channel(at)
+            && !channel.flush_listed
+        {
+            channel.flush_listed = true;
+            self.to_flush.push(at);
+        }
+    }
+
+    /// Tells publishers what can be told; call it at the end of every batch.
+    pub fn flush(&mut self) {
+        let mut listed = std::mem::take(&mut self.to_flush);
+        for at in listed.drain(..) {
+            self.flush_channel(at);
+        }
+        self.to_flush = listed;
+    }
+
+    /// Tells one publisher; also before its channel closes.
+    pub(super) fn flush_channel(&mut self, at: At) {
+        let Self {
+            connections,
+            effects,
+            awaiting_durable,
+            counters,
+            durable_lsn,
+            ..
+        } = self;
+        let Some(connection) = connections.get_mut(at.connection) else {
+            return;
+        };
+        let Some(channel) = connection.channels.get_mut(&at.channel) else {
+            return;
+        };
+        channel.flush_listed = false;
+        awaiting_durable.extend(channel.committing.map(|needed| (needed, at)));
+        let PublishMode::Confirm(confirms) = &mut channel.mode else {
+            return;
+        };
+        confirms.durable(*durable_lsn);
+        confirms.flush(|confirm| {
+            let (seq, multiple) = (confirm.seq, confirm.multiple);
+            counters.confirmed += u64::from(confirm.ack);
+            let outgoing = if confirm.ack {
+                Outgoing::Ack { seq, multiple }
+            } else {
+                Outgoing::Nack { seq, multiple }
+            };
+            effects.push(Effect::Send {
+                connection: at.connection,
+                channel: at.channel,
+                outgoing,
+            });
+        });
+        awaiting_durable.extend(confirms.waits_for().map(|needed| (needed, at)));
+    }
+}

@@ -1,0 +1,370 @@
+//! A virtual host: the sequential core that everything of it goes through.
+//!
+//! `apply` takes one command of a client at a given moment and leaves effects; `tick` makes happen
+//! what is due by then; `durable` says how far the log is. There is no clock, no socket, no file, no
+//! lock and no randomness in here but what was handed in. Between calls these hold:
+//!
+//! - no message waits in a queue for which a consumer has room, unless what is in front of it has
+//!   expired and is being removed in slices;
+//! - no message that died is left over: it became dead letters, was kept, or was counted as dropped;
+//! - `next_wake` is not later than the next thing that happens by itself.
+//!
+//! The commands stand in files by AMQP's classes, the life of a message in `publish`, `deliver`,
+//! `settle` and `death`.
+
+mod channels;
+mod check;
+mod consume;
+mod death;
+mod deliver;
+mod durable;
+mod exchanges;
+mod policies;
+mod publish;
+mod queues;
+mod route;
+mod settle;
+mod time;
+mod transaction;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use slotmap::SlotMap;
+
+use crate::access::{Access, Permission};
+use crate::channel::Channel;
+use crate::command::{Command, Request};
+use crate::effect::{Effect, Event, Outgoing};
+use crate::exchange::Exchange;
+use crate::ids::{ChannelNumber, ConnectionId, ExchangeId, Lsn, QueueId, QueueNumber};
+use crate::lookup::Lookup;
+use crate::message::Name;
+use crate::policy::Policies;
+use crate::queue::{Queue, QueueDefaults};
+use crate::refusal::{Refusal, Resource, ResourceKind};
+use crate::statistics::VhostCounters;
+use crate::time::{Now, Time};
+use crate::timers::Timers;
+use death::{Dying, Told};
+
+/// What a node grants to its vhosts.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct VhostOptions {
+    /// For queues that say nothing themselves.
+    pub queue_defaults: QueueDefaults,
+    /// `deprecated_features.permit.global_qos`: without it `basic.qos` with `global` counts per
+    /// consumer, as in RabbitMQ 4.3.
+    pub permits_global_qos: bool,
+    /// `consumer_max_per_channel`; none is unlimited.
+    pub consumers_per_channel_max: Option<u32>,
+}
+
+/// A client connection in the vhost.
+#[derive(Debug)]
+pub struct Connection {
+    /// Who is on it.
+    pub access: Arc<Access>,
+    /// It wants `basic.cancel` when a consumer is gone (capability `consumer_cancel_notify`).
+    pub cancel_notify: bool,
+    pub(crate) channels: BTreeMap<ChannelNumber, Channel>,
+    pub(crate) exclusive_queues: BTreeSet<QueueId>,
+    /// Bytes that wait for its socket, as far as the core knows.
+    pub(crate) backlog_bytes: u64,
+    /// Something waits for that to shrink.
+    pub(crate) stalled: bool,
+    /// Closed by the broker; what it still says is ignored.
+    pub(crate) closing: bool,
+}
+
+impl Connection {
+    /// Its channels by number.
+    pub fn channels(&self) -> impl Iterator<Item = (ChannelNumber, &Channel)> {
+        self.channels
+            .iter()
+            .map(|(number, channel)| (*number, channel))
+    }
+}
+
+/// A channel of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct At {
+    pub(crate) connection: ConnectionId,
+    pub(crate) channel: ChannelNumber,
+}
+
+/// A virtual host.
+#[derive(Debug)]
+pub struct Vhost {
+    name: Name,
+    options: VhostOptions,
+    now: Now,
+    seed: u64,
+    random: ChaCha12Rng,
+    exchanges: SlotMap<ExchangeId, Exchange>,
+    exchange_names: Lookup<Name, ExchangeId>,
+    default_exchange: ExchangeId,
+    queues: SlotMap<QueueId, Queue>,
+    queue_names: Lookup<Name, QueueId>,
+    connections: SlotMap<ConnectionId, Connection>,
+    /// Who consumes direct replies under which address.
+    reply_addresses: Lookup<Name, At>,
+    policies: Policies,
+    timers: Timers,
+    /// Changes with everything that a route or a permission depends on.
+    topology: u64,
+    /// Messages that died in this call and have not been moved yet.
+    dying: VecDeque<Dying>,
+    told: Told,
+    /// Queues with dead letters that wait for somewhere to go.
+    pending_sources: BTreeSet<QueueId>,
+    /// Something changed that may give them somewhere to go.
+    retry_pending: bool,
+    /// Channels that have confirms to tell.
+    to_flush: Vec<At>,
+    /// Channels that wait for the log, by position.
+    awaiting_durable: BTreeSet<(Lsn, At)>,
+    last_lsn: Lsn,
+    durable_lsn: Lsn,
+    last_queue_number: u64,
+    effects: Vec<Effect>,
+    counters: VhostCounters,
+}
+
+impl Vhost {
+    /// A vhost with RabbitMQ's predeclared exchanges. `seed` makes the names it gives unguessable and
+    /// its hashes unpredictable; the same seed gives the same vhost.
+    pub fn new(name: &str, seed: [u8; 32], options: VhostOptions) -> Self {
+        let mut random = ChaCha12Rng::from_seed(seed);
+        let hash_seed = random.next_u64();
+        let mut vhost = Self {
+            name: name.into(),
+            options,
+            now: Now::default(),
+            seed: hash_seed,
+            random,
+            exchanges: SlotMap::with_key(),
+            exchange_names: Lookup::new(hash_seed),
+            default_exchange: ExchangeId::default(),
+            queues: SlotMap::with_key(),
+            queue_names: Lookup::new(hash_seed),
+            connections: SlotMap::with_key(),
+            reply_addresses: Lookup::new(hash_seed),
+            policies: Policies::default(),
+            timers: Timers::default(),
+            topology: 1,
+            dying: VecDeque::new(),
+            told: Told::default(),
+            pending_sources: BTreeSet::new(),
+            retry_pending: false,
+            to_flush: Vec::new(),
+            awaiting_durable: BTreeSet::new(),
+            last_lsn: Lsn(0),
+            durable_lsn: Lsn(0),
+            last_queue_number: 0,
+            effects: Vec::new(),
+            counters: VhostCounters::default(),
+        };
+        vhost.predeclare_exchanges();
+        vhost
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// Applies one command of a client.
+    ///
+    /// Commands of a connection that is gone or closing are ignored, as are those of a channel that
+    /// the broker has closed until the client agrees.
+    pub fn apply(&mut self, now: Now, connection: ConnectionId, request: Request<'_>) {
+        self.advance(now);
+        let at = At {
+            connection,
+            channel: request.channel,
+        };
+        match self.perform(at, request.command) {
+            Ok(()) => {}
+            Err(refusal) if refusal.code.is_connection_error() => {
+                let outgoing = Outgoing::ConnectionClose {
+                    refusal,
+                    method: Some(request.method),
+                };
+                self.fail_connection(connection, outgoing);
+            }
+            Err(refusal) => {
+                self.fail_channel(at, refusal, Some(request.method));
+            }
+        }
+        self.finish_deaths();
+    }
+
+    fn perform(&mut self, at: At, command: Command<'_>) -> Result<(), Refusal> {
+        if !self.accepts(at, &command)? {
+            return Ok(());
+        }
+        match command {
+            Command::OpenChannel => self.open_channel(at),
+            Command::CloseChannel => self.close_channel(at),
+            Command::ChannelCloseOk => self.channel_close_ok(at),
+            Command::DeclareExchange(declare) => self.declare_exchange(at, declare),
+            Command::DeleteExchange {
+                exchange,
+                if_unused,
+                nowait,
+            } => self.delete_exchange(at, exchange, if_unused, nowait),
+            Command::BindExchange(bind) => self.bind_exchange(at, bind),
+            Command::UnbindExchange(bind) => self.unbind_exchange(at, bind),
+            Command::DeclareQueue(declare) => self.declare_queue(at, declare),
+            Command::BindQueue(bind) => self.bind_queue(at, bind),
+            Command::UnbindQueue(bind) => self.unbind_queue(at, bind),
+            Command::PurgeQueue { queue, nowait } => self.purge_queue(at, queue, nowait),
+            Command::DeleteQueue(delete) => self.delete_queue(at, delete),
+            Command::Qos {
+                prefetch_count,
+                global,
+            } => self.qos(at, prefetch_count, global),
+            Command::Consume(consume) => self.consume(at, consume),
+            Command::Cancel {
+                consumer_tag,
+                nowait,
+            } => self.cancel(at, consumer_tag, nowait),
+            Command::Publish(publish) => self.publish(at, publish),
+            Command::Get { queue, no_ack } => self.get(at, queue, no_ack),
+            Command::Settle {
+                tag,
+                multiple,
+                outcome,
+            } => self.settle(at, tag, multiple, outcome),
+            Command::Recover { answer } => self.recover(at, answer),
+            Command::ConfirmSelect { nowait } => self.confirm_select(at, nowait),
+            Command::TxSelect => self.tx_select(at),
+            Command::TxCommit => self.tx_commit(at),
+            Command::TxRollback => self.tx_rollback(at),
+        }
+    }
+
+    /// Time does not run backwards, even if two readings of the clock arrive in the wrong order.
+    fn advance(&mut self, now: Now) {
+        self.now.time = self.now.time.max(now.time);
+        self.now.wall_ms = now.wall_ms;
+    }
+
+    /// The effects so far, in order; the caller takes them all.
+    pub fn drain_effects(&mut self) -> std::vec::Drain<'_, Effect> {
+        self.effects.drain(..)
+    }
+
+    /// When something happens by itself the next time; call `tick` then.
+    pub fn next_wake(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    // ---- looking in ----
+
+    /// Its queues, in a stable order.
+    pub fn queues(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
+        self.queues.iter()
+    }
+
+    /// The queue of that name.
+    pub fn queue(&self, name: &str) -> Option<&Queue> {
+        self.queues.get(*self.queue_names.get(name)?)
+    }
+
+    /// Its exchanges, in a stable order.
+    pub fn exchanges(&self) -> impl Iterator<Item = (ExchangeId, &Exchange)> {
+        self.exchanges.iter()
+    }
+
+    /// The exchange of that name.
+    pub fn exchange(&self, name: &str) -> Option<&Exchange> {
+        self.exchanges.get(*self.exchange_names.get(name)?)
+    }
+
+    /// Its connections, in a stable order.
+    pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
+        self.connections.iter()
+    }
+
+    /// Its policies.
+    pub fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &VhostCounters {
+        &self.counters
+    }
+
+    // ---- small things every command needs ----
+
+    fn queue_resource<'a>(&'a self, name: &'a str) -> Resource<'a> {
+        Resource {
+            kind: ResourceKind::Queue,
+            name,
+            vhost: &self.name,
+        }
+    }
+
+    fn exchange_resource<'a>(&'a self, name: &'a str) -> Resource<'a> {
+        Resource {
+            kind: ResourceKind::Exchange,
+            name,
+            vhost: &self.name,
+        }
+    }
+
+    fn require(
+        &self,
+        at: At,
+        permission: Permission,
+        resource: Resource<'_>,
+    ) -> Result<(), Refusal> {
+        match self.connections.get(at.connection) {
+            Some(connection) => connection.access.require(permission, resource),
+            None => Ok(()),
+        }
+    }
+
+    fn channel(&mut self, at: At) -> Option<&mut Channel> {
+        self.connections
+            .get_mut(at.connection)?
+            .channels
+            .get_mut(&at.channel)
+    }
+
+    fn send(&mut self, at: At, outgoing: Outgoing) {
+        self.effects.push(Effect::Send {
+            connection: at.connection,
+            channel: at.channel,
+            outgoing,
+        });
+    }
+
+    /// Sends the answer of a command unless it asked for none.
+    fn answer(&mut self, at: At, nowait: bool, outgoing: Outgoing) {
+        if !nowait {
+            self.send(at, outgoing);
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        self.effects.push(Effect::Event(event));
+    }
+
+    /// Remembered routes and the like are no longer true; dead letters that had nowhere to go may
+    /// have somewhere now.
+    fn topology_changed(&mut self) {
+        self.topology += 1;
+        self.retry_pending = true;
+    }
+
+    fn next_queue_number(&mut self) -> QueueNumber {
+        self.last_queue_number += 1;
+        QueueNumber(self.last_queue_number)
+    }
+}

@@ -1,0 +1,92 @@
+//! Policies come and go: what is in force for each queue and exchange is resolved anew and replaced
+//! as a whole (spec 1.4, 4.3, 5).
+//!
+//! COMPAT: retroactive TTL: a message's deadline is its arrival plus the lowest TTL now in force, so
+//! a new `message-ttl` acts on the whole backlog and a cleared one lifts it. RabbitMQ fixes deadlines
+//! when messages arrive.
+
+use std::sync::Arc;
+
+use super::Vhost;
+use crate::exchange::Exchange;
+use crate::ids::{ExchangeId, QueueId};
+use crate::message::Name;
+use crate::policy::{Policy, PolicyKey, PolicyKind};
+use crate::queue::Settings;
+use crate::time::Now;
+
+impl Vhost {
+    /// Adds or replaces a policy; it is in force when this returns.
+    pub fn set_policy(&mut self, now: Now, kind: PolicyKind, policy: Policy) {
+        self.advance(now);
+        self.policies.set(kind, policy);
+        self.apply_policies();
+    }
+
+    /// Removes a policy; false if there is none of that name.
+    pub fn clear_policy(&mut self, now: Now, kind: PolicyKind, name: &str) -> bool {
+        self.advance(now);
+        let existed = self.policies.clear(kind, name);
+        if existed {
+            self.apply_policies();
+        }
+        existed
+    }
+
+    fn apply_policies(&mut self) {
+        let exchanges: Vec<ExchangeId> = self.exchanges.keys().collect();
+        for id in exchanges {
+            let Self {
+                exchanges,
+                policies,
+                ..
+            } = self;
+            let Some(exchange) = exchanges.get_mut(id) else {
+                continue;
+            };
+            exchange.alternate = alternate(exchange, policies);
+        }
+        self.topology_changed();
+        let queues: Vec<QueueId> = self.queues.keys().collect();
+        for id in queues {
+            self.apply_queue_policies(id);
+        }
+        self.finish_deaths();
+    }
+
+    pub(super) fn apply_exchange_policy(&self, exchange: &mut Exchange) {
+        exchange.alternate = alternate(exchange, &self.policies);
+    }
+
+    /// COMPAT: queue lease: a changed policy restarts the lease of a quorum queue, too.
+    fn apply_queue_policies(&mut self, id: QueueId) {
+        let Self {
+            queues,
+            policies,
+            options,
+            now,
+            ..
+        } = self;
+        let Some(queue) = queues.get_mut(id) else {
+            return;
+        };
+        let in_force = policies.for_queue(&queue.name, queue.kind());
+        if in_force == queue.policies {
+            return;
+        }
+        let definition = in_force.definition();
+        let settings = Settings::resolve(&queue.arguments, &definition, options.queue_defaults);
+        queue.policies = in_force;
+        queue.apply_settings(settings);
+        queue.renew_lease(now.time);
+        self.arm_queue(id);
+        self.enforce_limits(id);
+    }
+}
+
+fn alternate(exchange: &Exchange, policies: &crate::policy::Policies) -> Option<Name> {
+    exchange.alternate_argument.clone().or_else(|| {
+        let definition = policies.for_exchange(&exchange.name).definition();
+        definition.text(PolicyKey::AlternateExchange).map(Arc::from)
+    })
+}

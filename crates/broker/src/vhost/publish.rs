@@ -1,0 +1,413 @@
+//! A publish: checked, routed, and into its queues (spec 1.2, 1.6, 4, 7.5).
+
+use std::sync::Arc;
+
+use amqp::properties::Properties;
+use smallvec::SmallVec;
+
+use super::{At, Vhost};
+use crate::access::Permission;
+use crate::channel::transaction::PendingPublish;
+use crate::channel::{LastRoute, PublishMode};
+use crate::command::Publish;
+use crate::dead_letter::DeathReason;
+use crate::effect::{Delivery, Effect, Entries, Outgoing, Record};
+use crate::exchange::ExchangeType;
+use crate::ids::{EntryId, ExchangeId, Lsn, PublishSeq, QueueId};
+use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX};
+use crate::message::{Envelope, Message, Name};
+use crate::policy::Overflow;
+use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
+use crate::queue::Entry;
+use crate::refusal::Refusal;
+
+/// The queues of a message.
+type Queues = SmallVec<[QueueId; 4]>;
+
+/// What became of a publish.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// Its queues have it; it is safe once the log is durable up to there, or at once.
+    Accepted(Option<Lsn>),
+    /// At least one queue refused it.
+    Refused,
+}
+
+impl Vhost {
+    pub(super) fn publish(&mut self, at: At, publish: Publish<'_>) -> Result<(), Refusal> {
+        if publish.exchange.is_empty()
+            && publish.routing_key.starts_with(DIRECT_REPLY_TO.as_bytes())
+        {
+            return self.publish_reply(at, publish);
+        }
+        let remembered = self.remembered_route(at, &publish);
+        let exchange = match &remembered {
+            Some(last) => last.exchange,
+            None => self.check_exchange(at, &publish)?,
+        };
+        let properties = publish_properties::parse(publish.content.properties())?;
+        let prepared = self.prepare(at, &properties)?;
+        let (envelope, queues) = match remembered {
+            Some(last) if prepared.cc.is_empty() && prepared.bcc.is_empty() => {
+                (last.envelope, last.queues)
+            }
+            _ => self.find_route(at, exchange, &publish, &prepared)?,
+        };
+        let rewritten = prepared.rewritten.as_deref();
+        let message = Message::new(envelope, prepared.facts, publish.content, rewritten);
+        let mandatory = publish.mandatory;
+        let Some(channel) = self.channel(at) else {
+            return Ok(());
+        };
+        match &mut channel.mode {
+            PublishMode::Transactional(transaction) => transaction.publish(PendingPublish {
+                message,
+                queues,
+                mandatory,
+            }),
+            PublishMode::Confirm(confirms) => {
+                let seq = confirms.assign();
+                let verdict = self.enter(at, message, &queues, mandatory);
+                self.confirm(at, seq, verdict);
+                Ok(())
+            }
+            PublishMode::Plain => {
+                self.enter(at, message, &queues, mandatory);
+                Ok(())
+            }
+        }
+    }
+
+    /// The last route of the channel, if it is for the same place and still true.
+    fn remembered_route(&mut self, at: At, publish: &Publish<'_>) -> Option<LastRoute> {
+        let topology = self.topology;
+        let last = self.channel(at)?.last_route.as_ref()?;
+        let is_same = last.topology == topology
+            && last.envelope.routing_key.as_bytes() == publish.routing_key
+            && last.envelope.exchange.as_bytes() == publish.exchange;
+        is_same.then(|| last.clone())
+    }
+
+    /// The exchange of a publish, if the user may publish to it with this key.
+    fn check_exchange(&self, at: At, publish: &Publish<'_>) -> Result<ExchangeId, Refusal> {
+        let name = String::from_utf8_lossy(publish.exchange);
+        let name = name.replace(['\r', '\n'], "");
+        let name = name.as_str();
+        let resource = self.exchange_resource(name);
+        self.require(at, Permission::Write, resource)?;
+        let id = self.find_exchange(name)?;
+        let Some(exchange) = self.exchanges.get(id) else {
+            return Ok(id);
+        };
+        if exchange.internal {
+            let text = format!("cannot publish to internal {resource}");
+            return Err(Refusal::access_refused(text));
+        }
+        self.check_topic(at, id, publish.routing_key)?;
+        Ok(id)
+    }
+
+    /// Topic permissions limit the keys of topic exchanges, those in `CC` and `BCC` included.
+    fn check_topic(&self, at: At, exchange: ExchangeId, key: &[u8]) -> Result<(), Refusal> {
+        match (
+            self.exchanges.get(exchange),
+            self.connections.get(at.connection),
+        ) {
+            (Some(exchange), Some(connection)) if exchange.kind == ExchangeType::Topic => {
+                let resource = self.exchange_resource(&exchange.name);
+                let key = String::from_utf8_lossy(key);
+                connection
+                    .access
+                    .require_topic(Permission::Write, resource, &key)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the properties of a publish and gives a request for direct replies its address.
+    fn prepare(&mut self, at: At, properties: &Properties<'_>) -> Result<Prepared, Refusal> {
+        let Some(connection) = self.connections.get(at.connection) else {
+            return Ok(Prepared::default());
+        };
+        if let Some(user_id) = properties.user_id {
+            connection.access.check_user_id(user_id)?;
+        }
+        let mut reply_to = None;
+        if properties.reply_to == Some(DIRECT_REPLY_TO.as_bytes()) {
+            let channel = connection.channels.get(&at.channel);
+            let consumer = channel.and_then(|channel| channel.reply_consumer.as_ref());
+            let consumer = consumer.ok_or_else(|| {
+                Refusal::precondition_failed("fast reply consumer does not exist")
+            })?;
+            reply_to = Some(&*consumer.address);
+        }
+        publish_properties::prepare(properties, reply_to)
+    }
+
+    /// Routes a publish and remembers where it went, if that will be true for the next one, too.
+    fn find_route(
+        &mut self,
+        at: At,
+        exchange: ExchangeId,
+        publish: &Publish<'_>,
+        prepared: &Prepared,
+    ) -> Result<(Arc<Envelope>, Queues), Refusal> {
+        for key in prepared.cc.iter().chain(&prepared.bcc) {
+            self.check_topic(at, exchange, key.as_bytes())?;
+        }
+        let name = self
+            .exchanges
+            .get(exchange)
+            .map(|exchange| Arc::clone(&exchange.name));
+        let envelope = Arc::new(Envelope {
+            exchange: name.unwrap_or_default(),
+            routing_key: publish.routing_key.into(),
+            cc: prepared.cc.clone(),
+            bcc: prepared.bcc.clone(),
+        });
+        let properties = prepared.rewritten.as_deref();
+        let properties = properties.unwrap_or_else(|| publish.content.properties());
+        let route = self.route(exchange, &envelope, properties);
+        let topology = self.topology;
+        if let Some(channel) = self.channel(at)
+            && route.can_be_remembered
+        {
+            let (envelope, queues) = (Arc::clone(&envelope), route.queues.clone());
+            channel.last_route = Some(LastRoute {
+                topology,
+                exchange,
+                envelope,
+                queues,
+            });
+        }
+        Ok((envelope, route.queues))
+    }
+
+    /// Lets a publish into its queues. One that has none comes back if it is mandatory.
+    pub(super) fn enter(
+        &mut self,
+        at: At,
+        message: Message,
+        queues: &[QueueId],
+        mandatory: bool,
+    ) -> Verdict {
+        self.counters.published += 1;
+        if queues.is_empty() {
+            if mandatory {
+                self.counters.returned_unroutable += 1;
+                self.send(at, Outgoing::Return { message });
+            } else {
+                self.counters.dropped_unroutable += 1;
+            }
+            return Verdict::Accepted(None);
+        }
+        let mut placed: SmallVec<[(QueueId, EntryId); 4]> = SmallVec::new();
+        let mut entries = Entries::new();
+        let mut refused = false;
+        for id in queues {
+            if self.refuses(*id, &message) {
+                refused = true;
+                continue;
+            }
+            let Some(queue) = self.queues.get_mut(*id) else {
+                continue;
+            };
+            let entry = queue.assign(&message);
+            placed.push((*id, entry));
+            if queue.is_durable_for(&message) {
+                entries.push((queue.number, entry));
+            }
+        }
+        let lsn = (!entries.is_empty()).then(|| {
+            self.log(Record::Publish {
+                message: message.clone(),
+                entries,
+            })
+        });
+        if let Some(((last, entry), others)) = placed.split_last() {
+            for (id, entry) in others {
+                self.place(*id, *entry, message.clone());
+            }
+            self.place(*last, *entry, message);
+        }
+        if refused {
+            Verdict::Refused
+        } else {
+            Verdict::Accepted(lsn)
+        }
+    }
+
+    /// Whether a full queue refuses a publish; expired messages do not count.
+    ///
+    /// COMPAT: reject-publish: a hard limit on every queue type; RabbitMQ's quorum queues overshoot.
+    fn refuses(&mut self, id: QueueId, message: &Message) -> bool {
+        let is_full = |vhost: &Self| {
+            vhost.queues.get(id).is_some_and(|queue| {
+                queue.settings.rejects_publishes() && queue.is_full_for(message)
+            })
+        };
+        if !is_full(self) {
+            return false;
+        }
+        if self.expire_due(id, EXPIRY_SLICE) > 0 && !is_full(self) {
+            return false;
+        }
+        let Some(queue) = self.queues.get_mut(id) else {
+            return false;
+        };
+        queue.counters.refused += 1;
+        if queue.settings.overflow == Overflow::RejectPublishDlx {
+            self.die_refused(id, message.clone());
+        }
+        true
+    }
+
+    /// A message arrives in a queue: to a consumer if one has room, else to wait, if it may.
+    pub(super) fn place(&mut self, id: QueueId, entry: EntryId, message: Message) {
+        let arrived = self.now.time;
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
+        let expires_at_once = queue.expires_on_arrival(&message);
+        if queue.has_none_ready() && !queue.consumers.is_empty() || expires_at_once {
+            let could_deliver = queue.has_none_ready();
+            let entry = Entry {
+                id: entry,
+                message,
+                arrived,
+                acquired_count: 0,
+                delivery_count: 0,
+            };
+            let undelivered = if could_deliver {
+                self.deliver_at_once(id, entry).err()
+            } else {
+                Some(entry)
+            };
+            let Some(entry) = undelivered else { return };
+            if expires_at_once {
+                self.counters.message_expiry.record(0);
+                self.die(id, entry, DeathReason::Expired);
+                return;
+            }
+            self.wait(id, entry.id, entry.message);
+        } else {
+            self.wait(id, entry, message);
+        }
+    }
+
+    fn wait(&mut self, id: QueueId, entry: EntryId, message: Message) {
+        let arrived = self.now.time;
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
+        let has_deadline = queue.has_deadline(&message);
+        queue.push(entry, message, arrived);
+        if has_deadline {
+            self.arm_queue(id);
+        }
+        self.enforce_limits(id);
+    }
+
+    /// Evicts what a queue has above its limits, if it makes room that way.
+    pub(super) fn enforce_limits(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get(id) else {
+            return;
+        };
+        if queue.settings.overflow != Overflow::DropHead || !queue.is_over_limit() {
+            return;
+        }
+        self.expire_due(id, EXPIRY_SLICE);
+        while let Some(queue) = self.queues.get_mut(id)
+            && queue.is_over_limit()
+            && let Some(entry) = queue.evict()
+        {
+            self.die(id, entry, DeathReason::Maxlen);
+        }
+    }
+
+    /// Notes how a publish ended for the channel's next confirms.
+    pub(super) fn confirm(&mut self, at: At, seq: PublishSeq, verdict: Verdict) {
+        let Some(channel) = self.channel(at) else {
+            return;
+        };
+        let PublishMode::Confirm(confirms) = &mut channel.mode else {
+            return;
+        };
+        match verdict {
+            Verdict::Accepted(None) => confirms.ack(seq),
+            Verdict::Accepted(Some(lsn)) => confirms.ack_when_durable(seq, lsn),
+            Verdict::Refused => confirms.nack(seq),
+        }
+        self.list_for_flush(at);
+    }
+
+    /// A reply goes straight to the requester, without a queue (direct reply-to).
+    ///
+    /// COMPAT: direct reply-to: a requester that does not read loses replies; they have no queue to
+    /// wait in.
+    fn publish_reply(&mut self, at: At, publish: Publish<'_>) -> Result<(), Refusal> {
+        self.check_exchange(at, &publish)?;
+        self.counters.published += 1;
+        let properties = publish_properties::parse(publish.content.properties())?;
+        let prepared = self.prepare(at, &properties)?;
+        let envelope = Arc::new(Envelope::new(Name::default(), publish.routing_key.into()));
+        let rewritten = prepared.rewritten.as_deref();
+        let message = Message::new(envelope, prepared.facts, publish.content, rewritten);
+        let address = std::str::from_utf8(publish.routing_key).unwrap_or_default();
+        let requester = self.reply_addresses.get(address).copied();
+        let delivered = requester.is_some_and(|to| self.deliver_reply(to, &message));
+        if !delivered {
+            self.counters.direct_replies_dropped += 1;
+            if publish.mandatory {
+                self.counters.returned_unroutable += 1;
+                self.send(at, Outgoing::Return { message });
+            }
+        }
+        let Some(channel) = self.channel(at) else {
+            return Ok(());
+        };
+        if let PublishMode::Confirm(confirms) = &mut channel.mode {
+            let seq = confirms.assign();
+            self.confirm(at, seq, Verdict::Accepted(None));
+        }
+        Ok(())
+    }
+
+    fn deliver_reply(&mut self, to: At, message: &Message) -> bool {
+        let Self {
+            connections,
+            effects,
+            ..
+        } = self;
+        let Some(connection) = connections.get_mut(to.connection) else {
+            return false;
+        };
+        let Some(channel) = connection.channels.get_mut(&to.channel) else {
+            return false;
+        };
+        let Some(consumer) = &channel.reply_consumer else {
+            return false;
+        };
+        if connection.backlog_bytes >= OUTBOX_BYTES_MAX {
+            return false;
+        }
+        let consumer_tag = Arc::clone(&consumer.tag);
+        let tag = channel.next_tag();
+        connection.backlog_bytes += message.delivery_bytes();
+        let delivery = Delivery {
+            tag,
+            redelivered: false,
+            counts: None,
+            message: message.clone(),
+        };
+        effects.push(Effect::Send {
+            connection: to.connection,
+            channel: to.channel,
+            outgoing: Outgoing::Deliver {
+                consumer_tag,
+                delivery,
+            },
+        });
+        true
+    }
+}

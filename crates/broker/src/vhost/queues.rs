@@ -1,0 +1,415 @@
+//! Class queue: declare, delete, purge (spec 6.1 to 6.5).
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{At, Vhost};
+use crate::access::Permission;
+use crate::command::{DeclareQueue, DeleteQueue};
+use crate::effect::{Outgoing, Record};
+use crate::ids::QueueId;
+use crate::limits::EXPIRY_SLICE;
+use crate::message::Name;
+use crate::names;
+use crate::publish_properties::DIRECT_REPLY_TO;
+use crate::queue::arguments::{self, check_equivalence, inequivalent};
+use crate::queue::{Queue, QueueArguments, QueueDeclaration};
+use crate::refusal::{Refusal, Resource};
+use crate::timers::Wake;
+
+impl Vhost {
+    /// The name a client means: an empty one stands for the queue last declared on the channel.
+    ///
+    /// # Errors
+    /// 404 if it is empty and nothing was declared.
+    pub(super) fn queue_name(&mut self, at: At, name: &str) -> Result<String, Refusal> {
+        if !name.is_empty() {
+            return Ok(name.replace(['\r', '\n'], ""));
+        }
+        let last = self
+            .channel(at)
+            .and_then(|channel| channel.last_queue.clone());
+        last.map(|name| name.to_string()).ok_or_else(|| {
+            let code = amqp::reply_code::ReplyCode::NotFound;
+            Refusal::new(code, "no previously declared queue")
+        })
+    }
+
+    /// The queue of that name, if the connection may use it.
+    ///
+    /// # Errors
+    /// 404 if there is none, 405 if another connection has it for itself.
+    pub(super) fn find_queue(&self, at: At, name: &str) -> Result<QueueId, Refusal> {
+        let Some(id) = self.queue_names.get(name).copied() else {
+            return Err(Refusal::not_found(self.queue_resource(name)));
+        };
+        self.check_owner(at, id)?;
+        Ok(id)
+    }
+
+    /// An exclusive queue belongs to one connection.
+    pub(super) fn check_owner(&self, at: At, id: QueueId) -> Result<(), Refusal> {
+        let Some(queue) = self.queues.get(id) else {
+            return Ok(());
+        };
+        match queue.exclusive_owner {
+            Some(owner) if owner != at.connection => {
+                Err(Refusal::locked_queue(self.queue_resource(&queue.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn declare_queue(
+        &mut self,
+        at: At,
+        declare: DeclareQueue<'_>,
+    ) -> Result<(), Refusal> {
+        let name = declare.queue.replace(['\r', '\n'], "");
+        if name.starts_with(DIRECT_REPLY_TO) {
+            return self.declare_reply_queue(at, &name, declare.nowait);
+        }
+        let id = if declare.passive {
+            let name = self.queue_name(at, &name)?;
+            self.require_any(at, &name)?;
+            self.find_queue(at, &name)?
+        } else {
+            self.declare_queue_actively(at, &name, declare)?
+        };
+        self.declared(at, id, declare.nowait);
+        Ok(())
+    }
+
+    fn declare_queue_actively(
+        &mut self,
+        at: At,
+        name: &str,
+        declare: DeclareQueue<'_>,
+    ) -> Result<QueueId, Refusal> {
+        let server_named = name.is_empty();
+        let name: Name = if server_named {
+            names::generate("amq.gen-", &mut self.random)
+        } else {
+            name.into()
+        };
+        if !server_named && name.starts_with("amq.") {
+            return Err(Refusal::access_refused(format!(
+                "queue name '{name}' contains reserved prefix 'amq.*'"
+            )));
+        }
+        self.require(at, Permission::Configure, self.queue_resource(&name))?;
+        if let Some(id) = self.queue_names.get(&*name).copied() {
+            self.check_same_queue(at, id, &declare)?;
+            return Ok(id);
+        }
+        let arguments = self.new_queue_arguments(at, &name, &declare, server_named)?;
+        let exclusive_owner = declare.exclusive.then_some(at.connection);
+        Ok(self.create_queue(QueueDeclaration {
+            name,
+            // An exclusive queue does not outlive its connection.
+            durable: declare.durable && !declare.exclusive,
+            auto_delete: declare.auto_delete,
+            exclusive_owner,
+            arguments,
+        }))
+    }
+
+    /// Checks everything that a new queue must be, in RabbitMQ's order.
+    fn new_queue_arguments(
+        &self,
+        at: At,
+        name: &str,
+        declare: &DeclareQueue<'_>,
+        server_named: bool,
+    ) -> Result<QueueArguments, Refusal> {
+        let resource = self.queue_resource(name);
+        if let Some(exchange) = arguments::dead_letter_exchange(declare.arguments, resource)? {
+            self.require(at, Permission::Read, resource)?;
+            self.require(at, Permission::Write, self.exchange_resource(&exchange))?;
+        }
+        let arguments = QueueArguments::parse(declare.arguments, resource)?;
+        let queue_type = arguments.queue_type;
+        if queue_type.may_be_transient() {
+            return Ok(arguments);
+        }
+        if server_named {
+            return Err(Refusal::precondition_failed(format!(
+                "Cannot declare a server-named queue for type {}",
+                queue_type.module()
+            )));
+        }
+        let refused = [
+            ("auto-delete", declare.auto_delete),
+            ("exclusive-owner", declare.exclusive),
+            ("non-durable", !declare.durable),
+        ];
+        match refused.iter().find(|(_, is_set)| *is_set) {
+            Some((property, _)) => Err(Refusal::precondition_failed(format!(
+                "invalid property '{property}' for {resource}"
+            ))),
+            None => Ok(arguments),
+        }
+    }
+
+    /// A queue that exists may be declared again, but only the same (spec 6.2).
+    fn check_same_queue(
+        &self,
+        at: At,
+        id: QueueId,
+        declare: &DeclareQueue<'_>,
+    ) -> Result<(), Refusal> {
+        let Some(queue) = self.queues.get(id) else {
+            return Ok(());
+        };
+        let resource = self.queue_resource(&queue.name);
+        if queue.exclusive_owner != declare.exclusive.then_some(at.connection) {
+            return Err(Refusal::locked_queue(resource));
+        }
+        let durable = declare.durable && !declare.exclusive;
+        same_flag("durable", durable, queue.durable, resource)?;
+        same_flag(
+            "auto_delete",
+            declare.auto_delete,
+            queue.auto_delete,
+            resource,
+        )?;
+        check_equivalence(queue.arguments.table.as_ref(), declare.arguments, resource)
+    }
+
+    fn create_queue(&mut self, declaration: QueueDeclaration) -> QueueId {
+        let name = Arc::clone(&declaration.name);
+        let number = self.next_queue_number();
+        let policies = self
+            .policies
+            .for_queue(&name, declaration.arguments.queue_type);
+        let defaults = self.options.queue_defaults;
+        let queue = Queue::new(declaration, number, policies, defaults, self.now.time);
+        if queue.durable {
+            let arguments = queue.arguments.table.clone();
+            self.log(Record::DeclareQueue {
+                queue: number,
+                name: Arc::clone(&name),
+                arguments,
+            });
+        }
+        let owner = queue.exclusive_owner;
+        let id = self.queues.insert(queue);
+        if let Some(owner) = owner.and_then(|owner| self.connections.get_mut(owner)) {
+            owner.exclusive_queues.insert(id);
+        }
+        self.queue_names.insert(name, id);
+        self.counters.queues_declared += 1;
+        self.topology_changed();
+        self.arm_queue(id);
+        id
+    }
+
+    /// Answers a declaration, which counts as use of the queue (spec 2).
+    ///
+    /// COMPAT: queue lease: declaring a quorum queue again renews its lease, too.
+    fn declared(&mut self, at: At, id: QueueId, nowait: bool) {
+        let now = self.now.time;
+        self.expire_due(id, EXPIRY_SLICE);
+        self.finish_deaths();
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
+        let name = Arc::clone(&queue.name);
+        let outgoing = Outgoing::QueueDeclareOk {
+            queue: Arc::clone(&name),
+            message_count: count(queue.ready_count()),
+            consumer_count: queue.consumer_count(),
+        };
+        if !nowait {
+            queue.renew_lease(now);
+        }
+        if let Some(channel) = self.channel(at) {
+            channel.last_queue = Some(name);
+        }
+        self.answer(at, nowait, outgoing);
+    }
+
+    /// Passive declaration needs any permission at all (spec 6.1).
+    fn require_any(&self, at: At, name: &str) -> Result<(), Refusal> {
+        let resource = self.queue_resource(name);
+        let any = [Permission::Read, Permission::Write];
+        if any
+            .into_iter()
+            .any(|permission| self.require(at, permission, resource).is_ok())
+        {
+            return Ok(());
+        }
+        self.require(at, Permission::Configure, resource)
+    }
+
+    /// The pseudo-queue of direct replies can be declared, and so can the address of a requester that
+    /// is still there.
+    fn declare_reply_queue(&mut self, at: At, name: &str, nowait: bool) -> Result<(), Refusal> {
+        if name != DIRECT_REPLY_TO && !self.reply_addresses.contains_key(name) {
+            return Err(Refusal::not_found(self.queue_resource(name)));
+        }
+        let queue: Name = name.into();
+        if let Some(channel) = self.channel(at) {
+            channel.last_queue = Some(Arc::clone(&queue));
+        }
+        let outgoing = Outgoing::QueueDeclareOk {
+            queue,
+            message_count: 0,
+            consumer_count: 1,
+        };
+        self.answer(at, nowait, outgoing);
+        Ok(())
+    }
+
+    pub(super) fn purge_queue(&mut self, at: At, name: &str, nowait: bool) -> Result<(), Refusal> {
+        let name = self.queue_name(at, name)?;
+        self.require(at, Permission::Read, self.queue_resource(&name))?;
+        let id = self.find_queue(at, &name)?;
+        self.expire_due(id, EXPIRY_SLICE);
+        self.finish_deaths();
+        let Some(queue) = self.queues.get_mut(id) else {
+            return Ok(());
+        };
+        let (purged, number, durable) = (queue.purge(), queue.number, queue.durable);
+        self.pending_sources.remove(&id);
+        if durable {
+            self.log(Record::Purge { queue: number });
+        }
+        self.left(id);
+        self.answer(
+            at,
+            nowait,
+            Outgoing::QueuePurgeOk {
+                message_count: count(purged),
+            },
+        );
+        Ok(())
+    }
+
+    pub(super) fn delete_queue(&mut self, at: At, delete: DeleteQueue<'_>) -> Result<(), Refusal> {
+        let name = self.queue_name(at, delete.queue)?;
+        self.require(at, Permission::Configure, self.queue_resource(&name))?;
+        let message_count = match self.queue_names.get(name.as_str()).copied() {
+            None => 0,
+            Some(id) => {
+                self.check_owner(at, id)?;
+                self.expire_due(id, EXPIRY_SLICE);
+                self.finish_deaths();
+                self.check_conditions(id, delete)?;
+                self.remove_queue(id)
+            }
+        };
+        let outgoing = Outgoing::QueueDeleteOk {
+            message_count: count(message_count),
+        };
+        self.answer(at, delete.nowait, outgoing);
+        Ok(())
+    }
+
+    /// `if-unused` and `if-empty`.
+    fn check_conditions(&self, id: QueueId, delete: DeleteQueue<'_>) -> Result<(), Refusal> {
+        let Some(queue) = self.queues.get(id) else {
+            return Ok(());
+        };
+        let resource = self.queue_resource(&queue.name);
+        for (flag, is_set) in [
+            ("if-unused", delete.if_unused),
+            ("if-empty", delete.if_empty),
+        ] {
+            if is_set && !queue.kind().allows_conditional_delete() {
+                return Err(Refusal::not_implemented(format!(
+                    "cannot delete {resource}. queue.delete operations with {flag} flag set are \
+                     not supported by {} queues",
+                    queue.kind().as_str()
+                )));
+            }
+        }
+        if delete.if_unused && queue.consumer_count() > 0 {
+            return Err(Refusal::precondition_failed(format!("{resource} in use")));
+        }
+        if delete.if_empty && queue.message_count() > 0 {
+            return Err(Refusal::precondition_failed(format!(
+                "{resource} not empty"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Removes a queue with everything in it; none of it is dead-lettered. The number of messages
+    /// that were ready.
+    pub(super) fn remove_queue(&mut self, id: QueueId) -> u64 {
+        let Some(mut queue) = self.queues.remove(id) else {
+            return 0;
+        };
+        self.queue_names.remove(&*queue.name);
+        self.timers.disarm(&mut queue.armed, Wake::Queue(id));
+        self.pending_sources.remove(&id);
+        if let Some(owner) = queue.exclusive_owner
+            && let Some(owner) = self.connections.get_mut(owner)
+        {
+            owner.exclusive_queues.remove(&id);
+        }
+        for (source, binding) in std::mem::take(&mut queue.bindings) {
+            self.unbind(source, &binding);
+        }
+        if queue.durable {
+            self.log(Record::DeleteQueue {
+                queue: queue.number,
+            });
+        }
+        self.counters.queues_deleted += 1;
+        self.topology_changed();
+        self.drop_consumers(&queue);
+        queue.ready_count()
+    }
+
+    /// Consumers of a queue that is gone are cancelled; clients that can be told are told.
+    fn drop_consumers(&mut self, queue: &Queue) {
+        let consumers: SmallVec<[(At, Name); 4]> = queue
+            .consumers()
+            .map(|c| {
+                let at = At {
+                    connection: c.connection,
+                    channel: c.channel,
+                };
+                (at, Arc::clone(&c.tag))
+            })
+            .collect();
+        for (at, consumer_tag) in consumers {
+            let Some(connection) = self.connections.get_mut(at.connection) else {
+                continue;
+            };
+            let cancel_notify = connection.cancel_notify;
+            if let Some(channel) = connection.channels.get_mut(&at.channel) {
+                channel.consumers.remove(&*consumer_tag);
+            }
+            if cancel_notify {
+                self.send(at, Outgoing::Cancel { consumer_tag });
+            }
+        }
+    }
+}
+
+fn same_flag(
+    name: &str,
+    received: bool,
+    current: bool,
+    resource: Resource<'_>,
+) -> Result<(), Refusal> {
+    if received == current {
+        return Ok(());
+    }
+    let quoted = |flag: bool| if flag { "'true'" } else { "'false'" };
+    Err(inequivalent(
+        name,
+        resource,
+        quoted(received),
+        quoted(current),
+    ))
+}
+
+/// Counts on the wire are 32 bits wide.
+pub(super) fn count(messages: u64) -> u32 {
+    u32::try_from(messages).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,162 @@
+//! The end of a delivery: acknowledged, dead, or back in its queue (spec 7.2, 7.5).
+
+use smallvec::SmallVec;
+
+use super::{At, Vhost};
+use crate::channel::PublishMode;
+use crate::channel::transaction::PendingSettle;
+use crate::channel::unacked::{Tags, Unacked};
+use crate::command::Outcome;
+use crate::dead_letter::DeathReason;
+use crate::effect::{Outgoing, Record};
+use crate::ids::{DeliveryTag, QueueId};
+use crate::queue::Entry;
+use crate::refusal::Refusal;
+
+/// Queues whose consumers may have room now.
+type Touched = SmallVec<[QueueId; 4]>;
+
+impl Vhost {
+    pub(super) fn settle(
+        &mut self,
+        at: At,
+        tag: DeliveryTag,
+        multiple: bool,
+        outcome: Outcome,
+    ) -> Result<(), Refusal> {
+        let Some(channel) = self.channel(at) else {
+            return Ok(());
+        };
+        let tags = Tags { tag, multiple };
+        if let PublishMode::Transactional(transaction) = &mut channel.mode {
+            let tags = channel.unacked.mark(tags)?;
+            return transaction.settle(PendingSettle { tags, outcome });
+        }
+        let mut settled: SmallVec<[Unacked; 1]> = SmallVec::new();
+        channel
+            .unacked
+            .take(tags, |_, unacked| settled.push(unacked))?;
+        self.settle_all(at, settled, outcome);
+        Ok(())
+    }
+
+    /// Ends deliveries that were taken off their channel, in the order given.
+    pub(super) fn settle_all(
+        &mut self,
+        at: At,
+        settled: impl IntoIterator<Item = Unacked>,
+        outcome: Outcome,
+    ) {
+        let mut touched = Touched::new();
+        let mut freed_global = false;
+        for unacked in settled {
+            freed_global |= self.release(at, &unacked);
+            let queue = unacked.queue;
+            self.settle_entry(queue, unacked.entry, outcome);
+            if touched.last() != Some(&queue) {
+                touched.push(queue);
+            }
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        for queue in touched {
+            self.dispatch(queue);
+            self.enforce_limits(queue);
+        }
+        if freed_global {
+            self.unpark_channel(at);
+        }
+    }
+
+    /// Counts the end of a delivery with everybody who counted it. True if that makes room under a
+    /// global prefetch.
+    fn release(&mut self, at: At, unacked: &Unacked) -> bool {
+        let now = self.now.time;
+        if let Some(queue) = self.queues.get_mut(unacked.queue) {
+            queue.taken_back(&unacked.entry.message, unacked.consumer.is_none());
+            match unacked.consumer {
+                Some(consumer) => queue.consumers.settled(consumer),
+                None if queue.kind().get_holds_lease() => {
+                    queue.renew_lease(now);
+                    self.arm_queue(unacked.queue);
+                }
+                None => {}
+            }
+        }
+        let Some(channel) = self.channel(at) else {
+            return false;
+        };
+        if unacked.consumer.is_some() {
+            channel.unacked_by_consumers = channel.unacked_by_consumers.saturating_sub(1);
+        }
+        channel.prefetch_count_global > 0
+    }
+
+    fn settle_entry(&mut self, id: QueueId, entry: Entry, outcome: Outcome) {
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
+        match outcome {
+            Outcome::Ack => {
+                queue.counters.acknowledged += 1;
+                self.log_settled(id, &entry);
+                self.left(id);
+            }
+            Outcome::Reject => self.die(id, entry, DeathReason::Rejected),
+            Outcome::Requeue { failed } => self.requeue(id, entry, failed),
+        }
+    }
+
+    /// A message comes back to its queue, unless it has been returned too often or its deadline has
+    /// passed meanwhile.
+    fn requeue(&mut self, id: QueueId, mut entry: Entry, failed: bool) {
+        let now = self.now.time;
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
+        if failed && queue.kind().counts_deliveries() {
+            entry.delivery_count = entry.delivery_count.saturating_add(1);
+            if queue
+                .settings
+                .delivery_limit
+                .is_some_and(|limit| entry.delivery_count > limit)
+            {
+                self.die(id, entry, DeathReason::DeliveryLimit);
+                return;
+            }
+        }
+        if queue.is_expired(&entry, now) {
+            self.die(id, entry, DeathReason::Expired);
+            return;
+        }
+        let record = queue
+            .is_durable_for(&entry.message)
+            .then_some(Record::Requeue {
+                queue: queue.number,
+                entry: entry.id,
+                acquired_count: entry.acquired_count,
+                delivery_count: entry.delivery_count,
+            });
+        let retry = queue.settings.delayed_retry;
+        match retry.and_then(|retry| retry.delay_ms(failed, entry.delivery_count)) {
+            Some(millis) => queue.delay(entry, now.plus_ms(millis)),
+            None => queue.give_back(entry),
+        }
+        if let Some(record) = record {
+            self.log(record);
+        }
+        self.arm_queue(id);
+    }
+
+    /// `basic.recover`: everything unacknowledged on the channel goes back.
+    pub(super) fn recover(&mut self, at: At, answer: bool) -> Result<(), Refusal> {
+        let Some(channel) = self.channel(at) else {
+            return Ok(());
+        };
+        let all = channel.unacked.take_all();
+        let all = all.into_iter().map(|(_, unacked)| unacked);
+        self.settle_all(at, all, Outcome::Requeue { failed: false });
+        self.answer(at, !answer, Outgoing::RecoverOk);
+        Ok(())
+    }
+}

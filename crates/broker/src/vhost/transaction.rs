@@ -1,0 +1,73 @@
+//! `tx.commit` and `tx.rollback` (spec 7.5).
+
+use super::publish::Verdict;
+use super::{At, Vhost};
+use crate::channel::PublishMode;
+use crate::channel::transaction::Transaction;
+use crate::effect::Outgoing;
+use crate::ids::Lsn;
+use crate::refusal::Refusal;
+
+impl Vhost {
+    /// Publishes enter their queues, then deliveries are settled; the answer waits until all of it is
+    /// durable.
+    pub(super) fn tx_commit(&mut self, at: At) -> Result<(), Refusal> {
+        let transaction = self.take_transaction(at)?;
+        let mut needed: Option<Lsn> = None;
+        let mut refused = false;
+        for publish in transaction.publishes {
+            match self.enter(at, publish.message, &publish.queues, publish.mandatory) {
+                Verdict::Accepted(lsn) => needed = needed.max(lsn),
+                Verdict::Refused => refused = true,
+            }
+        }
+        let before = self.last_lsn;
+        for settle in transaction.settles {
+            let Some(channel) = self.channel(at) else {
+                break;
+            };
+            let taken: Vec<_> = settle
+                .tags
+                .iter()
+                .filter_map(|tag| channel.unacked.take_marked(*tag))
+                .collect();
+            self.settle_all(at, taken, settle.outcome);
+        }
+        self.finish_deaths();
+        if self.last_lsn > before {
+            needed = Some(self.last_lsn);
+        }
+        if refused {
+            return Err(Refusal::precondition_failed("partial tx completion"));
+        }
+        match needed.filter(|lsn| *lsn > self.durable_lsn) {
+            None => self.send(at, Outgoing::TxCommitOk),
+            Some(lsn) => {
+                if let Some(channel) = self.channel(at) {
+                    channel.committing = Some(lsn);
+                }
+                self.list_for_flush(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes are forgotten and settled deliveries are outstanding again.
+    pub(super) fn tx_rollback(&mut self, at: At) -> Result<(), Refusal> {
+        let transaction = self.take_transaction(at)?;
+        if let Some(channel) = self.channel(at) {
+            for settle in transaction.settles {
+                channel.unacked.unmark(&settle.tags);
+            }
+        }
+        self.send(at, Outgoing::TxRollbackOk);
+        Ok(())
+    }
+
+    fn take_transaction(&mut self, at: At) -> Result<Transaction, Refusal> {
+        match self.channel(at).map(|channel| &mut channel.mode) {
+            Some(PublishMode::Transactional(transaction)) => Ok(std::mem::take(transaction)),
+            _ => Err(Refusal::precondition_failed("channel is not transactional")),
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! The words of a script line, and the commands they make.
+
+use amqp::method::MethodId;
+use amqp::properties::Properties;
+use amqp::table::{ArrayBuilder, Table, TableBuilder, Value};
+use broker::{
+    Bind, ChannelNumber, Command, Consume, Content, DeclareExchange, DeclareQueue, DeleteQueue,
+    DeliveryTag, Outcome, PolicyValue, Publish, Request,
+};
+
+/// The words of a line; `"..."` quotes, `-` is the empty string.
+pub(crate) struct Words(std::collections::VecDeque<String>);
+
+impl Words {
+    pub(crate) fn new(line: &str) -> Self {
+        let mut words = std::collections::VecDeque::new();
+        let (mut word, mut quoted, mut any) = (String::new(), false, false);
+        for c in line.chars() {
+            match c {
+                '"' => {
+                    quoted = !quoted;
+                    any = true;
+                    word.push('"');
+                }
+                ' ' if !quoted => {
+                    if any {
+                        words.push_back(std::mem::take(&mut word));
+                        any = false;
+                    }
+                }
+                c => {
+                    word.push(c);
+                    any = true;
+                }
+            }
+        }
+        if any {
+            words.push_back(word);
+        }
+        Self(words)
+    }
+
+    /// A leading `name:` or `name.channel:` says who acts; otherwise it is client `c` on channel 1.
+    pub(crate) fn actor(&mut self) -> (String, u16) {
+        let Some(actor) = self.0.front().and_then(|word| word.strip_suffix(':')) else {
+            return ("c".to_owned(), 1);
+        };
+        let (name, channel) = actor.split_once('.').unwrap_or((actor, "1"));
+        let actor = (name.to_owned(), channel.parse().unwrap());
+        self.0.pop_front();
+        actor
+    }
+
+    pub(crate) fn try_next(&mut self) -> Option<String> {
+        let word = self.0.pop_front()?;
+        Some(if word == "-" {
+            String::new()
+        } else {
+            word.replace('"', "")
+        })
+    }
+
+    pub(crate) fn next(&mut self) -> String {
+        self.try_next().expect("another word")
+    }
+
+    pub(crate) fn flag(&mut self, name: &str) -> bool {
+        let at = self.0.iter().position(|word| word == name);
+        at.and_then(|at| self.0.remove(at)).is_some()
+    }
+
+    /// The next `key=value`.
+    pub(crate) fn pair(&mut self) -> Option<(String, String)> {
+        let at = self.0.iter().position(|word| word.contains('='))?;
+        let word = self.0.remove(at)?;
+        let (key, value) = word.split_once('=')?;
+        Some((key.to_owned(), value.to_owned()))
+    }
+
+    fn named(&mut self, name: &str) -> Option<String> {
+        let prefix = format!("{name}=");
+        let at = self.0.iter().position(|word| word.starts_with(&prefix))?;
+        let word = self.0.remove(at)?;
+        Some(word[prefix.len()..].replace('"', ""))
+    }
+
+    /// A point in time: `250ms`, `2s`, `100.5ms`.
+    pub(crate) fn micros(&mut self) -> u64 {
+        let word = self.next();
+        let (number, unit) = match (word.strip_suffix("ms"), word.strip_suffix('s')) {
+            (Some(number), _) => (number, 1e3),
+            (None, Some(number)) => (number, 1e6),
+            (None, None) => panic!("{word} has no unit"),
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "small, positive"
+        )]
+        let micros = (number.parse::<f64>().unwrap() * unit).round() as u64;
+        micros
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn rest(&self) -> String {
+        self.0.iter().cloned().collect::<Vec<_>>().join(" ")
+    }
+
+    /// All remaining `key=value` words as a table.
+    fn table(&mut self) -> Table {
+        let mut table = TableBuilder::new();
+        while let Some((key, text)) = self.pair() {
+            insert(&mut table, &key, &text);
+        }
+        table.finish()
+    }
+}
+
+/// Values: `5` and `-5` are int32 (int64 when larger), `l:5` int64, `b:5` int8, `d:1.5` a double,
+/// `true` and `false` bools, `void` no value, `T:5` a timestamp, `[a,b]` an array of strings, all else
+/// strings; quotes keep a number a string.
+fn insert(table: &mut TableBuilder, key: &str, text: &str) {
+    let typed = text
+        .split_once(':')
+        .filter(|(kind, _)| matches!(*kind, "l" | "b" | "d" | "T"));
+    let array;
+    let value = match typed {
+        Some(("l", n)) => Value::I64(n.parse().unwrap()),
+        Some(("b", n)) => Value::I8(n.parse().unwrap()),
+        Some(("d", n)) => Value::F64(n.parse().unwrap()),
+        Some((_, n)) => Value::Timestamp(n.parse().unwrap()),
+        None if text == "true" || text == "false" => Value::Bool(text == "true"),
+        None if text == "void" => Value::Void,
+        None if text.starts_with('[') => {
+            let mut items = ArrayBuilder::new();
+            let inner = text.trim_start_matches('[').trim_end_matches(']');
+            for item in inner.split(',').filter(|item| !item.is_empty()) {
+                match item.parse() {
+                    Ok(number) => items.push(Value::I32(number)),
+                    Err(_) => items.push(Value::LongStr(item.as_bytes())),
+                };
+            }
+            array = items.finish();
+            Value::Array(array.as_ref())
+        }
+        None => match (text.parse::<i32>(), text.parse::<i64>()) {
+            (Ok(n), _) => Value::I32(n),
+            (_, Ok(n)) => Value::I64(n),
+            _ => {
+                table.insert(key, Value::LongStr(text.replace('"', "").as_bytes()));
+                return;
+            }
+        },
+    };
+    table.insert(key, value);
+}
+
+pub(crate) fn policy_value(text: &str) -> PolicyValue {
+    match text.parse() {
+        Ok(number) => PolicyValue::Integer(number),
+        Err(_) => PolicyValue::Text(text.replace('"', "")),
+    }
+}
+
+/// A command that owns what it borrows.
+pub(crate) struct Owned {
+    words: Vec<String>,
+    table: Table,
+    properties: Vec<u8>,
+    body: Vec<u8>,
+    make: fn(&Self) -> Command<'_>,
+    flags: Vec<bool>,
+    number: u64,
+}
+
+impl Owned {
+    fn new(make: fn(&Self) -> Command<'_>) -> Self {
+        Self {
+            words: Vec::new(),
+            table: Table::default(),
+            properties: Vec::new(),
+            body: Vec::new(),
+            make,
+            flags: Vec::new(),
+            number: 0,
+        }
+    }
+
+    pub(crate) fn simple(command: Command<'static>) -> Self {
+        let make = match command {
+            Command::OpenChannel => |_: &Self| Command::OpenChannel,
+            Command::CloseChannel => |_: &Self| Command::CloseChannel,
+            Command::ChannelCloseOk => |_: &Self| Command::ChannelCloseOk,
+            Command::TxSelect => |_: &Self| Command::TxSelect,
+            Command::TxCommit => |_: &Self| Command::TxCommit,
+            Command::TxRollback => |_: &Self| Command::TxRollback,
+            other => panic!("{other:?} is not simple"),
+        };
+        Self::new(make)
+    }
+
+    pub(crate) fn request(&self, channel: u16) -> Request<'_> {
+        Request {
+            channel: ChannelNumber(channel),
+            method: MethodId {
+                class_id: 0,
+                method_id: 0,
+            },
+            command: (self.make)(self),
+        }
+    }
+
+    fn word(&self, at: usize) -> &str {
+        &self.words[at]
+    }
+
+    fn bind(&self) -> Bind<'_> {
+        Bind {
+            destination: self.word(0),
+            source: self.word(1),
+            routing_key: self.word(2),
+            nowait: self.flags[0],
+            arguments: self.table.as_ref(),
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let (requeue, is_reject, is_ack) = (self.flags[1], self.flags[2], self.flags[3]);
+        match (is_ack, requeue) {
+            (true, _) => Outcome::Ack,
+            (false, true) => Outcome::Requeue { failed: is_reject },
+            (false, false) => Outcome::Reject,
+        }
+    }
+}
+
+/// The command of a line.
+pub(crate) fn command(verb: &str, words: &mut Words) -> Owned {
+    match verb {
+        "open" => Owned::simple(Command::OpenChannel),
+        "close-channel" => Owned::simple(Command::CloseChannel),
+        "close-ok" => Owned::simple(Command::ChannelCloseOk),
+        "tx-select" => Owned::simple(Command::TxSelect),
+        "commit" => Owned::simple(Command::TxCommit),
+        "rollback" => Owned::simple(Command::TxRollback),
+        "publish" => publish(words),
+        "ack" | "nack" | "reject" => settle(verb, words),
+        "declare" | "exchange" | "delete" | "delete-exchange" | "purge" => topology(verb, words),
+        "bind" | "unbind" | "bind-exchange" | "unbind-exchange" => bind(verb, words),
+        _ => consumer(verb, words),
+    }
+}
+
+fn topology(verb: &str, words: &mut Words) -> Owned {
+    let mut owned = Owned::new(match verb {
+        "declare" => |o| {
+            Command::DeclareQueue(DeclareQueue {
+                queue: o.word(0),
+                passive: o.flags[0],
+                durable: o.flags[1],
+                exclusive: o.flags[2],
+                auto_delete: o.flags[3],
+                nowait: o.flags[4],
+                arguments: o.table.as_ref(),
+            })
+        },
+        "exchange" => |o| {
+            Command::DeclareExchange(DeclareExchange {
+                exchange: o.word(0),
+                kind: o.words.get(1).map_or("", String::as_str),
+                passive: o.flags[0],
+                durable: o.flags[1],
+                auto_delete: o.flags[3],
+                internal: o.flags[5],
+                nowait: o.flags[4],
+                arguments: o.table.as_ref(),
+            })
+        },
+        "delete" => |o| {
+            Command::DeleteQueue(DeleteQueue {
+                queue: o.word(0),
+                if_unused: o.flags[6],
+                if_empty: o.flags[7],
+                nowait: o.flags[4],
+            })
+        },
+        "delete-exchange" => |o| Command::DeleteExchange {
+            exchange: o.word(0),
+            if_unused: o.flags[6],
+            nowait: o.flags[4],
+        },
+        _ => |o| Command::PurgeQueue {
+            queue: o.word(0),
+            nowait: o.flags[4],
+        },
+    });
+    let flags = [
+        "passive",
+        "durable",
+        "exclusive",
+        "auto-delete",
+        "nowait",
+        "internal",
+        "if-unused",
+        "if-empty",
+    ];
+    owned.flags = flags.iter().map(|flag| words.flag(flag)).collect();
+    owned.table = words.table();
+    while let Some(word) = words.try_next() {
+        owned.words.push(word);
+    }
+    owned
+}
+
+fn bind(verb: &str, words: &mut Words) -> Owned {
+    let mut owned = Owned::new(match verb {
+        "bind" => |o| Command::BindQueue(o.bind()),
+        "unbind" => |o| Command::UnbindQueue(o.bind()),
+        "bind-exchange" => |o| Command::BindExchange(o.bind()),
+        _ => |o| Command::UnbindExchange(o.bind()),
+    });
+    owned.flags = vec![words.flag("nowait")];
+    owned.table = words.table();
+    owned.words = vec![
+        words.next(),
+        words.next(),
+        words.try_next().unwrap_or_default(),
+    ];
+    owned
+}
+
+fn publish(words: &mut Words) -> Owned {
+    let mut owned = Owned::new(|o| {
+        Command::Publish(Publish {
+            exchange: o.word(0).as_bytes(),
+            routing_key: o.word(1).as_bytes(),
+            mandatory: o.flags[0],
+            content: Content::assembled(&o.properties, o.body.clone().into()),
+        })
+    });
+    owned.flags = vec![words.flag("mandatory")];
+    let persistent = words.flag("persistent");
+    let priority = words.named("priority").map(|p| p.parse().unwrap());
+    let text = |words: &mut Words, name| words.named(name);
+    let (expiration, reply_to, user_id, message_id) = (
+        text(words, "expiration"),
+        text(words, "reply-to"),
+        text(words, "user-id"),
+        text(words, "message-id"),
+    );
+    let headers = words.table();
+    let bytes = |text: &'static str| text.as_bytes();
+    let leak = |text: Option<String>| text.map(|text| bytes(text.leak()));
+    let properties = Properties {
+        headers: (!headers.is_empty()).then(|| headers.as_ref()),
+        delivery_mode: persistent.then_some(2),
+        priority,
+        expiration: leak(expiration),
+        reply_to: leak(reply_to),
+        user_id: leak(user_id),
+        message_id: leak(message_id),
+        ..Properties::default()
+    };
+    properties.encode(&mut owned.properties);
+    owned.words = vec![words.next(), words.next()];
+    let body = words.next();
+    owned.body = match body.strip_suffix("xB").and_then(|n| n.parse().ok()) {
+        Some(size) => vec![b'x'; size],
+        None => body.into_bytes(),
+    };
+    owned
+}
+
+fn settle(verb: &str, words: &mut Words) -> Owned {
+    let mut owned = Owned::new(|o| Command::Settle {
+        tag: DeliveryTag(o.number),
+        multiple: o.flags[0],
+        outcome: o.outcome(),
+    });
+    owned.flags = vec![
+        words.flag("multiple"),
+        words.flag("requeue"),
+        verb == "reject",
+        verb == "ack",
+    ];
+    owned.number = words.next().parse().unwrap();
+    owned
+}
+
+fn consumer(verb: &str, words: &mut Words) -> Owned {
+    let mut owned = Owned::new(match verb {
+        "qos" => |o| Command::Qos {
+            prefetch_count: u16::try_from(o.number).unwrap(),
+            global: o.flags[3],
+        },
+        "consume" => |o| {
+            Command::Consume(Consume {
+                queue: o.word(0),
+                consumer_tag: o.words.get(1).map_or("", String::as_str),
+                no_ack: o.flags[0],
+                exclusive: o.flags[1],
+                nowait: o.flags[2],
+                arguments: o.table.as_ref(),
+            })
+        },
+        "cancel" => |o| Command::Cancel {
+            consumer_tag: o.word(0),
+            nowait: o.flags[2],
+        },
+        "get" => |o| Command::Get {
+            queue: o.word(0),
+            no_ack: o.flags[0],
+        },
+        "recover" => |o| Command::Recover {
+            answer: !o.flags[2],
+        },
+        "confirm-select" => |o| Command::ConfirmSelect { nowait: o.flags[2] },
+        other => panic!("what is `{other}`?"),
+    });
+    let flags = ["no-ack", "exclusive", "nowait", "global"];
+    owned.flags = flags.iter().map(|flag| words.flag(flag)).collect();
+    owned.table = words.table();
+    if verb == "qos" {
+        owned.number = words.next().parse().unwrap();
+    }
+    while let Some(word) = words.try_next() {
+        owned.words.push(word);
+    }
+    owned
+}

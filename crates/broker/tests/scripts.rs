@@ -1,0 +1,43 @@
+//! Script tests of the core: text in, effects out.
+//!
+//! Each file in `tests/scripts` holds scenarios. A scenario starts with `== ` and the sentence it
+//! proves; its lines are commands, and the effects of each command stand below it, indented. Time
+//! only moves where a script says so. After every command the invariants of the vhost are checked.
+//! `UPDATE=1 cargo test -p leveret-broker --test scripts` writes the effects as they are; read the
+//! difference before you commit it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod script;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+#[test]
+fn every_script_gives_the_effects_it_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let update = std::env::var_os("UPDATE").is_some();
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    let mut scenarios = 0;
+    let mut wrong = String::new();
+    for file in files {
+        let expected = std::fs::read_to_string(&file).unwrap();
+        let (actual, count) = script::replay(&expected);
+        scenarios += count;
+        if actual == expected {
+            continue;
+        }
+        if update {
+            std::fs::write(&file, actual).unwrap();
+        } else {
+            let name = file.file_name().unwrap().display();
+            writeln!(wrong, "{name}:\n{}", script::difference(&expected, &actual)).unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(scenarios > 150, "only {scenarios} scenarios were found");
+}
