@@ -18,10 +18,7 @@ const FRAME_MAX: u32 = 131_072;
 fn headers() -> Table {
     TableBuilder::new()
         .insert("attempt", Value::I32(3))
-        .insert(
-            "trace-id",
-            Value::LongStr(b"4bf92f3577b34da6a3ce929d0e0e4736"),
-        )
+        .insert("trace-id", Value::LongStr(b"4bf92f3577b34da6a3ce929d0e0e4736"))
         .finish()
 }
 
@@ -84,10 +81,8 @@ fn decode(c: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     let headers = headers();
     let plain = encoded(&plain_properties());
-    let with_headers = encoded(&Properties {
-        headers: Some(headers.as_ref()),
-        ..plain_properties()
-    });
+    let with_headers =
+        encoded(&Properties { headers: Some(headers.as_ref()), ..plain_properties() });
     for (name, size, properties) in [
         ("16 B", 16, &plain),
         ("1 KB", 1024, &plain),
@@ -96,9 +91,7 @@ fn decode(c: &mut Criterion) {
     ] {
         let input = publish(&vec![7; size], properties);
         assert!(decode_message(&input).is_some());
-        group.bench_function(name, |b| {
-            b.iter(|| black_box(decode_message(black_box(&input))))
-        });
+        group.bench_function(name, |b| b.iter(|| black_box(decode_message(black_box(&input)))));
     }
     group.finish();
 }
@@ -130,24 +123,11 @@ fn encode(c: &mut Criterion) {
 
 fn small(c: &mut Criterion) {
     let mut ack = Vec::new();
-    write_method(
-        &mut ack,
-        1,
-        &BasicAck {
-            delivery_tag: 9,
-            multiple: false,
-        }
-        .into(),
-    );
+    write_method(&mut ack, 1, &BasicAck { delivery_tag: 9, multiple: false }.into());
     c.bench_function("decode ack", |b| {
         b.iter(|| {
             let frame = split_frame(black_box(&ack), FRAME_MAX);
-            black_box(
-                frame
-                    .ok()
-                    .flatten()
-                    .map(|(frame, _)| Method::decode(frame.payload)),
-            )
+            black_box(frame.ok().flatten().map(|(frame, _)| Method::decode(frame.payload)))
         });
     });
     let table = headers();

@@ -141,10 +141,7 @@ impl LeadingOctets {
         for (kept, octet) in octets.iter_mut().zip(payload) {
             *kept = *octet;
         }
-        Self {
-            octets,
-            payload_size: payload.len(),
-        }
+        Self { octets, payload_size: payload.len() }
     }
 
     /// The octets that were kept, at most [`FRAME_ERROR_OCTETS_MAX`].
@@ -187,11 +184,7 @@ pub fn split_frame(
     let [type_octet, channel_high, channel_low, size @ ..] = *header;
     let size = u32::from_be_bytes(size);
     if size > payload_max {
-        return Err(FrameError::TooLarge {
-            frame_type: type_octet,
-            size,
-            max: payload_max,
-        });
+        return Err(FrameError::TooLarge { frame_type: type_octet, size, max: payload_max });
     }
     let payload_size = usize::try_from(size).unwrap_or(usize::MAX);
     let Some((payload, [end, ..])) = rest.split_at_checked(payload_size) else {
@@ -199,32 +192,18 @@ pub fn split_frame(
     };
     if *end != FRAME_END {
         let octets = LeadingOctets::of(payload);
-        return Err(FrameError::BadEnd {
-            frame_type: type_octet,
-            end: *end,
-            octets,
-        });
+        return Err(FrameError::BadEnd { frame_type: type_octet, end: *end, octets });
     }
     let Some(frame_type) = FrameType::from_octet(type_octet) else {
         let octets = LeadingOctets::of(payload);
-        return Err(FrameError::UnknownType {
-            frame_type: type_octet,
-            octets,
-        });
+        return Err(FrameError::UnknownType { frame_type: type_octet, octets });
     };
     if !frame_type.admits(payload_size) {
         let octets = LeadingOctets::of(payload);
         return Err(FrameError::MalformedPayload { frame_type, octets });
     }
     let channel = u16::from_be_bytes([channel_high, channel_low]);
-    Ok(Some((
-        Frame {
-            frame_type,
-            channel,
-            payload,
-        },
-        payload_size + FRAME_OVERHEAD,
-    )))
+    Ok(Some((Frame { frame_type, channel, payload }, payload_size + FRAME_OVERHEAD)))
 }
 
 /// A frame in the output that has not ended.
@@ -264,18 +243,12 @@ pub fn write_heartbeat(out: &mut Vec<u8>) {
 pub fn write_body_frames(out: &mut Vec<u8>, channel: u16, body: &[u8], payload_max: u32) {
     let payload_max = usize::try_from(payload_max).unwrap_or(usize::MAX);
     assert!(payload_max > 0, "a body frame must have room for payload");
-    let overhead = body
-        .len()
-        .div_ceil(payload_max)
-        .saturating_mul(FRAME_OVERHEAD);
+    let overhead = body.len().div_ceil(payload_max).saturating_mul(FRAME_OVERHEAD);
     out.reserve(body.len().saturating_add(overhead));
     for payload in body.chunks(payload_max) {
         out.push(FrameType::Body.octet());
         put_u16(out, channel);
-        put_u32(
-            out,
-            u32::try_from(payload.len()).expect("a chunk is not larger than payload_max"),
-        );
+        put_u32(out, u32::try_from(payload.len()).expect("a chunk is not larger than payload_max"));
         out.extend_from_slice(payload);
         out.push(FRAME_END);
     }

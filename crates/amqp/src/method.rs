@@ -33,10 +33,7 @@ pub struct MethodId {
 
 impl MethodId {
     /// Class and method 0: no method is at fault.
-    pub const NONE: Self = Self {
-        class_id: 0,
-        method_id: 0,
-    };
+    pub const NONE: Self = Self { class_id: 0, method_id: 0 };
 }
 
 impl fmt::Display for MethodId {
@@ -109,9 +106,7 @@ impl MethodError {
         match self.kind {
             MethodErrorKind::Malformed(_) | MethodErrorKind::TrailingBytes(_) => {
                 let arguments = payload.get(METHOD_ID_SIZE..).unwrap_or_default();
-                let printed = arguments
-                    .get(..METHOD_ERROR_OCTETS_MAX)
-                    .unwrap_or(arguments);
+                let printed = arguments.get(..METHOD_ERROR_OCTETS_MAX).unwrap_or(arguments);
                 format!("cannot decode {}", OctetList(printed))
             }
             MethodErrorKind::MalformedUtf8 => "Malformed UTF-8 in shortstr".to_owned(),
@@ -132,10 +127,7 @@ impl<'a> Method<'a> {
     #[inline]
     pub fn decode(payload: &'a [u8]) -> Result<Self, MethodError> {
         let Some(([c1, c0, m1, m0], arguments)) = payload.split_first_chunk() else {
-            return Err(MethodError {
-                id: None,
-                kind: MethodErrorKind::TooShort,
-            });
+            return Err(MethodError { id: None, kind: MethodErrorKind::TooShort });
         };
         let id = MethodId {
             class_id: u16::from_be_bytes([*c1, *c0]),

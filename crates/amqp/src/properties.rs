@@ -171,13 +171,8 @@ impl<'a> Properties<'a> {
     /// `input` can be sent on as it is.
     #[must_use]
     pub fn needs_normalising(&self, input: &[u8]) -> bool {
-        let flags = input
-            .first_chunk()
-            .map_or(0, |flags| u16::from_be_bytes(*flags));
-        flags & UNUSED != 0
-            || self
-                .headers
-                .is_some_and(|headers| headers.needs_normalising())
+        let flags = input.first_chunk().map_or(0, |flags| u16::from_be_bytes(*flags));
+        flags & UNUSED != 0 || self.headers.is_some_and(|headers| headers.needs_normalising())
     }
 
     /// Appends flags and properties as RabbitMQ delivers them: with [`TableRef::normalised`] headers.
@@ -208,20 +203,12 @@ impl<'a> Properties<'a> {
 
 #[inline]
 fn short_bytes<'a>(reader: &mut Reader<'a>, bit: u16) -> Result<Option<&'a [u8]>, DecodeError> {
-    if bit == 0 {
-        Ok(None)
-    } else {
-        reader.short_bytes().map(Some)
-    }
+    if bit == 0 { Ok(None) } else { reader.short_bytes().map(Some) }
 }
 
 #[inline]
 fn octet(reader: &mut Reader<'_>, bit: u16) -> Result<Option<u8>, DecodeError> {
-    if bit == 0 {
-        Ok(None)
-    } else {
-        reader.u8().map(Some)
-    }
+    if bit == 0 { Ok(None) } else { reader.u8().map(Some) }
 }
 
 #[inline]

@@ -41,11 +41,7 @@ pub struct Credentials<'a> {
 impl fmt::Debug for Credentials<'_> {
     /// Leaves the password out: what is printed ends in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Credentials {{ user: \"{}\", .. }}",
-            self.user.escape_ascii()
-        )
+        write!(f, "Credentials {{ user: \"{}\", .. }}", self.user.escape_ascii())
     }
 }
 
@@ -79,8 +75,5 @@ pub fn parse_amqplain(response: &[u8]) -> Result<Credentials<'_>, SaslError> {
         Some(Value::LongStr(bytes) | Value::Binary(bytes)) => Ok(bytes),
         _ => Err(SaslError::MissingField),
     };
-    Ok(Credentials {
-        user: text("LOGIN")?,
-        password: text("PASSWORD")?,
-    })
+    Ok(Credentials { user: text("LOGIN")?, password: text("PASSWORD")? })
 }

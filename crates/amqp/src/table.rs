@@ -76,16 +76,13 @@ impl<'a> TableRef<'a> {
     /// The fields in the order in which they lie in the table.
     #[must_use]
     pub fn iter(&self) -> TableIter<'a> {
-        TableIter {
-            reader: Reader::new(self.bytes),
-        }
+        TableIter { reader: Reader::new(self.bytes) }
     }
 
     /// The value of the first field with this key. Walks the table.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Value<'a>> {
-        self.iter()
-            .find_map(|(found, value)| (found == key.as_bytes()).then_some(value))
+        self.iter().find_map(|(found, value)| (found == key.as_bytes()).then_some(value))
     }
 
     /// Appends the table with its size.
@@ -96,9 +93,7 @@ impl<'a> TableRef<'a> {
     /// A copy that owns its octets.
     #[must_use]
     pub fn to_table(&self) -> Table {
-        Table {
-            bytes: self.bytes.into(),
-        }
+        Table { bytes: self.bytes.into() }
     }
 }
 
@@ -188,17 +183,13 @@ impl<'a> ArrayRef<'a> {
     /// The values in order.
     #[must_use]
     pub fn iter(&self) -> ArrayIter<'a> {
-        ArrayIter {
-            reader: Reader::new(self.bytes),
-        }
+        ArrayIter { reader: Reader::new(self.bytes) }
     }
 
     /// A copy that owns its octets.
     #[must_use]
     pub fn to_array(&self) -> Array {
-        Array {
-            bytes: self.bytes.into(),
-        }
+        Array { bytes: self.bytes.into() }
     }
 }
 

@@ -55,10 +55,7 @@ impl<'a> Reader<'a> {
     /// [`DecodeError::Truncated`], as with every read below.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let (head, rest) = self
-            .rest
-            .split_first_chunk::<N>()
-            .ok_or(DecodeError::Truncated)?;
+        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(DecodeError::Truncated)?;
         self.rest = rest;
         Ok(*head)
     }
@@ -69,10 +66,7 @@ impl<'a> Reader<'a> {
     /// When fewer are left.
     #[inline]
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
-        let (head, rest) = self
-            .rest
-            .split_at_checked(length)
-            .ok_or(DecodeError::Truncated)?;
+        let (head, rest) = self.rest.split_at_checked(length).ok_or(DecodeError::Truncated)?;
         self.rest = rest;
         Ok(head)
     }
@@ -233,17 +227,10 @@ pub fn put_u64(out: &mut Vec<u8>, value: u64) {
 /// would hand the peer a different frame than was meant.
 #[inline]
 pub fn put_short_bytes(out: &mut Vec<u8>, value: &[u8]) {
-    debug_assert!(
-        value.len() <= SHORT_STRING_BYTES_MAX,
-        "a short string of {}",
-        value.len()
-    );
+    debug_assert!(value.len() <= SHORT_STRING_BYTES_MAX, "a short string of {}", value.len());
     let (kept, length) = match u8::try_from(value.len()) {
         Ok(length) => (value, length),
-        Err(_) => (
-            value.get(..SHORT_STRING_BYTES_MAX).unwrap_or_default(),
-            u8::MAX,
-        ),
+        Err(_) => (value.get(..SHORT_STRING_BYTES_MAX).unwrap_or_default(), u8::MAX),
     };
     out.push(length);
     out.extend_from_slice(kept);
@@ -253,11 +240,7 @@ pub fn put_short_bytes(out: &mut Vec<u8>, value: &[u8]) {
 /// between two characters.
 #[inline]
 pub fn put_short_str(out: &mut Vec<u8>, value: &str) {
-    debug_assert!(
-        value.len() <= SHORT_STRING_BYTES_MAX,
-        "a short string of {}",
-        value.len()
-    );
+    debug_assert!(value.len() <= SHORT_STRING_BYTES_MAX, "a short string of {}", value.len());
     let kept = value.floor_char_boundary(SHORT_STRING_BYTES_MAX);
     put_short_bytes(out, value.get(..kept).unwrap_or_default().as_bytes());
 }
@@ -283,9 +266,7 @@ pub(crate) struct PendingSize {
 #[inline]
 pub(crate) fn begin_size(out: &mut Vec<u8>) -> PendingSize {
     out.extend_from_slice(&[0; 4]);
-    PendingSize {
-        content_at: out.len(),
-    }
+    PendingSize { content_at: out.len() }
 }
 
 /// Writes the size into the room that was left for it.
@@ -297,8 +278,6 @@ pub(crate) fn end_size(out: &mut [u8], pending: PendingSize) {
     let PendingSize { content_at } = pending;
     let (before, content) = out.split_at_mut(content_at);
     let size = u32::try_from(content.len()).expect("nothing that goes into a frame has 4 GiB");
-    let field = before
-        .last_chunk_mut()
-        .expect("begin_size appended four octets");
+    let field = before.last_chunk_mut().expect("begin_size appended four octets");
     *field = size.to_be_bytes();
 }

@@ -61,9 +61,7 @@ impl PermissionPattern {
 
     /// Whether it allows `name`.
     pub fn allows(&self, name: &str) -> bool {
-        self.0
-            .as_ref()
-            .map_or(name.is_empty(), |pattern| pattern.matches(name))
+        self.0.as_ref().map_or(name.is_empty(), |pattern| pattern.matches(name))
     }
 
     /// The text it was made of.
@@ -115,10 +113,7 @@ impl Access {
         if self.has(permission, resource) {
             return Ok(());
         }
-        let shown = Resource {
-            name: shown_name(resource),
-            ..resource
-        };
+        let shown = Resource { name: shown_name(resource), ..resource };
         Err(Refusal::access_refused(format!(
             "{} access to {shown} refused for user '{}'",
             permission.as_str(),
@@ -136,10 +131,7 @@ impl Access {
         exchange: Resource<'_>,
         key: &str,
     ) -> Result<(), Refusal> {
-        let limit = self
-            .topic_permissions
-            .iter()
-            .find(|p| &*p.exchange == exchange.name);
+        let limit = self.topic_permissions.iter().find(|p| &*p.exchange == exchange.name);
         let allowed = limit.is_none_or(|limit| match permission {
             Permission::Read => limit.read.allows(key),
             Permission::Write | Permission::Configure => limit.write.allows(key),
@@ -202,17 +194,11 @@ mod tests {
     #[test]
     fn patterns_decide_and_the_text_names_what_was_missing() {
         let bob = access("", "^amq\\.default$", ".*");
-        let exchange = |name| Resource {
-            kind: ResourceKind::Exchange,
-            name,
-            vhost: "/",
-        };
+        let exchange = |name| Resource { kind: ResourceKind::Exchange, name, vhost: "/" };
         assert!(bob.require(Permission::Read, exchange("x")).is_ok());
         assert!(bob.require(Permission::Write, exchange("")).is_ok());
         assert_eq!(
-            bob.require(Permission::Write, exchange("zdlx"))
-                .unwrap_err()
-                .explanation,
+            bob.require(Permission::Write, exchange("zdlx")).unwrap_err().explanation,
             "write access to exchange 'zdlx' in vhost '/' refused for user 'bob'"
         );
         assert!(!bob.has(Permission::Configure, exchange("x")));

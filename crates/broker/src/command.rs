@@ -5,18 +5,21 @@
 //! leave something behind. Control from elsewhere (connections opening, the timer, policies) are
 //! methods of the vhost.
 
+use std::borrow::Cow;
+
 use amqp::method::MethodId;
 use amqp::table::TableRef;
 
 use crate::ids::{ChannelNumber, DeliveryTag};
 use crate::message::Content;
+use crate::refusal::Refusal;
 
 /// A command on a channel.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// The channel.
     pub channel: ChannelNumber,
-    /// The method it came as; an error names it.
+    /// The method it came as, which an error names; [`MethodId::NONE`] if it came as none.
     pub method: MethodId,
     /// What is asked.
     pub command: Command<'a>,
@@ -25,12 +28,18 @@ pub struct Request<'a> {
 /// What a client asks on a channel.
 #[derive(Clone, Debug)]
 pub enum Command<'a> {
+    /// What the client sent makes no command: it is refused.
+    Refused(Refusal),
     /// `channel.open`.
     OpenChannel,
     /// `channel.close`.
     CloseChannel,
     /// `channel.close-ok`: the client agrees that the broker closed the channel.
     ChannelCloseOk,
+    /// `channel.flow` that asks to go on; anything else is refused before it gets here.
+    Flow,
+    /// `access.request`, which has had no meaning since AMQP 0-8.
+    AccessRequest,
     /// `exchange.declare`.
     DeclareExchange(DeclareExchange<'a>),
     /// `exchange.delete`.
@@ -204,9 +213,9 @@ pub struct Consume<'a> {
 #[derive(Clone, Debug)]
 pub struct Publish<'a> {
     /// The exchange; empty for the default exchange. Bytes, because a publish may hold any.
-    pub exchange: &'a [u8],
+    pub exchange: Cow<'a, [u8]>,
     /// The routing key; bytes, because a publish may hold any.
-    pub routing_key: &'a [u8],
+    pub routing_key: Cow<'a, [u8]>,
     /// It comes back if it is routed to no queue.
     pub mandatory: bool,
     /// Properties and body.

@@ -28,12 +28,7 @@ pub enum DeathReason {
 
 impl DeathReason {
     /// All reasons, in the order counters list them.
-    pub const ALL: [Self; 4] = [
-        Self::Rejected,
-        Self::Expired,
-        Self::Maxlen,
-        Self::DeliveryLimit,
-    ];
+    pub const ALL: [Self; 4] = [Self::Rejected, Self::Expired, Self::Maxlen, Self::DeliveryLimit];
 
     /// The word in `x-death.reason`.
     pub const fn as_str(self) -> &'static str {
@@ -112,18 +107,12 @@ pub fn die(
     target: &DeadLetterTarget,
 ) -> Message {
     let old = message.envelope();
-    let summary = DeathSummary {
-        queue: Arc::clone(queue),
-        reason,
-        exchange: Arc::clone(&old.exchange),
-    };
+    let summary =
+        DeathSummary { queue: Arc::clone(queue), reason, exchange: Arc::clone(&old.exchange) };
     let deaths = Arc::new(record(message, summary, time_s));
     let envelope = match &target.routing_key {
         Some(key) => Envelope::new(Arc::clone(&target.exchange), key.clone()),
-        None => Envelope {
-            exchange: Arc::clone(&target.exchange),
-            ..(**old).clone()
-        },
+        None => Envelope { exchange: Arc::clone(&target.exchange), ..(**old).clone() },
     };
     let properties = rewritten_properties(message.properties(), &deaths);
     message.dead_letter(Arc::new(envelope), &properties, deaths)
@@ -137,18 +126,11 @@ fn record(message: &Message, death: DeathSummary, time_s: u64) -> Deaths {
         count: 1,
         time_s,
         exchange: Arc::clone(&envelope.exchange),
-        routing_keys: std::iter::once(&envelope.routing_key)
-            .chain(&envelope.cc)
-            .cloned()
-            .collect(),
+        routing_keys: std::iter::once(&envelope.routing_key).chain(&envelope.cc).cloned().collect(),
         original_expiration_ms: message.facts().expiration_ms,
     };
     let Some(before) = message.deaths() else {
-        return Deaths {
-            first: death.clone(),
-            entries: vec![fresh()],
-            last: death,
-        };
+        return Deaths { first: death.clone(), entries: vec![fresh()], last: death };
     };
     let mut entries = before.entries.clone();
     let same = |d: &Death| d.queue == death.queue && d.reason == death.reason;
@@ -159,11 +141,7 @@ fn record(message: &Message, death: DeathSummary, time_s: u64) -> Deaths {
         }
         None => entries.insert(0, fresh()),
     }
-    Deaths {
-        first: before.first.clone(),
-        last: death,
-        entries,
-    }
+    Deaths { first: before.first.clone(), last: death, entries }
 }
 
 /// Whether the dead letter may not enter `target` again: it has been there, and every death since
@@ -249,16 +227,11 @@ fn death_entry(death: &Death) -> Table {
     }
     let keys = keys.finish();
     let mut entry = TableBuilder::new();
-    let expiration = death
-        .original_expiration_ms
-        .map(|millis| millis.to_string());
+    let expiration = death.original_expiration_ms.map(|millis| millis.to_string());
     if let Some(text) = &expiration {
         entry.insert("original-expiration", Value::LongStr(text.as_bytes()));
     }
-    entry.insert(
-        "count",
-        Value::I64(i64::try_from(death.count).unwrap_or(i64::MAX)),
-    );
+    entry.insert("count", Value::I64(i64::try_from(death.count).unwrap_or(i64::MAX)));
     entry.insert("reason", Value::LongStr(death.reason.as_str().as_bytes()));
     entry.insert("queue", Value::LongStr(death.queue.as_bytes()));
     entry.insert("time", Value::Timestamp(death.time_s));
@@ -273,11 +246,7 @@ mod tests {
 
     fn deaths(list: &[(&str, DeathReason)]) -> Deaths {
         let (queue, reason) = list[0];
-        let summary = DeathSummary {
-            queue: queue.into(),
-            reason,
-            exchange: "".into(),
-        };
+        let summary = DeathSummary { queue: queue.into(), reason, exchange: "".into() };
         let entry = |(queue, reason): &(&str, DeathReason)| Death {
             queue: (*queue).into(),
             reason: *reason,
@@ -287,11 +256,7 @@ mod tests {
             routing_keys: Box::default(),
             original_expiration_ms: None,
         };
-        Deaths {
-            first: summary.clone(),
-            last: summary,
-            entries: list.iter().map(entry).collect(),
-        }
+        Deaths { first: summary.clone(), last: summary, entries: list.iter().map(entry).collect() }
     }
 
     #[test]
@@ -304,23 +269,11 @@ mod tests {
             (&[("b", Maxlen), ("a", Expired)], "a", true),
             (&[("b", Rejected), ("a", Expired)], "a", false),
             (&[("b", Expired), ("a", Rejected)], "a", false),
-            (
-                &[("b", Expired), ("c", Rejected), ("a", Expired)],
-                "a",
-                false,
-            ),
-            (
-                &[("b", Expired), ("a", Expired), ("c", Rejected)],
-                "a",
-                true,
-            ),
+            (&[("b", Expired), ("c", Rejected), ("a", Expired)], "a", false),
+            (&[("b", Expired), ("a", Expired), ("c", Rejected)], "a", true),
             (&[("a", DeliveryLimit)], "a", true),
         ] {
-            assert_eq!(
-                is_cycle(&deaths(list), target),
-                cycle,
-                "{list:?} into {target}"
-            );
+            assert_eq!(is_cycle(&deaths(list), target), cycle, "{list:?} into {target}");
         }
     }
 }

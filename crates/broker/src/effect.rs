@@ -35,6 +35,9 @@ pub enum Effect {
         /// What.
         record: Record,
     },
+    /// Report with [`Vhost::set_backlog`](crate::Vhost::set_backlog) when less waits for this
+    /// connection's socket: the core holds messages back until then.
+    Stalled(ConnectionId),
     /// Something a person may want to know.
     Event(Event),
 }
@@ -45,16 +48,19 @@ pub enum Effect {
 pub enum Outgoing {
     ChannelOpenOk,
     ChannelCloseOk,
-    /// `channel.close`, because of `refusal`; `method` is what was refused, if anything was.
+    /// `channel.close`, because of `refusal`; `method` is what was refused.
     ChannelClose {
         refusal: Refusal,
-        method: Option<MethodId>,
+        method: MethodId,
     },
     /// `connection.close`, because of `refusal`.
     ConnectionClose {
         refusal: Refusal,
-        method: Option<MethodId>,
+        method: MethodId,
     },
+    /// Deliveries go on.
+    ChannelFlowOk,
+    AccessRequestOk,
     ExchangeDeclareOk,
     ExchangeDeleteOk,
     ExchangeBindOk,

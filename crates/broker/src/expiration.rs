@@ -55,22 +55,14 @@ mod tests {
 
     fn reason(text: &str) -> String {
         let explanation = parse(text.as_bytes()).unwrap_err().explanation;
-        explanation
-            .strip_prefix(&format!("invalid expiration '{text}': "))
-            .unwrap()
-            .to_owned()
+        explanation.strip_prefix(&format!("invalid expiration '{text}': ")).unwrap().to_owned()
     }
 
     #[test]
     fn decimal_digits_with_an_optional_sign_are_accepted() {
-        for (text, millis) in [
-            ("1000", 1000),
-            ("0", 0),
-            ("00", 0),
-            ("007", 7),
-            ("+5", 5),
-            ("-0", 0),
-        ] {
+        for (text, millis) in
+            [("1000", 1000), ("0", 0), ("00", 0), ("007", 7), ("+5", 5), ("-0", 0)]
+        {
             assert_eq!(parse(text.as_bytes()).unwrap(), millis, "{text}");
         }
         assert_eq!(parse(b"315360000000").unwrap(), TTL_MS_MAX);
@@ -86,10 +78,7 @@ mod tests {
         assert_eq!(reason("0x10"), "{leftover_string,\"x10\"}");
         assert_eq!(reason("-1"), "{value_negative,-1}");
         assert_eq!(reason("315360000001"), "{value_too_large,315360000001}");
-        assert_eq!(
-            reason("099999999999999999999"),
-            "{value_too_large,99999999999999999999}"
-        );
+        assert_eq!(reason("099999999999999999999"), "{value_too_large,99999999999999999999}");
     }
 
     #[test]

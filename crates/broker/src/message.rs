@@ -74,19 +74,12 @@ pub struct Envelope {
 impl Envelope {
     /// An envelope without sender-selected keys.
     pub fn new(exchange: Name, routing_key: RoutingKey) -> Self {
-        Self {
-            exchange,
-            routing_key,
-            cc: Box::default(),
-            bcc: Box::default(),
-        }
+        Self { exchange, routing_key, cc: Box::default(), bcc: Box::default() }
     }
 
     /// Every key the message is routed by: the routing key, then `CC`, then `BCC`.
     pub fn routing_keys(&self) -> impl Iterator<Item = &RoutingKey> {
-        std::iter::once(&self.routing_key)
-            .chain(&self.cc)
-            .chain(&self.bcc)
+        std::iter::once(&self.routing_key).chain(&self.cc).chain(&self.bcc)
     }
 
     /// Whether the routing key is the only one.
@@ -110,27 +103,17 @@ pub enum Content<'a> {
     /// A body that came in several frames.
     Assembled {
         /// The encoded properties.
-        properties: &'a [u8],
+        properties: Bytes,
         /// The whole body.
         body: Bytes,
     },
 }
 
-impl<'a> Content<'a> {
-    /// Content whose body has `bytes` for body and no frame boundary; for tests and for publishes
-    /// that do not come from a socket.
-    pub fn assembled(properties: &'a [u8], body: Bytes) -> Self {
-        Self::Assembled { properties, body }
-    }
-
+impl Content<'_> {
     /// The encoded properties: flags, then values.
     pub fn properties(&self) -> &[u8] {
         match self {
-            Self::Framed {
-                bytes,
-                properties_len,
-                ..
-            } => &bytes[..*properties_len],
+            Self::Framed { bytes, properties_len, .. } => &bytes[..*properties_len],
             Self::Assembled { properties, .. } => properties,
         }
     }
@@ -138,9 +121,7 @@ impl<'a> Content<'a> {
     /// The body.
     pub fn body(&self) -> &[u8] {
         match self {
-            Self::Framed {
-                bytes, body_start, ..
-            } => &bytes[*body_start..],
+            Self::Framed { bytes, body_start, .. } => &bytes[*body_start..],
             Self::Assembled { body, .. } => body,
         }
     }
@@ -148,12 +129,7 @@ impl<'a> Content<'a> {
 
 impl fmt::Debug for Content<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} + {} bytes",
-            self.properties().len(),
-            self.body().len()
-        )
+        write!(f, "{} + {} bytes", self.properties().len(), self.body().len())
     }
 }
 
@@ -199,14 +175,7 @@ impl Message {
         rewritten: Option<&[u8]>,
     ) -> Self {
         match (content, rewritten) {
-            (
-                Content::Framed {
-                    bytes,
-                    properties_len,
-                    body_start,
-                },
-                None,
-            ) => Self::build(
+            (Content::Framed { bytes, properties_len, body_start }, None) => Self::build(
                 Header {
                     envelope,
                     facts,
@@ -216,17 +185,12 @@ impl Message {
                 },
                 bytes,
             ),
-            (
-                Content::Framed {
-                    bytes, body_start, ..
-                },
-                Some(properties),
-            ) => {
+            (Content::Framed { bytes, body_start, .. }, Some(properties)) => {
                 let body = &bytes[body_start..];
                 Self::copied(envelope, facts, None, properties, body)
             }
             (Content::Assembled { properties, body }, rewritten) => {
-                let properties = rewritten.unwrap_or(properties);
+                let properties = rewritten.unwrap_or(&properties);
                 if body.len() < SHARED_BODY_BYTES_MIN {
                     Self::copied(envelope, facts, None, properties, &body)
                 } else {
@@ -253,10 +217,7 @@ impl Message {
         properties: &[u8],
         deaths: Arc<Deaths>,
     ) -> Self {
-        let facts = Facts {
-            expiration_ms: None,
-            ..self.facts()
-        };
+        let facts = Facts { expiration_ms: None, ..self.facts() };
         if self.body().len() < SHARED_BODY_BYTES_MIN {
             return Self::copied(envelope, facts, Some(deaths), properties, self.body());
         }
@@ -267,13 +228,7 @@ impl Message {
         };
         let properties_len = offset(properties.len());
         Self::build(
-            Header {
-                envelope,
-                facts,
-                deaths: Some(deaths),
-                body,
-                properties_len,
-            },
+            Header { envelope, facts, deaths: Some(deaths), body, properties_len },
             properties,
         )
     }
@@ -286,13 +241,8 @@ impl Message {
         body: &[u8],
     ) -> Self {
         let at = offset(properties.len());
-        let header = Header {
-            envelope,
-            facts,
-            deaths,
-            body: BodyAt::Inline(at),
-            properties_len: at,
-        };
+        let header =
+            Header { envelope, facts, deaths, body: BodyAt::Inline(at), properties_len: at };
         Self::build(header, &[properties, body].concat())
     }
 

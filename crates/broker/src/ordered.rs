@@ -18,10 +18,7 @@ pub(crate) struct Ordered<K, V> {
 
 impl<K, V> Default for Ordered<K, V> {
     fn default() -> Self {
-        Self {
-            slots: VecDeque::new(),
-            live: 0,
-        }
+        Self { slots: VecDeque::new(), live: 0 }
     }
 }
 
@@ -36,18 +33,13 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
 
     /// Adds a value behind all others; `key` is larger than every key before it.
     pub(crate) fn push_back(&mut self, key: K, value: V) {
-        debug_assert!(
-            self.slots.back().is_none_or(|(last, _)| *last < key),
-            "keys ascend"
-        );
+        debug_assert!(self.slots.back().is_none_or(|(last, _)| *last < key), "keys ascend");
         self.slots.push_back((key, Some(value)));
         self.live += 1;
     }
 
     pub(crate) fn front(&self) -> Option<(K, &V)> {
-        self.slots
-            .front()
-            .and_then(|(key, value)| Some((*key, value.as_ref()?)))
+        self.slots.front().and_then(|(key, value)| Some((*key, value.as_ref()?)))
     }
 
     pub(crate) fn pop_front(&mut self) -> Option<(K, V)> {
@@ -84,9 +76,7 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
 
     /// The values in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
-        self.slots
-            .iter()
-            .filter_map(|(key, value)| Some((*key, value.as_ref()?)))
+        self.slots.iter().filter_map(|(key, value)| Some((*key, value.as_ref()?)))
     }
 
     fn find(&self, key: K) -> Option<usize> {

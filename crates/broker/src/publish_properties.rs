@@ -33,23 +33,21 @@ pub(crate) struct Prepared {
 /// 502 `SYNTAX_ERROR`, which closes the connection, when they cannot be decoded.
 pub(crate) fn parse(raw: &[u8]) -> Result<Properties<'_>, Refusal> {
     Properties::parse(raw).map_err(|error| {
-        Refusal::new(
-            ReplyCode::SyntaxError,
-            format!("cannot decode content properties: {error}"),
-        )
+        Refusal::new(ReplyCode::SyntaxError, format!("cannot decode content properties: {error}"))
     })
 }
 
-/// Reads `properties`. `reply_to` replaces the property of that name, if given.
+/// Reads `properties`, which were parsed from `raw`. `reply_to` replaces the property of that name, if given.
 ///
 /// # Errors
 /// 406 for an expiration or a `CC` or `BCC` header that is not what it must be.
 pub(crate) fn prepare(
     properties: &Properties<'_>,
+    raw: &[u8],
     reply_to: Option<&str>,
 ) -> Result<Prepared, Refusal> {
     let mut out = *properties;
-    let mut rewrite = false;
+    let mut rewrite = properties.needs_normalising(raw);
     let expiration_ms = properties.expiration.map(expiration::parse).transpose()?;
     let canonical = expiration_ms.map(|millis| millis.to_string());
     if let (Some(text), Some(millis)) = (properties.expiration, expiration_ms)
@@ -71,7 +69,7 @@ pub(crate) fn prepare(
         if has_bcc {
             bcc = sender_selected_keys(table, "BCC")?;
         }
-        if has_bcc || table.needs_normalising() {
+        if has_bcc || rewrite {
             headers = Some(without_bcc(table));
             rewrite = true;
         }
@@ -89,12 +87,7 @@ pub(crate) fn prepare(
         priority: properties.priority,
         expiration_ms,
     };
-    Ok(Prepared {
-        facts,
-        cc,
-        bcc,
-        rewritten,
-    })
+    Ok(Prepared { facts, cc, bcc, rewritten })
 }
 
 fn without_bcc(table: TableRef<'_>) -> amqp::table::Table {

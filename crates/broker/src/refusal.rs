@@ -22,10 +22,7 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal with this code and explanation.
     pub fn new(code: ReplyCode, explanation: impl Into<String>) -> Self {
-        Self {
-            code,
-            explanation: explanation.into(),
-        }
+        Self { code, explanation: explanation.into() }
     }
 
     /// 404 `NOT_FOUND`, closes the channel.

@@ -34,20 +34,12 @@ pub(crate) fn float(value: f64) -> String {
         return value.to_string();
     }
     let plain = format!("{value:?}");
-    let plain = if plain.contains('e') {
-        format!("{value:.1}")
-    } else {
-        plain
-    };
+    let plain = if plain.contains('e') { format!("{value:.1}") } else { plain };
     let scientific = format!("{value:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let point = if mantissa.contains('.') { "" } else { ".0" };
     let scientific = format!("{mantissa}{point}e{exponent}");
-    if plain.len() <= scientific.len() {
-        plain
-    } else {
-        scientific
-    }
+    if plain.len() <= scientific.len() { plain } else { scientific }
 }
 
 /// A binary: `<<"text">>`.

@@ -52,9 +52,6 @@ pub struct Now {
 impl Now {
     /// A moment at which both clocks agree, `millis` milliseconds after the epoch.
     pub const fn from_millis(millis: u64) -> Self {
-        Self {
-            time: Time::from_millis(millis),
-            wall_ms: millis,
-        }
+        Self { time: Time::from_millis(millis), wall_ms: millis }
     }
 }

@@ -17,10 +17,8 @@ use std::path::Path;
 fn every_script_gives_the_effects_it_says() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
     let update = std::env::var_os("UPDATE").is_some();
-    let mut files: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let mut scenarios = 0;
     let mut wrong = String::new();

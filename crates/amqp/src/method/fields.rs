@@ -44,12 +44,7 @@ pub(super) struct FieldReader<'a> {
 impl<'a> FieldReader<'a> {
     #[inline]
     pub(super) fn new(arguments: &'a [u8]) -> Self {
-        Self {
-            reader: Reader::new(arguments),
-            bits: 0,
-            bits_left: 0,
-            reserved_error: None,
-        }
+        Self { reader: Reader::new(arguments), bits: 0, bits_left: 0, reserved_error: None }
     }
 
     /// Reads past a reserved field, whose value may be any that its type admits: RabbitMQ 4.3.6
@@ -103,11 +98,7 @@ pub(super) struct FieldWriter<'o> {
 impl<'o> FieldWriter<'o> {
     #[inline]
     pub(super) fn new(out: &'o mut Vec<u8>) -> Self {
-        Self {
-            out,
-            bits: 0,
-            bits_held: 0,
-        }
+        Self { out, bits: 0, bits_held: 0 }
     }
 
     /// Writes a reserved field as zero or empty.

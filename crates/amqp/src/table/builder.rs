@@ -65,17 +65,11 @@ impl TableBuilder {
     /// The table with the fields inserted so far; the builder starts over.
     #[must_use]
     pub fn finish(&mut self) -> Table {
-        Table {
-            bytes: std::mem::take(&mut self.bytes).into_boxed_slice(),
-        }
+        Table { bytes: std::mem::take(&mut self.bytes).into_boxed_slice() }
     }
 
     fn put_key(&mut self, key: &[u8]) {
-        assert!(
-            key.len() <= SHORT_STRING_BYTES_MAX,
-            "a table key of {} octets",
-            key.len()
-        );
+        assert!(key.len() <= SHORT_STRING_BYTES_MAX, "a table key of {} octets", key.len());
         put_short_bytes(&mut self.bytes, key);
     }
 }
@@ -116,8 +110,6 @@ impl ArrayBuilder {
     /// The array with the values pushed so far; the builder starts over.
     #[must_use]
     pub fn finish(&mut self) -> Array {
-        Array {
-            bytes: std::mem::take(&mut self.bytes).into_boxed_slice(),
-        }
+        Array { bytes: std::mem::take(&mut self.bytes).into_boxed_slice() }
     }
 }

@@ -30,17 +30,12 @@ impl<'a> TableRef<'a> {
                 put_fields(&mut out, field);
             }
         }
-        Table {
-            bytes: out.into_boxed_slice(),
-        }
+        Table { bytes: out.into_boxed_slice() }
     }
 }
 
 fn is_sorted_without_duplicates(table: TableRef<'_>) -> bool {
-    table
-        .iter()
-        .map(|(key, _)| key)
-        .is_sorted_by(|one, next| one < next)
+    table.iter().map(|(key, _)| key).is_sorted_by(|one, next| one < next)
 }
 
 /// The fields, each as a table of its own, sorted by key; of several with one key only the first.

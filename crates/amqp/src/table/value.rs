@@ -110,11 +110,7 @@ impl<'a> Value<'a> {
     /// The octets of a long string; a binary is none (refused as `x-dead-letter-exchange`, observed).
     #[must_use]
     pub fn as_long_str(&self) -> Option<&'a [u8]> {
-        if let Self::LongStr(bytes) = *self {
-            Some(bytes)
-        } else {
-            None
-        }
+        if let Self::LongStr(bytes) = *self { Some(bytes) } else { None }
     }
 
     /// Appends the type octet and the value.
@@ -195,19 +191,12 @@ pub(super) fn read_value<'a>(reader: &mut Reader<'a>) -> Result<Value<'a>, Table
         b'l' | b'L' => Value::I64(reader.i64()?),
         b'f' => Value::F32(reader.f32()?),
         b'd' => Value::F64(reader.f64()?),
-        b'D' => Value::Decimal {
-            scale: reader.u8()?,
-            value: reader.u32()?,
-        },
+        b'D' => Value::Decimal { scale: reader.u8()?, value: reader.u32()? },
         b'S' => Value::LongStr(reader.long_str()?),
         b'x' => Value::Binary(reader.long_str()?),
         b'T' => Value::Timestamp(reader.u64()?),
-        b'F' => Value::Table(TableRef {
-            bytes: reader.long_str()?,
-        }),
-        b'A' => Value::Array(ArrayRef {
-            bytes: reader.long_str()?,
-        }),
+        b'F' => Value::Table(TableRef { bytes: reader.long_str()? }),
+        b'A' => Value::Array(ArrayRef { bytes: reader.long_str()? }),
         b'V' => Value::Void,
         unknown => return Err(TableError::UnknownFieldType(unknown)),
     })

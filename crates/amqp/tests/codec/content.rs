@@ -29,9 +29,6 @@ proptest! {
 #[test]
 fn class_and_weight_are_read_as_they_are() {
     let header = ContentHeader::parse(&[0, 50, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9]).unwrap();
-    assert_eq!(
-        (header.class_id, header.weight, header.body_size),
-        (50, 1, 9)
-    );
+    assert_eq!((header.class_id, header.weight, header.body_size), (50, 1, 9));
     assert!(header.properties.is_empty());
 }

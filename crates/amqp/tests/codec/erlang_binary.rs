@@ -15,10 +15,7 @@ fn binaries_are_printed_as_by_rabbitmq() {
         (b"ab\x1b\x08\x7f", "<<97,98,27,8,127>>"),
         ("\u{e9}".as_bytes(), "<<\"\u{e9}\"/utf8>>"),
         ("a\u{e9}\n".as_bytes(), "<<\"a\u{e9}\\n\"/utf8>>"),
-        (
-            "\u{65e5}\u{672c}".as_bytes(),
-            "<<\"\u{65e5}\u{672c}\"/utf8>>",
-        ),
+        ("\u{65e5}\u{672c}".as_bytes(), "<<\"\u{65e5}\u{672c}\"/utf8>>"),
         ("\u{1f600}".as_bytes(), "<<\"\u{1f600}\"/utf8>>"),
         ("\u{ad}".as_bytes(), "<<\"\u{ad}\"/utf8>>"),
         ("\u{80}a".as_bytes(), "<<194,128,97>>"),

@@ -26,14 +26,7 @@ fn any_frame() -> impl Strategy<Value = OwnedFrame> {
 
 fn frame_octets(frame_type: u8, channel: u16, payload: &[u8], end: u8) -> Vec<u8> {
     let size = u32::try_from(payload.len()).expect("small").to_be_bytes();
-    [
-        &[frame_type][..],
-        &channel.to_be_bytes(),
-        &size,
-        payload,
-        &[end],
-    ]
-    .concat()
+    [&[frame_type][..], &channel.to_be_bytes(), &size, payload, &[end]].concat()
 }
 
 fn split_all(input: &[u8]) -> (Vec<OwnedFrame>, usize) {
@@ -124,15 +117,8 @@ fn a_heartbeat_is_eight_octets_on_channel_0() {
     let mut out = Vec::new();
     write_heartbeat(&mut out);
     assert_eq!(out, [8, 0, 0, 0, 0, 0, 0, 0xCE]);
-    let frame = Frame {
-        frame_type: FrameType::Heartbeat,
-        channel: 0,
-        payload: &[],
-    };
-    assert_eq!(
-        split_frame(&out, PAYLOAD_MAX),
-        Ok(Some((frame, FRAME_OVERHEAD)))
-    );
+    let frame = Frame { frame_type: FrameType::Heartbeat, channel: 0, payload: &[] };
+    assert_eq!(split_frame(&out, PAYLOAD_MAX), Ok(Some((frame, FRAME_OVERHEAD))));
 }
 
 #[test]
@@ -140,16 +126,9 @@ fn only_the_four_frame_types_are_known() {
     for octet in 0..=255 {
         let frame = frame_octets(octet, 1, b"", 0xCE);
         let known = [1, 2, 3, 8].contains(&octet);
-        assert_eq!(
-            FrameType::from_octet(octet).map(FrameType::octet),
-            known.then_some(octet)
-        );
+        assert_eq!(FrameType::from_octet(octet).map(FrameType::octet), known.then_some(octet));
         let split = split_frame(&frame, PAYLOAD_MAX);
-        assert_eq!(
-            matches!(split, Err(FrameError::UnknownType { .. })),
-            !known,
-            "type {octet}"
-        );
+        assert_eq!(matches!(split, Err(FrameError::UnknownType { .. })), !known, "type {octet}");
     }
 }
 
@@ -158,31 +137,20 @@ fn a_payload_is_refused_from_the_frame_header_alone() {
     let mut input = vec![3, 0, 1, 0, 2, 0, 1];
     assert_eq!(
         split_frame(&input, PAYLOAD_MAX),
-        Err(FrameError::TooLarge {
-            frame_type: 3,
-            size: PAYLOAD_MAX + 1,
-            max: PAYLOAD_MAX
-        })
+        Err(FrameError::TooLarge { frame_type: 3, size: PAYLOAD_MAX + 1, max: PAYLOAD_MAX })
     );
     for known in 0..FRAME_HEADER_SIZE {
         assert_eq!(split_frame(&input[..known], PAYLOAD_MAX), Ok(None));
     }
     input[6] = 0;
-    assert_eq!(
-        split_frame(&input, PAYLOAD_MAX),
-        Ok(None),
-        "exactly the limit is waited for"
-    );
+    assert_eq!(split_frame(&input, PAYLOAD_MAX), Ok(None), "exactly the limit is waited for");
 }
 
 #[test]
 fn a_payload_of_exactly_the_limit_is_accepted() {
     let input = frame_octets(3, 1, &vec![7; PAYLOAD_MAX as usize], 0xCE);
     let (frame, size) = split_frame(&input, PAYLOAD_MAX).unwrap().unwrap();
-    assert_eq!(
-        (frame.payload.len(), size),
-        (PAYLOAD_MAX as usize, input.len())
-    );
+    assert_eq!((frame.payload.len(), size), (PAYLOAD_MAX as usize, input.len()));
 }
 
 /// Each input was sent to RabbitMQ 4.3.6 with frame_max 131072; the texts are its own.
@@ -202,10 +170,7 @@ fn error_texts_are_rabbitmqs() {
             frame_octets(3, 1, b"hi", 1),
             "type 3, all octets = <<\"hi\">>: {invalid_frame_end_marker,1}",
         ),
-        (
-            frame_octets(9, 1, b"hi", 0xCE),
-            "type 9, all octets = <<\"hi\">>: unknown_frame",
-        ),
+        (frame_octets(9, 1, b"hi", 0xCE), "type 9, all octets = <<\"hi\">>: unknown_frame"),
         (
             frame_octets(9, 1, &[0; 20], 0xCE),
             "type 9, first 16 octets = <<0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0>>: unknown_frame",
@@ -218,18 +183,9 @@ fn error_texts_are_rabbitmqs() {
             frame_octets(9, 1, &[b'b'; 17], 0xCE),
             "type 9, first 16 octets = <<\"bbbbbbbbbbbbbbbb\">>: unknown_frame",
         ),
-        (
-            frame_octets(8, 0, b"hi", 0xCE),
-            "type 8, all octets = <<\"hi\">>: unknown_frame",
-        ),
-        (
-            frame_octets(1, 1, b"", 0xCE),
-            "type 1, all octets = <<>>: unknown_frame",
-        ),
-        (
-            frame_octets(1, 1, &[0, 50, 0], 0xCE),
-            "type 1, all octets = <<0,50,0>>: unknown_frame",
-        ),
+        (frame_octets(8, 0, b"hi", 0xCE), "type 8, all octets = <<\"hi\">>: unknown_frame"),
+        (frame_octets(1, 1, b"", 0xCE), "type 1, all octets = <<>>: unknown_frame"),
+        (frame_octets(1, 1, &[0, 50, 0], 0xCE), "type 1, all octets = <<0,50,0>>: unknown_frame"),
         (
             frame_octets(2, 1, &[0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0xCE),
             "type 2, all octets = <<0,60,0,0,0,0,0,0,0,0,0>>: unknown_frame",
@@ -242,10 +198,7 @@ fn error_texts_are_rabbitmqs() {
             vec![9, 0, 1, 255, 255, 255, 255],
             "type 9, all octets = <<>>: {frame_too_large,4294967295,131064}",
         ),
-        (
-            vec![3, 0, 1, 0, 2, 0, 1],
-            "type 3, all octets = <<>>: {frame_too_large,131073,131064}",
-        ),
+        (vec![3, 0, 1, 0, 2, 0, 1], "type 3, all octets = <<>>: {frame_too_large,131073,131064}"),
     ];
     for (input, text) in observed {
         let error = split_frame(input, PAYLOAD_MAX).unwrap_err();

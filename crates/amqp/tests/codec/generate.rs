@@ -19,14 +19,8 @@ pub(crate) fn model_table() -> impl Strategy<Value = ModelTable> {
 /// which RabbitMQ writes them.
 pub(crate) fn portable_table() -> impl Strategy<Value = Table> {
     let key = short_text().prop_map(String::into_bytes);
-    vec(
-        (
-            key,
-            model_value(short_text().prop_map(String::into_bytes).boxed()),
-        ),
-        0..6,
-    )
-    .prop_map(|table| owned(&table_octets(&sorted_at_every_level(&table))))
+    vec((key, model_value(short_text().prop_map(String::into_bytes).boxed())), 0..6)
+        .prop_map(|table| owned(&table_octets(&sorted_at_every_level(&table))))
 }
 
 fn sorted_at_every_level(table: &ModelTable) -> ModelTable {
@@ -40,10 +34,7 @@ fn sorted_at_every_level(table: &ModelTable) -> ModelTable {
         }
     }
     use value as value_;
-    delivered(table)
-        .into_iter()
-        .map(|(key, found)| (key, value(found)))
-        .collect()
+    delivered(table).into_iter().map(|(key, found)| (key, value(found))).collect()
 }
 
 fn model_value(keys: BoxedStrategy<Vec<u8>>) -> impl Strategy<Value = ModelValue> {
@@ -106,9 +97,7 @@ pub(crate) fn short_text() -> impl Strategy<Value = String> {
 
 /// A validated copy of the octets of a table without its size.
 pub(crate) fn owned(octets: &[u8]) -> Table {
-    TableRef::from_bytes(octets)
-        .expect("generated tables are well-formed")
-        .to_table()
+    TableRef::from_bytes(octets).expect("generated tables are well-formed").to_table()
 }
 
 type Numbers = (u8, u8, u16, u16, u32, u32, u64);
@@ -134,10 +123,7 @@ impl Arguments {
 
     /// Values that other libraries can hold too: every short string is UTF-8, tables are sorted.
     pub(crate) fn portable() -> impl Strategy<Value = Self> {
-        Self::of(
-            portable_table().boxed(),
-            short_text().prop_map(String::into_bytes).boxed(),
-        )
+        Self::of(portable_table().boxed(), short_text().prop_map(String::into_bytes).boxed())
     }
 
     fn of(
@@ -155,26 +141,21 @@ impl Arguments {
             any::<[bool; 5]>(),
             any::<u16>(),
         )
-            .prop_map(
-                |(texts, octets, long, table, numbers, bits, present)| Self {
-                    texts,
-                    octets,
-                    long,
-                    table,
-                    numbers,
-                    bits,
-                    present,
-                },
-            )
+            .prop_map(|(texts, octets, long, table, numbers, bits, present)| Self {
+                texts,
+                octets,
+                long,
+                table,
+                numbers,
+                bits,
+                present,
+            })
     }
 
     /// The same values in every run.
     pub(crate) fn sample() -> Self {
         let mut runner = TestRunner::deterministic();
-        Self::any()
-            .new_tree(&mut runner)
-            .expect("no value is rejected")
-            .current()
+        Self::any().new_tree(&mut runner).expect("no value is rejected").current()
     }
 
     pub(crate) fn table(&self) -> TableRef<'_> {
@@ -211,10 +192,7 @@ impl Arguments {
         methods.extend(self.queue_methods());
         methods.extend(self.basic_methods());
         methods.extend::<[Method<'_>; 8]>([
-            ConfirmSelect {
-                nowait: self.bits[0],
-            }
-            .into(),
+            ConfirmSelect { nowait: self.bits[0] }.into(),
             ConfirmSelectOk.into(),
             TxSelect.into(),
             TxSelectOk.into(),
@@ -248,18 +226,8 @@ impl Arguments {
             .into(),
             ConnectionSecure { challenge: l1 }.into(),
             ConnectionSecureOk { response: l2 }.into(),
-            ConnectionTune {
-                channel_max: short1,
-                frame_max: long1,
-                heartbeat: short2,
-            }
-            .into(),
-            ConnectionTuneOk {
-                channel_max: short1,
-                frame_max: long1,
-                heartbeat: short2,
-            }
-            .into(),
+            ConnectionTune { channel_max: short1, frame_max: long1, heartbeat: short2 }.into(),
+            ConnectionTuneOk { channel_max: short1, frame_max: long1, heartbeat: short2 }.into(),
             ConnectionOpen { virtual_host: t1 }.into(),
             ConnectionOpenOk.into(),
             ConnectionClose {
@@ -272,11 +240,7 @@ impl Arguments {
             ConnectionCloseOk.into(),
             ConnectionBlocked { reason: t1 }.into(),
             ConnectionUnblocked.into(),
-            ConnectionUpdateSecret {
-                new_secret: l1,
-                reason: t2,
-            }
-            .into(),
+            ConnectionUpdateSecret { new_secret: l1, reason: t2 }.into(),
             ConnectionUpdateSecretOk.into(),
         ]
     }
@@ -321,30 +285,12 @@ impl Arguments {
             }
             .into(),
             ExchangeDeclareOk.into(),
-            ExchangeDelete {
-                exchange: t1,
-                if_unused: b1,
-                nowait,
-            }
-            .into(),
+            ExchangeDelete { exchange: t1, if_unused: b1, nowait }.into(),
             ExchangeDeleteOk.into(),
-            ExchangeBind {
-                destination: t1,
-                source: t2,
-                routing_key: t3,
-                nowait,
-                arguments,
-            }
-            .into(),
+            ExchangeBind { destination: t1, source: t2, routing_key: t3, nowait, arguments }.into(),
             ExchangeBindOk.into(),
-            ExchangeUnbind {
-                destination: t1,
-                source: t2,
-                routing_key: t3,
-                nowait,
-                arguments,
-            }
-            .into(),
+            ExchangeUnbind { destination: t1, source: t2, routing_key: t3, nowait, arguments }
+                .into(),
             ExchangeUnbindOk.into(),
         ]
     }
@@ -365,38 +311,14 @@ impl Arguments {
                 arguments,
             }
             .into(),
-            QueueDeclareOk {
-                queue,
-                message_count,
-                consumer_count,
-            }
-            .into(),
-            QueueBind {
-                queue,
-                exchange,
-                routing_key,
-                nowait,
-                arguments,
-            }
-            .into(),
+            QueueDeclareOk { queue, message_count, consumer_count }.into(),
+            QueueBind { queue, exchange, routing_key, nowait, arguments }.into(),
             QueueBindOk.into(),
             QueuePurge { queue, nowait }.into(),
             QueuePurgeOk { message_count }.into(),
-            QueueDelete {
-                queue,
-                if_unused: b1,
-                if_empty: b2,
-                nowait,
-            }
-            .into(),
+            QueueDelete { queue, if_unused: b1, if_empty: b2, nowait }.into(),
             QueueDeleteOk { message_count }.into(),
-            QueueUnbind {
-                queue,
-                exchange,
-                routing_key,
-                arguments,
-            }
-            .into(),
+            QueueUnbind { queue, exchange, routing_key, arguments }.into(),
             QueueUnbindOk.into(),
         ]
     }
@@ -407,12 +329,7 @@ impl Arguments {
         let (_, _, prefetch_count, _, prefetch_size, _, delivery_tag) = self.numbers;
         let [publish, return_, deliver, get_ok] = self.content_methods();
         vec![
-            BasicQos {
-                prefetch_size,
-                prefetch_count,
-                global: b1,
-            }
-            .into(),
+            BasicQos { prefetch_size, prefetch_count, global: b1 }.into(),
             BasicQosOk.into(),
             BasicConsume {
                 queue,
@@ -425,11 +342,7 @@ impl Arguments {
             }
             .into(),
             BasicConsumeOk { consumer_tag }.into(),
-            BasicCancel {
-                consumer_tag,
-                nowait: b1,
-            }
-            .into(),
+            BasicCancel { consumer_tag, nowait: b1 }.into(),
             BasicCancelOk { consumer_tag }.into(),
             publish,
             return_,
@@ -437,25 +350,12 @@ impl Arguments {
             BasicGet { queue, no_ack: b5 }.into(),
             get_ok,
             BasicGetEmpty.into(),
-            BasicAck {
-                delivery_tag,
-                multiple: b1,
-            }
-            .into(),
-            BasicReject {
-                delivery_tag,
-                requeue: b2,
-            }
-            .into(),
+            BasicAck { delivery_tag, multiple: b1 }.into(),
+            BasicReject { delivery_tag, requeue: b2 }.into(),
             BasicRecoverAsync { requeue: b1 }.into(),
             BasicRecover { requeue: b2 }.into(),
             BasicRecoverOk.into(),
-            BasicNack {
-                delivery_tag,
-                multiple: b3,
-                requeue: b4,
-            }
-            .into(),
+            BasicNack { delivery_tag, multiple: b3, requeue: b4 }.into(),
         ]
     }
 
@@ -465,36 +365,10 @@ impl Arguments {
         let [mandatory, immediate, redelivered, ..] = self.bits;
         let (.., reply_code, _, message_count, delivery_tag) = self.numbers;
         [
-            BasicPublish {
-                exchange,
-                routing_key,
-                mandatory,
-                immediate,
-            }
-            .into(),
-            BasicReturn {
-                reply_code,
-                reply_text,
-                exchange,
-                routing_key,
-            }
-            .into(),
-            BasicDeliver {
-                consumer_tag,
-                delivery_tag,
-                redelivered,
-                exchange,
-                routing_key,
-            }
-            .into(),
-            BasicGetOk {
-                delivery_tag,
-                redelivered,
-                exchange,
-                routing_key,
-                message_count,
-            }
-            .into(),
+            BasicPublish { exchange, routing_key, mandatory, immediate }.into(),
+            BasicReturn { reply_code, reply_text, exchange, routing_key }.into(),
+            BasicDeliver { consumer_tag, delivery_tag, redelivered, exchange, routing_key }.into(),
+            BasicGetOk { delivery_tag, redelivered, exchange, routing_key, message_count }.into(),
         ]
     }
 }

@@ -30,9 +30,7 @@ use proptest::prelude::*;
 use crate::generate::Arguments;
 
 fn short(octets: impl AsRef<[u8]>) -> ShortString {
-    std::str::from_utf8(octets.as_ref())
-        .expect("portable inputs are UTF-8")
-        .into()
+    std::str::from_utf8(octets.as_ref()).expect("portable inputs are UTF-8").into()
 }
 
 fn long(octets: &[u8]) -> LongString {
@@ -76,25 +74,13 @@ fn amqp_value(value: Value<'_>) -> AMQPValue {
 fn amqp_class<'a>(method: &Method<'a>) -> (AMQPClass, Method<'a>) {
     let class = match *method {
         Method::BasicQos(m) => {
-            let ours = BasicQos {
-                prefetch_size: 0,
-                ..m
-            };
-            let theirs = basic::Qos {
-                prefetch_count: m.prefetch_count,
-                global: m.global,
-            };
-            return (
-                AMQPClass::Basic(basic::AMQPMethod::Qos(theirs)),
-                ours.into(),
-            );
+            let ours = BasicQos { prefetch_size: 0, ..m };
+            let theirs = basic::Qos { prefetch_count: m.prefetch_count, global: m.global };
+            return (AMQPClass::Basic(basic::AMQPMethod::Qos(theirs)), ours.into());
         }
         Method::AccessRequestOk(_) => {
             let theirs = access::AMQPMethod::RequestOk(access::RequestOk {});
-            return (
-                AMQPClass::Access(theirs),
-                AccessRequestOk { ticket: 1 }.into(),
-            );
+            return (AMQPClass::Access(theirs), AccessRequestOk { ticket: 1 }.into());
         }
         _ => connection_class(method)
             .or_else(|| channel_class(method))
@@ -124,12 +110,12 @@ fn connection_class(method: &Method<'_>) -> Option<AMQPClass> {
             response: long(m.response),
             locale: short(m.locale),
         }),
-        Method::ConnectionSecure(m) => M::Secure(connection::Secure {
-            challenge: long(m.challenge),
-        }),
-        Method::ConnectionSecureOk(m) => M::SecureOk(connection::SecureOk {
-            response: long(m.response),
-        }),
+        Method::ConnectionSecure(m) => {
+            M::Secure(connection::Secure { challenge: long(m.challenge) })
+        }
+        Method::ConnectionSecureOk(m) => {
+            M::SecureOk(connection::SecureOk { response: long(m.response) })
+        }
         Method::ConnectionTune(m) => M::Tune(connection::Tune {
             channel_max: m.channel_max,
             frame_max: m.frame_max,
@@ -140,9 +126,9 @@ fn connection_class(method: &Method<'_>) -> Option<AMQPClass> {
             frame_max: m.frame_max,
             heartbeat: m.heartbeat,
         }),
-        Method::ConnectionOpen(m) => M::Open(connection::Open {
-            virtual_host: short(m.virtual_host),
-        }),
+        Method::ConnectionOpen(m) => {
+            M::Open(connection::Open { virtual_host: short(m.virtual_host) })
+        }
         Method::ConnectionOpenOk(_) => M::OpenOk(connection::OpenOk {}),
         Method::ConnectionClose(m) => M::Close(connection::Close {
             reply_code: m.reply_code,
@@ -151,9 +137,7 @@ fn connection_class(method: &Method<'_>) -> Option<AMQPClass> {
             method_id: m.method_id,
         }),
         Method::ConnectionCloseOk(_) => M::CloseOk(connection::CloseOk {}),
-        Method::ConnectionBlocked(m) => M::Blocked(connection::Blocked {
-            reason: short(m.reason),
-        }),
+        Method::ConnectionBlocked(m) => M::Blocked(connection::Blocked { reason: short(m.reason) }),
         Method::ConnectionUnblocked(_) => M::Unblocked(connection::Unblocked {}),
         Method::ConnectionUpdateSecret(m) => M::UpdateSecret(connection::UpdateSecret {
             new_secret: long(m.new_secret),
@@ -250,22 +234,15 @@ fn queue_class(method: &Method<'_>) -> Option<AMQPClass> {
             arguments: field_table(m.arguments),
         }),
         Method::QueueBindOk(_) => M::BindOk(queue::BindOk {}),
-        Method::QueuePurge(m) => M::Purge(queue::Purge {
-            queue: short(m.queue),
-            nowait: m.nowait,
-        }),
-        Method::QueuePurgeOk(m) => M::PurgeOk(queue::PurgeOk {
-            message_count: m.message_count,
-        }),
+        Method::QueuePurge(m) => M::Purge(queue::Purge { queue: short(m.queue), nowait: m.nowait }),
+        Method::QueuePurgeOk(m) => M::PurgeOk(queue::PurgeOk { message_count: m.message_count }),
         Method::QueueDelete(m) => M::Delete(queue::Delete {
             queue: short(m.queue),
             if_unused: m.if_unused,
             if_empty: m.if_empty,
             nowait: m.nowait,
         }),
-        Method::QueueDeleteOk(m) => M::DeleteOk(queue::DeleteOk {
-            message_count: m.message_count,
-        }),
+        Method::QueueDeleteOk(m) => M::DeleteOk(queue::DeleteOk { message_count: m.message_count }),
         Method::QueueUnbind(m) => M::Unbind(queue::Unbind {
             queue: short(m.queue),
             exchange: short(m.exchange),
@@ -291,29 +268,23 @@ fn basic_class(method: &Method<'_>) -> Option<AMQPClass> {
             nowait: m.nowait,
             arguments: field_table(m.arguments),
         }),
-        Method::BasicConsumeOk(m) => M::ConsumeOk(basic::ConsumeOk {
-            consumer_tag: short(m.consumer_tag),
-        }),
-        Method::BasicCancel(m) => M::Cancel(basic::Cancel {
-            consumer_tag: short(m.consumer_tag),
-            nowait: m.nowait,
-        }),
-        Method::BasicCancelOk(m) => M::CancelOk(basic::CancelOk {
-            consumer_tag: short(m.consumer_tag),
-        }),
-        Method::BasicGet(m) => M::Get(basic::Get {
-            queue: short(m.queue),
-            no_ack: m.no_ack,
-        }),
+        Method::BasicConsumeOk(m) => {
+            M::ConsumeOk(basic::ConsumeOk { consumer_tag: short(m.consumer_tag) })
+        }
+        Method::BasicCancel(m) => {
+            M::Cancel(basic::Cancel { consumer_tag: short(m.consumer_tag), nowait: m.nowait })
+        }
+        Method::BasicCancelOk(m) => {
+            M::CancelOk(basic::CancelOk { consumer_tag: short(m.consumer_tag) })
+        }
+        Method::BasicGet(m) => M::Get(basic::Get { queue: short(m.queue), no_ack: m.no_ack }),
         Method::BasicGetEmpty(_) => M::GetEmpty(basic::GetEmpty {}),
-        Method::BasicAck(m) => M::Ack(basic::Ack {
-            delivery_tag: m.delivery_tag,
-            multiple: m.multiple,
-        }),
-        Method::BasicReject(m) => M::Reject(basic::Reject {
-            delivery_tag: m.delivery_tag,
-            requeue: m.requeue,
-        }),
+        Method::BasicAck(m) => {
+            M::Ack(basic::Ack { delivery_tag: m.delivery_tag, multiple: m.multiple })
+        }
+        Method::BasicReject(m) => {
+            M::Reject(basic::Reject { delivery_tag: m.delivery_tag, requeue: m.requeue })
+        }
         Method::BasicRecoverAsync(m) => M::RecoverAsync(basic::RecoverAsync { requeue: m.requeue }),
         Method::BasicRecover(m) => M::Recover(basic::Recover { requeue: m.requeue }),
         Method::BasicRecoverOk(_) => M::RecoverOk(basic::RecoverOk {}),
@@ -375,9 +346,7 @@ fn other_class(method: &Method<'_>) -> Option<AMQPClass> {
             }))
         }
         Method::ConfirmSelect(m) => {
-            AMQPClass::Confirm(confirm::AMQPMethod::Select(confirm::Select {
-                nowait: m.nowait,
-            }))
+            AMQPClass::Confirm(confirm::AMQPMethod::Select(confirm::Select { nowait: m.nowait }))
         }
         Method::ConfirmSelectOk(_) => {
             AMQPClass::Confirm(confirm::AMQPMethod::SelectOk(confirm::SelectOk {}))
@@ -396,14 +365,8 @@ fn amqp_properties(properties: &Properties<'_>) -> AMQPProperties {
     type Set = fn(AMQPProperties, ShortString) -> AMQPProperties;
     let strings: [(Option<&[u8]>, Set); 10] = [
         (properties.content_type, AMQPProperties::with_content_type),
-        (
-            properties.content_encoding,
-            AMQPProperties::with_content_encoding,
-        ),
-        (
-            properties.correlation_id,
-            AMQPProperties::with_correlation_id,
-        ),
+        (properties.content_encoding, AMQPProperties::with_content_encoding),
+        (properties.correlation_id, AMQPProperties::with_correlation_id),
         (properties.reply_to, AMQPProperties::with_reply_to),
         (properties.expiration, AMQPProperties::with_expiration),
         (properties.message_id, AMQPProperties::with_message_id),

@@ -16,18 +16,11 @@ fn encode(method: &Method<'_>) -> Vec<u8> {
 }
 
 fn payload(class_id: u16, method_id: u16, arguments: &[u8]) -> Vec<u8> {
-    [
-        &class_id.to_be_bytes()[..],
-        &method_id.to_be_bytes(),
-        arguments,
-    ]
-    .concat()
+    [&class_id.to_be_bytes()[..], &method_id.to_be_bytes(), arguments].concat()
 }
 
 fn kind(payload: &[u8]) -> MethodErrorKind {
-    Method::decode(payload)
-        .expect_err("a malformed method")
-        .kind
+    Method::decode(payload).expect_err("a malformed method").kind
 }
 
 proptest! {
@@ -70,15 +63,9 @@ proptest! {
 #[test]
 fn ids_and_names_are_listed_once_and_in_order() {
     let arguments = Arguments::sample();
-    let generated: Vec<_> = arguments
-        .methods()
-        .iter()
-        .map(|method| (method.id(), method.name()))
-        .collect();
-    assert_eq!(
-        METHODS, generated,
-        "the generator makes one method of every kind"
-    );
+    let generated: Vec<_> =
+        arguments.methods().iter().map(|method| (method.id(), method.name())).collect();
+    assert_eq!(METHODS, generated, "the generator makes one method of every kind");
     assert_eq!(METHODS.len(), 66);
     assert!(METHODS.is_sorted_by(|(one, _), (next, _)| one < next));
 }
@@ -87,18 +74,11 @@ fn ids_and_names_are_listed_once_and_in_order() {
 fn ids_that_are_not_listed_are_unknown() {
     for class_id in 0..=100 {
         for method_id in 0..=130 {
-            let id = MethodId {
-                class_id,
-                method_id,
-            };
+            let id = MethodId { class_id, method_id };
             let known = METHODS.iter().any(|(listed, _)| *listed == id);
             let octets = payload(class_id, method_id, &[]);
             let decoded = Method::decode(&octets).map_err(|error| error.kind);
-            assert_eq!(
-                decoded == Err(MethodErrorKind::UnknownMethod),
-                !known,
-                "{id}"
-            );
+            assert_eq!(decoded == Err(MethodErrorKind::UnknownMethod), !known, "{id}");
         }
     }
 }
@@ -106,35 +86,16 @@ fn ids_that_are_not_listed_are_unknown() {
 /// `queue.declare` as RabbitMQ 4.3.6 was sent it: passive is the lowest bit, nowait the fifth.
 #[test]
 fn bits_share_an_octet_from_the_lowest_place_on() {
-    let declare = |bits| {
-        payload(
-            50,
-            10,
-            &[&[0, 0, 1, b'q', bits][..], &[0, 0, 0, 0]].concat(),
-        )
-    };
+    let declare = |bits| payload(50, 10, &[&[0, 0, 1, b'q', bits][..], &[0, 0, 0, 0]].concat());
     for bits in 0..32u8 {
         let octets = declare(bits);
-        let Ok(Method::QueueDeclare(method)) = Method::decode(&octets) else {
-            panic!("declare")
-        };
-        let QueueDeclare {
-            passive,
-            durable,
-            exclusive,
-            auto_delete,
-            nowait,
-            ..
-        } = method;
+        let Ok(Method::QueueDeclare(method)) = Method::decode(&octets) else { panic!("declare") };
+        let QueueDeclare { passive, durable, exclusive, auto_delete, nowait, .. } = method;
         let read = [passive, durable, exclusive, auto_delete, nowait];
         assert_eq!(read, std::array::from_fn(|place| bits >> place & 1 == 1));
         assert_eq!(encode(&method.into()), octets);
     }
-    assert_eq!(
-        Method::decode(&declare(0xE0)),
-        Method::decode(&declare(0)),
-        "unused bits"
-    );
+    assert_eq!(Method::decode(&declare(0xE0)), Method::decode(&declare(0)), "unused bits");
 }
 
 #[test]
@@ -151,33 +112,20 @@ fn reserved_fields_may_be_anything_and_are_written_as_nothing() {
     let get_empty = payload(60, 72, b"\x02id");
     assert_eq!(Method::decode(&get_empty), Ok(BasicGetEmpty.into()));
     assert_eq!(encode(&BasicGetEmpty.into()), payload(60, 72, b"\0"));
-    assert_eq!(
-        encode(&ChannelOpenOk.into()),
-        payload(20, 11, &[0, 0, 0, 0])
-    );
+    assert_eq!(encode(&ChannelOpenOk.into()), payload(20, 11, &[0, 0, 0, 0]));
 }
 
 /// RabbitMQ 4.3.6: 501 for each of these, but not for basic.publish.
 #[test]
 fn short_strings_of_methods_are_utf8_except_in_publishes() {
-    for name in [
-        &b"\xff"[..],
-        b"ok\xed\xa0\x80",
-        b"\xc0\x80",
-        b"\xf4\x90\x80\x80",
-    ] {
+    for name in [&b"\xff"[..], b"ok\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80"] {
         let length = u8::try_from(name.len()).unwrap();
         let declare = [&[0, 0, length][..], name, &[4, 0, 0, 0, 0]].concat();
-        assert_eq!(
-            kind(&payload(50, 10, &declare)),
-            MethodErrorKind::MalformedUtf8
-        );
+        assert_eq!(kind(&payload(50, 10, &declare)), MethodErrorKind::MalformedUtf8);
 
         let publish = [&[0, 0, 0, length][..], name, &[0]].concat();
         let octets = payload(60, 40, &publish);
-        let Ok(Method::BasicPublish(publish)) = Method::decode(&octets) else {
-            panic!("publish")
-        };
+        let Ok(Method::BasicPublish(publish)) = Method::decode(&octets) else { panic!("publish") };
         assert_eq!(publish.routing_key, name);
     }
     for name in ["\u{ffff}", "a\0b\n", "\u{10ffff}"] {
@@ -195,22 +143,13 @@ fn sizes_are_judged_before_strings_and_strings_before_tables() {
     let declare =
         |name: &[u8], rest: &[u8]| payload(50, 10, &[b"\0\0", name, b"\x04", rest].concat());
     let trailing = |table: &[u8]| [table, &[0]].concat();
-    assert_eq!(
-        kind(&declare(b"\x01\xff", unknown_type)),
-        MethodErrorKind::MalformedUtf8
-    );
-    assert_eq!(
-        kind(&declare(b"\x01\xff", &trailing(&[0; 4]))),
-        MethodErrorKind::TrailingBytes(1)
-    );
+    assert_eq!(kind(&declare(b"\x01\xff", unknown_type)), MethodErrorKind::MalformedUtf8);
+    assert_eq!(kind(&declare(b"\x01\xff", &trailing(&[0; 4]))), MethodErrorKind::TrailingBytes(1));
     assert_eq!(
         kind(&declare(b"\x01q", &trailing(unknown_type))),
         MethodErrorKind::TrailingBytes(1)
     );
-    assert_eq!(
-        kind(&payload(20, 10, b"\x01\xff\0")),
-        MethodErrorKind::TrailingBytes(1)
-    );
+    assert_eq!(kind(&payload(20, 10, b"\x01\xff\0")), MethodErrorKind::TrailingBytes(1));
     assert_eq!(
         kind(&declare(b"\x01q", unknown_type)),
         MethodErrorKind::MalformedTable(TableError::UnknownFieldType(b'U'))
@@ -225,38 +164,23 @@ fn explanations_are_rabbitmqs() {
             payload(50, 10, b"\0\0\x06ampq-t\x04\0\0\0\0\0"),
             "cannot decode <<0,0,6,97,109,112,113,45,116,4,0,0,0,0,0>>",
         ),
-        (
-            payload(60, 40, b"\0\0\0\x01a"),
-            "cannot decode <<0,0,0,1,97>>",
-        ),
-        (
-            payload(90, 10, b"abc\n\t\"\\"),
-            "cannot decode <<97,98,99,10,9,34,92>>",
-        ),
+        (payload(60, 40, b"\0\0\0\x01a"), "cannot decode <<0,0,0,1,97>>"),
+        (payload(90, 10, b"abc\n\t\"\\"), "cannot decode <<97,98,99,10,9,34,92>>"),
         (
             payload(50, 10, b"\0\0\x01d\x04\xff\xff\xff\xff\x01kV"),
             "cannot decode <<0,0,1,100,4,255,255,255,255,1,107,86>>",
         ),
-        (
-            payload(60, 30, b"\x01\xff\0"),
-            "Malformed UTF-8 in shortstr",
-        ),
+        (payload(60, 30, b"\x01\xff\0"), "Malformed UTF-8 in shortstr"),
     ];
     for (octets, text) in observed {
-        assert_eq!(
-            Method::decode(octets).unwrap_err().explanation(octets),
-            *text
-        );
+        assert_eq!(Method::decode(octets).unwrap_err().explanation(octets), *text);
     }
 
     let octets = payload(90, 10, &[1; 400]);
     let explanation = Method::decode(&octets).unwrap_err().explanation(&octets);
     let text = ReplyCode::FrameError.text(&explanation);
     assert_eq!(text.len(), 255);
-    assert_eq!(
-        text,
-        format!("FRAME_ERROR - cannot decode <<{}...", "1,".repeat(111))
-    );
+    assert_eq!(text, format!("FRAME_ERROR - cannot decode <<{}...", "1,".repeat(111)));
 }
 
 #[test]
@@ -280,18 +204,8 @@ fn arguments_may_nest_as_deep_as_the_limit() {
 #[test]
 fn a_method_frame_has_header_payload_and_end() {
     let mut out = vec![0xAA];
-    write_method(
-        &mut out,
-        0x0102,
-        &BasicAck {
-            delivery_tag: 7,
-            multiple: true,
-        }
-        .into(),
-    );
-    let frame = [
-        1, 1, 2, 0, 0, 0, 13, 0, 60, 0, 80, 0, 0, 0, 0, 0, 0, 0, 7, 1, 0xCE,
-    ];
+    write_method(&mut out, 0x0102, &BasicAck { delivery_tag: 7, multiple: true }.into());
+    let frame = [1, 1, 2, 0, 0, 0, 13, 0, 60, 0, 80, 0, 0, 0, 0, 0, 0, 0, 7, 1, 0xCE];
     assert_eq!(out, [&[0xAA][..], &frame].concat());
 }
 
@@ -304,13 +218,5 @@ fn four_methods_have_content() {
         .filter(|method| method.has_content())
         .map(Method::name)
         .collect();
-    assert_eq!(
-        with_content,
-        [
-            "basic.publish",
-            "basic.return",
-            "basic.deliver",
-            "basic.get-ok"
-        ]
-    );
+    assert_eq!(with_content, ["basic.publish", "basic.return", "basic.deliver", "basic.get-ok"]);
 }

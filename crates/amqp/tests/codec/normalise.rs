@@ -29,23 +29,14 @@ fn header_tables_are_delivered_as_by_rabbitmq() {
             b"\x01zS\0\0\0\x011\x01aS\0\0\0\x011\x01aS\0\0\0\x012\x01mS\0\0\0\x011",
             b"\x01aS\0\0\0\x011\x01mS\0\0\0\x011\x01zS\0\0\0\x011",
         ),
-        (
-            b"\x02abV\x01aV\x01ZV\x01\xffV\0V\x02a\0V",
-            b"\0V\x01ZV\x01aV\x02a\0V\x02abV\x01\xffV",
-        ),
+        (b"\x02abV\x01aV\x01ZV\x01\xffV\0V\x02a\0V", b"\0V\x01ZV\x01aV\x02a\0V\x02abV\x01\xffV"),
         (
             b"\x01nF\0\0\0\x13\x01zL\xff\xff\xff\xff\xff\xff\xff\xff\x01ab\x80\x01aB\x80",
             b"\x01nF\0\0\0\x13\x01zl\xff\xff\xff\xff\xff\xff\xff\xff\x01ab\x80\x01aB\x80",
         ),
-        (
-            b"\x01nA\0\0\0\x09L\0\0\0\0\0\0\0\x05",
-            b"\x01nA\0\0\0\x09l\0\0\0\0\0\0\0\x05",
-        ),
+        (b"\x01nA\0\0\0\x09L\0\0\0\0\0\0\0\x05", b"\x01nA\0\0\0\x09l\0\0\0\0\0\0\0\x05"),
         (b"\x01ft\0\x01tt\x02", b"\x01ft\0\x01tt\x01"),
-        (
-            b"\x01tt\x02\x01ut\xff\x01ft\0",
-            b"\x01ft\0\x01tt\x01\x01ut\x01",
-        ),
+        (b"\x01tt\x02\x01ut\xff\x01ft\0", b"\x01ft\0\x01tt\x01\x01ut\x01"),
         (
             b"\x01kF\0\0\0\x0f\x01zt\x07\x01aA\0\0\0\x04t\x07t\0",
             b"\x01kF\0\0\0\x0f\x01zt\x01\x01aA\0\0\0\x04t\x01t\0",

@@ -136,13 +136,7 @@ fn malformed_properties_are_errors() {
 fn the_unused_flag_is_ignored_and_not_delivered() {
     let octets = b"\x10\x02\x02";
     let properties = Properties::parse(octets).unwrap();
-    assert_eq!(
-        properties,
-        Properties {
-            delivery_mode: Some(2),
-            ..Properties::default()
-        }
-    );
+    assert_eq!(properties, Properties { delivery_mode: Some(2), ..Properties::default() });
     assert!(properties.needs_normalising(octets));
     let mut delivered = Vec::new();
     properties.encode_normalised(&mut delivered);

@@ -7,11 +7,7 @@ fn both_spellings_of_0_9_1_are_accepted() {
     assert_eq!(AMQP_0_9_1, *b"AMQP\0\0\x09\x01");
     assert_eq!(parse(&AMQP_0_9_1), ProtocolHeader::Amqp091);
     assert_eq!(parse(b"AMQP\x01\x01\x00\x09"), ProtocolHeader::Amqp091);
-    assert_eq!(
-        parse(b"AMQP\0\0\x09\x01\x01\0\0"),
-        ProtocolHeader::Amqp091,
-        "with frames behind"
-    );
+    assert_eq!(parse(b"AMQP\0\0\x09\x01\x01\0\0"), ProtocolHeader::Amqp091, "with frames behind");
 }
 
 #[test]
@@ -26,12 +22,7 @@ fn every_strict_prefix_of_them_is_incomplete() {
 /// RabbitMQ 4.3.6 answers these with `AMQP 0 0 9 1`.
 #[test]
 fn other_versions_from_0_9_on_are_told_apart() {
-    for header in [
-        b"AMQP\0\0\x09\0",
-        b"AMQP\0\0\x09\x02",
-        b"AMQP\0\0\x0a\0",
-        b"AMQP\0\0\xff\xff",
-    ] {
+    for header in [b"AMQP\0\0\x09\0", b"AMQP\0\0\x09\x02", b"AMQP\0\0\x0a\0", b"AMQP\0\0\xff\xff"] {
         assert_eq!(parse(header), ProtocolHeader::OtherAmqp09, "{header:?}");
     }
 }
@@ -63,11 +54,8 @@ fn everything_else_is_foreign() {
 #[test]
 fn the_first_wrong_octet_decides() {
     for octet in 0..=255 {
-        let expected = if octet == b'A' {
-            ProtocolHeader::Incomplete
-        } else {
-            ProtocolHeader::Foreign
-        };
+        let expected =
+            if octet == b'A' { ProtocolHeader::Incomplete } else { ProtocolHeader::Foreign };
         assert_eq!(parse(&[octet]), expected);
     }
     assert_eq!(parse(b"AMQQ"), ProtocolHeader::Foreign);

@@ -58,20 +58,9 @@ fn texts_are_rabbitmqs() {
 #[test]
 fn a_text_of_255_octets_is_not_cut() {
     let prefix = "NOT_FOUND - ".len();
-    assert_eq!(
-        ReplyCode::NotFound.text(&"e".repeat(255 - prefix)).len(),
-        255
-    );
-    assert!(
-        !ReplyCode::NotFound
-            .text(&"e".repeat(255 - prefix))
-            .ends_with("...")
-    );
-    assert!(
-        ReplyCode::NotFound
-            .text(&"e".repeat(256 - prefix))
-            .ends_with("e...")
-    );
+    assert_eq!(ReplyCode::NotFound.text(&"e".repeat(255 - prefix)).len(), 255);
+    assert!(!ReplyCode::NotFound.text(&"e".repeat(255 - prefix)).ends_with("..."));
+    assert!(ReplyCode::NotFound.text(&"e".repeat(256 - prefix)).ends_with("e..."));
 }
 
 proptest! {

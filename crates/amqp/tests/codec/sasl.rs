@@ -3,28 +3,13 @@
 use amqp::sasl::{Credentials, SaslError, parse_amqplain, parse_plain};
 use amqp::table::{TableBuilder, TableError, Value};
 
-const GUEST: Credentials<'_> = Credentials {
-    user: b"guest",
-    password: b"guest",
-};
+const GUEST: Credentials<'_> = Credentials { user: b"guest", password: b"guest" };
 
 #[test]
 fn plain_is_nul_user_nul_password() {
     assert_eq!(parse_plain(b"\0guest\0guest"), Ok(GUEST));
-    assert_eq!(
-        parse_plain(b"\0u\xff\0"),
-        Ok(Credentials {
-            user: b"u\xff",
-            password: b""
-        })
-    );
-    assert_eq!(
-        parse_plain(b"\0\0"),
-        Ok(Credentials {
-            user: b"",
-            password: b""
-        })
-    );
+    assert_eq!(parse_plain(b"\0u\xff\0"), Ok(Credentials { user: b"u\xff", password: b"" }));
+    assert_eq!(parse_plain(b"\0\0"), Ok(Credentials { user: b"", password: b"" }));
 }
 
 /// RabbitMQ 4.3.6 drops the connection for each of these.
@@ -44,11 +29,7 @@ fn any_other_plain_is_malformed() {
         b"\0\0\0\0\0\0",
     ];
     for response in responses {
-        assert_eq!(
-            parse_plain(response),
-            Err(SaslError::MalformedPlain),
-            "{response:?}"
-        );
+        assert_eq!(parse_plain(response), Err(SaslError::MalformedPlain), "{response:?}");
     }
 }
 
@@ -68,11 +49,7 @@ fn amqplain_is_a_table_with_login_and_password() {
         &[("LOGIN", guest), ("PASSWORD", guest)],
         &[("PASSWORD", guest), ("LOGIN", guest)],
         &[("LOGIN", guest), ("X", Value::Void), ("PASSWORD", guest)],
-        &[
-            ("LOGIN", guest),
-            ("LOGIN", Value::LongStr(b"other")),
-            ("PASSWORD", guest),
-        ],
+        &[("LOGIN", guest), ("LOGIN", Value::LongStr(b"other")), ("PASSWORD", guest)],
         &[("LOGIN", Value::Binary(b"guest")), ("PASSWORD", guest)],
     ];
     for fields in accepted {
@@ -102,21 +79,12 @@ fn any_other_amqplain_is_refused() {
         (b"\0\0\0\x09\x05LOGINV", TableError::UnknownFieldType(0)),
     ];
     for (response, error) in malformed {
-        assert_eq!(
-            parse_amqplain(response),
-            Err(SaslError::MalformedAmqplain(*error))
-        );
+        assert_eq!(parse_amqplain(response), Err(SaslError::MalformedAmqplain(*error)));
     }
 }
 
 #[test]
 fn a_password_is_not_printed() {
-    let printed = format!(
-        "{:?}",
-        Credentials {
-            user: b"bob",
-            password: b"secret"
-        }
-    );
+    let printed = format!("{:?}", Credentials { user: b"bob", password: b"secret" });
     assert!(printed.contains("bob") && !printed.contains("secret"));
 }

@@ -69,10 +69,7 @@ fn assert_value_is(value: Value<'_>, model: &ModelValue) {
         (Value::Table(table), ModelValue::Table(model)) => assert_reads_as(table, model),
         (Value::Array(array), ModelValue::Array(model)) => {
             assert_eq!(array.len(), model.len());
-            array
-                .iter()
-                .zip(model)
-                .for_each(|(value, model)| assert_value_is(value, model));
+            array.iter().zip(model).for_each(|(value, model)| assert_value_is(value, model));
         }
         (Value::LongStr(bytes), ModelValue::Sized(b'S', octets))
         | (Value::Binary(bytes), ModelValue::Sized(b'x', octets)) => assert_eq!(bytes, octets),
@@ -117,10 +114,7 @@ fn folded(table: &ModelTable) -> ModelTable {
             ModelValue::Fixed(..) | ModelValue::Sized(..) => model.clone(),
         }
     }
-    table
-        .iter()
-        .map(|(key, model)| (key.clone(), value(model)))
-        .collect()
+    table.iter().map(|(key, model)| (key.clone(), value(model))).collect()
 }
 
 proptest! {
@@ -205,11 +199,7 @@ fn exactly_the_types_of_rabbitmq_are_known() {
             (Ok(table), Some((.., name))) => {
                 assert_eq!(table.get("k").unwrap().type_name(), *name, "{tag}");
                 let cut = &octets[..octets.len() - 1];
-                assert_eq!(
-                    TableRef::from_bytes(cut),
-                    Err(TableError::Truncated),
-                    "{tag} cut"
-                );
+                assert_eq!(TableRef::from_bytes(cut), Err(TableError::Truncated), "{tag} cut");
             }
             (Err(error), None) => assert_eq!(error, TableError::UnknownFieldType(tag)),
             (read, known) => panic!("{tag}: {read:?}, known as {known:?}"),
@@ -238,11 +228,7 @@ fn integers_of_every_width_keep_sign_and_value() {
     ];
     for (octets, integer) in values {
         let array = ArrayRef::from_bytes(octets).unwrap();
-        assert_eq!(
-            array.iter().next().unwrap().as_integer(),
-            *integer,
-            "{octets:?}"
-        );
+        assert_eq!(array.iter().next().unwrap().as_integer(), *integer, "{octets:?}");
     }
 }
 
@@ -256,16 +242,9 @@ fn only_a_long_string_is_taken_for_one() {
 
 #[test]
 fn timestamps_and_decimals_hold_their_extremes() {
-    let octets = [
-        &b"T\xff\xff\xff\xff\xff\xff\xff\xff"[..],
-        b"D\xff\xff\xff\xff\xff",
-    ]
-    .concat();
+    let octets = [&b"T\xff\xff\xff\xff\xff\xff\xff\xff"[..], b"D\xff\xff\xff\xff\xff"].concat();
     let values: Vec<_> = ArrayRef::from_bytes(&octets).unwrap().iter().collect();
-    let decimal = Value::Decimal {
-        scale: 255,
-        value: u32::MAX,
-    };
+    let decimal = Value::Decimal { scale: 255, value: u32::MAX };
     assert_eq!(values, [Value::Timestamp(u64::MAX), decimal]);
 }
 
@@ -276,15 +255,9 @@ fn floats_must_be_finite() {
         #[expect(clippy::cast_possible_truncation, reason = "not finite either way")]
         let single = [&b"f"[..], &(float as f32).to_be_bytes()].concat();
         for value in [double, single] {
-            assert_eq!(
-                TableRef::from_bytes(&field(b"k", &value)),
-                Err(TableError::NotFinite)
-            );
+            assert_eq!(TableRef::from_bytes(&field(b"k", &value)), Err(TableError::NotFinite));
             let nested = array_octets(&value);
-            assert_eq!(
-                TableRef::from_bytes(&field(b"k", &nested)),
-                Err(TableError::NotFinite)
-            );
+            assert_eq!(TableRef::from_bytes(&field(b"k", &nested)), Err(TableError::NotFinite));
         }
     }
     let zero = [&b"d"[..], &(-0.0f64).to_be_bytes()].concat();
@@ -312,16 +285,10 @@ fn nesting_is_allowed_up_to_the_limit() {
 
     let arrays = |depth: usize| (1..depth).fold(Vec::new(), |octets, _| array_octets(&octets));
     assert!(ArrayRef::from_bytes(&arrays(TABLE_DEPTH_MAX)).is_ok());
-    assert_eq!(
-        ArrayRef::from_bytes(&arrays(TABLE_DEPTH_MAX + 1)),
-        Err(TableError::TooDeep)
-    );
+    assert_eq!(ArrayRef::from_bytes(&arrays(TABLE_DEPTH_MAX + 1)), Err(TableError::TooDeep));
     let in_table = |depth| field(b"k", &array_octets(&arrays(depth)));
     assert!(TableRef::from_bytes(&in_table(TABLE_DEPTH_MAX - 1)).is_ok());
-    assert_eq!(
-        TableRef::from_bytes(&in_table(TABLE_DEPTH_MAX)),
-        Err(TableError::TooDeep)
-    );
+    assert_eq!(TableRef::from_bytes(&in_table(TABLE_DEPTH_MAX)), Err(TableError::TooDeep));
 }
 
 /// As many levels as fit into the largest frame, on a stack that a recursion into each would burst;
@@ -336,13 +303,8 @@ fn the_deepest_table_of_a_frame_is_refused_on_a_small_stack() {
         assert!(!table.needs_normalising());
         assert_eq!(table.normalised().as_ref(), table);
     };
-    let thread = std::thread::Builder::new()
-        .stack_size(64 * 1024)
-        .spawn(walk);
-    thread
-        .unwrap()
-        .join()
-        .expect("neither a burst stack nor a failed assertion");
+    let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(walk);
+    thread.unwrap().join().expect("neither a burst stack nor a failed assertion");
 }
 
 #[test]
@@ -382,11 +344,9 @@ fn nested_tables_are_built_in_place_or_beforehand() {
         table.insert("a", Value::Bool(true));
     });
     in_place.array("l", |list| {
-        list.push(Value::LongStr(b"x"))
-            .table(|_| {})
-            .array(|inner| {
-                inner.push(Value::Void);
-            });
+        list.push(Value::LongStr(b"x")).table(|_| {}).array(|inner| {
+            inner.push(Value::Void);
+        });
     });
     let in_place = in_place.finish();
 

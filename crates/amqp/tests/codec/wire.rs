@@ -55,18 +55,9 @@ fn strings_have_their_length_in_front() {
 
 #[test]
 fn a_string_longer_than_what_follows_is_truncated() {
-    assert_eq!(
-        Reader::new(b"\x02a").short_bytes(),
-        Err(DecodeError::Truncated)
-    );
-    assert_eq!(
-        Reader::new(b"\0\0\0\x02a").long_str(),
-        Err(DecodeError::Truncated)
-    );
-    assert_eq!(
-        Reader::new(b"\xff\xff\xff\xff").long_str(),
-        Err(DecodeError::Truncated)
-    );
+    assert_eq!(Reader::new(b"\x02a").short_bytes(), Err(DecodeError::Truncated));
+    assert_eq!(Reader::new(b"\0\0\0\x02a").long_str(), Err(DecodeError::Truncated));
+    assert_eq!(Reader::new(b"\xff\xff\xff\xff").long_str(), Err(DecodeError::Truncated));
 }
 
 #[test]

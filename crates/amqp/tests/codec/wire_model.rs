@@ -49,9 +49,7 @@ fn value_octets(value: &ModelValue) -> Vec<u8> {
 pub(crate) fn delivered(table: &ModelTable) -> ModelTable {
     let mut first = BTreeMap::new();
     for (key, value) in table {
-        first
-            .entry(key.clone())
-            .or_insert_with(|| delivered_value(value));
+        first.entry(key.clone()).or_insert_with(|| delivered_value(value));
     }
     first.into_iter().collect()
 }
@@ -61,10 +59,7 @@ fn delivered_value(value: &ModelValue) -> ModelValue {
         ModelValue::Fixed(b'L', octets) => ModelValue::Fixed(b'l', octets.clone()),
         ModelValue::Fixed(b't', octets) => ModelValue::Fixed(b't', vec![u8::from(octets != &[0])]),
         ModelValue::Table(table) => ModelValue::Table(
-            table
-                .iter()
-                .map(|(key, value)| (key.clone(), delivered_value(value)))
-                .collect(),
+            table.iter().map(|(key, value)| (key.clone(), delivered_value(value))).collect(),
         ),
         ModelValue::Array(values) => {
             ModelValue::Array(values.iter().map(delivered_value).collect())

@@ -76,11 +76,7 @@ impl Confirms {
     /// What to tell the client now.
     pub(crate) fn flush(&mut self, mut tell: impl FnMut(Confirm)) {
         for seq in self.nacked.drain(..) {
-            tell(Confirm {
-                ack: false,
-                seq: PublishSeq(seq),
-                multiple: false,
-            });
+            tell(Confirm { ack: false, seq: PublishSeq(seq), multiple: false });
         }
         if self.acked.is_empty() {
             return;
@@ -99,18 +95,10 @@ impl Confirms {
             }
         }
         if let Some(last) = last_below {
-            tell(Confirm {
-                ack: true,
-                seq: PublishSeq(last),
-                multiple: below > 1,
-            });
+            tell(Confirm { ack: true, seq: PublishSeq(last), multiple: below > 1 });
         }
         for seq in above {
-            tell(Confirm {
-                ack: true,
-                seq: PublishSeq(seq),
-                multiple: false,
-            });
+            tell(Confirm { ack: true, seq: PublishSeq(seq), multiple: false });
         }
     }
 }
@@ -147,10 +135,7 @@ mod tests {
         confirms.nack(seqs[2]);
         confirms.ack(seqs[3]);
         confirms.ack_when_durable(seqs[4], Lsn(9));
-        assert_eq!(
-            flushed(&mut confirms),
-            [(false, 3, false), (true, 1, false), (true, 4, false)]
-        );
+        assert_eq!(flushed(&mut confirms), [(false, 3, false), (true, 1, false), (true, 4, false)]);
         confirms.durable(Lsn(8));
         assert_eq!(flushed(&mut confirms), [(true, 2, false)]);
         confirms.durable(Lsn(9));
@@ -177,10 +162,7 @@ mod tests {
                     true => self.open.range(..=confirm.seq.0).copied().collect(),
                     false => vec![confirm.seq.0],
                 };
-                assert!(
-                    !confirm.multiple || covered.len() > 1,
-                    "multiple covers several"
-                );
+                assert!(!confirm.multiple || covered.len() > 1, "multiple covers several");
                 for seq in covered {
                     assert!(self.open.remove(&seq), "{seq} is settled twice");
                     let need = self.needs[usize::try_from(seq).unwrap() - 1];

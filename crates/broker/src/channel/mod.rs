@@ -89,10 +89,7 @@ pub struct Channel {
 impl Channel {
     /// A channel that the broker has closed and the client has not agreed to yet.
     pub(crate) fn closing() -> Self {
-        Self {
-            closing: true,
-            ..Self::default()
-        }
+        Self { closing: true, ..Self::default() }
     }
 
     /// The tag of the next delivery.

@@ -92,11 +92,7 @@ impl UnackedList {
     pub(crate) fn mark(&mut self, tags: Tags) -> Result<Vec<DeliveryTag>, Refusal> {
         self.check(tags)?;
         let wanted = |tag: DeliveryTag| {
-            if tags.multiple {
-                tags.tag.0 == 0 || tag <= tags.tag
-            } else {
-                tag == tags.tag
-            }
+            if tags.multiple { tags.tag.0 == 0 || tag <= tags.tag } else { tag == tags.tag }
         };
         let is_open = |held: &Held| matches!(held, Held::Delivered(_));
         let marked: Vec<DeliveryTag> = self
@@ -149,12 +145,8 @@ impl UnackedList {
     /// Takes the deliveries that should have been settled by `now`; settling them later is ignored.
     pub(crate) fn take_timed_out(&mut self, now: Time) -> Vec<Unacked> {
         let is_late = |held: &Held| matches!(held, Held::Delivered(u) if u.timeout.is_some_and(|timeout| timeout <= now));
-        let late: Vec<DeliveryTag> = self
-            .0
-            .iter()
-            .filter(|(_, held)| is_late(held))
-            .map(|(tag, _)| tag)
-            .collect();
+        let late: Vec<DeliveryTag> =
+            self.0.iter().filter(|(_, held)| is_late(held)).map(|(tag, _)| tag).collect();
         let mut taken = Vec::new();
         for tag in late {
             self.replace(tag, |held| {
@@ -187,10 +179,7 @@ impl UnackedList {
     fn check(&self, tags: Tags) -> Result<(), Refusal> {
         let known = match (tags.tag.0, tags.multiple) {
             (0, multiple) => multiple,
-            _ => matches!(
-                self.0.get(tags.tag),
-                Some(Held::Delivered(_) | Held::TimedOut)
-            ),
+            _ => matches!(self.0.get(tags.tag), Some(Held::Delivered(_) | Held::TimedOut)),
         };
         let refuse = || Refusal::precondition_failed(format!("unknown delivery tag {}", tags.tag));
         known.then_some(()).ok_or_else(refuse)

@@ -47,17 +47,11 @@ fn weight(key: &str) -> Result<u32, Refusal> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Refusal::precondition_failed(format!(
             "The binding key must be an integer: {}",
-            if key.is_empty() {
-                "<<>>".to_owned()
-            } else {
-                term::binary(key)
-            }
+            if key.is_empty() { "<<>>".to_owned() } else { term::binary(key) }
         )));
     }
     if key.starts_with('-') || digits.bytes().all(|b| b == b'0') {
-        return Err(Refusal::precondition_failed(
-            "The binding key must be greater than 0",
-        ));
+        return Err(Refusal::precondition_failed("The binding key must be greater than 0"));
     }
     match digits.parse() {
         Ok(weight) if weight <= CONSISTENT_HASH_WEIGHT_MAX => Ok(weight),
@@ -98,11 +92,7 @@ impl ConsistentHash {
                 return Err(Refusal::precondition_failed(text));
             }
         };
-        Ok(Self {
-            hashed,
-            bindings: Vec::new(),
-            buckets: Vec::new(),
-        })
+        Ok(Self { hashed, bindings: Vec::new(), buckets: Vec::new() })
     }
 
     pub(super) fn bind(&mut self, binding: &Binding) {
@@ -155,14 +145,9 @@ impl ConsistentHash {
             },
             Hashed::Property(Property::CorrelationId) => hash(message.decoded().correlation_id),
             Hashed::Property(Property::MessageId) => hash(message.decoded().message_id),
-            Hashed::Property(Property::Timestamp) => hash(
-                message
-                    .decoded()
-                    .timestamp
-                    .map(u64::to_be_bytes)
-                    .as_ref()
-                    .map(|b| &b[..]),
-            ),
+            Hashed::Property(Property::Timestamp) => {
+                hash(message.decoded().timestamp.map(u64::to_be_bytes).as_ref().map(|b| &b[..]))
+            }
         }
     }
 }
@@ -191,16 +176,10 @@ mod tests {
             let hash = stable_hash(&key.to_be_bytes());
             let before = jump(hash, 9);
             let after = jump(hash, 10);
-            assert!(
-                after == before || after == 9,
-                "a key moves only to the new bucket"
-            );
+            assert!(after == before || after == 9, "a key moves only to the new bucket");
             counts[usize::try_from(after).unwrap()] += 1;
         }
-        assert!(
-            counts.iter().all(|count| (850..1150).contains(count)),
-            "{counts:?}"
-        );
+        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
     }
 
     #[test]
@@ -210,10 +189,7 @@ mod tests {
         assert_eq!(weight("10000").unwrap(), 10_000);
         assert_eq!(explain("0"), "The binding key must be greater than 0");
         assert_eq!(explain("-1"), "The binding key must be greater than 0");
-        assert_eq!(
-            explain("1.5"),
-            "The binding key must be an integer: <<\"1.5\">>"
-        );
+        assert_eq!(explain("1.5"), "The binding key must be an integer: <<\"1.5\">>");
         assert_eq!(explain(""), "The binding key must be an integer: <<>>");
         assert_eq!(explain("10001"), "The binding key must not exceed 10000");
     }

@@ -24,22 +24,13 @@ struct Match {
 
 fn x_match(arguments: TableRef<'_>) -> Result<Match, Refusal> {
     let invalid = |problem: String| Err(Refusal::precondition_failed(problem));
-    let all = Match {
-        any: false,
-        with_x: false,
-    };
+    let all = Match { any: false, with_x: false };
     match arguments.get("x-match") {
         None => Ok(all),
         Some(Value::LongStr(b"all")) => Ok(all),
         Some(Value::LongStr(b"any")) => Ok(Match { any: true, ..all }),
-        Some(Value::LongStr(b"all-with-x")) => Ok(Match {
-            with_x: true,
-            ..all
-        }),
-        Some(Value::LongStr(b"any-with-x")) => Ok(Match {
-            any: true,
-            with_x: true,
-        }),
+        Some(Value::LongStr(b"all-with-x")) => Ok(Match { with_x: true, ..all }),
+        Some(Value::LongStr(b"any-with-x")) => Ok(Match { any: true, with_x: true }),
         Some(Value::LongStr(other)) => invalid(format!(
             "Invalid x-match field value {}; expected all, any, all-with-x, or any-with-x",
             term::binary(&String::from_utf8_lossy(other))
@@ -87,22 +78,14 @@ fn matches(arguments: TableRef<'_>, headers: TableRef<'_>) -> bool {
         return false;
     };
     let counts = |key: &[u8]| {
-        if rule.with_x {
-            key != b"x-match"
-        } else {
-            !key.starts_with(b"x-")
-        }
+        if rule.with_x { key != b"x-match" } else { !key.starts_with(b"x-") }
     };
     let mut asked = arguments.iter().filter(|(key, _)| counts(key));
     let holds = |(key, wanted): (&[u8], Value<'_>)| {
         let header = headers.iter().find(|(k, _)| *k == key);
         header.is_some_and(|(_, value)| value_matches(&wanted, &value))
     };
-    if rule.any {
-        asked.any(holds)
-    } else {
-        asked.all(holds)
-    }
+    if rule.any { asked.any(holds) } else { asked.all(holds) }
 }
 
 fn value_matches(wanted: &Value<'_>, value: &Value<'_>) -> bool {
@@ -137,43 +120,19 @@ mod tests {
     fn arguments_match_by_rule() {
         let one = Value::I32(1);
         for (arguments, headers, expected) in [
-            (
-                &[("a", one)][..],
-                &[("a", Value::I64(1)), ("b", one)][..],
-                true,
-            ),
+            (&[("a", one)][..], &[("a", Value::I64(1)), ("b", one)][..], true),
             (&[("a", one), ("b", one)], &[("a", one)], false),
-            (
-                &[("x-match", text("any")), ("a", one), ("b", one)],
-                &[("b", one)],
-                true,
-            ),
-            (
-                &[("x-match", text("any")), ("a", one)],
-                &[("a", text("1"))],
-                false,
-            ),
+            (&[("x-match", text("any")), ("a", one), ("b", one)], &[("b", one)], true),
+            (&[("x-match", text("any")), ("a", one)], &[("a", text("1"))], false),
             (&[("x-match", text("any"))], &[("a", one)], false),
             (&[], &[("a", one)], true),
             (&[("a", Value::Void)], &[("a", text("anything"))], true),
             (&[("a", Value::Void)], &[], false),
             (&[("x-a", one)], &[], true),
             (&[("x-match", text("all-with-x")), ("x-a", one)], &[], false),
-            (
-                &[("x-match", text("all-with-x")), ("x-a", one)],
-                &[("x-a", one)],
-                true,
-            ),
-            (
-                &[("x-match", text("any")), ("x-a", one)],
-                &[("x-a", one)],
-                false,
-            ),
-            (
-                &[("x-match", text("any-with-x")), ("x-a", one)],
-                &[("x-a", one)],
-                true,
-            ),
+            (&[("x-match", text("all-with-x")), ("x-a", one)], &[("x-a", one)], true),
+            (&[("x-match", text("any")), ("x-a", one)], &[("x-a", one)], false),
+            (&[("x-match", text("any-with-x")), ("x-a", one)], &[("x-a", one)], true),
             (&[("a", Value::Bool(true))], &[("a", one)], false),
         ] {
             let (arguments, headers) = (table(arguments), table(headers));

@@ -63,8 +63,7 @@ impl Topic {
 
 /// The words of a key; the empty key has none.
 fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
-    key.split(|byte| *byte == b'.')
-        .filter(move |_| !key.is_empty())
+    key.split(|byte| *byte == b'.').filter(move |_| !key.is_empty())
 }
 
 /// Follows `path` down; depth is bounded by the words that fit in 255 bytes.

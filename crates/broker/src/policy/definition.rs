@@ -259,10 +259,7 @@ impl Definition {
             }
         }
         if !unknown.is_empty() {
-            return Err(format!(
-                "[{}] are not recognised policy settings",
-                unknown.join(",")
-            ));
+            return Err(format!("[{}] are not recognised policy settings", unknown.join(",")));
         }
         let definition = Self(known);
         definition.check_delayed_retry()?;
@@ -315,9 +312,7 @@ impl Definition {
     /// Whether a policy with this definition can apply to queues of that type: one key that the type
     /// does not have disqualifies the whole policy.
     pub fn applies_to(&self, queue_type: QueueType) -> bool {
-        self.0
-            .keys()
-            .all(|key| !key.rule().disqualifies.contains(&queue_type))
+        self.0.keys().all(|key| !key.rule().disqualifies.contains(&queue_type))
     }
 
     /// The definition in force when an operator's policy limits this one (spec 5.3).
@@ -358,10 +353,7 @@ mod tests {
     use super::*;
 
     fn parse(entries: &[(&str, PolicyValue)]) -> Result<Definition, String> {
-        let entries = entries
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), v.clone()))
-            .collect();
+        let entries = entries.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
         Definition::parse(entries, PolicyKind::User)
     }
 
@@ -377,32 +369,12 @@ mod tests {
     fn bad_values_are_named_as_rabbitmq_names_them() {
         for (key, value, complaint) in [
             ("message-ttl", integer(-1), "-1 is not a valid message TTL"),
-            (
-                "message-ttl",
-                text("1"),
-                "<<\"1\">> is not a valid message TTL",
-            ),
-            (
-                "message-ttl",
-                PolicyValue::Float(1.5),
-                "1.5 is not a valid message TTL",
-            ),
+            ("message-ttl", text("1"), "<<\"1\">> is not a valid message TTL"),
+            ("message-ttl", PolicyValue::Float(1.5), "1.5 is not a valid message TTL"),
             ("expires", integer(0), "0 is not a valid queue expiry"),
-            (
-                "overflow",
-                text("bogus"),
-                "<<\"bogus\">> is not a valid overflow value",
-            ),
-            (
-                "max-length",
-                integer(-5),
-                "-5 is not a valid maximum length",
-            ),
-            (
-                "foo",
-                text("bar"),
-                "[{<<\"foo\">>,<<\"bar\">>}] are not recognised policy settings",
-            ),
+            ("overflow", text("bogus"), "<<\"bogus\">> is not a valid overflow value"),
+            ("max-length", integer(-5), "-5 is not a valid maximum length"),
+            ("foo", text("bar"), "[{<<\"foo\">>,<<\"bar\">>}] are not recognised policy settings"),
             ("max-age", text("7"), "<<\"7\">> is not a valid max age"),
             (
                 "delayed-retry-type",
@@ -413,10 +385,7 @@ mod tests {
             assert_eq!(parse(&[(key, value)]).unwrap_err(), complaint);
         }
         assert_eq!(parse(&[]).unwrap_err(), "no policy provided");
-        let wrong_order = [
-            ("delayed-retry-min", integer(10)),
-            ("delayed-retry-max", integer(5)),
-        ];
+        let wrong_order = [("delayed-retry-min", integer(10)), ("delayed-retry-max", integer(5))];
         assert_eq!(
             parse(&wrong_order).unwrap_err(),
             "delayed-retry-max (5) must not be smaller than delayed-retry-min (10)"
@@ -426,10 +395,7 @@ mod tests {
     #[test]
     fn policies_are_not_capped_at_ten_years() {
         let definition = parse(&[("message-ttl", integer(1_000_000_000_000_000))]).unwrap();
-        assert_eq!(
-            definition.integer(PolicyKey::MessageTtl),
-            Some(1_000_000_000_000_000)
-        );
+        assert_eq!(definition.integer(PolicyKey::MessageTtl), Some(1_000_000_000_000_000));
     }
 
     #[test]

@@ -121,11 +121,7 @@ pub struct InForce {
 impl InForce {
     /// Both definitions as one.
     pub fn definition(&self) -> Definition {
-        let asked = self
-            .user
-            .as_ref()
-            .map(|p| p.definition.clone())
-            .unwrap_or_default();
+        let asked = self.user.as_ref().map(|p| p.definition.clone()).unwrap_or_default();
         match &self.operator {
             Some(operator) => asked.limited_by(&operator.definition),
             None => asked,
@@ -155,8 +151,7 @@ impl Policies {
 
     /// Adds a policy or replaces the one of its name.
     pub(crate) fn set(&mut self, kind: PolicyKind, policy: Policy) {
-        self.of_kind_mut(kind)
-            .insert(Arc::clone(&policy.name), Arc::new(policy));
+        self.of_kind_mut(kind).insert(Arc::clone(&policy.name), Arc::new(policy));
     }
 
     /// Removes a policy; false if there is none of that name.
@@ -179,17 +174,10 @@ impl Policies {
 
     fn in_force(&self, name: &str, applies: impl Fn(&Policy) -> bool) -> InForce {
         let best = |policies: &BTreeMap<Name, Arc<Policy>>| {
-            let matching = policies
-                .values()
-                .filter(|p| applies(p) && p.pattern.matches(name));
+            let matching = policies.values().filter(|p| applies(p) && p.pattern.matches(name));
             // Among equals the last name wins, as observed on RabbitMQ 4.3.6.
-            matching
-                .max_by(|a, b| a.priority.total_cmp(&b.priority))
-                .map(Arc::clone)
+            matching.max_by(|a, b| a.priority.total_cmp(&b.priority)).map(Arc::clone)
         };
-        InForce {
-            user: best(&self.user),
-            operator: best(&self.operator),
-        }
+        InForce { user: best(&self.user), operator: best(&self.operator) }
     }
 }

@@ -27,16 +27,11 @@ impl Pattern {
         if text.len() > PATTERN_BYTES_MAX {
             return Err(format!("pattern must not exceed {PATTERN_BYTES_MAX} bytes"));
         }
-        let regex = RegexBuilder::new(text)
-            .backtrack_limit(PATTERN_STEPS_MAX)
-            .build();
+        let regex = RegexBuilder::new(text).backtrack_limit(PATTERN_STEPS_MAX).build();
         let regex = regex.map_err(|error| {
             format!("pattern should be regular expression but is invalid: {error}")
         })?;
-        Ok(Self {
-            text: text.to_owned(),
-            regex,
-        })
+        Ok(Self { text: text.to_owned(), regex })
     }
 
     /// Whether it is found in `name`. A match that needs too much work is none.
@@ -77,11 +72,7 @@ mod tests {
             ("^(?!amq\\.).*", "orders", true),
             ("(a)\\1", "baab", true),
         ] {
-            assert_eq!(
-                Pattern::new(pattern).unwrap().matches(name),
-                expected,
-                "{pattern} {name}"
-            );
+            assert_eq!(Pattern::new(pattern).unwrap().matches(name), expected, "{pattern} {name}");
         }
     }
 
@@ -96,9 +87,6 @@ mod tests {
         let refused = Pattern::new("[a").unwrap_err();
         assert!(refused.starts_with("pattern should be regular expression but is invalid"));
         let long = "a".repeat(PATTERN_BYTES_MAX + 1);
-        assert_eq!(
-            Pattern::new(&long).unwrap_err(),
-            "pattern must not exceed 1024 bytes"
-        );
+        assert_eq!(Pattern::new(&long).unwrap_err(), "pattern must not exceed 1024 bytes");
     }
 }

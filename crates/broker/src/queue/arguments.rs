@@ -68,36 +68,24 @@ const VALIDATORS: [(&str, Validator); 22] = [
     ("x-expires", |v, _| in_range(v, 1, TTL_MS_MAX)),
     ("x-message-ttl", |v, _| in_range(v, 0, TTL_MS_MAX)),
     ("x-dead-letter-routing-key", dead_letter_routing_key),
-    ("x-dead-letter-strategy", |v, _| {
-        word(v, DeadLetterStrategy::parse, "invalid_dlx_strategy")
-    }),
+    ("x-dead-letter-strategy", |v, _| word(v, DeadLetterStrategy::parse, "invalid_dlx_strategy")),
     ("x-max-length", |v, _| in_range(v, 0, u64::MAX)),
     ("x-max-length-bytes", |v, _| in_range(v, 0, u64::MAX)),
     ("x-max-in-memory-length", |v, _| in_range(v, 0, u64::MAX)),
     ("x-max-in-memory-bytes", |v, _| in_range(v, 0, u64::MAX)),
     ("x-max-priority", max_priority),
-    ("x-overflow", |v, _| {
-        word(v, Overflow::parse, "invalid_overflow")
-    }),
+    ("x-overflow", |v, _| word(v, Overflow::parse, "invalid_overflow")),
     ("x-queue-version", queue_version),
     ("x-single-active-consumer", boolean),
     ("x-consumer-timeout", |v, _| in_range(v, 0, u64::MAX)),
-    ("x-consumer-disconnected-timeout", |v, _| {
-        in_range(v, 0, u64::MAX)
-    }),
-    ("x-quorum-initial-group-size", |v, _| {
-        in_range(v, 1, u64::MAX)
-    }),
+    ("x-consumer-disconnected-timeout", |v, _| in_range(v, 0, u64::MAX)),
+    ("x-quorum-initial-group-size", |v, _| in_range(v, 1, u64::MAX)),
     ("x-max-age", max_age),
     ("x-stream-max-segment-size-bytes", segment_size),
-    ("x-stream-filter-size-bytes", |v, _| {
-        in_range(v, 0, u64::MAX)
-    }),
+    ("x-stream-filter-size-bytes", |v, _| in_range(v, 0, u64::MAX)),
     ("x-initial-cluster-size", |v, _| in_range(v, 1, u64::MAX)),
     ("x-queue-leader-locator", leader_locator),
-    ("x-expiry-order", |v, _| {
-        word(v, ExpiryOrder::parse, "invalid_expiry_order")
-    }),
+    ("x-expiry-order", |v, _| word(v, ExpiryOrder::parse, "invalid_expiry_order")),
     ("x-queue-mode", |_, _| Ok(())),
 ];
 
@@ -117,18 +105,9 @@ const REFUSED: [(&str, &[QueueType]); 18] = [
     ("x-queue-mode", &[QueueType::Quorum]),
     ("x-queue-version", &[QueueType::Quorum]),
     ("x-max-age", &[QueueType::Classic, QueueType::Quorum]),
-    (
-        "x-stream-max-segment-size-bytes",
-        &[QueueType::Classic, QueueType::Quorum],
-    ),
-    (
-        "x-stream-filter-size-bytes",
-        &[QueueType::Classic, QueueType::Quorum],
-    ),
-    (
-        "x-initial-cluster-size",
-        &[QueueType::Classic, QueueType::Quorum],
-    ),
+    ("x-stream-max-segment-size-bytes", &[QueueType::Classic, QueueType::Quorum]),
+    ("x-stream-filter-size-bytes", &[QueueType::Classic, QueueType::Quorum]),
+    ("x-initial-cluster-size", &[QueueType::Classic, QueueType::Quorum]),
     ("x-queue-master-locator", &[QueueType::Quorum]),
 ];
 
@@ -244,22 +223,10 @@ pub(crate) fn check_equivalence(
     if queue_type(received) == Ok(current_type) {
         return Ok(());
     }
-    let received = received
-        .get("x-queue-type")
-        .map(|v| term::value(&v))
-        .unwrap_or_default();
-    let received = if received.is_empty() {
-        QueueType::default().as_str()
-    } else {
-        &received
-    };
+    let received = received.get("x-queue-type").map(|v| term::value(&v)).unwrap_or_default();
+    let received = if received.is_empty() { QueueType::default().as_str() } else { &received };
     let name = "x-queue-type";
-    Err(inequivalent(
-        name,
-        queue,
-        &quoted(received),
-        &quoted(current_type.as_str()),
-    ))
+    Err(inequivalent(name, queue, &quoted(received), &quoted(current_type.as_str())))
 }
 
 /// Whether one argument of a queue or exchange is the same in two declarations.
@@ -278,12 +245,7 @@ pub(crate) fn check_argument(
                 return Ok(());
             }
             let (received, current) = (term::value(&received), term::value(&current));
-            Err(inequivalent(
-                name,
-                resource,
-                &quoted(&received),
-                &quoted(&current),
-            ))
+            Err(inequivalent(name, resource, &quoted(&received), &quoted(&current)))
         }
         (Some(current), None) => Err(inequivalent(name, resource, "none", &described(&current))),
         (None, Some(received)) => Err(inequivalent(name, resource, &described(&received), "none")),
@@ -322,10 +284,7 @@ fn queue_type(table: TableRef<'_>) -> Result<QueueType, Reason> {
         None => Ok(QueueType::Classic),
         Some(Value::LongStr(b"" | b"undefined")) => Ok(QueueType::Classic),
         Some(Value::LongStr(name)) => QueueType::parse(name).ok_or_else(|| {
-            format!(
-                "\"unsupported queue type '{}'\"",
-                String::from_utf8_lossy(name)
-            )
+            format!("\"unsupported queue type '{}'\"", String::from_utf8_lossy(name))
         }),
         Some(other) => Err(unacceptable(&other)),
     }
@@ -338,10 +297,7 @@ fn with_queue_type(table: TableRef<'_>, queue_type: QueueType) -> Table {
             filled.insert(key, value);
         }
     }
-    filled.insert(
-        "x-queue-type",
-        Value::LongStr(queue_type.as_str().as_bytes()),
-    );
+    filled.insert("x-queue-type", Value::LongStr(queue_type.as_str().as_bytes()));
     filled.finish()
 }
 
@@ -378,11 +334,7 @@ fn word<T>(
 }
 
 fn boolean(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
-    if matches!(value, Value::Bool(_)) {
-        Ok(())
-    } else {
-        Err(unacceptable(value))
-    }
+    if matches!(value, Value::Bool(_)) { Ok(()) } else { Err(unacceptable(value)) }
 }
 
 fn dead_letter_routing_key(value: &Value<'_>, table: TableRef<'_>) -> Result<(), Reason> {
@@ -417,11 +369,7 @@ fn max_age(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
     let (unit, digits) = text.split_last().ok_or_else(invalid)?;
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let is_positive = digits.iter().any(|digit| *digit != b'0');
-    if is_number && is_positive && b"YMDhms".contains(unit) {
-        Ok(())
-    } else {
-        Err(invalid())
-    }
+    if is_number && is_positive && b"YMDhms".contains(unit) { Ok(()) } else { Err(invalid()) }
 }
 
 fn segment_size(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
@@ -433,13 +381,6 @@ fn segment_size(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
 
 fn leader_locator(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
     let text = value.as_long_str().ok_or_else(|| unacceptable(value))?;
-    let known = matches!(
-        text,
-        b"client-local" | b"balanced" | b"random" | b"least-leaders"
-    );
-    if known {
-        Ok(())
-    } else {
-        Err("invalid_queue_locator_arg".to_owned())
-    }
+    let known = matches!(text, b"client-local" | b"balanced" | b"random" | b"least-leaders");
+    if known { Ok(()) } else { Err("invalid_queue_locator_arg".to_owned()) }
 }

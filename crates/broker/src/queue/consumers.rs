@@ -126,13 +126,7 @@ pub(crate) struct Consumers {
 
 impl Consumers {
     pub(crate) fn new(activation: Activation) -> Self {
-        Self {
-            activation,
-            all: Vec::new(),
-            rings: Vec::new(),
-            active: None,
-            last_id: 0,
-        }
+        Self { activation, all: Vec::new(), rings: Vec::new(), active: None, last_id: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -185,8 +179,7 @@ impl Consumers {
         for (_, ring) in &mut self.rings {
             ring.retain(|other| *other != id);
         }
-        self.rings
-            .retain(|(priority, _)| self.all.iter().any(|c| c.priority == *priority));
+        self.rings.retain(|(priority, _)| self.all.iter().any(|c| c.priority == *priority));
         if self.active == Some(id) {
             self.active = None;
         }

@@ -39,10 +39,7 @@ impl Deadlines {
         if deadline < self.horizon {
             self.near.push(Reverse((deadline, id)));
         } else {
-            self.far
-                .entry(bucket(deadline))
-                .or_default()
-                .push((deadline, id));
+            self.far.entry(bucket(deadline)).or_default().push((deadline, id));
         }
         self.bring_near();
     }
@@ -146,10 +143,6 @@ mod tests {
             }
         }
         assert!(rebuilt);
-        assert!(
-            deadlines.len < 4_000,
-            "{} entries for 1000 messages",
-            deadlines.len
-        );
+        assert!(deadlines.len < 4_000, "{} entries for 1000 messages", deadlines.len);
     }
 }

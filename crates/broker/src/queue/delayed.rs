@@ -18,12 +18,7 @@ pub(crate) struct Delayed {
 
 impl Delayed {
     pub(crate) fn new(counted: CountedBytes) -> Self {
-        Self {
-            counted,
-            entries: BTreeMap::new(),
-            ready_at: BTreeMap::new(),
-            bytes: 0,
-        }
+        Self { counted, entries: BTreeMap::new(), ready_at: BTreeMap::new(), bytes: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -42,23 +37,14 @@ impl Delayed {
 
     /// When the next of them is ready.
     pub(crate) fn next_ready_at(&self) -> Option<Time> {
-        self.entries
-            .first_key_value()
-            .map(|((ready_at, _), _)| *ready_at)
+        self.entries.first_key_value().map(|((ready_at, _), _)| *ready_at)
     }
 
     /// The next that is ready at `now`.
     pub(crate) fn pop_ready(&mut self, now: Time) -> Option<Entry> {
         let ((ready_at, seq), _) = self.entries.first_key_value()?;
-        let id = EntryId {
-            seq: *seq,
-            level: 0,
-        };
-        if *ready_at <= now {
-            self.take(id)
-        } else {
-            None
-        }
+        let id = EntryId { seq: *seq, level: 0 };
+        if *ready_at <= now { self.take(id) } else { None }
     }
 
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {

@@ -98,19 +98,11 @@ impl QueueType {
     }
 
     pub(crate) const fn return_to(self) -> ReturnTo {
-        if self.is_quorum() {
-            ReturnTo::Front
-        } else {
-            ReturnTo::OriginalPlace
-        }
+        if self.is_quorum() { ReturnTo::Front } else { ReturnTo::OriginalPlace }
     }
 
     pub(crate) const fn counted_bytes(self) -> CountedBytes {
-        if self.is_quorum() {
-            CountedBytes::BodyAndProperties
-        } else {
-            CountedBytes::Body
-        }
+        if self.is_quorum() { CountedBytes::BodyAndProperties } else { CountedBytes::Body }
     }
 
     pub(crate) const fn activation(self, single_active_consumer: bool) -> Activation {
@@ -129,9 +121,7 @@ impl QueueType {
                 Some(max) => priority.unwrap_or(0).min(max.max(1)),
                 None => 0,
             },
-            Self::Quorum => priority
-                .unwrap_or(QUORUM_PRIORITY_DEFAULT)
-                .min(QUORUM_PRIORITY_MAX),
+            Self::Quorum => priority.unwrap_or(QUORUM_PRIORITY_DEFAULT).min(QUORUM_PRIORITY_MAX),
         }
     }
 }

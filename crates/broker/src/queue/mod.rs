@@ -47,10 +47,7 @@ pub(crate) struct QueueDeclaration {
 
 /// A queue.
 #[derive(Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "two of its properties, two of its states"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "two of its properties, two of its states")]
 pub struct Queue {
     /// Its name.
     pub name: Name,
@@ -188,19 +185,14 @@ impl Queue {
     pub(crate) fn assign(&mut self, message: &Message) -> EntryId {
         self.counters.entered += 1;
         let priority = message.facts().priority;
-        self.ready
-            .assign(self.kind().level(priority, self.arguments.max_priority))
+        self.ready.assign(self.kind().level(priority, self.arguments.max_priority))
     }
 
     /// Lets a message wait that has just arrived.
     pub(crate) fn push(&mut self, id: EntryId, message: Message, arrived: Time) {
         let expiration_ms = message.facts().expiration_ms;
         self.ready.push(id, message, arrived);
-        self.index(&Front {
-            id,
-            arrived,
-            expiration_ms,
-        });
+        self.index(&Front { id, arrived, expiration_ms });
     }
 
     /// Lets a returned message wait again.
@@ -222,8 +214,7 @@ impl Queue {
         if let Some(millis) = front.expiration_ms
             && self.settings.expiry_order == ExpiryOrder::Deadline
         {
-            self.deadlines
-                .insert(front.arrived.plus_ms(millis), front.id);
+            self.deadlines.insert(front.arrived.plus_ms(millis), front.id);
         }
     }
 
@@ -266,8 +257,7 @@ impl Queue {
             && self.deadlines.forget_one()
         {
             let (ready, delayed) = (&self.ready, &self.delayed);
-            self.deadlines
-                .retain(|id| ready.contains(id) || delayed.contains(id));
+            self.deadlines.retain(|id| ready.contains(id) || delayed.contains(id));
         }
     }
 
@@ -309,8 +299,7 @@ impl Queue {
 
     /// Whether a message that came back has passed its deadline.
     pub(crate) fn is_expired(&self, entry: &Entry, now: Time) -> bool {
-        self.deadline(&entry.front())
-            .is_some_and(|deadline| deadline <= now)
+        self.deadline(&entry.front()).is_some_and(|deadline| deadline <= now)
     }
 
     /// Whether a message expires the moment it arrives, unless it is delivered at once.
@@ -332,11 +321,7 @@ impl Queue {
     /// The next message deadline; perhaps of a message that is gone.
     fn next_deadline(&self) -> Option<Time> {
         match self.settings.expiry_order {
-            ExpiryOrder::Head => self
-                .ready
-                .heads()
-                .filter_map(|front| self.deadline(&front))
-                .min(),
+            ExpiryOrder::Head => self.ready.heads().filter_map(|front| self.deadline(&front)).min(),
             ExpiryOrder::Deadline => {
                 let own = self.deadlines.first().map(|(deadline, _)| deadline);
                 let shared = self.oldest().map(|(deadline, _)| deadline);
@@ -349,9 +334,7 @@ impl Queue {
     fn oldest(&self) -> Option<(Time, EntryId)> {
         let ttl = self.settings.message_ttl_ms?;
         let fronts = self.ready.oldest().chain(self.delayed.oldest());
-        fronts
-            .map(|front| (front.arrived.plus_ms(ttl), front.id))
-            .min()
+        fronts.map(|front| (front.arrived.plus_ms(ttl), front.id)).min()
     }
 
     /// Takes the message with the earliest deadline, if that has passed, and says when it was.
@@ -364,10 +347,7 @@ impl Queue {
     }
 
     fn pop_due_head(&mut self, now: Time) -> Option<(Time, Entry)> {
-        let heads = self
-            .ready
-            .heads()
-            .filter_map(|f| Some((self.deadline(&f)?, f.id)));
+        let heads = self.ready.heads().filter_map(|f| Some((self.deadline(&f)?, f.id)));
         let (deadline, id) = heads.min().filter(|(deadline, _)| *deadline <= now)?;
         Some((deadline, self.ready.take(id)?))
     }
@@ -376,11 +356,7 @@ impl Queue {
         self.skip_stale_deadlines(now);
         let own = self.deadlines.first();
         let shared = self.oldest();
-        let (deadline, id) = own
-            .into_iter()
-            .chain(shared)
-            .min()
-            .filter(|(at, _)| *at <= now)?;
+        let (deadline, id) = own.into_iter().chain(shared).min().filter(|(at, _)| *at <= now)?;
         let entry = self.ready.take(id).or_else(|| self.delayed.take(id))?;
         if own == Some((deadline, id)) {
             self.deadlines.pop();
@@ -418,21 +394,13 @@ impl Queue {
     pub fn lease_ends(&self) -> Option<Time> {
         let held =
             !self.consumers.is_empty() || (self.unacked_gets > 0 && self.kind().get_holds_lease());
-        self.settings
-            .expires_ms
-            .filter(|_| !held)
-            .map(|ms| self.last_used.plus_ms(ms))
+        self.settings.expires_ms.filter(|_| !held).map(|ms| self.last_used.plus_ms(ms))
     }
 
     /// When something happens here by itself.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         let now = self.pending.is_retrying().then_some(Time::default());
-        let times = [
-            now,
-            self.next_deadline(),
-            self.delayed.next_ready_at(),
-            self.lease_ends(),
-        ];
+        let times = [now, self.next_deadline(), self.delayed.next_ready_at(), self.lease_ends()];
         times.into_iter().flatten().min()
     }
 
@@ -441,10 +409,7 @@ impl Queue {
     /// Messages and bytes that count against the limits.
     fn occupied(&self) -> (u64, u64) {
         let length = self.ready_count() + self.delayed_count() + self.pending_count();
-        (
-            length,
-            self.ready.bytes() + self.delayed.bytes() + self.pending.bytes(),
-        )
+        (length, self.ready.bytes() + self.delayed.bytes() + self.pending.bytes())
     }
 
     /// Whether more waits than may.
@@ -459,8 +424,7 @@ impl Queue {
             return false;
         }
         let (length, bytes) = self.occupied();
-        self.settings
-            .is_over(length + 1, bytes + self.ready.bytes_of(message))
+        self.settings.is_over(length + 1, bytes + self.ready.bytes_of(message))
     }
 
     /// Replaces the settings as a whole.

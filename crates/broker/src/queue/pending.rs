@@ -20,12 +20,7 @@ pub(crate) struct PendingDeadLetters {
 
 impl PendingDeadLetters {
     pub(crate) fn new(counted: CountedBytes) -> Self {
-        Self {
-            counted,
-            waiting: VecDeque::new(),
-            to_retry: 0,
-            bytes: 0,
-        }
+        Self { counted, waiting: VecDeque::new(), to_retry: 0, bytes: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {

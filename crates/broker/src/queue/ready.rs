@@ -31,11 +31,7 @@ impl Entry {
     /// What expiry needs to know of it.
     pub(crate) fn front(&self) -> Front {
         let expiration_ms = self.message.facts().expiration_ms;
-        Front {
-            id: self.id,
-            arrived: self.arrived,
-            expiration_ms,
-        }
+        Front { id: self.id, arrived: self.arrived, expiration_ms }
     }
 }
 
@@ -150,10 +146,7 @@ impl Ready {
     /// The identity of the next message that arrives at `level`.
     pub(crate) fn assign(&mut self, level: u8) -> EntryId {
         self.last_seq += 1;
-        EntryId {
-            seq: self.last_seq,
-            level,
-        }
+        EntryId { seq: self.last_seq, level }
     }
 
     /// Adds a message that was never delivered; `id` is the newest assigned.
@@ -161,16 +154,10 @@ impl Ready {
         self.len += 1;
         self.bytes += self.counted.of(&message);
         let at = self.levels.partition_point(|(level, _)| *level > id.level);
-        if self
-            .levels
-            .get(at)
-            .is_none_or(|(level, _)| *level != id.level)
-        {
+        if self.levels.get(at).is_none_or(|(level, _)| *level != id.level) {
             self.levels.insert(at, (id.level, Ordered::default()));
         }
-        self.levels[at]
-            .1
-            .push_back(id.seq, Fresh { message, arrived });
+        self.levels[at].1.push_back(id.seq, Fresh { message, arrived });
         self.occupied[usize::from(id.level / 64)] |= 1 << (id.level % 64);
     }
 
@@ -217,22 +204,13 @@ impl Ready {
     }
 
     fn take_fresh(&mut self, id: EntryId) -> Option<Entry> {
-        let at = self
-            .levels
-            .binary_search_by(|(level, _)| id.level.cmp(level))
-            .ok()?;
+        let at = self.levels.binary_search_by(|(level, _)| id.level.cmp(level)).ok()?;
         let level = &mut self.levels[at].1;
         let Fresh { message, arrived } = level.remove(id.seq)?;
         if level.is_empty() {
             self.occupied[usize::from(id.level / 64)] &= !(1 << (id.level % 64));
         }
-        Some(Entry {
-            id,
-            message,
-            arrived,
-            acquired_count: 0,
-            delivery_count: 0,
-        })
+        Some(Entry { id, message, arrived, acquired_count: 0, delivery_count: 0 })
     }
 
     pub(crate) fn contains(&self, id: EntryId) -> bool {
@@ -271,42 +249,29 @@ impl Ready {
     /// The oldest returned message of the lowest level.
     fn lowest_returned(&self) -> Option<EntryId> {
         let lowest = self.returned.last_key_value()?.1.id.level;
-        let from = Place::of(EntryId {
-            seq: 0,
-            level: lowest,
-        });
-        self.returned
-            .range(from..)
-            .next()
-            .map(|(_, entry)| entry.id)
+        let from = Place::of(EntryId { seq: 0, level: lowest });
+        self.returned.range(from..).next().map(|(_, entry)| entry.id)
     }
 
     /// The oldest of every group of messages that stand in order of arrival: what a TTL that all
     /// messages share can expire next.
     pub(crate) fn oldest(&self) -> impl Iterator<Item = Front> {
         let returned = self.returned_places.first_key_value();
-        let returned = returned
-            .and_then(|(_, place)| self.returned.get(place))
-            .map(Entry::front);
+        let returned = returned.and_then(|(_, place)| self.returned.get(place)).map(Entry::front);
         self.fresh_fronts().chain(returned)
     }
 
     /// What stands at the head of every priority level and of the returned messages: what may expire
     /// under RabbitMQ's head-of-queue rule.
     pub(crate) fn heads(&self) -> impl Iterator<Item = Front> {
-        let returned = self
-            .returned
-            .first_key_value()
-            .map(|(_, entry)| entry.front());
+        let returned = self.returned.first_key_value().map(|(_, entry)| entry.front());
         self.fresh_fronts().chain(returned)
     }
 
     /// Every message, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Front> {
         let fresh = self.levels.iter().flat_map(|(level, entries)| {
-            entries
-                .iter()
-                .map(|(seq, fresh)| fresh.front(EntryId { seq, level: *level }))
+            entries.iter().map(|(seq, fresh)| fresh.front(EntryId { seq, level: *level }))
         });
         fresh.chain(self.returned.values().map(Entry::front))
     }
@@ -340,10 +305,6 @@ impl Ready {
 
 impl Fresh {
     fn front(&self, id: EntryId) -> Front {
-        Front {
-            id,
-            arrived: self.arrived,
-            expiration_ms: self.message.facts().expiration_ms,
-        }
+        Front { id, arrived: self.arrived, expiration_ms: self.message.facts().expiration_ms }
     }
 }

@@ -71,9 +71,7 @@ pub struct QueueDefaults {
 
 impl Default for QueueDefaults {
     fn default() -> Self {
-        Self {
-            consumer_timeout_ms: Some(CONSUMER_TIMEOUT_MS_DEFAULT),
-        }
+        Self { consumer_timeout_ms: Some(CONSUMER_TIMEOUT_MS_DEFAULT) }
     }
 }
 
@@ -102,9 +100,7 @@ impl Settings {
             arguments.overflow.or(overflow_policy)
         };
         let expiry_order = arguments.expiry_order.or_else(|| {
-            policy
-                .text(PolicyKey::ExpiryOrder)
-                .and_then(|w| ExpiryOrder::parse(w.as_bytes()))
+            policy.text(PolicyKey::ExpiryOrder).and_then(|w| ExpiryOrder::parse(w.as_bytes()))
         });
         let consumer_timeout_ms = lowest(arguments.consumer_timeout_ms, PolicyKey::ConsumerTimeout)
             .or(defaults.consumer_timeout_ms)
@@ -112,10 +108,8 @@ impl Settings {
         let mut settings = Self {
             message_ttl_ms: lowest(arguments.message_ttl_ms, PolicyKey::MessageTtl),
             expires_ms: lowest(arguments.expires_ms, PolicyKey::Expires),
-            dead_letter: dead_letter_exchange.map(|exchange| DeadLetterTarget {
-                exchange,
-                routing_key,
-            }),
+            dead_letter: dead_letter_exchange
+                .map(|exchange| DeadLetterTarget { exchange, routing_key }),
             dead_letter_strategy: DeadLetterStrategy::AtMostOnce,
             max_length: lowest(arguments.max_length, PolicyKey::MaxLength),
             max_length_bytes: lowest(arguments.max_length_bytes, PolicyKey::MaxLengthBytes),
@@ -155,10 +149,7 @@ impl Settings {
 
     /// Whether new messages are refused rather than old ones evicted.
     pub(crate) fn rejects_publishes(&self) -> bool {
-        matches!(
-            self.overflow,
-            Overflow::RejectPublish | Overflow::RejectPublishDlx
-        )
+        matches!(self.overflow, Overflow::RejectPublish | Overflow::RejectPublishDlx)
     }
 }
 
@@ -173,10 +164,7 @@ fn delivery_limit(arguments: &QueueArguments, policy: &Definition) -> Option<u32
     if !arguments.queue_type.counts_deliveries() {
         return None;
     }
-    let limit = match (
-        arguments.delivery_limit,
-        policy.integer(PolicyKey::DeliveryLimit),
-    ) {
+    let limit = match (arguments.delivery_limit, policy.integer(PolicyKey::DeliveryLimit)) {
         (Some(a), Some(b)) => lower_delivery_limit(a, b),
         (Some(limit), None) | (None, Some(limit)) => limit,
         (None, None) => i64::from(DELIVERY_LIMIT_DEFAULT),
@@ -195,14 +183,10 @@ fn delayed_retry(arguments: &QueueArguments, policy: &Definition) -> Option<Dela
         .text(PolicyKey::DelayedRetryType)
         .and_then(|w| DelayedRetryType::parse(w.as_bytes()))
         .or(arguments.delayed_retry_type)?;
-    let min_ms = lowest(
-        arguments.delayed_retry_min_ms,
-        policy.unsigned(PolicyKey::DelayedRetryMin),
-    );
-    let max_ms = lowest(
-        arguments.delayed_retry_max_ms,
-        policy.unsigned(PolicyKey::DelayedRetryMax),
-    );
+    let min_ms =
+        lowest(arguments.delayed_retry_min_ms, policy.unsigned(PolicyKey::DelayedRetryMin));
+    let max_ms =
+        lowest(arguments.delayed_retry_max_ms, policy.unsigned(PolicyKey::DelayedRetryMax));
     let min_ms = min_ms.filter(|min| *min > 0)?;
     let max_ms = max_ms.unwrap_or(min_ms);
     (kind != DelayedRetryType::Disabled && max_ms >= min_ms).then_some(DelayedRetry {

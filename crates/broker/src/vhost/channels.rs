@@ -59,16 +59,10 @@ impl Vhost {
         let channels: Vec<ChannelNumber> = known.channels.keys().copied().collect();
         // All consumers go first, so that nothing returned comes back to this connection.
         for channel in &channels {
-            self.remove_consumers(At {
-                connection,
-                channel: *channel,
-            });
+            self.remove_consumers(At { connection, channel: *channel });
         }
         for channel in channels {
-            self.clear_channel(At {
-                connection,
-                channel,
-            });
+            self.clear_channel(At { connection, channel });
             if let Some(known) = self.connections.get_mut(connection) {
                 known.channels.remove(&channel);
             }
@@ -88,14 +82,14 @@ impl Vhost {
         let Some(connection) = self.connections.get(at.connection).filter(|c| !c.closing) else {
             return Ok(false);
         };
+        if matches!(command, Command::Refused(refusal) if refusal.code.is_connection_error()) {
+            return Ok(true);
+        }
         let Some(channel) = connection.channels.get(&at.channel) else {
             if matches!(command, Command::OpenChannel) {
                 return Ok(true);
             }
-            return Err(Refusal::new(
-                ReplyCode::ChannelError,
-                "expected 'channel.open'",
-            ));
+            return Err(Refusal::new(ReplyCode::ChannelError, "expected 'channel.open'"));
         };
         let about_closing = matches!(command, Command::CloseChannel | Command::ChannelCloseOk);
         Ok(!channel.closing || about_closing)
@@ -106,10 +100,7 @@ impl Vhost {
             return Ok(());
         };
         if connection.channels.contains_key(&at.channel) {
-            return Err(Refusal::new(
-                ReplyCode::ChannelError,
-                "second 'channel.open' seen",
-            ));
+            return Err(Refusal::new(ReplyCode::ChannelError, "second 'channel.open' seen"));
         }
         connection.channels.insert(at.channel, Channel::default());
         self.send(at, Outgoing::ChannelOpenOk);
@@ -136,16 +127,13 @@ impl Vhost {
                 connection.channels.remove(&at.channel);
                 Ok(())
             }
-            _ => Err(Refusal::new(
-                ReplyCode::CommandInvalid,
-                "unexpected 'channel.close-ok'",
-            )),
+            _ => Err(Refusal::new(ReplyCode::CommandInvalid, "unexpected 'channel.close-ok'")),
         }
     }
 
     /// Closes a channel because of an error: it holds nothing any more and ignores everything until
     /// the client agrees.
-    pub(super) fn fail_channel(&mut self, at: At, refusal: Refusal, method: Option<MethodId>) {
+    pub(super) fn fail_channel(&mut self, at: At, refusal: Refusal, method: MethodId) {
         self.flush_channel(at);
         self.remove_consumers(at);
         self.clear_channel(at);
@@ -162,26 +150,14 @@ impl Vhost {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.closing = true;
         }
-        self.send(
-            At {
-                connection: id,
-                channel: ChannelNumber(0),
-            },
-            outgoing,
-        );
+        self.send(At { connection: id, channel: ChannelNumber(0) }, outgoing);
     }
 
     /// Closes a connection for a reason of the broker, such as a stop (320) or an operator's wish.
     pub fn force_close(&mut self, now: Now, id: ConnectionId, refusal: Refusal) {
         self.advance(now);
         if self.connections.get(id).is_some_and(|c| !c.closing) {
-            self.fail_connection(
-                id,
-                Outgoing::ConnectionClose {
-                    refusal,
-                    method: None,
-                },
-            );
+            self.fail_connection(id, Outgoing::ConnectionClose { refusal, method: MethodId::NONE });
             self.finish_deaths();
         }
     }
@@ -194,15 +170,10 @@ impl Vhost {
             let Some(known) = self.connections.get(connection) else {
                 continue;
             };
-            let (cancel_notify, channels) = (
-                known.cancel_notify,
-                known.channels.keys().copied().collect::<Vec<_>>(),
-            );
+            let (cancel_notify, channels) =
+                (known.cancel_notify, known.channels.keys().copied().collect::<Vec<_>>());
             for channel in channels {
-                let at = At {
-                    connection,
-                    channel,
-                };
+                let at = At { connection, channel };
                 for consumer_tag in self.remove_consumers(at) {
                     if cancel_notify {
                         self.send(at, Outgoing::Cancel { consumer_tag });
@@ -234,8 +205,7 @@ impl Vhost {
         let Some(channel) = connection.channels.get_mut(&at.channel) else {
             return;
         };
-        self.timers
-            .disarm(&mut channel.armed, Wake::Channel(at.connection, at.channel));
+        self.timers.disarm(&mut channel.armed, Wake::Channel(at.connection, at.channel));
         channel.mode = PublishMode::Plain;
         let all = channel.unacked.take_all();
         let all = all.into_iter().map(|(_, unacked)| unacked);

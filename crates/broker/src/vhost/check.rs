@@ -21,16 +21,11 @@ impl Vhost {
     /// Every message that entered a queue is in exactly one place (C-1, C-2).
     fn check_conservation(&self, broken: &mut Vec<String>) {
         for queue in self.queues.values() {
-            let (entered, here, left) = (
-                queue.counters.entered,
-                queue.message_count(),
-                queue.counters.left(),
-            );
+            let (entered, here, left) =
+                (queue.counters.entered, queue.message_count(), queue.counters.left());
             if entered != here + left {
                 let name = &queue.name;
-                broken.push(format!(
-                    "{name}: {entered} entered, {here} are there, {left} left"
-                ));
+                broken.push(format!("{name}: {entered} entered, {here} are there, {left} left"));
             }
         }
     }
@@ -49,9 +44,7 @@ impl Vhost {
             let held = held.get(&id).copied().unwrap_or_default();
             if held != queue.unacked_count() {
                 let (name, counted) = (&queue.name, queue.unacked_count());
-                broken.push(format!(
-                    "{name}: counts {counted} unacked, channels hold {held}"
-                ));
+                broken.push(format!("{name}: counts {counted} unacked, channels hold {held}"));
             }
             for consumer in queue.consumers() {
                 let limit = u32::from(consumer.prefetch_count);
@@ -72,19 +65,11 @@ impl Vhost {
             let name = &queue.name;
             let expired = queue.front_is_expired(self.now.time);
             if !queue.has_none_ready() && !expired && queue.consumers.any_waits() {
-                broken.push(format!(
-                    "{name}: messages and a consumer wait for each other"
-                ));
+                broken.push(format!("{name}: messages and a consumer wait for each other"));
             }
             let armed = queue.armed;
-            if queue
-                .next_wake()
-                .is_some_and(|wake| armed.is_none_or(|armed| armed > wake))
-            {
-                broken.push(format!(
-                    "{name}: due {:?}, armed {armed:?}",
-                    queue.next_wake()
-                ));
+            if queue.next_wake().is_some_and(|wake| armed.is_none_or(|armed| armed > wake)) {
+                broken.push(format!("{name}: due {:?}, armed {armed:?}", queue.next_wake()));
             }
         }
     }
@@ -95,14 +80,12 @@ impl Vhost {
             for binding in exchange.bindings() {
                 let known = (id, binding.clone());
                 let is_known = match binding.destination {
-                    Destination::Queue(queue) => self
-                        .queues
-                        .get(queue)
-                        .is_some_and(|q| q.bindings.contains(&known)),
-                    Destination::Exchange(exchange) => self
-                        .exchanges
-                        .get(exchange)
-                        .is_some_and(|e| e.bound_from.contains(&known)),
+                    Destination::Queue(queue) => {
+                        self.queues.get(queue).is_some_and(|q| q.bindings.contains(&known))
+                    }
+                    Destination::Exchange(exchange) => {
+                        self.exchanges.get(exchange).is_some_and(|e| e.bound_from.contains(&known))
+                    }
                 };
                 if !is_known {
                     broken.push(format!("{}: {binding:?} leads nowhere", exchange.name));

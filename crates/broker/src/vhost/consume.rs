@@ -21,11 +21,8 @@ use crate::refusal::{Refusal, Resource};
 use crate::timers::Wake;
 
 /// Arguments of `basic.consume` that only streams know.
-const STREAM_ARGUMENTS: [&str; 3] = [
-    "x-stream-offset",
-    "x-stream-filter",
-    "x-stream-match-unfiltered",
-];
+const STREAM_ARGUMENTS: [&str; 3] =
+    ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"];
 
 impl Vhost {
     pub(super) fn qos(&mut self, at: At, prefetch_count: u16, global: bool) -> Result<(), Refusal> {
@@ -60,19 +57,9 @@ impl Vhost {
         queue.had_consumer = true;
         queue.renew_lease(now);
         if let Some(channel) = self.channel(at) {
-            channel.consumers.insert(
-                Arc::clone(&tag),
-                ConsumerAt {
-                    queue: id,
-                    consumer,
-                },
-            );
+            channel.consumers.insert(Arc::clone(&tag), ConsumerAt { queue: id, consumer });
         }
-        self.answer(
-            at,
-            consume.nowait,
-            Outgoing::ConsumeOk { consumer_tag: tag },
-        );
+        self.answer(at, consume.nowait, Outgoing::ConsumeOk { consumer_tag: tag });
         self.dispatch(id);
         Ok(())
     }
@@ -80,18 +67,13 @@ impl Vhost {
     /// The tag of a new consumer; one is made up if the client gives none.
     fn consumer_tag(&mut self, at: At, tag: &str) -> Result<Name, Refusal> {
         let max = self.options.consumers_per_channel_max;
-        let made_up = tag
-            .is_empty()
-            .then(|| names::generate("amq.ctag-", &mut self.random));
+        let made_up = tag.is_empty().then(|| names::generate("amq.ctag-", &mut self.random));
         let tag = made_up.unwrap_or_else(|| tag.into());
         let Some(channel) = self.channel(at) else {
             return Ok(tag);
         };
         let reused = channel.consumers.contains_key(&tag)
-            || channel
-                .reply_consumer
-                .as_ref()
-                .is_some_and(|c| c.tag == tag);
+            || channel.reply_consumer.as_ref().is_some_and(|c| c.tag == tag);
         if reused {
             let text = format!("attempt to reuse consumer tag '{tag}'");
             return Err(Refusal::not_allowed(text));
@@ -111,25 +93,15 @@ impl Vhost {
         tag: Name,
         consume: Consume<'_>,
     ) -> Result<Consumer, Refusal> {
-        let channel = self
-            .channel(at)
-            .map(|c| (c.prefetch_count, c.prefetch_count_global));
+        let channel = self.channel(at).map(|c| (c.prefetch_count, c.prefetch_count_global));
         let (prefetch_count, prefetch_count_global) = channel.unwrap_or_default();
         let vhost = Arc::clone(&self.name);
-        let mut consumer = Consumer::new(
-            (at.connection, at.channel),
-            tag,
-            consume.no_ack,
-            false,
-            prefetch_count,
-        );
+        let mut consumer =
+            Consumer::new((at.connection, at.channel), tag, consume.no_ack, false, prefetch_count);
         let Some(queue) = self.queues.get(id) else {
             return Ok(consumer);
         };
-        let resource = Resource {
-            vhost: &vhost,
-            ..self.queue_resource(&queue.name)
-        };
+        let resource = Resource { vhost: &vhost, ..self.queue_resource(&queue.name) };
         if prefetch_count_global > 0 && queue.kind().counts_deliveries() {
             let text = format!("{resource} does not support global qos");
             return Err(Refusal::not_implemented(text));
@@ -140,9 +112,7 @@ impl Vhost {
                 || consume.exclusive
                     && (!queue.consumers.is_empty() || queue.consumers.is_single_active());
             if taken {
-                return Err(Refusal::access_refused(format!(
-                    "{resource} in exclusive use"
-                )));
+                return Err(Refusal::access_refused(format!("{resource} in exclusive use")));
             }
             consumer.exclusive = consume.exclusive;
         }
@@ -152,9 +122,7 @@ impl Vhost {
     /// Replies without a queue: the consumer gets an address that requests carry.
     fn consume_replies(&mut self, at: At, tag: Name, consume: Consume<'_>) -> Result<(), Refusal> {
         if !consume.no_ack {
-            return Err(Refusal::precondition_failed(
-                "reply consumer cannot acknowledge",
-            ));
+            return Err(Refusal::precondition_failed("reply consumer cannot acknowledge"));
         }
         let address = names::generate("amq.rabbitmq.reply-to.", &mut self.random);
         let Some(channel) = self.channel(at) else {
@@ -185,26 +153,16 @@ impl Vhost {
         let Some(channel) = self.channel(at) else {
             return;
         };
-        if channel
-            .reply_consumer
-            .as_ref()
-            .is_some_and(|consumer| &*consumer.tag == tag)
-        {
+        if channel.reply_consumer.as_ref().is_some_and(|consumer| &*consumer.tag == tag) {
             if let Some(consumer) = channel.reply_consumer.take() {
                 self.reply_addresses.remove(&*consumer.address);
             }
             return;
         }
-        let Some(ConsumerAt {
-            queue: id,
-            consumer,
-        }) = channel.consumers.remove(tag)
-        else {
+        let Some(ConsumerAt { queue: id, consumer }) = channel.consumers.remove(tag) else {
             return;
         };
-        channel
-            .parked
-            .retain(|parked| parked.queue != id || parked.consumer != consumer);
+        channel.parked.retain(|parked| parked.queue != id || parked.consumer != consumer);
         let Some(queue) = self.queues.get_mut(id) else {
             return;
         };
@@ -234,11 +192,7 @@ impl Vhost {
         };
         queue.renew_lease(now);
         // What is left in front may have expired, if more had than a slice holds.
-        let entry = if queue.front_is_expired(now) {
-            None
-        } else {
-            queue.pop_front()
-        };
+        let entry = if queue.front_is_expired(now) { None } else { queue.pop_front() };
         match entry {
             None => self.send(at, Outgoing::GetEmpty),
             Some(entry) => self.hand_over(at, id, entry, no_ack),
@@ -249,12 +203,7 @@ impl Vhost {
     /// Answers `basic.get` with a message.
     fn hand_over(&mut self, at: At, id: QueueId, mut entry: Entry, no_ack: bool) {
         let now = self.now.time;
-        let Self {
-            queues,
-            connections,
-            timers,
-            ..
-        } = self;
+        let Self { queues, connections, timers, .. } = self;
         let Some(queue) = queues.get_mut(id) else {
             return;
         };
@@ -269,37 +218,18 @@ impl Vhost {
         let redelivered = entry.acquired_count > 0;
         let message = entry.message.clone();
         queue.handed_out(&mut entry, !no_ack, true);
-        let delivery = Delivery {
-            tag,
-            redelivered,
-            counts,
-            message,
-        };
-        let outgoing = Outgoing::GetOk {
-            delivery,
-            message_count: count(queue.ready_count()),
-        };
+        let delivery = Delivery { tag, redelivered, counts, message };
+        let outgoing = Outgoing::GetOk { delivery, message_count: count(queue.ready_count()) };
         if no_ack {
             self.log_settled(id, &entry);
             self.left(id);
         } else {
-            let timeout = queue
-                .settings
-                .consumer_timeout_ms
-                .map(|millis| now.plus_ms(millis));
+            let timeout = queue.settings.consumer_timeout_ms.map(|millis| now.plus_ms(millis));
             if let Some(timeout) = timeout {
                 let wake = Wake::Channel(at.connection, at.channel);
                 timers.arm(&mut channel.armed, timeout, wake);
             }
-            channel.unacked.push(
-                tag,
-                Unacked {
-                    queue: id,
-                    consumer: None,
-                    entry,
-                    timeout,
-                },
-            );
+            channel.unacked.push(tag, Unacked { queue: id, consumer: None, entry, timeout });
         }
         self.send(at, outgoing);
     }

@@ -61,21 +61,13 @@ struct Targets {
 impl Vhost {
     /// A message in a queue dies.
     pub(super) fn die(&mut self, queue: QueueId, entry: Entry, reason: DeathReason) {
-        self.dying.push_back(Dying {
-            queue,
-            reason,
-            body: Corpse::Entry(entry),
-        });
+        self.dying.push_back(Dying { queue, reason, body: Corpse::Entry(entry) });
     }
 
     /// A full queue refuses a message and dead-letters it.
     pub(super) fn die_refused(&mut self, queue: QueueId, message: Message) {
         let body = Corpse::Refused(message);
-        self.dying.push_back(Dying {
-            queue,
-            reason: DeathReason::Maxlen,
-            body,
-        });
+        self.dying.push_back(Dying { queue, reason: DeathReason::Maxlen, body });
     }
 
     /// Moves everything that died, and what dies of that in turn.
@@ -103,13 +95,8 @@ impl Vhost {
         };
         let at_least_once = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
         let time_s = self.now.wall_ms / 1000;
-        let message = dead_letter::die(
-            dying.body.message(),
-            &queue.name,
-            dying.reason,
-            time_s,
-            &target,
-        );
+        let message =
+            dead_letter::die(dying.body.message(), &queue.name, dying.reason, time_s, &target);
         let route = self.route(exchange, message.envelope(), message.properties());
         let targets = self.targets(&message, &route.queues);
         let refused = targets.cyclic + targets.full;
@@ -129,10 +116,9 @@ impl Vhost {
         if let Corpse::Entry(_) = dying.body {
             *queue.counters.dead_lettered.get_mut(dying.reason) += 1;
         }
-        for (cause, copies) in [
-            (DropCause::Cycle, targets.cyclic),
-            (DropCause::TargetFull, targets.full),
-        ] {
+        for (cause, copies) in
+            [(DropCause::Cycle, targets.cyclic), (DropCause::TargetFull, targets.full)]
+        {
             (0..copies).for_each(|_| queue.counters.copies_dropped.count(cause));
         }
         self.enter_dead(&dying, &message, targets);
@@ -141,21 +127,14 @@ impl Vhost {
 
     /// Sorts the queues a dead letter was routed to by what they do with it.
     fn targets(&mut self, message: &Message, routed: &[QueueId]) -> Targets {
-        let mut targets = Targets {
-            accepting: SmallVec::new(),
-            passing_on: SmallVec::new(),
-            cyclic: 0,
-            full: 0,
-        };
+        let mut targets =
+            Targets { accepting: SmallVec::new(), passing_on: SmallVec::new(), cyclic: 0, full: 0 };
         let mut cycle = None;
         for id in routed {
             let Some(queue) = self.queues.get_mut(*id) else {
                 continue;
             };
-            if message
-                .deaths()
-                .is_some_and(|deaths| dead_letter::is_cycle(deaths, &queue.name))
-            {
+            if message.deaths().is_some_and(|deaths| dead_letter::is_cycle(deaths, &queue.name)) {
                 targets.cyclic += 1;
                 cycle = Some(Arc::clone(&queue.name));
                 continue;
@@ -199,18 +178,10 @@ impl Vhost {
         match (source, &dying.body) {
             (Some(queue), Corpse::Entry(entry)) => {
                 let (queue, entry) = (queue.number, entry.id);
-                self.log(Record::DeadLetter {
-                    queue,
-                    entry,
-                    message: message.clone(),
-                    entries,
-                });
+                self.log(Record::DeadLetter { queue, entry, message: message.clone(), entries });
             }
             _ if !entries.is_empty() => {
-                self.log(Record::Publish {
-                    message: message.clone(),
-                    entries,
-                });
+                self.log(Record::Publish { message: message.clone(), entries });
             }
             _ => {}
         }
@@ -247,11 +218,7 @@ impl Vhost {
         let is_news = cause != DropCause::NoDeadLetterExchange
             && self.told.drops.insert((dying.queue, dying.reason, cause));
         if is_news {
-            self.event(Event::DroppedDeadLetters {
-                queue: name,
-                reason: dying.reason,
-                cause,
-            });
+            self.event(Event::DroppedDeadLetters { queue: name, reason: dying.reason, cause });
         }
     }
 
@@ -304,11 +271,7 @@ impl Vhost {
             let Some((entry, reason)) = queue.pending.next_retry() else {
                 break;
             };
-            self.dying.push_back(Dying {
-                queue: id,
-                reason,
-                body: Corpse::Entry(entry),
-            });
+            self.dying.push_back(Dying { queue: id, reason, body: Corpse::Entry(entry) });
         }
         if queue.pending.is_empty() {
             self.pending_sources.remove(&id);

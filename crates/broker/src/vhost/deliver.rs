@@ -66,11 +66,7 @@ impl Vhost {
     }
 
     fn choose(&mut self, id: QueueId) -> Option<Chosen> {
-        let Self {
-            queues,
-            connections,
-            ..
-        } = self;
+        let Self { queues, connections, effects, .. } = self;
         let queue = queues.get_mut(id)?;
         let consumer = queue.consumers.next(|consumer| {
             let Some(connection) = connections.get_mut(consumer.connection) else {
@@ -82,21 +78,18 @@ impl Vhost {
             if connection.backlog_bytes < OUTBOX_BYTES_MAX && channel.has_room() {
                 return Room::Yes;
             }
-            connection.stalled |= connection.backlog_bytes >= OUTBOX_BYTES_MAX;
-            channel.parked.push(ConsumerAt {
-                queue: id,
-                consumer: consumer.id,
-            });
+            if connection.backlog_bytes >= OUTBOX_BYTES_MAX && !connection.stalled {
+                connection.stalled = true;
+                effects.push(Effect::Stalled(consumer.connection));
+            }
+            channel.parked.push(ConsumerAt { queue: id, consumer: consumer.id });
             Room::No
         })?;
         if !consumer.no_ack {
             consumer.unacked += 1;
         }
         Some(Chosen {
-            at: At {
-                connection: consumer.connection,
-                channel: consumer.channel,
-            },
+            at: At { connection: consumer.connection, channel: consumer.channel },
             consumer: consumer.id,
             tag: Arc::clone(&consumer.tag),
             no_ack: consumer.no_ack,
@@ -106,13 +99,7 @@ impl Vhost {
 
     fn deliver(&mut self, id: QueueId, mut entry: Entry, chosen: Chosen) {
         let now = self.now.time;
-        let Self {
-            queues,
-            connections,
-            effects,
-            timers,
-            ..
-        } = self;
+        let Self { queues, connections, effects, timers, .. } = self;
         let Some(queue) = queues.get_mut(id) else {
             return;
         };
@@ -133,10 +120,7 @@ impl Vhost {
         effects.push(Effect::Send {
             connection: chosen.at.connection,
             channel: chosen.at.channel,
-            outgoing: Outgoing::Deliver {
-                consumer_tag: chosen.tag,
-                delivery,
-            },
+            outgoing: Outgoing::Deliver { consumer_tag: chosen.tag, delivery },
         });
         queue.handed_out(&mut entry, !chosen.no_ack, false);
         if chosen.no_ack {
@@ -151,15 +135,7 @@ impl Vhost {
             timers.arm(&mut channel.armed, at, wake);
         }
         let consumer = Some(chosen.consumer);
-        channel.unacked.push(
-            tag,
-            Unacked {
-                queue: id,
-                consumer,
-                entry,
-                timeout,
-            },
-        );
+        channel.unacked.push(tag, Unacked { queue: id, consumer, entry, timeout });
     }
 
     /// Records that a message left its queue for good.
@@ -167,10 +143,7 @@ impl Vhost {
         if let Some(queue) = self.queues.get(id)
             && queue.is_durable_for(&entry.message)
         {
-            let record = Record::Settle {
-                queue: queue.number,
-                entry: entry.id,
-            };
+            let record = Record::Settle { queue: queue.number, entry: entry.id };
             self.log(record);
         }
     }
@@ -201,23 +174,12 @@ impl Vhost {
             return;
         }
         known.stalled = false;
-        let channels: Vec<At> = known
-            .channels
-            .keys()
-            .map(|channel| At {
-                connection,
-                channel: *channel,
-            })
-            .collect();
+        let channels: Vec<At> =
+            known.channels.keys().map(|channel| At { connection, channel: *channel }).collect();
         for at in channels {
             self.unpark_channel(at);
         }
         self.finish_deaths();
-    }
-
-    /// Whether the core holds messages back until `set_backlog` reports less.
-    pub fn is_stalled(&self, connection: ConnectionId) -> bool {
-        self.connections.get(connection).is_some_and(|c| c.stalled)
     }
 }
 

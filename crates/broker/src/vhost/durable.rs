@@ -13,10 +13,7 @@ impl Vhost {
     /// Appends a record and returns its position.
     pub(super) fn log(&mut self, record: Record) -> Lsn {
         self.last_lsn.0 += 1;
-        self.effects.push(Effect::Log {
-            lsn: self.last_lsn,
-            record,
-        });
+        self.effects.push(Effect::Log { lsn: self.last_lsn, record });
         self.last_lsn
     }
 
@@ -38,10 +35,7 @@ impl Vhost {
             if let PublishMode::Confirm(confirms) = &mut channel.mode {
                 confirms.durable(lsn);
             }
-            if channel
-                .committing
-                .is_some_and(|committing| committing <= lsn)
-            {
+            if channel.committing.is_some_and(|committing| committing <= lsn) {
                 channel.committing = None;
                 self.send(at, Outgoing::TxCommitOk);
             }
@@ -70,14 +64,7 @@ impl Vhost {
 
     /// Tells one publisher; also before its channel closes.
     pub(super) fn flush_channel(&mut self, at: At) {
-        let Self {
-            connections,
-            effects,
-            awaiting_durable,
-            counters,
-            durable_lsn,
-            ..
-        } = self;
+        let Self { connections, effects, awaiting_durable, counters, durable_lsn, .. } = self;
         let Some(connection) = connections.get_mut(at.connection) else {
             return;
         };
@@ -98,11 +85,7 @@ impl Vhost {
             } else {
                 Outgoing::Nack { seq, multiple }
             };
-            effects.push(Effect::Send {
-                connection: at.connection,
-                channel: at.channel,
-                outgoing,
-            });
+            effects.push(Effect::Send { connection: at.connection, channel: at.channel, outgoing });
         });
         awaiting_durable.extend(confirms.waits_for().map(|needed| (needed, at)));
     }

@@ -157,30 +157,16 @@ impl Vhost {
             if received == current {
                 return Ok(());
             }
-            Err(inequivalent(
-                property,
-                resource,
-                &quoted(received),
-                &quoted(current),
-            ))
+            Err(inequivalent(property, resource, &quoted(received), &quoted(current)))
         };
         let flag = |flag: bool| if flag { "true" } else { "false" };
         differs("type", kind.as_str(), current.kind.as_str())?;
         differs("durable", flag(declare.durable), flag(current.durable))?;
-        differs(
-            "auto_delete",
-            flag(declare.auto_delete),
-            flag(current.auto_delete),
-        )?;
+        differs("auto_delete", flag(declare.auto_delete), flag(current.auto_delete))?;
         differs("internal", flag(declare.internal), flag(current.internal))?;
         let argument = "alternate-exchange";
         let received = declare.arguments.get(argument);
-        check_argument(
-            argument,
-            current.arguments.get(argument),
-            received,
-            resource,
-        )
+        check_argument(argument, current.arguments.get(argument), received, resource)
     }
 
     pub(super) fn delete_exchange(
@@ -224,9 +210,7 @@ impl Vhost {
                 self.forget_binding(id, binding);
             }
             if exchange.durable {
-                self.log(Record::DeleteExchange {
-                    name: Arc::clone(&exchange.name),
-                });
+                self.log(Record::DeleteExchange { name: Arc::clone(&exchange.name) });
             }
             for (source, binding) in exchange.bound_from {
                 if self.remove_binding(source, &binding) {
@@ -271,10 +255,9 @@ impl Vhost {
         let source = bind.source.replace(['\r', '\n'], "");
         let (destination, routing_key) = match to {
             BindTo::Queue => self.queue_and_key(at, bind)?,
-            BindTo::Exchange => (
-                bind.destination.replace(['\r', '\n'], ""),
-                bind.routing_key.into(),
-            ),
+            BindTo::Exchange => {
+                (bind.destination.replace(['\r', '\n'], ""), bind.routing_key.into())
+            }
         };
         let resource = match to {
             BindTo::Queue => self.queue_resource(&destination),
@@ -288,16 +271,12 @@ impl Vhost {
         self.require(at, Permission::Read, self.exchange_resource(&source))?;
         let source_id = self.exchange_names.get(source.as_str()).copied();
         let destination_id = match to {
-            BindTo::Queue => self
-                .queue_names
-                .get(destination.as_str())
-                .copied()
-                .map(Destination::Queue),
-            BindTo::Exchange => self
-                .exchange_names
-                .get(destination.as_str())
-                .copied()
-                .map(Destination::Exchange),
+            BindTo::Queue => {
+                self.queue_names.get(destination.as_str()).copied().map(Destination::Queue)
+            }
+            BindTo::Exchange => {
+                self.exchange_names.get(destination.as_str()).copied().map(Destination::Exchange)
+            }
         };
         let (source_id, destination_id) = match (source_id, destination_id) {
             (Some(source), Some(destination)) => (source, destination),
@@ -315,16 +294,10 @@ impl Vhost {
             && let Some(connection) = self.connections.get(at.connection)
         {
             let resource = self.exchange_resource(&source);
-            connection
-                .access
-                .require_topic(Permission::Read, resource, &routing_key)?;
+            connection.access.require_topic(Permission::Read, resource, &routing_key)?;
         }
         let arguments = BindingArguments::new(bind.arguments);
-        let binding = Binding {
-            destination: destination_id,
-            routing_key,
-            arguments,
-        };
+        let binding = Binding { destination: destination_id, routing_key, arguments };
         if add {
             exchange.check_binding(&binding.routing_key, bind.arguments)?;
             self.bind(source_id, &binding);
@@ -419,10 +392,9 @@ impl Vhost {
             Destination::Queue(queue) => {
                 (true, &self.queues.get(queue).filter(|q| q.durable)?.name)
             }
-            Destination::Exchange(exchange) => (
-                false,
-                &self.exchanges.get(exchange).filter(|e| e.durable)?.name,
-            ),
+            Destination::Exchange(exchange) => {
+                (false, &self.exchanges.get(exchange).filter(|e| e.durable)?.name)
+            }
         };
         Some(BindingRecord {
             source: Arc::clone(&source.name),

@@ -82,9 +82,7 @@ pub struct Connection {
 impl Connection {
     /// Its channels by number.
     pub fn channels(&self) -> impl Iterator<Item = (ChannelNumber, &Channel)> {
-        self.channels
-            .iter()
-            .map(|(number, channel)| (*number, channel))
+        self.channels.iter().map(|(number, channel)| (*number, channel))
     }
 }
 
@@ -182,40 +180,58 @@ impl Vhost {
     /// the broker has closed until the client agrees.
     pub fn apply(&mut self, now: Now, connection: ConnectionId, request: Request<'_>) {
         self.advance(now);
-        let at = At {
-            connection,
-            channel: request.channel,
+        let at = At { connection, channel: request.channel };
+        let accepted = self.accepts(at, &request.command);
+        let result = match accepted {
+            Ok(true) => self.perform(at, request.command),
+            Ok(false) => Ok(()),
+            Err(refusal) => Err(refusal),
         };
-        match self.perform(at, request.command) {
+        match result {
             Ok(()) => {}
             Err(refusal) if refusal.code.is_connection_error() => {
-                let outgoing = Outgoing::ConnectionClose {
-                    refusal,
-                    method: Some(request.method),
-                };
+                let outgoing = Outgoing::ConnectionClose { refusal, method: request.method };
                 self.fail_connection(connection, outgoing);
             }
             Err(refusal) => {
-                self.fail_channel(at, refusal, Some(request.method));
+                self.fail_channel(at, refusal, request.method);
             }
         }
         self.finish_deaths();
     }
 
+    /// Performs a command on behalf of the node itself: it may do everything and is answered by the
+    /// result alone. What needs a channel or a connection (consuming, exclusive queues, transactions)
+    /// does nothing.
+    ///
+    /// # Errors
+    /// What a client would be refused with.
+    pub fn execute(&mut self, now: Now, command: Command<'_>) -> Result<(), Refusal> {
+        self.advance(now);
+        let nobody = At { connection: ConnectionId::default(), channel: ChannelNumber(0) };
+        let result = self.perform(nobody, command);
+        self.finish_deaths();
+        result
+    }
+
     fn perform(&mut self, at: At, command: Command<'_>) -> Result<(), Refusal> {
-        if !self.accepts(at, &command)? {
-            return Ok(());
-        }
         match command {
+            Command::Refused(refusal) => Err(refusal),
             Command::OpenChannel => self.open_channel(at),
             Command::CloseChannel => self.close_channel(at),
             Command::ChannelCloseOk => self.channel_close_ok(at),
+            Command::Flow => {
+                self.send(at, Outgoing::ChannelFlowOk);
+                Ok(())
+            }
+            Command::AccessRequest => {
+                self.send(at, Outgoing::AccessRequestOk);
+                Ok(())
+            }
             Command::DeclareExchange(declare) => self.declare_exchange(at, declare),
-            Command::DeleteExchange {
-                exchange,
-                if_unused,
-                nowait,
-            } => self.delete_exchange(at, exchange, if_unused, nowait),
+            Command::DeleteExchange { exchange, if_unused, nowait } => {
+                self.delete_exchange(at, exchange, if_unused, nowait)
+            }
             Command::BindExchange(bind) => self.bind_exchange(at, bind),
             Command::UnbindExchange(bind) => self.unbind_exchange(at, bind),
             Command::DeclareQueue(declare) => self.declare_queue(at, declare),
@@ -223,22 +239,12 @@ impl Vhost {
             Command::UnbindQueue(bind) => self.unbind_queue(at, bind),
             Command::PurgeQueue { queue, nowait } => self.purge_queue(at, queue, nowait),
             Command::DeleteQueue(delete) => self.delete_queue(at, delete),
-            Command::Qos {
-                prefetch_count,
-                global,
-            } => self.qos(at, prefetch_count, global),
+            Command::Qos { prefetch_count, global } => self.qos(at, prefetch_count, global),
             Command::Consume(consume) => self.consume(at, consume),
-            Command::Cancel {
-                consumer_tag,
-                nowait,
-            } => self.cancel(at, consumer_tag, nowait),
+            Command::Cancel { consumer_tag, nowait } => self.cancel(at, consumer_tag, nowait),
             Command::Publish(publish) => self.publish(at, publish),
             Command::Get { queue, no_ack } => self.get(at, queue, no_ack),
-            Command::Settle {
-                tag,
-                multiple,
-                outcome,
-            } => self.settle(at, tag, multiple, outcome),
+            Command::Settle { tag, multiple, outcome } => self.settle(at, tag, multiple, outcome),
             Command::Recover { answer } => self.recover(at, answer),
             Command::ConfirmSelect { nowait } => self.confirm_select(at, nowait),
             Command::TxSelect => self.tx_select(at),
@@ -303,19 +309,11 @@ impl Vhost {
     // ---- small things every command needs ----
 
     fn queue_resource<'a>(&'a self, name: &'a str) -> Resource<'a> {
-        Resource {
-            kind: ResourceKind::Queue,
-            name,
-            vhost: &self.name,
-        }
+        Resource { kind: ResourceKind::Queue, name, vhost: &self.name }
     }
 
     fn exchange_resource<'a>(&'a self, name: &'a str) -> Resource<'a> {
-        Resource {
-            kind: ResourceKind::Exchange,
-            name,
-            vhost: &self.name,
-        }
+        Resource { kind: ResourceKind::Exchange, name, vhost: &self.name }
     }
 
     fn require(
@@ -331,10 +329,7 @@ impl Vhost {
     }
 
     fn channel(&mut self, at: At) -> Option<&mut Channel> {
-        self.connections
-            .get_mut(at.connection)?
-            .channels
-            .get_mut(&at.channel)
+        self.connections.get_mut(at.connection)?.channels.get_mut(&at.channel)
     }
 
     fn send(&mut self, at: At, outgoing: Outgoing) {

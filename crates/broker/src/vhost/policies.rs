@@ -36,11 +36,7 @@ impl Vhost {
     fn apply_policies(&mut self) {
         let exchanges: Vec<ExchangeId> = self.exchanges.keys().collect();
         for id in exchanges {
-            let Self {
-                exchanges,
-                policies,
-                ..
-            } = self;
+            let Self { exchanges, policies, .. } = self;
             let Some(exchange) = exchanges.get_mut(id) else {
                 continue;
             };
@@ -60,13 +56,7 @@ impl Vhost {
 
     /// COMPAT: queue lease: a changed policy restarts the lease of a quorum queue, too.
     fn apply_queue_policies(&mut self, id: QueueId) {
-        let Self {
-            queues,
-            policies,
-            options,
-            now,
-            ..
-        } = self;
+        let Self { queues, policies, options, now, .. } = self;
         let Some(queue) = queues.get_mut(id) else {
             return;
         };

@@ -46,7 +46,7 @@ impl Vhost {
             None => self.check_exchange(at, &publish)?,
         };
         let properties = publish_properties::parse(publish.content.properties())?;
-        let prepared = self.prepare(at, &properties)?;
+        let prepared = self.prepare(at, &publish, &properties)?;
         let (envelope, queues) = match remembered {
             Some(last) if prepared.cc.is_empty() && prepared.bcc.is_empty() => {
                 (last.envelope, last.queues)
@@ -60,11 +60,9 @@ impl Vhost {
             return Ok(());
         };
         match &mut channel.mode {
-            PublishMode::Transactional(transaction) => transaction.publish(PendingPublish {
-                message,
-                queues,
-                mandatory,
-            }),
+            PublishMode::Transactional(transaction) => {
+                transaction.publish(PendingPublish { message, queues, mandatory })
+            }
             PublishMode::Confirm(confirms) => {
                 let seq = confirms.assign();
                 let verdict = self.enter(at, message, &queues, mandatory);
@@ -83,14 +81,14 @@ impl Vhost {
         let topology = self.topology;
         let last = self.channel(at)?.last_route.as_ref()?;
         let is_same = last.topology == topology
-            && last.envelope.routing_key.as_bytes() == publish.routing_key
-            && last.envelope.exchange.as_bytes() == publish.exchange;
+            && *last.envelope.routing_key.as_bytes() == *publish.routing_key
+            && *last.envelope.exchange.as_bytes() == *publish.exchange;
         is_same.then(|| last.clone())
     }
 
     /// The exchange of a publish, if the user may publish to it with this key.
     fn check_exchange(&self, at: At, publish: &Publish<'_>) -> Result<ExchangeId, Refusal> {
-        let name = String::from_utf8_lossy(publish.exchange);
+        let name = String::from_utf8_lossy(&publish.exchange);
         let name = name.replace(['\r', '\n'], "");
         let name = name.as_str();
         let resource = self.exchange_resource(name);
@@ -103,29 +101,29 @@ impl Vhost {
             let text = format!("cannot publish to internal {resource}");
             return Err(Refusal::access_refused(text));
         }
-        self.check_topic(at, id, publish.routing_key)?;
+        self.check_topic(at, id, &publish.routing_key)?;
         Ok(id)
     }
 
     /// Topic permissions limit the keys of topic exchanges, those in `CC` and `BCC` included.
     fn check_topic(&self, at: At, exchange: ExchangeId, key: &[u8]) -> Result<(), Refusal> {
-        match (
-            self.exchanges.get(exchange),
-            self.connections.get(at.connection),
-        ) {
+        match (self.exchanges.get(exchange), self.connections.get(at.connection)) {
             (Some(exchange), Some(connection)) if exchange.kind == ExchangeType::Topic => {
                 let resource = self.exchange_resource(&exchange.name);
                 let key = String::from_utf8_lossy(key);
-                connection
-                    .access
-                    .require_topic(Permission::Write, resource, &key)
+                connection.access.require_topic(Permission::Write, resource, &key)
             }
             _ => Ok(()),
         }
     }
 
     /// Reads the properties of a publish and gives a request for direct replies its address.
-    fn prepare(&mut self, at: At, properties: &Properties<'_>) -> Result<Prepared, Refusal> {
+    fn prepare(
+        &mut self,
+        at: At,
+        publish: &Publish<'_>,
+        properties: &Properties<'_>,
+    ) -> Result<Prepared, Refusal> {
         let Some(connection) = self.connections.get(at.connection) else {
             return Ok(Prepared::default());
         };
@@ -141,7 +139,7 @@ impl Vhost {
             })?;
             reply_to = Some(&*consumer.address);
         }
-        publish_properties::prepare(properties, reply_to)
+        publish_properties::prepare(properties, publish.content.properties(), reply_to)
     }
 
     /// Routes a publish and remembers where it went, if that will be true for the next one, too.
@@ -155,13 +153,10 @@ impl Vhost {
         for key in prepared.cc.iter().chain(&prepared.bcc) {
             self.check_topic(at, exchange, key.as_bytes())?;
         }
-        let name = self
-            .exchanges
-            .get(exchange)
-            .map(|exchange| Arc::clone(&exchange.name));
+        let name = self.exchanges.get(exchange).map(|exchange| Arc::clone(&exchange.name));
         let envelope = Arc::new(Envelope {
             exchange: name.unwrap_or_default(),
-            routing_key: publish.routing_key.into(),
+            routing_key: (&*publish.routing_key).into(),
             cc: prepared.cc.clone(),
             bcc: prepared.bcc.clone(),
         });
@@ -173,12 +168,7 @@ impl Vhost {
             && route.can_be_remembered
         {
             let (envelope, queues) = (Arc::clone(&envelope), route.queues.clone());
-            channel.last_route = Some(LastRoute {
-                topology,
-                exchange,
-                envelope,
-                queues,
-            });
+            channel.last_route = Some(LastRoute { topology, exchange, envelope, queues });
         }
         Ok((envelope, route.queues))
     }
@@ -218,23 +208,15 @@ impl Vhost {
                 entries.push((queue.number, entry));
             }
         }
-        let lsn = (!entries.is_empty()).then(|| {
-            self.log(Record::Publish {
-                message: message.clone(),
-                entries,
-            })
-        });
+        let lsn = (!entries.is_empty())
+            .then(|| self.log(Record::Publish { message: message.clone(), entries }));
         if let Some(((last, entry), others)) = placed.split_last() {
             for (id, entry) in others {
                 self.place(*id, *entry, message.clone());
             }
             self.place(*last, *entry, message);
         }
-        if refused {
-            Verdict::Refused
-        } else {
-            Verdict::Accepted(lsn)
-        }
+        if refused { Verdict::Refused } else { Verdict::Accepted(lsn) }
     }
 
     /// Whether a full queue refuses a publish; expired messages do not count.
@@ -271,18 +253,9 @@ impl Vhost {
         let expires_at_once = queue.expires_on_arrival(&message);
         if queue.has_none_ready() && !queue.consumers.is_empty() || expires_at_once {
             let could_deliver = queue.has_none_ready();
-            let entry = Entry {
-                id: entry,
-                message,
-                arrived,
-                acquired_count: 0,
-                delivery_count: 0,
-            };
-            let undelivered = if could_deliver {
-                self.deliver_at_once(id, entry).err()
-            } else {
-                Some(entry)
-            };
+            let entry = Entry { id: entry, message, arrived, acquired_count: 0, delivery_count: 0 };
+            let undelivered =
+                if could_deliver { self.deliver_at_once(id, entry).err() } else { Some(entry) };
             let Some(entry) = undelivered else { return };
             if expires_at_once {
                 self.counters.message_expiry.record(0);
@@ -349,11 +322,11 @@ impl Vhost {
         self.check_exchange(at, &publish)?;
         self.counters.published += 1;
         let properties = publish_properties::parse(publish.content.properties())?;
-        let prepared = self.prepare(at, &properties)?;
-        let envelope = Arc::new(Envelope::new(Name::default(), publish.routing_key.into()));
+        let prepared = self.prepare(at, &publish, &properties)?;
+        let envelope = Arc::new(Envelope::new(Name::default(), (&*publish.routing_key).into()));
         let rewritten = prepared.rewritten.as_deref();
         let message = Message::new(envelope, prepared.facts, publish.content, rewritten);
-        let address = std::str::from_utf8(publish.routing_key).unwrap_or_default();
+        let address = std::str::from_utf8(&publish.routing_key).unwrap_or_default();
         let requester = self.reply_addresses.get(address).copied();
         let delivered = requester.is_some_and(|to| self.deliver_reply(to, &message));
         if !delivered {
@@ -374,11 +347,7 @@ impl Vhost {
     }
 
     fn deliver_reply(&mut self, to: At, message: &Message) -> bool {
-        let Self {
-            connections,
-            effects,
-            ..
-        } = self;
+        let Self { connections, effects, .. } = self;
         let Some(connection) = connections.get_mut(to.connection) else {
             return false;
         };
@@ -394,19 +363,11 @@ impl Vhost {
         let consumer_tag = Arc::clone(&consumer.tag);
         let tag = channel.next_tag();
         connection.backlog_bytes += message.delivery_bytes();
-        let delivery = Delivery {
-            tag,
-            redelivered: false,
-            counts: None,
-            message: message.clone(),
-        };
+        let delivery = Delivery { tag, redelivered: false, counts: None, message: message.clone() };
         effects.push(Effect::Send {
             connection: to.connection,
             channel: to.channel,
-            outgoing: Outgoing::Deliver {
-                consumer_tag,
-                delivery,
-            },
+            outgoing: Outgoing::Deliver { consumer_tag, delivery },
         });
         true
     }

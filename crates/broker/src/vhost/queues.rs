@@ -27,9 +27,7 @@ impl Vhost {
         if !name.is_empty() {
             return Ok(name.replace(['\r', '\n'], ""));
         }
-        let last = self
-            .channel(at)
-            .and_then(|channel| channel.last_queue.clone());
+        let last = self.channel(at).and_then(|channel| channel.last_queue.clone());
         last.map(|name| name.to_string()).ok_or_else(|| {
             let code = amqp::reply_code::ReplyCode::NotFound;
             Refusal::new(code, "no previously declared queue")
@@ -88,11 +86,8 @@ impl Vhost {
         declare: DeclareQueue<'_>,
     ) -> Result<QueueId, Refusal> {
         let server_named = name.is_empty();
-        let name: Name = if server_named {
-            names::generate("amq.gen-", &mut self.random)
-        } else {
-            name.into()
-        };
+        let name: Name =
+            if server_named { names::generate("amq.gen-", &mut self.random) } else { name.into() };
         if !server_named && name.starts_with("amq.") {
             return Err(Refusal::access_refused(format!(
                 "queue name '{name}' contains reserved prefix 'amq.*'"
@@ -168,30 +163,19 @@ impl Vhost {
         }
         let durable = declare.durable && !declare.exclusive;
         same_flag("durable", durable, queue.durable, resource)?;
-        same_flag(
-            "auto_delete",
-            declare.auto_delete,
-            queue.auto_delete,
-            resource,
-        )?;
+        same_flag("auto_delete", declare.auto_delete, queue.auto_delete, resource)?;
         check_equivalence(queue.arguments.table.as_ref(), declare.arguments, resource)
     }
 
     fn create_queue(&mut self, declaration: QueueDeclaration) -> QueueId {
         let name = Arc::clone(&declaration.name);
         let number = self.next_queue_number();
-        let policies = self
-            .policies
-            .for_queue(&name, declaration.arguments.queue_type);
+        let policies = self.policies.for_queue(&name, declaration.arguments.queue_type);
         let defaults = self.options.queue_defaults;
         let queue = Queue::new(declaration, number, policies, defaults, self.now.time);
         if queue.durable {
             let arguments = queue.arguments.table.clone();
-            self.log(Record::DeclareQueue {
-                queue: number,
-                name: Arc::clone(&name),
-                arguments,
-            });
+            self.log(Record::DeclareQueue { queue: number, name: Arc::clone(&name), arguments });
         }
         let owner = queue.exclusive_owner;
         let id = self.queues.insert(queue);
@@ -234,10 +218,7 @@ impl Vhost {
     fn require_any(&self, at: At, name: &str) -> Result<(), Refusal> {
         let resource = self.queue_resource(name);
         let any = [Permission::Read, Permission::Write];
-        if any
-            .into_iter()
-            .any(|permission| self.require(at, permission, resource).is_ok())
-        {
+        if any.into_iter().any(|permission| self.require(at, permission, resource).is_ok()) {
             return Ok(());
         }
         self.require(at, Permission::Configure, resource)
@@ -253,11 +234,7 @@ impl Vhost {
         if let Some(channel) = self.channel(at) {
             channel.last_queue = Some(Arc::clone(&queue));
         }
-        let outgoing = Outgoing::QueueDeclareOk {
-            queue,
-            message_count: 0,
-            consumer_count: 1,
-        };
+        let outgoing = Outgoing::QueueDeclareOk { queue, message_count: 0, consumer_count: 1 };
         self.answer(at, nowait, outgoing);
         Ok(())
     }
@@ -277,13 +254,7 @@ impl Vhost {
             self.log(Record::Purge { queue: number });
         }
         self.left(id);
-        self.answer(
-            at,
-            nowait,
-            Outgoing::QueuePurgeOk {
-                message_count: count(purged),
-            },
-        );
+        self.answer(at, nowait, Outgoing::QueuePurgeOk { message_count: count(purged) });
         Ok(())
     }
 
@@ -300,9 +271,7 @@ impl Vhost {
                 self.remove_queue(id)
             }
         };
-        let outgoing = Outgoing::QueueDeleteOk {
-            message_count: count(message_count),
-        };
+        let outgoing = Outgoing::QueueDeleteOk { message_count: count(message_count) };
         self.answer(at, delete.nowait, outgoing);
         Ok(())
     }
@@ -313,10 +282,7 @@ impl Vhost {
             return Ok(());
         };
         let resource = self.queue_resource(&queue.name);
-        for (flag, is_set) in [
-            ("if-unused", delete.if_unused),
-            ("if-empty", delete.if_empty),
-        ] {
+        for (flag, is_set) in [("if-unused", delete.if_unused), ("if-empty", delete.if_empty)] {
             if is_set && !queue.kind().allows_conditional_delete() {
                 return Err(Refusal::not_implemented(format!(
                     "cannot delete {resource}. queue.delete operations with {flag} flag set are \
@@ -329,9 +295,7 @@ impl Vhost {
             return Err(Refusal::precondition_failed(format!("{resource} in use")));
         }
         if delete.if_empty && queue.message_count() > 0 {
-            return Err(Refusal::precondition_failed(format!(
-                "{resource} not empty"
-            )));
+            return Err(Refusal::precondition_failed(format!("{resource} not empty")));
         }
         Ok(())
     }
@@ -354,9 +318,7 @@ impl Vhost {
             self.unbind(source, &binding);
         }
         if queue.durable {
-            self.log(Record::DeleteQueue {
-                queue: queue.number,
-            });
+            self.log(Record::DeleteQueue { queue: queue.number });
         }
         self.counters.queues_deleted += 1;
         self.topology_changed();
@@ -369,10 +331,7 @@ impl Vhost {
         let consumers: SmallVec<[(At, Name); 4]> = queue
             .consumers()
             .map(|c| {
-                let at = At {
-                    connection: c.connection,
-                    channel: c.channel,
-                };
+                let at = At { connection: c.connection, channel: c.channel };
                 (at, Arc::clone(&c.tag))
             })
             .collect();
@@ -401,12 +360,7 @@ fn same_flag(
         return Ok(());
     }
     let quoted = |flag: bool| if flag { "'true'" } else { "'false'" };
-    Err(inequivalent(
-        name,
-        resource,
-        quoted(received),
-        quoted(current),
-    ))
+    Err(inequivalent(name, resource, quoted(received), quoted(current)))
 }
 
 /// Counts on the wire are 32 bits wide.

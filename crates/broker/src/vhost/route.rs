@@ -25,21 +25,14 @@ impl Vhost {
         envelope: &Envelope,
         properties: &[u8],
     ) -> Route {
-        let mut route = Route {
-            queues: SmallVec::new(),
-            can_be_remembered: envelope.has_one_key(),
-        };
+        let mut route =
+            Route { queues: SmallVec::new(), can_be_remembered: envelope.has_one_key() };
         let mut to_visit: SmallVec<[ExchangeId; 4]> = SmallVec::new();
         to_visit.push(exchange);
         let mut visited = 0;
         while let Some(id) = to_visit.get(visited).copied() {
             visited += 1;
-            let Self {
-                exchanges,
-                queue_names,
-                random,
-                ..
-            } = self;
+            let Self { exchanges, queue_names, random, .. } = self;
             let Some(exchange) = exchanges.get(id) else {
                 continue;
             };
@@ -52,10 +45,7 @@ impl Vhost {
                     matched |= queue.is_some();
                     continue;
                 }
-                let message = Routable {
-                    routing_key: key.as_bytes(),
-                    properties,
-                };
+                let message = Routable { routing_key: key.as_bytes(), properties };
                 exchange.route(message, random, &mut |destination| {
                     matched = true;
                     match destination {

@@ -33,9 +33,7 @@ impl Vhost {
             return transaction.settle(PendingSettle { tags, outcome });
         }
         let mut settled: SmallVec<[Unacked; 1]> = SmallVec::new();
-        channel
-            .unacked
-            .take(tags, |_, unacked| settled.push(unacked))?;
+        channel.unacked.take(tags, |_, unacked| settled.push(unacked))?;
         self.settle_all(at, settled, outcome);
         Ok(())
     }
@@ -116,11 +114,7 @@ impl Vhost {
         };
         if failed && queue.kind().counts_deliveries() {
             entry.delivery_count = entry.delivery_count.saturating_add(1);
-            if queue
-                .settings
-                .delivery_limit
-                .is_some_and(|limit| entry.delivery_count > limit)
-            {
+            if queue.settings.delivery_limit.is_some_and(|limit| entry.delivery_count > limit) {
                 self.die(id, entry, DeathReason::DeliveryLimit);
                 return;
             }
@@ -129,14 +123,12 @@ impl Vhost {
             self.die(id, entry, DeathReason::Expired);
             return;
         }
-        let record = queue
-            .is_durable_for(&entry.message)
-            .then_some(Record::Requeue {
-                queue: queue.number,
-                entry: entry.id,
-                acquired_count: entry.acquired_count,
-                delivery_count: entry.delivery_count,
-            });
+        let record = queue.is_durable_for(&entry.message).then_some(Record::Requeue {
+            queue: queue.number,
+            entry: entry.id,
+            acquired_count: entry.acquired_count,
+            delivery_count: entry.delivery_count,
+        });
         let retry = queue.settings.delayed_retry;
         match retry.and_then(|retry| retry.delay_ms(failed, entry.delivery_count)) {
             Some(millis) => queue.delay(entry, now.plus_ms(millis)),

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use amqp::method::MethodId;
+
 use super::{At, Vhost};
 use crate::command::Outcome;
 use crate::dead_letter::DeathReason;
@@ -26,10 +28,9 @@ impl Vhost {
         {
             budget = budget.saturating_sub(match wake {
                 Wake::Queue(id) => self.wake_queue(id, budget),
-                Wake::Channel(connection, channel) => self.time_out_deliveries(At {
-                    connection,
-                    channel,
-                }),
+                Wake::Channel(connection, channel) => {
+                    self.time_out_deliveries(At { connection, channel })
+                }
             });
         }
         self.finish_deaths();
@@ -65,9 +66,7 @@ impl Vhost {
             let Some((deadline, entry)) = queue.pop_due(now) else {
                 return expired;
             };
-            self.counters
-                .message_expiry
-                .record(now.micros_since(deadline));
+            self.counters.message_expiry.record(now.micros_since(deadline));
             self.die(id, entry, DeathReason::Expired);
         }
         budget
@@ -93,16 +92,11 @@ impl Vhost {
             return;
         };
         if let Some(end) = queue.lease_ends() {
-            self.counters
-                .queue_expiry
-                .record(self.now.time.micros_since(end));
+            self.counters.queue_expiry.record(self.now.time.micros_since(end));
         }
         let (queue, message_count) = (Arc::clone(&queue.name), queue.message_count());
         if message_count > 0 {
-            self.event(Event::QueueExpired {
-                queue,
-                message_count,
-            });
+            self.event(Event::QueueExpired { queue, message_count });
         }
         self.remove_queue(id);
     }
@@ -125,8 +119,7 @@ impl Vhost {
             return;
         };
         if let Some(at) = queue.next_wake() {
-            self.timers
-                .arm(&mut queue.armed, at.max(now), Wake::Queue(id));
+            self.timers.arm(&mut queue.armed, at.max(now), Wake::Queue(id));
         }
     }
 
@@ -159,10 +152,7 @@ impl Vhost {
                 self.send(at, Outgoing::Cancel { consumer_tag });
             }
             if consumer_tag.is_some() || unacked.consumer.is_none() {
-                self.event(Event::ConsumerTimedOut {
-                    queue,
-                    consumer_tag,
-                });
+                self.event(Event::ConsumerTimedOut { queue, consumer_tag });
             }
         }
         self.settle_all(at, late, Outcome::Requeue { failed: false });
@@ -172,7 +162,7 @@ impl Vhost {
                  timeout value can be configured, see consumers doc guide to learn more",
                 at.channel
             ));
-            self.fail_channel(at, refusal, None);
+            self.fail_channel(at, refusal, MethodId::NONE);
             return count;
         }
         if let Some(channel) = self.connections.get_mut(at.connection)

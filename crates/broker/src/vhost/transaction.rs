@@ -26,11 +26,8 @@ impl Vhost {
             let Some(channel) = self.channel(at) else {
                 break;
             };
-            let taken: Vec<_> = settle
-                .tags
-                .iter()
-                .filter_map(|tag| channel.unacked.take_marked(*tag))
-                .collect();
+            let taken: Vec<_> =
+                settle.tags.iter().filter_map(|tag| channel.unacked.take_marked(*tag)).collect();
             self.settle_all(at, taken, settle.outcome);
         }
         self.finish_deaths();

@@ -48,11 +48,8 @@ pub(crate) fn difference(expected: &str, actual: &str) -> String {
         }
         if wanted != got {
             writeln!(out, "{scenario}\n{command}").unwrap();
-            wanted
-                .iter()
-                .for_each(|line| writeln!(out, "-{line}").unwrap());
-            got.iter()
-                .for_each(|line| writeln!(out, "+{line}").unwrap());
+            wanted.iter().for_each(|line| writeln!(out, "-{line}").unwrap());
+            got.iter().for_each(|line| writeln!(out, "+{line}").unwrap());
         }
     }
     out
@@ -123,10 +120,7 @@ impl World {
             }
             "clear-operator-policy" => {
                 let name = words.next();
-                assert!(
-                    self.vhost
-                        .clear_policy(self.now(), PolicyKind::Operator, &name)
-                );
+                assert!(self.vhost.clear_policy(self.now(), PolicyKind::Operator, &name));
             }
             "user" => self.user(&mut words),
             "backlog" => {
@@ -135,10 +129,7 @@ impl World {
                 self.vhost.set_backlog(self.now(), connection, bytes);
             }
             "disconnect" => {
-                let connection = self
-                    .clients
-                    .remove(&client)
-                    .expect("a client that is there");
+                let connection = self.clients.remove(&client).expect("a client that is there");
                 self.vhost.close_connection(self.now(), connection);
             }
             "durable" => {
@@ -163,29 +154,19 @@ impl World {
         let is_open = known.is_some_and(|(_, c)| c.channels().any(|(n, _)| n == number));
         if !is_open && verb != "open" && verb != "raw" {
             let open = parse::Owned::simple(broker::Command::OpenChannel);
-            self.vhost
-                .apply(self.now(), connection, open.request(channel));
+            self.vhost.apply(self.now(), connection, open.request(channel));
             self.vhost.drain_effects();
         }
-        let verb = if verb == "raw" {
-            words.next()
-        } else {
-            verb.to_owned()
-        };
+        let verb = if verb == "raw" { words.next() } else { verb.to_owned() };
         let command = parse::command(&verb, words);
-        self.vhost
-            .apply(self.now(), connection, command.request(channel));
+        self.vhost.apply(self.now(), connection, command.request(channel));
     }
 
     fn connection(&mut self, client: &str) -> ConnectionId {
         if let Some(connection) = self.clients.get(client) {
             return *connection;
         }
-        let access = self
-            .access
-            .get(client)
-            .cloned()
-            .unwrap_or_else(|| access(client, [".*"; 3]));
+        let access = self.access.get(client).cloned().unwrap_or_else(|| access(client, [".*"; 3]));
         let connection = self.vhost.open_connection(access, self.cancel_notify);
         self.clients.insert(client.to_owned(), connection);
         connection
@@ -232,11 +213,7 @@ impl World {
     }
 
     fn policy(&mut self, verb: &str, words: &mut Words) {
-        let kind = if verb == "policy" {
-            PolicyKind::User
-        } else {
-            PolicyKind::Operator
-        };
+        let kind = if verb == "policy" { PolicyKind::User } else { PolicyKind::Operator };
         let name = words.next();
         let pattern = Pattern::new(&words.next()).unwrap();
         let (mut priority, mut apply_to, mut entries) = (0.0, ApplyTo::All, Vec::new());
@@ -249,13 +226,7 @@ impl World {
         }
         let definition = Definition::parse(entries, kind).unwrap();
         let name = name.as_str().into();
-        let policy = Policy {
-            name,
-            pattern,
-            apply_to,
-            priority,
-            definition,
-        };
+        let policy = Policy { name, pattern, apply_to, priority, definition };
         self.vhost.set_policy(self.now(), kind, policy);
     }
 
@@ -284,23 +255,19 @@ impl World {
             self.vhost.durable(self.vhost.last_lsn());
         }
         self.vhost.flush();
-        let names: BTreeMap<ConnectionId, &str> = self
-            .clients
-            .iter()
-            .map(|(name, id)| (*id, name.as_str()))
-            .collect();
+        let names: BTreeMap<ConnectionId, &str> =
+            self.clients.iter().map(|(name, id)| (*id, name.as_str())).collect();
         for effect in self.vhost.drain_effects() {
             match effect {
                 Effect::Log { lsn, record } if self.shows_log => {
                     out.push(format!("log {lsn}: {}", render::record(&record)));
                 }
                 Effect::Log { .. } => {}
+                Effect::Stalled(connection) => {
+                    out.push(format!("{} is stalled", names[&connection]));
+                }
                 Effect::Event(event) => out.push(format!("! {event:?}")),
-                Effect::Send {
-                    connection,
-                    channel,
-                    outgoing,
-                } => {
+                Effect::Send { connection, channel, outgoing } => {
                     let name = names.get(&connection).copied().unwrap_or("?");
                     let at = match (name, channel.0) {
                         ("c", 1) => String::new(),

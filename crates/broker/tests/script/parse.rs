@@ -53,11 +53,7 @@ impl Words {
 
     pub(crate) fn try_next(&mut self) -> Option<String> {
         let word = self.0.pop_front()?;
-        Some(if word == "-" {
-            String::new()
-        } else {
-            word.replace('"', "")
-        })
+        Some(if word == "-" { String::new() } else { word.replace('"', "") })
     }
 
     pub(crate) fn next(&mut self) -> String {
@@ -123,9 +119,7 @@ impl Words {
 /// `true` and `false` bools, `void` no value, `T:5` a timestamp, `[a,b]` an array of strings, all else
 /// strings; quotes keep a number a string.
 fn insert(table: &mut TableBuilder, key: &str, text: &str) {
-    let typed = text
-        .split_once(':')
-        .filter(|(kind, _)| matches!(*kind, "l" | "b" | "d" | "T"));
+    let typed = text.split_once(':').filter(|(kind, _)| matches!(*kind, "l" | "b" | "d" | "T"));
     let array;
     let value = match typed {
         Some(("l", n)) => Value::I64(n.parse().unwrap()),
@@ -205,10 +199,7 @@ impl Owned {
     pub(crate) fn request(&self, channel: u16) -> Request<'_> {
         Request {
             channel: ChannelNumber(channel),
-            method: MethodId {
-                class_id: 0,
-                method_id: 0,
-            },
+            method: MethodId::NONE,
             command: (self.make)(self),
         }
     }
@@ -292,10 +283,7 @@ fn topology(verb: &str, words: &mut Words) -> Owned {
             if_unused: o.flags[6],
             nowait: o.flags[4],
         },
-        _ => |o| Command::PurgeQueue {
-            queue: o.word(0),
-            nowait: o.flags[4],
-        },
+        _ => |o| Command::PurgeQueue { queue: o.word(0), nowait: o.flags[4] },
     });
     let flags = [
         "passive",
@@ -324,21 +312,20 @@ fn bind(verb: &str, words: &mut Words) -> Owned {
     });
     owned.flags = vec![words.flag("nowait")];
     owned.table = words.table();
-    owned.words = vec![
-        words.next(),
-        words.next(),
-        words.try_next().unwrap_or_default(),
-    ];
+    owned.words = vec![words.next(), words.next(), words.try_next().unwrap_or_default()];
     owned
 }
 
 fn publish(words: &mut Words) -> Owned {
     let mut owned = Owned::new(|o| {
         Command::Publish(Publish {
-            exchange: o.word(0).as_bytes(),
-            routing_key: o.word(1).as_bytes(),
+            exchange: o.word(0).as_bytes().into(),
+            routing_key: o.word(1).as_bytes().into(),
             mandatory: o.flags[0],
-            content: Content::assembled(&o.properties, o.body.clone().into()),
+            content: Content::Assembled {
+                properties: o.properties.clone().into(),
+                body: o.body.clone().into(),
+            },
         })
     });
     owned.flags = vec![words.flag("mandatory")];
@@ -380,12 +367,8 @@ fn settle(verb: &str, words: &mut Words) -> Owned {
         multiple: o.flags[0],
         outcome: o.outcome(),
     });
-    owned.flags = vec![
-        words.flag("multiple"),
-        words.flag("requeue"),
-        verb == "reject",
-        verb == "ack",
-    ];
+    owned.flags =
+        vec![words.flag("multiple"), words.flag("requeue"), verb == "reject", verb == "ack"];
     owned.number = words.next().parse().unwrap();
     owned
 }
@@ -406,17 +389,9 @@ fn consumer(verb: &str, words: &mut Words) -> Owned {
                 arguments: o.table.as_ref(),
             })
         },
-        "cancel" => |o| Command::Cancel {
-            consumer_tag: o.word(0),
-            nowait: o.flags[2],
-        },
-        "get" => |o| Command::Get {
-            queue: o.word(0),
-            no_ack: o.flags[0],
-        },
-        "recover" => |o| Command::Recover {
-            answer: !o.flags[2],
-        },
+        "cancel" => |o| Command::Cancel { consumer_tag: o.word(0), nowait: o.flags[2] },
+        "get" => |o| Command::Get { queue: o.word(0), no_ack: o.flags[0] },
+        "recover" => |o| Command::Recover { answer: !o.flags[2] },
         "confirm-select" => |o| Command::ConfirmSelect { nowait: o.flags[2] },
         other => panic!("what is `{other}`?"),
     });

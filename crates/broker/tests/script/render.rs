@@ -23,15 +23,13 @@ pub(crate) fn outgoing(outgoing: &Outgoing) -> String {
         Outgoing::ConnectionClose { refusal, .. } => {
             format!("connection.close {} {refusal}", refusal.code.code())
         }
+        Outgoing::ChannelFlowOk => "channel.flow-ok".to_owned(),
+        Outgoing::AccessRequestOk => "access.request-ok".to_owned(),
         Outgoing::ExchangeDeclareOk => "exchange.declare-ok".to_owned(),
         Outgoing::ExchangeDeleteOk => "exchange.delete-ok".to_owned(),
         Outgoing::ExchangeBindOk => "exchange.bind-ok".to_owned(),
         Outgoing::ExchangeUnbindOk => "exchange.unbind-ok".to_owned(),
-        Outgoing::QueueDeclareOk {
-            queue,
-            message_count,
-            consumer_count,
-        } => {
+        Outgoing::QueueDeclareOk { queue, message_count, consumer_count } => {
             format!("queue.declare-ok {queue} messages={message_count} consumers={consumer_count}")
         }
         Outgoing::QueueBindOk => "queue.bind-ok".to_owned(),
@@ -42,16 +40,10 @@ pub(crate) fn outgoing(outgoing: &Outgoing) -> String {
         Outgoing::ConsumeOk { consumer_tag } => format!("basic.consume-ok {consumer_tag}"),
         Outgoing::CancelOk { consumer_tag } => format!("basic.cancel-ok {consumer_tag}"),
         Outgoing::Cancel { consumer_tag } => format!("basic.cancel {consumer_tag}"),
-        Outgoing::Deliver {
-            consumer_tag,
-            delivery,
-        } => {
+        Outgoing::Deliver { consumer_tag, delivery } => {
             format!("deliver {consumer_tag} {}", self::delivery(delivery))
         }
-        Outgoing::GetOk {
-            delivery,
-            message_count,
-        } => {
+        Outgoing::GetOk { delivery, message_count } => {
             format!("get-ok {} left={message_count}", self::delivery(delivery))
         }
         Outgoing::GetEmpty => "get-empty".to_owned(),
@@ -71,28 +63,16 @@ fn and_below(multiple: bool) -> &'static str {
 }
 
 fn delivery(delivery: &Delivery) -> String {
-    let redelivered = if delivery.redelivered {
-        " redelivered"
-    } else {
-        ""
-    };
+    let redelivered = if delivery.redelivered { " redelivered" } else { "" };
     let counts = delivery.counts.map_or_else(String::new, |counts| {
         format!(" acquired={} delivery={}", counts.acquired, counts.delivery)
     });
-    format!(
-        "#{}{redelivered}{counts} {}",
-        delivery.tag,
-        message(&delivery.message)
-    )
+    format!("#{}{redelivered}{counts} {}", delivery.tag, message(&delivery.message))
 }
 
 fn message(message: &Message) -> String {
     let envelope = message.envelope();
-    let exchange = if envelope.exchange.is_empty() {
-        "-"
-    } else {
-        &envelope.exchange
-    };
+    let exchange = if envelope.exchange.is_empty() { "-" } else { &envelope.exchange };
     let body = match message.body() {
         body if body.len() > 40 => format!("{}xB", body.len()),
         body => String::from_utf8_lossy(body).into_owned(),
@@ -143,52 +123,26 @@ fn value(value: &Value<'_>) -> String {
 }
 
 fn entries(entries: &Entries) -> String {
-    let list: Vec<String> = entries
-        .iter()
-        .map(|(queue, entry)| format!("{queue}#{}", entry.seq))
-        .collect();
+    let list: Vec<String> =
+        entries.iter().map(|(queue, entry)| format!("{queue}#{}", entry.seq)).collect();
     list.join(" ")
 }
 
 pub(crate) fn record(record: &Record) -> String {
     match record {
-        Record::Publish {
-            message,
-            entries: to,
-        } => {
+        Record::Publish { message, entries: to } => {
             format!("publish {} into {}", self::message(message), entries(to))
         }
         Record::Settle { queue, entry } => format!("settle {queue}#{}", entry.seq),
-        Record::DeadLetter {
-            queue,
-            entry,
-            message,
-            entries: to,
-        } => {
+        Record::DeadLetter { queue, entry, message, entries: to } => {
             let message = self::message(message);
-            format!(
-                "dead-letter {queue}#{} as {message} into {}",
-                entry.seq,
-                entries(to)
-            )
+            format!("dead-letter {queue}#{} as {message} into {}", entry.seq, entries(to))
         }
-        Record::Requeue {
-            queue,
-            entry,
-            acquired_count,
-            delivery_count,
-        } => {
-            format!(
-                "requeue {queue}#{} {acquired_count} {delivery_count}",
-                entry.seq
-            )
+        Record::Requeue { queue, entry, acquired_count, delivery_count } => {
+            format!("requeue {queue}#{} {acquired_count} {delivery_count}", entry.seq)
         }
         Record::Purge { queue } => format!("purge {queue}"),
-        Record::DeclareQueue {
-            queue,
-            name,
-            arguments,
-        } => {
+        Record::DeclareQueue { queue, name, arguments } => {
             format!("declare-queue {queue} {name} {}", table(arguments.as_ref()))
         }
         Record::DeleteQueue { queue } => format!("delete-queue {queue}"),
@@ -197,16 +151,10 @@ pub(crate) fn record(record: &Record) -> String {
         }
         Record::DeleteExchange { name } => format!("delete-exchange {name}"),
         Record::Bind(binding) => {
-            format!(
-                "bind {} {} {}",
-                binding.destination, binding.source, binding.routing_key
-            )
+            format!("bind {} {} {}", binding.destination, binding.source, binding.routing_key)
         }
         Record::Unbind(binding) => {
-            format!(
-                "unbind {} {} {}",
-                binding.destination, binding.source, binding.routing_key
-            )
+            format!("unbind {} {} {}", binding.destination, binding.source, binding.routing_key)
         }
     }
 }
@@ -228,10 +176,7 @@ pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
     add("bytes", queue.ready_bytes());
     add("refused", queue.counters.refused);
     for reason in DeathReason::ALL {
-        add(
-            &format!("dead-lettered({reason})"),
-            queue.counters.dead_lettered.get(reason),
-        );
+        add(&format!("dead-lettered({reason})"), queue.counters.dead_lettered.get(reason));
         for cause in DropCause::ALL {
             let dropped = queue.counters.dropped.get(reason).get(cause);
             add(&format!("dropped({reason},{})", cause.as_str()), dropped);

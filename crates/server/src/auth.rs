@@ -1,0 +1,245 @@
+//! Who may log in and what he may do where.
+//!
+//! Users are an immutable snapshot that is replaced when they change. Verifying an argon2id hash is
+//! meant to be slow: few are computed at the same time, and a password that was right a moment ago is
+//! recognised by a keyed digest instead.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use broker::access::{Access, PermissionPattern, Permissions, TopicPermission};
+use parking_lot::{Mutex, RwLock};
+use session::Credentials;
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+
+use crate::limits::{HASHING_MAX, VERIFIED_FOR, VERIFIED_MAX};
+use crate::password::PasswordHash;
+
+/// A user.
+#[derive(Clone, Debug)]
+pub(crate) struct User {
+    pub(crate) name: String,
+    pub(crate) password: PasswordHash,
+    pub(crate) tags: Vec<String>,
+    /// By vhost.
+    pub(crate) permissions: BTreeMap<String, Permissions>,
+    /// By vhost; patterns as text, for they may name the user and the vhost.
+    pub(crate) topic_permissions: BTreeMap<String, Vec<TopicPattern>>,
+}
+
+/// Topic permissions as they were given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct TopicPattern {
+    pub(crate) exchange: String,
+    pub(crate) write: String,
+    pub(crate) read: String,
+}
+
+impl User {
+    /// A user who may do nothing yet.
+    pub(crate) fn new(name: &str, password: PasswordHash, tags: Vec<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            password,
+            tags,
+            permissions: BTreeMap::new(),
+            topic_permissions: BTreeMap::new(),
+        }
+    }
+
+    /// What he may do in `vhost`; none if he may not enter it.
+    pub(crate) fn access(&self, vhost: &str) -> Option<Arc<Access>> {
+        let permissions = self.permissions.get(vhost)?.clone();
+        let topics = self.topic_permissions.get(vhost).map(Vec::as_slice).unwrap_or_default();
+        let topic_permissions = topics.iter().filter_map(|p| self.expanded(vhost, p)).collect();
+        Some(Arc::new(Access {
+            user: self.name.as_str().into(),
+            impersonator: self.tags.iter().any(|tag| tag == "impersonator"),
+            permissions,
+            topic_permissions,
+        }))
+    }
+
+    /// `{username}` and `{vhost}` stand for his name and the vhost's, letter by letter.
+    fn expanded(&self, vhost: &str, pattern: &TopicPattern) -> Option<TopicPermission> {
+        let expand = |text: &str| {
+            let text = text.replace("{username}", &escaped(&self.name));
+            PermissionPattern::new(&text.replace("{vhost}", &escaped(vhost))).ok()
+        };
+        Some(TopicPermission {
+            exchange: pattern.exchange.as_str().into(),
+            write: expand(&pattern.write)?,
+            read: expand(&pattern.read)?,
+        })
+    }
+}
+
+/// `text` as a pattern that matches only itself.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !c.is_alphanumeric() && c.is_ascii() {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Why a login is refused; only for the log.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
+pub(crate) enum LoginError {
+    #[error("unknown user or wrong password")]
+    Credentials,
+    #[error("this user may only log in from this machine")]
+    NotLoopback,
+    #[error("password hashing is not available")]
+    Unavailable,
+}
+
+/// A password that was right, recognised by a keyed digest.
+#[derive(Clone, Copy, Debug)]
+struct Verified {
+    digest: [u8; 32],
+    until: Instant,
+}
+
+/// The users and the logins of the node.
+#[derive(Debug)]
+pub(crate) struct Auth {
+    users: RwLock<BTreeMap<String, Arc<User>>>,
+    /// Users who may only log in from this machine.
+    loopback_users: Vec<String>,
+    verified: Mutex<BTreeMap<String, Verified>>,
+    digest_key: [u8; 32],
+    hashing: Arc<Semaphore>,
+    /// Verified for users that do not exist, so that they cost as much time as those that do.
+    nobody: PasswordHash,
+}
+
+impl Auth {
+    /// Nobody yet.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub(crate) fn new(loopback_users: Vec<String>) -> Result<Self, getrandom::Error> {
+        let mut digest_key = [0; 32];
+        getrandom::fill(&mut digest_key)?;
+        Ok(Self {
+            users: RwLock::default(),
+            loopback_users,
+            verified: Mutex::default(),
+            digest_key,
+            hashing: Arc::new(Semaphore::new(HASHING_MAX)),
+            nobody: PasswordHash::Argon2 { salt: [0; 16], digest: [0; 32] },
+        })
+    }
+
+    /// Adds a user or replaces the one of that name.
+    pub(crate) fn put(&self, user: User) {
+        self.verified.lock().remove(&user.name);
+        self.users.write().insert(user.name.clone(), Arc::new(user));
+    }
+
+    /// The user of that name.
+    pub(crate) fn user(&self, name: &str) -> Option<Arc<User>> {
+        self.users.read().get(name).cloned()
+    }
+
+    /// Checks a login from `peer`.
+    pub(crate) async fn login(
+        &self,
+        credentials: Credentials,
+        peer: IpAddr,
+    ) -> Result<Arc<User>, LoginError> {
+        let user = self.user(&credentials.user);
+        let digest = self.digest(&credentials);
+        let is_known = user.is_some() && self.is_verified(&credentials.user, &digest);
+        if !is_known {
+            let hash = user.as_ref().map_or(&self.nobody, |user| &user.password).clone();
+            let _permit = Arc::clone(&self.hashing).acquire_owned().await;
+            let password = credentials.password;
+            let verified = tokio::task::spawn_blocking(move || hash.verify(&password)).await;
+            if !verified.map_err(|_| LoginError::Unavailable)? {
+                return Err(LoginError::Credentials);
+            }
+        }
+        let user = user.ok_or(LoginError::Credentials)?;
+        if self.loopback_users.contains(&user.name) && !is_loopback(peer) {
+            return Err(LoginError::NotLoopback);
+        }
+        self.remember(&user.name, digest);
+        Ok(user)
+    }
+
+    fn digest(&self, credentials: &Credentials) -> [u8; 32] {
+        Sha256::new()
+            .chain_update(self.digest_key)
+            .chain_update((credentials.user.len() as u64).to_be_bytes())
+            .chain_update(&credentials.user)
+            .chain_update(&credentials.password)
+            .finalize()
+            .into()
+    }
+
+    fn is_verified(&self, user: &str, digest: &[u8; 32]) -> bool {
+        let verified = self.verified.lock().get(user).copied();
+        verified.is_some_and(|v| v.digest == *digest && v.until > Instant::now())
+    }
+
+    fn remember(&self, user: &str, digest: [u8; 32]) {
+        let mut verified = self.verified.lock();
+        if verified.len() >= VERIFIED_MAX && !verified.contains_key(user) {
+            verified.clear();
+        }
+        let until = Instant::now() + VERIFIED_FOR;
+        verified.insert(user.to_owned(), Verified { digest, until });
+    }
+}
+
+/// The address of the peer decides, in whichever notation it comes.
+fn is_loopback(peer: IpAddr) -> bool {
+    peer.to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_this_machine_are_loopback() {
+        for (address, expected) in [
+            ("127.0.0.1", true),
+            ("127.5.5.5", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("10.0.0.1", false),
+            ("::ffff:10.0.0.1", false),
+        ] {
+            assert_eq!(is_loopback(address.parse().unwrap()), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn names_in_topic_permissions_are_no_patterns() {
+        let all = PermissionPattern::new(".*").unwrap();
+        let mut user = User::new("a.*|b", PasswordHash::None, Vec::new());
+        let permissions = Permissions { configure: all.clone(), write: all.clone(), read: all };
+        user.permissions.insert("/".to_owned(), permissions);
+        let topic = TopicPattern {
+            exchange: "amq.topic".to_owned(),
+            write: "^{username}\\.".to_owned(),
+            read: ".*".to_owned(),
+        };
+        user.topic_permissions.insert("/".to_owned(), vec![topic]);
+        let access = user.access("/").unwrap();
+        let write = &access.topic_permissions[0].write;
+        assert!(write.allows("a.*|b.news"));
+        assert!(!write.allows("axx.news"));
+        assert!(!write.allows("b.news"));
+        assert!(user.access("/other").is_none());
+    }
+}

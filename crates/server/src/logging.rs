@@ -1,0 +1,44 @@
+//! What the broker writes about itself: one line per event, with fields, to standard error.
+
+use broker::Event;
+use tracing_subscriber::EnvFilter;
+
+use crate::config::LogFormat;
+
+/// Starts logging at `level`.
+pub(crate) fn start(level: &str, format: LogFormat) {
+    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_writer(std::io::stderr);
+    match format {
+        LogFormat::Plain => {
+            let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+            builder.with_ansi(colours).init();
+        }
+        LogFormat::Json => builder.json().init(),
+    }
+}
+
+/// Writes down what happened in a vhost.
+pub(crate) fn event(vhost: &str, event: &Event) {
+    match event {
+        Event::DroppedDeadLetters { queue, reason, cause } => {
+            let (queue, reason, cause) = (&**queue, reason.as_str(), cause.as_str());
+            tracing::warn!(vhost, queue, reason, cause, "dead messages are dropped");
+        }
+        Event::DeadLetterCycle { queues } => {
+            let circle = queues.join(" <- ");
+            tracing::warn!(vhost, circle, "dead letters would go round in a circle, dropped");
+        }
+        Event::QueueExpired { queue, message_count } => {
+            let queue = &**queue;
+            tracing::info!(vhost, queue, message_count, "queue expired with messages in it");
+        }
+        Event::ConsumerTimedOut { queue, consumer_tag } => {
+            let (queue, consumer_tag) = (&**queue, consumer_tag.as_deref().unwrap_or("basic.get"));
+            tracing::warn!(vhost, queue, consumer_tag, "delivery acknowledgement timed out");
+        }
+    }
+}

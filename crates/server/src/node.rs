@@ -1,0 +1,134 @@
+//! The node: what all connections share, from start to stop.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use amqp::reply_code::ReplyCode;
+use broker::access::{PermissionPattern, Permissions};
+use broker::refusal::Refusal;
+use session::SessionOptions;
+use tokio::sync::watch;
+
+use crate::alarms::{self, Alarm};
+use crate::auth::{Auth, User};
+use crate::clock::Clock;
+use crate::config::{Config, MemoryWatermark};
+use crate::data_dir::{DataDir, DataDirError};
+use crate::definitions::{self, DefinitionsError};
+use crate::password::{HashError, PasswordHash};
+use crate::timer::Timer;
+use crate::vhosts::Vhosts;
+
+/// Why a node does not start.
+#[derive(thiserror::Error, Debug)]
+pub(crate) enum StartError {
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    #[error("cannot start the timer: {0}")]
+    Timer(io::Error),
+    #[error("the system has no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
+    #[error("cannot make the default user: {0}")]
+    DefaultUser(#[from] HashError),
+    #[error("permissions of the default user: {0}")]
+    Permissions(String),
+    #[error("{0}")]
+    Definitions(#[from] DefinitionsError),
+    #[error("cannot listen for {what} on {address}: {error}")]
+    Listen { what: &'static str, address: SocketAddr, error: io::Error },
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) clock: Clock,
+    pub(crate) session_options: Arc<SessionOptions>,
+    pub(crate) vhosts: Vhosts,
+    pub(crate) auth: Auth,
+    pub(crate) alarm: watch::Sender<Option<Alarm>>,
+    pub(crate) memory_watermark_bytes: Option<u64>,
+    timer: Arc<Timer>,
+    _data_dir: DataDir,
+}
+
+impl Node {
+    /// Opens the data directory, makes the default vhost and user, and takes the definitions.
+    ///
+    /// # Errors
+    /// [`StartError`], a sentence for the operator.
+    pub(crate) fn start(config: &Config) -> Result<Self, StartError> {
+        let data_dir = DataDir::open(&config.data_dir)?;
+        let clock = Clock::start();
+        let timer = Timer::start(clock).map_err(StartError::Timer)?;
+        let mut session_options = config.session.clone();
+        let cluster_name = config.cluster_name.clone().unwrap_or_else(host_name);
+        session_options.server_properties =
+            session::server_properties(env!("CARGO_PKG_VERSION"), &cluster_name);
+        let total = alarms::total_bytes();
+        let node = Self {
+            clock,
+            session_options: Arc::new(session_options),
+            vhosts: Vhosts::new(config.vhost, Arc::clone(&timer), clock),
+            auth: Auth::new(config.loopback_users.clone())?,
+            alarm: alarms::channel(),
+            memory_watermark_bytes: match config.memory_watermark {
+                MemoryWatermark::Absolute(bytes) => Some(bytes),
+                MemoryWatermark::Relative(fraction) => total.map(|total| share(total, fraction)),
+            },
+            timer,
+            _data_dir: data_dir,
+        };
+        match &config.load_definitions {
+            None => node.make_default_user(config)?,
+            Some(path) => {
+                // As in RabbitMQ: whoever brings definitions brings his users.
+                node.vhosts.create(&config.default_user.vhost)?;
+                definitions::load(&node, path)?;
+            }
+        }
+        Ok(node)
+    }
+
+    fn make_default_user(&self, config: &Config) -> Result<(), StartError> {
+        let default = &config.default_user;
+        self.vhosts.create(&default.vhost)?;
+        let pattern = |text: &str| PermissionPattern::new(text).map_err(StartError::Permissions);
+        let permissions = Permissions {
+            configure: pattern(&default.configure)?,
+            write: pattern(&default.write)?,
+            read: pattern(&default.read)?,
+        };
+        let password = PasswordHash::new(default.password.as_bytes())?;
+        let mut user = User::new(&default.name, password, default.tags.clone());
+        user.permissions.insert(default.vhost.clone(), permissions);
+        self.auth.put(user);
+        Ok(())
+    }
+
+    /// Tells every client that the broker stops.
+    pub(crate) fn stop(&self) {
+        let text = "broker forced connection closure with reason 'shutdown'";
+        let refusal = Refusal::new(ReplyCode::ConnectionForced, text);
+        for cell in self.vhosts.all() {
+            cell.stop(&refusal);
+        }
+        self.timer.stop();
+    }
+}
+
+fn share(total: u64, fraction: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a watermark needs no exact bytes, and the fraction is between 0 and 1"
+    )]
+    let bytes = (total as f64 * fraction) as u64;
+    bytes
+}
+
+fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("leveret@{name}")
+}

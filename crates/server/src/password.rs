@@ -1,0 +1,139 @@
+//! Passwords: how they are kept and checked.
+//!
+//! New passwords are kept as argon2id with the parameters OWASP recommends at least (19 MiB, two
+//! passes, one lane). Hashes from RabbitMQ (four bytes of salt, then SHA-256 or SHA-512 of salt and
+//! password) are accepted as they are.
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use sha2::{Digest, Sha256, Sha512};
+use subtle::ConstantTimeEq;
+
+const ARGON2_MEMORY_KIB: u32 = 19 * 1024;
+const ARGON2_PASSES: u32 = 2;
+const ARGON2_LANES: u32 = 1;
+const RABBITMQ_SALT_BYTES: usize = 4;
+
+/// A kept password.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum PasswordHash {
+    /// argon2id.
+    Argon2 { salt: [u8; 16], digest: [u8; 32] },
+    /// RabbitMQ's `rabbit_password_hashing_sha256`.
+    Sha256 { salt: [u8; 4], digest: Vec<u8> },
+    /// RabbitMQ's `rabbit_password_hashing_sha512`.
+    Sha512 { salt: [u8; 4], digest: Vec<u8> },
+    /// No password is right.
+    None,
+}
+
+impl std::fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Argon2 { .. } => "argon2id",
+            Self::Sha256 { .. } => "sha256",
+            Self::Sha512 { .. } => "sha512",
+            Self::None => "none",
+        })
+    }
+}
+
+/// Why a password hash cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
+pub(crate) enum HashError {
+    /// The system has no randomness for a salt.
+    #[error("no randomness for a salt")]
+    Salt,
+    /// A hash of the wrong length for its algorithm.
+    #[error("the password hash does not have the length of its algorithm")]
+    Length,
+    /// Hashing failed, which it does not with these parameters.
+    #[error("the password cannot be hashed")]
+    Hashing,
+}
+
+impl PasswordHash {
+    /// Hashes a new password. Takes tens of milliseconds.
+    pub(crate) fn new(password: &[u8]) -> Result<Self, HashError> {
+        let mut salt = [0; 16];
+        getrandom::fill(&mut salt).map_err(|_| HashError::Salt)?;
+        Ok(Self::Argon2 { salt, digest: argon2id(password, &salt)? })
+    }
+
+    /// Takes a hash from RabbitMQ: salt and digest, decoded.
+    pub(crate) fn from_rabbitmq(bytes: &[u8], algorithm: &str) -> Result<Self, HashError> {
+        if bytes.is_empty() {
+            return Ok(Self::None);
+        }
+        let (salt, digest) =
+            bytes.split_first_chunk::<RABBITMQ_SALT_BYTES>().ok_or(HashError::Length)?;
+        let (salt, digest) = (*salt, digest.to_vec());
+        match (algorithm, digest.len()) {
+            ("rabbit_password_hashing_sha256", 32) => Ok(Self::Sha256 { salt, digest }),
+            ("rabbit_password_hashing_sha512", 64) => Ok(Self::Sha512 { salt, digest }),
+            _ => Err(HashError::Length),
+        }
+    }
+
+    /// Whether `password` is the one. Takes tens of milliseconds for argon2id.
+    pub(crate) fn verify(&self, password: &[u8]) -> bool {
+        match self {
+            Self::Argon2 { salt, digest } => {
+                argon2id(password, salt).is_ok_and(|hashed| hashed.ct_eq(digest).into())
+            }
+            Self::Sha256 { salt, digest } => {
+                let hashed = Sha256::new().chain_update(salt).chain_update(password).finalize();
+                hashed.as_slice().ct_eq(digest).into()
+            }
+            Self::Sha512 { salt, digest } => {
+                let hashed = Sha512::new().chain_update(salt).chain_update(password).finalize();
+                hashed.as_slice().ct_eq(digest).into()
+            }
+            Self::None => false,
+        }
+    }
+}
+
+fn argon2id(password: &[u8], salt: &[u8; 16]) -> Result<[u8; 32], HashError> {
+    let params = Params::new(ARGON2_MEMORY_KIB, ARGON2_PASSES, ARGON2_LANES, Some(32));
+    let params = params.map_err(|_| HashError::Hashing)?;
+    let mut digest = [0; 32];
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+        .hash_password_into(password, salt, &mut digest)
+        .map_err(|_| HashError::Hashing)?;
+    Ok(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+
+    #[test]
+    fn a_new_password_is_the_only_one_that_verifies() {
+        let hash = PasswordHash::new(b"guest").unwrap();
+        assert!(hash.verify(b"guest"));
+        assert!(!hash.verify(b"Guest"));
+        assert!(!hash.verify(b""));
+    }
+
+    #[test]
+    fn hashes_of_rabbitmq_verify() {
+        // `rabbitmqctl hash_password` of RabbitMQ's documentation: salt 908DC60A, password test12.
+        let bytes = STANDARD.decode("kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR").unwrap();
+        let hash = PasswordHash::from_rabbitmq(&bytes, "rabbit_password_hashing_sha256").unwrap();
+        assert!(hash.verify(b"test12"));
+        assert!(!hash.verify(b"test13"));
+    }
+
+    #[test]
+    fn a_hash_of_the_wrong_length_is_refused_and_none_lets_nobody_in() {
+        let refused = PasswordHash::from_rabbitmq(&[1; 20], "rabbit_password_hashing_sha256");
+        assert_eq!(refused, Err(HashError::Length));
+        let refused = PasswordHash::from_rabbitmq(&[1; 36], "rabbit_password_hashing_md5");
+        assert_eq!(refused, Err(HashError::Length));
+        let none = PasswordHash::from_rabbitmq(&[], "rabbit_password_hashing_sha256").unwrap();
+        assert!(!none.verify(b""));
+    }
+}

@@ -1,0 +1,90 @@
+//! The one timer: a thread that sleeps until the earliest wake-up of any vhost.
+//!
+//! A thread of its own, because deadlines are kept to fractions of a millisecond, which neither the
+//! runtime's timer wheel nor a busy worker can promise.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use broker::time::Time;
+use parking_lot::{Condvar, Mutex};
+
+use crate::clock::Clock;
+use crate::vhosts::VhostCell;
+
+/// Names a vhost to the timer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct TimerId(usize);
+
+#[derive(Default, Debug)]
+struct Wakes {
+    due: BTreeSet<(Time, TimerId)>,
+    cells: Vec<Weak<VhostCell>>,
+}
+
+/// Wakes vhosts when something in them is due.
+#[derive(Default, Debug)]
+pub(crate) struct Timer {
+    wakes: Mutex<Wakes>,
+    changed: Condvar,
+    stopped: AtomicBool,
+}
+
+impl Timer {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub(crate) fn start(clock: Clock) -> io::Result<Arc<Self>> {
+        let timer = Arc::new(Self::default());
+        let runs = Arc::clone(&timer);
+        std::thread::Builder::new().name("timer".to_owned()).spawn(move || runs.run(clock))?;
+        Ok(timer)
+    }
+
+    /// Makes a vhost known.
+    pub(crate) fn register(&self, make: impl FnOnce(TimerId) -> Arc<VhostCell>) -> Arc<VhostCell> {
+        let mut wakes = self.wakes.lock();
+        let cell = make(TimerId(wakes.cells.len()));
+        wakes.cells.push(Arc::downgrade(&cell));
+        cell
+    }
+
+    /// Moves the wake-up of a vhost to an earlier time.
+    pub(crate) fn arm(&self, id: TimerId, before: Time, at: Time) {
+        let mut wakes = self.wakes.lock();
+        wakes.due.remove(&(before, id));
+        wakes.due.insert((at, id));
+        if wakes.due.first() == Some(&(at, id)) {
+            self.changed.notify_one();
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.changed.notify_one();
+    }
+
+    fn run(&self, clock: Clock) {
+        let mut wakes = self.wakes.lock();
+        while !self.stopped.load(Ordering::Acquire) {
+            let Some((at, id)) = wakes.due.first().copied() else {
+                self.changed.wait(&mut wakes);
+                continue;
+            };
+            let wait = clock.until(at);
+            if !wait.is_zero() {
+                self.changed.wait_for(&mut wakes, wait);
+                continue;
+            }
+            wakes.due.pop_first();
+            let cell = wakes.cells.get(id.0).and_then(Weak::upgrade);
+            if let Some(cell) = cell {
+                // The vhost arms the timer again, which needs the lock.
+                parking_lot::MutexGuard::unlocked(&mut wakes, || cell.tick());
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The outgoing half of a connection: what waits for its socket, and the task that writes it.
+//!
+//! Whoever has something for a client appends it to the outbox and wakes the writer, which takes
+//! everything that has gathered meanwhile. How much is unsent is a number that readers, the core and
+//! the writer look at without a lock.
+
+use std::io::{self, IoSlice};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use session::Outbox;
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::sync::Notify;
+
+use crate::limits::{IDLE_OUTBOX_BYTES, UNSENT_BYTES_LOW, WRITE_PARTS};
+
+/// The shared end of a connection's socket.
+#[derive(Default, Debug)]
+pub(crate) struct Wire {
+    outbox: Mutex<Outbox>,
+    /// Bytes appended and not written.
+    unsent: AtomicU64,
+    /// Bytes written so far.
+    written: AtomicU64,
+    /// The core waits to hear that less is unsent.
+    stalled: AtomicBool,
+    /// `connection.close` has been said.
+    closing: AtomicBool,
+    /// Nothing more will be appended: write what is left and shut the socket.
+    over: AtomicBool,
+    writer: Notify,
+    reader: Notify,
+}
+
+impl Wire {
+    /// Appends to the outbox; `wake_writer` makes it go out.
+    pub(crate) fn append<T>(&self, append: impl FnOnce(&mut Outbox) -> T) -> T {
+        let mut outbox = self.outbox.lock();
+        let before = outbox.len();
+        let result = append(&mut outbox);
+        self.unsent.fetch_add(outbox.len() - before, Ordering::Relaxed);
+        result
+    }
+
+    /// Appends bytes and lets them go out.
+    pub(crate) fn send(&self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.append(|outbox| outbox.tail().extend_from_slice(bytes));
+            self.wake_writer();
+        }
+    }
+
+    pub(crate) fn wake_writer(&self) {
+        self.writer.notify_one();
+    }
+
+    /// Bytes that wait for the socket.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.unsent.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that have gone out.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// The core waits to hear that less is unsent.
+    pub(crate) fn set_stalled(&self) {
+        self.stalled.store(true, Ordering::Release);
+    }
+
+    /// `connection.close` has been said; the reader must know.
+    pub(crate) fn set_closing(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.reader.notify_one();
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Nothing more will be said.
+    pub(crate) fn set_over(&self) {
+        self.over.store(true, Ordering::Release);
+        self.writer.notify_one();
+    }
+
+    /// Waits until something happens that a reader should know: closing, or room in the outbox.
+    pub(crate) async fn reader_woken(&self) {
+        self.reader.notified().await;
+    }
+
+    /// Writes the outbox to the socket until the connection is over. `report` tells the core how
+    /// little is unsent when it waits for that.
+    pub(crate) async fn write(
+        &self,
+        mut socket: OwnedWriteHalf,
+        report: impl Fn(u64),
+    ) -> io::Result<()> {
+        let mut writing = Outbox::default();
+        loop {
+            self.outbox.lock().take_into(&mut writing);
+            if writing.is_empty() {
+                if self.over.load(Ordering::Acquire) && self.unsent() == 0 {
+                    break;
+                }
+                self.report_if_stalled(&report);
+                writing.shrink(IDLE_OUTBOX_BYTES);
+                self.writer.notified().await;
+                continue;
+            }
+            while !writing.is_empty() {
+                let count = write_some(&mut socket, &writing).await?;
+                writing.consume(count);
+                let count = count as u64;
+                self.written.fetch_add(count, Ordering::Relaxed);
+                let before = self.unsent.fetch_sub(count, Ordering::Relaxed);
+                if before >= UNSENT_BYTES_LOW && before - count < UNSENT_BYTES_LOW {
+                    self.reader.notify_one();
+                    self.report_if_stalled(&report);
+                }
+            }
+        }
+        tokio::io::AsyncWriteExt::shutdown(&mut socket).await
+    }
+
+    fn report_if_stalled(&self, report: impl Fn(u64)) {
+        if self.stalled.swap(false, Ordering::AcqRel) {
+            report(self.unsent());
+        }
+    }
+}
+
+async fn write_some(socket: &mut OwnedWriteHalf, outbox: &Outbox) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); WRITE_PARTS];
+    let filled = outbox.slices(&mut slices);
+    let slices = slices.get(..filled).unwrap_or_default();
+    let count = tokio::io::AsyncWriteExt::write_vectored(socket, slices).await?;
+    if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
+}

@@ -1,0 +1,271 @@
+//! From the protocol header to `connection.open`: versions, login, tuning (spec 7.6).
+
+use amqp::frame::{FrameType, split_frame};
+use amqp::limits::FRAME_MIN_SIZE;
+use amqp::method::{
+    ConnectionOpen, ConnectionOpenOk, ConnectionStart, ConnectionStartOk, ConnectionTune,
+    ConnectionTuneOk, Method, MethodId, write_method,
+};
+use amqp::protocol_header::{self, AMQP_0_9_1, ProtocolHeader};
+use amqp::reply_code::ReplyCode;
+use amqp::sasl;
+use amqp::table::{Table, TableBuilder, Value};
+use broker::refusal::Refusal;
+use broker::time::Time;
+
+use crate::client::Client;
+use crate::session::{Phase, Session, Step};
+
+/// What clients may log in with, as `connection.start` lists it.
+///
+/// COMPAT: login mechanisms: no ANONYMOUS, which RabbitMQ 4 offers by default.
+const MECHANISMS: &str = "AMQPLAIN PLAIN";
+
+/// A login.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Who wants to log in.
+    pub user: String,
+    /// What he shows.
+    pub password: Vec<u8>,
+    /// How.
+    pub mechanism: &'static str,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} by {}", self.user, self.mechanism)
+    }
+}
+
+/// What a broker of this version and name says of itself.
+pub fn server_properties(version: &str, cluster_name: &str) -> Table {
+    let mut properties = TableBuilder::new();
+    properties.table("capabilities", |capabilities| {
+        for name in [
+            "publisher_confirms",
+            "exchange_exchange_bindings",
+            "basic.nack",
+            "consumer_cancel_notify",
+            "connection.blocked",
+            "consumer_priorities",
+            "authentication_failure_close",
+            "per_consumer_qos",
+            "direct_reply_to",
+        ] {
+            capabilities.insert(name, Value::Bool(true));
+        }
+    });
+    for (key, text) in [
+        ("cluster_name", cluster_name),
+        ("copyright", "Copyright the Leveret authors"),
+        ("information", "Licensed under MIT or Apache-2.0"),
+        ("platform", "Rust"),
+        ("product", "Leveret"),
+        ("version", version),
+    ] {
+        properties.insert(key, Value::LongStr(text.as_bytes()));
+    }
+    properties.finish()
+}
+
+impl Session {
+    pub(crate) fn protocol_header<'a>(
+        &mut self,
+        input: &mut &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> Option<Step<'a>> {
+        match protocol_header::parse(input) {
+            ProtocolHeader::Incomplete => return Some(Step::More),
+            ProtocolHeader::Amqp091 => {
+                *input = input.get(AMQP_0_9_1.len()..).unwrap_or_default();
+                let start = ConnectionStart {
+                    version_major: 0,
+                    version_minor: 9,
+                    server_properties: self.options.server_properties.as_ref(),
+                    mechanisms: MECHANISMS.as_bytes(),
+                    locales: b"en_US",
+                };
+                write_method(out, 0, &start.into());
+                self.phase = Phase::StartOk;
+            }
+            // COMPAT: protocol header: the answer to a foreign protocol is AMQP 0-9-1, which is all
+            // there is; RabbitMQ offers AMQP 1.0.
+            ProtocolHeader::OtherAmqp09 | ProtocolHeader::Foreign => {
+                out.extend_from_slice(&AMQP_0_9_1);
+                self.phase = Phase::Over;
+            }
+        }
+        None
+    }
+
+    pub(crate) fn handshake<'a>(
+        &mut self,
+        input: &mut &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> Option<Step<'a>> {
+        let (frame, used) = match split_frame(input, self.payload_max) {
+            Ok(Some(split)) => split,
+            Ok(None) => return Some(Step::More),
+            Err(error) => {
+                let refusal = Refusal::new(ReplyCode::FrameError, error.to_string());
+                return self.refuse_handshake(&refusal, MethodId::NONE, out);
+            }
+        };
+        *input = input.get(used..).unwrap_or_default();
+        match frame.frame_type {
+            FrameType::Heartbeat if frame.channel == 0 => return None,
+            FrameType::Method if frame.channel == 0 => {}
+            FrameType::Method | FrameType::Header | FrameType::Body | FrameType::Heartbeat => {
+                let text = format!("unexpected frame in connection state {}", self.phase_name());
+                let refusal = Refusal::new(ReplyCode::ChannelError, text);
+                return self.refuse_handshake(&refusal, MethodId::NONE, out);
+            }
+        }
+        let method = match Method::decode(frame.payload) {
+            Ok(method) => method,
+            Err(error) => {
+                let text = error.explanation(frame.payload);
+                let refusal = Refusal::new(ReplyCode::FrameError, text);
+                return self.refuse_handshake(&refusal, error.id.unwrap_or(MethodId::NONE), out);
+            }
+        };
+        let id = method.id();
+        let step = match (self.phase, method) {
+            (Phase::StartOk, Method::ConnectionStartOk(start_ok)) => self.start_ok(start_ok),
+            (Phase::TuneOk, Method::ConnectionTuneOk(tune_ok)) => self.tune_ok(tune_ok),
+            (Phase::Open, Method::ConnectionOpen(ConnectionOpen { virtual_host })) => {
+                self.phase = Phase::Opening;
+                Ok(Some(Step::OpenVhost(virtual_host)))
+            }
+            (_, Method::ConnectionClose(_)) => {
+                self.closed(out);
+                Ok(None)
+            }
+            _ => {
+                let text = format!("unexpected method in connection state {}", self.phase_name());
+                Err(Refusal::new(ReplyCode::ChannelError, text))
+            }
+        };
+        match step {
+            Ok(step) => step,
+            Err(refusal) => self.refuse_handshake(&refusal, id, out),
+        }
+    }
+
+    fn phase_name(&self) -> &'static str {
+        match self.phase {
+            Phase::StartOk => "starting",
+            Phase::TuneOk => "tuning",
+            Phase::Open => "opening",
+            Phase::ProtocolHeader
+            | Phase::Login
+            | Phase::Opening
+            | Phase::Running
+            | Phase::ClosedByClient
+            | Phase::Closing
+            | Phase::Over => "running",
+        }
+    }
+
+    /// Says what is wrong and closes: nobody who gets this far is owed more patience than is left.
+    fn refuse_handshake<'a>(
+        &mut self,
+        refusal: &Refusal,
+        method: MethodId,
+        out: &mut Vec<u8>,
+    ) -> Option<Step<'a>> {
+        crate::transmit::write_connection_close(refusal, method, out);
+        self.phase = Phase::Closing;
+        None
+    }
+
+    fn start_ok<'a>(
+        &mut self,
+        start_ok: ConnectionStartOk<'_>,
+    ) -> Result<Option<Step<'a>>, Refusal> {
+        self.client = Client::new(start_ok.client_properties);
+        let known = MECHANISMS.split(' ').find(|known| *known == start_ok.mechanism);
+        let mechanism = known.ok_or_else(|| {
+            let text = format!("unknown authentication mechanism '{}'", start_ok.mechanism);
+            Refusal::new(ReplyCode::CommandInvalid, text)
+        })?;
+        self.mechanism = mechanism;
+        let credentials = match mechanism {
+            "PLAIN" => sasl::parse_plain(start_ok.response),
+            _ => sasl::parse_amqplain(start_ok.response),
+        };
+        self.phase = Phase::Login;
+        // Whoever cannot say who he is, is nobody; the server refuses him like a wrong password.
+        let (user, password) = match &credentials {
+            Ok(credentials) => (credentials.user, credentials.password),
+            Err(_) => (&[][..], &[][..]),
+        };
+        Ok(Some(Step::Login(Credentials {
+            user: String::from_utf8_lossy(user).into_owned(),
+            password: password.to_vec(),
+            mechanism,
+        })))
+    }
+
+    /// The login is good: propose limits.
+    pub fn login_accepted(&mut self, out: &mut Vec<u8>) {
+        let tune = ConnectionTune {
+            channel_max: self.options.channel_max,
+            frame_max: self.options.frame_max,
+            heartbeat: self.options.heartbeat_s,
+        };
+        write_method(out, 0, &tune.into());
+        self.phase = Phase::TuneOk;
+    }
+
+    /// The login is not good: say so to a client that can be told, and close.
+    pub fn login_refused(&mut self, now: Time, out: &mut Vec<u8>) {
+        if !self.client.capabilities.authentication_failure_close {
+            self.phase = Phase::Over;
+            return;
+        }
+        let refusal = Refusal::access_refused(format!(
+            "Login was refused using authentication mechanism {}. For details see the broker \
+             logfile.",
+            self.mechanism
+        ));
+        self.fail(now, &refusal, MethodId::NONE, out);
+    }
+
+    /// Nothing may exceed what was proposed, and 0, which means unlimited, does.
+    ///
+    /// COMPAT: tune-ok: a violation is answered with 530; RabbitMQ drops the socket after a while.
+    fn tune_ok<'a>(&mut self, tune_ok: ConnectionTuneOk) -> Result<Option<Step<'a>>, Refusal> {
+        let frame_max = u64::from(self.options.frame_max);
+        let channel_max = u64::from(self.options.channel_max);
+        let minimum = u64::from(FRAME_MIN_SIZE);
+        negotiated("frame_max", u64::from(tune_ok.frame_max), minimum, frame_max)?;
+        negotiated("channel_max", u64::from(tune_ok.channel_max), 1, channel_max)?;
+        self.payload_max = tune_ok.frame_max;
+        self.channel_max = tune_ok.channel_max;
+        self.heartbeat_s = tune_ok.heartbeat;
+        self.phase = Phase::Open;
+        Ok(None)
+    }
+
+    /// The vhost is open: the connection runs.
+    pub fn vhost_opened(&mut self, now: Time, out: &mut Vec<u8>) {
+        write_method(out, 0, &ConnectionOpenOk.into());
+        self.start_running(now);
+    }
+}
+
+/// A limit of 0 on either side means none.
+fn negotiated(field: &str, client: u64, min: u64, max: u64) -> Result<(), Refusal> {
+    let (is, bound, limit) = match (client, max) {
+        (0, 0) => return Ok(()),
+        (0, max) => ("greater", "maximum", max),
+        (client, _) if client < min => ("lower", "minimum", min),
+        (client, max) if max > 0 && client > max => ("greater", "maximum", max),
+        _ => return Ok(()),
+    };
+    Err(Refusal::not_allowed(format!(
+        "negotiated {field} = {client} is {is} than the {bound} allowed value ({limit})"
+    )))
+}

@@ -1,0 +1,384 @@
+//! An open connection: frames in, commands out.
+//!
+//! The common publish, whose three frames stand whole in the buffer, becomes a command that borrows
+//! from the buffer. Everything else is assembled frame by frame.
+
+use std::borrow::Cow;
+
+use amqp::content_header::{CLASS_BASIC, ContentHeader};
+use amqp::frame::{Frame, FrameError, FrameType, split_frame};
+use amqp::limits::{BODY_SIZE_MAX, CONTENT_HEADER_SIZE, FRAME_HEADER_SIZE, FRAME_OVERHEAD};
+use amqp::method::{BasicPublish, Method, MethodError, MethodErrorKind, MethodId};
+use amqp::reply_code::ReplyCode;
+use broker::refusal::Refusal;
+use broker::{ChannelNumber, Command, Content, Publish, Request};
+use bytes::Bytes;
+
+use crate::commands::{PublishMethod, command};
+use crate::content::{Assembly, ChannelContent};
+use crate::limits::{ASSEMBLY_BYTES_MAX, ASSEMBLY_RESERVE_BYTES, EMPTY_BODY_FRAMES_MAX};
+use crate::session::{Phase, Session, Step};
+
+/// `basic.publish`, which errors in its content name.
+const PUBLISH: MethodId = MethodId { class_id: 60, method_id: 40 };
+
+/// What stands behind a `basic.publish` in the buffer.
+enum Ahead<'a> {
+    /// Its whole content, and how many bytes that takes.
+    Content(Content<'a>, usize),
+    /// Not all of it has come, but it is worth waiting for.
+    Wait,
+    /// Something that is to be looked at frame by frame.
+    Frames,
+}
+
+impl Session {
+    pub(crate) fn running<'a>(&mut self, input: &mut &'a [u8]) -> Option<Step<'a>> {
+        let (frame, used) = match split_frame(input, self.payload_max) {
+            Ok(Some(split)) => split,
+            Ok(None) => return Some(Step::More),
+            Err(error) => return Some(self.frame_error(&error)),
+        };
+        let rest = input.get(used..).unwrap_or_default();
+        let channel = frame.channel;
+        let step = match frame.frame_type {
+            FrameType::Heartbeat if channel == 0 => Ok(None),
+            FrameType::Heartbeat => Err((
+                Refusal::new(ReplyCode::UnexpectedFrame, "type 8, all octets = <<>>"),
+                MethodId::NONE,
+            )),
+            FrameType::Method if channel == 0 => self.connection_method(frame.payload),
+            FrameType::Method => match self.channel_method(channel, frame.payload, rest) {
+                Ok((step, content)) => {
+                    if matches!(step, Some(Step::More)) {
+                        // The method is read again when its content is there.
+                        return step;
+                    }
+                    *input = rest.get(content..).unwrap_or_default();
+                    return step;
+                }
+                Err(error) => Err(error),
+            },
+            FrameType::Header | FrameType::Body => self.content_frame(&frame),
+        };
+        *input = rest;
+        match step {
+            Ok(step) => step,
+            Err((refusal, method)) => Some(self.refuse(channel, refusal, method)),
+        }
+    }
+
+    fn frame_error<'a>(&self, error: &FrameError) -> Step<'a> {
+        let refusal = Refusal::new(ReplyCode::FrameError, error.to_string());
+        self.refuse(0, refusal, MethodId::NONE)
+    }
+
+    /// Refuses what came on a channel; the core closes the channel or the connection.
+    fn refuse<'a>(&self, channel: u16, refusal: Refusal, method: MethodId) -> Step<'a> {
+        let channel = ChannelNumber(channel);
+        Step::Request(Request { channel, method, command: Command::Refused(refusal) })
+    }
+
+    fn connection_method<'a>(&mut self, payload: &'a [u8]) -> Refusable<Option<Step<'a>>> {
+        let method = Method::decode(payload).map_err(|error| malformed(error, payload, 0))?;
+        match method {
+            Method::ConnectionClose(_) => {
+                self.phase = Phase::ClosedByClient;
+                Ok(Some(Step::Close))
+            }
+            Method::ConnectionUpdateSecret(_) => Ok(Some(Step::UpdateSecret)),
+            other => {
+                let text = "unexpected method in connection state running";
+                Err((Refusal::new(ReplyCode::ChannelError, text), other.id()))
+            }
+        }
+    }
+
+    /// A method on a channel. `rest` is what follows it; the number says how much of that belongs to
+    /// it.
+    fn channel_method<'a>(
+        &mut self,
+        channel: u16,
+        payload: &'a [u8],
+        rest: &'a [u8],
+    ) -> Refusable<(Option<Step<'a>>, usize)> {
+        match self.channels.get(&channel) {
+            None => return self.unopened_channel(channel, payload),
+            Some(ChannelContent::Method | ChannelContent::Refused) => {}
+            Some(ChannelContent::Header(_)) => {
+                let text = "expected content header for class 60, got non content header frame \
+                            instead";
+                return Err((Refusal::new(ReplyCode::UnexpectedFrame, text), PUBLISH));
+            }
+            Some(ChannelContent::Body(_)) => {
+                let text = "expected content body, got non content body frame instead";
+                return Err((Refusal::new(ReplyCode::UnexpectedFrame, text), PUBLISH));
+            }
+        }
+        let method = Method::decode(payload).map_err(|error| malformed(error, payload, channel))?;
+        let is_refused = matches!(self.channels.get(&channel), Some(ChannelContent::Refused));
+        let id = method.id();
+        match method {
+            Method::ChannelClose(_) | Method::ChannelCloseOk(_) => {
+                self.channels.remove(&channel);
+            }
+            _ if is_refused => return Ok((None, 0)),
+            Method::BasicPublish(publish) => return self.publish(channel, &publish, rest),
+            _ => {}
+        }
+        let command = command(&method).map_err(|refusal| (refusal, id))?;
+        Ok((Some(request(channel, id, command)), 0))
+    }
+
+    /// The only method for a channel that is not open is `channel.open`. A late agreement to the
+    /// close of a channel that the client has closed, too, means nothing.
+    fn unopened_channel<'a>(
+        &mut self,
+        channel: u16,
+        payload: &'a [u8],
+    ) -> Refusable<(Option<Step<'a>>, usize)> {
+        let method = Method::decode(payload).map_err(|error| malformed(error, payload, channel))?;
+        let id = method.id();
+        match method {
+            Method::ChannelOpen(_) => {
+                let open = self.channels.len();
+                if self.channel_max > 0 && open >= usize::from(self.channel_max) {
+                    let max = self.channel_max;
+                    let text = format!(
+                        "number of channels opened ({open}) has reached the negotiated channel_max \
+                         ({max})"
+                    );
+                    return Err((Refusal::not_allowed(text), id));
+                }
+                self.channels.insert(channel, ChannelContent::Method);
+                Ok((Some(request(channel, id, Command::OpenChannel)), 0))
+            }
+            Method::ChannelCloseOk(_) => Ok((None, 0)),
+            _ => {
+                let text = "expected 'channel.open'";
+                Err((Refusal::new(ReplyCode::ChannelError, text), id))
+            }
+        }
+    }
+
+    fn publish<'a>(
+        &mut self,
+        channel: u16,
+        publish: &BasicPublish<'a>,
+        rest: &'a [u8],
+    ) -> Refusable<(Option<Step<'a>>, usize)> {
+        if publish.immediate {
+            return Err((Refusal::not_implemented("immediate=true"), PUBLISH));
+        }
+        self.has_published = true;
+        let method = PublishMethod {
+            exchange: Cow::Borrowed(publish.exchange),
+            routing_key: Cow::Borrowed(publish.routing_key),
+            mandatory: publish.mandatory,
+        };
+        match self.look_ahead(channel, rest) {
+            Ahead::Content(content, used) => Ok((Some(published(channel, method, content)), used)),
+            Ahead::Wait => Ok((Some(Step::More), 0)),
+            Ahead::Frames => {
+                let method = PublishMethod {
+                    exchange: method.exchange.into_owned().into(),
+                    routing_key: method.routing_key.into_owned().into(),
+                    mandatory: method.mandatory,
+                };
+                self.channels.insert(channel, ChannelContent::Header(method));
+                Ok((None, 0))
+            }
+        }
+    }
+
+    /// Looks for the content of a publish right behind it.
+    fn look_ahead<'a>(&self, channel: u16, rest: &'a [u8]) -> Ahead<'a> {
+        let (header, header_len) = match split_frame(rest, self.payload_max) {
+            Ok(Some(split)) => split,
+            Ok(None) => return Ahead::Wait,
+            Err(_) => return Ahead::Frames,
+        };
+        if header.frame_type != FrameType::Header || header.channel != channel {
+            return Ahead::Frames;
+        }
+        let Ok(content) = ContentHeader::parse(header.payload) else { return Ahead::Frames };
+        let one_frame = u64::from(self.payload_max).saturating_sub(FRAME_OVERHEAD as u64);
+        let body_max = self.options.message_bytes_max.min(one_frame);
+        if content.class_id != CLASS_BASIC || content.weight != 0 || content.body_size > body_max {
+            return Ahead::Frames;
+        }
+        let properties_len = content.properties.len();
+        let start = FRAME_HEADER_SIZE + CONTENT_HEADER_SIZE;
+        let body_start = properties_len + FRAME_OVERHEAD;
+        let (end, used) = if content.body_size == 0 {
+            (start + properties_len, header_len)
+        } else {
+            let behind = rest.get(header_len..).unwrap_or_default();
+            let (body, body_len) = match split_frame(behind, self.payload_max) {
+                Ok(Some(split)) => split,
+                Ok(None) => return Ahead::Wait,
+                Err(_) => return Ahead::Frames,
+            };
+            let is_whole = body.frame_type == FrameType::Body
+                && body.channel == channel
+                && body.payload.len() as u64 == content.body_size;
+            if !is_whole {
+                return Ahead::Frames;
+            }
+            (start + body_start + body.payload.len(), header_len + body_len)
+        };
+        let Some(bytes) = rest.get(start..end) else { return Ahead::Frames };
+        let body_start = body_start.min(bytes.len());
+        Ahead::Content(Content::Framed { bytes, properties_len, body_start }, used)
+    }
+
+    /// A header or body frame.
+    fn content_frame<'a>(&mut self, frame: &Frame<'_>) -> Refusable<Option<Step<'a>>> {
+        let state = self.channels.remove(&frame.channel);
+        match (state, frame.frame_type) {
+            (Some(ChannelContent::Header(publish)), FrameType::Header) => {
+                self.content_header(frame, publish)
+            }
+            (Some(ChannelContent::Body(assembly)), FrameType::Body) => {
+                self.content_body(frame, assembly)
+            }
+            (Some(ChannelContent::Refused), _) => {
+                self.channels.insert(frame.channel, ChannelContent::Refused);
+                Ok(None)
+            }
+            (Some(ChannelContent::Header(_)), _) => {
+                let text = "expected content header for class 60, got non content header frame \
+                            instead";
+                Err((Refusal::new(ReplyCode::UnexpectedFrame, text), PUBLISH))
+            }
+            (Some(ChannelContent::Body(_)), _) => {
+                let text = "expected content body, got non content body frame instead";
+                Err((Refusal::new(ReplyCode::UnexpectedFrame, text), PUBLISH))
+            }
+            (Some(ChannelContent::Method) | None, _) => {
+                let text = "expected method frame, got non method frame instead";
+                Err((Refusal::new(ReplyCode::UnexpectedFrame, text), MethodId::NONE))
+            }
+        }
+    }
+
+    fn content_header<'a>(
+        &mut self,
+        frame: &Frame<'_>,
+        publish: PublishMethod<'static>,
+    ) -> Refusable<Option<Step<'a>>> {
+        let unexpected = |text: &str| (Refusal::new(ReplyCode::UnexpectedFrame, text), PUBLISH);
+        let header = ContentHeader::parse(frame.payload).map_err(|_| {
+            unexpected("expected content header for class 60, got a malformed one instead")
+        })?;
+        if header.class_id != CLASS_BASIC {
+            let class = header.class_id;
+            return Err(unexpected(&format!(
+                "expected content header for class 60, got one for class {class} instead"
+            )));
+        }
+        if header.weight != 0 {
+            return Err(unexpected(
+                "expected content header for class 60, got non content header frame instead",
+            ));
+        }
+        let (size, max) = (header.body_size, self.options.message_bytes_max);
+        if size > BODY_SIZE_MAX {
+            let text =
+                format!("content body size {size} exceeds maximum allowed size {BODY_SIZE_MAX}");
+            return Err((Refusal::new(ReplyCode::FrameError, text), PUBLISH));
+        }
+        if size > max {
+            self.channels.insert(frame.channel, ChannelContent::Refused);
+            let text = format!("message size {size} is larger than configured max size {max}");
+            return Err((Refusal::precondition_failed(text), PUBLISH));
+        }
+        let properties = Bytes::copy_from_slice(header.properties);
+        if size == 0 {
+            self.channels.insert(frame.channel, ChannelContent::Method);
+            let content = Content::Assembled { properties, body: Bytes::new() };
+            return Ok(Some(published(frame.channel, publish, content)));
+        }
+        let reserve = usize::try_from(size.min(ASSEMBLY_RESERVE_BYTES)).unwrap_or(0);
+        let assembly = Assembly {
+            publish,
+            properties,
+            body: Vec::with_capacity(reserve),
+            body_size: size,
+            empty_frames: 0,
+        };
+        self.channels.insert(frame.channel, ChannelContent::Body(assembly));
+        Ok(None)
+    }
+
+    fn content_body<'a>(
+        &mut self,
+        frame: &Frame<'_>,
+        mut assembly: Assembly,
+    ) -> Refusable<Option<Step<'a>>> {
+        let frame_error = |text: &str| (Refusal::new(ReplyCode::FrameError, text), PUBLISH);
+        let len = frame.payload.len() as u64;
+        if len > assembly.missing() {
+            return Err(frame_error("content body frame exceeds remaining content size"));
+        }
+        if len == 0 {
+            assembly.empty_frames += 1;
+            if assembly.empty_frames > EMPTY_BODY_FRAMES_MAX {
+                return Err(frame_error("too many content body frames without payload"));
+            }
+        }
+        self.assembling_bytes += len;
+        if self.assembling_bytes > ASSEMBLY_BYTES_MAX {
+            let text = format!(
+                "more than {ASSEMBLY_BYTES_MAX} bytes of unfinished messages on one connection"
+            );
+            return Err((Refusal::resource_error(text), PUBLISH));
+        }
+        assembly.body.extend_from_slice(frame.payload);
+        if assembly.missing() > 0 {
+            self.channels.insert(frame.channel, ChannelContent::Body(assembly));
+            return Ok(None);
+        }
+        self.assembling_bytes -= assembly.body_size;
+        self.channels.insert(frame.channel, ChannelContent::Method);
+        let Assembly { publish, properties, body, .. } = assembly;
+        let content = Content::Assembled { properties, body: body.into() };
+        Ok(Some(published(frame.channel, publish, content)))
+    }
+}
+
+/// What can be refused, with the method that an error names.
+type Refusable<T> = Result<T, (Refusal, MethodId)>;
+
+fn request(channel: u16, method: MethodId, command: Command<'_>) -> Step<'_> {
+    Step::Request(Request { channel: ChannelNumber(channel), method, command })
+}
+
+fn published<'a>(channel: u16, method: PublishMethod<'a>, content: Content<'a>) -> Step<'a> {
+    let PublishMethod { exchange, routing_key, mandatory } = method;
+    let publish = Publish { exchange, routing_key, mandatory, content };
+    request(channel, PUBLISH, Command::Publish(publish))
+}
+
+/// What a method that cannot be read is answered with.
+///
+/// COMPAT: undecodable methods: 540 for an unknown method and 502 for a malformed table, where
+/// RabbitMQ drops the socket.
+fn malformed(error: MethodError, payload: &[u8], channel: u16) -> (Refusal, MethodId) {
+    let id = error.id.unwrap_or(MethodId::NONE);
+    let text = error.explanation(payload);
+    match error.kind {
+        MethodErrorKind::TooShort
+        | MethodErrorKind::Malformed(_)
+        | MethodErrorKind::TrailingBytes(_) => (Refusal::new(ReplyCode::FrameError, text), id),
+        MethodErrorKind::MalformedUtf8 => {
+            let id = if channel == 0 { id } else { MethodId::NONE };
+            (Refusal::new(ReplyCode::FrameError, text), id)
+        }
+        MethodErrorKind::UnknownMethod => {
+            let text = format!("unknown method {} of class {}", id.method_id, id.class_id);
+            (Refusal::not_implemented(text), id)
+        }
+        MethodErrorKind::MalformedTable(_) => (Refusal::new(ReplyCode::SyntaxError, text), id),
+    }
+}

@@ -1,0 +1,292 @@
+//! The incoming half of a connection: which phase it is in, what the next bytes mean, and when its
+//! patience ends.
+//!
+//! The phases follow each other once: protocol header, start-ok, login, tune-ok, open, running, then
+//! closing or over. Handshake methods are decided in `handshake`, everything later in `running`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use amqp::frame::write_heartbeat;
+use amqp::method::{ConnectionCloseOk, Method, MethodId, write_method};
+use amqp::table::Table;
+use broker::Request;
+use broker::refusal::Refusal;
+use broker::time::Time;
+
+use crate::client::Client;
+use crate::content::ChannelContent;
+use crate::handshake::Credentials;
+use crate::limits::{
+    CLOSE_TIMEOUT_MS, HANDSHAKE_PAYLOAD_MAX, HANDSHAKE_TIMEOUT_MS, HEARTBEAT_MISSED_HALVES,
+};
+use crate::transmit::write_connection_close;
+
+/// What a node offers its clients.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// Largest frame, in bytes; `frame_max`.
+    pub frame_max: u32,
+    /// Channels of one connection; `channel_max`. 0 is unlimited.
+    pub channel_max: u16,
+    /// Suggested heartbeat interval, in seconds; `heartbeat`. 0 is none.
+    pub heartbeat_s: u16,
+    /// Largest message body, in bytes; `max_message_size`.
+    pub message_bytes_max: u64,
+    /// From the accepted socket to `connection.open`, in milliseconds; `handshake_timeout`.
+    pub handshake_timeout_ms: u64,
+    /// What the broker says of itself.
+    pub server_properties: Table,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            frame_max: 131_072,
+            channel_max: 2047,
+            heartbeat_s: 60,
+            message_bytes_max: 16 * 1024 * 1024,
+            handshake_timeout_ms: HANDSHAKE_TIMEOUT_MS,
+            server_properties: Table::default(),
+        }
+    }
+}
+
+/// What the caller has to do next.
+#[derive(Clone, Debug)]
+pub enum Step<'a> {
+    /// Read more bytes.
+    More,
+    /// Apply a command.
+    Request(Request<'a>),
+    /// Check a login and call [`Session::login_accepted`] or [`Session::login_refused`]. No further
+    /// bytes are looked at before.
+    Login(Credentials),
+    /// Open a vhost and call [`Session::vhost_opened`] or [`Session::fail`]. No further bytes are
+    /// looked at before.
+    OpenVhost(&'a str),
+    /// The client has new credentials; accepted already, for a password does not change with them.
+    UpdateSecret,
+    /// The client closes: end everything, then call [`Session::closed`].
+    Close,
+    /// Nothing more is said to or heard from this client: write what is left and close the socket.
+    Over,
+}
+
+/// Whether a connection still lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Alive {
+    /// It does.
+    Yes,
+    /// Its client has kept silent too long: close the socket.
+    No,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    ProtocolHeader,
+    StartOk,
+    /// The server checks a login.
+    Login,
+    TuneOk,
+    Open,
+    /// The server opens the vhost.
+    Opening,
+    Running,
+    /// The client has asked to close; the server ends what it holds.
+    ClosedByClient,
+    /// The broker has asked to close; only the client's agreement matters.
+    Closing,
+    Over,
+}
+
+/// The incoming half of one connection.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) options: Arc<SessionOptions>,
+    pub(crate) phase: Phase,
+    pub(crate) client: Client,
+    pub(crate) mechanism: &'static str,
+    /// Largest frame payload that is read.
+    pub(crate) payload_max: u32,
+    pub(crate) channel_max: u16,
+    pub(crate) channels: BTreeMap<u16, ChannelContent>,
+    /// Bytes of bodies that are half received.
+    pub(crate) assembling_bytes: u64,
+    pub(crate) has_published: bool,
+    pub(crate) heartbeat_s: u16,
+    /// When the handshake or the closing must be over.
+    patience: Option<Time>,
+    last_received: Time,
+    next_heartbeat: Time,
+}
+
+impl Session {
+    /// A session for a socket accepted at `now`.
+    pub fn new(options: Arc<SessionOptions>, now: Time) -> Self {
+        let patience = Some(now.plus_ms(options.handshake_timeout_ms));
+        Self {
+            options,
+            phase: Phase::ProtocolHeader,
+            client: Client::default(),
+            mechanism: "",
+            payload_max: HANDSHAKE_PAYLOAD_MAX,
+            channel_max: 0,
+            channels: BTreeMap::new(),
+            assembling_bytes: 0,
+            has_published: false,
+            heartbeat_s: 0,
+            patience,
+            last_received: now,
+            next_heartbeat: Time::MAX,
+        }
+    }
+
+    /// Reads the next step from the front of `input`, which is advanced past what was understood.
+    /// What the session itself has to say is appended to `out`.
+    pub fn next<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Step<'a> {
+        loop {
+            let step = match self.phase {
+                Phase::ProtocolHeader => self.protocol_header(input, out),
+                Phase::StartOk | Phase::TuneOk | Phase::Open => self.handshake(input, out),
+                Phase::Running => self.running(input),
+                Phase::Closing => self.closing(input, out),
+                Phase::Login | Phase::Opening => Some(Step::More),
+                Phase::ClosedByClient | Phase::Over => {
+                    *input = &[];
+                    Some(Step::Over)
+                }
+            };
+            if let Some(step) = step {
+                return step;
+            }
+        }
+    }
+
+    /// The client, as far as it has introduced itself.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Largest frame this client takes, in bytes; known once it is running.
+    pub fn frame_max(&self) -> u32 {
+        self.payload_max
+    }
+
+    /// The agreed heartbeat interval, in seconds; 0 is none.
+    pub fn heartbeat_s(&self) -> u16 {
+        self.heartbeat_s
+    }
+
+    /// Whether the client has published anything since this was last asked: publishers are blocked
+    /// when they publish, not before.
+    pub fn take_published(&mut self) -> bool {
+        std::mem::take(&mut self.has_published)
+    }
+
+    /// Whether commands may still come.
+    pub fn is_running(&self) -> bool {
+        self.phase == Phase::Running
+    }
+
+    /// Bytes have come.
+    pub fn received(&mut self, now: Time) {
+        self.last_received = now;
+    }
+
+    /// Closes the connection because of `refusal`, before it belongs to a vhost.
+    pub fn fail(&mut self, now: Time, refusal: &Refusal, method: MethodId, out: &mut Vec<u8>) {
+        write_connection_close(refusal, method, out);
+        self.start_closing(now);
+    }
+
+    /// `connection.close` has been sent; the client has a while to agree.
+    pub fn start_closing(&mut self, now: Time) {
+        self.phase = Phase::Closing;
+        self.patience = Some(now.plus_ms(CLOSE_TIMEOUT_MS));
+        self.next_heartbeat = Time::MAX;
+        self.channels.clear();
+        self.assembling_bytes = 0;
+    }
+
+    /// Everything that the client held has ended, as it asked.
+    pub fn closed(&mut self, out: &mut Vec<u8>) {
+        write_method(out, 0, &ConnectionCloseOk.into());
+        self.phase = Phase::Over;
+    }
+
+    pub(crate) fn start_running(&mut self, now: Time) {
+        self.phase = Phase::Running;
+        self.patience = None;
+        self.last_received = now;
+        self.next_heartbeat = self.heartbeat_after(now);
+    }
+
+    /// Heartbeats go out twice per interval, as in RabbitMQ.
+    fn heartbeat_after(&self, now: Time) -> Time {
+        match self.heartbeat_s {
+            0 => Time::MAX,
+            seconds => now.plus_ms(u64::from(seconds) * 500),
+        }
+    }
+
+    /// When the peer counts as dead if nothing comes until then.
+    fn dead_at(&self) -> Time {
+        match self.heartbeat_s {
+            0 => Time::MAX,
+            seconds => {
+                self.last_received.plus_ms(u64::from(seconds) * 500 * HEARTBEAT_MISSED_HALVES)
+            }
+        }
+    }
+
+    /// When `tick` must be called the next time.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let times = [self.patience.unwrap_or(Time::MAX), self.next_heartbeat, self.dead_at()];
+        times.into_iter().min().filter(|time| *time < Time::MAX)
+    }
+
+    /// Does what is due at `now`: a heartbeat, if nothing else was written since the last tick, or
+    /// the end of a connection whose client keeps silent. `listens` is false while the broker does
+    /// not read from the client itself.
+    pub fn tick(&mut self, now: Time, wrote: bool, listens: bool, out: &mut Vec<u8>) -> Alive {
+        if self.patience.is_some_and(|patience| patience <= now) {
+            return Alive::No;
+        }
+        if !listens {
+            self.last_received = now;
+        }
+        if self.dead_at() <= now {
+            return Alive::No;
+        }
+        if self.next_heartbeat <= now {
+            if !wrote {
+                write_heartbeat(out);
+            }
+            self.next_heartbeat = self.heartbeat_after(now);
+        }
+        Alive::Yes
+    }
+
+    /// The broker has closed: everything is ignored but the client's agreement, or its own close.
+    fn closing<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Option<Step<'a>> {
+        let Ok(split) = amqp::frame::split_frame(input, self.payload_max) else {
+            self.phase = Phase::Over;
+            return None;
+        };
+        let Some((frame, used)) = split else { return Some(Step::More) };
+        *input = input.get(used..).unwrap_or_default();
+        if frame.channel != 0 {
+            return None;
+        }
+        match Method::decode(frame.payload) {
+            Ok(Method::ConnectionCloseOk(_)) => self.phase = Phase::Over,
+            Ok(Method::ConnectionClose(_)) => {
+                write_method(out, 0, &ConnectionCloseOk.into());
+                self.phase = Phase::Over;
+            }
+            _ => {}
+        }
+        None
+    }
+}
