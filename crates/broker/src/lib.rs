@@ -29,6 +29,7 @@ mod ordered;
 mod policy;
 mod publish_properties;
 mod queue;
+mod route;
 mod term;
 mod timers;
 mod vhost;

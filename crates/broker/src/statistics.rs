@@ -1,4 +1,6 @@
-//! What a vhost counts of itself: how late expiry is and what could not be delivered.
+//! What a vhost counts of itself: how late expiry is, what died and what could not be delivered.
+
+use crate::queue::{ByCause, ByReason};
 
 /// Buckets of the lateness histogram.
 const BUCKETS: usize = 24;
@@ -66,6 +68,10 @@ pub struct VhostCounters {
     pub dropped_unroutable: u64,
     /// Direct replies whose requester was gone or did not read.
     pub direct_replies_dropped: u64,
+    /// Messages that died and became at least one dead letter, in queues that are gone, too.
+    pub dead_lettered: ByReason<u64>,
+    /// Messages that died and left nothing, in queues that are gone, too.
+    pub dropped: ByReason<ByCause>,
     /// Queues declared.
     pub queues_declared: u64,
     /// Queues deleted.

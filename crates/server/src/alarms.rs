@@ -60,7 +60,7 @@ pub(crate) async fn watch_memory(node: Arc<Node>) {
 }
 
 /// Bytes of memory the process holds.
-fn resident_bytes() -> Option<u64> {
+pub(crate) fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)

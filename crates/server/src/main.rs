@@ -61,6 +61,7 @@ async fn run(config: &Config) -> Result<(), StartError> {
     for address in &config.amqp_listeners {
         listeners.push(listener::bind("AMQP", *address).await?);
     }
+    let http = listener::bind("HTTP", config.http_listener).await?;
     let node = Arc::new(Node::start(config)?);
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let (stop, stopping) = watch::channel(false);
@@ -74,12 +75,16 @@ async fn run(config: &Config) -> Result<(), StartError> {
             listener::accept(listener, Arc::clone(&node), alive.clone(), stopping.clone());
         tokio::spawn(accepting);
     }
+    let http_address = http.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    let as_seen_by_http: Arc<dyn management::Node> = Arc::clone(&node) as _;
+    tokio::spawn(axum::serve(http, management::router(as_seen_by_http)).into_future());
     tokio::spawn(alarms::watch_memory(Arc::clone(&node)));
     drop(alive);
     tracing::info!(
-        "leveret {} started: AMQP on {}, data in {}, messages in memory",
+        "leveret {} started: AMQP on {}, HTTP on {}, data in {}, messages in memory",
         env!("CARGO_PKG_VERSION"),
         addresses.join(" and "),
+        http_address,
         config.data_dir.display()
     );
     wait_for_stop().await;

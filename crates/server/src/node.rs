@@ -3,10 +3,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use amqp::reply_code::ReplyCode;
 use broker::access::{PermissionPattern, Permissions};
 use broker::refusal::Refusal;
+use management::{NodeSnapshot, VhostSnapshot};
 use session::SessionOptions;
 use tokio::sync::watch;
 
@@ -48,6 +50,8 @@ pub(crate) struct Node {
     pub(crate) auth: Auth,
     pub(crate) alarm: watch::Sender<Option<Alarm>>,
     pub(crate) memory_watermark_bytes: Option<u64>,
+    cluster_name: String,
+    started: Instant,
     timer: Arc<Timer>,
     _data_dir: DataDir,
 }
@@ -76,6 +80,8 @@ impl Node {
                 MemoryWatermark::Absolute(bytes) => Some(bytes),
                 MemoryWatermark::Relative(fraction) => total.map(|total| share(total, fraction)),
             },
+            cluster_name,
+            started: Instant::now(),
             timer,
             _data_dir: data_dir,
         };
@@ -114,6 +120,21 @@ impl Node {
             cell.stop(&refusal);
         }
         self.timer.stop();
+    }
+}
+
+impl management::Node for Node {
+    fn snapshot(&self) -> NodeSnapshot {
+        let vhosts = self.vhosts.all();
+        NodeSnapshot {
+            version: env!("CARGO_PKG_VERSION"),
+            cluster_name: self.cluster_name.clone(),
+            uptime_s: self.started.elapsed().as_secs(),
+            resident_bytes: alarms::resident_bytes(),
+            memory_watermark_bytes: self.memory_watermark_bytes,
+            memory_alarm: *self.alarm.borrow() == Some(Alarm::Memory),
+            vhosts: vhosts.iter().map(|cell| cell.with(|v, _| VhostSnapshot::of(v))).collect(),
+        }
     }
 }
 

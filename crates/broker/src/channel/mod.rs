@@ -11,10 +11,9 @@ pub(crate) mod unacked;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use crate::ids::{ConsumerId, DeliveryTag, ExchangeId, Lsn, QueueId};
 use crate::message::{Envelope, Name};
+use crate::route::Route;
 use crate::time::Time;
 use confirms::Confirms;
 use transaction::Transaction;
@@ -39,7 +38,7 @@ pub(crate) struct LastRoute {
     pub(crate) topology: u64,
     pub(crate) exchange: ExchangeId,
     pub(crate) envelope: Arc<Envelope>,
-    pub(crate) queues: SmallVec<[QueueId; 4]>,
+    pub(crate) route: Route,
 }
 
 /// A consumer of direct replies (`amq.rabbitmq.reply-to`).

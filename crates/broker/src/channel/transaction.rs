@@ -3,19 +3,18 @@
 //! Publishes are routed when they are made and enter their queues at commit; settled deliveries stay
 //! marked until then, so that a rollback makes them outstanding again.
 
-use smallvec::SmallVec;
-
 use crate::command::Outcome;
-use crate::ids::{DeliveryTag, QueueId};
+use crate::ids::DeliveryTag;
 use crate::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX};
 use crate::message::Message;
 use crate::refusal::Refusal;
+use crate::route::Route;
 
 /// A publish that waits for commit.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingPublish {
     pub(crate) message: Message,
-    pub(crate) queues: SmallVec<[QueueId; 4]>,
+    pub(crate) route: Route,
     pub(crate) mandatory: bool,
 }
 

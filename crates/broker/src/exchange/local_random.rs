@@ -4,10 +4,29 @@ use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::Rng;
 
 use super::{Binding, Destination, Destinations};
+use crate::queue::QueueType;
+use crate::refusal::Refusal;
 
 /// Everything that is bound.
 #[derive(Default, Debug)]
 pub(super) struct LocalRandom(Destinations);
+
+/// Bindings have no key, and queues must be where the exchange is, which of RabbitMQ's types only
+/// classic ones are.
+pub(super) fn check_binding(key: &str, to_queue: Option<QueueType>) -> Result<(), Refusal> {
+    if !key.is_empty() {
+        let text = format!("Non empty binding '{key}' key not permitted");
+        return Err(Refusal::precondition_failed(text));
+    }
+    match to_queue {
+        Some(queue_type) if queue_type != QueueType::Classic => {
+            let module = queue_type.module();
+            let text = format!("Queue type {module} not valid for this exchange type");
+            Err(Refusal::precondition_failed(text))
+        }
+        _ => Ok(()),
+    }
+}
 
 impl LocalRandom {
     pub(super) fn bind(&mut self, binding: &Binding) {

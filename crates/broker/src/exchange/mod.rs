@@ -20,6 +20,7 @@ use rand_chacha::ChaCha12Rng;
 
 use crate::ids::{ExchangeId, QueueId};
 use crate::message::Name;
+use crate::queue::QueueType;
 use crate::refusal::Refusal;
 use consistent_hash::ConsistentHash;
 use direct::Direct;
@@ -258,19 +259,23 @@ impl Exchange {
         !self.bindings.is_empty()
     }
 
-    /// Whether this type can have that binding.
+    /// Whether this type can have that binding; `to_queue` is the type of the queue it leads to, if it
+    /// leads to one.
     ///
     /// # Errors
     /// 406 with RabbitMQ's text.
-    pub(crate) fn check_binding(&self, key: &str, arguments: TableRef<'_>) -> Result<(), Refusal> {
+    pub(crate) fn check_binding(
+        &self,
+        key: &str,
+        arguments: TableRef<'_>,
+        to_queue: Option<QueueType>,
+    ) -> Result<(), Refusal> {
         match &self.router {
             Router::Topic(_) => topic::check_binding(key),
             Router::Headers(_) => headers::check_binding(arguments),
             Router::ConsistentHash(_) => consistent_hash::check_binding(key),
-            Router::Direct(_)
-            | Router::Fanout(_)
-            | Router::ModulusHash(_)
-            | Router::LocalRandom(_) => Ok(()),
+            Router::LocalRandom(_) => local_random::check_binding(key, to_queue),
+            Router::Direct(_) | Router::Fanout(_) | Router::ModulusHash(_) => Ok(()),
         }
     }
 

@@ -239,10 +239,10 @@ impl Queue {
         Some(entry)
     }
 
-    /// Removes everything that waits; the number of messages that were ready.
+    /// Removes everything that waits and returns how much that was.
     pub(crate) fn purge(&mut self) -> u64 {
-        let count = self.ready_count();
-        self.counters.purged += count + self.delayed_count() + self.pending_count();
+        let count = self.ready_count() + self.delayed_count() + self.pending_count();
+        self.counters.purged += count;
         while self.ready.pop_front().is_some() {}
         self.delayed.clear();
         self.pending.clear();

@@ -25,6 +25,8 @@ const STREAM_ARGUMENTS: [&str; 3] =
     ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"];
 
 impl Vhost {
+    /// COMPAT: global prefetch: honoured, on every queue type; RabbitMQ 4.3 counts it per consumer
+    /// unless permitted, and then refuses it on quorum queues.
     pub(super) fn qos(&mut self, at: At, prefetch_count: u16, global: bool) -> Result<(), Refusal> {
         let global = global && self.options.permits_global_qos;
         let Some(channel) = self.channel(at) else {
@@ -44,6 +46,12 @@ impl Vhost {
         let tag = self.consumer_tag(at, consume.consumer_tag)?;
         if consume.queue == DIRECT_REPLY_TO {
             return self.consume_replies(at, tag, consume);
+        }
+        if self.reply_addresses.contains_key(consume.queue) {
+            return Err(Refusal::precondition_failed(format!(
+                "only creator channel may consume from {}",
+                self.queue_resource(consume.queue)
+            )));
         }
         let name = self.queue_name(at, consume.queue)?;
         self.require(at, Permission::Read, self.queue_resource(&name))?;
@@ -93,8 +101,7 @@ impl Vhost {
         tag: Name,
         consume: Consume<'_>,
     ) -> Result<Consumer, Refusal> {
-        let channel = self.channel(at).map(|c| (c.prefetch_count, c.prefetch_count_global));
-        let (prefetch_count, prefetch_count_global) = channel.unwrap_or_default();
+        let prefetch_count = self.channel(at).map(|c| c.prefetch_count).unwrap_or_default();
         let vhost = Arc::clone(&self.name);
         let mut consumer =
             Consumer::new((at.connection, at.channel), tag, consume.no_ack, false, prefetch_count);
@@ -102,10 +109,6 @@ impl Vhost {
             return Ok(consumer);
         };
         let resource = Resource { vhost: &vhost, ..self.queue_resource(&queue.name) };
-        if prefetch_count_global > 0 && queue.kind().counts_deliveries() {
-            let text = format!("{resource} does not support global qos");
-            return Err(Refusal::not_implemented(text));
-        }
         read_arguments(&mut consumer, queue, consume.arguments, resource)?;
         if queue.kind().has_exclusive_consumers() {
             let taken = queue.consumers.has_exclusive()
@@ -181,6 +184,11 @@ impl Vhost {
 
     pub(super) fn get(&mut self, at: At, name: &str, no_ack: bool) -> Result<(), Refusal> {
         let name = self.queue_name(at, name)?;
+        if self.reply_addresses.contains_key(name.as_str()) {
+            let queue = self.queue_resource(&name);
+            let text = format!("basic.get not supported by volatile {queue}");
+            return Err(Refusal::not_implemented(text));
+        }
         self.require(at, Permission::Read, self.queue_resource(&name))?;
         let id = self.find_queue(at, &name)?;
         self.check_get(id)?;

@@ -100,9 +100,8 @@ impl Vhost {
         let route = self.route(exchange, message.envelope(), message.properties());
         let targets = self.targets(&message, &route.queues);
         let refused = targets.cyclic + targets.full;
-        if targets.accepting.is_empty() && targets.passing_on.is_empty()
-            || at_least_once && refused > 0
-        {
+        let nobody = targets.accepting.is_empty() && targets.passing_on.is_empty();
+        if nobody && route.requesters.is_empty() || at_least_once && refused > 0 {
             let cause = match (targets.full, targets.cyclic) {
                 (1.., _) => DropCause::TargetFull,
                 (0, 1..) => DropCause::Cycle,
@@ -115,11 +114,15 @@ impl Vhost {
         };
         if let Corpse::Entry(_) = dying.body {
             *queue.counters.dead_lettered.get_mut(dying.reason) += 1;
+            *self.counters.dead_lettered.get_mut(dying.reason) += 1;
         }
         for (cause, copies) in
             [(DropCause::Cycle, targets.cyclic), (DropCause::TargetFull, targets.full)]
         {
             (0..copies).for_each(|_| queue.counters.copies_dropped.count(cause));
+        }
+        for requester in &route.requesters {
+            self.deliver_reply(*requester, &message);
         }
         self.enter_dead(&dying, &message, targets);
         self.left(dying.queue);
@@ -212,6 +215,7 @@ impl Vhost {
             return;
         }
         queue.counters.dropped.get_mut(dying.reason).count(cause);
+        self.counters.dropped.get_mut(dying.reason).count(cause);
         let name = Arc::clone(&queue.name);
         self.log_settled(dying.queue, &entry);
         self.left(dying.queue);

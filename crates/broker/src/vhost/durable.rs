@@ -72,7 +72,18 @@ impl Vhost {
             return;
         };
         channel.flush_listed = false;
-        awaiting_durable.extend(channel.committing.map(|needed| (needed, at)));
+        if let Some(needed) = channel.committing {
+            if needed <= *durable_lsn {
+                channel.committing = None;
+                effects.push(Effect::Send {
+                    connection: at.connection,
+                    channel: at.channel,
+                    outgoing: Outgoing::TxCommitOk,
+                });
+            } else {
+                awaiting_durable.insert((needed, at));
+            }
+        }
         let PublishMode::Confirm(confirms) = &mut channel.mode else {
             return;
         };

@@ -13,6 +13,7 @@ use crate::exchange::{
 };
 use crate::ids::ExchangeId;
 use crate::message::Name;
+use crate::queue::Queue;
 use crate::queue::arguments::{check_argument, inequivalent};
 use crate::refusal::{Refusal, Resource};
 
@@ -269,6 +270,10 @@ impl Vhost {
         refuse_default(&source)?;
         self.require(at, Permission::Write, resource)?;
         self.require(at, Permission::Read, self.exchange_resource(&source))?;
+        if to == BindTo::Queue && self.reply_addresses.contains_key(destination.as_str()) {
+            let text = "cannot bind or unbind to a volatile (direct reply-to) queue";
+            return Err(Refusal::access_refused(text));
+        }
         let source_id = self.exchange_names.get(source.as_str()).copied();
         let destination_id = match to {
             BindTo::Queue => {
@@ -299,7 +304,11 @@ impl Vhost {
         let arguments = BindingArguments::new(bind.arguments);
         let binding = Binding { destination: destination_id, routing_key, arguments };
         if add {
-            exchange.check_binding(&binding.routing_key, bind.arguments)?;
+            let to_queue = match destination_id {
+                Destination::Queue(id) => self.queues.get(id).map(Queue::kind),
+                Destination::Exchange(_) => None,
+            };
+            exchange.check_binding(&binding.routing_key, bind.arguments, to_queue)?;
             self.bind(source_id, &binding);
         } else {
             self.unbind(source_id, &binding);

@@ -45,21 +45,32 @@ use crate::message::Name;
 use crate::policy::Policies;
 use crate::queue::{Queue, QueueDefaults};
 use crate::refusal::{Refusal, Resource, ResourceKind};
+pub(crate) use crate::route::At;
 use crate::statistics::VhostCounters;
 use crate::time::{Now, Time};
 use crate::timers::Timers;
 use death::{Dying, Told};
 
 /// What a node grants to its vhosts.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VhostOptions {
     /// For queues that say nothing themselves.
     pub queue_defaults: QueueDefaults,
-    /// `deprecated_features.permit.global_qos`: without it `basic.qos` with `global` counts per
-    /// consumer, as in RabbitMQ 4.3.
+    /// `deprecated_features.permit.global_qos`: whether `basic.qos` with `global` counts for the whole
+    /// channel; otherwise it counts per consumer, as in RabbitMQ 4.3.
     pub permits_global_qos: bool,
     /// `consumer_max_per_channel`; none is unlimited.
     pub consumers_per_channel_max: Option<u32>,
+}
+
+impl Default for VhostOptions {
+    fn default() -> Self {
+        Self {
+            queue_defaults: QueueDefaults::default(),
+            permits_global_qos: true,
+            consumers_per_channel_max: None,
+        }
+    }
 }
 
 /// A client connection in the vhost.
@@ -84,13 +95,6 @@ impl Connection {
     pub fn channels(&self) -> impl Iterator<Item = (ChannelNumber, &Channel)> {
         self.channels.iter().map(|(number, channel)| (*number, channel))
     }
-}
-
-/// A channel of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct At {
-    pub(crate) connection: ConnectionId,
-    pub(crate) channel: ChannelNumber,
 }
 
 /// A virtual host.

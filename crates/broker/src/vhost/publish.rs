@@ -15,14 +15,12 @@ use crate::effect::{Delivery, Effect, Entries, Outgoing, Record};
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, ExchangeId, Lsn, PublishSeq, QueueId};
 use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX};
-use crate::message::{Envelope, Message, Name};
+use crate::message::{Envelope, Message};
 use crate::policy::Overflow;
 use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
 use crate::queue::Entry;
 use crate::refusal::Refusal;
-
-/// The queues of a message.
-type Queues = SmallVec<[QueueId; 4]>;
+use crate::route::Route;
 
 /// What became of a publish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,11 +33,6 @@ pub(super) enum Verdict {
 
 impl Vhost {
     pub(super) fn publish(&mut self, at: At, publish: Publish<'_>) -> Result<(), Refusal> {
-        if publish.exchange.is_empty()
-            && publish.routing_key.starts_with(DIRECT_REPLY_TO.as_bytes())
-        {
-            return self.publish_reply(at, publish);
-        }
         let remembered = self.remembered_route(at, &publish);
         let exchange = match &remembered {
             Some(last) => last.exchange,
@@ -47,30 +40,28 @@ impl Vhost {
         };
         let properties = publish_properties::parse(publish.content.properties())?;
         let prepared = self.prepare(at, &publish, &properties)?;
-        let (envelope, queues) = match remembered {
+        let (envelope, route) = match remembered {
             Some(last) if prepared.cc.is_empty() && prepared.bcc.is_empty() => {
-                (last.envelope, last.queues)
+                (last.envelope, last.route)
             }
             _ => self.find_route(at, exchange, &publish, &prepared)?,
         };
         let rewritten = prepared.rewritten.as_deref();
         let message = Message::new(envelope, prepared.facts, publish.content, rewritten);
         let mandatory = publish.mandatory;
-        let Some(channel) = self.channel(at) else {
-            return Ok(());
-        };
+        let Some(channel) = self.channel(at) else { return Ok(()) };
         match &mut channel.mode {
             PublishMode::Transactional(transaction) => {
-                transaction.publish(PendingPublish { message, queues, mandatory })
+                transaction.publish(PendingPublish { message, route, mandatory })
             }
             PublishMode::Confirm(confirms) => {
                 let seq = confirms.assign();
-                let verdict = self.enter(at, message, &queues, mandatory);
+                let verdict = self.enter(at, message, &route, mandatory);
                 self.confirm(at, seq, verdict);
                 Ok(())
             }
             PublishMode::Plain => {
-                self.enter(at, message, &queues, mandatory);
+                self.enter(at, message, &route, mandatory);
                 Ok(())
             }
         }
@@ -149,7 +140,7 @@ impl Vhost {
         exchange: ExchangeId,
         publish: &Publish<'_>,
         prepared: &Prepared,
-    ) -> Result<(Arc<Envelope>, Queues), Refusal> {
+    ) -> Result<(Arc<Envelope>, Route), Refusal> {
         for key in prepared.cc.iter().chain(&prepared.bcc) {
             self.check_topic(at, exchange, key.as_bytes())?;
         }
@@ -167,10 +158,10 @@ impl Vhost {
         if let Some(channel) = self.channel(at)
             && route.can_be_remembered
         {
-            let (envelope, queues) = (Arc::clone(&envelope), route.queues.clone());
-            channel.last_route = Some(LastRoute { topology, exchange, envelope, queues });
+            let (envelope, route) = (Arc::clone(&envelope), route.clone());
+            channel.last_route = Some(LastRoute { topology, exchange, envelope, route });
         }
-        Ok((envelope, route.queues))
+        Ok((envelope, route))
     }
 
     /// Lets a publish into its queues. One that has none comes back if it is mandatory.
@@ -178,11 +169,11 @@ impl Vhost {
         &mut self,
         at: At,
         message: Message,
-        queues: &[QueueId],
+        route: &Route,
         mandatory: bool,
     ) -> Verdict {
         self.counters.published += 1;
-        if queues.is_empty() {
+        if route.is_empty() {
             if mandatory {
                 self.counters.returned_unroutable += 1;
                 self.send(at, Outgoing::Return { message });
@@ -194,7 +185,10 @@ impl Vhost {
         let mut placed: SmallVec<[(QueueId, EntryId); 4]> = SmallVec::new();
         let mut entries = Entries::new();
         let mut refused = false;
-        for id in queues {
+        for requester in &route.requesters {
+            self.deliver_reply(*requester, &message);
+        }
+        for id in &route.queues {
             if self.refuses(*id, &message) {
                 refused = true;
                 continue;
@@ -314,39 +308,20 @@ impl Vhost {
         self.list_for_flush(at);
     }
 
-    /// A reply goes straight to the requester, without a queue (direct reply-to).
+    /// A reply goes straight to the requester, without a queue (direct reply-to). False if he is gone
+    /// or does not read.
     ///
     /// COMPAT: direct reply-to: a requester that does not read loses replies; they have no queue to
     /// wait in.
-    fn publish_reply(&mut self, at: At, publish: Publish<'_>) -> Result<(), Refusal> {
-        self.check_exchange(at, &publish)?;
-        self.counters.published += 1;
-        let properties = publish_properties::parse(publish.content.properties())?;
-        let prepared = self.prepare(at, &publish, &properties)?;
-        let envelope = Arc::new(Envelope::new(Name::default(), (&*publish.routing_key).into()));
-        let rewritten = prepared.rewritten.as_deref();
-        let message = Message::new(envelope, prepared.facts, publish.content, rewritten);
-        let address = std::str::from_utf8(&publish.routing_key).unwrap_or_default();
-        let requester = self.reply_addresses.get(address).copied();
-        let delivered = requester.is_some_and(|to| self.deliver_reply(to, &message));
+    pub(super) fn deliver_reply(&mut self, to: At, message: &Message) -> bool {
+        let delivered = self.try_deliver_reply(to, message);
         if !delivered {
             self.counters.direct_replies_dropped += 1;
-            if publish.mandatory {
-                self.counters.returned_unroutable += 1;
-                self.send(at, Outgoing::Return { message });
-            }
         }
-        let Some(channel) = self.channel(at) else {
-            return Ok(());
-        };
-        if let PublishMode::Confirm(confirms) = &mut channel.mode {
-            let seq = confirms.assign();
-            self.confirm(at, seq, Verdict::Accepted(None));
-        }
-        Ok(())
+        delivered
     }
 
-    fn deliver_reply(&mut self, to: At, message: &Message) -> bool {
+    fn try_deliver_reply(&mut self, to: At, message: &Message) -> bool {
         let Self { connections, effects, .. } = self;
         let Some(connection) = connections.get_mut(to.connection) else {
             return false;

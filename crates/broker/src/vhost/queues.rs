@@ -69,7 +69,6 @@ impl Vhost {
             return self.declare_reply_queue(at, &name, declare.nowait);
         }
         let id = if declare.passive {
-            let name = self.queue_name(at, &name)?;
             self.require_any(at, &name)?;
             self.find_queue(at, &name)?
         } else {

@@ -1,21 +1,14 @@
 //! From an exchange and keys to queues: exchange-to-exchange bindings, alternate exchanges and the
-//! default exchange included, each exchange visited once, each queue found once (spec C-4).
+//! default exchange included, each exchange visited once, each queue found once (spec C-4). The
+//! default exchange also knows the addresses of those who wait for direct replies.
 
 use smallvec::SmallVec;
 
 use super::Vhost;
 use crate::exchange::{Destination, Routable};
-use crate::ids::{ExchangeId, QueueId};
+use crate::ids::ExchangeId;
 use crate::message::Envelope;
-
-/// Where a message goes.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Route {
-    /// Its queues, each once, in a stable order.
-    pub(super) queues: SmallVec<[QueueId; 4]>,
-    /// It depends on nothing but the exchange, the key and the topology.
-    pub(super) can_be_remembered: bool,
-}
+use crate::route::Route;
 
 impl Vhost {
     /// The queues that a message with this envelope and these properties reaches from `exchange`.
@@ -25,14 +18,13 @@ impl Vhost {
         envelope: &Envelope,
         properties: &[u8],
     ) -> Route {
-        let mut route =
-            Route { queues: SmallVec::new(), can_be_remembered: envelope.has_one_key() };
+        let mut route = Route { can_be_remembered: envelope.has_one_key(), ..Route::default() };
         let mut to_visit: SmallVec<[ExchangeId; 4]> = SmallVec::new();
         to_visit.push(exchange);
         let mut visited = 0;
         while let Some(id) = to_visit.get(visited).copied() {
             visited += 1;
-            let Self { exchanges, queue_names, random, .. } = self;
+            let Self { exchanges, queue_names, reply_addresses, random, .. } = self;
             let Some(exchange) = exchanges.get(id) else {
                 continue;
             };
@@ -40,9 +32,13 @@ impl Vhost {
             let mut matched = false;
             for key in envelope.routing_keys() {
                 if exchange.is_default() {
-                    let queue = key.as_str().and_then(|name| queue_names.get(name));
+                    let name = key.as_str().unwrap_or_default();
+                    let queue = queue_names.get(name);
+                    let requester = reply_addresses.get(name);
                     route.queues.extend(queue.copied());
-                    matched |= queue.is_some();
+                    route.requesters.extend(requester.copied());
+                    route.can_be_remembered &= requester.is_none();
+                    matched |= queue.is_some() || requester.is_some();
                     continue;
                 }
                 let message = Routable { routing_key: key.as_bytes(), properties };

@@ -16,7 +16,7 @@ impl Vhost {
         let mut needed: Option<Lsn> = None;
         let mut refused = false;
         for publish in transaction.publishes {
-            match self.enter(at, publish.message, &publish.queues, publish.mandatory) {
+            match self.enter(at, publish.message, &publish.route, publish.mandatory) {
                 Verdict::Accepted(lsn) => needed = needed.max(lsn),
                 Verdict::Refused => refused = true,
             }

@@ -134,7 +134,7 @@ impl World {
             }
             "durable" => {
                 let lsn = words.next();
-                let lsn = lsn.parse().map_or(self.vhost.last_lsn(), broker::Lsn);
+                let lsn = lsn.parse().map_or_else(|_| self.vhost.last_lsn(), broker::Lsn);
                 self.vhost.durable(lsn);
             }
             "stop" => self.vhost.cancel_consumers(self.now()),
@@ -179,7 +179,7 @@ impl World {
             "no-cancel-notify" => self.cancel_notify = false,
             "show-log" => self.shows_log = true,
             "hold-log" => self.holds_log = true,
-            "global-qos" => options.permits_global_qos = true,
+            "no-global-qos" => options.permits_global_qos = false,
             "consumers-max" => {
                 options.consumers_per_channel_max = Some(words.next().parse().unwrap());
             }

@@ -6,7 +6,7 @@ use broker::dead_letter::DeathReason;
 use broker::{Delivery, DropCause, Entries, Message, Outgoing, Record, Vhost};
 
 pub(crate) fn millis(micros: u64) -> String {
-    if micros % 1000 == 0 {
+    if micros.is_multiple_of(1000) {
         format!("{}ms", micros / 1000)
     } else {
         format!("{}.{:03}ms", micros / 1000, micros % 1000)
