@@ -78,6 +78,13 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
+impl fmt::Display for Frame<'_> {
+    /// As RabbitMQ names a frame in its explanations: `type 8, all octets = <<>>`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "type {}, {}", self.frame_type.octet(), LeadingOctets::of(self.payload))
+    }
+}
+
 /// Why octets are not a frame. All of them are 501 FRAME_ERROR with class and method 0, after which
 /// nothing that follows can be trusted.
 ///

@@ -15,6 +15,7 @@ use crate::ids::{ChannelNumber, ConnectionId, DeliveryTag, EntryId, Lsn, Publish
 use crate::message::{Message, Name};
 use crate::queue::DropCause;
 use crate::refusal::Refusal;
+use crate::time::{Now, Time};
 
 /// One thing to do.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub enum Effect {
     Log {
         /// Its position.
         lsn: Lsn,
+        /// When it happened: messages that enter arrive then.
+        at: Now,
         /// What.
         record: Record,
     },
@@ -160,16 +163,24 @@ pub enum Record {
         message: Message,
         entries: Entries,
     },
-    /// A message came back to its queue.
+    /// A message came back to its queue; it is delivered again from `ready_at` on.
     Requeue {
         queue: QueueNumber,
         entry: EntryId,
         acquired_count: u32,
         delivery_count: u32,
+        ready_at: Option<Time>,
     },
-    /// Everything that waited in a queue is gone.
+    /// A message died and its queue keeps it until there is somewhere to go.
+    Pend {
+        queue: QueueNumber,
+        entry: EntryId,
+        reason: DeathReason,
+    },
+    /// Everything in a queue is gone but what was unacknowledged, which is `kept`.
     Purge {
         queue: QueueNumber,
+        kept: Vec<EntryId>,
     },
     DeclareQueue {
         queue: QueueNumber,

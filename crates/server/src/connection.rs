@@ -286,6 +286,8 @@ impl Connection {
         self.written_at_tick = written;
         let mut out = Vec::new();
         let alive = self.session.tick(self.node.clock.time(), wrote, reads, &mut out);
+        // A heartbeat of our own is no reason to leave out the next one.
+        self.written_at_tick += out.len() as u64;
         self.wire.send(&out);
         alive
     }

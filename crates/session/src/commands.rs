@@ -156,4 +156,5 @@ pub(crate) struct PublishMethod<'a> {
     pub(crate) exchange: Cow<'a, [u8]>,
     pub(crate) routing_key: Cow<'a, [u8]>,
     pub(crate) mandatory: bool,
+    pub(crate) immediate: bool,
 }

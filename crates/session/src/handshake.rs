@@ -162,6 +162,7 @@ impl Session {
             | Phase::Login
             | Phase::Opening
             | Phase::Running
+            | Phase::Refused
             | Phase::ClosedByClient
             | Phase::Closing
             | Phase::Over => "running",

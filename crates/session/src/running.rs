@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use amqp::content_header::{CLASS_BASIC, ContentHeader};
-use amqp::frame::{Frame, FrameError, FrameType, split_frame};
+use amqp::frame::{Frame, FrameType, split_frame};
 use amqp::limits::{BODY_SIZE_MAX, CONTENT_HEADER_SIZE, FRAME_HEADER_SIZE, FRAME_OVERHEAD};
 use amqp::method::{BasicPublish, Method, MethodError, MethodErrorKind, MethodId};
 use amqp::reply_code::ReplyCode;
@@ -37,16 +37,17 @@ impl Session {
         let (frame, used) = match split_frame(input, self.payload_max) {
             Ok(Some(split)) => split,
             Ok(None) => return Some(Step::More),
-            Err(error) => return Some(self.frame_error(&error)),
+            Err(error) => {
+                let text = error.to_string();
+                let refused = bytes(ReplyCode::FrameError, text, MethodId::NONE);
+                return Some(self.refuse(0, refused));
+            }
         };
         let rest = input.get(used..).unwrap_or_default();
         let channel = frame.channel;
         let step = match frame.frame_type {
             FrameType::Heartbeat if channel == 0 => Ok(None),
-            FrameType::Heartbeat => Err((
-                Refusal::new(ReplyCode::UnexpectedFrame, "type 8, all octets = <<>>"),
-                MethodId::NONE,
-            )),
+            FrameType::Heartbeat => Err(misplaced(&frame)),
             FrameType::Method if channel == 0 => self.connection_method(frame.payload),
             FrameType::Method => match self.channel_method(channel, frame.payload, rest) {
                 Ok((step, content)) => {
@@ -59,23 +60,25 @@ impl Session {
                 }
                 Err(error) => Err(error),
             },
+            FrameType::Header | FrameType::Body if channel == 0 => Err(misplaced(&frame)),
             FrameType::Header | FrameType::Body => self.content_frame(&frame),
         };
         *input = rest;
         match step {
             Ok(step) => step,
-            Err((refusal, method)) => Some(self.refuse(channel, refusal, method)),
+            Err(refused) => Some(self.refuse(channel, refused)),
         }
     }
 
-    fn frame_error<'a>(&self, error: &FrameError) -> Step<'a> {
-        let refusal = Refusal::new(ReplyCode::FrameError, error.to_string());
-        self.refuse(0, refusal, MethodId::NONE)
-    }
-
-    /// Refuses what came on a channel; the core closes the channel or the connection.
-    fn refuse<'a>(&self, channel: u16, refusal: Refusal, method: MethodId) -> Step<'a> {
-        let channel = ChannelNumber(channel);
+    /// Refuses what came on a channel; the core closes the channel or the connection. Nothing after
+    /// bytes that are no AMQP can be trusted.
+    fn refuse<'a>(&mut self, channel: u16, refused: Refused) -> Step<'a> {
+        let Refused { refusal, method, about } = refused;
+        let is_fatal = about == About::Bytes && refusal.code.is_connection_error();
+        if is_fatal {
+            self.phase = Phase::Refused;
+        }
+        let channel = ChannelNumber(if is_fatal { 0 } else { channel });
         Step::Request(Request { channel, method, command: Command::Refused(refusal) })
     }
 
@@ -89,7 +92,7 @@ impl Session {
             Method::ConnectionUpdateSecret(_) => Ok(Some(Step::UpdateSecret)),
             other => {
                 let text = "unexpected method in connection state running";
-                Err((Refusal::new(ReplyCode::ChannelError, text), other.id()))
+                Err(bytes(ReplyCode::ChannelError, text, other.id()))
             }
         }
     }
@@ -108,11 +111,11 @@ impl Session {
             Some(ChannelContent::Header(_)) => {
                 let text = "expected content header for class 60, got non content header frame \
                             instead";
-                return Err((Refusal::new(ReplyCode::UnexpectedFrame, text), PUBLISH));
+                return Err(bytes(ReplyCode::UnexpectedFrame, text, PUBLISH));
             }
             Some(ChannelContent::Body(_)) => {
                 let text = "expected content body, got non content body frame instead";
-                return Err((Refusal::new(ReplyCode::UnexpectedFrame, text), PUBLISH));
+                return Err(bytes(ReplyCode::UnexpectedFrame, text, PUBLISH));
             }
         }
         let method = Method::decode(payload).map_err(|error| malformed(error, payload, channel))?;
@@ -126,12 +129,12 @@ impl Session {
             Method::BasicPublish(publish) => return self.publish(channel, &publish, rest),
             _ => {}
         }
-        let command = command(&method).map_err(|refusal| (refusal, id))?;
+        let command = command(&method).map_err(|refusal| asked(refusal, id))?;
         Ok((Some(request(channel, id, command)), 0))
     }
 
-    /// The only method for a channel that is not open is `channel.open`. A late agreement to the
-    /// close of a channel that the client has closed, too, means nothing.
+    /// The only method for a channel that is not open is `channel.open`, unless both sides have closed
+    /// it and the client agrees now: the core knows.
     fn unopened_channel<'a>(
         &mut self,
         channel: u16,
@@ -148,15 +151,17 @@ impl Session {
                         "number of channels opened ({open}) has reached the negotiated channel_max \
                          ({max})"
                     );
-                    return Err((Refusal::not_allowed(text), id));
+                    return Err(bytes(ReplyCode::NotAllowed, text, MethodId::NONE));
                 }
                 self.channels.insert(channel, ChannelContent::Method);
                 Ok((Some(request(channel, id, Command::OpenChannel)), 0))
             }
-            Method::ChannelCloseOk(_) => Ok((None, 0)),
+            Method::ChannelCloseOk(_) => {
+                Ok((Some(request(channel, id, Command::ChannelCloseOk)), 0))
+            }
             _ => {
                 let text = "expected 'channel.open'";
-                Err((Refusal::new(ReplyCode::ChannelError, text), id))
+                Err(bytes(ReplyCode::ChannelError, text, id))
             }
         }
     }
@@ -167,14 +172,12 @@ impl Session {
         publish: &BasicPublish<'a>,
         rest: &'a [u8],
     ) -> Refusable<(Option<Step<'a>>, usize)> {
-        if publish.immediate {
-            return Err((Refusal::not_implemented("immediate=true"), PUBLISH));
-        }
         self.has_published = true;
         let method = PublishMethod {
             exchange: Cow::Borrowed(publish.exchange),
             routing_key: Cow::Borrowed(publish.routing_key),
             mandatory: publish.mandatory,
+            immediate: publish.immediate,
         };
         match self.look_ahead(channel, rest) {
             Ahead::Content(content, used) => Ok((Some(published(channel, method, content)), used)),
@@ -184,6 +187,7 @@ impl Session {
                     exchange: method.exchange.into_owned().into(),
                     routing_key: method.routing_key.into_owned().into(),
                     mandatory: method.mandatory,
+                    immediate: method.immediate,
                 };
                 self.channels.insert(channel, ChannelContent::Header(method));
                 Ok((None, 0))
@@ -249,15 +253,15 @@ impl Session {
             (Some(ChannelContent::Header(_)), _) => {
                 let text = "expected content header for class 60, got non content header frame \
                             instead";
-                Err((Refusal::new(ReplyCode::UnexpectedFrame, text), PUBLISH))
+                Err(bytes(ReplyCode::UnexpectedFrame, text, PUBLISH))
             }
             (Some(ChannelContent::Body(_)), _) => {
                 let text = "expected content body, got non content body frame instead";
-                Err((Refusal::new(ReplyCode::UnexpectedFrame, text), PUBLISH))
+                Err(bytes(ReplyCode::UnexpectedFrame, text, PUBLISH))
             }
             (Some(ChannelContent::Method) | None, _) => {
                 let text = "expected method frame, got non method frame instead";
-                Err((Refusal::new(ReplyCode::UnexpectedFrame, text), MethodId::NONE))
+                Err(bytes(ReplyCode::UnexpectedFrame, text, MethodId::NONE))
             }
         }
     }
@@ -267,7 +271,7 @@ impl Session {
         frame: &Frame<'_>,
         publish: PublishMethod<'static>,
     ) -> Refusable<Option<Step<'a>>> {
-        let unexpected = |text: &str| (Refusal::new(ReplyCode::UnexpectedFrame, text), PUBLISH);
+        let unexpected = |text: &str| bytes(ReplyCode::UnexpectedFrame, text, PUBLISH);
         let header = ContentHeader::parse(frame.payload).map_err(|_| {
             unexpected("expected content header for class 60, got a malformed one instead")
         })?;
@@ -286,12 +290,12 @@ impl Session {
         if size > BODY_SIZE_MAX {
             let text =
                 format!("content body size {size} exceeds maximum allowed size {BODY_SIZE_MAX}");
-            return Err((Refusal::new(ReplyCode::FrameError, text), PUBLISH));
+            return Err(bytes(ReplyCode::FrameError, text, PUBLISH));
         }
         if size > max {
             self.channels.insert(frame.channel, ChannelContent::Refused);
             let text = format!("message size {size} is larger than configured max size {max}");
-            return Err((Refusal::precondition_failed(text), PUBLISH));
+            return Err(asked(Refusal::precondition_failed(text), PUBLISH));
         }
         let properties = Bytes::copy_from_slice(header.properties);
         if size == 0 {
@@ -316,7 +320,7 @@ impl Session {
         frame: &Frame<'_>,
         mut assembly: Assembly,
     ) -> Refusable<Option<Step<'a>>> {
-        let frame_error = |text: &str| (Refusal::new(ReplyCode::FrameError, text), PUBLISH);
+        let frame_error = |text: &str| bytes(ReplyCode::FrameError, text, PUBLISH);
         let len = frame.payload.len() as u64;
         if len > assembly.missing() {
             return Err(frame_error("content body frame exceeds remaining content size"));
@@ -332,7 +336,7 @@ impl Session {
             let text = format!(
                 "more than {ASSEMBLY_BYTES_MAX} bytes of unfinished messages on one connection"
             );
-            return Err((Refusal::resource_error(text), PUBLISH));
+            return Err(bytes(ReplyCode::ResourceError, text, PUBLISH));
         }
         assembly.body.extend_from_slice(frame.payload);
         if assembly.missing() > 0 {
@@ -347,38 +351,75 @@ impl Session {
     }
 }
 
-/// What can be refused, with the method that an error names.
-type Refusable<T> = Result<T, (Refusal, MethodId)>;
+/// What can be refused.
+type Refusable<T> = Result<T, Refused>;
+
+/// Something that came on a channel is refused.
+struct Refused {
+    refusal: Refusal,
+    /// What an error names.
+    method: MethodId,
+    about: About,
+}
+
+/// What is wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum About {
+    /// The bytes: they are no AMQP, whatever state their channel is in.
+    Bytes,
+    /// What they ask, which nobody listens to on a channel that is closing.
+    Command,
+}
+
+/// Refuses bytes that are no AMQP.
+fn bytes(code: ReplyCode, text: impl Into<String>, method: MethodId) -> Refused {
+    Refused { refusal: Refusal::new(code, text), method, about: About::Bytes }
+}
+
+/// Refuses what is asked.
+fn asked(refusal: Refusal, method: MethodId) -> Refused {
+    Refused { refusal, method, about: About::Command }
+}
 
 fn request(channel: u16, method: MethodId, command: Command<'_>) -> Step<'_> {
     Step::Request(Request { channel: ChannelNumber(channel), method, command })
 }
 
+/// A publish that is complete, and therefore judged.
 fn published<'a>(channel: u16, method: PublishMethod<'a>, content: Content<'a>) -> Step<'a> {
-    let PublishMethod { exchange, routing_key, mandatory } = method;
+    let PublishMethod { exchange, routing_key, mandatory, immediate } = method;
+    if immediate {
+        let refusal = Refusal::not_implemented("immediate=true");
+        return request(channel, PUBLISH, Command::Refused(refusal));
+    }
     let publish = Publish { exchange, routing_key, mandatory, content };
     request(channel, PUBLISH, Command::Publish(publish))
+}
+
+/// A frame that cannot be on its channel at all.
+fn misplaced(frame: &Frame<'_>) -> Refused {
+    bytes(ReplyCode::UnexpectedFrame, frame.to_string(), MethodId::NONE)
 }
 
 /// What a method that cannot be read is answered with.
 ///
 /// COMPAT: undecodable methods: 540 for an unknown method and 502 for a malformed table, where
 /// RabbitMQ drops the socket.
-fn malformed(error: MethodError, payload: &[u8], channel: u16) -> (Refusal, MethodId) {
+fn malformed(error: MethodError, payload: &[u8], channel: u16) -> Refused {
     let id = error.id.unwrap_or(MethodId::NONE);
     let text = error.explanation(payload);
     match error.kind {
         MethodErrorKind::TooShort
         | MethodErrorKind::Malformed(_)
-        | MethodErrorKind::TrailingBytes(_) => (Refusal::new(ReplyCode::FrameError, text), id),
+        | MethodErrorKind::TrailingBytes(_) => bytes(ReplyCode::FrameError, text, id),
         MethodErrorKind::MalformedUtf8 => {
             let id = if channel == 0 { id } else { MethodId::NONE };
-            (Refusal::new(ReplyCode::FrameError, text), id)
+            bytes(ReplyCode::FrameError, text, id)
         }
         MethodErrorKind::UnknownMethod => {
             let text = format!("unknown method {} of class {}", id.method_id, id.class_id);
-            (Refusal::not_implemented(text), id)
+            bytes(ReplyCode::NotImplemented, text, id)
         }
-        MethodErrorKind::MalformedTable(_) => (Refusal::new(ReplyCode::SyntaxError, text), id),
+        MethodErrorKind::MalformedTable(_) => bytes(ReplyCode::SyntaxError, text, id),
     }
 }

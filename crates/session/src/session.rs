@@ -93,6 +93,8 @@ pub(crate) enum Phase {
     /// The server opens the vhost.
     Opening,
     Running,
+    /// The client has sent what is no AMQP; the core closes the connection.
+    Refused,
     /// The client has asked to close; the server ends what it holds.
     ClosedByClient,
     /// The broker has asked to close; only the client's agreement matters.
@@ -118,7 +120,10 @@ pub struct Session {
     /// When the handshake or the closing must be over.
     patience: Option<Time>,
     last_received: Time,
-    next_heartbeat: Time,
+    /// When something was last seen to have been written.
+    last_sent: Time,
+    /// When to see whether a heartbeat is needed.
+    next_look: Time,
 }
 
 impl Session {
@@ -138,7 +143,8 @@ impl Session {
             heartbeat_s: 0,
             patience,
             last_received: now,
-            next_heartbeat: Time::MAX,
+            last_sent: now,
+            next_look: Time::MAX,
         }
     }
 
@@ -152,6 +158,10 @@ impl Session {
                 Phase::Running => self.running(input),
                 Phase::Closing => self.closing(input, out),
                 Phase::Login | Phase::Opening => Some(Step::More),
+                Phase::Refused => {
+                    *input = &[];
+                    Some(Step::More)
+                }
                 Phase::ClosedByClient | Phase::Over => {
                     *input = &[];
                     Some(Step::Over)
@@ -184,9 +194,10 @@ impl Session {
         std::mem::take(&mut self.has_published)
     }
 
-    /// Whether commands may still come.
+    /// Whether it is open, as far as it knows: call [`Session::start_closing`] when the core has closed
+    /// it.
     pub fn is_running(&self) -> bool {
-        self.phase == Phase::Running
+        matches!(self.phase, Phase::Running | Phase::Refused)
     }
 
     /// Bytes have come.
@@ -204,7 +215,7 @@ impl Session {
     pub fn start_closing(&mut self, now: Time) {
         self.phase = Phase::Closing;
         self.patience = Some(now.plus_ms(CLOSE_TIMEOUT_MS));
-        self.next_heartbeat = Time::MAX;
+        self.next_look = Time::MAX;
         self.channels.clear();
         self.assembling_bytes = 0;
     }
@@ -219,15 +230,18 @@ impl Session {
         self.phase = Phase::Running;
         self.patience = None;
         self.last_received = now;
-        self.next_heartbeat = self.heartbeat_after(now);
+        self.last_sent = now;
+        self.next_look = self.look_after(now);
     }
 
-    /// Heartbeats go out twice per interval, as in RabbitMQ.
-    fn heartbeat_after(&self, now: Time) -> Time {
-        match self.heartbeat_s {
-            0 => Time::MAX,
-            seconds => now.plus_ms(u64::from(seconds) * 500),
-        }
+    /// A part of the heartbeat interval, in milliseconds.
+    fn interval_ms(&self, parts: u64) -> u64 {
+        u64::from(self.heartbeat_s) * 1000 / parts
+    }
+
+    /// Whether a heartbeat is needed is looked at four times per interval.
+    fn look_after(&self, now: Time) -> Time {
+        if self.heartbeat_s == 0 { Time::MAX } else { now.plus_ms(self.interval_ms(4)) }
     }
 
     /// When the peer counts as dead if nothing comes until then.
@@ -242,13 +256,14 @@ impl Session {
 
     /// When `tick` must be called the next time.
     pub fn next_timeout(&self) -> Option<Time> {
-        let times = [self.patience.unwrap_or(Time::MAX), self.next_heartbeat, self.dead_at()];
+        let times = [self.patience.unwrap_or(Time::MAX), self.next_look, self.dead_at()];
         times.into_iter().min().filter(|time| *time < Time::MAX)
     }
 
-    /// Does what is due at `now`: a heartbeat, if nothing else was written since the last tick, or
-    /// the end of a connection whose client keeps silent. `listens` is false while the broker does
-    /// not read from the client itself.
+    /// Does what is due at `now`: a heartbeat, if nothing was written for half an interval, or the end
+    /// of a connection whose client keeps silent. `wrote` says whether anything but heartbeats was
+    /// written since the last tick; `listens` is false while the broker does not read from the client
+    /// itself.
     pub fn tick(&mut self, now: Time, wrote: bool, listens: bool, out: &mut Vec<u8>) -> Alive {
         if self.patience.is_some_and(|patience| patience <= now) {
             return Alive::No;
@@ -259,11 +274,15 @@ impl Session {
         if self.dead_at() <= now {
             return Alive::No;
         }
-        if self.next_heartbeat <= now {
-            if !wrote {
+        if wrote {
+            self.last_sent = now;
+        }
+        if self.next_look <= now {
+            if self.last_sent.plus_ms(self.interval_ms(2)) <= now {
                 write_heartbeat(out);
+                self.last_sent = now;
             }
-            self.next_heartbeat = self.heartbeat_after(now);
+            self.next_look = self.look_after(now);
         }
         Alive::Yes
     }

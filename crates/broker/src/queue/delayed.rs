@@ -68,6 +68,10 @@ impl Delayed {
         self.entries.values().map(Entry::front)
     }
 
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.ready_at.clear();

@@ -439,4 +439,12 @@ impl Queue {
             }
         }
     }
+
+    /// Durable messages that wait, in whichever way; for checks.
+    pub(crate) fn durable_waiting(&self) -> impl Iterator<Item = EntryId> {
+        let ready = self.ready.messages().filter(|(_, message)| self.is_durable_for(message));
+        let others = self.delayed.entries().chain(self.pending.entries());
+        let others = others.filter(|entry| self.is_durable_for(&entry.message));
+        ready.map(|(id, _)| id).chain(others.map(|entry| entry.id))
+    }
 }

@@ -58,6 +58,10 @@ impl PendingDeadLetters {
         Some((entry, reason))
     }
 
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.waiting.iter().map(|(entry, _)| entry)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         self.to_retry = 0;

@@ -248,9 +248,7 @@ impl Ready {
 
     /// The oldest returned message of the lowest level.
     fn lowest_returned(&self) -> Option<EntryId> {
-        let lowest = self.returned.last_key_value()?.1.id.level;
-        let from = Place::of(EntryId { seq: 0, level: lowest });
-        self.returned.range(from..).next().map(|(_, entry)| entry.id)
+        self.first_returned(self.returned.last_key_value()?.1.id.level)
     }
 
     /// The oldest of every group of messages that stand in order of arrival: what a TTL that all
@@ -261,11 +259,46 @@ impl Ready {
         self.fresh_fronts().chain(returned)
     }
 
-    /// What stands at the head of every priority level and of the returned messages: what may expire
-    /// under RabbitMQ's head-of-queue rule.
+    /// What stands at the head of every priority level, and of the messages that were returned to the
+    /// front: what may expire under RabbitMQ's head-of-queue rule.
     pub(crate) fn heads(&self) -> impl Iterator<Item = Front> {
-        let returned = self.returned.first_key_value().map(|(_, entry)| entry.front());
-        self.fresh_fronts().chain(returned)
+        let heads = self.fresh_fronts().filter(|fresh| match self.return_to {
+            ReturnTo::Front => true,
+            ReturnTo::OriginalPlace => {
+                let first = self.first_returned(fresh.id.level);
+                first.is_none_or(|returned| returned.seq > fresh.id.seq)
+            }
+        });
+        heads.chain(self.returned_heads())
+    }
+
+    /// The returned messages that stand at the head of their level, or of the queue.
+    fn returned_heads(&self) -> impl Iterator<Item = Front> {
+        let mut next = self.returned.first_key_value();
+        std::iter::from_fn(move || {
+            let (_, entry) = next?;
+            next = match self.return_to {
+                ReturnTo::Front => None,
+                ReturnTo::OriginalPlace => {
+                    let last = EntryId { seq: u64::MAX >> 8, level: entry.id.level };
+                    self.returned.range(Place::of(last)..).next()
+                }
+            };
+            Some(entry.front())
+        })
+        .filter(|front| {
+            self.return_to == ReturnTo::Front
+                || self
+                    .fresh_front(usize::from(front.id.level))
+                    .is_none_or(|fresh| front.id.seq < fresh.id.seq)
+        })
+    }
+
+    /// The returned message of a level that stands first there.
+    fn first_returned(&self, level: u8) -> Option<EntryId> {
+        let from = Place::of(EntryId { seq: 0, level });
+        let first = self.returned.range(from..).next().map(|(_, entry)| entry.id);
+        first.filter(|id| id.level == level)
     }
 
     /// Every message, in no particular order.
@@ -274,6 +307,14 @@ impl Ready {
             entries.iter().map(|(seq, fresh)| fresh.front(EntryId { seq, level: *level }))
         });
         fresh.chain(self.returned.values().map(Entry::front))
+    }
+
+    /// Every message with its identity, in no particular order.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (EntryId, &Message)> {
+        let fresh = self.levels.iter().flat_map(|(level, entries)| {
+            entries.iter().map(|(seq, fresh)| (EntryId { seq, level: *level }, &fresh.message))
+        });
+        fresh.chain(self.returned.values().map(|entry| (entry.id, &entry.message)))
     }
 
     fn fresh_fronts(&self) -> impl Iterator<Item = Front> {

@@ -82,17 +82,17 @@ impl Vhost {
         let Some(connection) = self.connections.get(at.connection).filter(|c| !c.closing) else {
             return Ok(false);
         };
-        if matches!(command, Command::Refused(refusal) if refusal.code.is_connection_error()) {
-            return Ok(true);
-        }
         let Some(channel) = connection.channels.get(&at.channel) else {
-            if matches!(command, Command::OpenChannel) {
+            if matches!(command, Command::OpenChannel | Command::Refused(_)) {
                 return Ok(true);
             }
             return Err(Refusal::new(ReplyCode::ChannelError, "expected 'channel.open'"));
         };
-        let about_closing = matches!(command, Command::CloseChannel | Command::ChannelCloseOk);
-        Ok(!channel.closing || about_closing)
+        let is_heard = matches!(
+            command,
+            Command::OpenChannel | Command::CloseChannel | Command::ChannelCloseOk
+        );
+        Ok(!channel.closing || is_heard)
     }
 
     pub(super) fn open_channel(&mut self, at: At) -> Result<(), Refusal> {
@@ -108,12 +108,16 @@ impl Vhost {
     }
 
     pub(super) fn close_channel(&mut self, at: At) -> Result<(), Refusal> {
-        self.flush_channel(at);
-        self.remove_consumers(at);
-        self.clear_channel(at);
-        if let Some(connection) = self.connections.get_mut(at.connection) {
-            connection.channels.remove(&at.channel);
+        let Some(channel) = self.channel(at) else { return Ok(()) };
+        if !channel.closing {
+            self.flush_channel(at);
+            self.remove_consumers(at);
+            self.clear_channel(at);
+            if let Some(connection) = self.connections.get_mut(at.connection) {
+                connection.channels.remove(&at.channel);
+            }
         }
+        // When both sides close, the client still owes its agreement.
         self.send(at, Outgoing::ChannelCloseOk);
         Ok(())
     }
@@ -127,7 +131,7 @@ impl Vhost {
                 connection.channels.remove(&at.channel);
                 Ok(())
             }
-            _ => Err(Refusal::new(ReplyCode::CommandInvalid, "unexpected 'channel.close-ok'")),
+            _ => Err(Refusal::new(ReplyCode::CommandInvalid, "unimplemented method")),
         }
     }
 

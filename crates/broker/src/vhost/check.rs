@@ -1,10 +1,11 @@
 //! What must hold between any two calls, checked from outside by tests and simulation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Vhost;
 use crate::exchange::Destination;
-use crate::ids::QueueId;
+use crate::ids::{EntryId, QueueId, QueueNumber};
+use crate::queue::Queue;
 
 impl Vhost {
     /// Every invariant that does not hold, as a sentence; none if all is well. It looks at
@@ -16,6 +17,25 @@ impl Vhost {
         self.check_progress(&mut broken);
         self.check_bindings(&mut broken);
         broken
+    }
+
+    /// Every durable message there is, by queue: what replaying the log must give.
+    pub fn durable_entries(&self) -> BTreeMap<QueueNumber, BTreeSet<EntryId>> {
+        let durable = self.queues.values().filter(|queue| queue.durable);
+        let mut entries: BTreeMap<QueueNumber, BTreeSet<EntryId>> =
+            durable.map(|queue| (queue.number, queue.durable_waiting().collect())).collect();
+        for connection in self.connections.values() {
+            for channel in connection.channels.values() {
+                for unacked in channel.unacked.iter() {
+                    let queue = self.queues.get(unacked.queue);
+                    let is_durable = |q: &&Queue| q.is_durable_for(&unacked.entry.message);
+                    if let Some(queue) = queue.filter(is_durable) {
+                        entries.entry(queue.number).or_default().insert(unacked.entry.id);
+                    }
+                }
+            }
+        }
+        entries
     }
 
     /// Every message that entered a queue is in exactly one place (C-1, C-2).

@@ -200,7 +200,8 @@ impl Vhost {
         };
         queue.renew_lease(now);
         // What is left in front may have expired, if more had than a slice holds.
-        let entry = if queue.front_is_expired(now) { None } else { queue.pop_front() };
+        let expired = queue.front_is_expired(now);
+        let entry = if expired { None } else { self.pop_front(id) };
         match entry {
             None => self.send(at, Outgoing::GetEmpty),
             Some(entry) => self.hand_over(at, id, entry, no_ack),

@@ -210,8 +210,16 @@ impl Vhost {
             return;
         };
         if keeps && cause != DropCause::NoDeadLetterExchange {
+            let record = queue.is_durable_for(&entry.message).then_some(Record::Pend {
+                queue: queue.number,
+                entry: entry.id,
+                reason: dying.reason,
+            });
             queue.pending.push(entry, dying.reason);
             self.pending_sources.insert(dying.queue);
+            if let Some(record) = record {
+                self.log(record);
+            }
             return;
         }
         queue.counters.dropped.get_mut(dying.reason).count(cause);

@@ -47,11 +47,16 @@ impl Vhost {
             let Some(chosen) = self.choose(id) else {
                 return;
             };
-            let Some(entry) = self.queues.get_mut(id).and_then(|q| q.pop_front()) else {
-                return;
-            };
+            let Some(entry) = self.pop_front(id) else { return };
             self.deliver(id, entry, chosen);
         }
+    }
+
+    /// Takes what is delivered next.
+    pub(super) fn pop_front(&mut self, id: QueueId) -> Option<Entry> {
+        let entry = self.queues.get_mut(id)?.pop_front();
+        self.head_moved(id);
+        entry
     }
 
     /// Hands a message that has just arrived to a consumer, or gives it back if none has room.

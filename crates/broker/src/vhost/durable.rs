@@ -13,7 +13,7 @@ impl Vhost {
     /// Appends a record and returns its position.
     pub(super) fn log(&mut self, record: Record) -> Lsn {
         self.last_lsn.0 += 1;
-        self.effects.push(Effect::Log { lsn: self.last_lsn, record });
+        self.effects.push(Effect::Log { lsn: self.last_lsn, at: self.now, record });
         self.last_lsn
     }
 

@@ -290,6 +290,7 @@ impl Vhost {
         {
             self.die(id, entry, DeathReason::Maxlen);
         }
+        self.head_moved(id);
     }
 
     /// Notes how a publish ended for the channel's next confirms.

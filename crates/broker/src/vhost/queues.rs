@@ -8,7 +8,7 @@ use super::{At, Vhost};
 use crate::access::Permission;
 use crate::command::{DeclareQueue, DeleteQueue};
 use crate::effect::{Outgoing, Record};
-use crate::ids::QueueId;
+use crate::ids::{EntryId, QueueId};
 use crate::limits::EXPIRY_SLICE;
 use crate::message::Name;
 use crate::names;
@@ -250,11 +250,22 @@ impl Vhost {
         let (purged, number, durable) = (queue.purge(), queue.number, queue.durable);
         self.pending_sources.remove(&id);
         if durable {
-            self.log(Record::Purge { queue: number });
+            let kept = self.unacked_entries(id);
+            self.log(Record::Purge { queue: number, kept });
         }
         self.left(id);
         self.answer(at, nowait, Outgoing::QueuePurgeOk { message_count: count(purged) });
         Ok(())
+    }
+
+    /// What the channels hold of a queue, in order of arrival.
+    fn unacked_entries(&self, id: QueueId) -> Vec<EntryId> {
+        let channels = self.connections.values().flat_map(|c| c.channels.values());
+        let held = channels.flat_map(|channel| channel.unacked.iter());
+        let mut entries: Vec<EntryId> =
+            held.filter(|unacked| unacked.queue == id).map(|u| u.entry.id).collect();
+        entries.sort_unstable();
+        entries
     }
 
     pub(super) fn delete_queue(&mut self, at: At, delete: DeleteQueue<'_>) -> Result<(), Refusal> {

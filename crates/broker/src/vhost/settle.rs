@@ -123,15 +123,18 @@ impl Vhost {
             self.die(id, entry, DeathReason::Expired);
             return;
         }
+        let retry = queue.settings.delayed_retry;
+        let delay_ms = retry.and_then(|retry| retry.delay_ms(failed, entry.delivery_count));
+        let ready_at = delay_ms.map(|millis| now.plus_ms(millis));
         let record = queue.is_durable_for(&entry.message).then_some(Record::Requeue {
             queue: queue.number,
             entry: entry.id,
             acquired_count: entry.acquired_count,
             delivery_count: entry.delivery_count,
+            ready_at,
         });
-        let retry = queue.settings.delayed_retry;
-        match retry.and_then(|retry| retry.delay_ms(failed, entry.delivery_count)) {
-            Some(millis) => queue.delay(entry, now.plus_ms(millis)),
+        match ready_at {
+            Some(ready_at) => queue.delay(entry, ready_at),
             None => queue.give_back(entry),
         }
         if let Some(record) = record {

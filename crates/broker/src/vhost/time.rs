@@ -14,6 +14,7 @@ use crate::dead_letter::DeathReason;
 use crate::effect::{Event, Outgoing};
 use crate::ids::QueueId;
 use crate::limits::EXPIRY_SLICE;
+use crate::policy::ExpiryOrder;
 use crate::refusal::Refusal;
 use crate::time::Now;
 use crate::timers::Wake;
@@ -59,17 +60,25 @@ impl Vhost {
     /// Lets up to `budget` messages die whose deadline has passed; how many did.
     pub(super) fn expire_due(&mut self, id: QueueId, budget: usize) -> usize {
         let now = self.now.time;
-        for expired in 0..budget {
-            let Some(queue) = self.queues.get_mut(id) else {
-                return expired;
-            };
-            let Some((deadline, entry)) = queue.pop_due(now) else {
-                return expired;
-            };
+        let mut expired = 0;
+        while expired < budget
+            && let Some(queue) = self.queues.get_mut(id)
+            && let Some((deadline, entry)) = queue.pop_due(now)
+        {
             self.counters.message_expiry.record(now.micros_since(deadline));
             self.die(id, entry, DeathReason::Expired);
+            expired += 1;
         }
-        budget
+        self.head_moved(id);
+        expired
+    }
+
+    /// Where only heads expire, a new head may expire before anything that was known.
+    pub(super) fn head_moved(&mut self, id: QueueId) {
+        let order = self.queues.get(id).map(|queue| queue.settings.expiry_order);
+        if order == Some(ExpiryOrder::Head) {
+            self.arm_queue(id);
+        }
     }
 
     /// Lets delayed messages wait for a consumer again whose delay is over.

@@ -2,12 +2,17 @@
 
 mod parse;
 mod render;
+mod show;
+mod values;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use amqp::reply_code::ReplyCode;
 use broker::access::{Access, PermissionPattern, Permissions, TopicPermission};
+use broker::refusal::Refusal;
 use broker::time::{Now, Time};
 use broker::{
     ApplyTo, ChannelNumber, ConnectionId, Definition, Effect, Pattern, Policy, PolicyKind, Vhost,
@@ -20,6 +25,7 @@ pub(crate) fn replay(text: &str) -> (String, usize) {
     let mut out = String::new();
     let mut world = World::new();
     let mut scenarios = 0;
+    let mut scenario = "";
     for line in text.lines() {
         if line.starts_with("  ") {
             continue;
@@ -28,8 +34,11 @@ pub(crate) fn replay(text: &str) -> (String, usize) {
         if line.starts_with("== ") {
             world = World::new();
             scenarios += 1;
+            scenario = line;
         } else if !line.is_empty() && !line.starts_with('#') {
-            for effect in world.run(line) {
+            let effects = std::panic::catch_unwind(AssertUnwindSafe(|| world.run(line)));
+            let effects = effects.unwrap_or_else(|_| panic!("in `{scenario}`, at `{line}`"));
+            for effect in effects {
                 writeln!(out, "  {effect}").unwrap();
             }
         }
@@ -75,6 +84,7 @@ struct World {
     access: BTreeMap<String, Arc<Access>>,
     cancel_notify: bool,
     shows_log: bool,
+    shows_deaths: bool,
     /// Records become durable only when the script says so.
     holds_log: bool,
 }
@@ -92,6 +102,7 @@ impl World {
             access: BTreeMap::new(),
             cancel_notify: true,
             shows_log: false,
+            shows_deaths: false,
             holds_log: false,
         }
     }
@@ -111,16 +122,24 @@ impl World {
         let mut out = Vec::new();
         match verb.as_str() {
             "at" => self.sleep_until(words.micros(), &mut out),
+            "late" => self.now_us = words.micros(),
+            "tick" => self.vhost.tick(self.now()),
             "set" => self.set(&mut words),
-            "show" => out.push(render::queue(&self.vhost, &words.next())),
-            "policy" | "operator-policy" => self.policy(&verb, &mut words),
-            "clear-policy" => {
-                let name = words.next();
-                assert!(self.vhost.clear_policy(self.now(), PolicyKind::User, &name));
-            }
+            "show" => out.push(show::queue(&self.vhost, &words.next())),
+            "policies" => out.push(show::policies(&self.vhost, &words.next())),
+            "consumers" => out.push(show::consumers(&self.vhost, &words.next())),
+            "counters" => out.push(show::counters(&self.vhost)),
+            "policy" => self.policy(PolicyKind::User, &mut words, &mut out),
+            "operator-policy" => self.policy(PolicyKind::Operator, &mut words, &mut out),
+            "clear-policy" => self.clear_policy(PolicyKind::User, &words.next(), &mut out),
             "clear-operator-policy" => {
-                let name = words.next();
-                assert!(self.vhost.clear_policy(self.now(), PolicyKind::Operator, &name));
+                self.clear_policy(PolicyKind::Operator, &words.next(), &mut out);
+            }
+            "node" => self.execute(&mut words, &mut out),
+            "force-close" => {
+                let connection = self.connection(&client);
+                let refusal = Refusal::new(ReplyCode::ConnectionForced, words.next());
+                self.vhost.force_close(self.now(), connection, refusal);
             }
             "user" => self.user(&mut words),
             "backlog" => {
@@ -158,8 +177,20 @@ impl World {
             self.vhost.drain_effects();
         }
         let verb = if verb == "raw" { words.next() } else { verb.to_owned() };
+        let times = words.named("times").map_or(1, |times| times.parse().unwrap());
         let command = parse::command(&verb, words);
-        self.vhost.apply(self.now(), connection, command.request(channel));
+        for _ in 0..times {
+            self.vhost.apply(self.now(), connection, command.request(channel));
+        }
+    }
+
+    /// A command of the node itself, which is answered by its result alone.
+    fn execute(&mut self, words: &mut Words, out: &mut Vec<String>) {
+        let verb = words.next();
+        let command = parse::command(&verb, words);
+        if let Err(refusal) = self.vhost.execute(self.now(), command.request(0).command) {
+            out.push(format!("refused {} {refusal}", refusal.code.code()));
+        }
     }
 
     fn connection(&mut self, client: &str) -> ConnectionId {
@@ -177,7 +208,9 @@ impl World {
         let mut options = VhostOptions::default();
         match word.as_str() {
             "no-cancel-notify" => self.cancel_notify = false,
+            "cancel-notify" => self.cancel_notify = true,
             "show-log" => self.shows_log = true,
+            "show-deaths" => self.shows_deaths = true,
             "hold-log" => self.holds_log = true,
             "no-global-qos" => options.permits_global_qos = false,
             "consumers-max" => {
@@ -212,22 +245,40 @@ impl World {
         self.access.insert(name, access);
     }
 
-    fn policy(&mut self, verb: &str, words: &mut Words) {
-        let kind = if verb == "policy" { PolicyKind::User } else { PolicyKind::Operator };
+    /// `policy NAME PATTERN key=value ...`; a complaint is shown instead.
+    fn policy(&mut self, kind: PolicyKind, words: &mut Words, out: &mut Vec<String>) {
         let name = words.next();
-        let pattern = Pattern::new(&words.next()).unwrap();
+        let pattern = match Pattern::new(&words.next()) {
+            Ok(pattern) => pattern,
+            Err(complaint) => {
+                while words.try_next().is_some() {}
+                return out.push(format!("invalid: {complaint}"));
+            }
+        };
         let (mut priority, mut apply_to, mut entries) = (0.0, ApplyTo::All, Vec::new());
         while let Some((key, value)) = words.pair() {
             match key.as_str() {
                 "priority" => priority = value.parse().unwrap(),
-                "apply-to" => apply_to = ApplyTo::parse(&value).unwrap(),
+                "apply-to" => match ApplyTo::parse(&value) {
+                    Ok(value) => apply_to = value,
+                    Err(complaint) => return out.push(format!("invalid: {complaint}")),
+                },
                 _ => entries.push((key, parse::policy_value(&value))),
             }
         }
-        let definition = Definition::parse(entries, kind).unwrap();
+        let definition = match Definition::parse(entries, kind) {
+            Ok(definition) => definition,
+            Err(complaint) => return out.push(format!("invalid: {complaint}")),
+        };
         let name = name.as_str().into();
         let policy = Policy { name, pattern, apply_to, priority, definition };
         self.vhost.set_policy(self.now(), kind, policy);
+    }
+
+    fn clear_policy(&mut self, kind: PolicyKind, name: &str, out: &mut Vec<String>) {
+        if !self.vhost.clear_policy(self.now(), kind, name) {
+            out.push("no such policy".to_owned());
+        }
     }
 
     /// Lets time pass like the broker's timer does.
@@ -259,7 +310,7 @@ impl World {
             self.clients.iter().map(|(name, id)| (*id, name.as_str())).collect();
         for effect in self.vhost.drain_effects() {
             match effect {
-                Effect::Log { lsn, record } if self.shows_log => {
+                Effect::Log { lsn, record, .. } if self.shows_log => {
                     out.push(format!("log {lsn}: {}", render::record(&record)));
                 }
                 Effect::Log { .. } => {}
@@ -276,7 +327,7 @@ impl World {
                         (name, 1) => format!("{name}: "),
                         (name, channel) => format!("{name}.{channel}: "),
                     };
-                    out.push(format!("{at}{}", render::outgoing(&outgoing)));
+                    out.push(format!("{at}{}", render::outgoing(&outgoing, self.shows_deaths)));
                 }
             }
         }

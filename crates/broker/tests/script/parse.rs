@@ -2,11 +2,15 @@
 
 use amqp::method::MethodId;
 use amqp::properties::Properties;
-use amqp::table::{ArrayBuilder, Table, TableBuilder, Value};
+use amqp::reply_code::ReplyCode;
+use amqp::table::{Table, TableBuilder};
+use broker::refusal::Refusal;
 use broker::{
     Bind, ChannelNumber, Command, Consume, Content, DeclareExchange, DeclareQueue, DeleteQueue,
     DeliveryTag, Outcome, PolicyValue, Publish, Request,
 };
+
+use super::values;
 
 /// The words of a line; `"..."` quotes, `-` is the empty string.
 pub(crate) struct Words(std::collections::VecDeque<String>);
@@ -73,7 +77,7 @@ impl Words {
         Some((key.to_owned(), value.to_owned()))
     }
 
-    fn named(&mut self, name: &str) -> Option<String> {
+    pub(crate) fn named(&mut self, name: &str) -> Option<String> {
         let prefix = format!("{name}=");
         let at = self.0.iter().position(|word| word.starts_with(&prefix))?;
         let word = self.0.remove(at)?;
@@ -109,53 +113,19 @@ impl Words {
     fn table(&mut self) -> Table {
         let mut table = TableBuilder::new();
         while let Some((key, text)) = self.pair() {
-            insert(&mut table, &key, &text);
+            values::insert(&mut table, &key, &text);
         }
         table.finish()
     }
 }
 
-/// Values: `5` and `-5` are int32 (int64 when larger), `l:5` int64, `b:5` int8, `d:1.5` a double,
-/// `true` and `false` bools, `void` no value, `T:5` a timestamp, `[a,b]` an array of strings, all else
-/// strings; quotes keep a number a string.
-fn insert(table: &mut TableBuilder, key: &str, text: &str) {
-    let typed = text.split_once(':').filter(|(kind, _)| matches!(*kind, "l" | "b" | "d" | "T"));
-    let array;
-    let value = match typed {
-        Some(("l", n)) => Value::I64(n.parse().unwrap()),
-        Some(("b", n)) => Value::I8(n.parse().unwrap()),
-        Some(("d", n)) => Value::F64(n.parse().unwrap()),
-        Some((_, n)) => Value::Timestamp(n.parse().unwrap()),
-        None if text == "true" || text == "false" => Value::Bool(text == "true"),
-        None if text == "void" => Value::Void,
-        None if text.starts_with('[') => {
-            let mut items = ArrayBuilder::new();
-            let inner = text.trim_start_matches('[').trim_end_matches(']');
-            for item in inner.split(',').filter(|item| !item.is_empty()) {
-                match item.parse() {
-                    Ok(number) => items.push(Value::I32(number)),
-                    Err(_) => items.push(Value::LongStr(item.as_bytes())),
-                };
-            }
-            array = items.finish();
-            Value::Array(array.as_ref())
-        }
-        None => match (text.parse::<i32>(), text.parse::<i64>()) {
-            (Ok(n), _) => Value::I32(n),
-            (_, Ok(n)) => Value::I64(n),
-            _ => {
-                table.insert(key, Value::LongStr(text.replace('"', "").as_bytes()));
-                return;
-            }
-        },
-    };
-    table.insert(key, value);
-}
-
+/// A value of a policy: a number, or a string; `true` is neither.
 pub(crate) fn policy_value(text: &str) -> PolicyValue {
-    match text.parse() {
-        Ok(number) => PolicyValue::Integer(number),
-        Err(_) => PolicyValue::Text(text.replace('"', "")),
+    match (text.parse(), text.parse()) {
+        _ if text == "true" => PolicyValue::Other(text.to_owned()),
+        (Ok(number), _) => PolicyValue::Integer(number),
+        (_, Ok(number)) => PolicyValue::Float(number),
+        _ => PolicyValue::Text(text.replace('"', "")),
     }
 }
 
@@ -187,6 +157,8 @@ impl Owned {
         let make = match command {
             Command::OpenChannel => |_: &Self| Command::OpenChannel,
             Command::CloseChannel => |_: &Self| Command::CloseChannel,
+            Command::Flow => |_: &Self| Command::Flow,
+            Command::AccessRequest => |_: &Self| Command::AccessRequest,
             Command::ChannelCloseOk => |_: &Self| Command::ChannelCloseOk,
             Command::TxSelect => |_: &Self| Command::TxSelect,
             Command::TxCommit => |_: &Self| Command::TxCommit,
@@ -233,6 +205,9 @@ pub(crate) fn command(verb: &str, words: &mut Words) -> Owned {
     match verb {
         "open" => Owned::simple(Command::OpenChannel),
         "close-channel" => Owned::simple(Command::CloseChannel),
+        "flow" => Owned::simple(Command::Flow),
+        "access-request" => Owned::simple(Command::AccessRequest),
+        "refused" => refused(words),
         "close-ok" => Owned::simple(Command::ChannelCloseOk),
         "tx-select" => Owned::simple(Command::TxSelect),
         "commit" => Owned::simple(Command::TxCommit),
@@ -330,26 +305,49 @@ fn publish(words: &mut Words) -> Owned {
     });
     owned.flags = vec![words.flag("mandatory")];
     let persistent = words.flag("persistent");
+    let mode = words.named("mode").map(|mode| mode.parse().unwrap());
     let priority = words.named("priority").map(|p| p.parse().unwrap());
-    let text = |words: &mut Words, name| words.named(name);
-    let (expiration, reply_to, user_id, message_id) = (
-        text(words, "expiration"),
-        text(words, "reply-to"),
-        text(words, "user-id"),
-        text(words, "message-id"),
-    );
+    let timestamp = words.named("timestamp").map(|seconds| seconds.parse().unwrap());
+    let [
+        expiration,
+        reply_to,
+        correlation_id,
+        user_id,
+        message_id,
+        content_type,
+        content_encoding,
+        type_,
+        app_id,
+    ] = [
+        "expiration",
+        "reply-to",
+        "correlation-id",
+        "user-id",
+        "message-id",
+        "content-type",
+        "content-encoding",
+        "type",
+        "app-id",
+    ]
+    .map(|name| words.named(name));
+    let empty_headers = words.flag("{}");
     let headers = words.table();
-    let bytes = |text: &'static str| text.as_bytes();
-    let leak = |text: Option<String>| text.map(|text| bytes(text.leak()));
+    let bytes = |text: &'_ Option<String>| text.clone().map(|text| text.leak().as_bytes());
     let properties = Properties {
-        headers: (!headers.is_empty()).then(|| headers.as_ref()),
-        delivery_mode: persistent.then_some(2),
+        headers: (empty_headers || !headers.is_empty()).then(|| headers.as_ref()),
+        delivery_mode: persistent.then_some(2).or(mode),
         priority,
-        expiration: leak(expiration),
-        reply_to: leak(reply_to),
-        user_id: leak(user_id),
-        message_id: leak(message_id),
-        ..Properties::default()
+        timestamp,
+        expiration: bytes(&expiration),
+        reply_to: bytes(&reply_to),
+        correlation_id: bytes(&correlation_id),
+        user_id: bytes(&user_id),
+        message_id: bytes(&message_id),
+        content_type: bytes(&content_type),
+        content_encoding: bytes(&content_encoding),
+        type_: bytes(&type_),
+        app_id: bytes(&app_id),
+        cluster_id: None,
     };
     properties.encode(&mut owned.properties);
     owned.words = vec![words.next(), words.next()];
@@ -358,6 +356,17 @@ fn publish(words: &mut Words) -> Owned {
         Some(size) => vec![b'x'; size],
         None => body.into_bytes(),
     };
+    owned
+}
+
+/// What a session refuses before it becomes a command: `refused CODE TEXT`.
+fn refused(words: &mut Words) -> Owned {
+    let mut owned = Owned::new(|o| {
+        let code = ReplyCode::ALL.into_iter().find(|code| u64::from(code.code()) == o.number);
+        Command::Refused(Refusal::new(code.unwrap(), o.word(0)))
+    });
+    owned.number = words.next().parse().unwrap();
+    owned.words = vec![words.next()];
     owned
 }
 

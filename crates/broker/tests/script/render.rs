@@ -1,9 +1,12 @@
 //! Effects as lines of text.
 
+use std::fmt::Write as _;
+
 use amqp::properties::Properties;
-use amqp::table::{TableRef, Value};
-use broker::dead_letter::DeathReason;
-use broker::{Delivery, DropCause, Entries, Message, Outgoing, Record, Vhost};
+use amqp::table::{TableBuilder, TableRef, Value};
+use broker::{BindingRecord, Delivery, Entries, Message, Outgoing, Record};
+
+use super::values::table;
 
 pub(crate) fn millis(micros: u64) -> String {
     if micros.is_multiple_of(1000) {
@@ -13,7 +16,8 @@ pub(crate) fn millis(micros: u64) -> String {
     }
 }
 
-pub(crate) fn outgoing(outgoing: &Outgoing) -> String {
+/// `shows_deaths` says whether death headers are shown in full.
+pub(crate) fn outgoing(outgoing: &Outgoing, shows_deaths: bool) -> String {
     match outgoing {
         Outgoing::ChannelOpenOk => "channel.open-ok".to_owned(),
         Outgoing::ChannelCloseOk => "channel.close-ok".to_owned(),
@@ -41,13 +45,13 @@ pub(crate) fn outgoing(outgoing: &Outgoing) -> String {
         Outgoing::CancelOk { consumer_tag } => format!("basic.cancel-ok {consumer_tag}"),
         Outgoing::Cancel { consumer_tag } => format!("basic.cancel {consumer_tag}"),
         Outgoing::Deliver { consumer_tag, delivery } => {
-            format!("deliver {consumer_tag} {}", self::delivery(delivery))
+            format!("deliver {consumer_tag} {}", self::delivery(delivery, shows_deaths))
         }
         Outgoing::GetOk { delivery, message_count } => {
-            format!("get-ok {} left={message_count}", self::delivery(delivery))
+            format!("get-ok {} left={message_count}", self::delivery(delivery, shows_deaths))
         }
         Outgoing::GetEmpty => "get-empty".to_owned(),
-        Outgoing::Return { message } => format!("return {}", self::message(message)),
+        Outgoing::Return { message } => format!("return {}", self::message(message, shows_deaths)),
         Outgoing::Ack { seq, multiple } => format!("confirm ack {seq}{}", and_below(*multiple)),
         Outgoing::Nack { seq, multiple } => format!("confirm nack {seq}{}", and_below(*multiple)),
         Outgoing::RecoverOk => "basic.recover-ok".to_owned(),
@@ -62,15 +66,15 @@ fn and_below(multiple: bool) -> &'static str {
     if multiple { " and below" } else { "" }
 }
 
-fn delivery(delivery: &Delivery) -> String {
+fn delivery(delivery: &Delivery, shows_deaths: bool) -> String {
     let redelivered = if delivery.redelivered { " redelivered" } else { "" };
     let counts = delivery.counts.map_or_else(String::new, |counts| {
         format!(" acquired={} delivery={}", counts.acquired, counts.delivery)
     });
-    format!("#{}{redelivered}{counts} {}", delivery.tag, message(&delivery.message))
+    format!("#{}{redelivered}{counts} {}", delivery.tag, message(&delivery.message, shows_deaths))
 }
 
-fn message(message: &Message) -> String {
+fn message(message: &Message, shows_deaths: bool) -> String {
     let envelope = message.envelope();
     let exchange = if envelope.exchange.is_empty() { "-" } else { &envelope.exchange };
     let body = match message.body() {
@@ -79,47 +83,71 @@ fn message(message: &Message) -> String {
     };
     let mut out = format!("\"{body}\" from {exchange}/{}", envelope.routing_key);
     let properties = Properties::parse(message.properties()).unwrap();
+    match properties.delivery_mode {
+        None => {}
+        Some(2) => out.push_str(" persistent"),
+        Some(mode) => write!(out, " mode={mode}").unwrap(),
+    }
     for (name, text) in [
         ("expiration", properties.expiration),
         ("reply-to", properties.reply_to),
+        ("correlation-id", properties.correlation_id),
         ("user-id", properties.user_id),
         ("message-id", properties.message_id),
+        ("content-type", properties.content_type),
+        ("content-encoding", properties.content_encoding),
+        ("type", properties.type_),
+        ("app-id", properties.app_id),
     ] {
         if let Some(text) = text {
-            out.push_str(&format!(" {name}={}", String::from_utf8_lossy(text)));
+            write!(out, " {name}={}", String::from_utf8_lossy(text)).unwrap();
         }
     }
     if let Some(priority) = properties.priority {
-        out.push_str(&format!(" priority={priority}"));
+        write!(out, " priority={priority}").unwrap();
+    }
+    if let Some(seconds) = properties.timestamp {
+        write!(out, " timestamp={seconds}").unwrap();
     }
     if let Some(headers) = properties.headers {
-        out.push_str(&format!(" {}", table(headers)));
+        match deaths(headers).filter(|_| !shows_deaths) {
+            Some((deaths, others)) if others.is_empty() => write!(out, " died=[{deaths}]").unwrap(),
+            Some((deaths, others)) => write!(out, " died=[{deaths}] {others}").unwrap(),
+            None => write!(out, " {}", table(headers)).unwrap(),
+        }
     }
     out
 }
 
-/// A table with the type of each value, except of strings.
-fn table(table: TableRef<'_>) -> String {
-    let entries: Vec<String> = table
-        .iter()
-        .map(|(key, item)| format!("{}={}", String::from_utf8_lossy(key), value(&item)))
-        .collect();
-    format!("{{{}}}", entries.join(" "))
-}
-
-fn value(value: &Value<'_>) -> String {
-    match value {
-        Value::LongStr(text) => String::from_utf8_lossy(text).into_owned(),
-        Value::Table(inner) => table(*inner),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(|item| self::value(&item)).collect();
-            format!("[{}]", items.join(","))
-        }
-        Value::I64(number) => format!("l:{number}"),
-        Value::Timestamp(seconds) => format!("T:{seconds}"),
-        Value::I32(number) => number.to_string(),
-        other => format!("{other:?}"),
+/// The broker's own death headers in short, and the other headers; none if the message has none.
+fn deaths(headers: TableRef<'_>) -> Option<(String, String)> {
+    let Some(Value::Array(list)) = headers.get("x-death") else {
+        return None;
+    };
+    headers.get("x-first-death-queue")?;
+    let mut deaths = Vec::new();
+    for death in list.iter() {
+        let Value::Table(death) = death else {
+            return None;
+        };
+        let text = |key| death.get(key).and_then(|value| value.as_long_str());
+        let (queue, reason) = (text("queue")?, text("reason")?);
+        let Some(Value::I64(count)) = death.get("count") else {
+            return None;
+        };
+        let [queue, reason] = [queue, reason].map(String::from_utf8_lossy);
+        deaths.push(format!("{queue} {reason} {count}"));
     }
+    let mut others = TableBuilder::new();
+    for (key, value) in headers.iter() {
+        let is_death = [&b"x-death"[..], b"x-first-death-", b"x-last-death-"];
+        if !is_death.iter().any(|prefix| key.starts_with(prefix)) {
+            others.insert(key, value);
+        }
+    }
+    let others = others.finish();
+    let others = if others.is_empty() { String::new() } else { table(others.as_ref()) };
+    Some((deaths.join(", "), others))
 }
 
 fn entries(entries: &Entries) -> String {
@@ -131,60 +159,48 @@ fn entries(entries: &Entries) -> String {
 pub(crate) fn record(record: &Record) -> String {
     match record {
         Record::Publish { message, entries: to } => {
-            format!("publish {} into {}", self::message(message), entries(to))
+            format!("publish {} into {}", self::message(message, false), entries(to))
         }
         Record::Settle { queue, entry } => format!("settle {queue}#{}", entry.seq),
         Record::DeadLetter { queue, entry, message, entries: to } => {
-            let message = self::message(message);
+            let message = self::message(message, false);
             format!("dead-letter {queue}#{} as {message} into {}", entry.seq, entries(to))
         }
-        Record::Requeue { queue, entry, acquired_count, delivery_count } => {
-            format!("requeue {queue}#{} {acquired_count} {delivery_count}", entry.seq)
+        Record::Requeue { queue, entry, acquired_count, delivery_count, ready_at } => {
+            let delayed = if ready_at.is_some() { " delayed" } else { "" };
+            let seq = entry.seq;
+            format!(
+                "requeue {queue}#{seq} acquired={acquired_count} delivery={delivery_count}{delayed}"
+            )
         }
-        Record::Purge { queue } => format!("purge {queue}"),
+        Record::Pend { queue, entry, reason } => format!("pend {queue}#{} {reason}", entry.seq),
+        Record::Purge { queue, kept } => {
+            let kept: Vec<String> = kept.iter().map(|entry| entry.seq.to_string()).collect();
+            format!("purge {queue} but [{}]", kept.join(","))
+        }
         Record::DeclareQueue { queue, name, arguments } => {
             format!("declare-queue {queue} {name} {}", table(arguments.as_ref()))
         }
         Record::DeleteQueue { queue } => format!("delete-queue {queue}"),
-        Record::DeclareExchange { name, kind, .. } => {
-            format!("declare-exchange {name} {}", kind.as_str())
+        Record::DeclareExchange { name, kind, auto_delete, internal, arguments } => {
+            let auto_delete = if *auto_delete { " auto-delete" } else { "" };
+            let internal = if *internal { " internal" } else { "" };
+            let arguments = table(arguments.as_ref());
+            let kind = kind.as_str();
+            format!("declare-exchange {name} {kind}{auto_delete}{internal} {arguments}")
         }
         Record::DeleteExchange { name } => format!("delete-exchange {name}"),
         Record::Bind(binding) => {
-            format!("bind {} {} {}", binding.destination, binding.source, binding.routing_key)
+            format!("bind {}", self::binding(binding))
         }
         Record::Unbind(binding) => {
-            format!("unbind {} {} {}", binding.destination, binding.source, binding.routing_key)
+            format!("unbind {}", self::binding(binding))
         }
     }
 }
 
-/// What `show QUEUE` prints: what is in it and what became of the rest.
-pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
-    let Some(queue) = vhost.queue(name) else {
-        return format!("{name} is gone");
-    };
-    let mut out = format!("{name}: ready={}", queue.ready_count());
-    let mut add = |what: &str, count: u64| {
-        if count > 0 {
-            out.push_str(&format!(" {what}={count}"));
-        }
-    };
-    add("unacked", queue.unacked_count());
-    add("delayed", queue.delayed_count());
-    add("pending", queue.pending_count());
-    add("bytes", queue.ready_bytes());
-    add("refused", queue.counters.refused);
-    for reason in DeathReason::ALL {
-        add(&format!("dead-lettered({reason})"), queue.counters.dead_lettered.get(reason));
-        for cause in DropCause::ALL {
-            let dropped = queue.counters.dropped.get(reason).get(cause);
-            add(&format!("dropped({reason},{})", cause.as_str()), dropped);
-        }
-    }
-    for cause in DropCause::ALL {
-        let copies = queue.counters.copies_dropped.get(cause);
-        add(&format!("copies-dropped({})", cause.as_str()), copies);
-    }
-    out
+fn binding(binding: &BindingRecord) -> String {
+    let to = if binding.to_queue { "queue" } else { "exchange" };
+    let BindingRecord { source, destination, routing_key, arguments, .. } = binding;
+    format!("{to} {destination} to {source} with {routing_key} {}", table(arguments.as_ref()))
 }

@@ -1,0 +1,455 @@
+//! The naive model: plain lists, looked at as a whole for every question.
+
+use std::collections::VecDeque;
+
+use crate::steps::{Overflow, QueueSpec, Step};
+
+/// A death: queue, reason, count.
+type Death = (usize, &'static str, u64);
+
+#[derive(Clone, Debug)]
+struct Message {
+    body: String,
+    expiration_ms: Option<u64>,
+    priority: Option<u8>,
+    deaths: Vec<Death>,
+}
+
+/// A message in a queue.
+#[derive(Clone, Debug)]
+struct Entry {
+    message: Message,
+    arrived: u64,
+    /// Order of arrival in the queue.
+    seq: u64,
+    /// Order of return, if it came back to a quorum queue.
+    returned: Option<u64>,
+    acquired: u32,
+    failed: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Consumer {
+    prefetch: u16,
+    no_ack: bool,
+    unacked: u16,
+}
+
+#[derive(Debug)]
+struct Queue {
+    spec: QueueSpec,
+    ready: Vec<Entry>,
+    consumer: Option<Consumer>,
+    seqs: u64,
+    returns: u64,
+}
+
+#[derive(Debug)]
+struct Unacked {
+    queue: usize,
+    entry: Entry,
+    by_consumer: bool,
+}
+
+/// A whole vhost with one client.
+pub(crate) struct Model {
+    queues: Vec<Queue>,
+    policy_ttl_ms: Option<u64>,
+    now: u64,
+    published: u64,
+    outstanding: Vec<Unacked>,
+    dying: VecDeque<(usize, Message, &'static str)>,
+    said: Vec<String>,
+}
+
+impl Queue {
+    fn level(&self, message: &Message) -> u8 {
+        if self.spec.quorum {
+            return message.priority.unwrap_or(4);
+        }
+        self.spec.max_priority.map_or(0, |max| message.priority.unwrap_or(0).min(max))
+    }
+
+    /// Delivered first if smallest.
+    fn place(&self, entry: &Entry) -> (u64, u8, u64) {
+        match entry.returned {
+            Some(order) => (0, 0, order),
+            None => (1, u8::MAX - self.level(&entry.message), entry.seq),
+        }
+    }
+
+    fn next(&self) -> Option<usize> {
+        (0..self.ready.len()).min_by_key(|i| self.place(&self.ready[*i]))
+    }
+
+    /// Evicted first: the oldest of the lowest priority; a quorum queue's returned messages stand
+    /// for their first one, which goes before others of the same priority.
+    fn evicted(&self) -> Option<usize> {
+        let all = 0..self.ready.len();
+        let by_level = |i: &usize| (self.level(&self.ready[*i].message), self.ready[*i].seq);
+        if !self.spec.quorum {
+            return all.min_by_key(by_level);
+        }
+        let fresh = all.clone().filter(|i| self.ready[*i].returned.is_none()).min_by_key(by_level);
+        let returned = all
+            .filter(|i| self.ready[*i].returned.is_some())
+            .min_by_key(|i| self.ready[*i].returned);
+        match (fresh, returned) {
+            (Some(fresh), Some(returned)) => {
+                let level = |i: usize| self.level(&self.ready[i].message);
+                Some(if level(returned) <= level(fresh) { returned } else { fresh })
+            }
+            (fresh, returned) => fresh.or(returned),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.consumer.is_some_and(|c| c.no_ack || c.prefetch == 0 || c.unacked < c.prefetch)
+    }
+
+    fn is_full_with(&self, length: usize) -> bool {
+        self.spec.max_length.is_some_and(|max| length as u64 > max)
+    }
+}
+
+impl Model {
+    pub(crate) fn new(specs: &[QueueSpec]) -> Self {
+        let queue = |spec: &QueueSpec| Queue {
+            spec: *spec,
+            ready: Vec::new(),
+            consumer: None,
+            seqs: 0,
+            returns: 0,
+        };
+        Self {
+            queues: specs.iter().map(queue).collect(),
+            policy_ttl_ms: None,
+            now: 0,
+            published: 0,
+            outstanding: Vec::new(),
+            dying: VecDeque::new(),
+            said: Vec::new(),
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
+        let unacked = |q| self.outstanding.iter().filter(|u| u.queue == q).count() as u64;
+        self.queues
+            .iter()
+            .enumerate()
+            .map(|(q, queue)| (queue.ready.len() as u64, unacked(q)))
+            .collect()
+    }
+
+    pub(crate) fn run(&mut self, step: &Step) -> Vec<String> {
+        match *step {
+            Step::Publish { queue, expiration_ms, priority, .. } => {
+                self.published += 1;
+                let body = format!("m{}", self.published);
+                let message = Message { body, expiration_ms, priority, deaths: Vec::new() };
+                let said = if self.publish(queue, message) { "confirmed" } else { "refused" };
+                self.bury();
+                self.said.push(said.to_owned());
+            }
+            Step::Consume { queue, prefetch, no_ack } => {
+                if self.queues[queue].consumer.is_none() {
+                    let consumer = Consumer { prefetch, no_ack, unacked: 0 };
+                    self.queues[queue].consumer = Some(consumer);
+                    self.dispatch(queue);
+                }
+            }
+            Step::Cancel { queue } => {
+                self.queues[queue].consumer = None;
+                for unacked in self.outstanding.iter_mut().filter(|u| u.queue == queue) {
+                    unacked.by_consumer = false;
+                }
+            }
+            Step::Get { queue, no_ack } => self.get(queue, no_ack),
+            Step::Ack { which } => self.settle(which, false, "ack"),
+            Step::AckMultiple { which } => self.settle(which, true, "ack"),
+            Step::Nack { which, requeue: true } => self.settle(which, false, "nack"),
+            Step::Reject { which, requeue: true } => self.settle(which, false, "fail"),
+            Step::Nack { which, .. } | Step::Reject { which, .. } => {
+                self.settle(which, false, "reject");
+            }
+            Step::Recover => {
+                let all = std::mem::take(&mut self.outstanding);
+                self.settle_all(all, "nack");
+            }
+            Step::Purge { queue } => {
+                self.expire(queue);
+                self.bury();
+                let count = std::mem::take(&mut self.queues[queue].ready).len();
+                self.said.push(format!("purged {count}"));
+            }
+            Step::CloseChannel => {
+                self.queues.iter_mut().for_each(|queue| queue.consumer = None);
+                let all = std::mem::take(&mut self.outstanding);
+                self.settle_all(all, "fail");
+            }
+            Step::Sleep { millis } => self.sleep(self.now + millis),
+            Step::Policy { ttl_ms } => self.policy_ttl_ms = ttl_ms,
+        }
+        self.bury();
+        self.sleep(self.now);
+        std::mem::take(&mut self.said)
+    }
+
+    fn deadline(&self, queue: usize, entry: &Entry) -> Option<u64> {
+        let ttls =
+            [self.queues[queue].spec.ttl_ms, self.policy_ttl_ms, entry.message.expiration_ms];
+        ttls.into_iter().flatten().min().map(|ttl| entry.arrived + ttl)
+    }
+
+    fn is_expired(&self, queue: usize, entry: &Entry) -> bool {
+        self.deadline(queue, entry).is_some_and(|deadline| deadline <= self.now)
+    }
+
+    fn expires_on_arrival(&self, queue: usize, message: &Message) -> bool {
+        let ttls = [self.queues[queue].spec.ttl_ms, self.policy_ttl_ms, message.expiration_ms];
+        ttls.contains(&Some(0))
+    }
+
+    /// The message of a queue that expires next, with its deadline.
+    fn next_expiry(&self, q: usize) -> Option<(u64, usize)> {
+        let queue = &self.queues[q];
+        let may_expire = |i: &usize| {
+            if !queue.spec.head_only {
+                return true;
+            }
+            // Only the head of each priority level and of the returned messages.
+            let entry = &queue.ready[*i];
+            let group = |e: &Entry| (e.returned.is_some(), queue.level(&e.message));
+            let same = |e: &&Entry| match entry.returned {
+                Some(_) => e.returned.is_some(),
+                None => group(e) == group(entry),
+            };
+            queue.ready.iter().filter(same).all(|e| queue.place(e) >= queue.place(entry))
+        };
+        let due = (0..queue.ready.len()).filter(may_expire).filter_map(|i| {
+            let deadline = self.deadline(q, &queue.ready[i])?;
+            Some((deadline, queue.ready[i].seq, queue.level(&queue.ready[i].message), i))
+        });
+        due.min().map(|(deadline, _, _, i)| (deadline, i))
+    }
+
+    fn expire(&mut self, q: usize) -> bool {
+        let mut any = false;
+        while let Some((deadline, i)) = self.next_expiry(q)
+            && deadline <= self.now
+        {
+            let entry = self.queues[q].ready.remove(i);
+            self.dying.push_back((q, entry.message, "expired"));
+            any = true;
+        }
+        any
+    }
+
+    fn sleep(&mut self, until: u64) {
+        loop {
+            let next = |q| Some((self.next_expiry(q)?.0, q));
+            let mut queues: Vec<(u64, usize)> = (0..3).filter_map(next).collect();
+            queues.sort_unstable();
+            let Some((deadline, _)) = queues.first().filter(|(at, _)| *at <= until) else { break };
+            self.now = self.now.max(*deadline);
+            for (_, q) in queues {
+                if self.expire(q) {
+                    self.dispatch(q);
+                }
+            }
+            self.bury();
+        }
+        self.now = until;
+    }
+
+    /// Whether the queue took the message.
+    fn publish(&mut self, q: usize, message: Message) -> bool {
+        if self.refuses(q) {
+            if self.queues[q].spec.overflow == Overflow::RejectDlx {
+                self.dying.push_back((q, message, "maxlen"));
+            }
+            return false;
+        }
+        self.place(q, message);
+        true
+    }
+
+    fn is_full(&self, q: usize) -> bool {
+        let queue = &self.queues[q];
+        queue.spec.overflow != Overflow::DropHead && queue.is_full_with(queue.ready.len() + 1)
+    }
+
+    fn refuses(&mut self, q: usize) -> bool {
+        if self.is_full(q) {
+            self.expire(q);
+        }
+        self.is_full(q)
+    }
+
+    fn place(&mut self, q: usize, message: Message) {
+        let queue = &mut self.queues[q];
+        queue.seqs += 1;
+        let (arrived, seq) = (self.now, queue.seqs);
+        let entry = Entry { message, arrived, seq, returned: None, acquired: 0, failed: 0 };
+        if queue.ready.is_empty() && queue.has_room() {
+            self.deliver(q, entry);
+        } else if self.expires_on_arrival(q, &entry.message) {
+            self.dying.push_back((q, entry.message, "expired"));
+        } else {
+            self.queues[q].ready.push(entry);
+            self.evict(q);
+        }
+    }
+
+    fn evict(&mut self, q: usize) {
+        let is_over = |queue: &Queue| {
+            queue.spec.overflow == Overflow::DropHead && queue.is_full_with(queue.ready.len())
+        };
+        if is_over(&self.queues[q]) {
+            self.expire(q);
+        }
+        while is_over(&self.queues[q])
+            && let Some(i) = self.queues[q].evicted()
+        {
+            let entry = self.queues[q].ready.remove(i);
+            self.dying.push_back((q, entry.message, "maxlen"));
+        }
+    }
+
+    fn dispatch(&mut self, q: usize) {
+        while let Some(i) = self.queues[q].next() {
+            if self.is_expired(q, &self.queues[q].ready[i]) {
+                if self.queues[q].consumer.is_none() {
+                    return;
+                }
+                self.expire(q);
+                continue;
+            }
+            if !self.queues[q].has_room() {
+                return;
+            }
+            let entry = self.queues[q].ready.remove(i);
+            self.deliver(q, entry);
+        }
+    }
+
+    fn deliver(&mut self, q: usize, entry: Entry) {
+        let described = described(&entry);
+        self.said.push(format!("q{q} delivers {described}"));
+        let Some(consumer) = &mut self.queues[q].consumer else { return };
+        if !consumer.no_ack {
+            consumer.unacked += 1;
+            self.hold(q, entry, true);
+        }
+    }
+
+    fn hold(&mut self, queue: usize, mut entry: Entry, by_consumer: bool) {
+        entry.acquired += 1;
+        self.outstanding.push(Unacked { queue, entry, by_consumer });
+    }
+
+    fn get(&mut self, q: usize, no_ack: bool) {
+        self.expire(q);
+        self.bury();
+        let Some(i) = self.queues[q].next() else {
+            self.said.push("get-empty".to_owned());
+            return;
+        };
+        let entry = self.queues[q].ready.remove(i);
+        let left = self.queues[q].ready.len();
+        self.said.push(format!("get-ok {} left {left}", described(&entry)));
+        if !no_ack {
+            self.hold(q, entry, false);
+        }
+    }
+
+    fn settle(&mut self, which: usize, multiple: bool, outcome: &str) {
+        if self.outstanding.is_empty() {
+            return;
+        }
+        let at = which % self.outstanding.len();
+        let first = if multiple { 0 } else { at };
+        let settled: Vec<Unacked> = self.outstanding.drain(first..=at).collect();
+        self.settle_all(settled, outcome);
+    }
+
+    fn settle_all(&mut self, settled: Vec<Unacked>, outcome: &str) {
+        let mut touched = Vec::new();
+        for unacked in settled {
+            let q = unacked.queue;
+            if unacked.by_consumer
+                && let Some(consumer) = &mut self.queues[q].consumer
+            {
+                consumer.unacked -= 1;
+            }
+            match outcome {
+                "ack" => {}
+                "reject" => self.dying.push_back((q, unacked.entry.message, "rejected")),
+                how => self.requeue(q, unacked.entry, how == "fail"),
+            }
+            touched.push(q);
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        for q in touched {
+            self.dispatch(q);
+            self.evict(q);
+        }
+    }
+
+    fn requeue(&mut self, q: usize, mut entry: Entry, failed: bool) {
+        let spec = self.queues[q].spec;
+        if spec.quorum && failed {
+            entry.failed += 1;
+            if spec.delivery_limit >= 0 && entry.failed > spec.delivery_limit {
+                self.dying.push_back((q, entry.message, "delivery_limit"));
+                return;
+            }
+        }
+        if self.is_expired(q, &entry) {
+            self.dying.push_back((q, entry.message, "expired"));
+            return;
+        }
+        let queue = &mut self.queues[q];
+        if spec.quorum {
+            queue.returns += 1;
+            entry.returned = Some(queue.returns);
+        }
+        queue.ready.push(entry);
+    }
+
+    /// Moves what died, and what dies of that.
+    fn bury(&mut self) {
+        while let Some((q, mut message, reason)) = self.dying.pop_front() {
+            let Some(target) = self.queues[q].spec.dead_letters_to else { continue };
+            let same = message.deaths.iter().position(|(dq, r, _)| (*dq, *r) == (q, reason));
+            let count = same.map_or(1, |at| message.deaths.remove(at).2 + 1);
+            message.deaths.insert(0, (q, reason, count));
+            message.expiration_ms = None;
+            if is_cycle(&message.deaths, target) {
+                continue;
+            }
+            let spec = self.queues[target].spec;
+            if self.is_full(target) && !spec.quorum {
+                if spec.overflow == Overflow::RejectDlx && spec.dead_letters_to.is_some() {
+                    self.dying.push_back((target, message, "maxlen"));
+                }
+                continue;
+            }
+            self.place(target, message);
+        }
+    }
+}
+
+/// Back where it was, with nothing but automatic deaths since then.
+fn is_cycle(deaths: &[Death], target: usize) -> bool {
+    let since = deaths.iter().position(|(q, _, _)| *q == target);
+    since.is_some_and(|at| deaths[..=at].iter().all(|(_, reason, _)| *reason != "rejected"))
+}
+
+fn described(entry: &Entry) -> String {
+    let again = if entry.acquired > 0 { " again" } else { "" };
+    let deaths: Vec<String> =
+        entry.message.deaths.iter().map(|(q, reason, n)| format!("q{q}:{reason}:{n}")).collect();
+    format!("{}{again} [{}]", entry.message.body, deaths.join(" "))
+}

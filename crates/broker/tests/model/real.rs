@@ -1,0 +1,330 @@
+//! The core, driven by the steps of a history, with its effects as plain sentences.
+
+use std::sync::Arc;
+
+use amqp::method::MethodId;
+use amqp::properties::Properties;
+use amqp::table::{Table, TableBuilder, Value};
+use broker::access::{Access, PermissionPattern, Permissions};
+use broker::time::{Now, Time};
+use broker::{
+    ApplyTo, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue, Definition,
+    Delivery, DeliveryTag, Effect, Outcome, Outgoing, Pattern, Policy, PolicyKind, PolicyValue,
+    Publish, Request, Vhost, VhostOptions,
+};
+
+use crate::log::Replay;
+use crate::steps::{Overflow, QueueSpec, Step};
+
+const NAMES: [&str; 3] = ["q0", "q1", "q2"];
+
+/// The core with one client on one channel.
+pub(crate) struct Broker {
+    vhost: Vhost,
+    connection: ConnectionId,
+    now_ms: u64,
+    published: u64,
+    /// Tags of deliveries that are not settled.
+    outstanding: Vec<u64>,
+    /// The consumer of each queue, and whether it needs no acknowledgement.
+    consuming: [Option<bool>; 3],
+    /// The last `basic.get` needed no acknowledgement.
+    getting_no_ack: bool,
+    replay: Replay,
+    said: Vec<String>,
+}
+
+impl Broker {
+    pub(crate) fn new(queues: &[QueueSpec]) -> Self {
+        let mut vhost = Vhost::new("/", [1; 32], VhostOptions::default());
+        let all = PermissionPattern::new(".*").unwrap();
+        let access = Access {
+            user: "guest".into(),
+            impersonator: false,
+            permissions: Permissions { configure: all.clone(), write: all.clone(), read: all },
+            topic_permissions: Vec::new(),
+        };
+        let connection = vhost.open_connection(Arc::new(access), true);
+        let mut broker = Self {
+            vhost,
+            connection,
+            now_ms: 0,
+            published: 0,
+            outstanding: Vec::new(),
+            consuming: [None; 3],
+            getting_no_ack: false,
+            replay: Replay::default(),
+            said: Vec::new(),
+        };
+        broker.apply(Command::OpenChannel);
+        broker.apply(Command::ConfirmSelect { nowait: true });
+        for (queue, spec) in NAMES.iter().zip(queues) {
+            let arguments = arguments(spec);
+            broker.apply(Command::DeclareQueue(DeclareQueue {
+                queue,
+                passive: false,
+                durable: true,
+                exclusive: false,
+                auto_delete: false,
+                nowait: true,
+                arguments: arguments.as_ref(),
+            }));
+        }
+        broker.take_said();
+        broker
+    }
+
+    pub(crate) fn run(&mut self, step: &Step) -> Vec<String> {
+        match *step {
+            Step::Publish { queue, expiration_ms, priority, persistent } => {
+                self.publish(queue, expiration_ms, priority, persistent);
+            }
+            Step::Consume { queue, prefetch, no_ack } => self.consume(queue, prefetch, no_ack),
+            Step::Cancel { queue } => {
+                self.consuming[queue] = None;
+                let consumer_tag = NAMES[queue];
+                self.apply(Command::Cancel { consumer_tag, nowait: true });
+            }
+            Step::Get { queue, no_ack } => {
+                self.getting_no_ack = no_ack;
+                self.apply(Command::Get { queue: NAMES[queue], no_ack });
+            }
+            Step::Ack { which } => self.settle(which, false, Outcome::Ack),
+            Step::AckMultiple { which } => self.settle(which, true, Outcome::Ack),
+            Step::Nack { which, requeue: true } => {
+                self.settle(which, false, Outcome::Requeue { failed: false });
+            }
+            Step::Reject { which, requeue: true } => {
+                self.settle(which, false, Outcome::Requeue { failed: true });
+            }
+            Step::Nack { which, requeue: false } | Step::Reject { which, requeue: false } => {
+                self.settle(which, false, Outcome::Reject);
+            }
+            Step::Recover => {
+                self.outstanding.clear();
+                self.apply(Command::Recover { answer: false });
+            }
+            Step::Purge { queue } => {
+                self.apply(Command::PurgeQueue { queue: NAMES[queue], nowait: false });
+            }
+            Step::CloseChannel => {
+                self.outstanding.clear();
+                self.consuming = [None; 3];
+                self.apply(Command::CloseChannel);
+                self.apply(Command::OpenChannel);
+                self.apply(Command::ConfirmSelect { nowait: true });
+            }
+            Step::Sleep { millis } => self.sleep(millis),
+            Step::Policy { ttl_ms } => self.policy(ttl_ms),
+        }
+        // The timer looks at what has become due by the step itself.
+        self.sleep(0);
+        self.take_said()
+    }
+
+    /// Ready and unacknowledged messages of each queue.
+    pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
+        let queue = |name: &&str| self.vhost.queue(name).unwrap();
+        NAMES.iter().map(queue).map(|q| (q.ready_count(), q.unacked_count())).collect()
+    }
+
+    /// Invariants hold and the log tells the truth.
+    pub(crate) fn check(&self) {
+        let broken = self.vhost.broken_invariants();
+        assert!(broken.is_empty(), "{broken:?}");
+        assert_eq!(self.replay.entries(), &self.vhost.durable_entries(), "the log's replay");
+    }
+
+    fn now(&self) -> Now {
+        Now { time: Time::from_millis(1_000_000 + self.now_ms), wall_ms: self.now_ms }
+    }
+
+    fn apply(&mut self, command: Command<'_>) {
+        let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
+        self.vhost.apply(self.now(), self.connection, request);
+        self.collect();
+    }
+
+    fn publish(
+        &mut self,
+        queue: usize,
+        expiration_ms: Option<u64>,
+        priority: Option<u8>,
+        persistent: bool,
+    ) {
+        self.published += 1;
+        let expiration = expiration_ms.map(|millis| millis.to_string());
+        let properties = Properties {
+            expiration: expiration.as_deref().map(str::as_bytes),
+            priority,
+            delivery_mode: Some(if persistent { 2 } else { 1 }),
+            ..Properties::default()
+        };
+        let mut encoded = Vec::new();
+        properties.encode(&mut encoded);
+        self.apply(Command::Publish(Publish {
+            exchange: b"".into(),
+            routing_key: NAMES[queue].as_bytes().into(),
+            mandatory: false,
+            content: Content::Assembled {
+                properties: encoded.into(),
+                body: format!("m{}", self.published).into_bytes().into(),
+            },
+        }));
+    }
+
+    fn consume(&mut self, queue: usize, prefetch_count: u16, no_ack: bool) {
+        if self.consuming[queue].is_some() {
+            return;
+        }
+        self.consuming[queue] = Some(no_ack);
+        self.apply(Command::Qos { prefetch_count, global: false });
+        self.apply(Command::Consume(Consume {
+            queue: NAMES[queue],
+            consumer_tag: NAMES[queue],
+            no_ack,
+            exclusive: false,
+            nowait: true,
+            arguments: Table::default().as_ref(),
+        }));
+    }
+
+    fn settle(&mut self, which: usize, multiple: bool, outcome: Outcome) {
+        if self.outstanding.is_empty() {
+            return;
+        }
+        let at = which % self.outstanding.len();
+        let tag = self.outstanding[at];
+        if multiple {
+            self.outstanding.drain(..=at);
+        } else {
+            self.outstanding.remove(at);
+        }
+        self.apply(Command::Settle { tag: DeliveryTag(tag), multiple, outcome });
+    }
+
+    /// Lets time pass, looking whenever the core wants to be looked at.
+    fn sleep(&mut self, millis: u64) {
+        let end = self.now_ms + millis;
+        let end_time = Time::from_millis(1_000_000 + end);
+        while let Some(wake) = self.vhost.next_wake().filter(|wake| *wake <= end_time) {
+            self.now_ms = self.now_ms.max(wake.as_micros() / 1000 - 1_000_000);
+            self.vhost.tick(self.now());
+            self.collect();
+        }
+        self.now_ms = end;
+    }
+
+    fn policy(&mut self, ttl_ms: Option<u64>) {
+        let Some(ttl_ms) = ttl_ms else {
+            self.vhost.clear_policy(self.now(), PolicyKind::User, "ttl");
+            return self.collect();
+        };
+        let value = PolicyValue::Integer(i64::try_from(ttl_ms).unwrap());
+        let entries = vec![("message-ttl".to_owned(), value)];
+        let policy = Policy {
+            name: "ttl".into(),
+            pattern: Pattern::new(".*").unwrap(),
+            apply_to: ApplyTo::Queues,
+            priority: 0.0,
+            definition: Definition::parse(entries, PolicyKind::User).unwrap(),
+        };
+        self.vhost.set_policy(self.now(), PolicyKind::User, policy);
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        self.vhost.durable(self.vhost.last_lsn());
+        self.vhost.flush();
+        for effect in self.vhost.drain_effects() {
+            match effect {
+                Effect::Log { record, .. } => self.replay.apply(&record),
+                Effect::Event(_) => {}
+                Effect::Stalled(_) => panic!("nothing here fills an outbox"),
+                Effect::Send { outgoing, .. } => {
+                    let needs_ack = match &outgoing {
+                        Outgoing::Deliver { consumer_tag, delivery } => {
+                            let queue = NAMES.iter().position(|name| *name == &**consumer_tag);
+                            let no_ack = queue.and_then(|queue| self.consuming[queue]);
+                            (no_ack == Some(false)).then_some(delivery.tag.0)
+                        }
+                        Outgoing::GetOk { delivery, .. } => {
+                            (!self.getting_no_ack).then_some(delivery.tag.0)
+                        }
+                        _ => None,
+                    };
+                    self.outstanding.extend(needs_ack);
+                    self.said.extend(sentence(&outgoing));
+                }
+            }
+        }
+    }
+
+    fn take_said(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.said)
+    }
+}
+
+fn sentence(outgoing: &Outgoing) -> Option<String> {
+    Some(match outgoing {
+        Outgoing::Deliver { consumer_tag, delivery } => {
+            format!("{consumer_tag} delivers {}", described(delivery))
+        }
+        Outgoing::GetOk { delivery, message_count } => {
+            format!("get-ok {} left {message_count}", described(delivery))
+        }
+        Outgoing::GetEmpty => "get-empty".to_owned(),
+        Outgoing::QueuePurgeOk { message_count } => format!("purged {message_count}"),
+        Outgoing::Ack { .. } => "confirmed".to_owned(),
+        Outgoing::Nack { .. } => "refused".to_owned(),
+        Outgoing::ChannelClose { refusal, .. } | Outgoing::ConnectionClose { refusal, .. } => {
+            panic!("{refusal}")
+        }
+        _ => return None,
+    })
+}
+
+fn described(delivery: &Delivery) -> String {
+    let body = String::from_utf8_lossy(delivery.message.body()).into_owned();
+    let again = if delivery.redelivered { " again" } else { "" };
+    let deaths: Vec<String> = delivery
+        .message
+        .deaths()
+        .iter()
+        .flat_map(|deaths| &deaths.entries)
+        .map(|death| format!("{}:{}:{}", death.queue, death.reason, death.count))
+        .collect();
+    format!("{body}{again} [{}]", deaths.join(" "))
+}
+
+fn arguments(spec: &QueueSpec) -> Table {
+    let mut table = TableBuilder::new();
+    let number = |n: u64| Value::I64(i64::try_from(n).unwrap());
+    if spec.quorum {
+        table.insert("x-queue-type", Value::LongStr(b"quorum"));
+        table.insert("x-delivery-limit", Value::I64(spec.delivery_limit));
+    }
+    if let Some(ttl) = spec.ttl_ms {
+        table.insert("x-message-ttl", number(ttl));
+    }
+    if let Some(max) = spec.max_length {
+        table.insert("x-max-length", number(max));
+        let overflow: &[u8] = match spec.overflow {
+            Overflow::DropHead => b"drop-head",
+            Overflow::Reject => b"reject-publish",
+            Overflow::RejectDlx => b"reject-publish-dlx",
+        };
+        table.insert("x-overflow", Value::LongStr(overflow));
+    }
+    if let Some(priority) = spec.max_priority {
+        table.insert("x-max-priority", Value::U8(priority));
+    }
+    if let Some(to) = spec.dead_letters_to {
+        table.insert("x-dead-letter-exchange", Value::LongStr(b""));
+        table.insert("x-dead-letter-routing-key", Value::LongStr(NAMES[to].as_bytes()));
+    }
+    if spec.head_only {
+        table.insert("x-expiry-order", Value::LongStr(b"head"));
+    }
+    table.finish()
+}

@@ -1,0 +1,143 @@
+//! What can happen in a history.
+
+use proptest::prelude::*;
+
+/// What happens when a queue is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Overflow {
+    DropHead,
+    Reject,
+    RejectDlx,
+}
+
+/// How a queue is declared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct QueueSpec {
+    pub(crate) quorum: bool,
+    pub(crate) ttl_ms: Option<u64>,
+    pub(crate) max_length: Option<u64>,
+    pub(crate) overflow: Overflow,
+    pub(crate) max_priority: Option<u8>,
+    /// The queue that dead letters go to.
+    pub(crate) dead_letters_to: Option<usize>,
+    /// Of a quorum queue.
+    pub(crate) delivery_limit: i64,
+    pub(crate) head_only: bool,
+}
+
+impl QueueSpec {
+    pub(crate) fn any() -> impl Strategy<Value = Self> {
+        let overflow = prop_oneof![
+            Just(Overflow::DropHead),
+            Just(Overflow::Reject),
+            Just(Overflow::RejectDlx)
+        ];
+        (
+            any::<bool>(),
+            prop::option::of(prop_oneof![Just(0_u64), 1_u64..200]),
+            prop::option::weighted(0.4, 0_u64..6),
+            overflow,
+            prop::option::weighted(0.4, 1_u8..4),
+            prop::option::weighted(0.7, 0_usize..3),
+            -1_i64..3,
+            prop::bool::weighted(0.2),
+        )
+            .prop_map(
+                |(quorum, ttl_ms, max_length, overflow, priority, to, limit, head_only)| Self {
+                    quorum,
+                    ttl_ms,
+                    max_length,
+                    overflow,
+                    max_priority: priority.filter(|_| !quorum),
+                    dead_letters_to: to,
+                    delivery_limit: limit,
+                    head_only,
+                },
+            )
+    }
+}
+
+/// One step of a history.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Publish {
+        queue: usize,
+        expiration_ms: Option<u64>,
+        priority: Option<u8>,
+        persistent: bool,
+    },
+    Consume {
+        queue: usize,
+        prefetch: u16,
+        no_ack: bool,
+    },
+    Cancel {
+        queue: usize,
+    },
+    Get {
+        queue: usize,
+        no_ack: bool,
+    },
+    /// Settles the outstanding delivery that stands at this place.
+    Ack {
+        which: usize,
+    },
+    AckMultiple {
+        which: usize,
+    },
+    Nack {
+        which: usize,
+        requeue: bool,
+    },
+    Reject {
+        which: usize,
+        requeue: bool,
+    },
+    Recover,
+    Purge {
+        queue: usize,
+    },
+    /// Closes the channel and opens another.
+    CloseChannel,
+    Sleep {
+        millis: u64,
+    },
+    /// Sets a message-ttl policy on all queues, or clears it.
+    Policy {
+        ttl_ms: Option<u64>,
+    },
+}
+
+impl Step {
+    pub(crate) fn any() -> impl Strategy<Value = Self> {
+        let queue = 0_usize..3;
+        let which = 0_usize..6;
+        prop_oneof![
+            12 => (
+                queue.clone(),
+                prop::option::weighted(0.6, prop_oneof![Just(0_u64), 1_u64..300]),
+                prop::option::of(0_u8..6),
+                any::<bool>(),
+            ).prop_map(|(queue, expiration_ms, priority, persistent)| {
+                Self::Publish { queue, expiration_ms, priority, persistent }
+            }),
+            3 => (queue.clone(), 0_u16..3, prop::bool::weighted(0.3)).prop_map(
+                |(queue, prefetch, no_ack)| Self::Consume { queue, prefetch, no_ack }
+            ),
+            1 => queue.clone().prop_map(|queue| Self::Cancel { queue }),
+            3 => (queue.clone(), any::<bool>())
+                .prop_map(|(queue, no_ack)| Self::Get { queue, no_ack }),
+            3 => which.clone().prop_map(|which| Self::Ack { which }),
+            1 => which.clone().prop_map(|which| Self::AckMultiple { which }),
+            4 => (which.clone(), any::<bool>())
+                .prop_map(|(which, requeue)| Self::Nack { which, requeue }),
+            4 => (which, any::<bool>())
+                .prop_map(|(which, requeue)| Self::Reject { which, requeue }),
+            1 => Just(Self::Recover),
+            1 => queue.prop_map(|queue| Self::Purge { queue }),
+            1 => Just(Self::CloseChannel),
+            8 => (1_u64..120).prop_map(|millis| Self::Sleep { millis }),
+            1 => prop::option::of(0_u64..150).prop_map(|ttl_ms| Self::Policy { ttl_ms }),
+        ]
+    }
+}

@@ -1,0 +1,113 @@
+//! What `show`, `policies`, `consumers` and `counters` print: the state of a vhost as lines of text.
+
+use std::fmt::Write as _;
+
+use broker::dead_letter::DeathReason;
+use broker::{Definition, DropCause, Policy, Vhost};
+
+/// What is in a queue and what became of the rest.
+pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
+    let Some(queue) = vhost.queue(name) else {
+        return format!("{name} is gone");
+    };
+    let mut out = format!("{name}: ready={}", queue.ready_count());
+    let mut add = |what: &str, count: u64| {
+        if count > 0 {
+            write!(out, " {what}={count}").unwrap();
+        }
+    };
+    add("unacked", queue.unacked_count());
+    add("delayed", queue.delayed_count());
+    add("pending", queue.pending_count());
+    add("bytes", queue.ready_bytes());
+    add("refused", queue.counters.refused);
+    for reason in DeathReason::ALL {
+        add(&format!("dead-lettered({reason})"), queue.counters.dead_lettered.get(reason));
+        for cause in DropCause::ALL {
+            let dropped = queue.counters.dropped.get(reason).get(cause);
+            add(&format!("dropped({reason},{})", cause.as_str()), dropped);
+        }
+    }
+    for cause in DropCause::ALL {
+        let copies = queue.counters.copies_dropped.get(cause);
+        add(&format!("copies-dropped({})", cause.as_str()), copies);
+    }
+    add("purged", queue.counters.purged);
+    out
+}
+
+/// The policies in force for a queue or an exchange, and what they say together.
+pub(crate) fn policies(vhost: &Vhost, name: &str) -> String {
+    let in_force = match (vhost.queue(name), vhost.exchange(name)) {
+        (Some(queue), _) => queue.policies.clone(),
+        (None, Some(_)) => vhost.policies().for_exchange(name),
+        (None, None) => return format!("{name} is gone"),
+    };
+    let name_of = |policy: &Policy| policy.name.to_string();
+    let none = || "none".to_owned();
+    format!(
+        "{name}: policy={} operator-policy={} {}",
+        in_force.user.as_deref().map_or_else(none, name_of),
+        in_force.operator.as_deref().map_or_else(none, name_of),
+        definition(&in_force.definition())
+    )
+}
+
+fn definition(definition: &Definition) -> String {
+    let entries: Vec<String> =
+        definition.iter().map(|(key, value)| format!("{}={value}", key.as_str())).collect();
+    format!("{{{}}}", entries.join(" "))
+}
+
+/// The consumers of a queue, in the order in which they came.
+pub(crate) fn consumers(vhost: &Vhost, name: &str) -> String {
+    let Some(queue) = vhost.queue(name) else {
+        return format!("{name} is gone");
+    };
+    let consumers: Vec<String> = queue
+        .consumers()
+        .map(|c| {
+            let mut out = format!("{} unacked={} prefetch={}", c.tag, c.unacked, c.prefetch_count);
+            if c.no_ack {
+                out.push_str(" no-ack");
+            }
+            if c.exclusive {
+                out.push_str(" exclusive");
+            }
+            if c.priority != 0 {
+                write!(out, " priority={}", c.priority).unwrap();
+            }
+            out
+        })
+        .collect();
+    format!("{name}: [{}]", consumers.join(", "))
+}
+
+/// What the vhost has counted, zeros left out.
+pub(crate) fn counters(vhost: &Vhost) -> String {
+    let counters = vhost.counters();
+    let mut out = "counters:".to_owned();
+    let mut add = |what: &str, count: u64| {
+        if count > 0 {
+            write!(out, " {what}={count}").unwrap();
+        }
+    };
+    add("published", counters.published);
+    add("confirmed", counters.confirmed);
+    add("returned", counters.returned_unroutable);
+    add("unroutable", counters.dropped_unroutable);
+    add("replies-dropped", counters.direct_replies_dropped);
+    add("queues-declared", counters.queues_declared);
+    add("queues-deleted", counters.queues_deleted);
+    for reason in DeathReason::ALL {
+        add(&format!("dead-lettered({reason})"), counters.dead_lettered.get(reason));
+        for cause in DropCause::ALL {
+            let dropped = counters.dropped.get(reason).get(cause);
+            add(&format!("dropped({reason},{})", cause.as_str()), dropped);
+        }
+    }
+    add("expiries", counters.message_expiry.count());
+    add("latest-expiry-us", counters.message_expiry.max_us());
+    add("lease-expiries", counters.queue_expiry.count());
+    out
+}

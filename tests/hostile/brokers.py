@@ -1,0 +1,106 @@
+"""The broker under test: a Leveret of our own per test worker, or a RabbitMQ that somebody else runs."""
+
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from peer import Peer
+
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 15.0
+START_LINE = re.compile(r"AMQP on (\S+):(\d+)")
+
+
+class RabbitMQ:
+    """A running RabbitMQ, known only by its address."""
+
+    kind = "rabbitmq"
+
+    def __init__(self, address):
+        self.address = address
+
+    def peer(self, **options):
+        return Peer(self.address, **options)
+
+    def assert_alive(self):
+        """Its process is not ours to look at; the bystander's unbroken connection proves that it did not restart."""
+
+    def revive(self):
+        pass
+
+    def stop(self):
+        pass
+
+
+class Leveret:
+    """A Leveret process that this worker started and will end, with an empty data directory."""
+
+    kind = "leveret"
+
+    def __init__(self, binary, preexec=None):
+        self.binary = binary
+        self.preexec = preexec
+        self._start()
+
+    def _start(self):
+        self.directory = Path(tempfile.mkdtemp(prefix="leveret-hostile-"))
+        self.log = self.directory / "stderr.log"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [self.binary, "--data-dir", str(self.directory / "data"), "--amqp", "127.0.0.1:0",
+                 "--http", "127.0.0.1:0"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=self.preexec)
+        try:
+            self.address = self._wait_for_start_line()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _wait_for_start_line(self):
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            found = START_LINE.search(self.log.read_text(errors="replace"))
+            if found:
+                return found[1], int(found[2])
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.01)
+        raise RuntimeError(f"leveret did not start: {self.log.read_text(errors='replace')[-2000:]}")
+
+    def peer(self, **options):
+        return Peer(self.address, **options)
+
+    def assert_alive(self):
+        """The same process still runs and no task of it has panicked."""
+        log = self.log.read_text(errors="replace")
+        assert self.process.poll() is None, f"leveret ended with {self.process.returncode}: {log[-4000:]}"
+        assert "panicked at" not in log, log[-4000:]
+
+    def resident_bytes(self):
+        """VmRSS of the process."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("no VmRSS: the process is gone")
+
+    def revive(self):
+        """A new process, so that one defect fails one test and not all that follow."""
+        self.stop()
+        self._start()
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.terminate()
+            try:
+                self.process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,165 @@
+"""Options and fixtures of the hostile suite; see README.md."""
+
+import itertools
+import os
+
+import pytest
+
+import answers
+from brokers import Leveret, RabbitMQ
+from bystander import Bystander
+from memory import MIB
+
+BALLAST = bytes(8 * MIB)
+BALLAST_BYTES = 48 * MIB
+
+
+def pytest_addoption(parser):
+    parser.addoption("--broker", choices=("leveret", "rabbitmq"), default="leveret", help="which broker is under test")
+    parser.addoption(
+        "--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the leveret binary (or LEVERET_BIN)")
+    parser.addoption("--amqp", default="127.0.0.1:5672", help="host:port of the RabbitMQ under test")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "hb(*numbers): the case of the hostile battery (HB-n) that this test covers")
+    config.addinivalue_line("markers", "leveret_only(reason): not run against RabbitMQ")
+    config.addinivalue_line("markers", "slow: takes ten seconds or more; started first")
+    answers.set_broker(config.getoption("--broker"))
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--broker") == "rabbitmq":
+        chosen = [item for item in items if not item.get_closest_marker("leveret_only")]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(scope="session")
+def leveret_bin(pytestconfig):
+    binary = pytestconfig.getoption("--leveret-bin")
+    if not binary:
+        pytest.exit("give --leveret-bin PATH or LEVERET_BIN, or --broker=rabbitmq --amqp HOST:PORT", returncode=2)
+    return os.path.abspath(binary)
+
+
+@pytest.fixture(scope="session")
+def broker(request, pytestconfig):
+    if pytestconfig.getoption("--broker") == "rabbitmq":
+        host, port = pytestconfig.getoption("--amqp").rsplit(":", 1)
+        broker = RabbitMQ((host, int(port)))
+    else:
+        broker = Leveret(request.getfixturevalue("leveret_bin"))
+    yield broker
+    broker.stop()
+
+
+class Watch:
+    """The bystander of this worker, replaced after a test that made it suffer."""
+
+    def __init__(self, broker):
+        self.broker = broker
+        self.bystander = Bystander(broker)
+
+    def check(self):
+        """Same process, the bystander lost nothing, and a new client is served."""
+        try:
+            self.broker.assert_alive()
+            self.bystander.assert_intact()
+            with self.broker.peer() as peer:
+                queue = peer.connect().call(1, "queue.declare", exclusive=True).queue
+                peer.publish(1, "", queue, b"still there?")
+                assert peer.get(1, queue)[2] == b"still there?"
+        except BaseException:
+            self.bystander.stop()
+            self.broker.revive()
+            self.bystander = Bystander(self.broker)
+            raise
+
+
+@pytest.fixture(scope="session")
+def watch(broker):
+    watch = Watch(broker)
+    yield watch
+    watch.bystander.stop()
+
+
+@pytest.fixture(autouse=True)
+def unharmed(watch):
+    """After every case."""
+    yield
+    watch.check()
+
+
+@pytest.fixture
+def fresh_broker(broker):
+    """For cases that measure memory: a Leveret process that has not grown yet, watched like the other.
+
+    What checking passwords has left behind in the allocator would hide growth; it is filled with messages first.
+    """
+    if broker.kind == "rabbitmq":
+        yield broker
+        return
+    fresh = Leveret(broker.binary)
+    watch = Watch(fresh)
+    try:
+        with fresh.peer() as ballast:
+            queue = ballast.connect().call(1, "queue.declare", exclusive=True).queue
+            ballast.call(1, "confirm.select")
+            for number in range(BALLAST_BYTES // len(BALLAST)):
+                ballast.publish(1, "", queue, BALLAST)
+                assert ballast.expect(1, "basic.ack").delivery_tag == number + 1
+            yield fresh
+            watch.check()
+    finally:
+        watch.bystander.stop()
+        fresh.stop()
+
+
+@pytest.fixture
+def peer(broker):
+    """A client on an open connection with channel 1 open; tests that need another handshake make their own peer."""
+    with broker.peer() as peer:
+        yield peer.connect()
+
+
+_numbers = itertools.count()
+
+
+class Names:
+    """Names that nobody else uses, deleted after the test."""
+
+    def __init__(self, broker, worker):
+        self.broker = broker
+        self.prefix = f"hostile.{os.getpid()}.{worker}"
+        self.queues = []
+        self.exchanges = []
+
+    def any(self):
+        return f"{self.prefix}.{next(_numbers)}"
+
+    def queue(self):
+        self.queues.append(self.any())
+        return self.queues[-1]
+
+    def exchange(self):
+        self.exchanges.append(self.any())
+        return self.exchanges[-1]
+
+    def delete_all(self):
+        if not self.queues and not self.exchanges:
+            return
+        with self.broker.peer() as peer:
+            peer.connect()
+            for queue in self.queues:
+                peer.call(1, "queue.delete", queue=queue)
+            for exchange in self.exchanges:
+                peer.call(1, "exchange.delete", exchange=exchange)
+
+
+@pytest.fixture
+def names(broker, worker_id):
+    names = Names(broker, worker_id)
+    yield names
+    names.delete_all()

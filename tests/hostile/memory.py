@@ -1,0 +1,37 @@
+"""How much memory the broker takes while something is done to it. Only a Leveret's process can be looked at."""
+
+import threading
+
+SAMPLE_S = 0.01
+MIB = 1 << 20
+
+
+class Growth:
+    """Within a `with` block: the highest resident size seen, less the size at its beginning.
+
+    Against RabbitMQ nothing is measured and the growth is zero: the same test then checks the protocol only.
+    """
+
+    def __init__(self, broker):
+        self.resident_bytes = getattr(broker, "resident_bytes", lambda: 0)
+        self.before = self.highest = 0
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self):
+        self.before = self.highest = self.resident_bytes()
+        self.thread.start()
+        return self
+
+    def _sample(self):
+        while not self.done.wait(SAMPLE_S):
+            self.highest = max(self.highest, self.resident_bytes())
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+        self.highest = max(self.highest, self.resident_bytes())
+
+    @property
+    def bytes(self):
+        return self.highest - self.before

@@ -1,0 +1,177 @@
+"""PLAIN and AMQPLAIN, accepted and refused.
+
+A refused client that announced `authentication_failure_close` gets connection.close 403; any other is dropped after a
+delay. RabbitMQ treats malformed answers and unknown mechanisms as protocol errors and drops those peers in both cases.
+"""
+
+import pytest
+
+import wire
+from answers import ANY, DROPPED, by_broker, connection_closed, one_of
+from peer import Silent, client_properties
+
+CLOSE_OK_TIMEOUT_S = 31.0  # how long a broker may wait for close-ok before it hangs up
+
+ANNOUNCED = client_properties(authentication_failure_close=True)
+DECLINED = client_properties(authentication_failure_close=False)
+
+
+def refused(mechanism):
+    text = f"Login was refused using authentication mechanism {mechanism}. For details see the broker logfile."
+    return connection_closed(403, text)
+
+
+def amqplain(*entries):
+    """AMQPLAIN's response: a field table without its length."""
+    return b"".join(wire.entry(key, tag, content) for key, tag, content in entries)
+
+
+LOGIN = ("LOGIN", "S", b"guest")
+PASSWORD = ("PASSWORD", "S", b"guest")
+
+
+def log_in(broker, properties, mechanism, response):
+    """How the broker ends a login that it refuses. Being let in is an outcome too, and never the expected one."""
+    with broker.peer() as peer:
+        peer.start()
+        peer.start_ok(properties, mechanism=mechanism, response=response)
+        try:
+            return peer.outcome()
+        except Silent:
+            return "the broker let the client in"
+
+
+def accepts(broker, mechanism, response, properties=ANNOUNCED):
+    with broker.peer() as peer:
+        peer.start()
+        peer.start_ok(properties, mechanism=mechanism, response=response)
+        return peer.read_method()[1].name == "connection.tune"
+
+
+@pytest.mark.parametrize(
+    "mechanism, response",
+    [
+        ("PLAIN", b"\0guest\0guest"),
+        ("AMQPLAIN", amqplain(LOGIN, PASSWORD)),
+        ("AMQPLAIN", amqplain(PASSWORD, LOGIN)),
+        ("AMQPLAIN", amqplain(("other", "I", 7), LOGIN, PASSWORD)),
+    ])
+def test_accepted(broker, mechanism, response):
+    assert accepts(broker, mechanism, response)
+
+
+@pytest.mark.hb(9)
+def test_amqplain_first_of_duplicate_keys_counts(broker):
+    assert accepts(broker, "AMQPLAIN", amqplain(LOGIN, ("LOGIN", "S", b"nobody"), PASSWORD))
+    response = amqplain(("LOGIN", "S", b"nobody"), LOGIN, PASSWORD)
+    assert log_in(broker, ANNOUNCED, "AMQPLAIN", response) == refused("AMQPLAIN")
+
+
+WRONG = {
+    "wrong-password": ("PLAIN", b"\0guest\0wrong"),
+    "unknown-user": ("PLAIN", b"\0nobody\0guest"),
+    "empty-password": ("PLAIN", b"\0guest\0"),
+    "empty-user": ("PLAIN", b"\0\0guest"),
+    "empty-both": ("PLAIN", b"\0\0"),
+    "long-password": ("PLAIN", b"\0guest\0" + b"x" * 8000),
+    "password-with-case": ("PLAIN", b"\0guest\0Guest"),
+    "password-prefix": ("PLAIN", b"\0guest\0gues"),
+    "password-and-more": ("PLAIN", b"\0guest\0guest "),
+    "user-with-newline": ("PLAIN", b"\0guest\n\0guest"),
+    "not-utf-8": ("PLAIN", b"\0\xff\xfe\0\xff"),
+    "amqplain-wrong": ("AMQPLAIN", amqplain(LOGIN, ("PASSWORD", "S", b"wrong"))),
+    "amqplain-empty": ("AMQPLAIN", amqplain(LOGIN, ("PASSWORD", "S", b""))),
+}
+
+
+@pytest.mark.hb(8, 9)
+@pytest.mark.parametrize("case", WRONG)
+def test_refused_with_a_close(broker, case):
+    """One text for every reason: nothing tells an unknown user from a wrong password."""
+    mechanism, response = WRONG[case]
+    assert log_in(broker, ANNOUNCED, mechanism, response) == refused(mechanism)
+
+
+@pytest.mark.hb(8)
+@pytest.mark.parametrize("case", ["wrong-password", "unknown-user", "empty-password", "amqplain-wrong"])
+@pytest.mark.parametrize("properties", [(), DECLINED], ids=["unannounced", "declined"])
+def test_refused_without_a_close(broker, case, properties):
+    mechanism, response = WRONG[case]
+    assert log_in(broker, properties, mechanism, response) == DROPPED
+
+
+MALFORMED = {
+    "no-nul": ("PLAIN", b"guest guest"),
+    "empty": ("PLAIN", b""),
+    "one-nul": ("PLAIN", b"\0guest"),
+    "five-nuls": ("PLAIN", b"\0\0\0\0\0"),
+    "third-nul": ("PLAIN", b"\0guest\0guest\0"),
+    "authorization-id": ("PLAIN", b"guest\0guest\0guest"),
+    "amqplain-no-login": ("AMQPLAIN", amqplain(PASSWORD)),
+    "amqplain-no-password": ("AMQPLAIN", amqplain(LOGIN)),
+    "amqplain-nothing": ("AMQPLAIN", b""),
+    "amqplain-login-int": ("AMQPLAIN", amqplain(("LOGIN", "I", 3), PASSWORD)),
+    "amqplain-login-table": ("AMQPLAIN", amqplain(("LOGIN", "F", []), PASSWORD)),
+    "amqplain-cut": ("AMQPLAIN", amqplain(LOGIN, PASSWORD)[:-3]),
+    "amqplain-with-length": ("AMQPLAIN", wire.long(amqplain(LOGIN, PASSWORD))),
+    "amqplain-nested": ("AMQPLAIN", wire.nested_table(1000)),
+}
+
+
+@pytest.mark.hb(8, 9)
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_response(broker, case):
+    mechanism, response = MALFORMED[case]
+    assert log_in(broker, ANNOUNCED, mechanism, response) == by_broker(
+        rabbitmq=DROPPED,
+        leveret=one_of(refused(mechanism), connection_closed(501, method=ANY), connection_closed(502, method=ANY)))
+
+
+@pytest.mark.hb(8, 9)
+@pytest.mark.parametrize("case", ["no-nul", "amqplain-no-login"])
+def test_malformed_response_without_a_close(broker, case):
+    mechanism, response = MALFORMED[case]
+    assert log_in(broker, (), mechanism, response) == by_broker(
+        rabbitmq=DROPPED,
+        leveret=one_of(DROPPED, connection_closed(501, method=ANY), connection_closed(502, method=ANY)))
+
+
+@pytest.mark.hb(7)
+@pytest.mark.parametrize("mechanism", ["NOPE", "", "plain", "EXTERNAL", "PLAIN ", "x" * 255], ids=lambda text: text[:9])
+@pytest.mark.parametrize("properties", [ANNOUNCED, ()], ids=["announced", "unannounced"])
+def test_unknown_mechanism(broker, mechanism, properties):
+    assert log_in(broker, properties, mechanism, b"\0guest\0guest") == by_broker(
+        rabbitmq=DROPPED, leveret=connection_closed(503, method="connection.start-ok"))
+
+
+@pytest.mark.hb(7)
+def test_anonymous(broker):
+    """RabbitMQ ships with it on; Leveret does not know it."""
+    if by_broker(rabbitmq=True, leveret=False):
+        assert accepts(broker, "ANONYMOUS", b"")
+    else:
+        assert log_in(broker, ANNOUNCED, "ANONYMOUS", b"") == connection_closed(503, method="connection.start-ok")
+
+
+def test_capability_of_the_wrong_type_is_no_capability(broker):
+    """`authentication_failure_close` as an integer, and `capabilities` as a string."""
+    for properties in (
+        [("capabilities", ("F", [("authentication_failure_close", ("I", 1))]))],
+        [("capabilities", ("S", b"authentication_failure_close"))],
+    ):
+        with broker.peer() as peer:
+            peer.start()
+            peer.start_ok(properties, response=b"\0guest\0wrong")
+            assert peer.outcome() == DROPPED
+
+
+def test_nothing_is_parsed_after_a_refusal(broker):
+    """A pipelined handshake behind a wrong password does not get in."""
+    with broker.peer() as peer:
+        peer.start()
+        peer.start_ok(ANNOUNCED, response=b"\0guest\0wrong")
+        peer.start_ok(ANNOUNCED, response=b"\0guest\0guest")
+        peer.send_method(0, "connection.tune-ok", channel_max=2047, frame_max=131072)
+        peer.send_method(0, "connection.open", virtual_host="/")
+        assert peer.outcome() == refused("PLAIN")
+        assert peer.read_until_drop(CLOSE_OK_TIMEOUT_S) == b""
