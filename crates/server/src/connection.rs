@@ -121,7 +121,9 @@ impl Connection {
                         return End::Failed(error);
                     }
                     match self.read(socket).await {
-                        Ok(true) => {}
+                        // Those this has woken go first: a publisher that never runs dry would
+                        // keep its consumers' writers from this thread.
+                        Ok(true) => tokio::task::yield_now().await,
                         Ok(false) => break,
                         Err(end) => return end,
                     }

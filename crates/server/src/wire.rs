@@ -124,9 +124,12 @@ impl Wire {
         tokio::io::AsyncWriteExt::shutdown(&mut socket).await
     }
 
+    /// Tells the core that there is room, if it waits for that. Bytes may be appended at any moment,
+    /// so the flag is only taken down when there really is.
     fn report_if_stalled(&self, report: impl Fn(u64)) {
-        if self.stalled.swap(false, Ordering::AcqRel) {
-            report(self.unsent());
+        let unsent = self.unsent();
+        if unsent < UNSENT_BYTES_LOW && self.stalled.swap(false, Ordering::AcqRel) {
+            report(unsent);
         }
     }
 }

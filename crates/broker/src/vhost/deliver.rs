@@ -175,7 +175,12 @@ impl Vhost {
             return;
         };
         known.backlog_bytes = bytes;
-        if !known.stalled || bytes >= OUTBOX_BYTES_MAX {
+        if !known.stalled {
+            return;
+        }
+        if bytes >= OUTBOX_BYTES_MAX {
+            // Too early: it is to be told again.
+            self.effects.push(Effect::Stalled(connection));
             return;
         }
         known.stalled = false;

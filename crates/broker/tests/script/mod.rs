@@ -85,6 +85,8 @@ struct World {
     cancel_notify: bool,
     shows_log: bool,
     shows_deaths: bool,
+    /// Commands are collected into one batch.
+    batches: bool,
     /// Records become durable only when the script says so.
     holds_log: bool,
 }
@@ -103,6 +105,7 @@ impl World {
             cancel_notify: true,
             shows_log: false,
             shows_deaths: false,
+            batches: false,
             holds_log: false,
         }
     }
@@ -121,6 +124,8 @@ impl World {
         let verb = words.next();
         let mut out = Vec::new();
         match verb.as_str() {
+            "batch" => self.batches = true,
+            "end" => self.batches = false,
             "at" => self.sleep_until(words.micros(), &mut out),
             "late" => self.now_us = words.micros(),
             "tick" => self.vhost.tick(self.now()),
@@ -160,6 +165,9 @@ impl World {
             _ => self.request(&client, channel, &verb, &mut words),
         }
         assert!(words.is_empty(), "what is `{}` in `{line}`?", words.rest());
+        if self.batches {
+            return out;
+        }
         self.settle(&mut out);
         let broken = self.vhost.broken_invariants();
         assert!(broken.is_empty(), "after `{line}`: {broken:?}");

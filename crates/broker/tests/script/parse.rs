@@ -12,13 +12,14 @@ use broker::{
 
 use super::values;
 
-/// The words of a line; `"..."` quotes, `-` is the empty string.
+/// The words of a line; `"..."` quotes, `-` is the empty string, `\r` and `\n` are line ends.
 pub(crate) struct Words(std::collections::VecDeque<String>);
 
 impl Words {
     pub(crate) fn new(line: &str) -> Self {
         let mut words = std::collections::VecDeque::new();
         let (mut word, mut quoted, mut any) = (String::new(), false, false);
+        let line = line.replace("\\r", "\r").replace("\\n", "\n");
         for c in line.chars() {
             match c {
                 '"' => {

@@ -1,0 +1,356 @@
+//! A server without sockets around one session: a vhost, an outbox, a clock that is set.
+//!
+//! Octets of the client go in; what the session asks and what the client gets comes out, in order.
+//! Requests are applied in batches, effects are transmitted and the session's own words follow them,
+//! as a server does it. Knows two users, `guest` and `bob`, and the vhost `/`, which is guest's.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use amqp::method::MethodId;
+use broker::access::{Access, PermissionPattern, Permissions};
+use broker::refusal::Refusal;
+use broker::time::{Now, Time};
+use broker::{Command, ConnectionId, Effect, Outgoing, Request, Vhost, VhostOptions};
+use session::{Alive, Credentials, Outbox, Session, SessionOptions, Step, transmit};
+
+/// The method that an error in opening a vhost names.
+const OPEN: MethodId = MethodId { class_id: 10, method_id: 40 };
+
+/// When the connection begins, in milliseconds since the epoch.
+const BEGIN_MS: u64 = 1_000_000_000;
+
+/// Requests that a server applies at once; with 1 each is applied before the next octet is read.
+pub(crate) const BATCH: usize = 256;
+
+/// What comes out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Heard {
+    /// Octets for the client.
+    Octets(Vec<u8>),
+    /// The session asks the server something, or tells it.
+    Question(String),
+    /// The server closes the socket.
+    Closed,
+}
+
+/// What the session waits for.
+enum Question {
+    Login(Credentials),
+    Open(String),
+}
+
+/// Client and server in one.
+pub(crate) struct Peer {
+    pub(crate) session: Session,
+    pub(crate) vhost: Vhost,
+    connection: Option<ConnectionId>,
+    outbox: Outbox,
+    unread: Vec<u8>,
+    heard: Vec<Heard>,
+    batch: usize,
+    frame_max: u32,
+    user: String,
+    /// The vhost has said `connection.close`.
+    is_closing: bool,
+    now_us: u64,
+    wrote: bool,
+    question: Option<Question>,
+    /// Questions are not answered until the dialogue says so.
+    pub(crate) holds_answers: bool,
+    /// The server reads from this client.
+    pub(crate) listens: bool,
+    pub(crate) is_over: bool,
+}
+
+impl Peer {
+    pub(crate) fn new(options: &SessionOptions, batch: usize) -> Self {
+        let session = Session::new(Arc::new(options.clone()), Time::from_millis(BEGIN_MS));
+        Self {
+            session,
+            vhost: Vhost::new("/", [7; 32], VhostOptions::default()),
+            connection: None,
+            outbox: Outbox::default(),
+            unread: Vec::new(),
+            heard: Vec::new(),
+            batch,
+            frame_max: options.frame_max,
+            user: String::new(),
+            is_closing: false,
+            now_us: 0,
+            wrote: false,
+            question: None,
+            holds_answers: false,
+            listens: true,
+            is_over: false,
+        }
+    }
+
+    /// Everything that came out since this was last asked.
+    pub(crate) fn take_heard(&mut self) -> Vec<Heard> {
+        std::mem::take(&mut self.heard)
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let time = Time::from_micros(BEGIN_MS * 1000 + self.now_us);
+        Now { time, wall_ms: BEGIN_MS + self.now_us / 1000 }
+    }
+
+    /// The client sends octets.
+    pub(crate) fn receive(&mut self, octets: &[u8]) {
+        if self.is_over {
+            return;
+        }
+        self.unread.extend_from_slice(octets);
+        self.session.received(self.now().time);
+        self.process();
+        let most = 3 * (u64::from(self.session.frame_max()) + 8);
+        let waits_for_answer = self.question.is_some();
+        let unread = u64::try_from(self.unread.len()).unwrap();
+        assert!(waits_for_answer || unread < most, "{unread} octets are not understood");
+        let broken = self.vhost.broken_invariants();
+        assert!(broken.is_empty(), "{broken:?}");
+    }
+
+    fn process(&mut self) {
+        let buffer = std::mem::take(&mut self.unread);
+        let mut input = buffer.as_slice();
+        while !self.is_over && self.run_batch(&mut input) {}
+        self.unread = input.to_vec();
+    }
+
+    /// Understands a batch; whether there may be more.
+    fn run_batch(&mut self, input: &mut &[u8]) -> bool {
+        let mut out = Vec::new();
+        let mut requests = Vec::new();
+        let mut asked = None;
+        let mut closes = false;
+        let goes_on = loop {
+            if requests.len() == self.batch {
+                break true;
+            }
+            match self.session.next(input, &mut out) {
+                Step::Request(request) => requests.push(request),
+                Step::More => break false,
+                Step::Login(credentials) => {
+                    asked = Some(Question::Login(credentials));
+                    break true;
+                }
+                Step::OpenVhost(name) => {
+                    asked = Some(Question::Open(name.to_owned()));
+                    break true;
+                }
+                Step::UpdateSecret => {
+                    self.heard.push(Heard::Question("update secret".to_owned()));
+                    session::write_update_secret_ok(&mut out);
+                }
+                Step::Close => {
+                    closes = true;
+                    break true;
+                }
+                Step::Over => {
+                    self.is_over = true;
+                    break false;
+                }
+            }
+        };
+        let mut goes_on = goes_on;
+        for request in requests {
+            self.apply(request);
+        }
+        self.say(&out);
+        if self.is_closing && self.session.is_running() {
+            self.session.start_closing(self.now().time);
+            goes_on = true;
+        }
+        if closes {
+            self.close();
+        }
+        if let Some(question) = asked {
+            self.ask(question);
+            goes_on = self.question.is_none();
+        }
+        if self.is_over {
+            assert!(input.is_empty(), "whoever is over reads everything");
+            self.heard.push(Heard::Closed);
+        }
+        goes_on
+    }
+
+    fn apply(&mut self, request: Request<'_>) {
+        let connection = self.connection.expect("commands come when a vhost is open");
+        self.vhost.apply(self.now(), connection, request);
+        self.finish();
+    }
+
+    /// Ends a batch as a server does it: what is durable is confirmed, effects are transmitted.
+    fn finish(&mut self) {
+        self.vhost.durable(self.vhost.last_lsn());
+        self.vhost.flush();
+        for effect in self.vhost.drain_effects() {
+            if let Effect::Send { channel, outgoing, .. } = effect {
+                transmit(&outgoing, channel.0, self.frame_max, &mut self.outbox);
+                self.is_closing |= matches!(outgoing, Outgoing::ConnectionClose { .. });
+            }
+        }
+        self.write();
+    }
+
+    /// Appends what the session itself says.
+    fn say(&mut self, out: &[u8]) {
+        self.outbox.tail().extend_from_slice(out);
+        self.write();
+    }
+
+    /// A socket that takes everything.
+    fn write(&mut self) {
+        while !self.outbox.is_empty() {
+            let mut slices = [IoSlice::new(&[]); 8];
+            let filled = self.outbox.slices(&mut slices);
+            let octets =
+                slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect::<Vec<u8>>();
+            self.outbox.consume(octets.len());
+            self.heard.push(Heard::Octets(octets));
+            self.wrote = true;
+        }
+    }
+
+    fn ask(&mut self, question: Question) {
+        let shown = match &question {
+            Question::Login(Credentials { user, password, mechanism }) => {
+                let password = crate::words::shown(password);
+                format!("login {} {password} by {mechanism}", crate::words::shown(user.as_bytes()))
+            }
+            Question::Open(name) => format!("open {}", crate::words::shown(name.as_bytes())),
+        };
+        self.heard.push(Heard::Question(shown));
+        self.question = Some(question);
+        if !self.holds_answers {
+            self.answer();
+        }
+    }
+
+    /// Answers what the session has asked.
+    fn answer(&mut self) {
+        let (mut out, now) = (Vec::new(), self.now().time);
+        match self.question.take().expect("a question") {
+            Question::Login(Credentials { user, password, .. }) => {
+                let is_known = ["guest", "bob"].contains(&user.as_str());
+                if is_known && password == user.as_bytes() {
+                    self.user = user;
+                    self.session.login_accepted(&mut out);
+                } else {
+                    self.session.login_refused(now, &mut out);
+                }
+            }
+            Question::Open(name) => match self.vhost_refusal(&name) {
+                Some(refusal) => self.session.fail(now, &refusal, OPEN, &mut out),
+                None => {
+                    let cancel_notify = self.session.client().capabilities.consumer_cancel_notify;
+                    let id = self.vhost.open_connection(access(&self.user), cancel_notify);
+                    self.connection = Some(id);
+                    self.frame_max = self.session.frame_max();
+                    self.session.vhost_opened(now, &mut out);
+                }
+            },
+        }
+        self.say(&out);
+    }
+
+    /// Answers what was held back, and reads on.
+    pub(crate) fn answer_held(&mut self) {
+        self.answer();
+        self.process();
+    }
+
+    fn vhost_refusal(&self, name: &str) -> Option<Refusal> {
+        let text = match (name, self.user.as_str()) {
+            ("/", "guest") => return None,
+            ("/", user) => format!("access to vhost '/' refused for user '{user}'"),
+            (name, _) => format!("vhost {name} not found"),
+        };
+        Some(Refusal::not_allowed(text))
+    }
+
+    /// The client closes: what it held ends, then it is told so.
+    fn close(&mut self) {
+        if let Some(id) = self.connection.take() {
+            self.vhost.close_connection(self.now(), id);
+            self.finish();
+        }
+        let mut out = Vec::new();
+        self.session.closed(&mut out);
+        self.say(&out);
+    }
+
+    /// Something happens in the vhost that this client did not ask for.
+    pub(crate) fn happens(&mut self, change: impl FnOnce(&mut Vhost, Now, ConnectionId)) {
+        let (now, connection) = (self.now(), self.connection.expect("an open vhost"));
+        change(&mut self.vhost, now, connection);
+        self.finish();
+        if self.is_closing && self.session.is_running() {
+            self.session.start_closing(now.time);
+        }
+    }
+
+    /// The node has something to say on this connection.
+    pub(crate) fn say_of_node(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut out = Vec::new();
+        write(&mut out);
+        self.say(&out);
+    }
+
+    /// The node commands something for itself.
+    pub(crate) fn execute(&mut self, command: Command<'_>) {
+        self.happens(|vhost, now, _| vhost.execute(now, command).expect("the node may do it"));
+    }
+
+    /// Lets time pass until `until_us` after the beginning, as far as the next thing that is due;
+    /// true while there may be more.
+    pub(crate) fn pass(&mut self, until_us: u64) -> bool {
+        let until = Time::from_micros(BEGIN_MS * 1000 + until_us);
+        let session = self.session.next_timeout().filter(|_| !self.is_over);
+        let vhost = self.vhost.next_wake();
+        let next = [session, vhost].into_iter().flatten().min().filter(|next| *next <= until);
+        let Some(next) = next else {
+            self.now_us = until_us;
+            return false;
+        };
+        self.now_us = self.now_us.max(next.as_micros() - BEGIN_MS * 1000);
+        let now = self.now();
+        if vhost.is_some_and(|wake| wake <= next) {
+            self.vhost.tick(now);
+            self.finish();
+        }
+        if session.is_some_and(|timeout| timeout <= next) {
+            self.tick();
+        }
+        true
+    }
+
+    /// Calls the session when its time has come.
+    pub(crate) fn tick(&mut self) {
+        let (mut out, wrote) = (Vec::new(), std::mem::take(&mut self.wrote));
+        let alive = self.session.tick(self.now().time, wrote, self.listens, &mut out);
+        self.say(&out);
+        self.wrote = false;
+        if alive == Alive::No {
+            self.is_over = true;
+            self.heard.push(Heard::Closed);
+        }
+    }
+}
+
+fn access(user: &str) -> Arc<Access> {
+    let everything = || PermissionPattern::new(".*").unwrap();
+    Arc::new(Access {
+        user: user.into(),
+        impersonator: false,
+        permissions: Permissions {
+            configure: everything(),
+            write: everything(),
+            read: everything(),
+        },
+        topic_permissions: Vec::new(),
+    })
+}
