@@ -1,9 +1,30 @@
 //! Runs scenarios: parses their lines, applies them to a vhost, writes down what comes out.
+//!
+//! A line is `[client[.channel]:] verb words`. Clients and channels open by themselves; without a name
+//! it is client `c` on channel 1, whose effects stand without a name, too. Verbs are AMQP's in short
+//! (`parse` lists them), and `times=N` repeats one. Beside them:
+//!
+//! | verb | does |
+//! | --- | --- |
+//! | `at 250ms` | time passes and the timer fires whenever something is due |
+//! | `late 250ms`, `tick` | time passes, but the timer does not fire; it fires once |
+//! | `show QUEUE`, `consumers QUEUE`, `policies NAME`, `counters` | show the state |
+//! | `policy`, `operator-policy`, `clear-policy`, `clear-operator-policy` | change policies |
+//! | `user NAME CONFIGURE WRITE READ` | sets permissions, also of one who is connected |
+//! | `backlog BYTES` | that many bytes wait for the client's socket |
+//! | `batch`, `end` | the commands between them are flushed together |
+//! | `durable N`, `durable all` | the log is durable so far, after `set hold-log` |
+//! | `disconnect`, `force-close TEXT`, `stop` | the client goes, is sent away, the broker stops |
+//! | `node COMMAND` | a command of the node itself |
+//! | `raw COMMAND` | a command without opening the channel first |
+//! | `set ...` | options of the scenario; those of the vhost come first |
 
 mod parse;
 mod render;
+mod setup;
 mod show;
 mod values;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,14 +32,12 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use amqp::reply_code::ReplyCode;
-use broker::access::{Access, PermissionPattern, Permissions, TopicPermission};
+use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
-use broker::{
-    ApplyTo, ChannelNumber, ConnectionId, Definition, Effect, Pattern, Policy, PolicyKind, Vhost,
-    VhostOptions,
-};
-use parse::Words;
+use broker::{ChannelNumber, ConnectionId, Effect, PolicyKind, Vhost, VhostOptions};
+use setup::access;
+use words::Words;
 
 /// Replays every scenario of a file and returns the file as it should be, with their number.
 pub(crate) fn replay(text: &str) -> (String, usize) {
@@ -76,6 +95,15 @@ fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     blocks
 }
 
+/// What a scenario wants to see beside what clients see.
+#[derive(Default)]
+struct Shows {
+    /// The records for the log.
+    log: bool,
+    /// Death headers in full.
+    deaths: bool,
+}
+
 /// A vhost and the clients of one scenario.
 struct World {
     vhost: Vhost,
@@ -83,8 +111,7 @@ struct World {
     clients: BTreeMap<String, ConnectionId>,
     access: BTreeMap<String, Arc<Access>>,
     cancel_notify: bool,
-    shows_log: bool,
-    shows_deaths: bool,
+    shows: Shows,
     /// Commands are collected into one batch.
     batches: bool,
     /// Records become durable only when the script says so.
@@ -103,8 +130,7 @@ impl World {
             clients: BTreeMap::new(),
             access: BTreeMap::new(),
             cancel_notify: true,
-            shows_log: false,
-            shows_deaths: false,
+            shows: Shows::default(),
             batches: false,
             holds_log: false,
         }
@@ -169,9 +195,13 @@ impl World {
             return out;
         }
         self.settle(&mut out);
-        let broken = self.vhost.broken_invariants();
-        assert!(broken.is_empty(), "after `{line}`: {broken:?}");
+        self.check(line);
         out
+    }
+
+    fn check(&self, after: &str) {
+        let broken = self.vhost.broken_invariants();
+        assert!(broken.is_empty(), "after `{after}`: {broken:?}");
     }
 
     fn request(&mut self, client: &str, channel: u16, verb: &str, words: &mut Words) {
@@ -211,84 +241,6 @@ impl World {
         connection
     }
 
-    fn set(&mut self, words: &mut Words) {
-        let word = words.next();
-        let mut options = VhostOptions::default();
-        match word.as_str() {
-            "no-cancel-notify" => self.cancel_notify = false,
-            "cancel-notify" => self.cancel_notify = true,
-            "show-log" => self.shows_log = true,
-            "show-deaths" => self.shows_deaths = true,
-            "hold-log" => self.holds_log = true,
-            "no-global-qos" => options.permits_global_qos = false,
-            "consumers-max" => {
-                options.consumers_per_channel_max = Some(words.next().parse().unwrap());
-            }
-            other => panic!("cannot set {other}"),
-        }
-        if options != VhostOptions::default() {
-            *self = Self::with(options);
-        }
-    }
-
-    fn user(&mut self, words: &mut Words) {
-        let name = words.next();
-        let patterns = [words.next(), words.next(), words.next()];
-        let mut access = (*access(&name, [&patterns[0], &patterns[1], &patterns[2]])).clone();
-        while let Some(word) = words.try_next() {
-            match word.as_str() {
-                "impersonator" => access.impersonator = true,
-                "topic" => access.topic_permissions.push(TopicPermission {
-                    exchange: words.next().as_str().into(),
-                    write: PermissionPattern::new(&words.next()).unwrap(),
-                    read: PermissionPattern::new(&words.next()).unwrap(),
-                }),
-                other => panic!("a user has no {other}"),
-            }
-        }
-        let access = Arc::new(access);
-        if let Some(connection) = self.clients.get(&name) {
-            self.vhost.set_access(*connection, Arc::clone(&access));
-        }
-        self.access.insert(name, access);
-    }
-
-    /// `policy NAME PATTERN key=value ...`; a complaint is shown instead.
-    fn policy(&mut self, kind: PolicyKind, words: &mut Words, out: &mut Vec<String>) {
-        let name = words.next();
-        let pattern = match Pattern::new(&words.next()) {
-            Ok(pattern) => pattern,
-            Err(complaint) => {
-                while words.try_next().is_some() {}
-                return out.push(format!("invalid: {complaint}"));
-            }
-        };
-        let (mut priority, mut apply_to, mut entries) = (0.0, ApplyTo::All, Vec::new());
-        while let Some((key, value)) = words.pair() {
-            match key.as_str() {
-                "priority" => priority = value.parse().unwrap(),
-                "apply-to" => match ApplyTo::parse(&value) {
-                    Ok(value) => apply_to = value,
-                    Err(complaint) => return out.push(format!("invalid: {complaint}")),
-                },
-                _ => entries.push((key, parse::policy_value(&value))),
-            }
-        }
-        let definition = match Definition::parse(entries, kind) {
-            Ok(definition) => definition,
-            Err(complaint) => return out.push(format!("invalid: {complaint}")),
-        };
-        let name = name.as_str().into();
-        let policy = Policy { name, pattern, apply_to, priority, definition };
-        self.vhost.set_policy(self.now(), kind, policy);
-    }
-
-    fn clear_policy(&mut self, kind: PolicyKind, name: &str, out: &mut Vec<String>) {
-        if !self.vhost.clear_policy(self.now(), kind, name) {
-            out.push("no such policy".to_owned());
-        }
-    }
-
     /// Lets time pass like the broker's timer does.
     fn sleep_until(&mut self, until_us: u64, out: &mut Vec<String>) {
         assert!(until_us >= self.now_us, "time does not run backwards");
@@ -300,6 +252,7 @@ impl World {
             self.vhost.tick(self.now());
             let mut effects = Vec::new();
             self.settle(&mut effects);
+            self.check("the timer");
             let at = render::millis(self.now_us);
             out.extend(effects.into_iter().map(|effect| format!("{at} {effect}")));
         }
@@ -318,7 +271,7 @@ impl World {
             self.clients.iter().map(|(name, id)| (*id, name.as_str())).collect();
         for effect in self.vhost.drain_effects() {
             match effect {
-                Effect::Log { lsn, record, .. } if self.shows_log => {
+                Effect::Log { lsn, record, .. } if self.shows.log => {
                     out.push(format!("log {lsn}: {}", render::record(&record)));
                 }
                 Effect::Log { .. } => {}
@@ -335,23 +288,9 @@ impl World {
                         (name, 1) => format!("{name}: "),
                         (name, channel) => format!("{name}.{channel}: "),
                     };
-                    out.push(format!("{at}{}", render::outgoing(&outgoing, self.shows_deaths)));
+                    out.push(format!("{at}{}", render::outgoing(&outgoing, self.shows.deaths)));
                 }
             }
         }
     }
-}
-
-fn access(user: &str, [configure, write, read]: [&str; 3]) -> Arc<Access> {
-    let pattern = |text| PermissionPattern::new(text).unwrap();
-    Arc::new(Access {
-        user: user.into(),
-        impersonator: false,
-        permissions: Permissions {
-            configure: pattern(configure),
-            write: pattern(write),
-            read: pattern(read),
-        },
-        topic_permissions: Vec::new(),
-    })
 }

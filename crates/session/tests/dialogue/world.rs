@@ -7,6 +7,7 @@
 //! < LINE                             the server sends, or `(socket closed)`
 //! ? LINE                             the session asks or tells the server
 //! connect channels=1-3 heartbeat=10  the handshake and open channels, without their lines
+//! start, log-in                      the beginning of it: up to connection.start, up to tune
 //! offer frame-max=8192               other options of the node, for what follows in the scenario
 //! at 2500ms                          time passes; what happens by itself has its time behind it
 //! hold, answer                       the server waits with its answers to the session, and gives them
@@ -157,8 +158,8 @@ impl World {
         let verb = words.name();
         words.skip_blanks();
         match verb {
-            "connect" => {
-                let lines = handshake(&mut words, &mut self.frame_max);
+            "start" | "log-in" | "connect" => {
+                let lines = handshake(verb, &mut words, &mut self.frame_max);
                 lines.iter().for_each(|line| self.send(&say::octets(line, self.frame_max)));
                 let is_end = |line: &String| {
                     line.starts_with("< connection.close") || line.starts_with("< (socket")
@@ -326,8 +327,12 @@ pub(crate) fn folded(lines: &[String]) -> Vec<String> {
     runs.flat_map(fold).collect()
 }
 
-/// The lines of a client that connects; `frame_max` becomes what it agrees to.
-pub(crate) fn handshake(words: &mut Words<'_>, frame_max: &mut usize) -> Vec<String> {
+/// The lines of a client that starts, logs in or connects; `frame_max` becomes what it agrees to.
+pub(crate) fn handshake(
+    verb: &str,
+    words: &mut Words<'_>,
+    frame_max: &mut usize,
+) -> Vec<String> {
     let (mut channel_max, mut heartbeat, mut channels) = (2047_u16, 0_u16, 1..=1_u16);
     let (mut user, mut properties) = ("guest", String::new());
     while !words.is_empty() {
@@ -364,6 +369,11 @@ pub(crate) fn handshake(words: &mut Words<'_>, frame_max: &mut usize) -> Vec<Str
         "connection.open virtual-host=/".to_owned(),
     ];
     lines.extend(channels.filter(|channel| *channel > 0).map(|at| format!("{at} channel.open")));
+    match verb {
+        "start" => lines.truncate(1),
+        "log-in" => lines.truncate(2),
+        _ => {}
+    }
     lines
 }
 

@@ -1,0 +1,177 @@
+"""Options, and the fixtures that give each test a broker, a channel and names of its own."""
+
+import contextlib
+import logging
+import os
+import secrets
+
+import pytest
+
+pytest.register_assert_rewrite("client", "channel", "brokers")
+
+import brokers  # noqa: E402
+import client as client_module  # noqa: E402
+import definitions as defs  # noqa: E402
+import field_table  # noqa: E402
+
+logging.getLogger("pika").setLevel(logging.CRITICAL)  # refusals are what is tested here
+field_table.install()
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("broker")
+    group.addoption("--broker", choices=["leveret", "rabbitmq"], default="leveret", help="what is tested")
+    group.addoption("--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the binary (or LEVERET_BIN)")
+    group.addoption("--amqp", default="127.0.0.1:5672", help="RabbitMQ's AMQP address")
+    group.addoption("--http", default="http://127.0.0.1:15672", help="RabbitMQ's HTTP API")
+
+
+def pytest_configure(config):
+    if config.getoption("--broker") == "leveret" and not config.getoption("--leveret-bin"):
+        raise pytest.UsageError("--leveret-bin PATH or LEVERET_BIN must say which binary to test")
+
+
+def pytest_collection_modifyitems(config, items):
+    """A test that expects different things of the two brokers must say so with the marker, and only such a test.
+
+    Tests of streams wait for Leveret to have them.
+    """
+    for item in items:
+        if config.getoption("--broker") == "leveret" and item.get_closest_marker("stream") is not None:
+            item.add_marker(pytest.mark.skip(reason="Leveret has no streams yet"))
+        differs = "by_broker" in item.fixturenames
+        if differs != (item.get_closest_marker("better") is not None):
+            raise pytest.UsageError(f"{item.nodeid}: the fixture by_broker and the marker `better` belong together")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print the figures that tests have measured."""
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, value in report.user_properties:
+            if name == "figures":
+                terminalreporter.write_line(f"{terminalreporter.config.getoption('--broker')}: {value}")
+
+
+class BrokerUnderTest:
+    """The broker that most tests of this run share; started when it is first needed, again when a test killed it."""
+
+    def __init__(self, config, tmp_path_factory):
+        self.name = config.getoption("--broker")
+        self.config, self.directories = config, tmp_path_factory
+        self._shared = None
+
+    def shared(self):
+        """The shared broker."""
+        if self._shared is None or (self.name == "leveret" and not self._shared.alive):
+            self._shared = self.start()
+        return self._shared
+
+    def start(self, settings="", definitions=None):
+        """A new Leveret, or the RabbitMQ that is there."""
+        if self.name == "leveret":
+            directory = self.directories.mktemp("leveret")
+            return brokers.Leveret(self.config.getoption("--leveret-bin"), directory, settings, definitions)
+        return brokers.RabbitMq(self.config.getoption("--amqp"), self.config.getoption("--http"))
+
+    def stop(self):
+        """Stop the shared broker."""
+        if self._shared is not None:
+            self._shared.stop()
+
+
+@pytest.fixture(scope="session")
+def under(pytestconfig, tmp_path_factory):
+    """The broker under test: its name, the shared one, and new ones."""
+    under = BrokerUnderTest(pytestconfig, tmp_path_factory)
+    yield under
+    under.stop()
+
+
+@pytest.fixture
+def prefix():
+    """What all names of a test begin with."""
+    return f"bb-{secrets.token_hex(4)}-"
+
+
+@pytest.fixture
+def client(under, prefix):
+    """Connections to the shared broker."""
+    broker = under.shared()
+    client = client_module.Client(broker, prefix)
+    yield client
+    try:
+        if broker.name == "rabbitmq" or broker.alive:
+            client.clean_up()
+    finally:
+        broker.check()
+
+
+@pytest.fixture
+def ch(client):
+    """A channel to the shared broker, in confirm mode: when a publish returns, every queue has the message."""
+    return client.channel().confirm_select()
+
+
+@pytest.fixture
+def dlq(ch):
+    """A plain queue that dead letters are sent to."""
+    return ch.queue(name="dlq")
+
+
+@pytest.fixture(params=["classic", "quorum"])
+def kind(request):
+    """Both queue types that messages can be taken from."""
+    return request.param
+
+
+@pytest.fixture
+def by_broker(under):
+    """What is expected where Leveret deliberately differs: `by_broker(rabbitmq=..., leveret=...)`."""
+    return lambda **expectations: expectations[under.name]
+
+
+@pytest.fixture
+def defined(under, prefix):
+    """`defined(policies=[...], users=[...], ...)`: a channel (as `ch`) to a broker that has these definitions.
+
+    Leveret gets a process of its own that starts from them, RabbitMQ imports them and removes them afterwards.
+    `settings` are lines of rabbitmq.conf, for Leveret only. `defined.client` makes further connections.
+    """
+    with contextlib.ExitStack() as undo:
+
+        def defined(settings="", **definitions):
+            document = defs.document(prefix, **definitions)
+            if under.name == "leveret":
+                broker = under.start(settings, document)
+                undo.callback(broker.stop)
+            else:
+                broker = under.shared()
+                undo.callback(broker.define(document))
+            defined.client = client_module.Client(broker, prefix)
+            undo.callback(defined.client.clean_up)
+            return defined.client.channel().confirm_select()
+
+        yield defined
+
+
+@pytest.fixture
+def bob(defined, prefix):
+    """`bob(configure=..., write=..., read=...)`: guest's channel (as `ch`), and one of a user with these permissions.
+
+    The user's name is "bob" behind the test's prefix.
+    """
+
+    def bob(configure=".*", write=".*", read=".*", **definitions):
+        ch = defined(users=[defs.User("bob", configure, write, read)], **definitions)
+        return ch, defined.client.channel(user=prefix + "bob")
+
+    return bob
+
+
+@pytest.fixture
+def api(under):
+    """The HTTP API, for tests that change policies while queues live. Leveret's tests wait for it to exist."""
+    broker = under.shared()
+    if broker.api is None or not broker.api.answers():
+        pytest.skip("the broker has no HTTP API yet")
+    return broker.api

@@ -1,0 +1,280 @@
+"""Queue TTL: x-expires deletes a queue that nobody uses, and what counts as use."""
+
+import time
+from decimal import Decimal
+
+import pytest
+from pika import spec
+
+from definitions import Policy
+from expectations import ERLANG_TYPE, TEN_YEARS_MS, bad_argument, dead_letters_to
+from field_table import Wire
+from live_policies import live_policy
+
+LEASE_MS = 1000
+LEASE_S = LEASE_MS / 1000
+
+
+@pytest.fixture
+def in_time(by_broker):
+    """How long to wait for a queue to go whose lease has run out. RabbitMQ looks at quorum queues every 5 s only."""
+    return lambda kind: by_broker(rabbitmq=LEASE_S + (8 if kind == "quorum" else 3), leveret=LEASE_S + 2.5)
+
+
+def keep(ch, queue, activity, seconds):
+    """Do `activity(channel)` every quarter of a lease for so long, or until the queue is gone; whether it lives."""
+    deadline = time.monotonic() + seconds
+    busy = ch.connection.channel()
+    while time.monotonic() < deadline:
+        if ch.is_gone(queue):
+            return False
+        activity(busy)
+        ch.pause(LEASE_S / 4)
+    return not ch.is_gone(queue)
+
+
+# --- the argument
+
+
+@pytest.mark.parametrize("wire_type", "bBsuIilL")
+def test_x_expires_may_be_of_any_integer_type(ch, kind, wire_type):
+    ch.queue(kind, expires=Wire(wire_type, 100))
+
+
+NOT_INTEGERS = {
+    "t": True, "S": "1000", "d": 1000.0, "f": 1000.0, "D": Decimal("1000"), "T": 1000, "F": {}, "A": [], "x": b"1000",
+    "V": None,
+}
+
+
+@pytest.mark.parametrize("wire_type", NOT_INTEGERS)
+def test_x_expires_of_any_other_type_is_refused(ch, client, kind, wire_type):
+    value = Wire(wire_type, NOT_INTEGERS[wire_type])
+    reason = f'"expected integer, got {ERLANG_TYPE[wire_type]}"'
+    name = client.name("q")
+    ch.refuses(lambda c: c.queue(kind, name, expires=value), 406, bad_argument("x-expires", name, reason))
+
+
+@pytest.mark.parametrize("expires, reason", [
+    (0, "{value_zero,0}"), (-1, "{value_negative,-1}"),
+    (TEN_YEARS_MS + 1, f"{{value_too_large,{TEN_YEARS_MS + 1}}}"),
+])
+def test_x_expires_must_be_positive_and_at_most_ten_years(ch, client, kind, expires, reason):
+    name = client.name("q")
+    ch.refuses(lambda c: c.queue(kind, name, expires=expires), 406, bad_argument("x-expires", name, reason))
+
+
+@pytest.mark.parametrize("expires", [2**32, TEN_YEARS_MS])
+def test_x_expires_may_be_beyond_32_bits(ch, kind, expires):
+    ch.queue(kind, expires=expires)
+
+
+@pytest.mark.parametrize("properties", [
+    {"durable": True}, {"durable": False}, {"exclusive": True}, {"auto_delete": True}, {"name": ""},
+])
+def test_every_sort_of_classic_queue_may_expire(ch, properties):
+    q = ch.queue(expires=300, **properties)
+    ch.vanishes(q)
+
+
+def test_a_redeclaration_with_another_lease_is_refused(ch, kind):
+    q = ch.queue(kind, expires=60000)
+    refusal = f"inequivalent arg 'x-expires' for queue '{q}' in vhost '/': received '60001' but current is '60000'"
+    ch.refuses(lambda c: c.queue(kind, q, expires=60001), 406, refusal)
+
+
+@pytest.mark.stream
+def test_a_stream_takes_no_x_expires(ch, client):
+    name = client.name("q")
+    refusal = f"invalid arg 'x-expires' for queue '{name}' in vhost '/' of queue type rabbit_stream_queue"
+    ch.refuses(lambda c: c.queue("stream", name, expires=1000), 406, refusal)
+
+
+# --- what it does
+
+
+@pytest.mark.better
+def test_an_unused_queue_goes_when_its_lease_is_over_and_not_before(ch, kind, by_broker, in_time):
+    q = ch.queue(kind, expires=LEASE_MS)
+    ch.pause(LEASE_S / 4)
+    assert not ch.is_gone(q)
+    ch.vanishes(q, in_time(kind))
+
+
+@pytest.mark.better
+def test_the_messages_of_an_expired_queue_are_not_dead_lettered(ch, kind, by_broker, in_time):
+    dlq = ch.queue(name="dlq")
+    q = ch.queue(kind, expires=LEASE_MS, **dead_letters_to(dlq))
+    ch.publish(q, "a", "b")
+    ch.vanishes(q, in_time(kind))
+    assert ch.stays(dlq, 0)
+
+
+def test_the_bindings_of_an_expired_queue_go_with_it(ch):
+    x = ch.exchange("fanout")
+    q = ch.queue(expires=300)
+    ch.bind(q, x)
+    ch.vanishes(q)
+    ch.publish("", "m", exchange=x, mandatory=True)
+    assert ch.returned[-1].reply == (312, "NO_ROUTE")
+
+
+def test_an_expired_queue_can_be_declared_anew(ch):
+    q = ch.queue(expires=300)
+    ch.publish(q, "old")
+    ch.vanishes(q)
+    ch.queue(name=q)
+    assert ch.count(q) == 0
+
+
+# --- what counts as use
+
+
+@pytest.mark.parametrize("prefetch, auto_ack", [(0, False), (1, False), (0, True)])
+def test_a_queue_with_a_consumer_never_expires(ch, kind, prefetch, auto_ack):
+    q = ch.queue(kind, expires=300)
+    ch.consume(q, prefetch=prefetch, auto_ack=auto_ack)
+    ch.pause(1)
+    assert not ch.is_gone(q)
+
+
+@pytest.mark.better
+@pytest.mark.parametrize("loss", ["cancel", "close", "drop"])
+def test_the_lease_starts_again_when_the_last_consumer_goes(ch, client, kind, loss, by_broker, in_time):
+    q = ch.queue(kind, expires=LEASE_MS)
+    other = client.channel()
+    consumer = other.consume(q)
+    ch.pause(LEASE_S * 1.5)
+    match loss:
+        case "cancel":
+            consumer.cancel()
+        case "close":
+            other.close()
+        case "drop":
+            other.connection.drop()
+    ch.pause(LEASE_S / 4)
+    assert not ch.is_gone(q)
+    ch.vanishes(q, in_time(kind))
+
+
+def test_basic_get_renews_the_lease_even_when_it_finds_nothing(ch, kind):
+    q = ch.queue(kind, expires=LEASE_MS)
+    emptied = keep(ch, q, lambda c: c.drain(q), seconds=LEASE_S * 3)
+    assert emptied
+
+
+def test_a_redeclaration_renews_the_lease_of_a_classic_queue(ch):
+    q = ch.queue(expires=LEASE_MS)
+    assert keep(ch, q, lambda c: c.queue(name=q, expires=LEASE_MS), seconds=LEASE_S * 3)
+
+
+def test_a_passive_declaration_renews_the_lease_of_a_classic_queue(ch):
+    q = ch.queue(expires=LEASE_MS)
+    assert keep(ch, q, lambda c: c.passive(q), seconds=LEASE_S * 3)
+
+
+@pytest.mark.better
+@pytest.mark.parametrize("how", ["active", "passive"])
+def test_a_redeclaration_renews_the_lease_of_a_quorum_queue(ch, client, how, by_broker):
+    q = ch.queue("quorum", expires=LEASE_MS)
+
+    def declare(channel):
+        # a 404 closes the channel, and an active declaration must not make the queue again
+        channel = channel.connection.channel()
+        if how == "passive":
+            channel.answer_to(lambda c: c.passive(q))
+        elif not ch.is_gone(q):
+            channel.queue("quorum", q, expires=LEASE_MS)
+        if not channel.closed:
+            channel.close()
+
+    lives = by_broker(rabbitmq=False, leveret=True)
+    assert keep(ch, q, declare, seconds=LEASE_S * 3 if lives else LEASE_S + 8) == lives
+
+
+@pytest.mark.better
+@pytest.mark.parametrize("activity", ["publish", "bind", "purge"])
+def test_publishing_binding_and_purging_do_not_renew_the_lease(ch, kind, activity, by_broker, in_time):
+    q = ch.queue(kind, expires=LEASE_MS)
+
+    def act(channel):
+        channel = channel.connection.channel()
+        match activity:
+            case "publish":
+                channel.publish(q, "m")
+            case "bind":
+                channel.answer_to(lambda c: c.bind(q, "amq.fanout"))
+            case "purge":
+                channel.answer_to(lambda c: c.purge(q))
+        if not channel.closed:
+            channel.close()
+
+    assert not keep(ch, q, act, seconds=in_time(kind))
+
+
+def test_a_declaration_without_an_answer_does_not_renew_the_lease(ch):
+    q = ch.queue(expires=LEASE_MS)
+
+    def declare(channel):
+        channel.send(spec.Queue.Declare(queue=q, passive=True, nowait=True))
+
+    deadline = LEASE_S + 3
+    assert not keep(ch, q, lambda c: declare(c.connection.channel()), seconds=deadline)
+
+
+def test_an_unacked_get_does_not_protect_a_classic_queue_and_its_ack_is_ignored(ch):
+    q = ch.queue(expires=500)
+    ch.publish(q, "m")
+    message = ch.get_unacked(q)
+    ch.vanishes(q)
+    ch.ack(message)
+    ch.sync()
+
+
+def test_an_unacked_get_protects_a_quorum_queue(ch):
+    q = ch.queue("quorum", expires=500)
+    ch.publish(q, "m")
+    message = ch.get_unacked(q)
+    ch.pause(6.5)  # RabbitMQ looks every 5 s
+    assert not ch.is_gone(q)
+    ch.ack(message)
+    ch.sync()
+
+
+# --- policies
+
+
+@pytest.mark.better
+def test_expires_can_come_from_a_policy(defined, kind, by_broker, in_time):
+    ch = defined(policies=[Policy({"expires": LEASE_MS})])
+    q = ch.queue(kind)
+    ch.pause(LEASE_S / 4)
+    assert not ch.is_gone(q)
+    ch.vanishes(q, in_time(kind))
+
+
+@pytest.mark.better
+@pytest.mark.parametrize("argument, policy, operator", [
+    (LEASE_MS, 60000, 60000), (60000, LEASE_MS, 60000), (60000, 60000, LEASE_MS),
+])
+def test_the_lowest_of_argument_policy_and_operator_policy_counts(
+    defined, kind, argument, policy, operator, by_broker, in_time
+):
+    ch = defined(policies=[Policy({"expires": policy})], operator_policies=[Policy({"expires": operator})])
+    q = ch.queue(kind, expires=argument)
+    ch.vanishes(q, in_time(kind))
+
+
+def test_expires_works_together_with_auto_delete(ch):
+    q = ch.queue(auto_delete=True, expires=60000)
+    ch.consume(q).cancel()
+    ch.vanishes(q, within=5)
+
+
+def test_a_policy_that_changes_restarts_the_lease_of_a_classic_queue(ch, client, api):
+    q = ch.queue(expires=1200)
+    ch.pause(0.8)
+    with live_policy(api, client, {"max-length": 100}):
+        ch.pause(0.8)
+        assert not ch.is_gone(q)
+        ch.vanishes(q)

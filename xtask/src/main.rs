@@ -1,0 +1,57 @@
+//! `cargo xtask`: the one place for the commands people type on this repository.
+//!
+//! Decides which command runs and with what exit code; every command has its own module. Nothing
+//! here is part of the broker, and the broker knows nothing of it. A command prints its result on
+//! stdout, what went wrong on stderr, and exits with 0 only when everything it was asked for held.
+#![allow(clippy::print_stdout, reason = "a program for people: printing is its purpose")]
+#![allow(clippy::print_stderr, reason = "a program for people: printing is its purpose")]
+
+mod bench;
+mod process;
+mod repository;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The commands of this repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Check everything: formatting, taste, lints, and every test suite
+    ///
+    /// Installs what it needs by itself (a Python environment below the target folder, Debian
+    /// packages through apt-get), stops at the first step that fails, prints that step's output
+    /// and ends with a code other than 0. The last line says what ran.
+    Test(test::Options),
+    /// Check the rules of taste that a machine can check
+    ///
+    /// Looks at every file that git tracks or would track. Notes are for reading; findings make
+    /// the command fail.
+    Tidy,
+    /// Run the benchmarks of the workspace
+    Bench(bench::Options),
+}
+
+fn main() -> ExitCode {
+    let result = match CommandLine::parse().task {
+        Task::Test(options) => test::run(&options),
+        Task::Tidy => tidy::run(),
+        Task::Bench(options) => bench::run(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

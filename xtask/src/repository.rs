@@ -1,0 +1,55 @@
+//! Where the repository is and which cargo works on it.
+//!
+//! Knows paths, not contents. Everything is found through the environment that cargo sets for
+//! `cargo run` and `cargo test`, so the commands work from any folder below the root.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::process;
+
+/// Longest wait for `cargo metadata`, which may have to download crates on a fresh machine.
+const METADATA_TIME_MAX: Duration = Duration::from_mins(5);
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    let manifest_folder = env::var_os("CARGO_MANIFEST_DIR")
+        .unwrap_or_else(|| OsString::from(env!("CARGO_MANIFEST_DIR")));
+    let folder = Path::new(&manifest_folder);
+    folder.parent().unwrap_or(folder).to_path_buf()
+}
+
+/// The cargo that started us, or the one on the path.
+pub(crate) fn cargo() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"))
+}
+
+/// What `cargo metadata` says about the workspace; with `resolve` also every crate it reaches.
+///
+/// # Errors
+/// When cargo fails, takes too long, or prints something that is not JSON.
+pub(crate) fn metadata(resolve: bool) -> Result<Value> {
+    let mut command = Command::new(cargo());
+    command.args(["metadata", "--format-version", "1"]).current_dir(root());
+    if !resolve {
+        command.arg("--no-deps");
+    }
+    let text = process::output(command, METADATA_TIME_MAX)?;
+    serde_json::from_str(&text).context("cargo metadata did not print JSON")
+}
+
+/// The folder cargo builds into: `target`, unless the environment says otherwise.
+///
+/// # Errors
+/// As [`metadata`].
+pub(crate) fn target_folder() -> Result<PathBuf> {
+    let metadata = metadata(false)?;
+    let folder = metadata.get("target_directory").and_then(Value::as_str);
+    Ok(PathBuf::from(folder.context("cargo metadata names no target folder")?))
+}

@@ -1,0 +1,114 @@
+//! Debian packages that the tests need and the machine lacks.
+//!
+//! Asks dpkg what is there and apt-get for the rest, as root or through a sudo that asks no
+//! password. Where neither works, the error is the command to type.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use rustix::process::geteuid;
+
+use super::Place;
+use crate::process;
+
+/// What compiles and runs the Java checks, in the version that Debian prefers.
+const JAVA_COMPILER: &str = "default-jdk-headless";
+
+/// Tells the packages' scripts to ask nothing; sudo does not pass the environment on by itself.
+const NO_QUESTIONS: &str = "DEBIAN_FRONTEND=noninteractive";
+
+/// Longest time a question to dpkg, sudo or a compiler may take.
+const QUESTION_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Installs what the list in the file names, and a Java compiler when there is none.
+///
+/// # Errors
+/// When the list cannot be read, or as [`install`].
+pub(super) fn install_list(list: &str, place: &Place<'_>, time_max: Duration) -> Result<()> {
+    let text = fs::read_to_string(place.root.join(list));
+    let text = text.with_context(|| format!("cannot read {list}"))?;
+    let mut packages: Vec<&str> = names(&text).collect();
+    if !succeeds("javac", &["-version"]) {
+        packages.push(JAVA_COMPILER);
+    }
+    install(&packages, place, time_max)
+}
+
+/// Installs those of the packages that are missing.
+///
+/// # Errors
+/// When something is missing and cannot be installed from here; the message ends in the command
+/// that a person would type.
+pub(super) fn install(packages: &[&str], place: &Place<'_>, time_max: Duration) -> Result<()> {
+    let missing: Vec<&str> = packages.iter().copied().filter(|name| !is_installed(name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let list = missing.join(" ");
+    if !succeeds("apt-get", &["--version"]) {
+        bail!("this machine has no apt-get: install by hand what Debian calls {list}");
+    }
+    let by_hand = format!("run by hand: sudo apt-get update && sudo apt-get install {list}");
+    let sudo: &[&str] = if geteuid().is_root() {
+        &[]
+    } else if succeeds("sudo", &["-n", "true"]) {
+        &["sudo", "-n", "env", NO_QUESTIONS]
+    } else {
+        bail!("{list}: missing, and neither root nor a sudo without password; {by_hand}");
+    };
+    apt_get(sudo, &["update"], place, time_max)
+        .and_then(|()| {
+            let arguments = [&["install", "--yes", "--no-install-recommends"], missing.as_slice()];
+            apt_get(sudo, &arguments.concat(), place, time_max)
+        })
+        .map_err(|error| anyhow!("cannot install {list} ({error:#}); {by_hand}"))
+}
+
+fn apt_get(sudo: &[&str], arguments: &[&str], place: &Place<'_>, time_max: Duration) -> Result<()> {
+    // Another apt may be at work for a while, as on a machine that has just started.
+    let apt_get = ["apt-get", "--quiet", "--option", "DPkg::Lock::Timeout=300"];
+    let words = [sudo, &apt_get, arguments].concat();
+    let (program, arguments) = words.split_first().context("no command")?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(place.root);
+    command.envs(NO_QUESTIONS.split_once('='));
+    process::run(command, place.log, time_max)
+}
+
+fn is_installed(package: &str) -> bool {
+    let mut command = Command::new("dpkg-query");
+    command.args(["--show", "--showformat=${db:Status-Status}", package]);
+    process::output(command, QUESTION_TIME_MAX).is_ok_and(|status| status == "installed")
+}
+
+/// Whether the program exists and says yes.
+pub(super) fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    process::output(command, QUESTION_TIME_MAX).is_ok()
+}
+
+/// The packages of a list: one or more on a line, comments behind `#`.
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.lines().flat_map(|line| line.split('#').next().unwrap_or("").split_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_is_names_and_comments() {
+        let list = "# the client\nlibrabbitmq-client-java  junit4 # two\n\n";
+        assert_eq!(names(list).collect::<Vec<_>>(), ["librabbitmq-client-java", "junit4"]);
+    }
+
+    #[test]
+    fn missing_programs_say_no() {
+        assert!(succeeds("sh", &["-c", "true"]));
+        assert!(!succeeds("sh", &["-c", "false"]));
+        assert!(!succeeds("no-such-program", &[]));
+    }
+}

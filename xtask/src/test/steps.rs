@@ -1,0 +1,152 @@
+//! The table of steps: what `cargo xtask test` does, in order.
+//!
+//! A step is data. Cheap steps come first, so that the usual mistakes are told within seconds.
+//! Every step has a time after which it counts as hung: several times what it takes on a slow
+//! machine with nothing built.
+
+use std::time::Duration;
+
+/// Something that can fail, with a name people type.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    /// What it checks or prepares, in a few words.
+    pub(super) what: &'static str,
+    pub(super) action: Action,
+    /// What its numbers count; `None` when it has none.
+    pub(super) counts: Option<&'static str>,
+    /// Steps of setup that must run before it.
+    pub(super) needs: &'static [&'static str],
+    /// Whether it checks nothing itself and runs only when another step needs it.
+    pub(super) is_setup: bool,
+    /// Each program of the step may run so long.
+    pub(super) time_max: Duration,
+}
+
+/// The kinds of steps.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// `cargo` with these arguments succeeds.
+    Cargo(&'static [&'static str]),
+    /// `cargo` with these arguments succeeds, if its subcommand is installed.
+    OptionalCargo {
+        arguments: &'static [&'static str],
+        /// How to install the subcommand.
+        install: &'static str,
+    },
+    /// `cargo` with these arguments runs Rust tests, and all pass.
+    RustTests(&'static [&'static str]),
+    /// The rules of taste hold.
+    Tidy,
+    /// The virtual environment holds what these lists of packages name.
+    PythonPackages(&'static [&'static str]),
+    /// The suite of pytest in this folder passes against the release build.
+    Pytest(&'static str),
+    /// Debian has installed a Java compiler and what this list of packages names.
+    DebianPackages(&'static str),
+    /// This program passes against a running release build, whose address it is given.
+    AgainstBroker(&'static str),
+}
+
+/// A step without numbers or needs, for the table to vary.
+const PLAIN: Step = Step {
+    name: "",
+    what: "",
+    action: Action::Tidy,
+    counts: None,
+    needs: &[],
+    is_setup: false,
+    time_max: Duration::from_mins(20),
+};
+
+/// All steps, in the order they run.
+pub(super) const STEPS: &[Step] = &[
+    Step {
+        name: "fmt",
+        what: "formatting",
+        action: Action::Cargo(&["fmt", "--all", "--check"]),
+        time_max: Duration::from_mins(2),
+        ..PLAIN
+    },
+    Step { name: "tidy", what: "rules of taste", action: Action::Tidy, ..PLAIN },
+    Step {
+        name: "clippy",
+        what: "lints",
+        action: Action::Cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "--deny",
+            "warnings",
+        ]),
+        ..PLAIN
+    },
+    Step {
+        name: "deny",
+        what: "licences, advisories and sources of dependencies",
+        action: Action::OptionalCargo {
+            arguments: &["deny", "check"],
+            install: "cargo install cargo-deny --locked",
+        },
+        time_max: Duration::from_mins(5),
+        ..PLAIN
+    },
+    Step {
+        name: "unit",
+        what: "unit, script, dialogue and property tests",
+        action: Action::RustTests(&["test", "--workspace", "--no-fail-fast"]),
+        counts: Some("unit and property tests"),
+        time_max: Duration::from_mins(30),
+        ..PLAIN
+    },
+    Step {
+        name: "build",
+        what: "release build of leveret",
+        action: Action::Cargo(&["build", "--release", "--package", "leveret"]),
+        is_setup: true,
+        time_max: Duration::from_mins(30),
+        ..PLAIN
+    },
+    Step {
+        name: "python",
+        what: "Python environment of the black-box suites",
+        action: Action::PythonPackages(&[
+            "tests/blackbox/requirements.txt",
+            "tests/hostile/requirements.txt",
+        ]),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "blackbox",
+        what: "behaviour, seen by a client",
+        action: Action::Pytest("tests/blackbox"),
+        counts: Some("black-box tests"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
+        name: "hostile",
+        what: "clients that lie, stall and vanish",
+        action: Action::Pytest("tests/hostile"),
+        counts: Some("hostile-client tests"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
+        name: "packages",
+        what: "Java compiler and client from Debian",
+        action: Action::DebianPackages("tests/java/packages.txt"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "java",
+        what: "the Java client",
+        action: Action::AgainstBroker("tests/java/run"),
+        counts: Some("Java checks"),
+        needs: &["build", "packages"],
+        ..PLAIN
+    },
+];

@@ -1,0 +1,57 @@
+//! What a rule reports: a place, a sentence that says what is wrong and what to do, and a weight.
+//!
+//! Knows how a finding is printed, not why it was found.
+
+use std::fmt;
+
+/// Whether a finding fails the check.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Weight {
+    /// Fails the check.
+    Fault,
+    /// Only deserves a second look.
+    Note,
+}
+
+/// Something that a rule saw at one place.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Finding {
+    /// The file, relative to the root of the repository.
+    pub(super) path: String,
+    /// The line, counted from 1; `None` when the whole file is meant.
+    pub(super) line: Option<usize>,
+    pub(super) weight: Weight,
+    /// What is wrong and what to do.
+    pub(super) message: String,
+}
+
+impl Finding {
+    /// A fault at one line.
+    pub(super) fn at(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { line: Some(line), ..Self::in_file(path, message) }
+    }
+
+    /// A fault of a file as a whole.
+    pub(super) fn in_file(path: &str, message: impl Into<String>) -> Self {
+        let (path, message) = (path.to_owned(), message.into());
+        Self { path, line: None, weight: Weight::Fault, message }
+    }
+
+    /// The same finding as a note.
+    pub(super) fn into_note(self) -> Self {
+        Self { weight: Weight::Note, ..self }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = self.line.unwrap_or(1);
+        write!(f, "{}:{line}: {}", self.path, self.message)
+    }
+}
+
+/// The findings as text, one per line: what the tests of the rules compare.
+#[cfg(test)]
+pub(super) fn lines(findings: &[Finding]) -> String {
+    findings.iter().map(|finding| format!("{finding}\n")).collect()
+}

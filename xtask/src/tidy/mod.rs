@@ -1,0 +1,111 @@
+//! `cargo xtask tidy`: taste, as far as a machine can guard it.
+//!
+//! Decides which rules exist and how findings are shown. A rule is one function from the tree to
+//! findings, in a file of its own with its own tests; it never looks at a file itself, so a test
+//! gives it a tree of a few lines. The same rules run as a test of this crate. What clippy or
+//! cargo-deny can check is theirs: no rule here repeats one of them.
+
+mod compatibility;
+mod dependencies;
+mod finding;
+mod layers;
+mod leftovers;
+mod markdown;
+mod module_doc;
+mod names;
+mod places;
+mod purity;
+mod reachable;
+mod rust_source;
+mod size;
+mod text;
+mod tree;
+mod workspace;
+
+use anyhow::{Result, bail};
+
+use self::finding::{Finding, Weight};
+use self::tree::Tree;
+
+/// A rule of taste.
+struct Rule {
+    /// What a finding is signed with.
+    name: &'static str,
+    check: fn(&Tree) -> Vec<Finding>,
+}
+
+/// Every rule, in the order of the report.
+const RULES: &[Rule] = &[
+    Rule { name: "layers", check: layers::check },
+    Rule { name: "purity", check: purity::check },
+    Rule { name: "dependencies", check: dependencies::check },
+    Rule { name: "reachable", check: reachable::check },
+    Rule { name: "size", check: size::check },
+    Rule { name: "names", check: names::check },
+    Rule { name: "leftovers", check: leftovers::check },
+    Rule { name: "module-doc", check: module_doc::check },
+    Rule { name: "compatibility", check: compatibility::check },
+    Rule { name: "markdown", check: markdown::check },
+    Rule { name: "places", check: places::check },
+    Rule { name: "text", check: text::check },
+];
+
+/// What a look at the whole tree found.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// One line per fault: where, what, what to do, and the rule.
+    pub(crate) faults: Vec<String>,
+    /// The same for what only deserves a second look.
+    pub(crate) notes: Vec<String>,
+    /// How many files were looked at.
+    pub(crate) files: usize,
+}
+
+/// Checks every rule on the repository.
+///
+/// # Errors
+/// When git or cargo cannot say what the repository holds.
+pub(crate) fn report() -> Result<Report> {
+    let tree = Tree::read()?;
+    let mut report = Report { faults: Vec::new(), notes: Vec::new(), files: tree.files.len() };
+    for rule in RULES {
+        for finding in (rule.check)(&tree) {
+            let lines = match finding.weight {
+                Weight::Fault => &mut report.faults,
+                Weight::Note => &mut report.notes,
+            };
+            lines.push(format!("{finding} [{}]", rule.name));
+        }
+    }
+    Ok(report)
+}
+
+/// Prints the report of the repository.
+///
+/// # Errors
+/// When there are faults, or as [`report`].
+pub(crate) fn run() -> Result<()> {
+    let report = report()?;
+    for note in &report.notes {
+        println!("note: {note}");
+    }
+    for fault in &report.faults {
+        println!("{fault}");
+    }
+    if !report.faults.is_empty() {
+        bail!("tidy found {} faults in {} files", report.faults.len(), report.files);
+    }
+    println!("ok: {} rules on {} files", RULES.len(), report.files);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repository_is_tidy() {
+        let report = report().unwrap();
+        assert!(report.faults.is_empty(), "\n{}\n", report.faults.join("\n"));
+    }
+}

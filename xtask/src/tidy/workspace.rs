@@ -1,0 +1,176 @@
+//! The crates of the workspace as cargo sees them: folders, dependencies, root files.
+//!
+//! Reads `cargo metadata`, so that features, renames and targets found by convention are cargo's
+//! word and not a guess. Knows no rule. Crates are told by the folder in `crates/`, because that
+//! is the name the architecture gives them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::repository;
+
+/// A crate of the workspace.
+#[derive(Debug, Default)]
+pub(super) struct Package {
+    /// Its folder, relative to the root: `crates/broker`.
+    pub(super) folder: String,
+    /// What its manifest names, in cargo's order.
+    pub(super) dependencies: Vec<Dependency>,
+    /// The names of all packages it is built with, directly or not, without those of its tests.
+    pub(super) reaches: BTreeSet<String>,
+    /// The root files of its targets, relative to the root of the repository.
+    pub(super) roots: Vec<String>,
+}
+
+/// A dependency that a manifest names.
+#[derive(Debug)]
+pub(super) struct Dependency {
+    pub(super) name: String,
+    /// The folder, when it is a crate of the workspace.
+    pub(super) member: Option<String>,
+    /// Whether only tests and benchmarks see it.
+    pub(super) is_for_tests: bool,
+}
+
+impl Package {
+    /// The name the architecture uses, for a crate in `crates/`.
+    pub(super) fn layer(&self) -> Option<&str> {
+        self.folder.strip_prefix("crates/")
+    }
+
+    /// The path of the manifest.
+    pub(super) fn manifest(&self) -> String {
+        format!("{}/Cargo.toml", self.folder)
+    }
+}
+
+/// Asks cargo for the crates of the workspace.
+///
+/// # Errors
+/// When cargo fails, or its answer lacks what its documentation promises.
+pub(super) fn read() -> Result<Vec<Package>> {
+    parse(&repository::metadata(true)?).context("cargo metadata is not as documented")
+}
+
+fn parse(metadata: &Value) -> Option<Vec<Package>> {
+    let root = Path::new(text(metadata, "workspace_root")?);
+    let packages = metadata.get("packages")?.as_array()?;
+    let names: BTreeMap<&str, &str> = packages
+        .iter()
+        .filter_map(|package| Some((text(package, "id")?, text(package, "name")?)))
+        .collect();
+    let edges = edges(metadata.get("resolve")?.get("nodes")?.as_array()?)?;
+    let members = metadata.get("workspace_members")?.as_array()?;
+    let is_member = |package: &&Value| package.get("id").is_some_and(|id| members.contains(id));
+    packages.iter().filter(is_member).map(|package| member(package, root, &names, &edges)).collect()
+}
+
+fn member(
+    package: &Value,
+    root: &Path,
+    names: &BTreeMap<&str, &str>,
+    edges: &BTreeMap<&str, Vec<&str>>,
+) -> Option<Package> {
+    let mut ids = vec![text(package, "id")?];
+    let mut seen = BTreeSet::new();
+    while let Some(id) = ids.pop() {
+        let next = edges.get(id)?.iter().copied().filter(|next| seen.insert(*next));
+        ids.extend(next);
+    }
+    let dependencies = package.get("dependencies")?.as_array()?;
+    let targets = package.get("targets")?.as_array()?;
+    Some(Package {
+        folder: relative(Path::new(text(package, "manifest_path")?).parent()?, root)?,
+        dependencies: dependencies
+            .iter()
+            .map(|dependency| self::dependency(dependency, root))
+            .collect::<Option<_>>()?,
+        reaches: seen
+            .iter()
+            .filter_map(|id| names.get(id))
+            .map(|name| (*name).to_owned())
+            .collect(),
+        roots: targets
+            .iter()
+            .map(|target| relative(Path::new(text(target, "src_path")?), root))
+            .collect::<Option<_>>()?,
+    })
+}
+
+fn dependency(dependency: &Value, root: &Path) -> Option<Dependency> {
+    Some(Dependency {
+        name: text(dependency, "name")?.to_owned(),
+        member: text(dependency, "path").and_then(|path| relative(Path::new(path), root)),
+        is_for_tests: text(dependency, "kind") == Some("dev"),
+    })
+}
+
+/// Which package is built with which, by id, without development dependencies.
+fn edges(nodes: &[Value]) -> Option<BTreeMap<&str, Vec<&str>>> {
+    let is_built_with = |dependency: &&Value| {
+        let kinds = dependency.get("dep_kinds").and_then(Value::as_array);
+        kinds.is_some_and(|kinds| kinds.iter().any(|kind| text(kind, "kind") != Some("dev")))
+    };
+    let edge = |node| {
+        let dependencies = Value::get(node, "deps")?.as_array()?.iter().filter(is_built_with);
+        Some((
+            text(node, "id")?,
+            dependencies.filter_map(|dependency| text(dependency, "pkg")).collect(),
+        ))
+    };
+    nodes.iter().map(edge).collect()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key)?.as_str()
+}
+
+fn relative(path: &Path, root: &Path) -> Option<String> {
+    Some(path.strip_prefix(root).ok()?.to_str()?.replace('\\', "/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn members_are_read_with_all_they_are_built_with() {
+        let package = |id, name, folder| {
+            json!({
+                "id": id, "name": name, "manifest_path": format!("/r/{folder}/Cargo.toml"),
+                "dependencies": [
+                    {"name": "bytes", "kind": null},
+                    {"name": "leveret-amqp", "kind": null, "path": "/r/crates/amqp"},
+                    {"name": "proptest", "kind": "dev"},
+                ],
+                "targets": [{"src_path": format!("/r/{folder}/src/lib.rs")}],
+            })
+        };
+        let depends = |id, kind: Value| json!({"pkg": id, "dep_kinds": [{"kind": kind}]});
+        let metadata = json!({
+            "workspace_root": "/r",
+            "workspace_members": ["b"],
+            "packages": [package("b", "leveret-broker", "crates/broker"), package("t", "tokio", "x"),
+                package("m", "mio", "x"), package("p", "proptest", "x")],
+            "resolve": {"nodes": [
+                {"id": "b", "deps": [depends("t", Value::Null), depends("p", json!("dev"))]},
+                {"id": "t", "deps": [depends("m", json!("build")), depends("t", Value::Null)]},
+                {"id": "m", "deps": []},
+                {"id": "p", "deps": []},
+            ]},
+        });
+        let packages = parse(&metadata).unwrap();
+        assert_eq!(packages.len(), 1);
+        let broker = &packages[0];
+        assert_eq!(broker.layer(), Some("broker"));
+        assert_eq!(broker.roots, ["crates/broker/src/lib.rs"]);
+        assert_eq!(broker.reaches, BTreeSet::from(["tokio".to_owned(), "mio".to_owned()]));
+        assert_eq!(broker.dependencies[1].member.as_deref(), Some("crates/amqp"));
+        assert!(broker.dependencies[2].is_for_tests);
+    }
+}
