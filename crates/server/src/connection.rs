@@ -78,6 +78,7 @@ enum Next {
     Read,
     Login(Credentials),
     OpenVhost(String),
+    UpdateSecret,
     Close,
     Over,
 }
@@ -173,6 +174,11 @@ impl Connection {
                 Next::Read => return Ok(true),
                 Next::Login(credentials) => self.login(credentials).await,
                 Next::OpenVhost(name) => self.open_vhost(&name),
+                Next::UpdateSecret => {
+                    let mut out = Vec::new();
+                    session::write_update_secret_ok(&mut out);
+                    self.wire.send(&out);
+                }
                 Next::Close => {
                     self.leave_vhost();
                     let mut out = Vec::new();
@@ -200,7 +206,7 @@ impl Connection {
                     Step::More => break Some(Next::Read),
                     Step::Login(credentials) => break Some(Next::Login(credentials)),
                     Step::OpenVhost(name) => break Some(Next::OpenVhost(name.to_owned())),
-                    Step::UpdateSecret => session::write_update_secret_ok(&mut out),
+                    Step::UpdateSecret => break Some(Next::UpdateSecret),
                     Step::Close => break Some(Next::Close),
                     Step::Over => break Some(Next::Over),
                 }

@@ -165,6 +165,7 @@ impl Session {
             | Phase::Refused
             | Phase::ClosedByClient
             | Phase::Closing
+            | Phase::ClosingDeaf
             | Phase::Over => "running",
         }
     }

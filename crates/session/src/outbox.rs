@@ -121,3 +121,122 @@ impl Outbox {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::sync::Arc;
+
+    use broker::{Content, Envelope, Facts};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BODY: &[u8] = b"a body that is written from where it is";
+
+    fn message() -> Message {
+        let envelope = Arc::new(Envelope::new("".into(), "q".into()));
+        let content = Content::Framed { bytes: BODY, properties_len: 0, body_start: 0 };
+        Message::new(envelope, Facts::default(), content, None)
+    }
+
+    /// What `outbox` would write next with so many slices.
+    fn next(outbox: &Outbox, slices: usize) -> Vec<u8> {
+        let mut buffers = vec![IoSlice::new(&[]); slices];
+        let filled = outbox.slices(&mut buffers);
+        assert!(buffers[..filled].iter().all(|slice| !slice.is_empty()), "an empty slice");
+        buffers[..filled].iter().flat_map(|slice| slice.to_vec()).collect()
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Append(Vec<u8>),
+        Body(Range<usize>),
+        /// A socket takes a part of what so many slices offer.
+        Write(usize, prop::sample::Index),
+        Shrink(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => vec(any::<u8>(), 0..40).prop_map(Step::Append),
+            2 => (0..BODY.len(), 1..20_usize)
+                .prop_map(|(start, len)| Step::Body(start..BODY.len().min(start + len))),
+            4 => (1..5_usize, any::<prop::sample::Index>())
+                .prop_map(|(slices, part)| Step::Write(slices, part)),
+            1 => (0..64_usize).prop_map(Step::Shrink),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whatever a socket takes at a time, it gets what was appended, in order and once.
+        #[test]
+        fn all_bytes_leave_once_and_in_order(steps in vec(step(), 0..60)) {
+            let message = message();
+            let (mut filling, mut writing) = (Outbox::default(), Outbox::default());
+            let (mut appended, mut written) = (Vec::new(), Vec::new());
+            let write = |filling: &mut Outbox, writing: &mut Outbox, slices, part: &dyn Fn(usize) -> usize| {
+                if writing.is_empty() {
+                    filling.take_into(writing);
+                    assert!(filling.is_empty(), "everything is taken");
+                }
+                let offered = next(writing, slices);
+                let taken = offered[..part(offered.len())].to_vec();
+                let before = writing.len();
+                writing.consume(taken.len());
+                assert_eq!(writing.len(), before - taken.len() as u64);
+                taken
+            };
+            for step in steps {
+                match step {
+                    Step::Append(bytes) => {
+                        filling.tail().extend_from_slice(&bytes);
+                        appended.extend(bytes);
+                    }
+                    Step::Body(range) => {
+                        filling.push_body(&message, range.clone());
+                        appended.extend_from_slice(&BODY[range]);
+                    }
+                    Step::Write(slices, part) => {
+                        let part = |len: usize| part.index(len + 1);
+                        written.extend(write(&mut filling, &mut writing, slices, &part));
+                    }
+                    Step::Shrink(bytes) => {
+                        filling.shrink(bytes);
+                        writing.shrink(bytes);
+                    }
+                }
+                let waiting = filling.len() + writing.len();
+                prop_assert_eq!(waiting, (appended.len() - written.len()) as u64);
+            }
+            while filling.len() + writing.len() > 0 {
+                written.extend(write(&mut filling, &mut writing, 8, &|len| len));
+            }
+            prop_assert_eq!(appended, written);
+        }
+    }
+
+    #[test]
+    fn a_body_is_written_from_its_message() {
+        let message = message();
+        let mut outbox = Outbox::default();
+        outbox.push_body(&message, 2..6);
+        let mut slices = [IoSlice::new(&[])];
+        assert_eq!(outbox.slices(&mut slices), 1);
+        assert!(std::ptr::eq(slices[0].as_ptr(), message.body()[2..].as_ptr()), "it was copied");
+    }
+
+    #[test]
+    fn a_buffer_is_kept_for_the_next_bytes() {
+        let (mut filling, mut writing) = (Outbox::default(), Outbox::default());
+        filling.tail().extend_from_slice(&[7; 100]);
+        let buffer = filling.tail().as_ptr();
+        filling.take_into(&mut writing);
+        writing.consume(100);
+        filling.take_into(&mut writing);
+        assert!(std::ptr::eq(buffer, filling.tail().as_ptr()), "a new buffer");
+    }
+}

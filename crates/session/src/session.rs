@@ -65,7 +65,8 @@ pub enum Step<'a> {
     /// Open a vhost and call [`Session::vhost_opened`] or [`Session::fail`]. No further bytes are
     /// looked at before.
     OpenVhost(&'a str),
-    /// The client has new credentials; accepted already, for a password does not change with them.
+    /// The client has new credentials, accepted already, for a password does not change with them:
+    /// apply what came before, then answer with [`crate::write_update_secret_ok`].
     UpdateSecret,
     /// The client closes: end everything, then call [`Session::closed`].
     Close,
@@ -93,12 +94,15 @@ pub(crate) enum Phase {
     /// The server opens the vhost.
     Opening,
     Running,
-    /// The client has sent what is no AMQP; the core closes the connection.
+    /// The client has sent what is no AMQP; the core closes the connection before more is read.
     Refused,
     /// The client has asked to close; the server ends what it holds.
     ClosedByClient,
     /// The broker has asked to close; only the client's agreement matters.
     Closing,
+    /// The same, but what comes cannot be cut into frames: the client goes by itself, or its time
+    /// ends. A socket closed before that could take the reason for it from the client.
+    ClosingDeaf,
     Over,
 }
 
@@ -157,8 +161,8 @@ impl Session {
                 Phase::StartOk | Phase::TuneOk | Phase::Open => self.handshake(input, out),
                 Phase::Running => self.running(input),
                 Phase::Closing => self.closing(input, out),
-                Phase::Login | Phase::Opening => Some(Step::More),
-                Phase::Refused => {
+                Phase::Login | Phase::Opening | Phase::Refused => Some(Step::More),
+                Phase::ClosingDeaf => {
                     *input = &[];
                     Some(Step::More)
                 }
@@ -290,7 +294,7 @@ impl Session {
     /// The broker has closed: everything is ignored but the client's agreement, or its own close.
     fn closing<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Option<Step<'a>> {
         let Ok(split) = amqp::frame::split_frame(input, self.payload_max) else {
-            self.phase = Phase::Over;
+            self.phase = Phase::ClosingDeaf;
             return None;
         };
         let Some((frame, used)) = split else { return Some(Step::More) };

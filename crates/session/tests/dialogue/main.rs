@@ -15,6 +15,7 @@ mod hear;
 mod methods;
 mod peer;
 mod say;
+mod split;
 mod words;
 mod world;
 

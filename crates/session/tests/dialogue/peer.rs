@@ -38,6 +38,7 @@ pub(crate) enum Heard {
 enum Question {
     Login(Credentials),
     Open(String),
+    UpdateSecret,
 }
 
 /// Client and server in one.
@@ -141,8 +142,8 @@ impl Peer {
                     break true;
                 }
                 Step::UpdateSecret => {
-                    self.heard.push(Heard::Question("update secret".to_owned()));
-                    session::write_update_secret_ok(&mut out);
+                    asked = Some(Question::UpdateSecret);
+                    break true;
                 }
                 Step::Close => {
                     closes = true;
@@ -161,7 +162,7 @@ impl Peer {
         self.say(&out);
         if self.is_closing && self.session.is_running() {
             self.session.start_closing(self.now().time);
-            goes_on = true;
+            return true;
         }
         if closes {
             self.close();
@@ -222,6 +223,7 @@ impl Peer {
                 format!("login {} {password} by {mechanism}", crate::words::shown(user.as_bytes()))
             }
             Question::Open(name) => format!("open {}", crate::words::shown(name.as_bytes())),
+            Question::UpdateSecret => "update secret".to_owned(),
         };
         self.heard.push(Heard::Question(shown));
         self.question = Some(question);
@@ -243,6 +245,7 @@ impl Peer {
                     self.session.login_refused(now, &mut out);
                 }
             }
+            Question::UpdateSecret => session::write_update_secret_ok(&mut out),
             Question::Open(name) => match self.vhost_refusal(&name) {
                 Some(refusal) => self.session.fail(now, &refusal, OPEN, &mut out),
                 None => {
