@@ -123,7 +123,7 @@ impl Outbox {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#[allow(clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod tests {
     use std::sync::Arc;
 

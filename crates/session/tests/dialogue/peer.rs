@@ -42,6 +42,7 @@ enum Question {
 }
 
 /// Client and server in one.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the two")]
 pub(crate) struct Peer {
     pub(crate) session: Session,
     pub(crate) vhost: Vhost,

@@ -75,8 +75,8 @@ fn stream() -> impl Strategy<Value = Octets> {
 
 /// What a client gets that sends `octets` in these pieces, and whether its socket is closed.
 fn answers(octets: &[u8], pieces: &[usize], batch: usize) -> (Vec<u8>, bool) {
-    let mut options = SessionOptions::default();
-    options.server_properties = session::server_properties("1.2.3", "split");
+    let server_properties = session::server_properties("1.2.3", "split");
+    let options = SessionOptions { server_properties, ..SessionOptions::default() };
     let mut peer = Peer::new(&options, batch);
     let mut rest = octets;
     let mut sizes = pieces.iter().cycle();

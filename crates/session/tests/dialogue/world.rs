@@ -121,8 +121,8 @@ struct World {
 
 impl World {
     fn new(title: &str, feeding: Feeding) -> Self {
-        let mut options = SessionOptions::default();
-        options.server_properties = session::server_properties("1.2.3", "dialogue");
+        let server_properties = session::server_properties("1.2.3", "dialogue");
+        let options = SessionOptions { server_properties, ..SessionOptions::default() };
         Self {
             title: title.to_owned(),
             feeding,
