@@ -213,6 +213,14 @@ pub fn split_frame(
     Ok(Some((Frame { frame_type, channel, payload }, payload_size + FRAME_OVERHEAD)))
 }
 
+/// How many octets the frame at the front of `input` takes according to its header, whether or not
+/// it is one; `None` when the header is not complete.
+#[must_use]
+pub fn frame_len(input: &[u8]) -> Option<usize> {
+    let ([_, _, _, size @ ..], _) = input.split_first_chunk::<FRAME_HEADER_SIZE>()?;
+    usize::try_from(u32::from_be_bytes(*size)).ok()?.checked_add(FRAME_OVERHEAD)
+}
+
 /// A frame in the output that has not ended.
 #[derive(Debug, Clone, Copy)]
 #[must_use = "a frame that was begun must be ended"]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use amqp::frame::write_heartbeat;
+use amqp::frame::{FrameError, frame_len, split_frame, write_heartbeat};
 use amqp::method::{ConnectionCloseOk, Method, MethodId, write_method};
 use amqp::table::Table;
 use broker::Request;
@@ -100,7 +100,7 @@ pub(crate) enum Phase {
     ClosedByClient,
     /// The broker has asked to close; only the client's agreement matters.
     Closing,
-    /// The same, but what comes cannot be cut into frames: the client goes by itself, or its time
+    /// The same, but where the next frame begins is lost: the client goes by itself, or its time
     /// ends. A socket closed before that could take the reason for it from the client.
     ClosingDeaf,
     Over,
@@ -293,11 +293,18 @@ impl Session {
 
     /// The broker has closed: everything is ignored but the client's agreement, or its own close.
     fn closing<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Option<Step<'a>> {
-        let Ok(split) = amqp::frame::split_frame(input, self.payload_max) else {
-            self.phase = Phase::ClosingDeaf;
-            return None;
+        let (frame, used) = match split_frame(input, self.payload_max) {
+            Ok(Some(split)) => split,
+            Ok(None) => return Some(Step::More),
+            Err(FrameError::TooLarge { .. }) => {
+                self.phase = Phase::ClosingDeaf;
+                return None;
+            }
+            Err(_) => {
+                *input = frame_len(input).and_then(|len| input.get(len..)).unwrap_or_default();
+                return None;
+            }
         };
-        let Some((frame, used)) = split else { return Some(Step::More) };
         *input = input.get(used..).unwrap_or_default();
         if frame.channel != 0 {
             return None;
