@@ -41,6 +41,9 @@ pub enum Effect {
     /// Report with [`Vhost::set_backlog`](crate::Vhost::set_backlog) when less waits for this
     /// connection's socket: the core holds messages back until then.
     Stalled(ConnectionId),
+    /// Report with [`Vhost::set_backlog`](crate::Vhost::set_backlog) now, once the effects before this
+    /// one are carried out: the core has only counted what it sent.
+    AskBacklog(ConnectionId),
     /// Something a person may want to know.
     Event(Event),
 }

@@ -27,6 +27,10 @@ pub const DEADLINE_STALE_MIN: usize = 1024;
 /// enough to keep a fast reader busy, too little to matter when it stops reading.
 pub const OUTBOX_BYTES_MAX: u64 = 1024 * 1024;
 
+/// Bytes that may wait for a connection's socket before it loses direct replies, which have no queue
+/// to wait in: as much as the largest message that a broker takes by default.
+pub const REPLY_BACKLOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 /// What one delivery costs in the outbox beside properties and body: method, header and frame
 /// overhead with a short consumer tag, exchange and routing key.
 pub const DELIVERY_OVERHEAD_BYTES: u64 = 96;

@@ -155,7 +155,8 @@ impl Auth {
         credentials: Credentials,
         peer: IpAddr,
     ) -> Result<Arc<User>, LoginError> {
-        let user = self.user(&credentials.user);
+        // Nobody logs in without a password, whatever is stored for him (as in RabbitMQ).
+        let user = self.user(&credentials.user).filter(|_| !credentials.password.is_empty());
         let digest = self.digest(&credentials);
         let is_known = user.is_some() && self.is_verified(&credentials.user, &digest);
         if !is_known {
@@ -221,6 +222,26 @@ mod tests {
         ] {
             assert_eq!(is_loopback(address.parse().unwrap()), expected, "{address}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_empty_password_lets_nobody_in() {
+        let auth = Auth::new(Vec::new()).unwrap();
+        for (name, password) in [("empty", ""), ("full", "secret")] {
+            let hash = PasswordHash::new(password.as_bytes()).unwrap();
+            auth.put(User::new(name, hash, Vec::new()));
+        }
+        let login = async |user: &str, password: &str| {
+            let credentials = Credentials {
+                user: user.to_owned(),
+                password: password.as_bytes().to_vec(),
+                mechanism: "PLAIN",
+            };
+            auth.login(credentials, IpAddr::from([127, 0, 0, 1])).await.is_ok()
+        };
+        assert!(login("full", "secret").await);
+        assert!(!login("full", "").await);
+        assert!(!login("empty", "").await);
     }
 
     #[test]

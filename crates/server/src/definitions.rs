@@ -165,6 +165,7 @@ fn permission(node: &Node, item: &Item<'_>) -> Result<(), Problem> {
         write: item.pattern("write")?,
         read: item.pattern("read")?,
     };
+    item.cell(node)?;
     let vhost = item.text("vhost")?.to_owned();
     change_user(node, item, |user| {
         user.permissions.insert(vhost, permissions);
@@ -179,6 +180,7 @@ fn topic_permission(node: &Node, item: &Item<'_>) -> Result<(), Problem> {
         write: item.text("write")?.to_owned(),
         read: item.text("read")?.to_owned(),
     };
+    item.cell(node)?;
     let vhost = item.text("vhost")?.to_owned();
     change_user(node, item, |user| {
         let patterns = user.topic_permissions.entry(vhost).or_default();

@@ -52,6 +52,8 @@ pub(crate) struct VhostCell {
 struct After {
     wires: SmallVec<[Arc<Wire>; 4]>,
     events: Vec<Event>,
+    /// Connections of which the core wants to know how much is unsent.
+    asked: Vec<ConnectionId>,
 }
 
 impl VhostCell {
@@ -147,7 +149,17 @@ impl VhostCell {
         // Messages and definitions live in memory: the log is as durable as it gets at once.
         vhost.durable(vhost.last_lsn());
         vhost.flush();
-        deliver(vhost, links, &mut after);
+        loop {
+            deliver(vhost, links, &mut after);
+            if after.asked.is_empty() {
+                break;
+            }
+            let now = self.clock.now();
+            for connection in after.asked.drain(..) {
+                let unsent = links.get(connection).map_or(0, |link| link.wire.unsent());
+                vhost.set_backlog(now, connection, unsent);
+            }
+        }
         let next_wake = vhost.next_wake();
         drop(state);
         for wire in &after.wires {
@@ -200,6 +212,7 @@ fn deliver(vhost: &mut Vhost, links: &SecondaryMap<ConnectionId, Link>, after: &
                 link.wire.set_stalled();
                 touch(&mut after.wires, &link.wire);
             }
+            Effect::AskBacklog(connection) => after.asked.push(connection),
             Effect::Log { .. } => {}
             Effect::Event(event) => after.events.push(event),
         }

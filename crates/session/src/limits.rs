@@ -11,8 +11,9 @@ pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
 /// From the broker's `connection.close` to the client's answer, in milliseconds.
 pub const CLOSE_TIMEOUT_MS: u64 = 10_000;
 
-/// Bytes of bodies that may be half received on one connection, all its channels together. Larger
-/// than the largest message by default, far smaller than what 2047 channels could announce.
+/// Bytes of bodies that may be half received on one connection, all its channels together, unless a
+/// single message may be larger. Larger than the largest message by default, far smaller than what
+/// 2047 channels could announce.
 pub const ASSEMBLY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Bytes reserved at once for a body that has been announced; more is reserved as it arrives.

@@ -332,9 +332,10 @@ impl Session {
             }
         }
         self.assembling_bytes += len;
-        if self.assembling_bytes > ASSEMBLY_BYTES_MAX {
+        let assembling_bytes_max = ASSEMBLY_BYTES_MAX.max(self.options.message_bytes_max);
+        if self.assembling_bytes > assembling_bytes_max {
             let text = format!(
-                "more than {ASSEMBLY_BYTES_MAX} bytes of unfinished messages on one connection"
+                "more than {assembling_bytes_max} bytes of unfinished messages on one connection"
             );
             return Err(bytes(ReplyCode::ResourceError, text, PUBLISH));
         }

@@ -16,6 +16,8 @@ pub(crate) struct Confirm {
     pub(crate) seq: PublishSeq,
     /// It covers everything up to `seq` that is not settled.
     pub(crate) multiple: bool,
+    /// How many publishes it settles.
+    pub(crate) count: u64,
 }
 
 /// The publisher confirms of one channel.
@@ -76,7 +78,7 @@ impl Confirms {
     /// What to tell the client now.
     pub(crate) fn flush(&mut self, mut tell: impl FnMut(Confirm)) {
         for seq in self.nacked.drain(..) {
-            tell(Confirm { ack: false, seq: PublishSeq(seq), multiple: false });
+            tell(Confirm { ack: false, seq: PublishSeq(seq), multiple: false, count: 1 });
         }
         if self.acked.is_empty() {
             return;
@@ -95,10 +97,11 @@ impl Confirms {
             }
         }
         if let Some(last) = last_below {
-            tell(Confirm { ack: true, seq: PublishSeq(last), multiple: below > 1 });
+            let multiple = below > 1;
+            tell(Confirm { ack: true, seq: PublishSeq(last), multiple, count: below });
         }
         for seq in above {
-            tell(Confirm { ack: true, seq: PublishSeq(seq), multiple: false });
+            tell(Confirm { ack: true, seq: PublishSeq(seq), multiple: false, count: 1 });
         }
     }
 }

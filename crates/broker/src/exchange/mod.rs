@@ -84,6 +84,11 @@ impl ExchangeType {
     pub(crate) const fn routes_by_key_alone(self) -> bool {
         matches!(self, Self::Direct | Self::Fanout | Self::Topic)
     }
+
+    /// Whether a message goes to one destination whatever further keys `CC` and `BCC` name.
+    pub(crate) const fn chooses_one(self) -> bool {
+        matches!(self, Self::LocalRandom | Self::ConsistentHash | Self::ModulusHash)
+    }
 }
 
 /// What a binding leads to.

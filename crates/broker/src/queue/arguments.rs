@@ -112,7 +112,7 @@ const REFUSED: [(&str, &[QueueType]); 18] = [
 ];
 
 /// Arguments whose values must be the same when a queue is declared again (spec 6.2).
-const EQUIVALENT: [&str; 22] = [
+const EQUIVALENT: [&str; 23] = [
     "x-expires",
     "x-message-ttl",
     "x-dead-letter-exchange",
@@ -134,6 +134,7 @@ const EQUIVALENT: [&str; 22] = [
     "x-delayed-retry-min",
     "x-delayed-retry-max",
     "x-quorum-initial-group-size",
+    "x-queue-leader-locator",
     "x-expiry-order",
 ];
 

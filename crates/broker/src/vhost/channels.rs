@@ -6,7 +6,7 @@ use std::sync::Arc;
 use amqp::method::MethodId;
 use amqp::reply_code::ReplyCode;
 
-use super::{At, Connection, Vhost};
+use super::{At, Backlog, Connection, Vhost};
 use crate::access::Access;
 use crate::channel::Channel;
 use crate::channel::confirms::Confirms;
@@ -27,8 +27,7 @@ impl Vhost {
             cancel_notify,
             channels: BTreeMap::new(),
             exclusive_queues: BTreeSet::new(),
-            backlog_bytes: 0,
-            stalled: false,
+            backlog: Backlog::default(),
             closing: false,
         })
     }

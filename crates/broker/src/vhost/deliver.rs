@@ -80,11 +80,11 @@ impl Vhost {
             let Some(channel) = connection.channels.get_mut(&consumer.channel) else {
                 return Room::No;
             };
-            if connection.backlog_bytes < OUTBOX_BYTES_MAX && channel.has_room() {
+            if connection.backlog.bytes < OUTBOX_BYTES_MAX && channel.has_room() {
                 return Room::Yes;
             }
-            if connection.backlog_bytes >= OUTBOX_BYTES_MAX && !connection.stalled {
-                connection.stalled = true;
+            if connection.backlog.bytes >= OUTBOX_BYTES_MAX && !connection.backlog.stalled {
+                connection.backlog.stalled = true;
                 effects.push(Effect::Stalled(consumer.connection));
             }
             channel.parked.push(ConsumerAt { queue: id, consumer: consumer.id });
@@ -121,7 +121,7 @@ impl Vhost {
             counts: delivery_counts(queue.kind().counts_deliveries(), &entry),
             message: entry.message.clone(),
         };
-        connection.backlog_bytes += entry.message.delivery_bytes();
+        connection.backlog.bytes += entry.message.delivery_bytes();
         effects.push(Effect::Send {
             connection: chosen.at.connection,
             channel: chosen.at.channel,
@@ -174,8 +174,9 @@ impl Vhost {
         let Some(known) = self.connections.get_mut(connection) else {
             return;
         };
-        known.backlog_bytes = bytes;
-        if !known.stalled {
+        known.backlog.bytes = bytes;
+        known.backlog.asked = false;
+        if !known.backlog.stalled {
             return;
         }
         if bytes >= OUTBOX_BYTES_MAX {
@@ -183,7 +184,7 @@ impl Vhost {
             self.effects.push(Effect::Stalled(connection));
             return;
         }
-        known.stalled = false;
+        known.backlog.stalled = false;
         let channels: Vec<At> =
             known.channels.keys().map(|channel| At { connection, channel: *channel }).collect();
         for at in channels {

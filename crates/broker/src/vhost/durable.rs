@@ -90,8 +90,8 @@ impl Vhost {
         confirms.durable(*durable_lsn);
         confirms.flush(|confirm| {
             let (seq, multiple) = (confirm.seq, confirm.multiple);
-            counters.confirmed += u64::from(confirm.ack);
             let outgoing = if confirm.ack {
+                counters.confirmed += confirm.count;
                 Outgoing::Ack { seq, multiple }
             } else {
                 Outgoing::Nack { seq, multiple }

@@ -75,7 +75,7 @@ impl Vhost {
         let name = declare.exchange.replace(['\r', '\n'], "");
         if declare.passive {
             refuse_default(&name)?;
-            self.require(at, Permission::Configure, self.exchange_resource(&name))?;
+            self.require_any(at, self.exchange_resource(&name))?;
             self.find_exchange(&name)?;
             self.answer(at, declare.nowait, Outgoing::ExchangeDeclareOk);
             return Ok(());

@@ -82,10 +82,7 @@ pub struct Connection {
     pub cancel_notify: bool,
     pub(crate) channels: BTreeMap<ChannelNumber, Channel>,
     pub(crate) exclusive_queues: BTreeSet<QueueId>,
-    /// Bytes that wait for its socket, as far as the core knows.
-    pub(crate) backlog_bytes: u64,
-    /// Something waits for that to shrink.
-    pub(crate) stalled: bool,
+    pub(crate) backlog: Backlog,
     /// Closed by the broker; what it still says is ignored.
     pub(crate) closing: bool,
 }
@@ -95,6 +92,16 @@ impl Connection {
     pub fn channels(&self) -> impl Iterator<Item = (ChannelNumber, &Channel)> {
         self.channels.iter().map(|(number, channel)| (*number, channel))
     }
+}
+
+/// What waits for a connection's socket, as far as the core knows.
+#[derive(Default, Debug)]
+pub(crate) struct Backlog {
+    pub(crate) bytes: u64,
+    /// Something waits for that to shrink.
+    pub(crate) stalled: bool,
+    /// The shell was asked how much it is.
+    pub(crate) asked: bool,
 }
 
 /// A virtual host.

@@ -14,7 +14,7 @@ use crate::dead_letter::DeathReason;
 use crate::effect::{Delivery, Effect, Entries, Outgoing, Record};
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, ExchangeId, Lsn, PublishSeq, QueueId};
-use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX};
+use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX, REPLY_BACKLOG_BYTES_MAX};
 use crate::message::{Envelope, Message};
 use crate::policy::Overflow;
 use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
@@ -333,18 +333,23 @@ impl Vhost {
         let Some(consumer) = &channel.reply_consumer else {
             return false;
         };
-        if connection.backlog_bytes >= OUTBOX_BYTES_MAX {
+        if connection.backlog.bytes >= REPLY_BACKLOG_BYTES_MAX {
             return false;
         }
         let consumer_tag = Arc::clone(&consumer.tag);
         let tag = channel.next_tag();
-        connection.backlog_bytes += message.delivery_bytes();
+        connection.backlog.bytes += message.delivery_bytes();
+        let asks = connection.backlog.bytes >= OUTBOX_BYTES_MAX && !connection.backlog.asked;
+        connection.backlog.asked |= asks;
         let delivery = Delivery { tag, redelivered: false, counts: None, message: message.clone() };
         effects.push(Effect::Send {
             connection: to.connection,
             channel: to.channel,
             outgoing: Outgoing::Deliver { consumer_tag, delivery },
         });
+        if asks {
+            effects.push(Effect::AskBacklog(to.connection));
+        }
         true
     }
 }

@@ -69,7 +69,7 @@ impl Vhost {
             return self.declare_reply_queue(at, &name, declare.nowait);
         }
         let id = if declare.passive {
-            self.require_any(at, &name)?;
+            self.require_any(at, self.queue_resource(&name))?;
             self.find_queue(at, &name)?
         } else {
             self.declare_queue_actively(at, &name, declare)?
@@ -214,8 +214,7 @@ impl Vhost {
     }
 
     /// Passive declaration needs any permission at all (spec 6.1).
-    fn require_any(&self, at: At, name: &str) -> Result<(), Refusal> {
-        let resource = self.queue_resource(name);
+    pub(super) fn require_any(&self, at: At, resource: Resource<'_>) -> Result<(), Refusal> {
         let any = [Permission::Read, Permission::Write];
         if any.into_iter().any(|permission| self.require(at, permission, resource).is_ok()) {
             return Ok(());
@@ -304,7 +303,7 @@ impl Vhost {
         if delete.if_unused && queue.consumer_count() > 0 {
             return Err(Refusal::precondition_failed(format!("{resource} in use")));
         }
-        if delete.if_empty && queue.message_count() > 0 {
+        if delete.if_empty && queue.ready_count() > 0 {
             return Err(Refusal::precondition_failed(format!("{resource} not empty")));
         }
         Ok(())

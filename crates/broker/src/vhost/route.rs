@@ -30,7 +30,8 @@ impl Vhost {
             };
             route.can_be_remembered &= exchange.kind.routes_by_key_alone();
             let mut matched = false;
-            for key in envelope.routing_keys() {
+            let keys = if exchange.kind.chooses_one() { 1 } else { usize::MAX };
+            for key in envelope.routing_keys().take(keys) {
                 if exchange.is_default() {
                     let name = key.as_str().unwrap_or_default();
                     let queue = queue_names.get(name);

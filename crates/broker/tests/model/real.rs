@@ -240,7 +240,9 @@ impl Broker {
             match effect {
                 Effect::Log { record, .. } => self.replay.apply(&record),
                 Effect::Event(_) => {}
-                Effect::Stalled(_) => panic!("nothing here fills an outbox"),
+                Effect::Stalled(_) | Effect::AskBacklog(_) => {
+                    panic!("nothing here fills an outbox")
+                }
                 Effect::Send { outgoing, .. } => {
                     let needs_ack = match &outgoing {
                         Outgoing::Deliver { consumer_tag, delivery } => {

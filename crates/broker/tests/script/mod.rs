@@ -278,6 +278,9 @@ impl World {
                 Effect::Stalled(connection) => {
                     out.push(format!("{} is stalled", names[&connection]));
                 }
+                Effect::AskBacklog(connection) => {
+                    out.push(format!("{} is asked for its backlog", names[&connection]));
+                }
                 Effect::Event(event) => out.push(format!("! {event:?}")),
                 Effect::Send { connection, channel, outgoing } => {
                     let name = names.get(&connection).copied().unwrap_or("?");

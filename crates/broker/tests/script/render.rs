@@ -151,6 +151,9 @@ fn deaths(headers: TableRef<'_>) -> Option<(String, String)> {
 }
 
 fn entries(entries: &Entries) -> String {
+    if entries.is_empty() {
+        return "nothing".to_owned();
+    }
     let list: Vec<String> =
         entries.iter().map(|(queue, entry)| format!("{queue}#{}", entry.seq)).collect();
     list.join(" ")
