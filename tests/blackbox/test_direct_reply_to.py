@@ -157,3 +157,10 @@ def test_a_reply_address_cannot_be_polled(server, address):
 def test_a_mandatory_message_to_the_bare_pseudo_queue_comes_back(server):
     server.publish(REPLY_TO, "m", mandatory=True)
     assert server.returned[-1].reply == (312, "NO_ROUTE")
+
+
+def test_a_requester_that_reads_loses_no_replies(replies, address, server):
+    """4 MB of them, of which it acknowledges nothing and to which it says nothing."""
+    bodies = [f"{n:04}".ljust(2000, ".") for n in range(2000)]
+    server.publish(address, *bodies)
+    assert replies.next_bodies(2000) == bodies

@@ -66,6 +66,11 @@ pub struct VhostCounters {
     pub returned_unroutable: u64,
     /// Publishes that went nowhere and were dropped.
     pub dropped_unroutable: u64,
+    /// Publishes and dead letters that a full queue refused, once for each queue.
+    pub refused: u64,
+    /// Dead letters that one of several targets did not take, and publishes that were refused and
+    /// dead-lettered to nobody.
+    pub copies_dropped: ByCause,
     /// Direct replies whose requester was gone or did not read.
     pub direct_replies_dropped: u64,
     /// Messages that died and became at least one dead letter, in queues that are gone, too.

@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 
 use broker::dead_letter::DeathReason;
-use broker::statistics::Lateness;
-use broker::{ByCause, ByReason, DropCause};
+use broker::statistics::{Lateness, VhostCounters};
+use broker::{ByCause, ByReason, DropCause, QueueCounters};
 
 use crate::snapshot::{NodeSnapshot, QueueSnapshot, VhostSnapshot};
 
@@ -24,12 +24,17 @@ pub enum Detail {
 type QueueValue = fn(&QueueSnapshot) -> u64;
 
 /// Gauges of queues: name, help, value.
-const QUEUE_GAUGES: [(&str, &str, QueueValue); 6] = [
+const QUEUE_GAUGES: [(&str, &str, QueueValue); 7] = [
     ("rabbitmq_queue_messages_ready", "Messages ready to be delivered to consumers", |q| q.ready),
     (
         "rabbitmq_queue_messages_unacked",
         "Messages delivered to consumers but not yet acknowledged",
         |q| q.unacked,
+    ),
+    (
+        "rabbitmq_queue_messages_delayed",
+        "Messages that were returned and wait before they are delivered again",
+        |q| q.delayed,
     ),
     ("rabbitmq_queue_messages", "Messages in the queue", QueueSnapshot::messages),
     ("rabbitmq_queue_messages_ready_bytes", "Bytes of ready messages", |q| q.ready_bytes),
@@ -127,6 +132,11 @@ fn node_metrics(out: &mut Text, node: &NodeSnapshot) {
             "Messages published as mandatory and returned as unroutable",
             sum(|v| v.counters.returned_unroutable),
         ),
+        (
+            "rabbitmq_global_messages_direct_replies_dropped_total",
+            "Direct replies whose requester was gone or did not read",
+            sum(|v| v.counters.direct_replies_dropped),
+        ),
         ("rabbitmq_queues_declared_total", "Queues declared", sum(|v| v.counters.queues_declared)),
         ("rabbitmq_queues_deleted_total", "Queues deleted", sum(|v| v.counters.queues_deleted)),
     ] {
@@ -135,42 +145,75 @@ fn node_metrics(out: &mut Text, node: &NodeSnapshot) {
     }
 }
 
+/// What did not stay in a queue and why.
+struct Fate {
+    labels: String,
+    refused: u64,
+    dead_lettered: ByReason<u64>,
+    dropped: ByReason<ByCause>,
+    copies_dropped: ByCause,
+}
+
+impl Fate {
+    fn of_vhost(vhost: &VhostSnapshot) -> Self {
+        let VhostCounters { refused, dead_lettered, dropped, copies_dropped, .. } = vhost.counters;
+        let labels = format!("vhost=\"{}\"", escaped(&vhost.name));
+        Self { labels, refused, dead_lettered, dropped, copies_dropped }
+    }
+
+    fn of_queue(vhost: &VhostSnapshot, queue: &QueueSnapshot) -> Self {
+        let QueueCounters { refused, dead_lettered, dropped, copies_dropped, .. } = queue.counters;
+        let labels = queue_labels(&vhost.name, queue);
+        Self { labels, refused, dead_lettered, dropped, copies_dropped }
+    }
+}
+
 /// Deaths by reason and what became of them; totals include queues that are gone.
 fn deaths(out: &mut Text, node: &NodeSnapshot, detail: Detail) {
-    let mut all: Vec<(String, ByReason<u64>, ByReason<ByCause>)> = Vec::new();
-    for vhost in &node.vhosts {
-        let name = escaped(&vhost.name);
-        match detail {
-            Detail::Totals => all.push((
-                format!("vhost=\"{name}\""),
-                vhost.counters.dead_lettered,
-                vhost.counters.dropped,
-            )),
-            Detail::PerQueue => all.extend(vhost.queues.iter().map(|queue| {
-                let labels = queue_labels(&vhost.name, queue);
-                (labels, queue.counters.dead_lettered, queue.counters.dropped)
-            })),
-        }
+    let fates: Vec<Fate> = match detail {
+        Detail::Totals => node.vhosts.iter().map(Fate::of_vhost).collect(),
+        Detail::PerQueue => node
+            .vhosts
+            .iter()
+            .flat_map(|vhost| vhost.queues.iter().map(|queue| Fate::of_queue(vhost, queue)))
+            .collect(),
+    };
+    let name = "rabbitmq_queue_messages_refused_total";
+    out.family(name, "counter", "Messages that a full queue refused");
+    for fate in &fates {
+        out.sample(name, &fate.labels, fate.refused);
     }
     let name = "rabbitmq_queue_messages_dead_lettered_total";
     out.family(name, "counter", "Messages that died and became dead letters");
-    for (labels, dead_lettered, _) in &all {
+    for Fate { labels, dead_lettered, .. } in &fates {
         for reason in DeathReason::ALL {
             let labels = format!("{labels},reason=\"{reason}\"");
             out.sample(name, &labels, dead_lettered.get(reason));
         }
     }
+    // Of a queue only what has happened is told: most of these never happen.
+    let is_told = |count: u64| count > 0 || detail == Detail::Totals;
     let name = "rabbitmq_queue_messages_dropped_total";
     out.family(name, "counter", "Messages that died and left nothing");
-    for (labels, _, dropped) in &all {
+    for Fate { labels, dropped, .. } in &fates {
         for reason in DeathReason::ALL {
             for cause in DropCause::ALL {
                 let count = dropped.get(reason).get(cause);
-                if count > 0 || detail == Detail::Totals {
+                if is_told(count) {
                     let cause = cause.as_str();
                     let labels = format!("{labels},reason=\"{reason}\",cause=\"{cause}\"");
                     out.sample(name, &labels, count);
                 }
+            }
+        }
+    }
+    let name = "rabbitmq_queue_dead_letter_copies_dropped_total";
+    out.family(name, "counter", "Dead letters that one of several targets did not take");
+    for Fate { labels, copies_dropped, .. } in &fates {
+        for cause in DropCause::ALL {
+            let count = copies_dropped.get(cause);
+            if is_told(count) {
+                out.sample(name, &format!("{labels},cause=\"{}\"", cause.as_str()), count);
             }
         }
     }
@@ -237,8 +280,7 @@ fn seconds(micros: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use broker::statistics::VhostCounters;
-    use broker::{QueueCounters, QueueType};
+    use broker::QueueType;
 
     use super::*;
 

@@ -70,9 +70,9 @@ impl ByCause {
         self.0[cause as usize]
     }
 
-    /// Counts one more.
-    pub(crate) fn count(&mut self, cause: DropCause) {
-        self.0[cause as usize] += 1;
+    /// Counts some more.
+    pub(crate) fn count(&mut self, cause: DropCause, count: u64) {
+        self.0[cause as usize] += count;
     }
 
     fn total(&self) -> u64 {
@@ -99,7 +99,8 @@ pub struct QueueCounters {
     pub dead_lettered: ByReason<u64>,
     /// Messages that died and left nothing.
     pub dropped: ByReason<ByCause>,
-    /// Dead letters that one of several targets did not take.
+    /// Dead letters that one of several targets did not take, and publishes that were refused and
+    /// dead-lettered to nobody.
     pub copies_dropped: ByCause,
     /// Messages purged.
     pub purged: u64,

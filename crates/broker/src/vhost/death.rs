@@ -119,7 +119,8 @@ impl Vhost {
         for (cause, copies) in
             [(DropCause::Cycle, targets.cyclic), (DropCause::TargetFull, targets.full)]
         {
-            (0..copies).for_each(|_| queue.counters.copies_dropped.count(cause));
+            queue.counters.copies_dropped.count(cause, copies);
+            self.counters.copies_dropped.count(cause, copies);
         }
         for requester in &route.requesters {
             self.deliver_reply(*requester, &message);
@@ -191,6 +192,7 @@ impl Vhost {
         for id in targets.passing_on {
             if let Some(queue) = self.queues.get_mut(id) {
                 queue.counters.refused += 1;
+                self.counters.refused += 1;
             }
             self.die_refused(id, message.clone());
         }
@@ -206,7 +208,8 @@ impl Vhost {
         };
         let keeps = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
         let Corpse::Entry(entry) = dying.body else {
-            queue.counters.copies_dropped.count(cause);
+            queue.counters.copies_dropped.count(cause, 1);
+            self.counters.copies_dropped.count(cause, 1);
             return;
         };
         if keeps && cause != DropCause::NoDeadLetterExchange {
@@ -222,8 +225,8 @@ impl Vhost {
             }
             return;
         }
-        queue.counters.dropped.get_mut(dying.reason).count(cause);
-        self.counters.dropped.get_mut(dying.reason).count(cause);
+        queue.counters.dropped.get_mut(dying.reason).count(cause, 1);
+        self.counters.dropped.get_mut(dying.reason).count(cause, 1);
         let name = Arc::clone(&queue.name);
         self.log_settled(dying.queue, &entry);
         self.left(dying.queue);

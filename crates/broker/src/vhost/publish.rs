@@ -232,6 +232,7 @@ impl Vhost {
             return false;
         };
         queue.counters.refused += 1;
+        self.counters.refused += 1;
         if queue.settings.overflow == Overflow::RejectPublishDlx {
             self.die_refused(id, message.clone());
         }

@@ -97,6 +97,10 @@ pub(crate) fn counters(vhost: &Vhost) -> String {
     add("returned", counters.returned_unroutable);
     add("unroutable", counters.dropped_unroutable);
     add("replies-dropped", counters.direct_replies_dropped);
+    add("refused", counters.refused);
+    for cause in DropCause::ALL {
+        add(&format!("copies-dropped({})", cause.as_str()), counters.copies_dropped.get(cause));
+    }
     add("queues-declared", counters.queues_declared);
     add("queues-deleted", counters.queues_deleted);
     for reason in DeathReason::ALL {
