@@ -12,7 +12,7 @@ from peer import Peer
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
-START_LINE = re.compile(r"AMQP on (\S+):(\d+)")
+START_LINE = re.compile(r"AMQP on (\S+):(\d+), HTTP on (\S+):(\d+)")
 
 
 class RabbitMQ:
@@ -41,21 +41,23 @@ class Leveret:
 
     kind = "leveret"
 
-    def __init__(self, binary, preexec=None):
+    def __init__(self, binary, preexec=None, config=""):
         self.binary = binary
         self.preexec = preexec
+        self.config = config
         self._start()
 
     def _start(self):
         self.directory = Path(tempfile.mkdtemp(prefix="leveret-hostile-"))
         self.log = self.directory / "stderr.log"
+        (self.directory / "rabbitmq.conf").write_text(self.config)
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [self.binary, "--data-dir", str(self.directory / "data"), "--amqp", "127.0.0.1:0",
-                 "--http", "127.0.0.1:0"],
+                [self.binary, "--config", str(self.directory / "rabbitmq.conf"),
+                 "--data-dir", str(self.directory / "data"), "--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0"],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=self.preexec)
         try:
-            self.address = self._wait_for_start_line()
+            self.address, self.http_address = self._wait_for_start_line()
         except BaseException:
             self.stop()
             raise
@@ -65,7 +67,7 @@ class Leveret:
         while time.monotonic() < deadline:
             found = START_LINE.search(self.log.read_text(errors="replace"))
             if found:
-                return found[1], int(found[2])
+                return (found[1], int(found[2])), (found[3], int(found[4]))
             if self.process.poll() is not None:
                 break
             time.sleep(0.01)
@@ -79,6 +81,10 @@ class Leveret:
         log = self.log.read_text(errors="replace")
         assert self.process.poll() is None, f"leveret ended with {self.process.returncode}: {log[-4000:]}"
         assert "panicked at" not in log, log[-4000:]
+
+    def descriptors(self):
+        """How many file descriptors the process has open."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     def resident_bytes(self):
         """VmRSS of the process."""

@@ -9,8 +9,6 @@ LEFT_OUT = {
     73: "consistent-hash exchange: a plug-in's exchange type, tested with the exchanges",
     74: "limits per user need the HTTP API to be set",
     75: "connection and channel limits per user and vhost need the HTTP API to be set",
-    77: "needs a memory or disk alarm, which needs a configured watermark",
-    78: "needs a memory or disk alarm, which needs a configured watermark",
     82: "policies need the HTTP API",
     84: "channel_max_per_node is configuration",
     87: "TLS",

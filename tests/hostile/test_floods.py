@@ -19,6 +19,7 @@ STALLED_S = 1.0  # a socket that takes nothing for so long is not read by the br
 FLOOD_TIMEOUT_S = 60.0
 
 IDLE_CHANNEL_BYTES_MAX = 4096  # an open channel with half a small message
+IDLE_CONNECTION_BYTES_MAX = 32 * 1024  # a connection with half a frame
 CLOSING_CHANNEL_GROWTH_MAX = 32 * MIB
 FROZEN_READER_GROWTH_MAX = 32 * MIB  # of 60 MiB that wait; the buffers of the consumer that reads are in it
 RETURN_FLOOD_GROWTH_MAX = 32 * MIB
@@ -76,6 +77,49 @@ def test_a_million_unfinished_channels(fresh_broker):
                 if number % 2:
                     peer.reset()
     assert growth.bytes <= CHANNELS * IDLE_CHANNEL_BYTES_MAX * 2 + 16 * MIB
+
+
+@pytest.mark.hb(30)
+def test_bodies_that_are_only_announced(fresh_broker):
+    """A header on every channel that promises a body of the largest size: nothing is taken for it before it comes."""
+    connections = by_broker(rabbitmq=1, leveret=5)
+    attack = b"".join(
+        wire.method_frame(channel, "channel.open") + wire.method_frame(channel, "basic.publish", routing_key="nowhere")
+        + wire.header_frame(channel, 16 * MIB)
+        for channel in range(1, CHANNELS + 1))
+    peers = []
+    try:
+        with Growth(fresh_broker) as growth:
+            for _ in range(connections):
+                peers.append(fresh_broker.peer())
+                peers[-1].connect(channels=()).send(attack)
+                for _ in range(CHANNELS):
+                    assert peers[-1].read_method()[1].name == "channel.open-ok"
+        assert growth.bytes <= connections * CHANNELS * IDLE_CHANNEL_BYTES_MAX
+    finally:
+        for peer in peers:
+            peer.socket.close()
+
+
+@pytest.mark.hb(2, 20)
+def test_peers_that_stop_within_a_frame(fresh_broker):
+    """Half a protocol header, half a frame: what is kept of a connection that waits is what it has sent."""
+    strangers, clients = by_broker(rabbitmq=50, leveret=400), by_broker(rabbitmq=10, leveret=400)
+    peers = []
+    try:
+        with Growth(fresh_broker) as growth:
+            for _ in range(strangers):
+                peers.append(fresh_broker.peer())
+                peers[-1].send(wire.PROTOCOL_HEADER[:5])
+            for _ in range(clients):
+                peers.append(fresh_broker.peer())
+                peers[-1].connect().send(wire.method_frame(1, "queue.declare", queue="x" * 200)[:-1])
+            for peer in peers:
+                peer.wait_until_read()
+        assert growth.bytes <= (strangers + clients) * IDLE_CONNECTION_BYTES_MAX
+    finally:
+        for peer in peers:
+            peer.socket.close()
 
 
 @pytest.mark.hb(20)

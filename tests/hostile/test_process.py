@@ -1,8 +1,9 @@
-"""Attacks on the process itself, each on a Leveret of its own: file descriptors and shutdown."""
+"""Attacks on the process itself, each on a Leveret of its own: file descriptors, HTTP, the log and shutdown."""
 
 import os
 import resource
 import socket
+import subprocess
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 import wire
 from answers import connection_closed
 from brokers import Leveret
-from peer import Silent, SocketDropped
+from peer import Silent, SocketDropped, client_properties
 
 pytestmark = pytest.mark.leveret_only("needs a broker process of its own")
 
@@ -19,6 +20,8 @@ DESCRIPTORS = 64
 BUSY_SHARE_MAX = 0.10  # of one core, while the listener cannot accept
 MEASURE_S = 2.0
 RECOVERY_S = 2.0
+HTTP_CROWD = 300  # more than the broker serves at the same time, and more than it has descriptors
+PROMPT_S = 2.0  # a shutdown that waits for nobody
 
 
 def cpu_seconds(pid):
@@ -104,5 +107,174 @@ def test_shutdown_does_not_wait_for_silent_peers(leveret_bin):
             stranger.start()
             broker.terminate()
             assert broker.process.wait(10) == 0
+    finally:
+        broker.stop()
+
+
+@pytest.mark.hb(99)
+def test_shutdown_ends_those_who_are_not_in_yet(leveret_bin):
+    """A stranger that says nothing and one in the middle of its handshake are not waited for."""
+    broker = Leveret(leveret_bin)
+    try:
+        with broker.peer(), broker.peer() as stranger:
+            stranger.log_in()
+            began = time.monotonic()
+            broker.terminate()
+            stranger.assert_dropped()
+            assert broker.process.wait(10) == 0
+            assert time.monotonic() - began < PROMPT_S
+    finally:
+        broker.stop()
+
+
+@pytest.mark.hb(99)
+def test_nobody_gets_in_during_the_shutdown(leveret_bin):
+    broker = Leveret(leveret_bin)
+    try:
+        with broker.peer() as silent, broker.peer() as late:
+            silent.connect()  # does not agree, so that the broker waits
+            late.log_in()
+            broker.terminate()
+            assert silent.outcome() == connection_closed(320)
+            late.send_method(0, "connection.tune-ok", channel_max=2047, frame_max=131072)
+            late.send_method(0, "connection.open", virtual_host="/")
+            assert late.read_until_drop() == b""
+            with pytest.raises(OSError):
+                broker.peer()
+    finally:
+        broker.stop()
+
+
+@pytest.mark.hb(99)
+def test_a_second_signal_is_obeyed_at_once(leveret_bin):
+    broker = Leveret(leveret_bin)
+    try:
+        with broker.peer() as silent:
+            silent.connect()
+            broker.terminate()
+            assert silent.outcome() == connection_closed(320)
+            began = time.monotonic()
+            broker.terminate()
+            assert broker.process.wait(10) == 0
+            assert time.monotonic() - began < PROMPT_S
+    finally:
+        broker.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.hb(62, 85)
+@pytest.mark.parametrize("size", [100_000, 16_000_000], ids=["held back by the core", "held back by the socket"])
+def test_a_dead_peer_is_let_go_with_what_it_did_not_take(leveret_bin, size):
+    """Its heartbeats stop while megabytes wait for it: the socket goes, and its messages are there for others."""
+    broker = Leveret(leveret_bin)
+    try:
+        with broker.peer() as peer, broker.peer(rcvbuf=4096) as dead:
+            peer.connect()
+            queue = peer.call(1, "queue.declare", exclusive=False).queue
+            for _ in range(16_000_000 // size):
+                peer.publish(1, "", queue, b"." * size)
+            peer.assert_usable()
+            before = broker.descriptors()
+            dead.connect(heartbeat=1)
+            dead.send_method(1, "basic.consume", queue=queue)
+            deadline = time.monotonic() + 10.0
+            while broker.descriptors() >= before:
+                assert time.monotonic() < deadline, "its socket is still open"
+                time.sleep(0.05)
+            count = peer.call(1, "queue.declare", queue=queue, passive=True).message_count
+            assert count == 16_000_000 // size
+        broker.assert_alive()
+    finally:
+        broker.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.hb(62, 85)
+def test_a_slow_peer_that_lives_is_not_let_go(leveret_bin):
+    """It takes nothing of 16 MB for a while, but its heartbeats come, whether they are read or not."""
+    broker = Leveret(leveret_bin)
+    try:
+        with broker.peer() as peer, broker.peer(rcvbuf=4096) as slow:
+            peer.connect()
+            queue = peer.call(1, "queue.declare", exclusive=False).queue
+            peer.publish(1, "", queue, b"." * 16_000_000)
+            peer.assert_usable()
+            slow.connect(heartbeat=1)
+            slow.send_method(1, "basic.consume", queue=queue, no_ack=True)
+            for _ in range(12):
+                slow.send(wire.heartbeat())
+                time.sleep(0.5)
+            slow.expect(1, "basic.consume-ok")
+            slow.expect(1, "basic.deliver")
+            assert len(slow.read_content(1)[1]) == 16_000_000
+        broker.assert_alive()
+    finally:
+        broker.stop()
+
+
+@pytest.mark.hb(86)
+def test_slow_http_clients_leave_descriptors_to_amqp(leveret_bin):
+    """Requests that never end take a bounded share of the process."""
+    broker = Leveret(leveret_bin, lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (HTTP_CROWD, HTTP_CROWD)))
+    crowd = []
+    try:
+        for _ in range(HTTP_CROWD):
+            crowd.append(socket.create_connection(broker.http_address, timeout=5))
+            crowd[-1].send(b"GET /metrics HTTP/1.1\r\nhost: ")
+        for _ in range(20):
+            with broker.peer() as peer:
+                peer.connect().assert_usable()
+        broker.assert_alive()
+    finally:
+        for client in crowd:
+            client.close()
+        broker.stop()
+
+
+def test_a_log_that_cannot_be_written_is_no_reason_to_stop(leveret_bin, tmp_path):
+    """The disk of the log is full, as /dev/full is."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with open("/dev/full", "wb") as full:
+        process = subprocess.Popen(
+            [leveret_bin, "--data-dir", str(tmp_path), "--amqp", f"127.0.0.1:{port}", "--http", "127.0.0.1:0"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=full)
+    try:
+        deadline = time.monotonic() + 10.0
+        while True:
+            assert process.poll() is None, f"ended with {process.returncode}"
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=5).close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+        process.terminate()
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_names_from_outside_stay_on_their_line_of_the_log(leveret_bin):
+    forged = "evil\n2026-01-01T00:00:00Z  INFO all is well\x1b[31m"
+    broker = Leveret(leveret_bin)
+    try:
+        with broker.peer() as peer:
+            peer.start()
+            properties = client_properties(authentication_failure_close=True)
+            peer.start_ok(properties, response=b"\0" + forged.encode() + b"\0x")
+            peer.outcome()
+        with broker.peer() as peer:
+            peer.log_in([("connection_name", ("S", forged.encode()))])
+            peer.send_method(0, "connection.tune-ok", channel_max=2047, frame_max=131072)
+            peer.send_method(0, "connection.open", virtual_host=forged)
+            peer.outcome()
+        with broker.peer() as peer:
+            peer.connect(properties=[("connection_name", ("S", forged.encode()))])
+        log = broker.log.read_text()
+        assert log.count("evil") >= 3
+        assert "\x1b" not in log
+        assert not any(line.startswith("2026-01-01") for line in log.splitlines())
     finally:
         broker.stop()

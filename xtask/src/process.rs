@@ -155,7 +155,8 @@ pub(crate) fn run(command: Command, log: &Path, limit: Duration) -> Result<()> {
 /// What `command` prints on stdout, when it succeeds within `limit`.
 ///
 /// # Errors
-/// When it cannot be started, fails (with what it printed on stderr), or takes too long.
+/// When it cannot be started, fails (with what it printed on stderr), takes too long, or the user
+/// interrupts.
 pub(crate) fn output(mut command: Command, limit: Duration) -> Result<String> {
     let name = name(&command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -163,10 +164,18 @@ pub(crate) fn output(mut command: Command, limit: Duration) -> Result<String> {
     let group = pid(&child);
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(child.wait_with_output()));
-    let Ok(result) = receiver.recv_timeout(limit) else {
+    let start = Instant::now();
+    let result = loop {
+        if let Ok(result) = receiver.recv_timeout(POLL_INTERVAL) {
+            break result;
+        }
+        if !is_interrupted() && start.elapsed() <= limit {
+            continue;
+        }
         if let Some(group) = group {
             let _ = kill_process_group(group, Signal::KILL);
         }
+        ensure!(!is_interrupted(), "interrupted");
         bail!("{name} was stopped: it ran longer than {} s", limit.as_secs());
     };
     let output = result.with_context(|| format!("lost {name}"))?;
@@ -267,5 +276,11 @@ mod tests {
         assert_eq!(output(shell("echo out; echo err >&2"), GRACE).unwrap(), "out\n");
         let error = output(shell("echo reason >&2; exit 1"), GRACE).unwrap_err();
         assert_eq!(error.to_string(), "sh failed: exit status: 1: reason");
+    }
+
+    #[test]
+    fn output_is_not_waited_for_longer_than_its_limit() {
+        let error = output(shell("sleep 60"), Duration::ZERO).unwrap_err();
+        assert_eq!(error.to_string(), "sh was stopped: it ran longer than 0 s");
     }
 }

@@ -1,8 +1,8 @@
 //! Who may log in and what he may do where.
 //!
-//! Users are an immutable snapshot that is replaced when they change. Verifying an argon2id hash is
-//! meant to be slow: few are computed at the same time, and a password that was right a moment ago is
-//! recognised by a keyed digest instead.
+//! Users are an immutable snapshot that is replaced when they change. Verifying a password is meant to
+//! be slow, and as slow for whoever cannot log in at all: few are verified at the same time, and one
+//! that was right a moment ago is recognised by a keyed digest instead.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -101,8 +101,10 @@ pub(crate) enum LoginError {
 }
 
 /// A password that was right, recognised by a keyed digest.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Verified {
+    /// Whose it was: not his who has got another since.
+    user: Arc<User>,
     digest: [u8; 32],
     until: Instant,
 }
@@ -116,8 +118,6 @@ pub(crate) struct Auth {
     verified: Mutex<BTreeMap<String, Verified>>,
     digest_key: [u8; 32],
     hashing: Arc<Semaphore>,
-    /// Verified for users that do not exist, so that they cost as much time as those that do.
-    nobody: PasswordHash,
 }
 
 impl Auth {
@@ -134,13 +134,11 @@ impl Auth {
             verified: Mutex::default(),
             digest_key,
             hashing: Arc::new(Semaphore::new(HASHING_MAX)),
-            nobody: PasswordHash::Argon2 { salt: [0; 16], digest: [0; 32] },
         })
     }
 
     /// Adds a user or replaces the one of that name.
     pub(crate) fn put(&self, user: User) {
-        self.verified.lock().remove(&user.name);
         self.users.write().insert(user.name.clone(), Arc::new(user));
     }
 
@@ -155,24 +153,42 @@ impl Auth {
         credentials: Credentials,
         peer: IpAddr,
     ) -> Result<Arc<User>, LoginError> {
-        // Nobody logs in without a password, whatever is stored for him (as in RabbitMQ).
-        let user = self.user(&credentials.user).filter(|_| !credentials.password.is_empty());
+        let user = self.candidate(&credentials, peer);
         let digest = self.digest(&credentials);
-        let is_known = user.is_some() && self.is_verified(&credentials.user, &digest);
-        if !is_known {
-            let hash = user.as_ref().map_or(&self.nobody, |user| &user.password).clone();
-            let _permit = Arc::clone(&self.hashing).acquire_owned().await;
-            let password = credentials.password;
-            let verified = tokio::task::spawn_blocking(move || hash.verify(&password)).await;
-            if !verified.map_err(|_| LoginError::Unavailable)? {
-                return Err(LoginError::Credentials);
-            }
+        let is_verified = || user.as_ref().is_ok_and(|user| self.is_verified(user, &digest));
+        if is_verified() {
+            return user;
         }
-        let user = user.ok_or(LoginError::Credentials)?;
+        let permit = Arc::clone(&self.hashing).acquire_owned().await;
+        if is_verified() {
+            // Another with the same password was first: after a restart all clients come at once.
+            return user;
+        }
+        let hash = user.as_ref().map_or(PasswordHash::None, |user| user.password.clone());
+        let verify = move || {
+            let _permit = permit;
+            hash.verify(&credentials.password)
+        };
+        let is_right = tokio::task::spawn_blocking(verify).await;
+        let is_right = is_right.map_err(|_| LoginError::Unavailable)?;
+        let user = user?;
+        if !is_right {
+            return Err(LoginError::Credentials);
+        }
+        self.remember(&user, digest);
+        Ok(user)
+    }
+
+    /// Who logs in if the password is his.
+    fn candidate(&self, credentials: &Credentials, peer: IpAddr) -> Result<Arc<User>, LoginError> {
+        // Nobody logs in without a password, whatever is stored for him (as in RabbitMQ).
+        if credentials.password.is_empty() {
+            return Err(LoginError::Credentials);
+        }
+        let user = self.user(&credentials.user).ok_or(LoginError::Credentials)?;
         if self.loopback_users.contains(&user.name) && !is_loopback(peer) {
             return Err(LoginError::NotLoopback);
         }
-        self.remember(&user.name, digest);
         Ok(user)
     }
 
@@ -186,18 +202,21 @@ impl Auth {
             .into()
     }
 
-    fn is_verified(&self, user: &str, digest: &[u8; 32]) -> bool {
-        let verified = self.verified.lock().get(user).copied();
-        verified.is_some_and(|v| v.digest == *digest && v.until > Instant::now())
+    fn is_verified(&self, user: &Arc<User>, digest: &[u8; 32]) -> bool {
+        self.verified.lock().get(&user.name).is_some_and(|verified| {
+            Arc::ptr_eq(&verified.user, user)
+                && verified.digest == *digest
+                && verified.until > Instant::now()
+        })
     }
 
-    fn remember(&self, user: &str, digest: [u8; 32]) {
+    fn remember(&self, user: &Arc<User>, digest: [u8; 32]) {
         let mut verified = self.verified.lock();
-        if verified.len() >= VERIFIED_MAX && !verified.contains_key(user) {
+        if verified.len() >= VERIFIED_MAX && !verified.contains_key(&user.name) {
             verified.clear();
         }
         let until = Instant::now() + VERIFIED_FOR;
-        verified.insert(user.to_owned(), Verified { digest, until });
+        verified.insert(user.name.clone(), Verified { user: Arc::clone(user), digest, until });
     }
 }
 
@@ -224,24 +243,78 @@ mod tests {
         }
     }
 
+    const HERE: [u8; 4] = [127, 0, 0, 1];
+    const ELSEWHERE: [u8; 4] = [10, 0, 0, 1];
+
+    fn user(name: &str, password: &str) -> User {
+        User::new(name, PasswordHash::new(password.as_bytes()).unwrap(), Vec::new())
+    }
+
+    async fn login(
+        auth: &Auth,
+        user: &str,
+        password: &str,
+        peer: [u8; 4],
+    ) -> Result<(), LoginError> {
+        let credentials = Credentials {
+            user: user.to_owned(),
+            password: password.as_bytes().to_vec(),
+            mechanism: "PLAIN",
+        };
+        auth.login(credentials, IpAddr::from(peer)).await.map(|_| ())
+    }
+
     #[tokio::test]
     async fn an_empty_password_lets_nobody_in() {
         let auth = Auth::new(Vec::new()).unwrap();
-        for (name, password) in [("empty", ""), ("full", "secret")] {
-            let hash = PasswordHash::new(password.as_bytes()).unwrap();
-            auth.put(User::new(name, hash, Vec::new()));
+        auth.put(user("empty", ""));
+        auth.put(user("full", "secret"));
+        assert_eq!(login(&auth, "full", "secret", HERE).await, Ok(()));
+        assert_eq!(login(&auth, "full", "", HERE).await, Err(LoginError::Credentials));
+        assert_eq!(login(&auth, "empty", "", HERE).await, Err(LoginError::Credentials));
+    }
+
+    #[tokio::test]
+    async fn a_loopback_user_is_refused_elsewhere_even_right_after_he_was_here() {
+        let auth = Auth::new(vec!["guest".to_owned()]).unwrap();
+        auth.put(user("guest", "secret"));
+        auth.put(user("bob", "secret"));
+        for _ in 0..2 {
+            let refused = Err(LoginError::NotLoopback);
+            assert_eq!(login(&auth, "guest", "secret", ELSEWHERE).await, refused);
+            assert_eq!(login(&auth, "guest", "secret", HERE).await, Ok(()));
         }
-        let login = async |user: &str, password: &str| {
-            let credentials = Credentials {
-                user: user.to_owned(),
-                password: password.as_bytes().to_vec(),
-                mechanism: "PLAIN",
-            };
-            auth.login(credentials, IpAddr::from([127, 0, 0, 1])).await.is_ok()
-        };
-        assert!(login("full", "secret").await);
-        assert!(!login("full", "").await);
-        assert!(!login("empty", "").await);
+        assert_eq!(login(&auth, "bob", "secret", ELSEWHERE).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn many_who_come_at_once_with_one_password_wait_for_one_hash() {
+        let auth = Arc::new(Auth::new(Vec::new()).unwrap());
+        auth.put(user("bob", "secret"));
+        let began = Instant::now();
+        assert_eq!(login(&auth, "bob", "wrong", HERE).await, Err(LoginError::Credentials));
+        let one_hash = began.elapsed();
+        let logins: Vec<_> = (0..100)
+            .map(|_| {
+                let auth = Arc::clone(&auth);
+                tokio::spawn(async move { login(&auth, "bob", "secret", HERE).await })
+            })
+            .collect();
+        for login in logins {
+            assert_eq!(login.await.unwrap(), Ok(()));
+        }
+        assert!(began.elapsed() < 25 * one_hash, "{:?} for {one_hash:?}", began.elapsed());
+    }
+
+    #[tokio::test]
+    async fn an_old_password_is_forgotten_at_once() {
+        let auth = Auth::new(Vec::new()).unwrap();
+        auth.put(user("bob", "old"));
+        assert_eq!(login(&auth, "bob", "old", HERE).await, Ok(()));
+        auth.put(user("bob", "new"));
+        assert_eq!(login(&auth, "bob", "old", HERE).await, Err(LoginError::Credentials));
+        assert_eq!(login(&auth, "bob", "new", HERE).await, Ok(()));
+        assert_eq!(login(&auth, "bob", "new", HERE).await, Ok(()));
     }
 
     #[test]

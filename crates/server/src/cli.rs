@@ -1,5 +1,6 @@
 //! The command line of `leveret`.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,9 +49,9 @@ impl Arguments {
     }
 }
 
-/// Says what is wrong before there is a log to say it in.
-#[expect(clippy::print_stderr, reason = "this is the operator's terminal, not a log")]
+/// Says what is wrong where there is no log to say it in.
 pub(crate) fn fail(error: &dyn std::error::Error) -> ExitCode {
-    eprintln!("leveret: {error}");
+    // Nobody is left to be told when this fails.
+    let _ = writeln!(std::io::stderr(), "leveret: {error}");
     ExitCode::FAILURE
 }

@@ -1,11 +1,13 @@
 //! One client: the task that reads its socket, runs its session and enters its vhost.
 //!
-//! The loop waits for four things: bytes, a nudge from whoever wrote to this client, the session's
-//! own time, and the alarms. Everything between two waits is plain code that blocks nowhere.
+//! The loop waits for bytes, a nudge from whoever wrote to this client, the session's own time, the
+//! alarms, the end of the broker, and the end of the writing half. Everything between two waits is
+//! plain code that blocks nowhere.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use amqp::method::MethodId;
 use broker::ConnectionId;
@@ -18,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::alarms::Alarm;
 use crate::auth::User;
-use crate::limits::{COMMANDS_PER_LOCK, REFUSED_LOGIN_DELAY, UNSENT_BYTES_MAX};
+use crate::limits::{COMMANDS_PER_LOCK, LINGER_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
 use crate::read_buffer::ReadBuffer;
 use crate::vhosts::VhostCell;
@@ -36,7 +38,7 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, node: Arc<Node>) 
     let (reads, writes) = socket.into_split();
     let wire = Arc::new(Wire::default());
     let (opened, open) = watch::channel::<Option<Opened>>(None);
-    let writer = {
+    let mut writer = {
         let wire = Arc::clone(&wire);
         tokio::spawn(async move {
             let report = |unsent| {
@@ -48,7 +50,7 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, node: Arc<Node>) 
         })
     };
     let session = Session::new(Arc::clone(&node.session_options), node.clock.time());
-    let alarm = node.alarm.subscribe();
+    let (alarm, stopping) = (node.alarm.subscribe(), node.stopping.subscribe());
     let mut connection = Connection {
         node,
         peer,
@@ -58,11 +60,23 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, node: Arc<Node>) 
         user: None,
         opened,
         alarm,
+        stopping,
         blocked: None,
         written_at_tick: 0,
+        unread_at_tick: 0,
     };
-    let end = connection.run(&reads, writer).await;
-    connection.end(end);
+    let end = connection.run(&reads, &mut writer).await;
+    connection.end(&end);
+    if !matches!(end, End::TimedOut) {
+        connection.linger(&reads, &mut writer).await;
+    }
+    if !writer.is_finished() {
+        // A client that takes nothing more would keep it for ever, and the system the bytes.
+        writer.abort();
+        if let Err(error) = reads.as_ref().set_zero_linger() {
+            tracing::debug!(%peer, %error, "cannot reset the socket");
+        }
+    }
 }
 
 /// Where a connection is in its vhost.
@@ -91,7 +105,9 @@ enum End {
     /// The client went away without a word.
     Gone,
     /// The client kept silent too long.
-    Silent,
+    TimedOut,
+    /// The broker stops before the client has opened a vhost.
+    Stopped,
     /// The socket failed.
     Failed(io::Error),
 }
@@ -105,19 +121,28 @@ struct Connection {
     user: Option<Arc<User>>,
     opened: watch::Sender<Option<Opened>>,
     alarm: watch::Receiver<Option<Alarm>>,
+    stopping: watch::Receiver<bool>,
     /// The alarm that keeps this publisher from being read.
     blocked: Option<Alarm>,
     written_at_tick: u64,
+    unread_at_tick: u64,
 }
 
 impl Connection {
-    async fn run(&mut self, socket: &OwnedReadHalf, mut writer: JoinHandle<io::Result<()>>) -> End {
+    async fn run(
+        &mut self,
+        socket: &OwnedReadHalf,
+        writer: &mut JoinHandle<io::Result<()>>,
+    ) -> End {
         loop {
-            let timeout = self.session.next_timeout();
-            let timeout = timeout.map(|time| self.node.clock.until(time));
-            let reads = self.blocked.is_none() && self.wire.unsent() <= UNSENT_BYTES_MAX;
+            // The vhost tells its clients itself.
+            if *self.stopping.borrow() && self.opened.borrow().is_none() {
+                return End::Stopped;
+            }
+            let timeout = self.timeout();
+            let listens = self.listens();
             tokio::select! {
-                ready = socket.readable(), if reads => {
+                ready = socket.readable(), if listens => {
                     if let Err(error) = ready {
                         return End::Failed(error);
                     }
@@ -125,14 +150,15 @@ impl Connection {
                         // Those this has woken go first: a publisher that never runs dry would
                         // keep its consumers' writers from this thread.
                         Ok(true) => tokio::task::yield_now().await,
-                        Ok(false) => break,
+                        Ok(false) => return End::Closed,
                         Err(end) => return end,
                     }
                 }
                 () = self.wire.reader_woken() => {}
                 () = sleep(timeout) => {
-                    if self.tick(reads) == Alive::No {
-                        return End::Silent;
+                    if self.tick(socket) == Alive::No {
+                        let is_closing = self.session.is_closing();
+                        return if is_closing { End::Closed } else { End::TimedOut };
                     }
                 }
                 changed = self.alarm.changed() => {
@@ -140,7 +166,8 @@ impl Connection {
                         self.alarm_changed();
                     }
                 }
-                ended = &mut writer => {
+                _ = self.stopping.changed() => {}
+                ended = &mut *writer => {
                     return match ended {
                         Ok(Ok(())) => End::Closed,
                         Ok(Err(error)) => End::Failed(error),
@@ -148,16 +175,47 @@ impl Connection {
                     };
                 }
             }
-            if self.wire.is_closing() && self.session.is_running() {
-                self.session.start_closing(self.node.clock.time());
+            self.notice_closing();
+        }
+    }
+
+    /// Until something is due.
+    fn timeout(&self) -> Option<Duration> {
+        self.session.next_timeout().map(|time| self.node.clock.until(time))
+    }
+
+    /// Whether the client is read: not while an alarm keeps it from publishing, nor while it does not
+    /// take what it has caused. One that is to agree to a close always is.
+    fn listens(&self) -> bool {
+        let is_held_back = self.blocked.is_some() || self.wire.unsent() > UNSENT_BYTES_MAX;
+        !is_held_back || !self.session.is_running()
+    }
+
+    /// Learns that the core has closed the connection; true when that is new.
+    fn notice_closing(&mut self) -> bool {
+        let is_new = self.wire.is_closing() && self.session.is_running();
+        if is_new {
+            self.session.start_closing(self.node.clock.time());
+            self.blocked = None;
+        }
+        is_new
+    }
+
+    /// Gives the client a while to take what is left for it and, unless the broker stops, to leave. A
+    /// socket that is closed with bytes of the client unread is reset, which can take from it what it
+    /// was told last.
+    async fn linger(&mut self, socket: &OwnedReadHalf, writer: &mut JoinHandle<io::Result<()>>) {
+        let farewell = async {
+            if !writer.is_finished() {
+                // Whatever comes of it, it is the end.
+                let _ = writer.await;
             }
-        }
-        // What is left to say is said before the socket closes.
-        self.wire.set_over();
-        match tokio::time::timeout(REFUSED_LOGIN_DELAY, writer).await {
-            Ok(Ok(Err(error))) => End::Failed(error),
-            _ => End::Closed,
-        }
+            while !*self.stopping.borrow()
+                && socket.readable().await.is_ok()
+                && self.buffer.discard(socket)
+            {}
+        };
+        let _ = tokio::time::timeout(LINGER_TIMEOUT, farewell).await;
     }
 
     /// Reads and understands what the socket has. False when everything is said.
@@ -170,20 +228,16 @@ impl Connection {
         }
         self.session.received(self.node.clock.time());
         loop {
-            match self.process() {
+            let next = self.process();
+            self.buffer.park();
+            match next {
                 Next::Read => return Ok(true),
-                Next::Login(credentials) => self.login(credentials).await,
+                Next::Login(credentials) => self.login(credentials).await?,
                 Next::OpenVhost(name) => self.open_vhost(&name),
-                Next::UpdateSecret => {
-                    let mut out = Vec::new();
-                    session::write_update_secret_ok(&mut out);
-                    self.wire.send(&out);
-                }
+                Next::UpdateSecret => self.say(|_, out| session::write_update_secret_ok(out)),
                 Next::Close => {
                     self.leave_vhost();
-                    let mut out = Vec::new();
-                    self.session.closed(&mut out);
-                    self.wire.send(&out);
+                    self.say(Session::closed);
                 }
                 Next::Over => return Ok(false),
             }
@@ -220,8 +274,7 @@ impl Connection {
             self.wire.send(&out);
             out.clear();
             self.buffer.consume(used);
-            if self.wire.is_closing() && self.session.is_running() {
-                self.session.start_closing(self.node.clock.time());
+            if self.notice_closing() {
                 continue;
             }
             self.block_publisher();
@@ -231,47 +284,51 @@ impl Connection {
         }
     }
 
-    async fn login(&mut self, credentials: Credentials) {
+    async fn login(&mut self, credentials: Credentials) -> Result<(), End> {
         let user = credentials.user.clone();
         let mechanism = credentials.mechanism;
-        let accepted = self.node.auth.login(credentials, self.peer.ip()).await;
-        let mut out = Vec::new();
+        // Many may wait for their turn.
+        let timeout = self.timeout();
+        let accepted = tokio::select! {
+            accepted = self.node.auth.login(credentials, self.peer.ip()) => accepted,
+            () = sleep(timeout) => return Err(End::TimedOut),
+            _ = self.stopping.changed() => return Err(End::Stopped),
+        };
         match accepted {
             Ok(user) => {
                 self.user = Some(user);
-                self.session.login_accepted(&mut out);
+                self.say(Session::login_accepted);
             }
             Err(reason) => {
-                tracing::warn!(peer = %self.peer, %user, mechanism, %reason, "login refused");
-                self.session.login_refused(self.node.clock.time(), &mut out);
-                if out.is_empty() {
-                    tokio::time::sleep(REFUSED_LOGIN_DELAY).await;
-                }
+                tracing::warn!(peer = %self.peer, user, mechanism, %reason, "login refused");
+                let now = self.node.clock.time();
+                self.say(|session, out| session.login_refused(now, out));
             }
         }
-        self.wire.send(&out);
+        Ok(())
     }
 
     fn open_vhost(&mut self, name: &str) {
-        let mut out = Vec::new();
+        let now = self.node.clock.time();
         match self.find_vhost(name) {
             Ok((cell, access)) => {
                 let client = self.session.client();
                 let cancel_notify = client.capabilities.consumer_cancel_notify;
-                let frame_max = self.session.frame_max();
-                let id = cell.open(access, cancel_notify, &self.wire, frame_max);
                 let user = self.user.as_ref().map(|user| user.name.clone()).unwrap_or_default();
                 let connection_name = client.connection_name.as_deref().unwrap_or_default();
                 tracing::info!(peer = %self.peer, user, vhost = name, connection_name, "connected");
+                // Said before the vhost can say anything.
+                self.say(|session, out| session.vhost_opened(now, out));
+                let frame_max = self.session.frame_max();
+                let id = cell.open(access, cancel_notify, &self.wire, frame_max);
                 self.opened.send_replace(Some(Opened { cell, id }));
-                self.session.vhost_opened(self.node.clock.time(), &mut out);
             }
             Err(refusal) => {
-                tracing::warn!(peer = %self.peer, vhost = name, %refusal, "vhost refused");
-                self.session.fail(self.node.clock.time(), &refusal, OPEN, &mut out);
+                let reason = refusal.explanation.as_str();
+                tracing::warn!(peer = %self.peer, vhost = name, reason, "vhost refused");
+                self.say(|session, out| session.fail(now, &refusal, OPEN, out));
             }
         }
-        self.wire.send(&out);
     }
 
     fn find_vhost(
@@ -288,45 +345,53 @@ impl Connection {
         Ok((cell, access))
     }
 
-    fn tick(&mut self, reads: bool) -> Alive {
-        let written = self.wire.written();
-        let wrote = written != self.written_at_tick || self.wire.unsent() > 0;
-        self.written_at_tick = written;
+    fn tick(&mut self, socket: &OwnedReadHalf) -> Alive {
+        let now = self.node.clock.time();
+        let (written, unread) = (self.wire.written(), unread_bytes(socket));
+        let has_written = written != self.written_at_tick;
+        // A client that is not read shows that it lives by what it takes, and by what it leaves for
+        // later.
+        if !self.listens() && (has_written || unread != self.unread_at_tick) {
+            self.session.received(now);
+        }
+        (self.written_at_tick, self.unread_at_tick) = (written, unread);
+        let wrote = has_written || self.wire.unsent() > 0;
         let mut out = Vec::new();
-        let alive = self.session.tick(self.node.clock.time(), wrote, reads, &mut out);
+        let alive = self.session.tick(now, wrote, self.blocked.is_none(), &mut out);
         // A heartbeat of our own is no reason to leave out the next one.
         self.written_at_tick += out.len() as u64;
         self.wire.send(&out);
         alive
     }
 
-    /// While an alarm is on, whoever publishes is not read any more.
+    /// Whoever publishes while an alarm is on is not read any more, and told so.
     fn block_publisher(&mut self) {
+        let has_published = self.session.take_published();
         let alarm = *self.alarm.borrow();
-        if self.blocked.is_some() || alarm.is_none() || !self.session.take_published() {
-            return;
-        }
-        self.blocked = alarm;
-        if let Some(alarm) = alarm
-            && self.session.client().capabilities.connection_blocked
-        {
-            let mut out = Vec::new();
-            session::write_blocked(alarm.reason(), &mut out);
-            self.wire.send(&out);
+        if let (true, None, Some(alarm)) = (has_published, self.blocked, alarm) {
+            self.blocked = Some(alarm);
+            self.say_if_told_of_blocking(|out| session::write_blocked(alarm.reason(), out));
         }
     }
 
     fn alarm_changed(&mut self) {
         let alarm = *self.alarm.borrow_and_update();
         if alarm.is_none() && self.blocked.take().is_some() {
-            if self.session.client().capabilities.connection_blocked {
-                let mut out = Vec::new();
-                session::write_unblocked(&mut out);
-                self.wire.send(&out);
-            }
-        } else if alarm.is_none() {
-            self.session.take_published();
+            self.say_if_told_of_blocking(session::write_unblocked);
         }
+    }
+
+    fn say_if_told_of_blocking(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.session.client().capabilities.connection_blocked {
+            self.say(|_, out| write(out));
+        }
+    }
+
+    /// Sends what the session has to say.
+    fn say(&mut self, write: impl FnOnce(&mut Session, &mut Vec<u8>)) {
+        let mut out = Vec::new();
+        write(&mut self.session, &mut out);
+        self.wire.send(&out);
     }
 
     fn leave_vhost(&self) {
@@ -335,22 +400,29 @@ impl Connection {
         }
     }
 
-    fn end(&self, end: End) {
+    /// Ends what the client holds, and says why.
+    fn end(&self, end: &End) {
         self.leave_vhost();
         self.wire.set_over();
         let peer = self.peer;
         match end {
             End::Closed => tracing::info!(%peer, "disconnected"),
             End::Gone => tracing::info!(%peer, "client went away without closing"),
-            End::Silent => tracing::warn!(%peer, "client kept silent too long"),
+            End::TimedOut => tracing::warn!(%peer, "connection timed out"),
+            End::Stopped => tracing::info!(%peer, "disconnected because the broker stops"),
             End::Failed(error) => tracing::info!(%peer, %error, "connection lost"),
         }
     }
 }
 
-async fn sleep(duration: Option<std::time::Duration>) {
+async fn sleep(duration: Option<Duration>) {
     match duration {
         Some(duration) => tokio::time::sleep(duration).await,
         None => std::future::pending().await,
     }
+}
+
+/// How much the client has sent that nobody has read.
+fn unread_bytes(socket: &OwnedReadHalf) -> u64 {
+    rustix::io::ioctl_fionread(socket.as_ref()).unwrap_or(0)
 }

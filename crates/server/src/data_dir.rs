@@ -28,7 +28,11 @@ impl DataDir {
         let owned = || path.to_owned();
         std::fs::create_dir_all(path)
             .map_err(|error| DataDirError::Make { path: owned(), error })?;
-        let lock = File::create(path.join("lock"))
+        let lock = File::options()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(path.join("lock"))
             .map_err(|error| DataDirError::Write { path: owned(), error })?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { _lock: lock }),

@@ -1,12 +1,14 @@
 //! Definitions: users, vhosts, permissions, policies, exchanges, queues and bindings from a file in
 //! RabbitMQ's JSON format (spec 5.6).
 //!
-//! The whole file is read and checked for its form before anything is made. What exists already stays
-//! as it is; names that begin with `amq.` are skipped, as in RabbitMQ.
+//! Items are made one after the other; the first that cannot be is named and ends the import, and with
+//! it the start of the broker. What exists already stays as it is; names that begin with `amq.` are
+//! skipped, as in RabbitMQ.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::table::{Array, ArrayBuilder, Table, TableBuilder, Value as Field};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -96,6 +98,15 @@ impl<'a> Item<'a> {
         value.as_str().ok_or_else(|| format!("'{key}' must be a string"))
     }
 
+    /// A name or a routing key, which AMQP writes as a short string.
+    fn short(&self, key: &str) -> Result<&'a str, Problem> {
+        let text = self.text(key)?;
+        if text.len() > SHORT_STRING_BYTES_MAX {
+            return Err(format!("'{key}' is longer than {SHORT_STRING_BYTES_MAX} bytes"));
+        }
+        Ok(text)
+    }
+
     fn text_or(&self, key: &str, default: &'a str) -> Result<&'a str, Problem> {
         self.get(key).map_or(Ok(default), |_| self.text(key))
     }
@@ -151,12 +162,25 @@ fn user(node: &Node, item: &Item<'_>) -> Result<(), Problem> {
         }
     };
     let password = password.map_err(|error| error.to_string())?;
-    node.auth.put(User::new(item.text("name")?, password, tags));
+    let name = item.text("name")?;
+    warn_of_limits(item, name);
+    node.auth.put(User::new(name, password, tags));
     Ok(())
 }
 
 fn vhost(node: &Node, item: &Item<'_>) -> Result<(), Problem> {
-    node.vhosts.create(item.text("name")?).map(|_| ()).map_err(|error| error.to_string())
+    let name = item.short("name")?;
+    warn_of_limits(item, name);
+    node.vhosts.create(name).map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Limits of users and vhosts belong to features that are not there.
+fn warn_of_limits(item: &Item<'_>, name: &str) {
+    if let Some(Value::Object(limits)) = item.get("limits")
+        && !limits.is_empty()
+    {
+        tracing::warn!(name, "limits ignored");
+    }
 }
 
 fn permission(node: &Node, item: &Item<'_>) -> Result<(), Problem> {
@@ -246,7 +270,7 @@ fn policy_value(value: &Value) -> PolicyValue {
 }
 
 fn exchange(node: &Node, item: &Item<'_>) -> Result<(), Problem> {
-    let name = item.text("name")?;
+    let name = item.short("name")?;
     let arguments = item.arguments()?;
     let declare = DeclareExchange {
         exchange: name,
@@ -267,11 +291,10 @@ fn exchange(node: &Node, item: &Item<'_>) -> Result<(), Problem> {
 }
 
 fn queue(node: &Node, item: &Item<'_>) -> Result<(), Problem> {
-    let name = item.text("name")?;
+    let name = item.short("name")?;
     let mut arguments = item.arguments()?;
-    if let Some(Value::String(kind)) = item.get("type")
-        && arguments.as_ref().get("x-queue-type").is_none()
-    {
+    if item.get("type").is_some() && arguments.as_ref().get("x-queue-type").is_none() {
+        let kind = item.text("type")?;
         let mut with_type = TableBuilder::new();
         for (key, value) in arguments.as_ref().iter() {
             with_type.insert(key, value);
@@ -299,9 +322,9 @@ fn queue(node: &Node, item: &Item<'_>) -> Result<(), Problem> {
 fn binding(node: &Node, item: &Item<'_>) -> Result<(), Problem> {
     let arguments = item.arguments()?;
     let bind = Bind {
-        destination: item.text("destination")?,
-        source: item.text("source")?,
-        routing_key: item.text("routing_key")?,
+        destination: item.short("destination")?,
+        source: item.short("source")?,
+        routing_key: item.short("routing_key")?,
         nowait: true,
         arguments: arguments.as_ref(),
     };
@@ -321,7 +344,7 @@ fn text(refusal: Refusal) -> Problem {
 fn table(object: &Map<String, Value>) -> Result<Table, Problem> {
     let mut table = TableBuilder::new();
     for (key, value) in object {
-        if key.len() > amqp::limits::SHORT_STRING_BYTES_MAX {
+        if key.len() > SHORT_STRING_BYTES_MAX {
             return Err("an argument's name is too long".to_owned());
         }
         with_field(value, |field| {
@@ -355,4 +378,112 @@ fn with_field(value: &Value, take: impl FnOnce(Field<'_>)) -> Result<(), Problem
         Value::Object(object) => take(Field::Table(table(object)?.as_ref())),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::Config;
+
+    /// A node that has taken `definitions`, or what it says of them.
+    fn start(test: &str, definitions: &Value) -> Result<Node, String> {
+        let folder = std::env::temp_dir().join(format!("leveret-{}-{test}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("definitions.json");
+        std::fs::write(&path, definitions.to_string()).unwrap();
+        let config = Config {
+            data_dir: folder.clone(),
+            load_definitions: Some(path.clone()),
+            ..Config::default()
+        };
+        let node = Node::start(&config);
+        std::fs::remove_dir_all(&folder).unwrap();
+        node.map_err(|error| error.to_string().replace(&*path.to_string_lossy(), "FILE"))
+    }
+
+    fn problem(definitions: &Value) -> String {
+        start("problem", definitions).unwrap_err()
+    }
+
+    #[test]
+    fn everything_is_made_in_an_order_that_works() {
+        let node = start(
+            "order",
+            &json!({
+                "bindings": [{"vhost": "v", "source": "e", "destination": "q",
+                    "destination_type": "queue", "routing_key": "k", "arguments": {}}],
+                "queues": [{"vhost": "v", "name": "q", "type": "quorum", "arguments": {}},
+                    {"vhost": "v", "name": "amq.gen-skipped"}],
+                "policies": [{"vhost": "v", "name": "p", "pattern": ".*", "priority": 1,
+                    "definition": {"message-ttl": 1000}}],
+                "parameters": [{"vhost": "v", "component": "shovel", "name": "s", "value": {}}],
+                "exchanges": [{"vhost": "v", "name": "e", "type": "direct"}],
+                "permissions": [{"user": "u", "vhost": "v", "configure": "", "write": "",
+                    "read": ".*"}],
+                "vhosts": [{"name": "v", "limits": {"max-queues": 1}}],
+                "users": [{"name": "u", "password": "secret", "tags": "monitoring, management"}],
+                "rabbitmq_version": "4.3.6",
+            }),
+        )
+        .unwrap();
+        let user = node.auth.user("u").unwrap();
+        assert_eq!(user.tags, ["monitoring", "management"]);
+        assert!(user.access("v").is_some() && user.access("/").is_none());
+        let cell = node.vhosts.get("v").unwrap();
+        let has = |name: &str| cell.with(|vhost, _| vhost.queue(name).is_some());
+        assert!(has("q") && !has("amq.gen-skipped"));
+        assert!(cell.with(|vhost, _| vhost.exchange("e").is_some()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let in_vhost = |family: &str, item: Value| json!({"vhosts": [{"name": "/"}], "users": [{"name": "u"}], family: [item]});
+        let long = "x".repeat(256);
+        for (definitions, expected) in [
+            (json!({"users": {}}), "users: must be a list"),
+            (json!({"users": [{"name": "a"}, 1]}), "users, item 2: 'name' is missing"),
+            (json!({"users": [{"name": 1}]}), "users, item 1: 'name' must be a string"),
+            (
+                json!({"users": [{"name": "a", "password_hash": "AAAA"}]}),
+                "users, item 1: the password hash does not have the length of its algorithm",
+            ),
+            (json!({"queues": [{"name": "q"}]}), "queues, item 1: 'vhost' is missing"),
+            (
+                json!({"queues": [{"name": "q", "vhost": "v"}]}),
+                "queues, item 1: Please create virtual host \"v\" prior to importing definitions.",
+            ),
+            (
+                in_vhost("queues", json!({"vhost": "/", "name": long})),
+                "queues, item 1: 'name' is longer than 255 bytes",
+            ),
+            (
+                in_vhost("queues", json!({"vhost": "/", "name": "q", "type": 5})),
+                "queues, item 1: 'type' must be a string",
+            ),
+            (
+                in_vhost("queues", json!({"vhost": "/", "name": "q", "arguments": {&long: 1}})),
+                "queues, item 1: an argument's name is too long",
+            ),
+            (
+                in_vhost(
+                    "permissions",
+                    json!({"vhost": "/", "user": "nobody", "configure": "",
+                    "write": "", "read": ""}),
+                ),
+                "permissions, item 1: there is no user 'nobody'",
+            ),
+            (
+                in_vhost(
+                    "bindings",
+                    json!({"vhost": "/", "source": "amq.topic",
+                    "destination": "q", "destination_type": "queue", "routing_key": long}),
+                ),
+                "bindings, item 1: 'routing_key' is longer than 255 bytes",
+            ),
+        ] {
+            assert_eq!(problem(&definitions), format!("definitions FILE: {expected}"));
+        }
+    }
 }

@@ -5,6 +5,10 @@ use std::time::Duration;
 /// Bytes one read may bring: large enough that system calls do not matter at full speed.
 pub(crate) const READ_BYTES: usize = 128 * 1024;
 
+/// Bytes that a connection may keep of what is not understood yet while it waits for more without a
+/// read buffer: all that a client can make it keep before it is tuned.
+pub(crate) const PARKED_BYTES_MAX: usize = 16 * 1024;
+
 /// Read buffers each worker thread keeps for its next connection.
 pub(crate) const POOLED_BUFFERS_MAX: usize = 16;
 
@@ -21,18 +25,34 @@ pub(crate) const UNSENT_BYTES_LOW: u64 = 256 * 1024;
 /// Buffer that an idle outbox keeps, in bytes.
 pub(crate) const IDLE_OUTBOX_BYTES: usize = 4 * 1024;
 
+/// How long an outbox has nothing to write before it counts as idle.
+pub(crate) const IDLE_OUTBOX_AFTER: Duration = Duration::from_secs(1);
+
 /// Parts of one vectored write.
 pub(crate) const WRITE_PARTS: usize = 64;
 
 /// Slices of due work a vhost does before the timer looks at the others.
 pub(crate) const TICKS_PER_TURN: usize = 8;
 
-/// How long a client whose login was refused waits for the end of its socket, as in RabbitMQ: guessing
-/// is slow.
-pub(crate) const REFUSED_LOGIN_DELAY: Duration = Duration::from_secs(3);
+/// How long a client that is done has to take what is left for it and to leave.
+pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Clients that may wait to be accepted; the system may allow fewer.
+pub(crate) const LISTEN_BACKLOG: u32 = 4096;
 
 /// Pause of a listener that cannot accept, because the process has no file descriptors left.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Time between two warnings that a listener cannot accept.
+pub(crate) const ACCEPT_WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// HTTP connections served at the same time; more wait to be accepted, so that they do not take the
+/// file descriptors of AMQP's.
+pub(crate) const HTTP_CONNECTIONS_MAX: usize = 64;
+
+/// How long an HTTP client may go without taking a byte: that is its time to ask, to read and to be
+/// idle, however slowly it sends.
+pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long clients have to agree when the broker stops.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);

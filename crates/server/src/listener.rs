@@ -1,59 +1,105 @@
 //! Listening sockets: bound before the broker says it has started, accepted from until it stops.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::mpsc;
 
 use crate::connection;
-use crate::limits::ACCEPT_PAUSE;
+use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, LISTEN_BACKLOG};
 use crate::node::{Node, StartError};
 
-/// Binds a listener.
-///
-/// # Errors
-/// When the address is taken or not ours; it names the address.
-pub(crate) async fn bind(
+/// A listening socket that gets over what keeps it from accepting.
+#[derive(Debug)]
+pub(crate) struct Listener {
     what: &'static str,
-    address: SocketAddr,
-) -> Result<TcpListener, StartError> {
-    let refused = |error| StartError::Listen { what, address, error };
-    match TcpListener::bind(address).await {
-        Ok(listener) => Ok(listener),
-        // A machine without IPv6 listens on all of IPv4.
-        Err(_) if address.ip().is_unspecified() && address.is_ipv6() => {
-            let all = SocketAddr::from(([0, 0, 0, 0], address.port()));
-            TcpListener::bind(all).await.map_err(refused)
+    socket: TcpListener,
+    warned: Option<Instant>,
+}
+
+impl Listener {
+    /// Listens on `address` for `what`.
+    ///
+    /// # Errors
+    /// When the address is taken or not ours; it names the address.
+    pub(crate) fn bind(what: &'static str, address: SocketAddr) -> Result<Self, StartError> {
+        let socket = match listen(address) {
+            // A machine without IPv6 listens on all of IPv4.
+            Err(error)
+                if address.is_ipv6()
+                    && address.ip().is_unspecified()
+                    && error.kind() != io::ErrorKind::AddrInUse =>
+            {
+                listen(SocketAddr::from(([0, 0, 0, 0], address.port())))
+            }
+            result => result,
+        };
+        let socket = socket.map_err(|error| StartError::Listen { what, address, error })?;
+        Ok(Self { what, socket, warned: None })
+    }
+
+    /// Where it listens.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// The next client.
+    pub(crate) async fn accept(&mut self) -> (TcpStream, SocketAddr) {
+        loop {
+            match self.socket.accept().await {
+                Ok(accepted) => return accepted,
+                Err(error) => {
+                    // No file descriptors, most likely: clients that leave give theirs back.
+                    if self.warned.is_none_or(|at| at.elapsed() >= ACCEPT_WARNING_INTERVAL) {
+                        self.warned = Some(Instant::now());
+                        tracing::warn!(%error, "cannot accept {} connections", self.what);
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
         }
-        Err(error) => Err(refused(error)),
     }
 }
 
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A restart need not wait until the system has forgotten the connections of before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(LISTEN_BACKLOG)
+}
+
 /// Accepts AMQP clients until the broker stops. Each holds a clone of `alive` for as long as it lasts.
-pub(crate) async fn accept(
-    listener: TcpListener,
-    node: Arc<Node>,
-    alive: mpsc::Sender<()>,
-    mut stopping: watch::Receiver<bool>,
-) {
-    loop {
+pub(crate) async fn accept_amqp(mut listener: Listener, node: Arc<Node>, alive: mpsc::Sender<()>) {
+    let mut stopping = node.stopping.subscribe();
+    while !*stopping.borrow() {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((socket, peer)) => {
-                    let (node, alive) = (Arc::clone(&node), alive.clone());
-                    tokio::spawn(async move {
-                        connection::serve(socket, peer, node).await;
-                        drop(alive);
-                    });
-                }
-                Err(error) => {
-                    // No file descriptors, most likely: clients that leave give theirs back.
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-            _ = stopping.changed() => return,
+            (socket, peer) = listener.accept() => {
+                let (node, alive) = (Arc::clone(&node), alive.clone());
+                tokio::spawn(async move {
+                    connection::serve(socket, peer, node).await;
+                    drop(alive);
+                });
+            }
+            _ = stopping.changed() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_of_ipv6_that_is_taken_is_not_exchanged_for_one_of_ipv4() {
+        let any = |address: [u16; 8], port| SocketAddr::from((address, port));
+        // On a machine without IPv6 there is nothing to take.
+        let Ok(taken) = listen(any([0, 0, 0, 0, 0, 0, 0, 1], 0)) else { return };
+        let address = any([0; 8], taken.local_addr().unwrap().port());
+        let error = Listener::bind("AMQP", address).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot listen for AMQP on {address}: ")), "{error}");
     }
 }

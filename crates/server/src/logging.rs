@@ -11,6 +11,8 @@ pub(crate) fn start(level: &str, format: LogFormat) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)
+        // A log that cannot be written is no reason to stop: the report of it would panic.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     match format {
         LogFormat::Plain => {

@@ -11,6 +11,7 @@ mod config;
 mod connection;
 mod data_dir;
 mod definitions;
+mod http;
 mod limits;
 mod listener;
 mod logging;
@@ -25,11 +26,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 
 use crate::config::Config;
+use crate::http::HttpListener;
 use crate::limits::STOP_TIMEOUT;
+use crate::listener::Listener;
 use crate::node::{Node, StartError};
 
 #[global_allocator]
@@ -42,42 +46,43 @@ fn main() -> ExitCode {
         Err(error) => return cli::fail(&error),
     };
     logging::start(&config.log_level, config.log_format);
+    raise_descriptor_limit();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return cli::fail(&error),
     };
     match runtime.block_on(run(&config)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Err(error) if tracing::enabled!(tracing::Level::ERROR) => {
             tracing::error!("{error}");
             ExitCode::FAILURE
         }
+        Err(error) => cli::fail(&error),
     }
 }
 
 /// Runs the broker until it is asked to stop.
 async fn run(config: &Config) -> Result<(), StartError> {
+    let mut signals = StopSignals::watch()?;
     let mut listeners = Vec::new();
     for address in &config.amqp_listeners {
-        listeners.push(listener::bind("AMQP", *address).await?);
+        listeners.push(Listener::bind("AMQP", *address)?);
     }
-    let http = listener::bind("HTTP", config.http_listener).await?;
+    let http = Listener::bind("HTTP", config.http_listener)?;
     let node = Arc::new(Node::start(config)?);
     let (alive, mut gone) = mpsc::channel::<()>(1);
-    let (stop, stopping) = watch::channel(false);
     let addresses: Vec<String> = listeners
         .iter()
         .filter_map(|listener| listener.local_addr().ok())
         .map(|address| address.to_string())
         .collect();
     for listener in listeners {
-        let accepting =
-            listener::accept(listener, Arc::clone(&node), alive.clone(), stopping.clone());
-        tokio::spawn(accepting);
+        tokio::spawn(listener::accept_amqp(listener, Arc::clone(&node), alive.clone()));
     }
     let http_address = http.local_addr().map(|address| address.to_string()).unwrap_or_default();
     let as_seen_by_http: Arc<dyn management::Node> = Arc::clone(&node) as _;
-    tokio::spawn(axum::serve(http, management::router(as_seen_by_http)).into_future());
+    let http = axum::serve(HttpListener::new(http), management::router(as_seen_by_http));
+    tokio::spawn(http.into_future());
     tokio::spawn(alarms::watch_memory(Arc::clone(&node)));
     drop(alive);
     tracing::info!(
@@ -87,28 +92,48 @@ async fn run(config: &Config) -> Result<(), StartError> {
         http_address,
         config.data_dir.display()
     );
-    wait_for_stop().await;
+    signals.next().await;
     tracing::info!("stopping");
-    stop.send_replace(true);
     node.stop();
-    // Every connection holds a sender until it has ended.
-    if tokio::time::timeout(STOP_TIMEOUT, gone.recv()).await.is_err() {
-        tracing::warn!("some clients did not agree to close in time");
+    tokio::select! {
+        // Every connection holds a sender until it has ended.
+        _ = gone.recv() => {}
+        () = tokio::time::sleep(STOP_TIMEOUT) => {
+            tracing::warn!("some clients did not agree to close in time");
+        }
+        () = signals.next() => tracing::warn!("asked again: not waiting for clients"),
     }
     tracing::info!("stopped");
     Ok(())
 }
 
-/// Waits for SIGTERM or SIGINT.
-async fn wait_for_stop() {
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        tracing::warn!("cannot listen for signals: kill this process to stop it");
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// Takes as many file descriptors as the system lets us have: every client needs one.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(%error, limit = ?limit.current, "cannot raise the limit of open files");
+    }
+}
+
+/// The signals that ask the broker to stop.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// Watches for them from now on.
+    fn watch() -> Result<Self, StartError> {
+        let terminate = signal(SignalKind::terminate()).map_err(StartError::Signals)?;
+        let interrupt = signal(SignalKind::interrupt()).map_err(StartError::Signals)?;
+        Ok(Self { terminate, interrupt })
+    }
+
+    /// The next of them.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) enum StartError {
     DataDir(#[from] DataDirError),
     #[error("cannot start the timer: {0}")]
     Timer(io::Error),
+    #[error("cannot watch for signals: {0}")]
+    Signals(io::Error),
     #[error("the system has no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
     #[error("cannot make the default user: {0}")]
@@ -50,9 +52,10 @@ pub(crate) struct Node {
     pub(crate) auth: Auth,
     pub(crate) alarm: watch::Sender<Option<Alarm>>,
     pub(crate) memory_watermark_bytes: Option<u64>,
+    /// True once the broker stops, for everybody to watch.
+    pub(crate) stopping: watch::Sender<bool>,
     cluster_name: String,
     started: Instant,
-    timer: Arc<Timer>,
     _data_dir: DataDir,
 }
 
@@ -73,16 +76,16 @@ impl Node {
         let node = Self {
             clock,
             session_options: Arc::new(session_options),
-            vhosts: Vhosts::new(config.vhost, Arc::clone(&timer), clock),
+            vhosts: Vhosts::new(config.vhost, timer, clock),
             auth: Auth::new(config.loopback_users.clone())?,
             alarm: alarms::channel(),
             memory_watermark_bytes: match config.memory_watermark {
                 MemoryWatermark::Absolute(bytes) => Some(bytes),
                 MemoryWatermark::Relative(fraction) => total.map(|total| share(total, fraction)),
             },
+            stopping: watch::Sender::new(false),
             cluster_name,
             started: Instant::now(),
-            timer,
             _data_dir: data_dir,
         };
         match &config.load_definitions {
@@ -112,14 +115,15 @@ impl Node {
         Ok(())
     }
 
-    /// Tells every client that the broker stops.
+    /// Tells every client that the broker stops: those in a vhost why, others by the end of their
+    /// sockets.
     pub(crate) fn stop(&self) {
+        self.stopping.send_replace(true);
         let text = "broker forced connection closure with reason 'shutdown'";
         let refusal = Refusal::new(ReplyCode::ConnectionForced, text);
         for cell in self.vhosts.all() {
             cell.stop(&refusal);
         }
-        self.timer.stop();
     }
 }
 

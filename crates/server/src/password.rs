@@ -46,6 +46,9 @@ pub(crate) enum HashError {
     /// A hash of the wrong length for its algorithm.
     #[error("the password hash does not have the length of its algorithm")]
     Length,
+    /// An algorithm that is not RabbitMQ's SHA-256 or SHA-512.
+    #[error("the hashing algorithm is not known")]
+    Algorithm,
     /// Hashing failed, which it does not with these parameters.
     #[error("the password cannot be hashed")]
     Hashing,
@@ -70,16 +73,23 @@ impl PasswordHash {
         match (algorithm, digest.len()) {
             ("rabbit_password_hashing_sha256", 32) => Ok(Self::Sha256 { salt, digest }),
             ("rabbit_password_hashing_sha512", 64) => Ok(Self::Sha512 { salt, digest }),
-            _ => Err(HashError::Length),
+            ("rabbit_password_hashing_sha256" | "rabbit_password_hashing_sha512", _) => {
+                Err(HashError::Length)
+            }
+            _ => Err(HashError::Algorithm),
         }
     }
 
-    /// Whether `password` is the one. Takes tens of milliseconds for argon2id.
+    /// Whether `password` is the one. Takes tens of milliseconds, and as many for every kind, so that
+    /// the time tells nobody which users there are.
     pub(crate) fn verify(&self, password: &[u8]) -> bool {
+        let salt = match self {
+            Self::Argon2 { salt, .. } => salt,
+            Self::Sha256 { .. } | Self::Sha512 { .. } | Self::None => &[0; 16],
+        };
+        let argon2id = std::hint::black_box(argon2id(password, salt));
         match self {
-            Self::Argon2 { salt, digest } => {
-                argon2id(password, salt).is_ok_and(|hashed| hashed.ct_eq(digest).into())
-            }
+            Self::Argon2 { digest, .. } => argon2id.is_ok_and(|hashed| hashed.ct_eq(digest).into()),
             Self::Sha256 { salt, digest } => {
                 let hashed = Sha256::new().chain_update(salt).chain_update(password).finalize();
                 hashed.as_slice().ct_eq(digest).into()
@@ -132,7 +142,7 @@ mod tests {
         let refused = PasswordHash::from_rabbitmq(&[1; 20], "rabbit_password_hashing_sha256");
         assert_eq!(refused, Err(HashError::Length));
         let refused = PasswordHash::from_rabbitmq(&[1; 36], "rabbit_password_hashing_md5");
-        assert_eq!(refused, Err(HashError::Length));
+        assert_eq!(refused, Err(HashError::Algorithm));
         let none = PasswordHash::from_rabbitmq(&[], "rabbit_password_hashing_sha256").unwrap();
         assert!(!none.verify(b""));
     }

@@ -1,14 +1,15 @@
 //! The bytes of one connection that are read and not understood yet.
 //!
-//! A buffer is only held while there is something in it: idle connections have none. Buffers come
-//! from and go back to a small pool of each worker thread.
+//! A large buffer is only held while the socket brings something: a connection that waits keeps what
+//! it has of the next frame and no more. Buffers come from and go back to a small pool of each worker
+//! thread.
 
 use std::cell::RefCell;
 use std::io;
 
 use tokio::net::tcp::OwnedReadHalf;
 
-use crate::limits::{POOLED_BUFFERS_MAX, READ_BYTES};
+use crate::limits::{PARKED_BYTES_MAX, POOLED_BUFFERS_MAX, READ_BYTES};
 
 thread_local! {
     static POOL: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
@@ -33,7 +34,7 @@ impl ReadBuffer {
                 Ok(count)
             }
             Err(error) => {
-                self.release_if_empty();
+                self.park();
                 Err(error)
             }
         }
@@ -47,12 +48,46 @@ impl ReadBuffer {
     /// The first `count` bytes are understood.
     pub(crate) fn consume(&mut self, count: usize) {
         self.start = self.end.min(self.start + count);
-        self.release_if_empty();
+    }
+
+    /// Reads what the socket has and forgets it; false when no more can come.
+    pub(crate) fn discard(&mut self, socket: &OwnedReadHalf) -> bool {
+        let result = self.read(socket);
+        self.consume(self.unread().len());
+        self.park();
+        match result {
+            Ok(count) => count > 0,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+
+    /// Gives the buffer back if what is not understood yet needs little: more will not be looked at
+    /// for a while.
+    pub(crate) fn park(&mut self) {
+        let unread = self.unread();
+        if unread.len() > PARKED_BYTES_MAX || self.bytes.len() < READ_BYTES {
+            return;
+        }
+        let parked = unread.to_vec();
+        self.start = 0;
+        self.end = parked.len();
+        let bytes = std::mem::replace(&mut self.bytes, parked);
+        if bytes.len() == READ_BYTES {
+            POOL.with_borrow_mut(|pool| {
+                if pool.len() < POOLED_BUFFERS_MAX {
+                    pool.push(bytes);
+                }
+            });
+        }
     }
 
     fn make_room(&mut self) {
-        if self.bytes.is_empty() {
+        if self.bytes.len() < READ_BYTES {
+            let parked = std::mem::take(&mut self.bytes);
             self.bytes = POOL.with_borrow_mut(Vec::pop).unwrap_or_else(|| vec![0; READ_BYTES]);
+            if let Some(front) = self.bytes.get_mut(..parked.len()) {
+                front.copy_from_slice(&parked);
+            }
         }
         if self.end < self.bytes.len() {
             return;
@@ -66,23 +101,51 @@ impl ReadBuffer {
             self.bytes.resize(self.bytes.len() * 2, 0);
         }
     }
+}
 
-    fn release_if_empty(&mut self) {
-        if self.start < self.end {
-            return;
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Reads until so many bytes are there.
+    async fn read_until(buffer: &mut ReadBuffer, socket: &OwnedReadHalf, len: usize) {
+        while buffer.unread().len() < len {
+            socket.readable().await.unwrap();
+            let result = buffer.read(socket);
+            assert!(result.is_ok() || result.unwrap_err().kind() == io::ErrorKind::WouldBlock);
         }
-        self.start = 0;
-        self.end = 0;
-        if self.bytes.is_empty() {
-            return;
-        }
-        let bytes = std::mem::take(&mut self.bytes);
-        if bytes.len() == READ_BYTES {
-            POOL.with_borrow_mut(|pool| {
-                if pool.len() < POOLED_BUFFERS_MAX {
-                    pool.push(bytes);
-                }
-            });
-        }
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_more_is_kept_in_little_and_goes_on_where_it_stopped() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (socket, _) = listener.accept().await.unwrap();
+        let (socket, _writes) = socket.into_split();
+        let mut buffer = ReadBuffer::default();
+
+        client.write_all(b"understood, and a ha").await.unwrap();
+        read_until(&mut buffer, &socket, 20).await;
+        buffer.consume(12);
+        buffer.park();
+        assert_eq!((buffer.unread(), buffer.bytes.len()), (&b"and a ha"[..], 8));
+        client.write_all(b"lf").await.unwrap();
+        read_until(&mut buffer, &socket, 10).await;
+        assert_eq!((buffer.unread(), buffer.bytes.len()), (&b"and a half"[..], READ_BYTES));
+        buffer.consume(10);
+        buffer.park();
+        assert!(buffer.bytes.is_empty());
+
+        let large = vec![7; PARKED_BYTES_MAX + 1];
+        client.write_all(&large).await.unwrap();
+        read_until(&mut buffer, &socket, large.len()).await;
+        buffer.park();
+        assert_eq!((buffer.unread(), buffer.bytes.len()), (large.as_slice(), READ_BYTES));
+
+        drop(client);
+        assert!(!buffer.discard(&socket), "the stream has ended");
     }
 }

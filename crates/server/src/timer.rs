@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use broker::time::Time;
@@ -29,7 +28,6 @@ struct Wakes {
 pub(crate) struct Timer {
     wakes: Mutex<Wakes>,
     changed: Condvar,
-    stopped: AtomicBool,
 }
 
 impl Timer {
@@ -62,14 +60,9 @@ impl Timer {
         }
     }
 
-    pub(crate) fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-        self.changed.notify_one();
-    }
-
     fn run(&self, clock: Clock) {
         let mut wakes = self.wakes.lock();
-        while !self.stopped.load(Ordering::Acquire) {
+        loop {
             let Some((at, id)) = wakes.due.first().copied() else {
                 self.changed.wait(&mut wakes);
                 continue;

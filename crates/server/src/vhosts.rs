@@ -27,12 +27,16 @@ use crate::wire::Wire;
 struct Link {
     wire: Arc<Wire>,
     frame_max: u32,
+    /// Something was put into its outbox in this batch.
+    is_touched: bool,
 }
 
 #[derive(Debug)]
 struct State {
     vhost: Vhost,
     links: SecondaryMap<ConnectionId, Link>,
+    /// What connections are closed with since the broker stops.
+    stopped: Option<Refusal>,
 }
 
 /// A vhost behind its lock.
@@ -47,17 +51,26 @@ pub(crate) struct VhostCell {
     clock: Clock,
 }
 
-/// What is to be done once the lock is given back.
+/// What is to be done once the effects are in the outboxes.
 #[derive(Default)]
 struct After {
-    wires: SmallVec<[Arc<Wire>; 4]>,
+    /// Connections with something new in their outboxes.
+    touched: SmallVec<[ConnectionId; 4]>,
     events: Vec<Event>,
     /// Connections of which the core wants to know how much is unsent.
     asked: Vec<ConnectionId>,
 }
 
+impl After {
+    fn touch(&mut self, connection: ConnectionId, link: &mut Link) {
+        if !std::mem::replace(&mut link.is_touched, true) {
+            self.touched.push(connection);
+        }
+    }
+}
+
 impl VhostCell {
-    /// Opens a connection in this vhost.
+    /// Opens a connection in this vhost, only to close it when the broker stops.
     pub(crate) fn open(
         &self,
         access: Arc<Access>,
@@ -67,7 +80,12 @@ impl VhostCell {
     ) -> ConnectionId {
         let mut state = self.state.lock();
         let id = state.vhost.open_connection(access, cancel_notify);
-        state.links.insert(id, Link { wire: Arc::clone(wire), frame_max });
+        let link = Link { wire: Arc::clone(wire), frame_max, is_touched: false };
+        state.links.insert(id, link);
+        if let Some(refusal) = state.stopped.clone() {
+            state.vhost.force_close(self.clock.now(), id, refusal);
+            self.finish(state);
+        }
         id
     }
 
@@ -130,22 +148,25 @@ impl VhostCell {
         result
     }
 
-    /// Closes every connection because the broker stops.
+    /// Closes every connection because the broker stops, and those that are opened later.
     pub(crate) fn stop(&self, refusal: &Refusal) {
-        self.with(|vhost, now| {
-            vhost.cancel_consumers(now);
-            let connections: Vec<ConnectionId> = vhost.connections().map(|(id, _)| id).collect();
-            for connection in connections {
-                vhost.force_close(now, connection, refusal.clone());
-            }
-        });
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        let State { vhost, stopped, .. } = &mut *state;
+        *stopped = Some(refusal.clone());
+        vhost.cancel_consumers(now);
+        let connections: Vec<ConnectionId> = vhost.connections().map(|(id, _)| id).collect();
+        for connection in connections {
+            vhost.force_close(now, connection, refusal.clone());
+        }
+        self.finish(state);
     }
 
     /// Ends a batch: what was to be durable is, publishers are told, effects reach their outboxes,
     /// the timer knows what comes next.
     fn finish(&self, mut state: MutexGuard<'_, State>) {
         let mut after = After::default();
-        let State { vhost, links } = &mut *state;
+        let State { vhost, links, .. } = &mut *state;
         // Messages and definitions live in memory: the log is as durable as it gets at once.
         vhost.durable(vhost.last_lsn());
         vhost.flush();
@@ -161,8 +182,15 @@ impl VhostCell {
             }
         }
         let next_wake = vhost.next_wake();
+        let mut wires: SmallVec<[Arc<Wire>; 4]> = SmallVec::new();
+        for connection in after.touched {
+            if let Some(link) = links.get_mut(connection) {
+                link.is_touched = false;
+                wires.push(Arc::clone(&link.wire));
+            }
+        }
         drop(state);
-        for wire in &after.wires {
+        for wire in &wires {
             wire.wake_writer();
         }
         for event in &after.events {
@@ -182,12 +210,12 @@ impl VhostCell {
 }
 
 /// Turns effects into bytes in the outboxes they are for.
-fn deliver(vhost: &mut Vhost, links: &SecondaryMap<ConnectionId, Link>, after: &mut After) {
+fn deliver(vhost: &mut Vhost, links: &mut SecondaryMap<ConnectionId, Link>, after: &mut After) {
     let mut effects = vhost.drain_effects().peekable();
     while let Some(effect) = effects.next() {
         match effect {
             Effect::Send { connection, channel, outgoing } => {
-                let Some(link) = links.get(connection) else { continue };
+                let Some(link) = links.get_mut(connection) else { continue };
                 let mut closing = matches!(outgoing, Outgoing::ConnectionClose { .. });
                 link.wire.append(|outbox| {
                     transmit(&outgoing, channel.0, link.frame_max, outbox);
@@ -205,23 +233,17 @@ fn deliver(vhost: &mut Vhost, links: &SecondaryMap<ConnectionId, Link>, after: &
                 if closing {
                     link.wire.set_closing();
                 }
-                touch(&mut after.wires, &link.wire);
+                after.touch(connection, link);
             }
             Effect::Stalled(connection) => {
-                let Some(link) = links.get(connection) else { continue };
+                let Some(link) = links.get_mut(connection) else { continue };
                 link.wire.set_stalled();
-                touch(&mut after.wires, &link.wire);
+                after.touch(connection, link);
             }
             Effect::AskBacklog(connection) => after.asked.push(connection),
             Effect::Log { .. } => {}
             Effect::Event(event) => after.events.push(event),
         }
-    }
-}
-
-fn touch(wires: &mut SmallVec<[Arc<Wire>; 4]>, wire: &Arc<Wire>) {
-    if wires.iter().all(|known| !Arc::ptr_eq(known, wire)) {
-        wires.push(Arc::clone(wire));
     }
 }
 
@@ -266,6 +288,7 @@ impl Vhosts {
                 state: Mutex::new(State {
                     vhost: Vhost::new(name, seed, self.options),
                     links: SecondaryMap::new(),
+                    stopped: None,
                 }),
                 armed_us: AtomicU64::new(u64::MAX),
                 timer: Arc::clone(&self.timer),

@@ -11,8 +11,9 @@ use parking_lot::Mutex;
 use session::Outbox;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
-use crate::limits::{IDLE_OUTBOX_BYTES, UNSENT_BYTES_LOW, WRITE_PARTS};
+use crate::limits::{IDLE_OUTBOX_AFTER, IDLE_OUTBOX_BYTES, UNSENT_BYTES_LOW, WRITE_PARTS};
 
 /// The shared end of a connection's socket.
 #[derive(Default, Debug)]
@@ -105,8 +106,7 @@ impl Wire {
                     break;
                 }
                 self.report_if_stalled(&report);
-                writing.shrink(IDLE_OUTBOX_BYTES);
-                self.writer.notified().await;
+                self.writer_woken(&mut writing).await;
                 continue;
             }
             while !writing.is_empty() {
@@ -117,16 +117,29 @@ impl Wire {
                 let before = self.unsent.fetch_sub(count, Ordering::Relaxed);
                 if before >= UNSENT_BYTES_LOW && before - count < UNSENT_BYTES_LOW {
                     self.reader.notify_one();
-                    self.report_if_stalled(&report);
                 }
+                self.report_if_stalled(&report);
             }
         }
         tokio::io::AsyncWriteExt::shutdown(&mut socket).await
     }
 
+    /// Waits for something to write. Both buffers are as large as the last burst made them; they are
+    /// given back when no other follows soon.
+    async fn writer_woken(&self, writing: &mut Outbox) {
+        if timeout(IDLE_OUTBOX_AFTER, self.writer.notified()).await.is_err() {
+            writing.shrink(IDLE_OUTBOX_BYTES);
+            self.outbox.lock().shrink(IDLE_OUTBOX_BYTES);
+            self.writer.notified().await;
+        }
+    }
+
     /// Tells the core that there is room, if it waits for that. Bytes may be appended at any moment,
     /// so the flag is only taken down when there really is.
     fn report_if_stalled(&self, report: impl Fn(u64)) {
+        if !self.stalled.load(Ordering::Acquire) {
+            return;
+        }
         let unsent = self.unsent();
         if unsent < UNSENT_BYTES_LOW && self.stalled.swap(false, Ordering::AcqRel) {
             report(unsent);
@@ -140,4 +153,42 @@ async fn write_some(socket: &mut OwnedWriteHalf, outbox: &Outbox) -> io::Result<
     let slices = slices.get(..filled).unwrap_or_default();
     let count = tokio::io::AsyncWriteExt::write_vectored(socket, slices).await?;
     if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_burst_is_written_whole_and_its_buffers_are_given_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (_reads, writes) = listener.accept().await.unwrap().0.into_split();
+        let wire = Arc::new(Wire::default());
+        let writer = {
+            let wire = Arc::clone(&wire);
+            tokio::spawn(async move { wire.write(writes, |_| {}).await })
+        };
+        let burst = vec![7; 1024 * 1024];
+        let mut received = vec![0; burst.len()];
+        for _ in 0..2 {
+            wire.send(&burst);
+            client.read_exact(&mut received).await.unwrap();
+            assert_eq!(received, burst);
+        }
+        assert_eq!(wire.unsent(), 0);
+        tokio::time::sleep(IDLE_OUTBOX_AFTER * 3 / 2).await;
+        assert!(wire.outbox.lock().tail().capacity() <= IDLE_OUTBOX_BYTES);
+        wire.send(b"the end");
+        wire.set_over();
+        received.clear();
+        client.read_to_end(&mut received).await.unwrap();
+        assert_eq!(received, b"the end");
+        writer.await.unwrap().unwrap();
+    }
 }

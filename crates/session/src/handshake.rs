@@ -14,6 +14,7 @@ use broker::refusal::Refusal;
 use broker::time::Time;
 
 use crate::client::Client;
+use crate::limits::REFUSED_LOGIN_DELAY_MS;
 use crate::session::{Phase, Session, Step};
 
 /// What clients may log in with, as `connection.start` lists it.
@@ -221,10 +222,12 @@ impl Session {
         self.phase = Phase::TuneOk;
     }
 
-    /// The login is not good: say so to a client that can be told, and close.
+    /// The login is not good: say so to a client that can be told, and close. Any other finds out by
+    /// the end of its socket, after a while.
     pub fn login_refused(&mut self, now: Time, out: &mut Vec<u8>) {
         if !self.client.capabilities.authentication_failure_close {
-            self.phase = Phase::Over;
+            self.phase = Phase::ClosingDeaf;
+            self.patience = Some(now.plus_ms(REFUSED_LOGIN_DELAY_MS));
             return;
         }
         let refusal = Refusal::access_refused(format!(

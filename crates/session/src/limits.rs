@@ -11,13 +11,14 @@ pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
 /// From the broker's `connection.close` to the client's answer, in milliseconds.
 pub const CLOSE_TIMEOUT_MS: u64 = 10_000;
 
+/// How long a client that cannot be told that its login was refused waits for the end of its socket,
+/// in milliseconds, as in RabbitMQ: guessing is slow.
+pub const REFUSED_LOGIN_DELAY_MS: u64 = 3_000;
+
 /// Bytes of bodies that may be half received on one connection, all its channels together, unless a
 /// single message may be larger. Larger than the largest message by default, far smaller than what
 /// 2047 channels could announce.
 pub const ASSEMBLY_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// Bytes reserved at once for a body that has been announced; more is reserved as it arrives.
-pub const ASSEMBLY_RESERVE_BYTES: u64 = 1024 * 1024;
 
 /// Body frames without payload within one message: each costs work and brings nothing.
 pub const EMPTY_BODY_FRAMES_MAX: u16 = 64;

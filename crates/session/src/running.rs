@@ -16,11 +16,16 @@ use bytes::Bytes;
 
 use crate::commands::{PublishMethod, command};
 use crate::content::{Assembly, ChannelContent};
-use crate::limits::{ASSEMBLY_BYTES_MAX, ASSEMBLY_RESERVE_BYTES, EMPTY_BODY_FRAMES_MAX};
+use crate::limits::{ASSEMBLY_BYTES_MAX, EMPTY_BODY_FRAMES_MAX};
 use crate::session::{Phase, Session, Step};
 
 /// `basic.publish`, which errors in its content name.
 const PUBLISH: MethodId = MethodId { class_id: 60, method_id: 40 };
+
+/// What is said of something else where the header of a publish must be, and where its body must be.
+const NO_HEADER: &str =
+    "expected content header for class 60, got non content header frame instead";
+const NO_BODY: &str = "expected content body, got non content body frame instead";
 
 /// What stands behind a `basic.publish` in the buffer.
 enum Ahead<'a> {
@@ -109,13 +114,10 @@ impl Session {
             None => return self.unopened_channel(channel, payload),
             Some(ChannelContent::Method | ChannelContent::Refused) => {}
             Some(ChannelContent::Header(_)) => {
-                let text = "expected content header for class 60, got non content header frame \
-                            instead";
-                return Err(bytes(ReplyCode::UnexpectedFrame, text, PUBLISH));
+                return Err(bytes(ReplyCode::UnexpectedFrame, NO_HEADER, PUBLISH));
             }
             Some(ChannelContent::Body(_)) => {
-                let text = "expected content body, got non content body frame instead";
-                return Err(bytes(ReplyCode::UnexpectedFrame, text, PUBLISH));
+                return Err(bytes(ReplyCode::UnexpectedFrame, NO_BODY, PUBLISH));
             }
         }
         let method = Method::decode(payload).map_err(|error| malformed(error, payload, channel))?;
@@ -251,13 +253,10 @@ impl Session {
                 Ok(None)
             }
             (Some(ChannelContent::Header(_)), _) => {
-                let text = "expected content header for class 60, got non content header frame \
-                            instead";
-                Err(bytes(ReplyCode::UnexpectedFrame, text, PUBLISH))
+                Err(bytes(ReplyCode::UnexpectedFrame, NO_HEADER, PUBLISH))
             }
             (Some(ChannelContent::Body(_)), _) => {
-                let text = "expected content body, got non content body frame instead";
-                Err(bytes(ReplyCode::UnexpectedFrame, text, PUBLISH))
+                Err(bytes(ReplyCode::UnexpectedFrame, NO_BODY, PUBLISH))
             }
             (Some(ChannelContent::Method) | None, _) => {
                 let text = "expected method frame, got non method frame instead";
@@ -282,9 +281,7 @@ impl Session {
             )));
         }
         if header.weight != 0 {
-            return Err(unexpected(
-                "expected content header for class 60, got non content header frame instead",
-            ));
+            return Err(unexpected(NO_HEADER));
         }
         let (size, max) = (header.body_size, self.options.message_bytes_max);
         if size > BODY_SIZE_MAX {
@@ -303,14 +300,9 @@ impl Session {
             let content = Content::Assembled { properties, body: Bytes::new() };
             return Ok(Some(published(frame.channel, publish, content)));
         }
-        let reserve = usize::try_from(size.min(ASSEMBLY_RESERVE_BYTES)).unwrap_or(0);
-        let assembly = Assembly {
-            publish,
-            properties,
-            body: Vec::with_capacity(reserve),
-            body_size: size,
-            empty_frames: 0,
-        };
+        // Nothing is reserved for what is only announced.
+        let assembly =
+            Assembly { publish, properties, body: Vec::new(), body_size: size, empty_frames: 0 };
         self.channels.insert(frame.channel, ChannelContent::Body(assembly));
         Ok(None)
     }

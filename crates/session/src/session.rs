@@ -79,7 +79,7 @@ pub enum Step<'a> {
 pub enum Alive {
     /// It does.
     Yes,
-    /// Its client has kept silent too long: close the socket.
+    /// Its client has kept silent too long, or has not gone in time: close the socket.
     No,
 }
 
@@ -100,8 +100,9 @@ pub(crate) enum Phase {
     ClosedByClient,
     /// The broker has asked to close; only the client's agreement matters.
     Closing,
-    /// The same, but where the next frame begins is lost: the client goes by itself, or its time
-    /// ends. A socket closed before that could take the reason for it from the client.
+    /// The same, but nothing is heard: where the next frame begins is lost, or the login was refused.
+    /// The client goes by itself, or its time ends; a socket closed before that could take the reason
+    /// for it from the client.
     ClosingDeaf,
     Over,
 }
@@ -122,7 +123,7 @@ pub struct Session {
     pub(crate) has_published: bool,
     pub(crate) heartbeat_s: u16,
     /// When the handshake or the closing must be over.
-    patience: Option<Time>,
+    pub(crate) patience: Option<Time>,
     last_received: Time,
     /// When something was last seen to have been written.
     last_sent: Time,
@@ -202,6 +203,11 @@ impl Session {
     /// it.
     pub fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running | Phase::Refused)
+    }
+
+    /// Whether the broker has closed it and waits for the client to agree or to go.
+    pub fn is_closing(&self) -> bool {
+        matches!(self.phase, Phase::Closing | Phase::ClosingDeaf)
     }
 
     /// Bytes have come.

@@ -25,13 +25,19 @@ pub(super) fn entries(text: &str) -> impl Iterator<Item = Result<(usize, Entry<'
 fn entry(line: &str) -> Result<Entry<'_>, String> {
     let (key, value) =
         line.split_once('=').ok_or_else(|| format!("expected 'key = value', got '{line}'"))?;
-    let value = value.trim();
+    let (key, value) = (key.trim(), value.trim());
     let value = match value.strip_prefix('\'') {
-        Some(quoted) => match quoted.split_once('\'') {
-            Some((value, _)) => value,
-            None => return Err(format!("the quote in front of '{quoted} is not closed")),
-        },
+        Some(quoted) => {
+            let (value, rest) = quoted
+                .split_once('\'')
+                .ok_or_else(|| format!("{key}: the quote in front of '{quoted} is not closed"))?;
+            let rest = rest.trim_start();
+            if !rest.is_empty() && !rest.starts_with('#') {
+                return Err(format!("{key}: '{rest}' stands behind the quotes"));
+            }
+            value
+        }
         None => value.split_once(" #").map_or(value, |(value, _)| value).trim(),
     };
-    Ok(Entry { key: key.trim(), value })
+    Ok(Entry { key, value })
 }

@@ -193,7 +193,13 @@ mod tests {
         );
         assert_eq!(
             problem("default_pass = 'open"),
-            (1, "the quote in front of 'open is not closed".to_owned())
+            (1, "default_pass: the quote in front of 'open is not closed".to_owned())
         );
+        assert_eq!(
+            problem("default_pass = 'it's'  # mine"),
+            (1, "default_pass: 's'  # mine' stands behind the quotes".to_owned())
+        );
+        let (line, text) = problem("default_vhost = a\ndefault_permissions.read = (");
+        assert!(line == 2 && text.starts_with("default_permissions.read: "), "{line} {text}");
     }
 }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use amqp::limits::{BODY_SIZE_MAX, FRAME_MIN_SIZE};
+use broker::access::PermissionPattern;
 
 use super::{Config, LogFormat, MemoryWatermark};
 
@@ -47,9 +48,9 @@ pub(super) fn set(
         "default_user" => config.default_user.name = value.to_owned(),
         "default_pass" => config.default_user.password = value.to_owned(),
         "default_vhost" => config.default_user.vhost = value.to_owned(),
-        "default_permissions.configure" => config.default_user.configure = value.to_owned(),
-        "default_permissions.write" => config.default_user.write = value.to_owned(),
-        "default_permissions.read" => config.default_user.read = value.to_owned(),
+        "default_permissions.configure" => config.default_user.configure = pattern(key, value)?,
+        "default_permissions.write" => config.default_user.write = pattern(key, value)?,
+        "default_permissions.read" => config.default_user.read = pattern(key, value)?,
         "load_definitions" | "definitions.local.path" => {
             config.load_definitions = Some(PathBuf::from(value));
         }
@@ -133,6 +134,12 @@ fn boolean(key: &str, value: &str) -> Result<bool, String> {
         "false" | "no" | "off" => Ok(false),
         _ => Err(format!("{key} must be true or false, got '{value}'")),
     }
+}
+
+/// The pattern of a permission, as text that is one.
+fn pattern(key: &str, value: &str) -> Result<String, String> {
+    PermissionPattern::new(value).map_err(|problem| format!("{key}: {problem}"))?;
+    Ok(value.to_owned())
 }
 
 fn fraction(key: &str, value: &str) -> Result<f64, String> {

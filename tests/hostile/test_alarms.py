@@ -1,0 +1,145 @@
+"""The memory alarm: publishers are told and not read any more, everybody else goes on.
+
+The low watermark is exceeded by the process itself, so that its alarm never goes off; the high one leaves room for a
+while. Memory is given back to the system some seconds after it is free, and only then the alarm ends.
+"""
+
+import select
+import time
+
+import pytest
+
+import wire
+from answers import connection_closed
+from brokers import Leveret
+from peer import Silent, client_properties
+
+pytestmark = pytest.mark.leveret_only("needs a broker process of its own")
+
+WATERMARK_MB = 128
+BODY = b"." * 100_000
+BODIES_MAX = 20 * WATERMARK_MB * 1_000_000 // len(BODY)
+ALARM_TIMEOUT_S = 5.0
+ALL_CLEAR_TIMEOUT_S = 60.0
+QUIET_S = 0.5  # so long nothing comes from a broker that does not read
+
+BLOCKED = client_properties(connection__blocked=True)
+
+
+@pytest.fixture
+def alarmed(leveret_bin):
+    broker = Leveret(leveret_bin, config="vm_memory_high_watermark.absolute = 1MB\n")
+    deadline = time.monotonic() + ALARM_TIMEOUT_S
+    while "memory alarm on" not in broker.log.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    yield broker
+    broker.assert_alive()
+    broker.stop()
+
+
+def assert_not_read(peer):
+    peer.send_method(1, "basic.qos")
+    with pytest.raises(Silent):
+        peer.read_bytes(1, timeout=QUIET_S)
+
+
+@pytest.mark.hb(78)
+def test_a_publisher_is_told_and_not_read_any_more(alarmed):
+    with alarmed.peer() as publisher, alarmed.peer() as consumer:
+        publisher.connect(properties=BLOCKED).assert_usable()
+        queue = publisher.call(1, "queue.declare", exclusive=False).queue
+        publisher.publish(1, "", queue, b"the last one")
+        assert publisher.expect(0, "connection.blocked").reason == "low on memory"
+        assert_not_read(publisher)
+        consumer.connect(properties=BLOCKED)
+        assert consumer.get(1, queue)[2] == b"the last one"
+        consumer.assert_usable()
+
+
+@pytest.mark.hb(78)
+def test_a_publisher_that_cannot_be_told_is_blocked_in_silence(alarmed):
+    with alarmed.peer() as publisher:
+        publisher.connect()
+        publisher.publish(1, "", "nowhere", b"x")
+        publisher.wait_until_read()
+        assert_not_read(publisher)
+
+
+@pytest.mark.slow
+@pytest.mark.hb(78)
+def test_a_blocked_publisher_lives_without_heartbeats_of_its_own(alarmed):
+    """Nobody reads them, so nobody misses them; the broker sends its own."""
+    with alarmed.peer() as publisher:
+        publisher.connect(heartbeat=1)
+        publisher.publish(1, "", "nowhere", b"x")
+        for _ in range(10):
+            assert publisher.read_frame(2.0).type == wire.FRAME_HEARTBEAT
+
+
+@pytest.mark.hb(78)
+def test_a_blocked_publisher_agrees_to_the_shutdown(alarmed):
+    """It is read again, so that the broker need not wait for it."""
+    with alarmed.peer() as publisher:
+        publisher.connect()
+        publisher.publish(1, "", "nowhere", b"x")
+        publisher.wait_until_read()
+        assert_not_read(publisher)
+        began = time.monotonic()
+        alarmed.terminate()
+        assert publisher.outcome() == connection_closed(320)
+        publisher.send_method(0, "connection.close-ok")
+        assert alarmed.process.wait(10) == 0
+        assert time.monotonic() - began < 2.0
+    alarmed.revive()
+
+
+@pytest.mark.slow
+@pytest.mark.hb(77, 78)
+def test_consumers_make_room_and_the_publisher_goes_on(leveret_bin):
+    """A flood stops at the watermark. A consumer that published before the alarm acknowledges during it, and ends it."""
+    broker = Leveret(leveret_bin, config=f"vm_memory_high_watermark.absolute = {WATERMARK_MB}MB\n")
+    try:
+        with broker.peer() as consumer, broker.peer() as publisher:
+            consumer.connect(properties=BLOCKED)
+            queue = consumer.call(1, "queue.declare", exclusive=True).queue
+            consumer.publish(1, "", "nowhere", b"long ago")
+            consumer.call(1, "basic.qos", prefetch_count=10)
+            publisher.connect(properties=BLOCKED)
+            rest, sent = flood(publisher, wire.publish(1, "", queue, BODY))
+            assert sent < BODIES_MAX, "the flood was taken in whole"
+            assert publisher.expect(0, "connection.blocked").reason == "low on memory"
+
+            consumer.send_method(1, "basic.consume", queue=queue)
+            consumer.expect(1, "basic.consume-ok")
+            with pytest.raises(Silent):
+                while True:
+                    tag = consumer.expect(1, "basic.deliver", timeout=QUIET_S).delivery_tag
+                    consumer.read_content(1)
+                    consumer.send_method(1, "basic.ack", delivery_tag=tag)
+            assert consumer.call(1, "queue.declare", queue=queue, passive=True).message_count == 0
+
+            publisher.expect(0, "connection.unblocked", timeout=ALL_CLEAR_TIMEOUT_S)
+            publisher.send(rest)
+            publisher.assert_usable()
+            consumer.expect(1, "basic.deliver")
+        broker.assert_alive()
+    finally:
+        broker.stop()
+
+
+def flood(peer, message, stalled_s=1.0):
+    """Sends the message until the broker stops reading: what is unsent of the last, and how many were begun."""
+    peer.socket.setblocking(False)
+    try:
+        for sent in range(1, BODIES_MAX + 1):
+            rest = memoryview(message)
+            while rest:
+                try:
+                    rest = rest[peer.socket.send(rest):]
+                except BlockingIOError:
+                    if not select.select([], [peer.socket], [], stalled_s)[1]:
+                        return bytes(rest), sent
+        return b"", BODIES_MAX
+    finally:
+        peer.socket.setblocking(True)
