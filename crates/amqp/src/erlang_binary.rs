@@ -1,6 +1,6 @@
-//! Octets as RabbitMQ prints them in its reply texts: as Erlang binaries.
+//! Octets as RabbitMQ prints them in its reply texts: as Erlang binaries and strings.
 //!
-//! Clients' test suites match on those texts, so that the two forms are reproduced here. Which error
+//! Clients' test suites match on those texts, so that the forms are reproduced here. Which error
 //! prints which form was observed on RabbitMQ 4.3.6.
 
 use std::fmt::{self, Display, Write};
@@ -12,11 +12,7 @@ pub struct OctetList<'a>(pub &'a [u8]);
 impl Display for OctetList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("<<")?;
-        let mut separator = "";
-        for octet in self.0 {
-            write!(f, "{separator}{octet}")?;
-            separator = ",";
-        }
+        write_numbers(f, self.0)?;
         f.write_str(">>")
     }
 }
@@ -38,14 +34,33 @@ impl Display for PrintedBinary<'_> {
         if let Ok(text) = std::str::from_utf8(octets)
             && text.chars().all(is_printable)
         {
+            f.write_str("<<")?;
             write_quoted(f, text.chars())?;
             return f.write_str(if text.is_ascii() { ">>" } else { "/utf8>>" });
         }
         if octets.iter().copied().map(char::from).all(is_printable) {
+            f.write_str("<<")?;
             write_quoted(f, octets.iter().copied().map(char::from))?;
             return f.write_str(">>");
         }
         OctetList(octets).fmt(f)
+    }
+}
+
+/// A string, which to Erlang is a list of numbers: text where every octet is a character of Latin-1
+/// that can be printed, else the numbers: `"text"`, `[53,0]`. The form of `{leftover_string,...}`.
+#[derive(Debug, Clone, Copy)]
+pub struct PrintedString<'a>(pub &'a [u8]);
+
+impl Display for PrintedString<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let characters = self.0.iter().copied().map(char::from);
+        if characters.clone().all(is_printable) {
+            return write_quoted(f, characters);
+        }
+        f.write_char('[')?;
+        write_numbers(f, self.0)?;
+        f.write_char(']')
     }
 }
 
@@ -71,8 +86,17 @@ fn escape(character: char) -> Option<char> {
     }
 }
 
+fn write_numbers(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
+    let mut separator = "";
+    for octet in octets {
+        write!(f, "{separator}{octet}")?;
+        separator = ",";
+    }
+    Ok(())
+}
+
 fn write_quoted(f: &mut fmt::Formatter<'_>, characters: impl Iterator<Item = char>) -> fmt::Result {
-    f.write_str("<<\"")?;
+    f.write_char('"')?;
     for character in characters {
         match escape(character) {
             Some(letter) => {

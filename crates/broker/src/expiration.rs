@@ -3,6 +3,8 @@
 //! An optional sign and ASCII digits, nothing else, then the range of ten years. Every publish is
 //! checked, whether it is routed or not; the delivered value is the canonical decimal.
 
+use amqp::erlang_binary::PrintedString;
+
 use crate::limits::TTL_MS_MAX;
 use crate::refusal::Refusal;
 
@@ -27,8 +29,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<u64, Refusal> {
         return Err(refuse("no_integer".to_owned()));
     }
     if !leftover.is_empty() {
-        let leftover = String::from_utf8_lossy(leftover);
-        return Err(refuse(format!("{{leftover_string,\"{leftover}\"}}")));
+        return Err(refuse(format!("{{leftover_string,{}}}", PrintedString(leftover))));
     }
     let significant = digits.iter().skip_while(|b| **b == b'0');
     let canonical: String = significant.map(|b| char::from(*b)).collect();
@@ -76,6 +77,7 @@ mod tests {
         assert_eq!(reason("5 "), "{leftover_string,\" \"}");
         assert_eq!(reason("1.5"), "{leftover_string,\".5\"}");
         assert_eq!(reason("0x10"), "{leftover_string,\"x10\"}");
+        assert_eq!(reason("5\u{e9}"), "{leftover_string,\"\u{c3}\u{a9}\"}");
         assert_eq!(reason("-1"), "{value_negative,-1}");
         assert_eq!(reason("315360000001"), "{value_too_large,315360000001}");
         assert_eq!(reason("099999999999999999999"), "{value_too_large,99999999999999999999}");

@@ -18,6 +18,7 @@ pub mod time;
 
 mod channel;
 mod command;
+mod deadlines;
 mod effect;
 mod exchange;
 mod expiration;

@@ -47,11 +47,15 @@ pub const TOPIC_HASH_WILDCARDS_MAX: usize = 2;
 /// Weight of one consistent-hash binding (RabbitMQ 4.3.6).
 pub const CONSISTENT_HASH_WEIGHT_MAX: u32 = 10_000;
 
-/// Bytes of message bodies one transaction may hold before it is refused with 506 `RESOURCE_ERROR`.
+/// Bytes of messages and of their routes one transaction may hold before it is refused with 506 `RESOURCE_ERROR`.
 pub const TRANSACTION_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Operations one transaction may hold before it is refused with 506 `RESOURCE_ERROR`.
 pub const TRANSACTION_OPERATIONS_MAX: usize = 1_000_000;
+
+/// Tags of timed-out deliveries that one channel remembers, so that settling them late is ignored;
+/// beyond that the oldest are unknown tags.
+pub const TIMED_OUT_TAGS_MAX: usize = 65_536;
 
 /// Longest policy or permission pattern, in bytes (spec 5.1).
 pub const PATTERN_BYTES_MAX: usize = 1024;
@@ -62,6 +66,10 @@ pub const PATTERN_STEPS_MAX: usize = 50_000;
 /// Bodies at least this long are shared with a dead letter and a delivery instead of copied, in bytes:
 /// below it a copy is cheaper than another reference count and another iovec.
 pub const SHARED_BODY_BYTES_MIN: usize = 4096;
+
+/// Effects, and messages that die in one call, for which room is kept from call to call; what one
+/// large call needed beyond that is given back.
+pub const EFFECTS_KEPT_MAX: usize = 16_384;
 
 /// Cycle warnings remembered per vhost, so that each distinct cycle is logged once.
 pub const CYCLES_REMEMBERED_MAX: usize = 1024;

@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 /// Holes tolerated before the first squeeze.
 const HOLES_MIN: usize = 32;
 
+/// Slots that are kept without need.
+const CAPACITY_KEPT: usize = 1024;
+
 /// Values in ascending order of key.
 #[derive(Clone, Debug)]
 pub(crate) struct Ordered<K, V> {
@@ -94,8 +97,9 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
         while self.slots.back().is_some_and(|(_, value)| value.is_none()) {
             self.slots.pop_back();
         }
-        if self.slots.is_empty() && self.slots.capacity() > 1024 {
-            self.slots.shrink_to(64);
+        let (len, capacity) = (self.slots.len(), self.slots.capacity());
+        if capacity > CAPACITY_KEPT && len < capacity / 8 {
+            self.slots.shrink_to((2 * len).max(HOLES_MIN));
         }
     }
 }
@@ -136,6 +140,16 @@ mod tests {
             }
             let all: Vec<_> = ordered.iter().map(|(k, v)| (k, *v)).collect();
             prop_assert_eq!(all, model.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn memory_follows_the_number_of_values_down() {
+        let mut ordered = Ordered::default();
+        (0..100_000_u64).for_each(|key| ordered.push_back(key, key));
+        for left in (0..100_000_usize).rev() {
+            ordered.pop_front();
+            assert!(ordered.slots.capacity() <= CAPACITY_KEPT.max(8 * left + 8), "{left} left");
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct At {
 pub(crate) struct Route {
     /// Its queues, each once, in a stable order.
     pub(crate) queues: SmallVec<[QueueId; 4]>,
-    /// Channels that wait for direct replies under one of its keys.
+    /// Channels that wait for direct replies under one of its keys, each once.
     pub(crate) requesters: SmallVec<[At; 1]>,
     /// It depends on nothing but the exchange, the key and the topology.
     pub(crate) can_be_remembered: bool,

@@ -42,11 +42,6 @@ pub(crate) fn float(value: f64) -> String {
     if plain.len() <= scientific.len() { plain } else { scientific }
 }
 
-/// A binary: `<<"text">>`.
-pub(crate) fn binary(text: &str) -> String {
-    format!("<<\"{text}\">>")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,6 +34,12 @@ impl Time {
         Self(self.0.saturating_add(millis.saturating_mul(1000)))
     }
 
+    /// The last moment before this one.
+    #[must_use]
+    pub const fn just_before(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+
     /// Microseconds that have passed since `earlier`, 0 if it lies ahead.
     pub const fn micros_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)

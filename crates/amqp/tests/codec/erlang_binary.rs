@@ -1,6 +1,6 @@
 //! Binaries in texts, against what RabbitMQ printed.
 
-use amqp::erlang_binary::{OctetList, PrintedBinary};
+use amqp::erlang_binary::{OctetList, PrintedBinary, PrintedString};
 
 /// What RabbitMQ 4.3.6 printed for a frame of unknown type with this payload.
 #[test]
@@ -36,4 +36,22 @@ fn binaries_are_printed_as_by_rabbitmq() {
 fn an_octet_list_has_numbers_even_for_text() {
     assert_eq!(OctetList(b"").to_string(), "<<>>");
     assert_eq!(OctetList(b"abc").to_string(), "<<97,98,99>>");
+}
+
+/// What RabbitMQ 4.3.6 printed as what is left of an expiration.
+#[test]
+fn strings_are_printed_as_by_rabbitmq() {
+    let observed: &[(&[u8], &str)] = &[
+        (b" ", "\" \""),
+        (b"\"\n", "\"\\\"\\n\""),
+        ("\u{e9}".as_bytes(), "\"\u{c3}\u{a9}\""),
+        ("\u{a0}".as_bytes(), "\"\u{c2}\u{a0}\""),
+        (b"\0", "[0]"),
+        (b"\x07a", "[7,97]"),
+        (b"\x7f", "[127]"),
+        ("\u{e9}\0".as_bytes(), "[195,169,0]"),
+    ];
+    for (octets, text) in observed {
+        assert_eq!(PrintedString(octets).to_string(), *text, "{octets:?}");
+    }
 }

@@ -8,7 +8,7 @@ pub(crate) mod confirms;
 pub(crate) mod transaction;
 pub(crate) mod unacked;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::ids::{ConsumerId, DeliveryTag, ExchangeId, Lsn, QueueId};
@@ -17,7 +17,7 @@ use crate::route::Route;
 use crate::time::Time;
 use confirms::Confirms;
 use transaction::Transaction;
-use unacked::UnackedList;
+use unacked::{Unacked, UnackedList};
 
 /// How the channel publishes.
 #[derive(Default, Debug)]
@@ -74,8 +74,8 @@ pub struct Channel {
     pub(crate) last_queue: Option<Name>,
     /// Consumers that wait for room on this channel or its connection.
     pub(crate) parked: Vec<ConsumerAt>,
-    /// The commit whose publishes are not durable yet.
-    pub(crate) committing: Option<Lsn>,
+    /// The commits that are not durable yet, in order.
+    pub(crate) committing: VecDeque<Lsn>,
     /// Closed by the broker; the client has not agreed yet and everything else is ignored.
     pub(crate) closing: bool,
     /// Listed among the channels that have confirms to tell.
@@ -103,9 +103,30 @@ impl Channel {
             || self.unacked_by_consumers < u32::from(self.prefetch_count_global)
     }
 
-    /// Deliveries that are not settled.
+    /// Deliveries that are not settled for good.
     pub fn unacked_count(&self) -> usize {
         self.unacked.len()
+            + self.in_transaction().map(Transaction::deliveries).map_or(0, Iterator::count)
+    }
+
+    /// The deliveries that are not settled for good, in no particular order.
+    pub(crate) fn deliveries(&self) -> impl Iterator<Item = &Unacked> {
+        let in_transaction = self.in_transaction().into_iter().flat_map(Transaction::deliveries);
+        self.unacked.iter().chain(in_transaction)
+    }
+
+    fn in_transaction(&self) -> Option<&Transaction> {
+        match &self.mode {
+            PublishMode::Transactional(transaction) => Some(transaction),
+            PublishMode::Plain | PublishMode::Confirm(_) => None,
+        }
+    }
+
+    /// Takes the commits that are durable up to `lsn`; how many they are.
+    pub(crate) fn committed(&mut self, lsn: Lsn) -> usize {
+        let count = self.committing.partition_point(|needed| *needed <= lsn);
+        self.committing.drain(..count);
+        count
     }
 
     /// How many consumers it has.

@@ -1,10 +1,13 @@
 //! What a channel in tx mode has collected since the last commit (spec 7.5).
 //!
-//! Publishes are routed when they are made and enter their queues at commit; settled deliveries stay
-//! marked until then, so that a rollback makes them outstanding again.
+//! Publishes are routed when they are made and enter their queues at commit; settled deliveries are
+//! kept until then, so that a rollback makes them outstanding again.
 
+use smallvec::SmallVec;
+
+use super::unacked::Unacked;
 use crate::command::Outcome;
-use crate::ids::DeliveryTag;
+use crate::ids::{DeliveryTag, QueueId};
 use crate::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX};
 use crate::message::Message;
 use crate::refusal::Refusal;
@@ -18,10 +21,20 @@ pub(crate) struct PendingPublish {
     pub(crate) mandatory: bool,
 }
 
+impl PendingPublish {
+    fn bytes(&self) -> usize {
+        let route = self.route.queues.len() * size_of::<QueueId>();
+        self.message.body().len() + self.message.properties().len() + route
+    }
+}
+
+/// Deliveries with their tags.
+pub(crate) type Deliveries = SmallVec<[(DeliveryTag, Unacked); 1]>;
+
 /// Deliveries settled with one command.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct PendingSettle {
-    pub(crate) tags: Vec<DeliveryTag>,
+    pub(crate) deliveries: Deliveries,
     pub(crate) outcome: Outcome,
 }
 
@@ -39,7 +52,7 @@ impl Transaction {
     /// # Errors
     /// 506 when the transaction holds more than it may.
     pub(crate) fn publish(&mut self, publish: PendingPublish) -> Result<(), Refusal> {
-        self.bytes += publish.message.body().len() + publish.message.properties().len();
+        self.bytes += publish.bytes();
         self.publishes.push(publish);
         self.check()
     }
@@ -64,5 +77,15 @@ impl Transaction {
             return Err(Refusal::resource_error(text));
         }
         Ok(())
+    }
+
+    /// The deliveries that commit would settle.
+    pub(crate) fn deliveries(&self) -> impl Iterator<Item = &Unacked> {
+        self.settles.iter().flat_map(|settle| &settle.deliveries).map(|(_, unacked)| unacked)
+    }
+
+    /// Gives the deliveries back that commit would settle.
+    pub(crate) fn into_deliveries(self) -> Vec<(DeliveryTag, Unacked)> {
+        self.settles.into_iter().flat_map(|settle| settle.deliveries).collect()
     }
 }

@@ -1,9 +1,14 @@
 //! The deliveries of a channel that a client has not settled yet, by delivery tag.
 //!
 //! The channel holds the messages themselves: a queue only counts what it has handed out. Tags ascend
-//! without gaps and most are settled in order, so settling is a pop from the front.
+//! without gaps and most are settled in order, so settling is a pop from the front. What is settled in
+//! a transaction is the transaction's until that ends.
 
+use std::collections::BTreeSet;
+
+use crate::deadlines::Deadlines;
 use crate::ids::{ConsumerId, DeliveryTag, QueueId};
+use crate::limits::TIMED_OUT_TAGS_MAX;
 use crate::ordered::Ordered;
 use crate::queue::Entry;
 use crate::refusal::Refusal;
@@ -22,15 +27,6 @@ pub(crate) struct Unacked {
     pub(crate) timeout: Option<Time>,
 }
 
-#[derive(Debug)]
-enum Held {
-    Delivered(Unacked),
-    /// Settled in a transaction that is not committed.
-    InTransaction(Unacked),
-    /// Returned to its queue because it was not settled in time; settling it is ignored.
-    TimedOut,
-}
-
 /// Which deliveries a client settles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tags {
@@ -39,18 +35,33 @@ pub(crate) struct Tags {
     pub(crate) multiple: bool,
 }
 
+impl Tags {
+    fn reach(self, tag: DeliveryTag) -> bool {
+        self.tag.0 == 0 || tag <= self.tag
+    }
+}
+
 /// The unsettled deliveries of one channel.
 #[derive(Default, Debug)]
-pub(crate) struct UnackedList(Ordered<DeliveryTag, Held>);
+pub(crate) struct UnackedList {
+    held: Ordered<DeliveryTag, Unacked>,
+    /// When those that have a timeout must be settled.
+    timeouts: Deadlines<DeliveryTag>,
+    /// Returned to their queues because they were not settled in time; settling them is ignored.
+    timed_out: BTreeSet<DeliveryTag>,
+}
 
 impl UnackedList {
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.held.len()
     }
 
     /// Adds the newest delivery.
     pub(crate) fn push(&mut self, tag: DeliveryTag, unacked: Unacked) {
-        self.0.push_back(tag, Held::Delivered(unacked));
+        if let Some(timeout) = unacked.timeout {
+            self.timeouts.insert(timeout, tag);
+        }
+        self.held.push_back(tag, unacked);
     }
 
     /// Hands what `tags` name to `each`, in order of tag.
@@ -64,141 +75,106 @@ impl UnackedList {
     ) -> Result<(), Refusal> {
         self.check(tags)?;
         if !tags.multiple {
-            if let Some(Held::Delivered(unacked)) = self.0.remove(tags.tag) {
+            self.timed_out.remove(&tags.tag);
+            if let Some(unacked) = self.held.remove(tags.tag) {
+                self.left(&unacked);
                 each(tags.tag, unacked);
             }
             return Ok(());
         }
-        let mut kept = Vec::new();
-        while let Some((tag, _)) = self.0.front()
-            && (tags.tag.0 == 0 || tag <= tags.tag)
-        {
-            match self.0.pop_front() {
-                Some((tag, Held::Delivered(unacked))) => each(tag, unacked),
-                Some((tag, held @ Held::InTransaction(_))) => kept.push((tag, held)),
-                Some((_, Held::TimedOut)) | None => {}
-            }
+        while self.timed_out.first().is_some_and(|tag| tags.reach(*tag)) {
+            self.timed_out.pop_first();
         }
-        if !kept.is_empty() {
-            self.put_back(kept);
+        while self.held.front().is_some_and(|(tag, _)| tags.reach(tag))
+            && let Some((tag, unacked)) = self.held.pop_front()
+        {
+            self.left(&unacked);
+            each(tag, unacked);
         }
         Ok(())
     }
 
-    /// Marks what `tags` name as settled in a transaction and returns those tags in order.
-    ///
-    /// # Errors
-    /// 406 `unknown delivery tag` if the tag itself is not outstanding.
-    pub(crate) fn mark(&mut self, tags: Tags) -> Result<Vec<DeliveryTag>, Refusal> {
-        self.check(tags)?;
-        let wanted = |tag: DeliveryTag| {
-            if tags.multiple { tags.tag.0 == 0 || tag <= tags.tag } else { tag == tags.tag }
-        };
-        let is_open = |held: &Held| matches!(held, Held::Delivered(_));
-        let marked: Vec<DeliveryTag> = self
-            .0
-            .iter()
-            .filter(|(tag, held)| wanted(*tag) && is_open(held))
-            .map(|(tag, _)| tag)
-            .collect();
-        for tag in &marked {
-            self.replace(*tag, |held| match held {
-                Held::Delivered(unacked) | Held::InTransaction(unacked) => {
-                    Held::InTransaction(unacked)
-                }
-                Held::TimedOut => Held::TimedOut,
-            });
-        }
-        Ok(marked)
-    }
-
-    /// Makes the marked deliveries outstanding again.
-    pub(crate) fn unmark(&mut self, tags: &[DeliveryTag]) {
-        for tag in tags {
-            self.replace(*tag, |held| match held {
-                Held::Delivered(unacked) | Held::InTransaction(unacked) => Held::Delivered(unacked),
-                Held::TimedOut => Held::TimedOut,
-            });
-        }
-    }
-
-    /// Takes a marked delivery at commit.
-    pub(crate) fn take_marked(&mut self, tag: DeliveryTag) -> Option<Unacked> {
-        match self.0.remove(tag)? {
-            Held::Delivered(unacked) | Held::InTransaction(unacked) => Some(unacked),
-            Held::TimedOut => None,
-        }
-    }
-
-    /// Takes everything, in order of tag.
-    pub(crate) fn take_all(&mut self) -> Vec<(DeliveryTag, Unacked)> {
-        let mut all = Vec::new();
-        while let Some((tag, held)) = self.0.pop_front() {
-            match held {
-                Held::Delivered(unacked) | Held::InTransaction(unacked) => all.push((tag, unacked)),
-                Held::TimedOut => {}
-            }
-        }
-        all
-    }
-
-    /// Takes the deliveries that should have been settled by `now`; settling them later is ignored.
-    pub(crate) fn take_timed_out(&mut self, now: Time) -> Vec<Unacked> {
-        let is_late = |held: &Held| matches!(held, Held::Delivered(u) if u.timeout.is_some_and(|timeout| timeout <= now));
-        let late: Vec<DeliveryTag> =
-            self.0.iter().filter(|(_, held)| is_late(held)).map(|(tag, _)| tag).collect();
-        let mut taken = Vec::new();
-        for tag in late {
-            self.replace(tag, |held| {
-                if let Held::Delivered(unacked) = held {
-                    taken.push(unacked);
-                }
-                Held::TimedOut
-            });
-        }
-        taken
-    }
-
-    /// When the next delivery must be settled.
-    pub(crate) fn next_timeout(&self) -> Option<Time> {
-        let timeout = |held: &Held| match held {
-            Held::Delivered(unacked) => unacked.timeout,
-            Held::InTransaction(_) | Held::TimedOut => None,
-        };
-        self.0.iter().filter_map(|(_, held)| timeout(held)).min()
-    }
-
-    /// The outstanding deliveries, in order of tag.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Unacked> {
-        self.0.iter().filter_map(|(_, held)| match held {
-            Held::Delivered(unacked) | Held::InTransaction(unacked) => Some(unacked),
-            Held::TimedOut => None,
-        })
-    }
-
     fn check(&self, tags: Tags) -> Result<(), Refusal> {
-        let known = match (tags.tag.0, tags.multiple) {
-            (0, multiple) => multiple,
-            _ => matches!(self.0.get(tags.tag), Some(Held::Delivered(_) | Held::TimedOut)),
+        let known = match (tags.tag, tags.multiple) {
+            (DeliveryTag(0), multiple) => multiple,
+            (tag, _) => self.held.contains_key(tag) || self.timed_out.contains(&tag),
         };
         let refuse = || Refusal::precondition_failed(format!("unknown delivery tag {}", tags.tag));
         known.then_some(()).ok_or_else(refuse)
     }
 
-    fn replace(&mut self, tag: DeliveryTag, change: impl FnOnce(Held) -> Held) {
-        if let Some(held) = self.0.get_mut(tag) {
-            *held = change(std::mem::replace(held, Held::TimedOut));
+    /// Makes deliveries outstanding again that were taken.
+    pub(crate) fn put_back(&mut self, mut returned: Vec<(DeliveryTag, Unacked)>) {
+        returned.sort_unstable_by_key(|(tag, _)| *tag);
+        let mut others = std::mem::take(&mut self.held);
+        for (tag, unacked) in returned {
+            while others.front().is_some_and(|(other, _)| other < tag)
+                && let Some((other, unacked)) = others.pop_front()
+            {
+                self.held.push_back(other, unacked);
+            }
+            self.push(tag, unacked);
+        }
+        while let Some((tag, unacked)) = others.pop_front() {
+            self.held.push_back(tag, unacked);
         }
     }
 
-    /// Puts deliveries back in front of all others; they come in order of tag.
-    fn put_back(&mut self, front: Vec<(DeliveryTag, Held)>) {
-        let mut rest = std::mem::take(&mut self.0);
-        for (tag, held) in front {
-            self.0.push_back(tag, held);
+    /// Takes everything, in order of tag.
+    pub(crate) fn take_all(&mut self) -> Vec<Unacked> {
+        self.timeouts.clear();
+        self.timed_out.clear();
+        let mut all = Vec::with_capacity(self.held.len());
+        while let Some((_, unacked)) = self.held.pop_front() {
+            all.push(unacked);
         }
-        while let Some((tag, held)) = rest.pop_front() {
-            self.0.push_back(tag, held);
+        all
+    }
+
+    /// Takes the deliveries that should have been settled by `now`, the longest overdue first;
+    /// settling them later is ignored.
+    pub(crate) fn take_timed_out(&mut self, now: Time) -> Vec<Unacked> {
+        let mut late = Vec::new();
+        while let Some((timeout, tag)) = self.timeouts.first()
+            && timeout <= now
+        {
+            self.timeouts.pop();
+            match self.held.remove(tag) {
+                Some(unacked) => {
+                    self.timed_out.insert(tag);
+                    late.push(unacked);
+                }
+                None => self.timeouts.popped_stale(),
+            }
+        }
+        while self.timed_out.len() > TIMED_OUT_TAGS_MAX {
+            self.timed_out.pop_first();
+        }
+        late
+    }
+
+    /// When the next delivery must be settled.
+    pub(crate) fn next_timeout(&mut self) -> Option<Time> {
+        while let Some((timeout, tag)) = self.timeouts.first() {
+            if self.held.contains_key(tag) {
+                return Some(timeout);
+            }
+            self.timeouts.pop();
+            self.timeouts.popped_stale();
+        }
+        None
+    }
+
+    /// The outstanding deliveries, in order of tag.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Unacked> {
+        self.held.iter().map(|(_, unacked)| unacked)
+    }
+
+    /// A delivery was settled before its timeout.
+    fn left(&mut self, unacked: &Unacked) {
+        if unacked.timeout.is_some() && self.timeouts.forget_one() {
+            let held = &self.held;
+            self.timeouts.retain(|tag| held.contains_key(tag));
         }
     }
 }

@@ -6,9 +6,12 @@
 //! (observed on RabbitMQ 4.3.6). What is hashed is the routing key, or what the exchange's arguments
 //! `hash-header` or `hash-property` name.
 
+use std::collections::BTreeSet;
+
+use amqp::erlang_binary::PrintedBinary;
 use amqp::table::{TableRef, Value};
 
-use super::{Binding, Destination, Routable, stable_hash};
+use super::{Binding, Destination, Destinations, Routable, stable_hash};
 use crate::limits::CONSISTENT_HASH_WEIGHT_MAX;
 use crate::refusal::Refusal;
 use crate::term;
@@ -19,6 +22,8 @@ pub(super) struct ConsistentHash {
     hashed: Hashed,
     /// In the order of binding.
     bindings: Vec<(Destination, u32)>,
+    /// How many bindings lead to each destination.
+    destinations: Destinations,
     /// Destinations with the number of the bucket behind their last one.
     buckets: Vec<(Destination, u64)>,
 }
@@ -47,7 +52,7 @@ fn weight(key: &str) -> Result<u32, Refusal> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Refusal::precondition_failed(format!(
             "The binding key must be an integer: {}",
-            if key.is_empty() { "<<>>".to_owned() } else { term::binary(key) }
+            PrintedBinary(key.as_bytes())
         )));
     }
     if key.starts_with('-') || digits.bytes().all(|b| b == b'0') {
@@ -92,14 +97,23 @@ impl ConsistentHash {
                 return Err(Refusal::precondition_failed(text));
             }
         };
-        Ok(Self { hashed, bindings: Vec::new(), buckets: Vec::new() })
+        Ok(Self {
+            hashed,
+            bindings: Vec::new(),
+            destinations: Destinations::default(),
+            buckets: Vec::new(),
+        })
     }
 
     pub(super) fn bind(&mut self, binding: &Binding) {
         // The key was checked when the binding was made.
         let weight = weight(&binding.routing_key).unwrap_or(1);
         self.bindings.push((binding.destination, weight));
-        self.number_buckets();
+        if !self.destinations.contains(binding.destination) {
+            let before = self.buckets.last().map_or(0, |(_, end)| *end);
+            self.buckets.push((binding.destination, before + u64::from(weight)));
+        }
+        self.destinations.add(binding.destination);
     }
 
     pub(super) fn unbind(&mut self, binding: &Binding) {
@@ -107,19 +121,20 @@ impl ConsistentHash {
         let gone = (binding.destination, weight);
         if let Some(at) = self.bindings.iter().position(|b| *b == gone) {
             self.bindings.remove(at);
+            self.destinations.remove(binding.destination);
             self.number_buckets();
         }
     }
 
     fn number_buckets(&mut self) {
-        self.buckets.clear();
+        let mut seen = BTreeSet::new();
         let mut end = 0;
-        for (destination, weight) in &self.bindings {
-            if self.buckets.iter().all(|(d, _)| d != destination) {
-                end += u64::from(*weight);
-                self.buckets.push((*destination, end));
-            }
-        }
+        let firsts = self.bindings.iter().filter(|(destination, _)| seen.insert(*destination));
+        let buckets = firsts.map(|(destination, weight)| {
+            end += u64::from(*weight);
+            (*destination, end)
+        });
+        self.buckets = buckets.collect();
     }
 
     pub(super) fn route(&self, message: Routable<'_>, found: &mut dyn FnMut(Destination)) {

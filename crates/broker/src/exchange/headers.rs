@@ -5,16 +5,21 @@
 //! match when they are equal; the width of an integer does not matter (observed on RabbitMQ 4.3.6),
 //! inside nested tables and arrays it does.
 
+use amqp::erlang_binary::PrintedBinary;
 use amqp::table::{TableRef, Value};
+use smallvec::SmallVec;
 
 use super::{Binding, Destination};
 use crate::limits::HEADERS_BINDING_ARGUMENTS_MAX;
 use crate::refusal::Refusal;
 use crate::term;
 
-/// Every binding, tried one after the other.
+/// Every binding, tried one after the other; sorted.
 #[derive(Default, Debug)]
 pub(super) struct Headers(Vec<Binding>);
+
+/// The headers of a message, sorted by key: that is how they leave `publish_properties`.
+type Fields<'a> = SmallVec<[(&'a [u8], Value<'a>); 8]>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Match {
@@ -33,7 +38,11 @@ fn x_match(arguments: TableRef<'_>) -> Result<Match, Refusal> {
         Some(Value::LongStr(b"any-with-x")) => Ok(Match { any: true, with_x: true }),
         Some(Value::LongStr(other)) => invalid(format!(
             "Invalid x-match field value {}; expected all, any, all-with-x, or any-with-x",
-            term::binary(&String::from_utf8_lossy(other))
+            PrintedBinary(other)
+        )),
+        Some(Value::Binary(other)) => invalid(format!(
+            "Invalid x-match field type binary (value {}); expected longstr",
+            PrintedBinary(other)
         )),
         Some(other) => invalid(format!(
             "Invalid x-match field type {} (value {}); expected longstr",
@@ -57,23 +66,28 @@ pub(super) fn check_binding(arguments: TableRef<'_>) -> Result<(), Refusal> {
 
 impl Headers {
     pub(super) fn bind(&mut self, binding: &Binding) {
-        self.0.push(binding.clone());
+        if let Err(at) = self.0.binary_search(binding) {
+            self.0.insert(at, binding.clone());
+        }
     }
 
     pub(super) fn unbind(&mut self, binding: &Binding) {
-        self.0.retain(|b| b != binding);
+        if let Ok(at) = self.0.binary_search(binding) {
+            self.0.remove(at);
+        }
     }
 
     pub(super) fn route(&self, headers: TableRef<'_>, found: &mut dyn FnMut(Destination)) {
+        let headers: Fields<'_> = headers.iter().collect();
         for binding in &self.0 {
-            if matches(binding.arguments.table(), headers) {
+            if matches(binding.arguments.table(), &headers) {
                 found(binding.destination);
             }
         }
     }
 }
 
-fn matches(arguments: TableRef<'_>, headers: TableRef<'_>) -> bool {
+fn matches(arguments: TableRef<'_>, headers: &[(&[u8], Value<'_>)]) -> bool {
     let Ok(rule) = x_match(arguments) else {
         return false;
     };
@@ -82,8 +96,9 @@ fn matches(arguments: TableRef<'_>, headers: TableRef<'_>) -> bool {
     };
     let mut asked = arguments.iter().filter(|(key, _)| counts(key));
     let holds = |(key, wanted): (&[u8], Value<'_>)| {
-        let header = headers.iter().find(|(k, _)| *k == key);
-        header.is_some_and(|(_, value)| value_matches(&wanted, &value))
+        let header = headers.binary_search_by_key(&key, |(key, _)| *key);
+        let header = header.ok().and_then(|at| headers.get(at));
+        header.is_some_and(|(_, value)| value_matches(&wanted, value))
     };
     if rule.any { asked.any(holds) } else { asked.all(holds) }
 }
@@ -136,7 +151,9 @@ mod tests {
             (&[("a", Value::Bool(true))], &[("a", one)], false),
         ] {
             let (arguments, headers) = (table(arguments), table(headers));
-            let matched = matches(arguments.as_ref(), headers.as_ref());
+            let sorted = headers.as_ref().normalised();
+            let sorted: Fields<'_> = sorted.as_ref().iter().collect();
+            let matched = matches(arguments.as_ref(), &sorted);
             assert_eq!(matched, expected, "{arguments:?} against {headers:?}");
         }
     }

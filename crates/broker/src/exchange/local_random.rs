@@ -38,14 +38,13 @@ impl LocalRandom {
     }
 
     pub(super) fn route(&self, random: &mut ChaCha12Rng, found: &mut dyn FnMut(Destination)) {
-        let count = self.0.0.len() as u64;
-        if count > 0 {
-            // The bias of a 64-bit remainder is far below what anybody could measure.
-            let at = random.next_u64() % count;
-            if let Some((destination, _)) = usize::try_from(at).ok().and_then(|at| self.0.0.get(at))
-            {
-                found(*destination);
-            }
+        if self.0.is_empty() {
+            return;
+        }
+        // The bias of a 64-bit remainder is far below what anybody could measure.
+        let at = usize::try_from(random.next_u64() % self.0.len() as u64);
+        if let Some(destination) = at.ok().and_then(|at| self.0.nth(at)) {
+            found(destination);
         }
     }
 }

@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableRef};
 use rand_chacha::ChaCha12Rng;
+use smallvec::SmallVec;
 
 use crate::ids::{ExchangeId, QueueId};
 use crate::message::Name;
@@ -85,9 +86,10 @@ impl ExchangeType {
         matches!(self, Self::Direct | Self::Fanout | Self::Topic)
     }
 
-    /// Whether a message goes to one destination whatever further keys `CC` and `BCC` name.
-    pub(crate) const fn chooses_one(self) -> bool {
-        matches!(self, Self::LocalRandom | Self::ConsistentHash | Self::ModulusHash)
+    /// Whether `CC` and `BCC` may name keys that lead elsewhere; other types do not look at keys, or
+    /// choose one destination by the first.
+    pub(crate) const fn looks_at_every_key(self) -> bool {
+        matches!(self, Self::Direct | Self::Topic)
     }
 }
 
@@ -338,20 +340,24 @@ impl Exchange {
 }
 
 /// Destinations with the number of bindings that lead to each: two bindings of one queue that differ
-/// only in their arguments are one destination, until both are gone.
+/// only in their arguments are one destination, until both are gone. Sorted.
 #[derive(Clone, Default, Debug)]
-struct Destinations(Vec<(Destination, u32)>);
+struct Destinations(SmallVec<[(Destination, u32); 1]>);
 
 impl Destinations {
+    fn find(&self, destination: Destination) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&destination, |(destination, _)| *destination)
+    }
+
     fn add(&mut self, destination: Destination) {
-        match self.0.iter_mut().find(|(d, _)| *d == destination) {
-            Some((_, bindings)) => *bindings += 1,
-            None => self.0.push((destination, 1)),
+        match self.find(destination) {
+            Ok(at) => self.0[at].1 += 1,
+            Err(at) => self.0.insert(at, (destination, 1)),
         }
     }
 
     fn remove(&mut self, destination: Destination) {
-        if let Some(at) = self.0.iter().position(|(d, _)| *d == destination) {
+        if let Ok(at) = self.find(destination) {
             let bindings = &mut self.0[at].1;
             *bindings -= 1;
             if *bindings == 0 {
@@ -360,8 +366,20 @@ impl Destinations {
         }
     }
 
+    fn contains(&self, destination: Destination) -> bool {
+        self.find(destination).is_ok()
+    }
+
     fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn nth(&self, at: usize) -> Option<Destination> {
+        self.0.get(at).map(|(destination, _)| *destination)
     }
 
     fn each(&self, found: &mut dyn FnMut(Destination)) {

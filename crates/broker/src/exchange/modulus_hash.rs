@@ -3,7 +3,7 @@
 
 use super::{Binding, Destination, Destinations, stable_hash};
 
-/// Everything that is bound, in the order of binding.
+/// Everything that is bound.
 #[derive(Default, Debug)]
 pub(super) struct ModulusHash(Destinations);
 
@@ -17,13 +17,10 @@ impl ModulusHash {
     }
 
     pub(super) fn route(&self, routing_key: &[u8], found: &mut dyn FnMut(Destination)) {
-        let count = self.0.0.len() as u64;
-        if count > 0 {
-            let at = stable_hash(routing_key) % count;
-            if let Some((destination, _)) = usize::try_from(at).ok().and_then(|at| self.0.0.get(at))
-            {
-                found(*destination);
-            }
+        let at = stable_hash(routing_key).checked_rem(self.0.len() as u64);
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        if let Some(destination) = at.and_then(|at| self.0.nth(at)) {
+            found(destination);
         }
     }
 }

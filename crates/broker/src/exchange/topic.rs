@@ -1,10 +1,13 @@
 //! Topic exchanges: binding keys are words between dots, `*` stands for one word, `#` for any number
 //! of words including none.
 //!
-//! Binding keys form a trie with one level per word. A routing key walks it along every branch that
-//! can still match. At most two `#` per binding key keep that walk polynomial.
+//! Binding keys form a trie with one level per word. The words of a routing key are taken one by one;
+//! what is kept is the set of nodes that the words so far can have led to, so that the work grows with
+//! the length of the key and the number of nodes that match, whatever the wildcards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use smallvec::SmallVec;
 
 use super::{Binding, Destination, Destinations};
 use crate::limits::TOPIC_HASH_WILDCARDS_MAX;
@@ -18,14 +21,127 @@ pub(super) struct Topic {
 
 #[derive(Default, Debug)]
 struct Node {
-    words: BTreeMap<Box<[u8]>, Self>,
+    words: Words,
+    /// Below `*`.
+    any_word: Option<Box<Self>>,
+    /// Below `#`.
+    any_words: Option<Box<Self>>,
     /// Where a binding key ends.
     destinations: Destinations,
 }
 
+/// The nodes below plain words: a sorted list, or a map where there are many. Most nodes have one or
+/// two, and a map takes ten times the memory for these.
+#[derive(Debug)]
+enum Words {
+    Few(Vec<(Box<[u8]>, Node)>),
+    Many(BTreeMap<Box<[u8]>, Node>),
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
+impl Words {
+    const FEW: usize = 8;
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Few(list) => list.is_empty(),
+            Self::Many(map) => map.is_empty(),
+        }
+    }
+
+    fn get(&self, word: &[u8]) -> Option<&Node> {
+        match self {
+            Self::Few(list) => {
+                let at = list.binary_search_by(|(known, _)| (**known).cmp(word)).ok()?;
+                list.get(at).map(|(_, node)| node)
+            }
+            Self::Many(map) => map.get(word),
+        }
+    }
+
+    fn get_mut(&mut self, word: &[u8]) -> Option<&mut Node> {
+        match self {
+            Self::Few(list) => {
+                let at = list.binary_search_by(|(known, _)| (**known).cmp(word)).ok()?;
+                list.get_mut(at).map(|(_, node)| node)
+            }
+            Self::Many(map) => map.get_mut(word),
+        }
+    }
+
+    fn get_or_insert(&mut self, word: &[u8]) -> &mut Node {
+        if let Self::Few(list) = self
+            && list.len() == Self::FEW
+        {
+            *self = Self::Many(list.drain(..).collect());
+        }
+        match self {
+            Self::Few(list) => {
+                let at = list.binary_search_by(|(known, _)| (**known).cmp(word));
+                let at = at.unwrap_or_else(|at| {
+                    list.reserve_exact(1);
+                    list.insert(at, (word.into(), Node::default()));
+                    at
+                });
+                &mut list[at].1
+            }
+            Self::Many(map) => map.entry(word.into()).or_default(),
+        }
+    }
+
+    fn remove(&mut self, word: &[u8]) {
+        match self {
+            Self::Few(list) => list.retain(|(known, _)| **known != *word),
+            Self::Many(map) => {
+                map.remove(word);
+            }
+        }
+    }
+}
+
 impl Node {
     fn is_empty(&self) -> bool {
-        self.words.is_empty() && self.destinations.is_empty()
+        self.words.is_empty()
+            && self.any_word.is_none()
+            && self.any_words.is_none()
+            && self.destinations.is_empty()
+    }
+
+    /// The node below a word of a binding key, made if there is none.
+    fn below(&mut self, word: &[u8]) -> &mut Self {
+        match word {
+            b"*" => self.any_word.get_or_insert_default(),
+            b"#" => self.any_words.get_or_insert_default(),
+            word => self.words.get_or_insert(word),
+        }
+    }
+
+    /// Removes a destination where the rest of its binding key ends, and the nodes that were there
+    /// for it alone.
+    fn remove(&mut self, path: &[&[u8]], destination: Destination) {
+        let Some((word, path)) = path.split_first() else {
+            self.destinations.remove(destination);
+            return;
+        };
+        let below = match *word {
+            b"*" => self.any_word.as_deref_mut(),
+            b"#" => self.any_words.as_deref_mut(),
+            word => self.words.get_mut(word),
+        };
+        let Some(below) = below else { return };
+        below.remove(path, destination);
+        if below.is_empty() {
+            match *word {
+                b"*" => self.any_word = None,
+                b"#" => self.any_words = None,
+                word => self.words.remove(word),
+            }
+        }
     }
 }
 
@@ -43,21 +159,24 @@ pub(super) fn check_binding(key: &str) -> Result<(), Refusal> {
 
 impl Topic {
     pub(super) fn bind(&mut self, binding: &Binding) {
-        let mut node = &mut self.root;
-        for word in words(binding.routing_key.as_bytes()) {
-            node = node.words.entry(word.into()).or_default();
-        }
+        let node = words(binding.routing_key.as_bytes()).fold(&mut self.root, Node::below);
         node.destinations.add(binding.destination);
     }
 
     pub(super) fn unbind(&mut self, binding: &Binding) {
         let path: Vec<&[u8]> = words(binding.routing_key.as_bytes()).collect();
-        remove(&mut self.root, &path, binding.destination);
+        self.root.remove(&path, binding.destination);
     }
 
     pub(super) fn route(&self, routing_key: &[u8], found: &mut dyn FnMut(Destination)) {
-        let path: Vec<&[u8]> = words(routing_key).collect();
-        walk(&self.root, &path, found);
+        let mut reached = Reached::default();
+        reached.enter(&self.root);
+        for word in words(routing_key) {
+            reached.step(word);
+        }
+        for node in reached.nodes.iter().chain(&reached.loops) {
+            node.destinations.each(found);
+        }
     }
 }
 
@@ -66,44 +185,57 @@ fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     key.split(|byte| *byte == b'.').filter(move |_| !key.is_empty())
 }
 
-/// Follows `path` down; depth is bounded by the words that fit in 255 bytes.
-fn walk(node: &Node, path: &[&[u8]], found: &mut dyn FnMut(Destination)) {
-    if let Some(rest) = node.words.get(&b"#"[..]) {
-        for skipped in 0..=path.len() {
-            walk(rest, &path[skipped..], found);
-        }
-    }
-    let Some((word, path)) = path.split_first() else {
-        node.destinations.each(found);
-        return;
-    };
-    if *word != b"#"
-        && let Some(next) = node.words.get(*word)
-    {
-        walk(next, path, found);
-    }
-    if *word != b"*"
-        && let Some(next) = node.words.get(&b"*"[..])
-    {
-        walk(next, path, found);
-    }
+/// The nodes that the words so far can have led to, each once.
+#[derive(Default)]
+struct Reached<'a> {
+    nodes: SmallVec<[&'a Node; 8]>,
+    /// The nodes below a `#`: any further words lead back to them.
+    loops: SmallVec<[&'a Node; 4]>,
+    /// Which these are, because only they can be entered again.
+    known: BTreeSet<*const Node>,
 }
 
-fn remove(node: &mut Node, path: &[&[u8]], destination: Destination) {
-    let Some((word, path)) = path.split_first() else {
-        node.destinations.remove(destination);
-        return;
-    };
-    if let Some(next) = node.words.get_mut(*word) {
-        remove(next, path, destination);
-        if next.is_empty() {
-            node.words.remove(*word);
+impl<'a> Reached<'a> {
+    /// Enters a node, and the one below its `#`, which may stand for no word at all.
+    fn enter(&mut self, node: &'a Node) {
+        self.nodes.push(node);
+        let mut below = node.any_words.as_deref();
+        while let Some(node) = below
+            && self.known.insert(std::ptr::from_ref(node))
+        {
+            self.loops.push(node);
+            below = node.any_words.as_deref();
+        }
+    }
+
+    /// Takes the next word.
+    fn step(&mut self, word: &[u8]) {
+        let nodes = std::mem::take(&mut self.nodes);
+        // Loops entered by this word wait for the next one.
+        let loops = self.loops.len();
+        for node in nodes {
+            self.follow(node, word);
+        }
+        for at in 0..loops {
+            if let Some(node) = self.loops.get(at).copied() {
+                self.follow(node, word);
+            }
+        }
+    }
+
+    fn follow(&mut self, node: &'a Node, word: &[u8]) {
+        if let Some(next) = node.words.get(word) {
+            self.enter(next);
+        }
+        if let Some(next) = node.any_word.as_deref() {
+            self.enter(next);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use slotmap::SlotMap;
 
     use super::super::BindingArguments;
@@ -155,8 +287,59 @@ mod tests {
             ("*.#", "a", true),
             ("#.*", "a", true),
             ("#.*", "", false),
+            ("#.#", "", true),
+            ("#.#", "a.b", true),
+            ("#.*.#", "", false),
+            ("#.*.#", "a", true),
+            ("#.*.#", "a.b.c", true),
+            ("#.a.#.b", "x.a.y.a.b", true),
+            ("#.a.#.b", "a.b.a", false),
+            ("*.*.*", "a.b", false),
         ] {
             assert_eq!(matches(pattern, key), expected, "{pattern} matches {key}");
+        }
+    }
+
+    /// What a binding key means, word by word.
+    fn naive(pattern: &[&[u8]], key: &[&[u8]]) -> bool {
+        match (pattern.split_first(), key.split_first()) {
+            (None, None) => true,
+            (None, Some(_)) => false,
+            (Some((&b"#", rest)), _) => (0..=key.len()).any(|n| naive(rest, &key[n..])),
+            (Some(_), None) => false,
+            (Some((&b"*", rest)), Some((_, key))) => naive(rest, key),
+            (Some((wanted, rest)), Some((word, key))) => wanted == word && naive(rest, key),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn many_bindings_match_as_each_would_alone(
+            patterns in prop::collection::vec("[ab*#](\\.[ab*#]){0,5}", 1..30),
+            keys in prop::collection::vec("[ab](\\.[ab]){0,6}", 1..5),
+        ) {
+            let mut queues = SlotMap::<QueueId, ()>::with_key();
+            let mut topic = Topic::default();
+            let bindings: Vec<Binding> = patterns.iter().map(|pattern| Binding {
+                destination: Destination::Queue(queues.insert(())),
+                routing_key: pattern.as_str().into(),
+                arguments: BindingArguments::default(),
+            }).collect();
+            bindings.iter().for_each(|binding| topic.bind(binding));
+            for key in &keys {
+                let mut found = Vec::new();
+                topic.route(key.as_bytes(), &mut |destination| found.push(destination));
+                found.sort_unstable();
+                let key: Vec<&[u8]> = words(key.as_bytes()).collect();
+                let matching = bindings.iter().filter(|binding| {
+                    let pattern: Vec<&[u8]> = words(binding.routing_key.as_bytes()).collect();
+                    naive(&pattern, &key)
+                });
+                let expected: Vec<Destination> = matching.map(|b| b.destination).collect();
+                prop_assert_eq!(found, expected);
+            }
+            bindings.iter().for_each(|binding| topic.unbind(binding));
+            prop_assert!(topic.root.is_empty());
         }
     }
 

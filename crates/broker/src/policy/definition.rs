@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use amqp::erlang_binary::PrintedBinary;
+
 use super::values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
 use crate::queue::QueueType;
 use crate::term;
@@ -48,7 +50,7 @@ impl fmt::Display for PolicyValue {
         match self {
             Self::Integer(value) => write!(f, "{value}"),
             Self::Float(value) => f.write_str(&term::float(*value)),
-            Self::Text(value) => f.write_str(&term::binary(value)),
+            Self::Text(value) => PrintedBinary(value.as_bytes()).fmt(f),
             Self::Other(value) => f.write_str(value),
         }
     }
@@ -249,7 +251,7 @@ impl Definition {
                 Some(key) if kind == PolicyKind::User || key.rule().operator.is_some() => {
                     known.insert(key, value);
                 }
-                _ => unknown.push(format!("{{{},{value}}}", term::binary(&name))),
+                _ => unknown.push(format!("{{{},{value}}}", PrintedBinary(name.as_bytes()))),
             }
         }
         for (key, value) in &known {

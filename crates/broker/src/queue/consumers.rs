@@ -5,12 +5,14 @@
 //! or connection has room is not known here; the caller says so for each candidate. Single active
 //! consumer replaces all of that: one consumer is active, the others wait (spec 7.3).
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, VecDeque};
 
 use amqp::table::Table;
 
 use crate::ids::{ChannelNumber, ConnectionId, ConsumerId};
 use crate::message::Name;
+use crate::ordered::Ordered;
 
 /// A consumer.
 #[derive(Clone, Debug)]
@@ -117,16 +119,25 @@ pub(crate) enum Room {
 pub(crate) struct Consumers {
     activation: Activation,
     /// In order of id, which is the order in which they came.
-    all: Vec<Consumer>,
+    all: Ordered<ConsumerId, Consumer>,
     /// Consumers with room by priority, highest first.
     rings: Vec<(i64, VecDeque<ConsumerId>)>,
+    /// Highest priority first, oldest first among equals; only where that chooses the active one.
+    ranking: BTreeSet<(Reverse<i64>, ConsumerId)>,
     active: Option<ConsumerId>,
     last_id: u64,
 }
 
 impl Consumers {
     pub(crate) fn new(activation: Activation) -> Self {
-        Self { activation, all: Vec::new(), rings: Vec::new(), active: None, last_id: 0 }
+        Self {
+            activation,
+            all: Ordered::default(),
+            rings: Vec::new(),
+            ranking: BTreeSet::new(),
+            active: None,
+            last_id: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -138,18 +149,11 @@ impl Consumers {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Consumer> {
-        self.all.iter()
+        self.all.iter().map(|(_, consumer)| consumer)
     }
 
     pub(crate) fn get(&self, id: ConsumerId) -> Option<&Consumer> {
-        self.all.get(self.find(id)?)
-    }
-
-    fn find(&self, id: ConsumerId) -> Option<usize> {
-        match self.all.first() {
-            Some(first) if first.id == id => Some(0),
-            _ => self.all.binary_search_by_key(&id, |c| c.id).ok(),
-        }
+        self.all.get(id)
     }
 
     /// Whether only one consumer is active at a time.
@@ -157,9 +161,9 @@ impl Consumers {
         self.activation != Activation::All
     }
 
-    /// Whether a consumer asked to be alone here.
+    /// Whether a consumer asked to be alone here, and is.
     pub(crate) fn has_exclusive(&self) -> bool {
-        self.all.iter().any(|c| c.exclusive)
+        self.all.front().is_some_and(|(_, consumer)| consumer.exclusive)
     }
 
     /// Adds a consumer and gives it its id.
@@ -167,19 +171,28 @@ impl Consumers {
         self.last_id += 1;
         let id = ConsumerId(self.last_id);
         consumer.id = id;
-        self.all.push(consumer);
+        if self.activation == Activation::PriorityFirst {
+            self.ranking.insert((Reverse(consumer.priority), id));
+        }
+        self.all.push_back(id, consumer);
         self.activate();
-        self.wait(self.all.len() - 1);
+        self.wait(id);
         id
     }
 
     /// Removes a consumer; its unacknowledged deliveries are its channel's business.
     pub(crate) fn remove(&mut self, id: ConsumerId) -> Option<Consumer> {
-        let consumer = self.all.remove(self.find(id)?);
-        for (_, ring) in &mut self.rings {
+        let consumer = self.all.remove(id)?;
+        self.ranking.remove(&(Reverse(consumer.priority), id));
+        let at = self.rings.partition_point(|(priority, _)| *priority > consumer.priority);
+        if let Some((priority, ring)) = self.rings.get_mut(at)
+            && *priority == consumer.priority
+        {
             ring.retain(|other| *other != id);
+            if ring.is_empty() {
+                self.rings.remove(at);
+            }
         }
-        self.rings.retain(|(priority, _)| self.all.iter().any(|c| c.priority == *priority));
         if self.active == Some(id) {
             self.active = None;
         }
@@ -197,23 +210,21 @@ impl Consumers {
             if self.is_quiescing() {
                 return None;
             }
-            let at = self.find(self.active?)?;
-            let consumer = self.all.get_mut(at)?;
+            let consumer = self.all.get_mut(self.active?)?;
             let can_ask = consumer.state != Waiting::Parked && consumer.has_room();
             return (can_ask && consumer.ask(&mut room)).then_some(consumer);
         }
         let mut chosen = None;
         for (_, ring) in &mut self.rings {
             while let Some(id) = ring.pop_front() {
-                let Ok(at) = self.all.binary_search_by_key(&id, |c| c.id) else {
+                let Some(consumer) = self.all.get_mut(id) else {
                     continue;
                 };
-                let consumer = &mut self.all[at];
                 if !consumer.has_room() {
                     consumer.state = Waiting::Full;
                 } else if consumer.ask(&mut room) {
                     ring.push_back(id);
-                    chosen = Some(at);
+                    chosen = Some(id);
                     break;
                 }
             }
@@ -226,28 +237,25 @@ impl Consumers {
 
     /// A delivery of `id` was acknowledged, rejected or returned.
     pub(crate) fn settled(&mut self, id: ConsumerId) {
-        let Some(at) = self.find(id) else { return };
-        let consumer = &mut self.all[at];
+        let Some(consumer) = self.all.get_mut(id) else { return };
         consumer.unacked = consumer.unacked.saturating_sub(1);
         if consumer.state == Waiting::Full {
-            self.wait(at);
+            self.wait(id);
         }
         self.activate();
     }
 
     /// Something outside made room for `id`.
     pub(crate) fn unpark(&mut self, id: ConsumerId) {
-        if let Some(at) = self.find(id)
-            && self.all[at].state == Waiting::Parked
-        {
-            self.wait(at);
+        if self.get(id).is_some_and(|consumer| consumer.state == Waiting::Parked) {
+            self.wait(id);
         }
     }
 
-    /// Lets the consumer at `at` wait for a message, if its prefetch leaves room.
-    fn wait(&mut self, at: usize) {
+    /// Lets a consumer wait for a message, if its prefetch leaves room.
+    fn wait(&mut self, id: ConsumerId) {
         let is_single_active = self.is_single_active();
-        let consumer = &mut self.all[at];
+        let Some(consumer) = self.all.get_mut(id) else { return };
         if !is_single_active && !consumer.has_room() {
             consumer.state = Waiting::Full;
             return;
@@ -256,7 +264,6 @@ impl Consumers {
         if is_single_active {
             return;
         }
-        let id = consumer.id;
         let priority = consumer.priority;
         let at = self.rings.partition_point(|(p, _)| *p > priority);
         if self.rings.get(at).is_none_or(|(p, _)| *p != priority) {
@@ -269,31 +276,33 @@ impl Consumers {
     pub(crate) fn any_waits(&self) -> bool {
         let waits = |c: &Consumer| c.state == Waiting::Here && c.has_room();
         match self.is_single_active() {
-            true => {
-                !self.is_quiescing() && self.active.and_then(|id| self.get(id)).is_some_and(waits)
-            }
-            false => self.all.iter().any(waits),
+            true => !self.is_quiescing() && self.active().is_some_and(waits),
+            false => self.iter().any(waits),
+        }
+    }
+
+    fn active(&self) -> Option<&Consumer> {
+        self.get(self.active?)
+    }
+
+    /// The consumer that should be active where only one may be.
+    fn best(&self) -> Option<&Consumer> {
+        match self.activation {
+            Activation::All => None,
+            Activation::OldestFirst => self.all.front().map(|(_, oldest)| oldest),
+            Activation::PriorityFirst => self.get(self.ranking.first()?.1),
         }
     }
 
     /// Chooses the active consumer where only one may be.
     fn activate(&mut self) {
-        match self.activation {
-            Activation::All => {}
-            Activation::OldestFirst => {
-                self.active = self.active.or_else(|| self.all.first().map(|c| c.id));
-            }
-            Activation::PriorityFirst => {
-                // The first of the highest priority, for ids ascend and max_by_key keeps the last.
-                let best = self.all.iter().rev().max_by_key(|c| c.priority);
-                let Some(best) = best else { return };
-                let active = self.active.and_then(|id| self.get(id));
-                let stays = active
-                    .is_some_and(|active| active.priority >= best.priority || active.unacked > 0);
-                if !stays {
-                    self.active = Some(best.id);
-                }
-            }
+        let Some(best) = self.best() else { return };
+        let stays = self.active().is_some_and(|active| match self.activation {
+            Activation::PriorityFirst => active.priority >= best.priority || active.unacked > 0,
+            Activation::All | Activation::OldestFirst => true,
+        });
+        if !stays {
+            self.active = Some(best.id);
         }
     }
 
@@ -301,8 +310,8 @@ impl Consumers {
     fn is_quiescing(&self) -> bool {
         self.activation == Activation::PriorityFirst
             && self
-                .active
-                .and_then(|id| self.get(id))
-                .is_some_and(|active| self.all.iter().any(|c| c.priority > active.priority))
+                .active()
+                .zip(self.best())
+                .is_some_and(|(active, best)| best.priority > active.priority)
     }
 }

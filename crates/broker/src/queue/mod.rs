@@ -8,7 +8,6 @@
 pub(crate) mod arguments;
 pub(crate) mod consumers;
 mod counters;
-mod deadlines;
 mod delayed;
 mod kind;
 mod pending;
@@ -24,13 +23,13 @@ pub use kind::QueueType;
 pub use ready::Entry;
 pub use settings::{DelayedRetry, QueueDefaults, Settings};
 
+use crate::deadlines::Deadlines;
 use crate::exchange::Binding;
 use crate::ids::{ConnectionId, EntryId, ExchangeId, QueueNumber};
 use crate::message::{Message, Name};
 use crate::policy::{ExpiryOrder, InForce};
 use crate::time::Time;
 use consumers::Consumers;
-use deadlines::Deadlines;
 use delayed::Delayed;
 use pending::PendingDeadLetters;
 use ready::{Front, Ready};
@@ -79,12 +78,15 @@ pub struct Queue {
     /// A dead letter found this queue full; its queue wants to know when there is room.
     pub(crate) refused_dead_letter: bool,
     ready: Ready,
-    deadlines: Deadlines,
+    /// Deadlines of messages with an `expiration` of their own. A TTL that all share needs no list:
+    /// the oldest message has the earliest deadline.
+    deadlines: Deadlines<EntryId>,
     delayed: Delayed,
     unacked: u64,
     unacked_bytes: u64,
     unacked_gets: u64,
     last_used: Time,
+    settings_since: Time,
 }
 
 impl Queue {
@@ -120,6 +122,7 @@ impl Queue {
             unacked_bytes: 0,
             unacked_gets: 0,
             last_used: now,
+            settings_since: now,
             arguments,
         }
     }
@@ -337,13 +340,14 @@ impl Queue {
         fronts.map(|front| (front.arrived.plus_ms(ttl), front.id)).min()
     }
 
-    /// Takes the message with the earliest deadline, if that has passed, and says when it was.
+    /// Takes the message with the earliest deadline, if that has passed, and says when it could have
+    /// been taken: settings that put deadlines into the past make nobody late.
     pub(crate) fn pop_due(&mut self, now: Time) -> Option<(Time, Entry)> {
         let (deadline, entry) = match self.settings.expiry_order {
             ExpiryOrder::Head => self.pop_due_head(now)?,
             ExpiryOrder::Deadline => self.pop_due_anywhere(now)?,
         };
-        Some((deadline, entry))
+        Some((deadline.max(self.settings_since), entry))
     }
 
     fn pop_due_head(&mut self, now: Time) -> Option<(Time, Entry)> {
@@ -428,7 +432,8 @@ impl Queue {
     }
 
     /// Replaces the settings as a whole.
-    pub(crate) fn apply_settings(&mut self, settings: Settings) {
+    pub(crate) fn apply_settings(&mut self, settings: Settings, now: Time) {
+        self.settings_since = now;
         let order_changed = settings.expiry_order != self.settings.expiry_order;
         self.settings = settings;
         if order_changed {

@@ -66,6 +66,8 @@ impl Vhost {
                 known.channels.remove(&channel);
             }
         }
+        // What was returned and had expired is dead-lettered before its queue goes.
+        self.finish_deaths();
         if let Some(known) = self.connections.get_mut(connection) {
             for queue in std::mem::take(&mut known.exclusive_queues) {
                 self.remove_queue(queue);
@@ -188,12 +190,13 @@ impl Vhost {
     }
 
     /// Removes the consumers of a channel and returns their tags.
-    fn remove_consumers(&mut self, at: At) -> Vec<Name> {
+    pub(super) fn remove_consumers(&mut self, at: At) -> Vec<Name> {
         let Some(channel) = self.channel(at) else {
             return Vec::new();
         };
         let replies = channel.reply_consumer.iter().map(|consumer| &consumer.tag);
         let tags: Vec<Name> = channel.consumers.keys().chain(replies).cloned().collect();
+        channel.parked.clear();
         for tag in &tags {
             self.remove_consumer(at, tag);
         }
@@ -209,9 +212,10 @@ impl Vhost {
             return;
         };
         self.timers.disarm(&mut channel.armed, Wake::Channel(at.connection, at.channel));
-        channel.mode = PublishMode::Plain;
+        if let PublishMode::Transactional(transaction) = std::mem::take(&mut channel.mode) {
+            channel.unacked.put_back(transaction.into_deliveries());
+        }
         let all = channel.unacked.take_all();
-        let all = all.into_iter().map(|(_, unacked)| unacked);
         self.settle_all(at, all, Outcome::Requeue { failed: true });
     }
 

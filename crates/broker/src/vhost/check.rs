@@ -6,6 +6,7 @@ use super::Vhost;
 use crate::exchange::Destination;
 use crate::ids::{EntryId, QueueId, QueueNumber};
 use crate::queue::Queue;
+use crate::time::Time;
 
 impl Vhost {
     /// Every invariant that does not hold, as a sentence; none if all is well. It looks at
@@ -26,7 +27,7 @@ impl Vhost {
             durable.map(|queue| (queue.number, queue.durable_waiting().collect())).collect();
         for connection in self.connections.values() {
             for channel in connection.channels.values() {
-                for unacked in channel.unacked.iter() {
+                for unacked in channel.deliveries() {
                     let queue = self.queues.get(unacked.queue);
                     let is_durable = |q: &&Queue| q.is_durable_for(&unacked.entry.message);
                     if let Some(queue) = queue.filter(is_durable) {
@@ -55,7 +56,7 @@ impl Vhost {
         let mut held: BTreeMap<QueueId, u64> = BTreeMap::new();
         for connection in self.connections.values() {
             for channel in connection.channels.values() {
-                for unacked in channel.unacked.iter() {
+                for unacked in channel.deliveries() {
                     *held.entry(unacked.queue).or_default() += 1;
                 }
             }
@@ -87,11 +88,26 @@ impl Vhost {
             if !queue.has_none_ready() && !expired && queue.consumers.any_waits() {
                 broken.push(format!("{name}: messages and a consumer wait for each other"));
             }
-            let armed = queue.armed;
-            if queue.next_wake().is_some_and(|wake| armed.is_none_or(|armed| armed > wake)) {
-                broken.push(format!("{name}: due {:?}, armed {armed:?}", queue.next_wake()));
+            if !self.is_armed(queue.armed, queue.next_wake()) {
+                let (due, armed) = (queue.next_wake(), queue.armed);
+                broken.push(format!("{name}: due {due:?}, armed {armed:?}"));
             }
         }
+        for connection in self.connections.values() {
+            for (number, channel) in &connection.channels {
+                let due = channel.unacked.iter().filter_map(|unacked| unacked.timeout).min();
+                if !self.is_armed(channel.armed, due) {
+                    let armed = channel.armed;
+                    broken.push(format!("channel {number}: due {due:?}, armed {armed:?}"));
+                }
+            }
+        }
+    }
+
+    /// Whether the wake-up at `armed` comes in time; what is overdue may wait for its turn now.
+    fn is_armed(&self, armed: Option<Time>, due: Option<Time>) -> bool {
+        let due = due.map(|due| due.max(self.now.time));
+        due.is_none_or(|due| armed.is_some_and(|armed| armed <= due))
     }
 
     /// Bindings are known at both ends.

@@ -3,7 +3,7 @@
 //! Whatever dies in a call is put on a list and moved before the call returns, so that chains of
 //! queues need no recursion and nobody sees a message half moved. A death is one record in the log.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -12,7 +12,7 @@ use super::Vhost;
 use crate::dead_letter::{self, DeathReason};
 use crate::effect::{Entries, Event, Record};
 use crate::ids::{EntryId, QueueId};
-use crate::limits::{CYCLES_REMEMBERED_MAX, DEAD_LETTER_RETRY_SLICE};
+use crate::limits::{CYCLES_REMEMBERED_MAX, DEAD_LETTER_RETRY_SLICE, EFFECTS_KEPT_MAX};
 use crate::message::{Message, Name};
 use crate::policy::{DeadLetterStrategy, Overflow};
 use crate::queue::{DropCause, Entry};
@@ -42,13 +42,6 @@ impl Corpse {
     }
 }
 
-/// What has been told once and is not told again.
-#[derive(Default, Debug)]
-pub(super) struct Told {
-    drops: BTreeSet<(QueueId, DeathReason, DropCause)>,
-    cycles: BTreeSet<Vec<Name>>,
-}
-
 /// The queues that take a dead letter, and what became of the others.
 struct Targets {
     accepting: SmallVec<[QueueId; 4]>,
@@ -75,6 +68,9 @@ impl Vhost {
         loop {
             while let Some(dying) = self.dying.pop_front() {
                 self.move_dead(dying);
+            }
+            if self.dying.capacity() > EFFECTS_KEPT_MAX {
+                self.dying = VecDeque::new();
             }
             if !self.retry_pending {
                 return;
@@ -143,12 +139,16 @@ impl Vhost {
                 cycle = Some(Arc::clone(&queue.name));
                 continue;
             }
-            let refuses = queue.settings.rejects_publishes()
-                && !queue.kind().takes_dead_letters_over_limit()
-                && queue.is_full_for(message);
-            if !refuses {
+            let may_refuse =
+                queue.settings.rejects_publishes() && !queue.kind().takes_dead_letters_over_limit();
+            if !may_refuse || !self.is_full_for(*id, message) {
                 targets.accepting.push(*id);
-            } else if queue.settings.overflow == Overflow::RejectPublishDlx
+                continue;
+            }
+            let Some(queue) = self.queues.get_mut(*id) else {
+                continue;
+            };
+            if queue.settings.overflow == Overflow::RejectPublishDlx
                 && queue.settings.dead_letter.is_some()
             {
                 targets.passing_on.push(*id);
@@ -225,13 +225,13 @@ impl Vhost {
             }
             return;
         }
-        queue.counters.dropped.get_mut(dying.reason).count(cause, 1);
-        self.counters.dropped.get_mut(dying.reason).count(cause, 1);
+        let dropped = queue.counters.dropped.get_mut(dying.reason);
+        dropped.count(cause, 1);
+        let is_news = cause != DropCause::NoDeadLetterExchange && dropped.get(cause) == 1;
         let name = Arc::clone(&queue.name);
+        self.counters.dropped.get_mut(dying.reason).count(cause, 1);
         self.log_settled(dying.queue, &entry);
         self.left(dying.queue);
-        let is_news = cause != DropCause::NoDeadLetterExchange
-            && self.told.drops.insert((dying.queue, dying.reason, cause));
         if is_news {
             self.event(Event::DroppedDeadLetters { queue: name, reason: dying.reason, cause });
         }
@@ -248,13 +248,14 @@ impl Vhost {
                 break;
             }
         }
-        if self.told.cycles.len() < CYCLES_REMEMBERED_MAX && self.told.cycles.insert(queues.clone())
+        if self.told_cycles.len() < CYCLES_REMEMBERED_MAX && self.told_cycles.insert(queues.clone())
         {
             self.event(Event::DeadLetterCycle { queues });
         }
     }
 
-    /// A message left a queue: there may be room for dead letters that wait for it.
+    /// A message left a queue, or at least those that wait there: there may be room for dead letters
+    /// that it refused.
     pub(super) fn left(&mut self, id: QueueId) {
         if let Some(queue) = self.queues.get_mut(id)
             && queue.refused_dead_letter
@@ -264,33 +265,37 @@ impl Vhost {
         }
     }
 
-    /// Offers all dead letters that had nowhere to go again, in slices.
+    /// Offers all dead letters that had nowhere to go again: a slice of them now, the rest when the
+    /// timer comes, which is at once.
     fn retry_pending_dead_letters(&mut self) {
         self.retry_pending = false;
+        let mut budget = DEAD_LETTER_RETRY_SLICE;
         let sources: Vec<QueueId> = self.pending_sources.iter().copied().collect();
         for id in sources {
             if let Some(queue) = self.queues.get_mut(id) {
                 queue.pending.start_retry();
             }
-            self.offer_pending(id);
+            budget -= self.offer_pending(id, budget);
+            self.rearm_queue(id);
         }
     }
 
-    /// Offers the next slice of a queue's pending dead letters again; those that still have nowhere
-    /// to go line up behind the others.
-    pub(super) fn offer_pending(&mut self, id: QueueId) {
+    /// Offers up to `budget` of a queue's pending dead letters again, each once in a round; those that
+    /// still have nowhere to go line up behind the others. How many were offered.
+    pub(super) fn offer_pending(&mut self, id: QueueId, budget: usize) -> usize {
         let Some(queue) = self.queues.get_mut(id) else {
-            return;
+            return 0;
         };
-        for _ in 0..DEAD_LETTER_RETRY_SLICE {
-            let Some((entry, reason)) = queue.pending.next_retry() else {
-                break;
-            };
+        let mut offered = 0;
+        while offered < budget
+            && let Some((entry, reason)) = queue.pending.next_retry()
+        {
             self.dying.push_back(Dying { queue: id, reason, body: Corpse::Entry(entry) });
+            offered += 1;
         }
         if queue.pending.is_empty() {
             self.pending_sources.remove(&id);
         }
-        self.arm_queue(id);
+        offered
     }
 }

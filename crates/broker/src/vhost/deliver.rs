@@ -9,7 +9,7 @@ use super::{At, Vhost};
 use crate::channel::ConsumerAt;
 use crate::channel::unacked::Unacked;
 use crate::effect::{Delivery, DeliveryCounts, Effect, Outgoing, Record};
-use crate::ids::{ConnectionId, ConsumerId, QueueId};
+use crate::ids::{ChannelNumber, ConnectionId, ConsumerId, QueueId};
 use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX};
 use crate::message::Name;
 use crate::queue::Entry;
@@ -41,7 +41,10 @@ impl Vhost {
                 if queue.consumers.is_empty() || expiry_budget == 0 {
                     return;
                 }
-                expiry_budget -= self.expire_due(id, expiry_budget);
+                match self.expire_due(id, expiry_budget) {
+                    0 => return,
+                    expired => expiry_budget -= expired,
+                }
                 continue;
             }
             let Some(chosen) = self.choose(id) else {
@@ -56,6 +59,7 @@ impl Vhost {
     pub(super) fn pop_front(&mut self, id: QueueId) -> Option<Entry> {
         let entry = self.queues.get_mut(id)?.pop_front();
         self.head_moved(id);
+        self.left(id);
         entry
     }
 
@@ -165,6 +169,12 @@ impl Vhost {
             }
             self.dispatch(queue);
         }
+        // Whoever was asked first is asked last when there is room again.
+        if let Some(channel) = self.channel(at)
+            && !channel.parked.is_empty()
+        {
+            channel.parked.rotate_left(1);
+        }
     }
 
     /// Tells the core how many bytes wait for a connection's socket; room there lets its consumers
@@ -185,10 +195,13 @@ impl Vhost {
             return;
         }
         known.backlog.stalled = false;
-        let channels: Vec<At> =
-            known.channels.keys().map(|channel| At { connection, channel: *channel }).collect();
-        for at in channels {
-            self.unpark_channel(at);
+        // Each time another channel is the first to fill the room again.
+        let mut channels: Vec<ChannelNumber> = known.channels.keys().copied().collect();
+        let next = channels.partition_point(|channel| *channel <= known.backlog.served_first);
+        channels.rotate_left(next);
+        known.backlog.served_first = channels.first().copied().unwrap_or_default();
+        for channel in channels {
+            self.unpark_channel(At { connection, channel });
         }
         self.finish_deaths();
     }

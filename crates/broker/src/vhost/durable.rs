@@ -35,8 +35,7 @@ impl Vhost {
             if let PublishMode::Confirm(confirms) = &mut channel.mode {
                 confirms.durable(lsn);
             }
-            if channel.committing.is_some_and(|committing| committing <= lsn) {
-                channel.committing = None;
+            for _ in 0..channel.committed(lsn) {
                 self.send(at, Outgoing::TxCommitOk);
             }
             self.list_for_flush(at);
@@ -72,18 +71,14 @@ impl Vhost {
             return;
         };
         channel.flush_listed = false;
-        if let Some(needed) = channel.committing {
-            if needed <= *durable_lsn {
-                channel.committing = None;
-                effects.push(Effect::Send {
-                    connection: at.connection,
-                    channel: at.channel,
-                    outgoing: Outgoing::TxCommitOk,
-                });
-            } else {
-                awaiting_durable.insert((needed, at));
-            }
+        for _ in 0..channel.committed(*durable_lsn) {
+            effects.push(Effect::Send {
+                connection: at.connection,
+                channel: at.channel,
+                outgoing: Outgoing::TxCommitOk,
+            });
         }
+        awaiting_durable.extend(channel.committing.front().map(|needed| (*needed, at)));
         let PublishMode::Confirm(confirms) = &mut channel.mode else {
             return;
         };

@@ -40,6 +40,7 @@ use crate::command::{Command, Request};
 use crate::effect::{Effect, Event, Outgoing};
 use crate::exchange::Exchange;
 use crate::ids::{ChannelNumber, ConnectionId, ExchangeId, Lsn, QueueId, QueueNumber};
+use crate::limits::EFFECTS_KEPT_MAX;
 use crate::lookup::Lookup;
 use crate::message::Name;
 use crate::policy::Policies;
@@ -49,7 +50,7 @@ pub(crate) use crate::route::At;
 use crate::statistics::VhostCounters;
 use crate::time::{Now, Time};
 use crate::timers::Timers;
-use death::{Dying, Told};
+use death::Dying;
 
 /// What a node grants to its vhosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,6 +101,8 @@ pub(crate) struct Backlog {
     pub(crate) bytes: u64,
     /// Something waits for that to shrink.
     pub(crate) stalled: bool,
+    /// The channel whose consumers were asked first when it last did.
+    pub(crate) served_first: ChannelNumber,
     /// The shell was asked how much it is.
     pub(crate) asked: bool,
 }
@@ -126,7 +129,8 @@ pub struct Vhost {
     topology: u64,
     /// Messages that died in this call and have not been moved yet.
     dying: VecDeque<Dying>,
-    told: Told,
+    /// Circles of dead letters that were told once and are not told again.
+    told_cycles: BTreeSet<Vec<Name>>,
     /// Queues with dead letters that wait for somewhere to go.
     pending_sources: BTreeSet<QueueId>,
     /// Something changed that may give them somewhere to go.
@@ -165,7 +169,7 @@ impl Vhost {
             timers: Timers::default(),
             topology: 1,
             dying: VecDeque::new(),
-            told: Told::default(),
+            told_cycles: BTreeSet::new(),
             pending_sources: BTreeSet::new(),
             retry_pending: false,
             to_flush: Vec::new(),
@@ -268,6 +272,9 @@ impl Vhost {
     fn advance(&mut self, now: Now) {
         self.now.time = self.now.time.max(now.time);
         self.now.wall_ms = now.wall_ms;
+        if self.effects.is_empty() && self.effects.capacity() > EFFECTS_KEPT_MAX {
+            self.effects = Vec::new();
+        }
     }
 
     /// The effects so far, in order; the caller takes them all.

@@ -67,9 +67,11 @@ impl Vhost {
         let definition = in_force.definition();
         let settings = Settings::resolve(&queue.arguments, &definition, options.queue_defaults);
         queue.policies = in_force;
-        queue.apply_settings(settings);
+        queue.apply_settings(settings, now.time);
         queue.renew_lease(now.time);
         self.arm_queue(id);
+        // A message that had expired in front of the others may have more time again.
+        self.dispatch(id);
         self.enforce_limits(id);
     }
 }

@@ -18,7 +18,7 @@ use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX, REPLY_BACKLOG_BYTES_MAX};
 use crate::message::{Envelope, Message};
 use crate::policy::Overflow;
 use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
-use crate::queue::Entry;
+use crate::queue::{Entry, Queue};
 use crate::refusal::Refusal;
 use crate::route::Route;
 
@@ -46,25 +46,27 @@ impl Vhost {
             }
             _ => self.find_route(at, exchange, &publish, &prepared)?,
         };
-        let rewritten = prepared.rewritten.as_deref();
-        let message = Message::new(envelope, prepared.facts, publish.content, rewritten);
         let mandatory = publish.mandatory;
+        let rewritten = prepared.rewritten.as_deref();
+        let message = || Message::new(envelope, prepared.facts, publish.content, rewritten);
         let Some(channel) = self.channel(at) else { return Ok(()) };
-        match &mut channel.mode {
+        let seq = match &mut channel.mode {
             PublishMode::Transactional(transaction) => {
-                transaction.publish(PendingPublish { message, route, mandatory })
+                let message = message();
+                return transaction.publish(PendingPublish { message, route, mandatory });
             }
-            PublishMode::Confirm(confirms) => {
-                let seq = confirms.assign();
-                let verdict = self.enter(at, message, &route, mandatory);
-                self.confirm(at, seq, verdict);
-                Ok(())
-            }
-            PublishMode::Plain => {
-                self.enter(at, message, &route, mandatory);
-                Ok(())
-            }
+            PublishMode::Confirm(confirms) => Some(confirms.assign()),
+            PublishMode::Plain => None,
+        };
+        let verdict = if route.is_empty() && !mandatory {
+            self.drop_unroutable()
+        } else {
+            self.enter(at, message(), &route, mandatory)
+        };
+        if let Some(seq) = seq {
+            self.confirm(at, seq, verdict);
         }
+        Ok(())
     }
 
     /// The last route of the channel, if it is for the same place and still true.
@@ -172,14 +174,13 @@ impl Vhost {
         route: &Route,
         mandatory: bool,
     ) -> Verdict {
+        if route.is_empty() && !mandatory {
+            return self.drop_unroutable();
+        }
         self.counters.published += 1;
         if route.is_empty() {
-            if mandatory {
-                self.counters.returned_unroutable += 1;
-                self.send(at, Outgoing::Return { message });
-            } else {
-                self.counters.dropped_unroutable += 1;
-            }
+            self.counters.returned_unroutable += 1;
+            self.send(at, Outgoing::Return { message });
             return Verdict::Accepted(None);
         }
         let mut placed: SmallVec<[(QueueId, EntryId); 4]> = SmallVec::new();
@@ -213,19 +214,19 @@ impl Vhost {
         if refused { Verdict::Refused } else { Verdict::Accepted(lsn) }
     }
 
-    /// Whether a full queue refuses a publish; expired messages do not count.
+    /// A publish goes nowhere, which nobody wants to know.
+    fn drop_unroutable(&mut self) -> Verdict {
+        self.counters.published += 1;
+        self.counters.dropped_unroutable += 1;
+        Verdict::Accepted(None)
+    }
+
+    /// Whether a full queue refuses a publish.
     ///
     /// COMPAT: reject-publish: a hard limit on every queue type; RabbitMQ's quorum queues overshoot.
     fn refuses(&mut self, id: QueueId, message: &Message) -> bool {
-        let is_full = |vhost: &Self| {
-            vhost.queues.get(id).is_some_and(|queue| {
-                queue.settings.rejects_publishes() && queue.is_full_for(message)
-            })
-        };
-        if !is_full(self) {
-            return false;
-        }
-        if self.expire_due(id, EXPIRY_SLICE) > 0 && !is_full(self) {
+        let rejects = |queue: &Queue| queue.settings.rejects_publishes();
+        if !self.queues.get(id).is_some_and(rejects) || !self.is_full_for(id, message) {
             return false;
         }
         let Some(queue) = self.queues.get_mut(id) else {
@@ -237,6 +238,15 @@ impl Vhost {
             self.die_refused(id, message.clone());
         }
         true
+    }
+
+    /// Whether `message` would put a queue over its limits; expired messages make room first.
+    pub(super) fn is_full_for(&mut self, id: QueueId, message: &Message) -> bool {
+        let is_full = |vhost: &Self| {
+            let queue = vhost.queues.get(id);
+            queue.is_some_and(|queue| queue.is_full_for(message))
+        };
+        is_full(self) && (self.expire_due(id, EXPIRY_SLICE) == 0 || is_full(self))
     }
 
     /// A message arrives in a queue: to a consumer if one has room, else to wait, if it may.

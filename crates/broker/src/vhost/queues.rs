@@ -1,11 +1,11 @@
 //! Class queue: declare, delete, purge (spec 6.1 to 6.5).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-
-use smallvec::SmallVec;
 
 use super::{At, Vhost};
 use crate::access::Permission;
+use crate::channel::Channel;
 use crate::command::{DeclareQueue, DeleteQueue};
 use crate::effect::{Outgoing, Record};
 use crate::ids::{EntryId, QueueId};
@@ -67,6 +67,9 @@ impl Vhost {
         let name = declare.queue.replace(['\r', '\n'], "");
         if name.starts_with(DIRECT_REPLY_TO) {
             return self.declare_reply_queue(at, &name, declare.nowait);
+        }
+        if declare.exclusive && !self.connections.contains_key(at.connection) {
+            return Ok(());
         }
         let id = if declare.passive {
             self.require_any(at, self.queue_resource(&name))?;
@@ -260,7 +263,7 @@ impl Vhost {
     /// What the channels hold of a queue, in order of arrival.
     fn unacked_entries(&self, id: QueueId) -> Vec<EntryId> {
         let channels = self.connections.values().flat_map(|c| c.channels.values());
-        let held = channels.flat_map(|channel| channel.unacked.iter());
+        let held = channels.flat_map(Channel::deliveries);
         let mut entries: Vec<EntryId> =
             held.filter(|unacked| unacked.queue == id).map(|u| u.entry.id).collect();
         entries.sort_unstable();
@@ -331,29 +334,30 @@ impl Vhost {
         }
         self.counters.queues_deleted += 1;
         self.topology_changed();
-        self.drop_consumers(&queue);
+        self.drop_consumers(id, &queue);
         queue.ready_count()
     }
 
     /// Consumers of a queue that is gone are cancelled; clients that can be told are told.
-    fn drop_consumers(&mut self, queue: &Queue) {
-        let consumers: SmallVec<[(At, Name); 4]> = queue
-            .consumers()
-            .map(|c| {
-                let at = At { connection: c.connection, channel: c.channel };
-                (at, Arc::clone(&c.tag))
-            })
-            .collect();
-        for (at, consumer_tag) in consumers {
+    fn drop_consumers(&mut self, id: QueueId, queue: &Queue) {
+        let mut channels = BTreeSet::new();
+        for consumer in queue.consumers() {
+            let at = At { connection: consumer.connection, channel: consumer.channel };
+            channels.insert(at);
+            let consumer_tag = Arc::clone(&consumer.tag);
             let Some(connection) = self.connections.get_mut(at.connection) else {
                 continue;
             };
-            let cancel_notify = connection.cancel_notify;
             if let Some(channel) = connection.channels.get_mut(&at.channel) {
                 channel.consumers.remove(&*consumer_tag);
             }
-            if cancel_notify {
+            if connection.cancel_notify {
                 self.send(at, Outgoing::Cancel { consumer_tag });
+            }
+        }
+        for at in channels {
+            if let Some(channel) = self.channel(at) {
+                channel.parked.retain(|parked| parked.queue != id);
             }
         }
     }

@@ -2,6 +2,8 @@
 //! default exchange included, each exchange visited once, each queue found once (spec C-4). The
 //! default exchange also knows the addresses of those who wait for direct replies.
 
+use std::collections::BTreeSet;
+
 use smallvec::SmallVec;
 
 use super::Vhost;
@@ -21,6 +23,9 @@ impl Vhost {
         let mut route = Route { can_be_remembered: envelope.has_one_key(), ..Route::default() };
         let mut to_visit: SmallVec<[ExchangeId; 4]> = SmallVec::new();
         to_visit.push(exchange);
+        let first = exchange;
+        let mut others = BTreeSet::new();
+        let mut is_new = |exchange| exchange != first && others.insert(exchange);
         let mut visited = 0;
         while let Some(id) = to_visit.get(visited).copied() {
             visited += 1;
@@ -30,7 +35,7 @@ impl Vhost {
             };
             route.can_be_remembered &= exchange.kind.routes_by_key_alone();
             let mut matched = false;
-            let keys = if exchange.kind.chooses_one() { 1 } else { usize::MAX };
+            let keys = if exchange.kind.looks_at_every_key() { usize::MAX } else { 1 };
             for key in envelope.routing_keys().take(keys) {
                 if exchange.is_default() {
                     let name = key.as_str().unwrap_or_default();
@@ -47,23 +52,28 @@ impl Vhost {
                     matched = true;
                     match destination {
                         Destination::Queue(queue) => route.queues.push(queue),
-                        Destination::Exchange(next) if to_visit.contains(&next) => {}
-                        Destination::Exchange(next) => to_visit.push(next),
+                        Destination::Exchange(next) if is_new(next) => to_visit.push(next),
+                        Destination::Exchange(_) => {}
                     }
                 });
             }
             if !matched
                 && let Some(alternate) = &exchange.alternate
                 && let Some(alternate) = self.exchange_names.get(&**alternate)
-                && !to_visit.contains(alternate)
+                && is_new(*alternate)
             {
                 to_visit.push(*alternate);
             }
         }
-        if route.queues.len() > 1 {
-            route.queues.sort_unstable();
-            route.queues.dedup();
-        }
+        sort_and_dedup(&mut route.queues);
+        sort_and_dedup(&mut route.requesters);
         route
+    }
+}
+
+fn sort_and_dedup<T: Ord, const N: usize>(list: &mut SmallVec<[T; N]>) {
+    if list.len() > 1 {
+        list.sort_unstable();
+        list.dedup();
     }
 }

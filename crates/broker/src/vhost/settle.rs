@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::{At, Vhost};
 use crate::channel::PublishMode;
-use crate::channel::transaction::PendingSettle;
+use crate::channel::transaction::{Deliveries, PendingSettle};
 use crate::channel::unacked::{Tags, Unacked};
 use crate::command::Outcome;
 use crate::dead_letter::DeathReason;
@@ -29,8 +29,9 @@ impl Vhost {
         };
         let tags = Tags { tag, multiple };
         if let PublishMode::Transactional(transaction) = &mut channel.mode {
-            let tags = channel.unacked.mark(tags)?;
-            return transaction.settle(PendingSettle { tags, outcome });
+            let mut deliveries = Deliveries::new();
+            channel.unacked.take(tags, |tag, unacked| deliveries.push((tag, unacked)))?;
+            return transaction.settle(PendingSettle { deliveries, outcome });
         }
         let mut settled: SmallVec<[Unacked; 1]> = SmallVec::new();
         channel.unacked.take(tags, |_, unacked| settled.push(unacked))?;
@@ -143,13 +144,13 @@ impl Vhost {
         self.arm_queue(id);
     }
 
-    /// `basic.recover`: everything unacknowledged on the channel goes back.
+    /// `basic.recover`: everything unacknowledged on the channel goes back, but not what an open
+    /// transaction has settled.
     pub(super) fn recover(&mut self, at: At, answer: bool) -> Result<(), Refusal> {
         let Some(channel) = self.channel(at) else {
             return Ok(());
         };
         let all = channel.unacked.take_all();
-        let all = all.into_iter().map(|(_, unacked)| unacked);
         self.settle_all(at, all, Outcome::Requeue { failed: false });
         self.answer(at, !answer, Outgoing::RecoverOk);
         Ok(())

@@ -4,6 +4,7 @@
 //! Everything is done in slices, so that a million simultaneous deadlines never hold up a publisher.
 //! Messages leave in the order of their deadlines.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use amqp::method::MethodId;
@@ -12,11 +13,11 @@ use super::{At, Vhost};
 use crate::command::Outcome;
 use crate::dead_letter::DeathReason;
 use crate::effect::{Event, Outgoing};
-use crate::ids::QueueId;
+use crate::ids::{ConsumerId, QueueId};
 use crate::limits::EXPIRY_SLICE;
 use crate::policy::ExpiryOrder;
 use crate::refusal::Refusal;
-use crate::time::Now;
+use crate::time::{Now, Time};
 use crate::timers::Wake;
 
 impl Vhost {
@@ -37,35 +38,47 @@ impl Vhost {
         self.finish_deaths();
     }
 
-    /// Does what is due in a queue; how much that was.
+    /// Does what is due in a queue, about `budget` of it; how much that was.
     fn wake_queue(&mut self, id: QueueId, budget: usize) -> usize {
         let now = self.now.time;
         let Some(queue) = self.queues.get_mut(id) else {
             return 1;
         };
         queue.armed = None;
-        if queue.lease_ends().is_some_and(|end| end <= now) {
-            self.expire_queue(id);
-            return 1;
+        let lease_end = queue.lease_ends().filter(|end| *end <= now);
+        let mut done = 1;
+        if let Some(end) = lease_end {
+            // What expired before the queue did is dead-lettered, however late the timer is.
+            done += self.expire_until(id, end.just_before(), budget);
+            if done <= budget {
+                self.finish_deaths();
+                self.expire_queue(id);
+            }
+        } else {
+            done += self.offer_pending(id, budget);
+            done += self.expire_due(id, budget);
+            done += self.end_delays(id, budget);
+            self.dispatch(id);
+            self.enforce_limits(id);
         }
-        self.offer_pending(id);
-        let expired = self.expire_due(id, budget);
-        let retried = self.end_delays(id, budget);
-        self.dispatch(id);
-        self.enforce_limits(id);
         self.rearm_queue(id);
-        1 + expired + retried
+        done
     }
 
     /// Lets up to `budget` messages die whose deadline has passed; how many did.
     pub(super) fn expire_due(&mut self, id: QueueId, budget: usize) -> usize {
+        self.expire_until(id, self.now.time, budget)
+    }
+
+    /// Lets up to `budget` messages die whose deadline is not later than `until`; how many did.
+    fn expire_until(&mut self, id: QueueId, until: Time, budget: usize) -> usize {
         let now = self.now.time;
         let mut expired = 0;
         while expired < budget
             && let Some(queue) = self.queues.get_mut(id)
-            && let Some((deadline, entry)) = queue.pop_due(now)
+            && let Some((due, entry)) = queue.pop_due(until)
         {
-            self.counters.message_expiry.record(now.micros_since(deadline));
+            self.counters.message_expiry.record(now.micros_since(due));
             self.die(id, entry, DeathReason::Expired);
             expired += 1;
         }
@@ -120,9 +133,9 @@ impl Vhost {
         }
     }
 
-    /// Like `arm_queue`, but lets queues with earlier deadlines than now go first: a queue with a
-    /// million overdue messages takes turns with the others.
-    fn rearm_queue(&mut self, id: QueueId) {
+    /// Like `arm_queue`, but not for a time that has passed: a queue with a million overdue messages
+    /// takes turns with the others.
+    pub(super) fn rearm_queue(&mut self, id: QueueId) {
         let now = self.now.time;
         let Some(queue) = self.queues.get_mut(id) else {
             return;
@@ -132,8 +145,21 @@ impl Vhost {
         }
     }
 
-    /// Returns deliveries that were not settled in time. The consumer is cancelled if its client can
-    /// be told; otherwise, and for `basic.get`, the channel closes.
+    /// Makes sure that the channel is looked at when its next delivery times out.
+    pub(super) fn arm_channel(&mut self, at: At) {
+        let Self { connections, timers, .. } = self;
+        let channel = connections.get_mut(at.connection);
+        if let Some(channel) =
+            channel.and_then(|connection| connection.channels.get_mut(&at.channel))
+            && let Some(timeout) = channel.unacked.next_timeout()
+        {
+            let wake = Wake::Channel(at.connection, at.channel);
+            timers.arm(&mut channel.armed, timeout, wake);
+        }
+    }
+
+    /// Returns deliveries that were not settled in time. Their consumers are cancelled if the client
+    /// can be told; otherwise, and for `basic.get`, the channel closes.
     ///
     /// COMPAT: consumer timeout: the cancelled consumer is gone and gets nothing more.
     fn time_out_deliveries(&mut self, at: At) -> usize {
@@ -147,40 +173,58 @@ impl Vhost {
         };
         channel.armed = None;
         let late = channel.unacked.take_timed_out(now);
+        if late.is_empty() {
+            self.arm_channel(at);
+            return 1;
+        }
         let count = late.len();
-        let must_close = late.iter().any(|u| u.consumer.is_none() || !cancel_notify);
-        for unacked in &late {
-            let Some(queue) = self.queues.get(unacked.queue) else {
-                continue;
-            };
-            let consumer = unacked.consumer.and_then(|id| queue.consumers.get(id));
-            let consumer_tag = consumer.map(|c| Arc::clone(&c.tag));
-            let queue = Arc::clone(&queue.name);
-            if let Some(consumer_tag) = consumer_tag.clone().filter(|_| !must_close) {
-                self.remove_consumer(at, &consumer_tag);
-                self.send(at, Outgoing::Cancel { consumer_tag });
-            }
-            if consumer_tag.is_some() || unacked.consumer.is_none() {
-                self.event(Event::ConsumerTimedOut { queue, consumer_tag });
-            }
+        let must_close = !cancel_notify || late.iter().any(|u| u.consumer.is_none());
+        let sources: BTreeSet<(QueueId, Option<ConsumerId>)> =
+            late.iter().map(|unacked| (unacked.queue, unacked.consumer)).collect();
+        for (queue, consumer) in sources {
+            self.time_out_source(at, queue, consumer, must_close);
+        }
+        if must_close {
+            // Nothing that comes back goes to this channel again.
+            self.remove_consumers(at);
         }
         self.settle_all(at, late, Outcome::Requeue { failed: false });
-        if must_close && count > 0 {
+        if must_close {
             let refusal = Refusal::precondition_failed(format!(
                 "delivery acknowledgement on channel {} timed out. Timeout value used: -1 ms. This \
                  timeout value can be configured, see consumers doc guide to learn more",
                 at.channel
             ));
             self.fail_channel(at, refusal, MethodId::NONE);
-            return count;
+        } else {
+            self.arm_channel(at);
         }
-        if let Some(channel) = self.connections.get_mut(at.connection)
-            && let Some(channel) = channel.channels.get_mut(&at.channel)
-            && let Some(next) = channel.unacked.next_timeout()
-        {
-            let wake = Wake::Channel(at.connection, at.channel);
-            self.timers.arm(&mut channel.armed, next, wake);
+        count
+    }
+
+    /// Tells who did not settle in time: a consumer, or `basic.get` if there is none. A consumer is
+    /// cancelled, unless its channel closes anyway.
+    fn time_out_source(
+        &mut self,
+        at: At,
+        queue: QueueId,
+        consumer: Option<ConsumerId>,
+        channel_closes: bool,
+    ) {
+        let Some(queue) = self.queues.get(queue) else {
+            return;
+        };
+        let name = Arc::clone(&queue.name);
+        let known = consumer.and_then(|id| queue.consumers.get(id));
+        let consumer_tag = known.map(|consumer| Arc::clone(&consumer.tag));
+        if consumer.is_some() && consumer_tag.is_none() {
+            // It was cancelled before.
+            return;
         }
-        count.max(1)
+        if let Some(consumer_tag) = consumer_tag.clone().filter(|_| !channel_closes) {
+            self.remove_consumer(at, &consumer_tag);
+            self.send(at, Outgoing::Cancel { consumer_tag });
+        }
+        self.event(Event::ConsumerTimedOut { queue: name, consumer_tag });
     }
 }

@@ -23,12 +23,8 @@ impl Vhost {
         }
         let before = self.last_lsn;
         for settle in transaction.settles {
-            let Some(channel) = self.channel(at) else {
-                break;
-            };
-            let taken: Vec<_> =
-                settle.tags.iter().filter_map(|tag| channel.unacked.take_marked(*tag)).collect();
-            self.settle_all(at, taken, settle.outcome);
+            let deliveries = settle.deliveries.into_iter().map(|(_, unacked)| unacked);
+            self.settle_all(at, deliveries, settle.outcome);
         }
         self.finish_deaths();
         if self.last_lsn > before {
@@ -37,12 +33,15 @@ impl Vhost {
         if refused {
             return Err(Refusal::precondition_failed("partial tx completion"));
         }
-        match needed.filter(|lsn| *lsn > self.durable_lsn) {
+        let needed = needed.filter(|lsn| *lsn > self.durable_lsn);
+        let Some(channel) = self.channel(at) else {
+            return Ok(());
+        };
+        // Commits are answered in order.
+        match needed.max(channel.committing.back().copied()) {
             None => self.send(at, Outgoing::TxCommitOk),
             Some(lsn) => {
-                if let Some(channel) = self.channel(at) {
-                    channel.committing = Some(lsn);
-                }
+                channel.committing.push_back(lsn);
                 self.list_for_flush(at);
             }
         }
@@ -53,10 +52,9 @@ impl Vhost {
     pub(super) fn tx_rollback(&mut self, at: At) -> Result<(), Refusal> {
         let transaction = self.take_transaction(at)?;
         if let Some(channel) = self.channel(at) {
-            for settle in transaction.settles {
-                channel.unacked.unmark(&settle.tags);
-            }
+            channel.unacked.put_back(transaction.into_deliveries());
         }
+        self.arm_channel(at);
         self.send(at, Outgoing::TxRollbackOk);
         Ok(())
     }
