@@ -20,6 +20,11 @@ pub const CONSUMER_TIMEOUT_MS_DEFAULT: u64 = 1_800_000;
 /// million simultaneous deadlines never stall a publisher for longer than about a millisecond.
 pub const EXPIRY_SLICE: usize = 512;
 
+/// Messages that one call moves to where dead letters go, before it leaves the rest to the timer: a
+/// client that rejects a million deliveries, or dead-letter exchanges that multiply every message,
+/// hold nobody else up.
+pub const DEATHS_PER_CALL_MAX: usize = 8192;
+
 /// Stale entries a deadline index may hold beyond the live ones before it is rebuilt.
 pub const DEADLINE_STALE_MIN: usize = 1024;
 
@@ -41,7 +46,7 @@ pub const SENDER_SELECTED_KEYS_MAX: usize = 1024;
 /// Arguments of one headers-exchange binding; matching walks them for every message.
 pub const HEADERS_BINDING_ARGUMENTS_MAX: usize = 256;
 
-/// `#` wildcards in one topic binding key; more makes matching explode (RabbitMQ 4.3.5 and later).
+/// `#` wildcards in one topic binding key, as in RabbitMQ 4.3.5 and later.
 pub const TOPIC_HASH_WILDCARDS_MAX: usize = 2;
 
 /// Weight of one consistent-hash binding (RabbitMQ 4.3.6).

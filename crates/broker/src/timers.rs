@@ -1,6 +1,6 @@
 //! When what in a vhost has to be looked at: one ordered set that one timer sleeps on.
 //!
-//! It holds at most one wake-up per queue and per channel, the earliest. What is due there is their
+//! It holds at most one wake-up per queue and per channel, the earliest, and one for dead messages. What is due there is their
 //! own knowledge. A wake-up may come to nothing, because what it was for has gone; it never comes late.
 
 use std::collections::BTreeSet;
@@ -15,6 +15,8 @@ pub(crate) enum Wake {
     Queue(QueueId),
     /// A channel's acknowledgement timeouts.
     Channel(ConnectionId, ChannelNumber),
+    /// Messages that died and are still to be moved.
+    Deaths,
 }
 
 /// The wake-ups of a vhost.
@@ -48,6 +50,11 @@ impl Timers {
     /// The earliest wake-up.
     pub(crate) fn next(&self) -> Option<Time> {
         self.0.first().map(|(at, _)| *at)
+    }
+
+    /// All wake-ups, the earliest first; for checks.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Time, Wake)> {
+        self.0.iter().copied()
     }
 
     /// Takes the earliest wake-up if it is due; its owner forgets it.

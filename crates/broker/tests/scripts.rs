@@ -5,6 +5,11 @@
 //! only moves where a script says so. After every command the invariants of the vhost are checked.
 //! `UPDATE=1 cargo test -p leveret-broker --test scripts` writes the effects as they are; read the
 //! difference before you commit it.
+//!
+//! Beside what is written down there are random histories of the same lines. Nothing is compared with
+//! a second implementation there, as in `model`: what is checked after every line is what must always
+//! hold (`Vhost::broken_invariants`), that the log's replay gives the durable messages there are, and
+//! that nothing panics. A history that breaks something is printed as a script.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "the scripts are files")]
@@ -14,6 +19,8 @@ mod script;
 
 use std::fmt::Write as _;
 use std::path::Path;
+
+use proptest::prelude::*;
 
 #[test]
 fn every_script_gives_the_effects_it_says() {
@@ -40,4 +47,16 @@ fn every_script_gives_the_effects_it_says() {
     }
     assert!(wrong.is_empty(), "{wrong}");
     assert!(scenarios > 150, "only {scenarios} scenarios were found");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 20_000, ..Default::default() })]
+
+    #[test]
+    fn invariants_hold_through_any_history(
+        beginning in script::beginning(),
+        lines in prop::collection::vec(script::line(), 1..100),
+    ) {
+        script::survive(&[beginning, lines].concat());
+    }
 }

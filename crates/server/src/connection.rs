@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amqp::method::MethodId;
-use broker::ConnectionId;
 use broker::refusal::Refusal;
+use broker::{Command, ConnectionId};
 use session::{Alive, Credentials, Session, Step};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
@@ -256,7 +256,14 @@ impl Connection {
                     break None;
                 }
                 match self.session.next(&mut input, &mut out) {
-                    Step::Request(request) => requests.push(request),
+                    Step::Request(request) => {
+                        let is_commit = matches!(request.command, Command::TxCommit);
+                        requests.push(request);
+                        if is_commit {
+                            // It is answered at the end of a batch.
+                            break None;
+                        }
+                    }
                     Step::More => break Some(Next::Read),
                     Step::Login(credentials) => break Some(Next::Login(credentials)),
                     Step::OpenVhost(name) => break Some(Next::OpenVhost(name.to_owned())),

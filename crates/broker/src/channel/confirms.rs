@@ -60,11 +60,6 @@ impl Confirms {
         self.waiting.back().map(|(_, lsn)| *lsn)
     }
 
-    /// Publishes that are neither confirmed nor refused.
-    pub(crate) fn unconfirmed(&self) -> usize {
-        self.waiting.len()
-    }
-
     /// The log is durable up to `lsn`.
     pub(crate) fn durable(&mut self, lsn: Lsn) {
         while let Some((seq, needed)) = self.waiting.front().copied()

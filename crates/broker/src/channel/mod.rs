@@ -133,12 +133,4 @@ impl Channel {
     pub fn consumer_count(&self) -> usize {
         self.consumers.len() + usize::from(self.reply_consumer.is_some())
     }
-
-    /// Publishes that are neither confirmed nor refused.
-    pub fn unconfirmed_count(&self) -> usize {
-        match &self.mode {
-            PublishMode::Confirm(confirms) => confirms.unconfirmed(),
-            PublishMode::Plain | PublishMode::Transactional(_) => 0,
-        }
-    }
 }

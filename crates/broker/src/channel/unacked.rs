@@ -131,11 +131,12 @@ impl UnackedList {
         all
     }
 
-    /// Takes the deliveries that should have been settled by `now`, the longest overdue first;
-    /// settling them later is ignored.
-    pub(crate) fn take_timed_out(&mut self, now: Time) -> Vec<Unacked> {
+    /// Takes up to `budget` of the deliveries that should have been settled by `now`, the longest
+    /// overdue first; settling them later is ignored.
+    pub(crate) fn take_timed_out(&mut self, now: Time, budget: usize) -> Vec<Unacked> {
         let mut late = Vec::new();
-        while let Some((timeout, tag)) = self.timeouts.first()
+        while late.len() < budget
+            && let Some((timeout, tag)) = self.timeouts.first()
             && timeout <= now
         {
             self.timeouts.pop();

@@ -87,6 +87,11 @@ impl Consumer {
         has_room
     }
 
+    /// Whether it waits for room on its channel or connection.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.state == Waiting::Parked
+    }
+
     /// Whether its own prefetch leaves room for another delivery.
     pub(crate) fn has_room(&self) -> bool {
         self.no_ack || self.prefetch_count == 0 || self.unacked < u32::from(self.prefetch_count)

@@ -113,9 +113,4 @@ impl QueueCounters {
         let dropped: u64 = self.dropped.all().map(|by_cause| by_cause.total()).sum();
         self.acknowledged + self.auto_acknowledged + dead_lettered + dropped + self.purged
     }
-
-    /// Messages that died for `reason`, whatever became of them.
-    pub fn died(&self, reason: DeathReason) -> u64 {
-        self.dead_lettered.get(reason) + self.dropped.get(reason).total()
-    }
 }

@@ -75,6 +75,8 @@ pub struct Queue {
     pub(crate) had_consumer: bool,
     /// The wake-up that the vhost's timers hold for it.
     pub(crate) armed: Option<Time>,
+    /// Messages that died here and have not been moved yet.
+    pub(crate) dying: u64,
     /// A dead letter found this queue full; its queue wants to know when there is room.
     pub(crate) refused_dead_letter: bool,
     ready: Ready,
@@ -114,6 +116,7 @@ impl Queue {
             bindings: BTreeSet::new(),
             had_consumer: false,
             armed: None,
+            dying: 0,
             refused_dead_letter: false,
             ready: Ready::new(kind.return_to(), kind.counted_bytes()),
             deadlines: Deadlines::default(),
@@ -226,6 +229,11 @@ impl Queue {
     /// Whether nothing waits.
     pub(crate) fn has_none_ready(&self) -> bool {
         self.ready.is_empty()
+    }
+
+    /// Whether `id` will be delivered next.
+    pub(crate) fn is_next(&self, id: EntryId) -> bool {
+        self.ready.front().is_some_and(|front| front.id == id)
     }
 
     /// Takes what will be delivered next.
@@ -441,6 +449,18 @@ impl Queue {
             let fronts: Vec<Front> = self.ready.iter().chain(self.delayed.iter()).collect();
             for front in &fronts {
                 self.index(front);
+            }
+        }
+    }
+
+    /// The earliest deadline of all that wait, found by looking at each where expiry looks anywhere;
+    /// for checks.
+    pub(crate) fn earliest_deadline(&self) -> Option<Time> {
+        match self.settings.expiry_order {
+            ExpiryOrder::Head => None,
+            ExpiryOrder::Deadline => {
+                let all = self.ready.iter().chain(self.delayed.iter());
+                all.filter_map(|front| self.deadline(&front)).min()
             }
         }
     }

@@ -66,8 +66,6 @@ impl Vhost {
                 known.channels.remove(&channel);
             }
         }
-        // What was returned and had expired is dead-lettered before its queue goes.
-        self.finish_deaths();
         if let Some(known) = self.connections.get_mut(connection) {
             for queue in std::mem::take(&mut known.exclusive_queues) {
                 self.remove_queue(queue);
@@ -84,7 +82,12 @@ impl Vhost {
             return Ok(false);
         };
         let Some(channel) = connection.channels.get(&at.channel) else {
-            if matches!(command, Command::OpenChannel | Command::Refused(_)) {
+            let needs_none = if let Command::Refused(refusal) = command {
+                refusal.code.is_connection_error()
+            } else {
+                matches!(command, Command::OpenChannel)
+            };
+            if needs_none {
                 return Ok(true);
             }
             return Err(Refusal::new(ReplyCode::ChannelError, "expected 'channel.open'"));

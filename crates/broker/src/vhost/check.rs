@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Vhost;
+use super::death::Dying;
+use super::{At, Vhost};
+use crate::channel::{Channel, ConsumerAt};
 use crate::exchange::Destination;
-use crate::ids::{EntryId, QueueId, QueueNumber};
+use crate::ids::{ConsumerId, EntryId, QueueId, QueueNumber};
+use crate::limits::OUTBOX_BYTES_MAX;
 use crate::queue::Queue;
 use crate::time::Time;
+use crate::timers::Wake;
 
 impl Vhost {
     /// Every invariant that does not hold, as a sentence; none if all is well. It looks at
@@ -16,6 +20,8 @@ impl Vhost {
         self.check_conservation(&mut broken);
         self.check_unacked(&mut broken);
         self.check_progress(&mut broken);
+        self.check_timers(&mut broken);
+        self.check_consumers(&mut broken);
         self.check_bindings(&mut broken);
         broken
     }
@@ -36,14 +42,20 @@ impl Vhost {
                 }
             }
         }
+        for (queue, entry) in self.dying.iter().filter_map(Dying::entry) {
+            if let Some(queue) = self.queues.get(queue).filter(|q| q.is_durable_for(&entry.message))
+            {
+                entries.entry(queue.number).or_default().insert(entry.id);
+            }
+        }
         entries
     }
 
     /// Every message that entered a queue is in exactly one place (C-1, C-2).
     fn check_conservation(&self, broken: &mut Vec<String>) {
         for queue in self.queues.values() {
-            let (entered, here, left) =
-                (queue.counters.entered, queue.message_count(), queue.counters.left());
+            let here = queue.message_count() + queue.dying;
+            let (entered, left) = (queue.counters.entered, queue.counters.left());
             if entered != here + left {
                 let name = &queue.name;
                 broken.push(format!("{name}: {entered} entered, {here} are there, {left} left"));
@@ -51,27 +63,32 @@ impl Vhost {
         }
     }
 
-    /// What queues count as unacknowledged is what channels hold, and so is each consumer's share.
+    /// What queues and consumers count as unacknowledged is what channels hold.
     fn check_unacked(&self, broken: &mut Vec<String>) {
-        let mut held: BTreeMap<QueueId, u64> = BTreeMap::new();
-        for connection in self.connections.values() {
-            for channel in connection.channels.values() {
-                for unacked in channel.deliveries() {
-                    *held.entry(unacked.queue).or_default() += 1;
-                }
+        let mut held: BTreeMap<(QueueId, Option<ConsumerId>), u64> = BTreeMap::new();
+        for (at, channel) in self.channels() {
+            let deliveries = channel.deliveries().filter(|unacked| unacked.consumer.is_some());
+            if deliveries.count() as u64 != u64::from(channel.unacked_by_consumers) {
+                let counted = channel.unacked_by_consumers;
+                broken.push(format!("{at:?} counts {counted} deliveries, but holds others"));
+            }
+            for unacked in channel.deliveries() {
+                *held.entry((unacked.queue, unacked.consumer)).or_default() += 1;
             }
         }
         for (id, queue) in &self.queues {
-            let held = held.get(&id).copied().unwrap_or_default();
-            if held != queue.unacked_count() {
+            let of_queue = held.iter().filter(|((queue, _), _)| *queue == id);
+            let of_queue: u64 = of_queue.map(|(_, count)| count).sum();
+            if of_queue != queue.unacked_count() {
                 let (name, counted) = (&queue.name, queue.unacked_count());
-                broken.push(format!("{name}: counts {counted} unacked, channels hold {held}"));
+                broken.push(format!("{name}: counts {counted} unacked, channels hold {of_queue}"));
             }
             for consumer in queue.consumers() {
-                let limit = u32::from(consumer.prefetch_count);
-                if !consumer.no_ack && limit > 0 && consumer.unacked > limit {
-                    let (tag, unacked) = (&consumer.tag, consumer.unacked);
-                    broken.push(format!("{tag} holds {unacked} of {limit} it may have"));
+                let held = held.get(&(id, Some(consumer.id))).copied().unwrap_or_default();
+                let limit = u64::from(consumer.prefetch_count);
+                if held != u64::from(consumer.unacked) || limit > 0 && held > limit {
+                    let (tag, counted) = (&consumer.tag, consumer.unacked);
+                    broken.push(format!("{tag} counts {counted} of {limit}, holds {held}"));
                 }
             }
         }
@@ -79,27 +96,29 @@ impl Vhost {
 
     /// Nothing that could be done is left undone, and nothing due is forgotten.
     fn check_progress(&self, broken: &mut Vec<String>) {
-        if !self.dying.is_empty() {
+        if !self.dying.is_empty() && !self.is_armed(self.deaths_armed, Some(self.now.time)) {
             broken.push(format!("{} dead messages are not moved", self.dying.len()));
         }
-        for queue in self.queues.values() {
+        for (id, queue) in &self.queues {
             let name = &queue.name;
             let expired = queue.front_is_expired(self.now.time);
             if !queue.has_none_ready() && !expired && queue.consumers.any_waits() {
                 broken.push(format!("{name}: messages and a consumer wait for each other"));
             }
-            if !self.is_armed(queue.armed, queue.next_wake()) {
-                let (due, armed) = (queue.next_wake(), queue.armed);
-                broken.push(format!("{name}: due {due:?}, armed {armed:?}"));
+            if queue.pending_count() > 0 && !self.pending_sources.contains(&id) {
+                broken.push(format!("{name}: its dead letters are not offered again"));
+            }
+            for due in [queue.next_wake(), queue.earliest_deadline()] {
+                if !self.is_armed(queue.armed, due) {
+                    let armed = queue.armed;
+                    broken.push(format!("{name}: due {due:?}, armed {armed:?}"));
+                }
             }
         }
-        for connection in self.connections.values() {
-            for (number, channel) in &connection.channels {
-                let due = channel.unacked.iter().filter_map(|unacked| unacked.timeout).min();
-                if !self.is_armed(channel.armed, due) {
-                    let armed = channel.armed;
-                    broken.push(format!("channel {number}: due {due:?}, armed {armed:?}"));
-                }
+        for (at, channel) in self.channels() {
+            let due = channel.unacked.iter().filter_map(|unacked| unacked.timeout).min();
+            if !self.is_armed(channel.armed, due) {
+                broken.push(format!("{at:?}: due {due:?}, armed {:?}", channel.armed));
             }
         }
     }
@@ -108,6 +127,61 @@ impl Vhost {
     fn is_armed(&self, armed: Option<Time>, due: Option<Time>) -> bool {
         let due = due.map(|due| due.max(self.now.time));
         due.is_none_or(|due| armed.is_some_and(|armed| armed <= due))
+    }
+
+    /// Every wake-up is for something that is there and knows of it.
+    fn check_timers(&self, broken: &mut Vec<String>) {
+        for (time, wake) in self.timers.iter() {
+            let armed = match wake {
+                Wake::Deaths => self.deaths_armed,
+                Wake::Queue(id) => self.queues.get(id).and_then(|queue| queue.armed),
+                Wake::Channel(connection, channel) => {
+                    let connection = self.connections.get(connection);
+                    connection.and_then(|c| c.channels.get(&channel)).and_then(|c| c.armed)
+                }
+            };
+            if armed != Some(time) {
+                broken.push(format!("{wake:?} comes at {time:?} and is expected at {armed:?}"));
+            }
+        }
+    }
+
+    /// Queues and channels know of the same consumers, and those that wait for room elsewhere are
+    /// woken when there is some.
+    fn check_consumers(&self, broken: &mut Vec<String>) {
+        for (at, channel) in self.channels() {
+            for (tag, consumer) in &channel.consumers {
+                let queue = self.queues.get(consumer.queue);
+                if queue.and_then(|queue| queue.consumers.get(consumer.consumer)).is_none() {
+                    broken.push(format!("{at:?}: {tag} consumes from nothing"));
+                }
+            }
+        }
+        for (id, queue) in &self.queues {
+            for consumer in queue.consumers() {
+                let tag = &consumer.tag;
+                let connection = self.connections.get(consumer.connection);
+                let channel = connection.and_then(|c| c.channels.get(&consumer.channel));
+                let (Some(connection), Some(channel)) = (connection, channel) else {
+                    broken.push(format!("{tag}: its channel is gone"));
+                    continue;
+                };
+                let known = ConsumerAt { queue: id, consumer: consumer.id };
+                if channel.consumers.get(tag) != Some(&known) {
+                    broken.push(format!("{tag}: its channel does not know it"));
+                }
+                let has_room = connection.backlog.bytes < OUTBOX_BYTES_MAX && channel.has_room();
+                if consumer.is_parked() && (has_room || !channel.parked.contains(&known)) {
+                    broken.push(format!("{tag}: nothing will wake it"));
+                }
+            }
+        }
+    }
+
+    fn channels(&self) -> impl Iterator<Item = (At, &Channel)> {
+        self.connections.iter().flat_map(|(connection, known)| {
+            known.channels().map(move |(channel, known)| (At { connection, channel }, known))
+        })
     }
 
     /// Bindings are known at both ends.

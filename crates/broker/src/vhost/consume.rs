@@ -12,7 +12,6 @@ use crate::channel::{ConsumerAt, ReplyConsumer};
 use crate::command::Consume;
 use crate::effect::{Delivery, Outgoing};
 use crate::ids::QueueId;
-use crate::limits::EXPIRY_SLICE;
 use crate::message::Name;
 use crate::names;
 use crate::publish_properties::DIRECT_REPLY_TO;
@@ -192,7 +191,7 @@ impl Vhost {
         self.require(at, Permission::Read, self.queue_resource(&name))?;
         let id = self.find_queue(at, &name)?;
         self.check_get(id)?;
-        self.expire_due(id, EXPIRY_SLICE);
+        self.expire_due(id);
         self.finish_deaths();
         let now = self.now.time;
         let Some(queue) = self.queues.get_mut(id) else {

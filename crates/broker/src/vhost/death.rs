@@ -1,7 +1,8 @@
 //! Dead-lettering: out of one queue and into others, in one step (spec 3).
 //!
 //! Whatever dies in a call is put on a list and moved before the call returns, so that chains of
-//! queues need no recursion and nobody sees a message half moved. A death is one record in the log.
+//! queues need no recursion. Only when more dies at once than a call may move is the rest left to the
+//! timer. A death is one record in the log, so that nobody sees a message half moved.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,10 +13,13 @@ use super::Vhost;
 use crate::dead_letter::{self, DeathReason};
 use crate::effect::{Entries, Event, Record};
 use crate::ids::{EntryId, QueueId};
-use crate::limits::{CYCLES_REMEMBERED_MAX, DEAD_LETTER_RETRY_SLICE, EFFECTS_KEPT_MAX};
+use crate::limits::{
+    CYCLES_REMEMBERED_MAX, DEAD_LETTER_RETRY_SLICE, DEATHS_PER_CALL_MAX, EFFECTS_KEPT_MAX,
+};
 use crate::message::{Message, Name};
 use crate::policy::{DeadLetterStrategy, Overflow};
 use crate::queue::{DropCause, Entry};
+use crate::timers::Wake;
 
 /// A message that died.
 #[derive(Debug)]
@@ -23,6 +27,16 @@ pub(super) struct Dying {
     queue: QueueId,
     reason: DeathReason,
     body: Corpse,
+}
+
+impl Dying {
+    /// The queue and the message it has not left yet, unless it was refused there.
+    pub(super) fn entry(&self) -> Option<(QueueId, &Entry)> {
+        match &self.body {
+            Corpse::Entry(entry) => Some((self.queue, entry)),
+            Corpse::Refused(_) => None,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -54,7 +68,10 @@ struct Targets {
 impl Vhost {
     /// A message in a queue dies.
     pub(super) fn die(&mut self, queue: QueueId, entry: Entry, reason: DeathReason) {
-        self.dying.push_back(Dying { queue, reason, body: Corpse::Entry(entry) });
+        if let Some(known) = self.queues.get_mut(queue) {
+            known.dying += 1;
+            self.dying.push_back(Dying { queue, reason, body: Corpse::Entry(entry) });
+        }
     }
 
     /// A full queue refuses a message and dead-letters it.
@@ -63,26 +80,84 @@ impl Vhost {
         self.dying.push_back(Dying { queue, reason: DeathReason::Maxlen, body });
     }
 
-    /// Moves everything that died, and what dies of that in turn.
+    /// Moves everything that died, and what dies of that in turn. What is more than a call may move
+    /// is left to the timer, and so is what dies until it is done with that. Consumers get what stood
+    /// behind messages that expired.
     pub(super) fn finish_deaths(&mut self) {
+        while !self.to_dispatch.is_empty()
+            || self.deaths_armed.is_none() && (!self.dying.is_empty() || self.retry_pending)
+        {
+            for queue in std::mem::take(&mut self.to_dispatch) {
+                self.dispatch(queue);
+            }
+            if self.deaths_armed.is_none() {
+                self.move_deaths(DEATHS_PER_CALL_MAX);
+            }
+        }
+    }
+
+    /// Goes on where `finish_deaths` stopped, with up to `budget` messages; how many were moved.
+    pub(super) fn go_on_with_deaths(&mut self, budget: usize) -> usize {
+        self.deaths_armed = None;
+        self.move_deaths(budget)
+    }
+
+    fn move_deaths(&mut self, budget: usize) -> usize {
+        let mut moved = 0;
         loop {
-            while let Some(dying) = self.dying.pop_front() {
-                self.move_dead(dying);
+            while moved < budget
+                && let Some(dying) = self.dying.pop_front()
+            {
+                self.move_with_what_follows(dying);
+                moved += 1;
+            }
+            if !self.dying.is_empty() {
+                let Self { timers, deaths_armed, now, .. } = self;
+                timers.arm(deaths_armed, now.time, Wake::Deaths);
+                return moved;
             }
             if self.dying.capacity() > EFFECTS_KEPT_MAX {
                 self.dying = VecDeque::new();
             }
             if !self.retry_pending {
-                return;
+                return moved;
             }
             self.retry_pending_dead_letters();
         }
     }
 
+    /// Moves what died in a queue that goes, or is purged.
+    pub(super) fn finish_deaths_of(&mut self, queue: QueueId) {
+        if self.dying.is_empty() {
+            return;
+        }
+        let all = std::mem::take(&mut self.dying).into_iter();
+        let (of_queue, others) = all.partition::<VecDeque<_>, _>(|dying| dying.queue == queue);
+        self.dying = others;
+        for dying in of_queue {
+            self.move_with_what_follows(dying);
+        }
+    }
+
+    /// What dies because a dead letter arrives somewhere goes before the others on the list: where
+    /// chains branch, that keeps the list as short as the longest chain.
+    fn move_with_what_follows(&mut self, dying: Dying) {
+        let others = self.dying.len();
+        self.move_dead(dying);
+        for _ in others..self.dying.len() {
+            if let Some(last) = self.dying.pop_back() {
+                self.dying.push_front(last);
+            }
+        }
+    }
+
     fn move_dead(&mut self, dying: Dying) {
-        let Some(queue) = self.queues.get(dying.queue) else {
+        let Some(queue) = self.queues.get_mut(dying.queue) else {
             return;
         };
+        if let Corpse::Entry(_) = dying.body {
+            queue.dying -= 1;
+        }
         let Some(target) = queue.settings.dead_letter.clone() else {
             return self.leave_nothing(dying, DropCause::NoDeadLetterExchange);
         };
@@ -290,6 +365,7 @@ impl Vhost {
         while offered < budget
             && let Some((entry, reason)) = queue.pending.next_retry()
         {
+            queue.dying += 1;
             self.dying.push_back(Dying { queue: id, reason, body: Corpse::Entry(entry) });
             offered += 1;
         }

@@ -41,7 +41,7 @@ impl Vhost {
                 if queue.consumers.is_empty() || expiry_budget == 0 {
                     return;
                 }
-                match self.expire_due(id, expiry_budget) {
+                match self.expire_until(id, now, expiry_budget) {
                     0 => return,
                     expired => expiry_budget -= expired,
                 }

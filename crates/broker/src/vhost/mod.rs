@@ -6,7 +6,8 @@
 //!
 //! - no message waits in a queue for which a consumer has room, unless what is in front of it has
 //!   expired and is being removed in slices;
-//! - no message that died is left over: it became dead letters, was kept, or was counted as dropped;
+//! - no message that died is left over: it became dead letters, was kept, or was counted as dropped,
+//!   unless more died at once than one call may move and the timer goes on with it;
 //! - `next_wake` is not later than the next thing that happens by itself.
 //!
 //! The commands stand in files by AMQP's classes, the life of a message in `publish`, `deliver`,
@@ -127,8 +128,12 @@ pub struct Vhost {
     timers: Timers,
     /// Changes with everything that a route or a permission depends on.
     topology: u64,
-    /// Messages that died in this call and have not been moved yet.
+    /// Messages that died and have not been moved yet; none between calls but after a great dying.
     dying: VecDeque<Dying>,
+    /// Queues in which messages expired in front of others, since consumers were last asked.
+    to_dispatch: Vec<QueueId>,
+    /// The wake-up that the timers hold for dead messages that are left.
+    deaths_armed: Option<Time>,
     /// Circles of dead letters that were told once and are not told again.
     told_cycles: BTreeSet<Vec<Name>>,
     /// Queues with dead letters that wait for somewhere to go.
@@ -169,6 +174,8 @@ impl Vhost {
             timers: Timers::default(),
             topology: 1,
             dying: VecDeque::new(),
+            to_dispatch: Vec::new(),
+            deaths_armed: None,
             told_cycles: BTreeSet::new(),
             pending_sources: BTreeSet::new(),
             retry_pending: false,

@@ -14,7 +14,7 @@ use crate::dead_letter::DeathReason;
 use crate::effect::{Delivery, Effect, Entries, Outgoing, Record};
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, ExchangeId, Lsn, PublishSeq, QueueId};
-use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX, REPLY_BACKLOG_BYTES_MAX};
+use crate::limits::{OUTBOX_BYTES_MAX, REPLY_BACKLOG_BYTES_MAX};
 use crate::message::{Envelope, Message};
 use crate::policy::Overflow;
 use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
@@ -246,7 +246,7 @@ impl Vhost {
             let queue = vhost.queues.get(id);
             queue.is_some_and(|queue| queue.is_full_for(message))
         };
-        is_full(self) && (self.expire_due(id, EXPIRY_SLICE) == 0 || is_full(self))
+        is_full(self) && (self.expire_due(id) == 0 || is_full(self))
     }
 
     /// A message arrives in a queue: to a consumer if one has room, else to wait, if it may.
@@ -280,8 +280,13 @@ impl Vhost {
         };
         let has_deadline = queue.has_deadline(&message);
         queue.push(entry, message, arrived);
+        // A consumer that has room may have found nothing but expired messages until now.
+        let is_overtaking = !queue.consumers.is_empty() && queue.is_next(entry);
         if has_deadline {
             self.arm_queue(id);
+        }
+        if is_overtaking {
+            self.dispatch(id);
         }
         self.enforce_limits(id);
     }
@@ -294,7 +299,7 @@ impl Vhost {
         if queue.settings.overflow != Overflow::DropHead || !queue.is_over_limit() {
             return;
         }
-        self.expire_due(id, EXPIRY_SLICE);
+        self.expire_due(id);
         while let Some(queue) = self.queues.get_mut(id)
             && queue.is_over_limit()
             && let Some(entry) = queue.evict()

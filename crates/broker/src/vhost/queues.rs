@@ -9,7 +9,6 @@ use crate::channel::Channel;
 use crate::command::{DeclareQueue, DeleteQueue};
 use crate::effect::{Outgoing, Record};
 use crate::ids::{EntryId, QueueId};
-use crate::limits::EXPIRY_SLICE;
 use crate::message::Name;
 use crate::names;
 use crate::publish_properties::DIRECT_REPLY_TO;
@@ -196,7 +195,7 @@ impl Vhost {
     /// COMPAT: queue lease: declaring a quorum queue again renews its lease, too.
     fn declared(&mut self, at: At, id: QueueId, nowait: bool) {
         let now = self.now.time;
-        self.expire_due(id, EXPIRY_SLICE);
+        self.expire_due(id);
         self.finish_deaths();
         let Some(queue) = self.queues.get_mut(id) else {
             return;
@@ -244,8 +243,8 @@ impl Vhost {
         let name = self.queue_name(at, name)?;
         self.require(at, Permission::Read, self.queue_resource(&name))?;
         let id = self.find_queue(at, &name)?;
-        self.expire_due(id, EXPIRY_SLICE);
-        self.finish_deaths();
+        self.expire_due(id);
+        self.finish_deaths_of(id);
         let Some(queue) = self.queues.get_mut(id) else {
             return Ok(());
         };
@@ -277,7 +276,7 @@ impl Vhost {
             None => 0,
             Some(id) => {
                 self.check_owner(at, id)?;
-                self.expire_due(id, EXPIRY_SLICE);
+                self.expire_due(id);
                 self.finish_deaths();
                 self.check_conditions(id, delete)?;
                 self.remove_queue(id)
@@ -312,9 +311,10 @@ impl Vhost {
         Ok(())
     }
 
-    /// Removes a queue with everything in it; none of it is dead-lettered. The number of messages
-    /// that were ready.
+    /// Removes a queue with everything in it; none of it is dead-lettered but what has died before.
+    /// The number of messages that were ready.
     pub(super) fn remove_queue(&mut self, id: QueueId) -> u64 {
+        self.finish_deaths_of(id);
         let Some(mut queue) = self.queues.remove(id) else {
             return 0;
         };

@@ -16,6 +16,7 @@ use crate::effect::{Event, Outgoing};
 use crate::ids::{ConsumerId, QueueId};
 use crate::limits::EXPIRY_SLICE;
 use crate::policy::ExpiryOrder;
+use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::time::{Now, Time};
 use crate::timers::Wake;
@@ -31,8 +32,9 @@ impl Vhost {
             budget = budget.saturating_sub(match wake {
                 Wake::Queue(id) => self.wake_queue(id, budget),
                 Wake::Channel(connection, channel) => {
-                    self.time_out_deliveries(At { connection, channel })
+                    self.time_out_deliveries(At { connection, channel }, budget)
                 }
+                Wake::Deaths => self.go_on_with_deaths(budget),
             });
         }
         self.finish_deaths();
@@ -51,12 +53,11 @@ impl Vhost {
             // What expired before the queue did is dead-lettered, however late the timer is.
             done += self.expire_until(id, end.just_before(), budget);
             if done <= budget {
-                self.finish_deaths();
                 self.expire_queue(id);
             }
         } else {
             done += self.offer_pending(id, budget);
-            done += self.expire_due(id, budget);
+            done += self.expire_until(id, now, budget);
             done += self.end_delays(id, budget);
             self.dispatch(id);
             self.enforce_limits(id);
@@ -65,13 +66,19 @@ impl Vhost {
         done
     }
 
-    /// Lets up to `budget` messages die whose deadline has passed; how many did.
-    pub(super) fn expire_due(&mut self, id: QueueId, budget: usize) -> usize {
-        self.expire_until(id, self.now.time, budget)
+    /// Lets up to a slice of messages die whose deadline has passed, before something else is done
+    /// with their queue; how many did. Consumers get what stood behind them at the end of the call.
+    pub(super) fn expire_due(&mut self, id: QueueId) -> usize {
+        let expired = self.expire_until(id, self.now.time, EXPIRY_SLICE);
+        let has_consumers = |queue: &Queue| !queue.consumers.is_empty();
+        if expired > 0 && self.queues.get(id).is_some_and(has_consumers) {
+            self.to_dispatch.push(id);
+        }
+        expired
     }
 
     /// Lets up to `budget` messages die whose deadline is not later than `until`; how many did.
-    fn expire_until(&mut self, id: QueueId, until: Time, budget: usize) -> usize {
+    pub(super) fn expire_until(&mut self, id: QueueId, until: Time, budget: usize) -> usize {
         let now = self.now.time;
         let mut expired = 0;
         while expired < budget
@@ -145,24 +152,25 @@ impl Vhost {
         }
     }
 
-    /// Makes sure that the channel is looked at when its next delivery times out.
+    /// Makes sure that the channel is looked at when its next delivery times out, or in its turn if
+    /// that is overdue.
     pub(super) fn arm_channel(&mut self, at: At) {
-        let Self { connections, timers, .. } = self;
+        let Self { connections, timers, now, .. } = self;
         let channel = connections.get_mut(at.connection);
         if let Some(channel) =
             channel.and_then(|connection| connection.channels.get_mut(&at.channel))
             && let Some(timeout) = channel.unacked.next_timeout()
         {
             let wake = Wake::Channel(at.connection, at.channel);
-            timers.arm(&mut channel.armed, timeout, wake);
+            timers.arm(&mut channel.armed, timeout.max(now.time), wake);
         }
     }
 
-    /// Returns deliveries that were not settled in time. Their consumers are cancelled if the client
-    /// can be told; otherwise, and for `basic.get`, the channel closes.
+    /// Returns up to `budget` deliveries that were not settled in time. Their consumers are cancelled
+    /// if the client can be told; otherwise, and for `basic.get`, the channel closes.
     ///
     /// COMPAT: consumer timeout: the cancelled consumer is gone and gets nothing more.
-    fn time_out_deliveries(&mut self, at: At) -> usize {
+    fn time_out_deliveries(&mut self, at: At, budget: usize) -> usize {
         let now = self.now.time;
         let Some(connection) = self.connections.get_mut(at.connection) else {
             return 1;
@@ -172,13 +180,16 @@ impl Vhost {
             return 1;
         };
         channel.armed = None;
-        let late = channel.unacked.take_timed_out(now);
+        let mut late = channel.unacked.take_timed_out(now, budget);
         if late.is_empty() {
             self.arm_channel(at);
             return 1;
         }
-        let count = late.len();
         let must_close = !cancel_notify || late.iter().any(|u| u.consumer.is_none());
+        if must_close {
+            late.extend(channel.unacked.take_timed_out(now, usize::MAX));
+        }
+        let count = late.len();
         let sources: BTreeSet<(QueueId, Option<ConsumerId>)> =
             late.iter().map(|unacked| (unacked.queue, unacked.consumer)).collect();
         for (queue, consumer) in sources {

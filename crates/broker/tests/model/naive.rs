@@ -420,24 +420,30 @@ impl Model {
 
     /// Moves what died, and what dies of that.
     fn bury(&mut self) {
-        while let Some((q, mut message, reason)) = self.dying.pop_front() {
-            let Some(target) = self.queues[q].spec.dead_letters_to else { continue };
-            let same = message.deaths.iter().position(|(dq, r, _)| (*dq, *r) == (q, reason));
-            let count = same.map_or(1, |at| message.deaths.remove(at).2 + 1);
-            message.deaths.insert(0, (q, reason, count));
-            message.expiration_ms = None;
-            if is_cycle(&message.deaths, target) {
-                continue;
-            }
-            let spec = self.queues[target].spec;
-            if self.is_full(target) && !spec.quorum {
-                if spec.overflow == Overflow::RejectDlx && spec.dead_letters_to.is_some() {
-                    self.dying.push_back((target, message, "maxlen"));
-                }
-                continue;
-            }
-            self.place(target, message);
+        while let Some((q, message, reason)) = self.dying.pop_front() {
+            let others = std::mem::take(&mut self.dying);
+            self.bury_one(q, message, reason);
+            self.dying.extend(others);
         }
+    }
+
+    fn bury_one(&mut self, q: usize, mut message: Message, reason: &'static str) {
+        let Some(target) = self.queues[q].spec.dead_letters_to else { return };
+        let same = message.deaths.iter().position(|(dq, r, _)| (*dq, *r) == (q, reason));
+        let count = same.map_or(1, |at| message.deaths.remove(at).2 + 1);
+        message.deaths.insert(0, (q, reason, count));
+        message.expiration_ms = None;
+        if is_cycle(&message.deaths, target) {
+            return;
+        }
+        let spec = self.queues[target].spec;
+        if self.is_full(target) && !spec.quorum {
+            if spec.overflow == Overflow::RejectDlx && spec.dead_letters_to.is_some() {
+                self.dying.push_back((target, message, "maxlen"));
+            }
+            return;
+        }
+        self.place(target, message);
     }
 }
 

@@ -19,6 +19,10 @@
 //! | `raw COMMAND` | a command without opening the channel first |
 //! | `set ...` | options of the scenario; those of the vhost come first |
 
+mod history;
+mod lines;
+#[path = "../model/log.rs"]
+mod log;
 mod parse;
 mod render;
 mod setup;
@@ -35,7 +39,10 @@ use amqp::reply_code::ReplyCode;
 use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
-use broker::{ChannelNumber, ConnectionId, Effect, PolicyKind, Vhost, VhostOptions};
+use broker::{ChannelNumber, ConnectionId, Effect, Outgoing, PolicyKind, Vhost, VhostOptions};
+pub(crate) use history::survive;
+pub(crate) use lines::{beginning, line};
+use log::Replay;
 use setup::access;
 use words::Words;
 
@@ -116,6 +123,10 @@ struct World {
     batches: bool,
     /// Records become durable only when the script says so.
     holds_log: bool,
+    /// What the log so far would give.
+    replay: Replay,
+    /// What clients were told that is of use to a history.
+    told: Vec<(ConnectionId, ChannelNumber, Outgoing)>,
 }
 
 impl World {
@@ -133,6 +144,8 @@ impl World {
             shows: Shows::default(),
             batches: false,
             holds_log: false,
+            replay: Replay::default(),
+            told: Vec::new(),
         }
     }
 
@@ -202,6 +215,8 @@ impl World {
     fn check(&self, after: &str) {
         let broken = self.vhost.broken_invariants();
         assert!(broken.is_empty(), "after `{after}`: {broken:?}");
+        let durable = self.vhost.durable_entries();
+        assert_eq!(self.replay.entries(), &durable, "the log's replay after `{after}`");
     }
 
     fn request(&mut self, client: &str, channel: u16, verb: &str, words: &mut Words) {
@@ -270,6 +285,12 @@ impl World {
         let names: BTreeMap<ConnectionId, &str> =
             self.clients.iter().map(|(name, id)| (*id, name.as_str())).collect();
         for effect in self.vhost.drain_effects() {
+            if let Effect::Log { record, .. } = &effect {
+                self.replay.apply(record);
+            }
+            if let Effect::Send { connection, channel, outgoing } = &effect {
+                self.told.push((*connection, *channel, outgoing.clone()));
+            }
             match effect {
                 Effect::Log { lsn, record, .. } if self.shows.log => {
                     out.push(format!("log {lsn}: {}", render::record(&record)));

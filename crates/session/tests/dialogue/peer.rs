@@ -132,7 +132,13 @@ impl Peer {
                 break true;
             }
             match self.session.next(input, &mut out) {
-                Step::Request(request) => requests.push(request),
+                Step::Request(request) => {
+                    let is_commit = matches!(request.command, Command::TxCommit);
+                    requests.push(request);
+                    if is_commit {
+                        break true;
+                    }
+                }
                 Step::More => break false,
                 Step::Login(credentials) => {
                     asked = Some(Question::Login(credentials));

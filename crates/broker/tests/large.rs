@@ -1,0 +1,339 @@
+//! What must stay cheap however much there is of everything.
+//!
+//! Each of these takes minutes where the work grows with the square of the size, and a moment where it
+//! does not; the time allowed lies far from both.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "it looks at the clock")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use amqp::method::MethodId;
+use amqp::properties::Properties;
+use amqp::table::{ArrayBuilder, Table, TableBuilder, Value};
+use broker::access::{Access, PermissionPattern, Permissions};
+use broker::time::{Now, Time};
+use broker::{
+    Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange, DeclareQueue,
+    DeliveryTag, Effect, Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
+};
+
+/// A vhost with one client on one channel that is never refused.
+struct Broker {
+    vhost: Vhost,
+    connection: ConnectionId,
+    now_us: u64,
+}
+
+impl Broker {
+    fn new() -> Self {
+        let mut vhost = Vhost::new("/", [3; 32], VhostOptions::default());
+        let all = PermissionPattern::new(".*").unwrap();
+        let access = Access {
+            user: "guest".into(),
+            impersonator: false,
+            permissions: Permissions { configure: all.clone(), write: all.clone(), read: all },
+            topic_permissions: Vec::new(),
+        };
+        let connection = vhost.open_connection(Arc::new(access), true);
+        let mut broker = Self { vhost, connection, now_us: 1_000_000_000 };
+        broker.apply(Command::OpenChannel);
+        broker
+    }
+
+    fn now(&self) -> Now {
+        Now { time: Time::from_micros(self.now_us), wall_ms: self.now_us / 1000 }
+    }
+
+    fn apply(&mut self, command: Command<'_>) {
+        let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
+        self.vhost.apply(self.now(), self.connection, request);
+        self.finish();
+    }
+
+    /// Ends the batch; the client has read everything.
+    fn finish(&mut self) {
+        self.vhost.durable(self.vhost.last_lsn());
+        self.vhost.flush();
+        for effect in self.vhost.drain_effects() {
+            if let Effect::Send { outgoing: Outgoing::ChannelClose { refusal, .. }, .. } = effect {
+                panic!("{refusal}");
+            }
+        }
+        self.vhost.set_backlog(self.now(), self.connection, 0);
+    }
+
+    /// Lets the timer fire until nothing is due any more.
+    fn tick(&mut self) {
+        while self.vhost.next_wake().is_some_and(|wake| wake <= self.now().time) {
+            self.vhost.tick(self.now());
+            self.finish();
+        }
+    }
+
+    fn declare(&mut self, queue: &str, arguments: &Table) {
+        self.apply(Command::DeclareQueue(DeclareQueue {
+            queue,
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            nowait: true,
+            arguments: arguments.as_ref(),
+        }));
+    }
+
+    fn exchange(&mut self, exchange: &str, kind: &str) {
+        self.apply(Command::DeclareExchange(DeclareExchange {
+            exchange,
+            kind,
+            passive: false,
+            durable: true,
+            auto_delete: false,
+            internal: false,
+            nowait: true,
+            arguments: Table::default().as_ref(),
+        }));
+    }
+
+    fn bind(&mut self, queue: &str, source: &str, routing_key: &str, arguments: &Table) {
+        let arguments = arguments.as_ref();
+        let bind = Bind { destination: queue, source, routing_key, nowait: true, arguments };
+        self.apply(Command::BindQueue(bind));
+    }
+
+    fn bind_exchange(&mut self, exchange: &str, source: &str) {
+        let arguments = none();
+        let arguments = arguments.as_ref();
+        let bind = Bind { destination: exchange, source, routing_key: "", nowait: true, arguments };
+        self.apply(Command::BindExchange(bind));
+    }
+
+    fn publish(&mut self, exchange: &str, routing_key: &str, headers: &Table) {
+        let mut properties = Vec::new();
+        let headers = (!headers.is_empty()).then(|| headers.as_ref());
+        Properties { headers, ..Properties::default() }.encode(&mut properties);
+        self.apply(Command::Publish(Publish {
+            exchange: exchange.as_bytes().into(),
+            routing_key: routing_key.as_bytes().into(),
+            mandatory: false,
+            content: Content::Assembled { properties: properties.into(), body: "m".into() },
+        }));
+    }
+
+    fn publish_to(&mut self, queue: &str, times: u64) {
+        (0..times).for_each(|_| self.publish("", queue, &Table::default()));
+    }
+
+    fn get(&mut self, queue: &str, times: u64) {
+        (0..times).for_each(|_| self.apply(Command::Get { queue, no_ack: false }));
+    }
+
+    fn consume(&mut self, queue: &str, consumer_tag: &str, arguments: &Table) {
+        self.apply(Command::Consume(Consume {
+            queue,
+            consumer_tag,
+            no_ack: false,
+            exclusive: false,
+            nowait: true,
+            arguments: arguments.as_ref(),
+        }));
+    }
+
+    fn ready(&self, queue: &str) -> u64 {
+        self.vhost.queue(queue).unwrap().ready_count()
+    }
+}
+
+fn none() -> Table {
+    Table::default()
+}
+
+fn table(entries: &[(&str, Value<'_>)]) -> Table {
+    let mut table = TableBuilder::new();
+    for (key, value) in entries {
+        table.insert(*key, *value);
+    }
+    table.finish()
+}
+
+fn in_time(work: impl FnOnce()) {
+    let start = Instant::now();
+    work();
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(20), "it took {took:?}");
+}
+
+#[test]
+fn a_transaction_settles_many_deliveries_one_by_one() {
+    let mut broker = Broker::new();
+    let count = 50_000;
+    broker.declare("q", &none());
+    broker.publish_to("q", count);
+    broker.apply(Command::TxSelect);
+    broker.get("q", count);
+    in_time(|| {
+        for tag in 1..=count {
+            let (tag, outcome) = (DeliveryTag(tag), Outcome::Ack);
+            broker.apply(Command::Settle { tag, multiple: false, outcome });
+        }
+        broker.apply(Command::TxCommit);
+    });
+    assert_eq!(broker.vhost.queue("q").unwrap().message_count(), 0);
+}
+
+#[test]
+fn many_deliveries_time_out_each_at_its_own_time() {
+    let mut broker = Broker::new();
+    let quorum = ("x-queue-type", Value::LongStr(b"quorum"));
+    broker.declare("q", &table(&[quorum, ("x-consumer-timeout", Value::I32(1000))]));
+    broker.consume("q", "t", &none());
+    for _ in 0..40_000 {
+        broker.now_us += 1;
+        broker.publish_to("q", 1);
+    }
+    in_time(|| {
+        while broker.vhost.queue("q").unwrap().unacked_count() > 0 {
+            broker.now_us = broker.vhost.next_wake().unwrap().as_micros();
+            broker.tick();
+        }
+    });
+    assert_eq!(broker.ready("q"), 40_000);
+}
+
+#[test]
+fn many_consumers_of_different_priority_go_at_once() {
+    let mut broker = Broker::new();
+    broker.declare("q", &none());
+    for priority in 0..3000_i32 {
+        let arguments = table(&[("x-priority", Value::I32(priority))]);
+        broker.consume("q", &priority.to_string(), &arguments);
+    }
+    in_time(|| broker.apply(Command::CloseChannel));
+    assert_eq!(broker.vhost.queue("q").unwrap().consumer_count(), 0);
+}
+
+#[test]
+fn a_message_goes_over_many_exchanges() {
+    let mut broker = Broker::new();
+    broker.declare("q", &none());
+    broker.exchange("x", "fanout");
+    for number in 0..50_000 {
+        let name = number.to_string();
+        broker.exchange(&name, "fanout");
+        broker.bind_exchange(&name, "x");
+    }
+    broker.bind("q", "49999", "", &none());
+    in_time(|| broker.publish("x", "", &none()));
+    assert_eq!(broker.ready("q"), 1);
+}
+
+#[test]
+fn many_queues_share_a_consistent_hash_exchange() {
+    let mut broker = Broker::new();
+    broker.exchange("x", "x-consistent-hash");
+    in_time(|| {
+        for number in 0..5000 {
+            let name = number.to_string();
+            broker.declare(&name, &none());
+            broker.bind(&name, "x", "10", &none());
+        }
+    });
+}
+
+#[test]
+fn a_long_key_meets_wildcards() {
+    let mut broker = Broker::new();
+    broker.declare("q", &none());
+    broker.exchange("x", "topic");
+    broker.bind("q", "x", "#.*.#.z", &none());
+    let mut keys = ArrayBuilder::new();
+    keys.push(Value::LongStr("a.".repeat(50_000).as_bytes()));
+    let keys = keys.finish();
+    let headers = table(&[("CC", Value::Array(keys.as_ref()))]);
+    in_time(|| broker.publish("x", "a.z", &headers));
+    assert_eq!(broker.ready("q"), 1);
+}
+
+#[test]
+fn a_fanout_looks_at_one_of_many_keys_and_a_headers_exchange_finds_headers_by_key() {
+    let mut broker = Broker::new();
+    broker.exchange("x", "fanout");
+    broker.exchange("h", "headers");
+    for number in 0..2000 {
+        let name = number.to_string();
+        broker.declare(&name, &none());
+        broker.bind(&name, "x", "", &none());
+        let arguments = table(&[("zzz", Value::I32(number))]);
+        broker.bind(&name, "h", "", &arguments);
+    }
+    let mut keys = ArrayBuilder::new();
+    let mut headers = TableBuilder::new();
+    for number in 0..1000 {
+        keys.push(Value::LongStr(number.to_string().as_bytes()));
+    }
+    for number in 0..20_000 {
+        headers.insert(format!("{number:05}"), Value::Void);
+    }
+    let keys = keys.finish();
+    let (keys, headers) = (table(&[("CC", Value::Array(keys.as_ref()))]), headers.finish());
+    in_time(|| {
+        (0..20).for_each(|_| broker.publish("x", "k", &keys));
+        (0..20).for_each(|_| broker.publish("h", "k", &headers));
+    });
+    assert_eq!(broker.ready("0"), 20);
+}
+
+#[test]
+fn many_rejected_deliveries_are_dead_lettered_beside_other_work() {
+    let mut broker = Broker::new();
+    let dead_letters = [
+        ("x-dead-letter-exchange", Value::LongStr(b"")),
+        ("x-dead-letter-routing-key", Value::LongStr(b"dlq")),
+    ];
+    broker.declare("dlq", &none());
+    broker.declare("other", &none());
+    broker.declare("q", &table(&dead_letters));
+    broker.publish_to("q", 20_000);
+    broker.get("q", 20_000);
+    let (tag, outcome) = (DeliveryTag(0), Outcome::Reject);
+    broker.apply(Command::Settle { tag, multiple: true, outcome });
+    let moved = broker.ready("dlq");
+    assert!((1..20_000).contains(&moved), "{moved} in one call");
+    broker.publish_to("other", 1);
+    assert_eq!(broker.ready("dlq"), moved, "a publish does not pay for it");
+    assert!(broker.vhost.broken_invariants().is_empty());
+    broker.tick();
+    assert_eq!(broker.ready("dlq"), 20_000);
+    assert!(broker.vhost.broken_invariants().is_empty());
+}
+
+/// Twelve queues that expire everything at once and dead-letter it to all of them: every way through
+/// them without a circle is taken, 1.3 thousand million in all.
+#[test]
+fn dead_letter_exchanges_that_multiply_every_message_hold_nobody_up() {
+    let mut broker = Broker::new();
+    broker.exchange("x", "fanout");
+    broker.declare("other", &none());
+    let dead_letters = ("x-dead-letter-exchange", Value::LongStr(b"x"));
+    for number in 0..12 {
+        let name = number.to_string();
+        broker.declare(&name, &table(&[dead_letters, ("x-message-ttl", Value::I32(0))]));
+        broker.bind(&name, "x", "", &none());
+    }
+    in_time(|| {
+        broker.publish_to("0", 1);
+        broker.publish_to("other", 100);
+        for _ in 0..10 {
+            broker.vhost.tick(broker.now());
+            broker.finish();
+        }
+    });
+    assert_eq!(broker.ready("other"), 100);
+    assert!(broker.vhost.broken_invariants().is_empty());
+    broker.apply(Command::DeleteExchange { exchange: "x", if_unused: false, nowait: true });
+    broker.tick();
+    assert!(broker.vhost.next_wake().is_none(), "without the exchange it is over");
+    assert!(broker.vhost.broken_invariants().is_empty());
+}
