@@ -1,0 +1,36 @@
+//! The log: what must survive is a record in it, synced in batches, recovered after any crash.
+//!
+//! What is absent: queues, messages, AMQP, threads, clocks. A record is a kind, octets and a few facts
+//! that let the log do its work without understanding it: how many references keep it alive, which
+//! earlier record it is about, and whether it ends one of that record's references.
+//!
+//! ```text
+//!  Pending --write--> Log --> active file, sealed files --compact--> smaller files
+//!  (in memory)         |
+//!                      +- Liveness: which records are still referred to
+//! ```
+//!
+//! Files cover ranges of positions (LSNs) that do not overlap, and replaying all files in the order of
+//! their ranges is replaying history without what no longer matters. The format is written down octet
+//! by octet in `docs/formats/log.md`, with the argument why a crash at any instant is harmless.
+
+mod batch;
+mod compact;
+mod directory;
+mod format;
+pub mod limits;
+mod liveness;
+mod log;
+mod manifest;
+mod pending;
+mod segment;
+
+pub use compact::{Compacted, Compaction};
+pub use directory::{Directory, DirectoryFile, RealDirectory};
+pub use format::{FORMAT_VERSION, Flags, Lsn};
+pub use log::{
+    Damage, Log, LogError, LogOptions, OpenError, OpenReport, Preparation, Prepared, Releases,
+    Written,
+};
+pub use pending::{NewRecord, Pending};
+pub use segment::Record;

@@ -1,0 +1,31 @@
+//! Every limit of the log, with its unit and its reason.
+
+/// Size of the first files of a log, in bytes: a vhost that does nothing must cost little.
+pub const SEGMENT_BYTES_MIN: u64 = 1024 * 1024;
+
+/// Size of the files of a busy log, in bytes: zeroing one takes tens of milliseconds in the background,
+/// rewriting one hardly more.
+pub const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Share of a sealed file's records that must still be alive for it to be left alone, in percent:
+/// below it, rewriting frees more than it writes.
+pub const LIVE_PERCENT_MIN: u64 = 50;
+
+/// Sealed files smaller than this are merged with their neighbours, in bytes.
+pub const SMALL_SEGMENT_BYTES: u64 = 256 * 1024;
+
+/// Files of which the manifest may tell; at 64 MiB each that is 4 TiB.
+pub const SEGMENTS_MAX: usize = 65_536;
+
+/// Buffer that an idle batch keeps, in bytes.
+pub const IDLE_BATCH_BYTES: usize = 1024 * 1024;
+
+/// Octets of records in one batch of a file that is written anew: small enough that damage to a
+/// batch's header loses little, large enough that headers cost nothing.
+pub const REWRITTEN_BATCH_BYTES: usize = 256 * 1024;
+
+/// Small neighbours from which on they are merged.
+pub const SMALL_SEGMENTS_MAX: usize = 8;
+
+/// Records of a file about which is decided before the writer may go on.
+pub const RECORDS_PER_LOCK: usize = 1024;

@@ -1,0 +1,634 @@
+//! The log itself: opened and read back, written batch by batch.
+//!
+//! One thread writes. What it shares with whoever compacts in the background is the list of files and
+//! which records are alive, behind a lock that is never held over a write of records.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::directory::{Directory, DirectoryFile};
+use crate::format::{FIRST_BATCH, FORMAT_VERSION, FileHeader, Flags, HeaderFault, Lsn, batch_len};
+use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
+use crate::liveness::Liveness;
+use crate::manifest::{FileEntry, MANIFEST, Manifest, ManifestFault, file_id, file_name};
+use crate::pending::Pending;
+use crate::segment::{Record, Rot, scan};
+
+/// How a log is to be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogOptions {
+    /// The id that a new log gets and that all its files carry.
+    pub log_id: u64,
+    /// The Raft group whose log this is; 0 without one.
+    pub group: u64,
+    /// Whether a batch counts as durable only when the disk says so, or as soon as the operating
+    /// system has it.
+    pub syncs: bool,
+    /// Smallest size of a file, in octets.
+    pub segment_bytes_min: u64,
+    /// Largest size of a file, in octets, unless a single batch is larger.
+    pub segment_bytes_max: u64,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self {
+            log_id: 0,
+            group: 0,
+            syncs: true,
+            segment_bytes_min: SEGMENT_BYTES_MIN,
+            segment_bytes_max: SEGMENT_BYTES_MAX,
+        }
+    }
+}
+
+/// Why a log cannot be opened. Nothing was changed.
+#[derive(thiserror::Error, Debug)]
+pub enum OpenError {
+    /// The disk refuses.
+    #[error("{doing}: {error}")]
+    Io {
+        /// What was tried.
+        doing: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A file was written by a version of Leveret that knows more.
+    #[error("{file} has format version {version}, but this Leveret knows version {FORMAT_VERSION}")]
+    Version {
+        /// Which.
+        file: String,
+        /// Its version.
+        version: u32,
+    },
+    /// The list of files is damaged or gone.
+    #[error("{file}: {problem}")]
+    Manifest {
+        /// Which.
+        file: &'static str,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+/// Damage to what had been durable. The octets are kept in a file of their own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Damage {
+    /// The file.
+    pub file: String,
+    /// Where in it, in octets.
+    pub offset: u64,
+    /// How many octets.
+    pub len: u64,
+    /// The last position before it that could be read.
+    pub after: Lsn,
+    /// What is wrong.
+    pub problem: &'static str,
+    /// Where the octets were put, if there were any.
+    pub kept_in: Option<String>,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {}: {}, {} octets", self.file, self.offset, self.problem, self.len)?;
+        match &self.kept_in {
+            Some(name) => write!(f, ", kept in {name}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What opening a log found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct OpenReport {
+    /// Files read.
+    pub files: usize,
+    /// Octets read.
+    pub bytes: u64,
+    /// Records read.
+    pub records: u64,
+    /// The last position.
+    pub last: Lsn,
+    /// Octets at the end that a crash had left half written.
+    pub torn_bytes: u64,
+    /// Damage to what had been durable.
+    pub damages: Vec<Damage>,
+}
+
+/// Why the log cannot be written any more: what was not confirmed until now must never be.
+#[derive(thiserror::Error, Debug)]
+pub enum LogError {
+    /// A write or a sync failed. It is not tried again: after a failed sync nobody knows what is on
+    /// the disk.
+    #[error("{doing}: {error}")]
+    Io {
+        /// What was tried.
+        doing: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It had failed before.
+    #[error("the log has failed before")]
+    Failed,
+}
+
+/// What a write did.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Written {
+    /// Everything up to here is durable.
+    pub durable: Lsn,
+    /// Octets written.
+    pub bytes: u64,
+    /// Records written.
+    pub records: u64,
+}
+
+/// What the writer shares with whoever compacts.
+#[derive(Debug)]
+pub(crate) struct Shared<F> {
+    pub(crate) manifest: Manifest,
+    pub(crate) liveness: Liveness,
+    /// Everything up to here is written, and durable if the log syncs.
+    pub(crate) written: Lsn,
+    /// How often a compaction has dropped records.
+    pub(crate) dropped: u64,
+    /// The file that is written.
+    pub(crate) active: Arc<F>,
+}
+
+pub(crate) fn lock<F>(shared: &Mutex<Shared<F>>) -> MutexGuard<'_, Shared<F>> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The file that is written.
+#[derive(Debug)]
+struct Active<F> {
+    file: Arc<F>,
+    id: u64,
+    first: Lsn,
+    /// Where the next batch goes.
+    offset: u64,
+    capacity: u64,
+    previous_crc: u32,
+}
+
+/// A file made ready to be written.
+#[derive(Debug)]
+struct Spare<F> {
+    file: F,
+    id: u64,
+    capacity: u64,
+}
+
+/// A log.
+#[derive(Debug)]
+pub struct Log<D: Directory> {
+    directory: Arc<D>,
+    options: LogOptions,
+    shared: Arc<Mutex<Shared<D::File>>>,
+    active: Active<D::File>,
+    spare: Option<Spare<D::File>>,
+    /// One is being made.
+    preparing: bool,
+    synced: Lsn,
+    failed: bool,
+}
+
+/// Ends references while a log is read back.
+#[derive(Debug)]
+pub struct Releases<'a>(&'a mut Liveness);
+
+impl Releases<'_> {
+    /// One reference of the record at `lsn` has ended.
+    pub fn release(&mut self, lsn: Lsn) {
+        self.0.release(lsn);
+    }
+}
+
+fn io_error(doing: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
+    let doing = doing.into();
+    |error| OpenError::Io { doing, error }
+}
+
+impl<D: Directory> Log<D> {
+    /// Opens the log in `directory`, or begins one, and hands every record to `each`, in order.
+    ///
+    /// # Errors
+    /// When the directory cannot be read or written, or was written by a newer version.
+    pub fn open(
+        directory: D,
+        options: LogOptions,
+        each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
+    ) -> Result<(Self, OpenReport), OpenError> {
+        let directory = Arc::new(directory);
+        let names = directory.list().map_err(io_error("list the log's directory"))?;
+        let mut manifest = match read_manifest(&*directory, &names)? {
+            Some(manifest) => manifest,
+            None => Manifest {
+                log_id: options.log_id,
+                group: options.group,
+                next_file_id: 1,
+                files: Vec::new(),
+            },
+        };
+        let mut liveness = Liveness::default();
+        let mut report = OpenReport::default();
+        for entry in &mut manifest.files {
+            read_file(&*directory, manifest.log_id, entry, &mut liveness, &mut report, each)?;
+        }
+        // Two files must not begin at the same position.
+        manifest.files.retain(|file| file.first != file.end);
+        let orphans = names.iter().filter_map(|name| file_id(name));
+        let used = orphans.clone().max().map_or(1, |id| id + 1);
+        manifest.next_file_id = manifest.next_file_id.max(used);
+        let mut log = Self::begin(directory, options, manifest, liveness, &mut report)?;
+        let listed = lock(&log.shared).manifest.files.clone();
+        for id in orphans.filter(|id| listed.iter().all(|file| file.id != *id)) {
+            let name = file_name(id);
+            log.directory.remove(&name).map_err(io_error(format!("remove {name}")))?;
+        }
+        log.synced = report.last;
+        Ok((log, report))
+    }
+
+    /// Seals what was read and begins a new file: nothing is ever written behind a crash.
+    fn begin(
+        directory: Arc<D>,
+        options: LogOptions,
+        mut manifest: Manifest,
+        mut liveness: Liveness,
+        report: &mut OpenReport,
+    ) -> Result<Self, OpenError> {
+        report.files = manifest.files.len();
+        let first = Lsn(report.last.0 + 1);
+        let total = manifest.files.iter().map(|file| file.bytes).sum();
+        let spare = make_spare(&*directory, manifest.next_file_id, size(&options, total, 0))
+            .map_err(io_error("make a log file"))?;
+        manifest.next_file_id += 1;
+        let active = activate(&manifest, spare, first).map_err(io_error("begin a log file"))?;
+        manifest.files.push(entry(&active));
+        liveness.open_file(first, None, Lsn(0));
+        manifest.store(&*directory).map_err(io_error("write the manifest"))?;
+        let file = Arc::clone(&active.file);
+        let shared = Shared { manifest, liveness, written: report.last, dropped: 1, active: file };
+        Ok(Self {
+            directory,
+            options,
+            shared: Arc::new(Mutex::new(shared)),
+            active,
+            spare: None,
+            preparing: false,
+            synced: Lsn(0),
+            failed: false,
+        })
+    }
+
+    /// The position of the last record that was read or written.
+    #[must_use]
+    pub fn last(&self) -> Lsn {
+        lock(&self.shared).written
+    }
+
+    /// Octets of all files, as far as they are used.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        let sealed: u64 = lock(&self.shared).manifest.files.iter().map(|file| file.bytes).sum();
+        sealed + self.active.offset
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Mutex<Shared<D::File>>> {
+        &self.shared
+    }
+
+    pub(crate) fn directory(&self) -> &Arc<D> {
+        &self.directory
+    }
+
+    pub(crate) fn options(&self) -> &LogOptions {
+        &self.options
+    }
+
+    /// Writes a batch; when this returns, what it holds is durable.
+    ///
+    /// # Errors
+    /// When the disk refuses. Nothing of the batch may be confirmed then, and the log is of no more
+    /// use.
+    pub fn write(&mut self, batch: &mut Pending) -> Result<Written, LogError> {
+        if self.failed {
+            return Err(LogError::Failed);
+        }
+        let result = self.try_write(batch);
+        self.failed = result.is_err();
+        result
+    }
+
+    fn try_write(&mut self, batch: &mut Pending) -> Result<Written, LogError> {
+        batch.squeeze();
+        let durable = batch.last();
+        let mut written = Written { durable, ..Written::default() };
+        if let Some(first) = batch.slots().first().map(|slot| slot.lsn) {
+            let len = batch_len(batch.batch.len()) as u64;
+            if self.active.offset + len > self.active.capacity {
+                self.roll(first, len)?;
+            }
+            let Self { active, synced, .. } = self;
+            let range = (first, durable);
+            let (octets, crc) = batch.batch.seal(active.id, range, *synced, active.previous_crc);
+            let doing = |what| {
+                let name = file_name(active.id);
+                move |error| LogError::Io { doing: format!("{what} {name}"), error }
+            };
+            active.file.write_at(octets, active.offset).map_err(doing("write"))?;
+            if self.options.syncs {
+                active.file.sync().map_err(doing("sync"))?;
+                *synced = durable;
+            }
+            active.offset += len;
+            active.previous_crc = crc;
+            written.bytes = len;
+            written.records = batch.slots().len() as u64;
+        }
+        let mut shared = lock(&self.shared);
+        for slot in batch.slots() {
+            shared.liveness.add(slot.lsn, slot.references);
+        }
+        for lsn in batch.released() {
+            shared.liveness.release(*lsn);
+        }
+        shared.written = shared.written.max(durable);
+        Ok(written)
+    }
+
+    /// Goes on in a new file that has room for `len` octets.
+    fn roll(&mut self, first: Lsn, len: u64) -> Result<(), LogError> {
+        let doing =
+            |what: &'static str| move |error| LogError::Io { doing: what.to_owned(), error };
+        let needed = FIRST_BATCH + len;
+        let spare = match self.spare.take().filter(|spare| spare.capacity >= needed) {
+            Some(spare) => spare,
+            None => {
+                let (id, capacity) = self.next_file(needed);
+                make_spare(&*self.directory, id, capacity).map_err(doing("make a log file"))?
+            }
+        };
+        // What is sealed counts as durable.
+        if !self.options.syncs {
+            self.active.file.sync().map_err(doing("sync a log file"))?;
+        }
+        let mut shared = lock(&self.shared);
+        let Shared { manifest, liveness, active, .. } = &mut *shared;
+        if self.active.offset == FIRST_BATCH {
+            // Nothing fitted in: the next opening removes it.
+            manifest.files.pop();
+            liveness.remove_file(self.active.first);
+        } else if let Some(last) = manifest.files.last_mut() {
+            last.end = first;
+            last.bytes = self.active.offset;
+            liveness.seal_file(self.active.first, first);
+        }
+        self.active = activate(manifest, spare, first).map_err(doing("begin a log file"))?;
+        *active = Arc::clone(&self.active.file);
+        manifest.files.push(entry(&self.active));
+        liveness.open_file(first, None, Lsn(0));
+        manifest.store(&*self.directory).map_err(doing("write the manifest"))
+    }
+
+    /// The id of the next file and the size that it is to have.
+    fn next_file(&self, needed: u64) -> (u64, u64) {
+        let mut shared = lock(&self.shared);
+        let manifest = &mut shared.manifest;
+        let id = manifest.next_file_id;
+        manifest.next_file_id += 1;
+        let total = manifest.files.iter().map(|file| file.bytes).sum();
+        (id, size(&self.options, total, needed))
+    }
+
+    /// The next file is to be made while there is time: once the file in use is half full. Run it on
+    /// another thread and give it to [`Log::take`].
+    #[must_use]
+    pub fn prepare(&mut self) -> Option<Preparation<D>> {
+        if self.spare.is_some() || self.preparing || self.active.offset <= self.active.capacity / 2
+        {
+            return None;
+        }
+        self.preparing = true;
+        let (id, capacity) = self.next_file(0);
+        Some(Preparation { directory: Arc::clone(&self.directory), id, capacity })
+    }
+
+    /// The next file is there, or could not be made; the log goes on either way.
+    pub fn take(&mut self, prepared: Option<Prepared<D>>) {
+        self.preparing = false;
+        if let Some(Prepared(spare)) = prepared {
+            self.spare = Some(spare);
+        }
+    }
+}
+
+/// A piece of background work: the next file of a log.
+#[derive(Debug)]
+pub struct Preparation<D> {
+    directory: Arc<D>,
+    id: u64,
+    capacity: u64,
+}
+
+/// A file that is ready to be written.
+#[derive(Debug)]
+pub struct Prepared<D: Directory>(Spare<D::File>);
+
+impl<D: Directory> Preparation<D> {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// When the disk refuses, because it is full, say.
+    pub fn run(self) -> io::Result<Prepared<D>> {
+        make_spare(&*self.directory, self.id, self.capacity).map(Prepared)
+    }
+}
+
+/// The size of the next file of a log that uses `total` octets.
+fn size(options: &LogOptions, total: u64, needed: u64) -> u64 {
+    let grown = total / 4;
+    grown
+        .clamp(options.segment_bytes_min, options.segment_bytes_max)
+        .max(needed)
+        .next_multiple_of(4096)
+}
+
+/// Makes a file of zeros: writing over what is there is several times cheaper than growing a file.
+fn make_spare<D: Directory>(directory: &D, id: u64, capacity: u64) -> io::Result<Spare<D::File>> {
+    let file = directory.create(&file_name(id))?;
+    let zeros = vec![0; 256 * 1024];
+    let mut at = 0;
+    while at < capacity {
+        let len = (capacity - at).min(zeros.len() as u64);
+        let part = usize::try_from(len).unwrap_or(zeros.len());
+        file.write_at(zeros.get(..part).unwrap_or(&zeros), at)?;
+        at += len;
+    }
+    file.sync()?;
+    Ok(Spare { file, id, capacity })
+}
+
+/// Makes a spare file the one that is written.
+fn activate<F: DirectoryFile>(
+    manifest: &Manifest,
+    spare: Spare<F>,
+    first: Lsn,
+) -> io::Result<Active<F>> {
+    let header = FileHeader {
+        version: FORMAT_VERSION,
+        log_id: manifest.log_id,
+        file_id: spare.id,
+        first,
+        group: manifest.group,
+    };
+    spare.file.write_at(&header.encode(), 0)?;
+    spare.file.sync()?;
+    Ok(Active {
+        file: Arc::new(spare.file),
+        id: spare.id,
+        first,
+        offset: FIRST_BATCH,
+        capacity: spare.capacity,
+        previous_crc: 0,
+    })
+}
+
+fn entry<F>(active: &Active<F>) -> FileEntry {
+    FileEntry { id: active.id, first: active.first, end: Lsn(0), bytes: 0, clean: Lsn(0) }
+}
+
+fn read_manifest<D: Directory>(
+    directory: &D,
+    names: &[String],
+) -> Result<Option<Manifest>, OpenError> {
+    if names.iter().all(|name| name != MANIFEST) {
+        // A log that was being begun has one file, which holds nothing.
+        if names.iter().filter(|name| file_id(name).is_some()).count() > 1 {
+            let problem = "missing, though there are log files; they are left as they are";
+            return Err(OpenError::Manifest { file: MANIFEST, problem });
+        }
+        return Ok(None);
+    }
+    let file = directory.open(MANIFEST).map_err(io_error("open the manifest"))?;
+    let octets = read_all(&file).map_err(io_error("read the manifest"))?;
+    match Manifest::decode(&octets) {
+        Ok(manifest) => Ok(Some(manifest)),
+        Err(ManifestFault::Damaged) => {
+            Err(OpenError::Manifest { file: MANIFEST, problem: "damaged" })
+        }
+        Err(ManifestFault::Version(version)) => {
+            Err(OpenError::Version { file: MANIFEST.to_owned(), version })
+        }
+    }
+}
+
+pub(crate) fn read_all<F: DirectoryFile>(file: &F) -> io::Result<Vec<u8>> {
+    let mut octets = vec![0; usize::try_from(file.size()?).map_err(io::Error::other)?];
+    let count = file.read_at(&mut octets, 0)?;
+    octets.truncate(count);
+    Ok(octets)
+}
+
+/// Reads one file of the log; an unsealed one is sealed where it ends.
+fn read_file<D: Directory>(
+    directory: &D,
+    log_id: u64,
+    entry: &mut FileEntry,
+    liveness: &mut Liveness,
+    report: &mut OpenReport,
+    each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
+) -> Result<(), OpenError> {
+    let name = entry.name();
+    let is_sealed = entry.is_sealed();
+    liveness.open_file(entry.first, is_sealed.then_some(entry.end), entry.clean);
+    let octets = match directory.open(&name) {
+        Ok(file) => read_all(&file).map_err(io_error(format!("read {name}")))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(io_error(format!("open {name}"))(error)),
+    };
+    let used =
+        if is_sealed { usize::try_from(entry.bytes).unwrap_or(usize::MAX) } else { octets.len() };
+    let mut rot = Vec::new();
+    let mut problem = "octets that were durable have changed";
+    match FileHeader::decode(&octets) {
+        Ok(header) if header.log_id == log_id && header.file_id == entry.id => {}
+        Err(HeaderFault::Version(version)) => {
+            return Err(OpenError::Version { file: name, version });
+        }
+        Ok(_) => {
+            problem = "belongs to another log";
+            rot.push(Rot { offset: 0, len: octets.len(), after: report.last });
+        }
+        Err(HeaderFault::Missing) if octets.is_empty() => {
+            problem = "missing";
+            rot.push(Rot { offset: 0, len: 0, after: report.last });
+        }
+        // The header is guarded apart from the batches, which know the file's id themselves.
+        Err(HeaderFault::Missing | HeaderFault::Damaged) => {
+            rot.push(Rot { offset: 0, len: FIRST_BATCH as usize, after: report.last });
+        }
+    }
+    let is_foreign = problem == "belongs to another log";
+    let counted = octets.get(..used.min(octets.len())).unwrap_or_default();
+    let counted = if is_foreign { &[] } else { counted };
+    let found = scan(counted, entry.id, entry.first, is_sealed, &mut |record| {
+        liveness.add(record.lsn, record.references);
+        if record.flags.has(Flags::RELEASES) {
+            liveness.release(record.target);
+        }
+        each(record, &mut Releases(liveness));
+    });
+    if is_sealed && octets.len() < used && !octets.is_empty() {
+        rot.push(Rot { offset: octets.len(), len: used - octets.len(), after: found.last });
+    }
+    rot.extend(found.rot);
+    for rot in rot {
+        let damaged = octets.get(rot.offset..(rot.offset + rot.len).min(octets.len()));
+        let kept_in = keep(directory, &name, rot.offset, damaged.unwrap_or_default())?;
+        report.damages.push(Damage {
+            file: name.clone(),
+            offset: rot.offset as u64,
+            len: rot.len as u64,
+            after: rot.after,
+            problem,
+            kept_in,
+        });
+    }
+    report.records += found.records;
+    report.bytes += found.end as u64;
+    report.torn_bytes += found.torn as u64;
+    report.last = report.last.max(found.last);
+    if is_sealed {
+        report.last = report.last.max(Lsn(entry.end.0.saturating_sub(1)));
+    } else {
+        entry.end = Lsn(found.last.0 + 1);
+        entry.bytes = (found.end as u64).max(FIRST_BATCH);
+        liveness.seal_file(entry.first, entry.end);
+    }
+    Ok(())
+}
+
+/// Puts damaged octets aside, where people can look at them.
+fn keep<D: Directory>(
+    directory: &D,
+    name: &str,
+    offset: usize,
+    octets: &[u8],
+) -> Result<Option<String>, OpenError> {
+    if octets.is_empty() {
+        return Ok(None);
+    }
+    let kept = format!("{name}.{offset}.damaged");
+    match directory.create(&kept) {
+        Ok(file) => {
+            file.write_at(octets, 0).map_err(io_error(format!("write {kept}")))?;
+            file.sync().map_err(io_error(format!("sync {kept}")))?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(io_error(format!("make {kept}"))(error)),
+    }
+    Ok(Some(kept))
+}

@@ -1,0 +1,192 @@
+//! The list of a log's files: which there are, in what order, and how much of each counts.
+//!
+//! Replaced as a whole: written beside, synced, renamed over the old one, and the directory synced. A
+//! file that is not listed does not belong to the log; one that is listed and missing is damage.
+
+use crc32c::crc32c;
+
+use crate::directory::{Directory, DirectoryFile};
+use crate::format::{FORMAT_VERSION, Lsn, put, u32_at, u64_at};
+use crate::limits::SEGMENTS_MAX;
+
+/// Its name in the directory.
+pub(crate) const MANIFEST: &str = "manifest";
+const MANIFEST_NEW: &str = "manifest.new";
+const MAGIC: [u8; 8] = *b"LVRTMAN\0";
+const HEADER_BYTES: usize = 48;
+const ENTRY_BYTES: usize = 40;
+
+/// One file of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FileEntry {
+    pub(crate) id: u64,
+    /// The first position of its range.
+    pub(crate) first: Lsn,
+    /// The first position behind its range; 0 while it is written.
+    pub(crate) end: Lsn,
+    /// How many of its octets count; 0 while it is written.
+    pub(crate) bytes: u64,
+    /// What ended by then is not in it any more.
+    pub(crate) clean: Lsn,
+}
+
+impl FileEntry {
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.end != Lsn(0)
+    }
+
+    pub(crate) fn name(&self) -> String {
+        file_name(self.id)
+    }
+}
+
+/// The name of the file with that id.
+pub(crate) fn file_name(id: u64) -> String {
+    format!("{id:016x}.log")
+}
+
+/// The id of the file with that name.
+pub(crate) fn file_id(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".log").filter(|digits| digits.len() == 16)?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// The files of a log, by their ranges.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Manifest {
+    pub(crate) log_id: u64,
+    pub(crate) group: u64,
+    pub(crate) next_file_id: u64,
+    pub(crate) files: Vec<FileEntry>,
+}
+
+/// Why a manifest cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ManifestFault {
+    Damaged,
+    Version(u32),
+}
+
+impl Manifest {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER_BYTES + self.files.len() * ENTRY_BYTES);
+        out.extend(MAGIC);
+        out.extend(FORMAT_VERSION.to_le_bytes());
+        out.extend([0; 4]);
+        out.extend(self.log_id.to_le_bytes());
+        out.extend(self.group.to_le_bytes());
+        out.extend(self.next_file_id.to_le_bytes());
+        out.extend((self.files.len() as u64).to_le_bytes());
+        for file in &self.files {
+            for value in [file.id, file.first.0, file.end.0, file.bytes, file.clean.0] {
+                out.extend(value.to_le_bytes());
+            }
+        }
+        let crc = crc32c(&out);
+        put(&mut out, 12, crc);
+        out
+    }
+
+    pub(crate) fn decode(octets: &[u8]) -> Result<Self, ManifestFault> {
+        let mut plain = octets.to_vec();
+        put(&mut plain, 12, 0);
+        if octets.len() < HEADER_BYTES || !octets.starts_with(&MAGIC) {
+            return Err(ManifestFault::Damaged);
+        }
+        if crc32c(&plain) != u32_at(octets, 12) {
+            return Err(ManifestFault::Damaged);
+        }
+        let version = u32_at(octets, 8);
+        if version != FORMAT_VERSION {
+            return Err(ManifestFault::Version(version));
+        }
+        let (entries, rest) = octets.split_at(HEADER_BYTES).1.as_chunks::<ENTRY_BYTES>();
+        if !rest.is_empty()
+            || entries.len() as u64 != u64_at(octets, 40)
+            || entries.len() > SEGMENTS_MAX
+        {
+            return Err(ManifestFault::Damaged);
+        }
+        let entry = |entry: &[u8; ENTRY_BYTES]| FileEntry {
+            id: u64_at(entry, 0),
+            first: Lsn(u64_at(entry, 8)),
+            end: Lsn(u64_at(entry, 16)),
+            bytes: u64_at(entry, 24),
+            clean: Lsn(u64_at(entry, 32)),
+        };
+        Ok(Self {
+            log_id: u64_at(octets, 16),
+            group: u64_at(octets, 24),
+            next_file_id: u64_at(octets, 32),
+            files: entries.iter().map(entry).collect(),
+        })
+    }
+
+    /// Replaces the manifest in `directory`, durably.
+    ///
+    /// # Errors
+    /// What the system says; the old one or the new one is there then.
+    pub(crate) fn store<D: Directory>(&self, directory: &D) -> std::io::Result<()> {
+        // Left behind by a crash, perhaps.
+        match directory.remove(MANIFEST_NEW) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = directory.create(MANIFEST_NEW)?;
+        file.write_at(&self.encode(), 0)?;
+        file.sync()?;
+        directory.rename(MANIFEST_NEW, MANIFEST)?;
+        directory.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let file = |id, first, end, bytes| FileEntry {
+            id,
+            first: Lsn(first),
+            end: Lsn(end),
+            bytes,
+            clean: Lsn(0),
+        };
+        let files = vec![file(3, 1, 100, 4096), file(9, 100, 0, 0)];
+        Manifest { log_id: 7, group: 0, next_file_id: 10, files }
+    }
+
+    #[test]
+    fn it_reads_back() {
+        assert_eq!(Manifest::decode(&manifest().encode()), Ok(manifest()));
+    }
+
+    #[test]
+    fn no_octet_of_it_may_change() {
+        let octets = manifest().encode();
+        for at in 0..octets.len() {
+            let mut changed = octets.clone();
+            changed[at] ^= 4;
+            assert!(Manifest::decode(&changed).is_err(), "octet {at}");
+            assert!(Manifest::decode(&octets[..at]).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn another_version_is_told() {
+        let mut octets = manifest().encode();
+        put(&mut octets, 8, 2);
+        put(&mut octets, 12, 0);
+        let crc = crc32c(&octets);
+        put(&mut octets, 12, crc);
+        assert_eq!(Manifest::decode(&octets), Err(ManifestFault::Version(2)));
+    }
+
+    #[test]
+    fn names_are_numbers() {
+        assert_eq!(file_id(&file_name(0xAB)), Some(0xAB));
+        for name in ["ab.log", "00000000000000ab", "00000000000000zz.log", "manifest"] {
+            assert_eq!(file_id(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Logs that earlier versions wrote: every version reads them as they were meant.
+//!
+//! `FIXTURE=1 cargo test -p leveret-storage --test log` writes the files of the version at hand,
+//! once, when it has a new number; a fixture that is there is never written again.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::book::Book;
+use crate::disk::{Disk, Random};
+use crate::history::{Shape, open, run};
+use storage::{Directory, DirectoryFile, FORMAT_VERSION};
+
+fn folder(version: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/v{version}"))
+}
+
+fn shown(book: &Book) -> String {
+    let mut out = String::new();
+    for ((lsn, queue), (body, returns)) in &book.copies {
+        let body: String = body.iter().map(|octet| format!("{octet:02x}")).collect();
+        writeln!(out, "{lsn} in {queue}, returned {returns} times: [{body}]").unwrap();
+    }
+    out
+}
+
+fn write_fixture(folder: &Path) {
+    let disk = Disk::new();
+    let (mut log, _, book) = open(&disk, true).unwrap();
+    let shape = Shape { batches: 60, changes: 6, queues: 3, body_max: 120 };
+    let progress = run(&mut log, book, &mut Random(2026), shape);
+    assert!(progress.compacted > 0, "a file that was written anew belongs to it");
+    std::fs::create_dir_all(folder).unwrap();
+    for (name, len) in disk.files() {
+        let mut octets = vec![0; len];
+        disk.open(&name).unwrap().read_at(&mut octets, 0).unwrap();
+        std::fs::write(folder.join(name), octets).unwrap();
+    }
+    std::fs::write(folder.join("expected.txt"), shown(&progress.confirmed)).unwrap();
+}
+
+#[test]
+fn every_version_is_read() {
+    if std::env::var_os("FIXTURE").is_some() && !folder(FORMAT_VERSION).exists() {
+        write_fixture(&folder(FORMAT_VERSION));
+    }
+    for version in 1..=FORMAT_VERSION {
+        let disk = Disk::new();
+        let mut expected = String::new();
+        for entry in std::fs::read_dir(folder(version)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if name == "expected.txt" {
+                expected = std::fs::read_to_string(&path).unwrap();
+                continue;
+            }
+            let file = disk.create(name).unwrap();
+            file.write_at(&std::fs::read(&path).unwrap(), 0).unwrap();
+        }
+        let (_, report, book) = open(&disk, true).unwrap();
+        assert!(report.damages.is_empty(), "version {version}: {:?}", report.damages);
+        assert_eq!(shown(&book), expected, "version {version}");
+    }
+}

@@ -1,0 +1,119 @@
+//! Generated histories: batches of changes to a book, with compactions between them.
+
+use storage::{Log, LogOptions, Lsn, OpenError, OpenReport, Pending};
+
+use crate::book::{Book, Copy};
+use crate::disk::{Disk, Random};
+
+/// What is done between two writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) batches: u64,
+    pub(crate) changes: u64,
+    pub(crate) queues: u64,
+    pub(crate) body_max: u64,
+}
+
+/// How far a history came.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// The book as of the last write that succeeded.
+    pub(crate) confirmed: Book,
+    /// The book as of the write that failed, if one did.
+    pub(crate) attempted: Option<Book>,
+    /// Files that compactions removed.
+    pub(crate) compacted: usize,
+}
+
+pub(crate) fn options(syncs: bool) -> LogOptions {
+    LogOptions {
+        log_id: 77,
+        syncs,
+        segment_bytes_min: 8192,
+        segment_bytes_max: 16384,
+        ..LogOptions::default()
+    }
+}
+
+/// Opens the log on a disk and reads its book.
+pub(crate) fn open(disk: &Disk, syncs: bool) -> Result<(Log<Disk>, OpenReport, Book), OpenError> {
+    let mut book = Book::default();
+    let (log, report) = Log::open(disk.clone(), options(syncs), &mut |record, releases| {
+        book.read(record, releases)
+    })?;
+    Ok((log, report, book))
+}
+
+/// Goes on with `book` until all is done or the disk fails.
+pub(crate) fn run(
+    log: &mut Log<Disk>,
+    mut book: Book,
+    random: &mut Random,
+    shape: Shape,
+) -> Progress {
+    let mut progress = Progress { confirmed: book.clone(), ..Progress::default() };
+    let mut lsn = log.last();
+    for _ in 0..shape.batches {
+        let mut batch = Pending::default();
+        for _ in 0..1 + random.below(shape.changes) {
+            lsn = Lsn(lsn.0 + 1);
+            change(&mut book, lsn, &mut batch, random, shape);
+        }
+        match log.write(&mut batch) {
+            Ok(written) => assert_eq!(written.durable, lsn),
+            Err(_) => {
+                progress.attempted = Some(book);
+                return progress;
+            }
+        }
+        progress.confirmed = book.clone();
+        if random.below(4) == 0
+            && let Some(compaction) = log.compaction()
+        {
+            match compaction.run() {
+                Ok(compacted) => progress.compacted += compacted.files,
+                Err(_) => return progress,
+            }
+        }
+        if random.below(8) == 0
+            && let Some(preparation) = log.prepare()
+        {
+            log.take(preparation.run().ok());
+        }
+    }
+    progress
+}
+
+fn change(book: &mut Book, lsn: Lsn, batch: &mut Pending, random: &mut Random, shape: Shape) {
+    let copy = pick(book, random);
+    match (random.below(100), copy) {
+        (0, _) => book.purge(lsn, queue(random, shape), batch),
+        (1..=30, Some(copy)) => book.settle(lsn, copy, batch),
+        (31..=40, Some(copy)) => book.move_to(lsn, copy, &some_queues(random, shape), batch),
+        (41..=50, Some(copy)) => book.take_back(lsn, copy, batch),
+        _ => {
+            let len = usize::try_from(random.below(shape.body_max)).unwrap();
+            let body: Vec<u8> =
+                std::iter::repeat_with(|| random.next().to_le_bytes()[0]).take(len).collect();
+            book.publish(lsn, &some_queues(random, shape), &body, batch);
+        }
+    }
+}
+
+fn queue(random: &mut Random, shape: Shape) -> u8 {
+    u8::try_from(random.below(shape.queues)).unwrap()
+}
+
+fn some_queues(random: &mut Random, shape: Shape) -> Vec<u8> {
+    let mut queues: Vec<u8> = (0..1 + random.below(3)).map(|_| queue(random, shape)).collect();
+    queues.sort_unstable();
+    queues.dedup();
+    queues
+}
+
+/// Mostly the oldest, sometimes any.
+fn pick(book: &Book, random: &mut Random) -> Option<Copy> {
+    let len = book.copies.len() as u64;
+    let at = if random.below(3) > 0 { random.below(len.min(3)) } else { random.below(len) };
+    book.copies.keys().nth(usize::try_from(at).unwrap()).copied()
+}

@@ -1,0 +1,10 @@
+//! The log on disks that are cut off, damaged, and older than the program.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod book;
+mod damage;
+mod disk;
+mod fixtures;
+mod history;
+mod power;

@@ -1,0 +1,124 @@
+//! The log on a disk whose power is cut: at every operation of small histories, and at generated ones
+//! of long histories, over and over. What is read back is what was confirmed, or that and the whole
+//! batch that was being written; nothing else, ever.
+
+use crate::book::Book;
+use crate::disk::{Disk, Random};
+use crate::history::{Progress, Shape, open, run};
+
+const SMALL: Shape = Shape { batches: 12, changes: 6, queues: 3, body_max: 900 };
+const LONG: Shape = Shape { batches: 120, changes: 12, queues: 4, body_max: 700 };
+
+/// Panics unless the book that was read back is one that the crash may have left.
+fn check(read: &Book, progress: &Progress, what: &str) {
+    if *read == progress.confirmed || progress.attempted.as_ref() == Some(read) {
+        return;
+    }
+    let missing: Vec<_> =
+        progress.confirmed.copies.keys().filter(|c| !read.copies.contains_key(c)).collect();
+    let extra: Vec<_> =
+        read.copies.keys().filter(|c| !progress.confirmed.copies.contains_key(c)).collect();
+    panic!("{what}: missing {missing:?}, too many {extra:?}");
+}
+
+#[test]
+fn a_small_history_survives_a_cut_at_every_operation() {
+    for seed in 0..12 {
+        let whole = Disk::new();
+        let (mut log, _, book) = open(&whole, true).unwrap();
+        run(&mut log, book, &mut Random(seed), SMALL);
+        for cut_at in 0..whole.operations() {
+            for fate in 0..3 {
+                let disk = Disk::new();
+                disk.cut_power_at(cut_at);
+                let progress = match open(&disk, true) {
+                    Ok((mut log, _, book)) => run(&mut log, book, &mut Random(seed), SMALL),
+                    Err(_) => Progress::default(),
+                };
+                let disk = disk.after_cut(&mut Random(fate));
+                let what = format!("seed {seed} cut at {cut_at} fate {fate}");
+                let (_, report, read) = open(&disk, true).unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert!(report.damages.is_empty(), "{what}: {:?}", report.damages);
+                check(&read, &progress, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_history_survives_cut_after_cut() {
+    let mut compacted = 0;
+    for seed in 0..60 {
+        let mut random = Random(seed);
+        let mut disk = Disk::new();
+        let mut progress = Progress::default();
+        for life in 0..12 {
+            let what = format!("seed {seed} life {life}");
+            // The power may go while the log is still being opened.
+            disk.cut_power_at(random.below(300));
+            if let Ok((mut log, report, read)) = open(&disk, true) {
+                assert!(report.damages.is_empty(), "{what}: {:?}", report.damages);
+                check(&read, &progress, &what);
+                progress = run(&mut log, read, &mut random, LONG);
+                compacted += progress.compacted;
+            }
+            disk = disk.after_cut(&mut random);
+        }
+    }
+    assert!(compacted > 500, "only {compacted} files were compacted");
+}
+
+#[test]
+fn a_clean_end_is_read_back_and_space_is_given_back() {
+    for seed in 0..20 {
+        let disk = Disk::new();
+        let (mut log, _, book) = open(&disk, true).unwrap();
+        let shape = Shape { batches: 600, ..LONG };
+        let progress = run(&mut log, book, &mut Random(seed), shape);
+        drop(log);
+        let (mut log, report, mut book) = open(&disk, true).unwrap();
+        assert_eq!(book, progress.confirmed);
+        assert_eq!(report.torn_bytes, 0);
+        // Everything goes.
+        let mut batch = storage::Pending::default();
+        let mut lsn = log.last();
+        for copy in book.copies.keys().copied().collect::<Vec<_>>() {
+            lsn.0 += 1;
+            book.settle(lsn, copy, &mut batch);
+        }
+        log.write(&mut batch).unwrap();
+        drop(log);
+        let (log, _, _) = open(&disk, true).unwrap();
+        while let Some(compaction) = log.compaction() {
+            compaction.run().unwrap();
+        }
+        drop(log);
+        let (_, _, book) = open(&disk, true).unwrap();
+        assert_eq!(book, Book::default());
+        let bytes: usize = disk.files().iter().map(|(_, len)| len).sum();
+        assert!(bytes < 64 * 1024, "{:?}", disk.files());
+    }
+}
+
+#[test]
+fn without_syncs_a_cut_loses_the_end_and_nothing_else() {
+    for seed in 0..200 {
+        let mut random = Random(seed);
+        let disk = Disk::new();
+        let (mut log, _, book) = open(&disk, false).unwrap();
+        // Every book on the way.
+        let mut books = vec![Book::default()];
+        let mut book = book;
+        for _ in 0..40 {
+            let shape = Shape { batches: 1, ..LONG };
+            let progress = run(&mut log, book, &mut random, shape);
+            books.push(progress.confirmed.clone());
+            book = progress.confirmed;
+        }
+        drop(log);
+        let disk = disk.after_cut(&mut random);
+        let (_, report, read) = open(&disk, false).unwrap();
+        assert!(report.damages.is_empty(), "seed {seed}: {:?}", report.damages);
+        assert!(books.contains(&read), "seed {seed}");
+    }
+}
