@@ -122,6 +122,41 @@ pub enum Command<'a> {
     TxRollback,
 }
 
+impl Command<'_> {
+    /// Whether its answer may come later than at once: nothing that the client sends after it is to
+    /// be applied before, so that answers come in order.
+    pub fn may_wait(&self) -> bool {
+        match self {
+            Self::CloseChannel
+            | Self::DeclareExchange(_)
+            | Self::DeleteExchange { .. }
+            | Self::BindExchange(_)
+            | Self::UnbindExchange(_)
+            | Self::DeclareQueue(_)
+            | Self::BindQueue(_)
+            | Self::UnbindQueue(_)
+            | Self::PurgeQueue { .. }
+            | Self::DeleteQueue(_)
+            | Self::Qos { .. }
+            | Self::Cancel { .. }
+            | Self::Recover { .. }
+            | Self::ConfirmSelect { .. }
+            | Self::TxCommit => true,
+            Self::Refused(_)
+            | Self::OpenChannel
+            | Self::ChannelCloseOk
+            | Self::Flow
+            | Self::AccessRequest
+            | Self::Consume(_)
+            | Self::Publish(_)
+            | Self::Get { .. }
+            | Self::Settle { .. }
+            | Self::TxSelect
+            | Self::TxRollback => false,
+        }
+    }
+}
+
 /// `exchange.declare`.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of the method")]

@@ -4,18 +4,15 @@
 //! are the session's business. A record says what must be durable; the shell writes the records in
 //! order and reports how far they are (`Vhost::durable`), which is what confirms wait for.
 
-use smallvec::SmallVec;
-
 use amqp::method::MethodId;
-use amqp::table::Table;
 
 use crate::dead_letter::DeathReason;
-use crate::exchange::ExchangeType;
-use crate::ids::{ChannelNumber, ConnectionId, DeliveryTag, EntryId, Lsn, PublishSeq, QueueNumber};
+use crate::ids::{ChannelNumber, ConnectionId, DeliveryTag, Lsn, PublishSeq};
 use crate::message::{Message, Name};
 use crate::queue::DropCause;
+use crate::record::Record;
 use crate::refusal::Refusal;
-use crate::time::{Now, Time};
+use crate::time::Now;
 
 /// One thing to do.
 #[derive(Clone, Debug)]
@@ -29,12 +26,28 @@ pub enum Effect {
         /// What.
         outgoing: Outgoing,
     },
+    /// Tell a client something once the log is durable up to `lsn`: the answer to what changed
+    /// something that outlives a restart.
+    SendDurable {
+        /// The position.
+        lsn: Lsn,
+        /// Its connection.
+        connection: ConnectionId,
+        /// The channel.
+        channel: ChannelNumber,
+        /// What.
+        outgoing: Outgoing,
+    },
     /// Make something durable.
     Log {
         /// Its position.
         lsn: Lsn,
         /// When it happened: messages that enter arrive then.
         at: Now,
+        /// The record it is about; 0 for none.
+        about: Lsn,
+        /// Records of which one reference ends with this one, beside the one it is about.
+        ended: Vec<Lsn>,
         /// What.
         record: Record,
     },
@@ -142,87 +155,6 @@ pub struct DeliveryCounts {
     pub acquired: u32,
     /// `x-delivery-count`, shown from 1 on.
     pub delivery: u32,
-}
-
-/// What must be durable. Replaying the records in order gives the durable part of the vhost.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "each field repeats what the commands document")]
-pub enum Record {
-    /// A message entered queues.
-    Publish {
-        message: Message,
-        entries: Entries,
-    },
-    /// A message left its queue for good.
-    Settle {
-        queue: QueueNumber,
-        entry: EntryId,
-    },
-    /// A message died in one queue and its dead letter entered others: one record, so that it is in
-    /// exactly one state after any crash. Without entries it left nothing behind.
-    DeadLetter {
-        queue: QueueNumber,
-        entry: EntryId,
-        message: Message,
-        entries: Entries,
-    },
-    /// A message came back to its queue; it is delivered again from `ready_at` on.
-    Requeue {
-        queue: QueueNumber,
-        entry: EntryId,
-        acquired_count: u32,
-        delivery_count: u32,
-        ready_at: Option<Time>,
-    },
-    /// A message died and its queue keeps it until there is somewhere to go.
-    Pend {
-        queue: QueueNumber,
-        entry: EntryId,
-        reason: DeathReason,
-    },
-    /// Everything in a queue is gone but what was unacknowledged, which is `kept`.
-    Purge {
-        queue: QueueNumber,
-        kept: Vec<EntryId>,
-    },
-    DeclareQueue {
-        queue: QueueNumber,
-        name: Name,
-        arguments: Table,
-    },
-    DeleteQueue {
-        queue: QueueNumber,
-    },
-    DeclareExchange {
-        name: Name,
-        kind: ExchangeType,
-        auto_delete: bool,
-        internal: bool,
-        arguments: Table,
-    },
-    DeleteExchange {
-        name: Name,
-    },
-    Bind(BindingRecord),
-    Unbind(BindingRecord),
-}
-
-/// The queues a message entered, with its identity in each.
-pub type Entries = SmallVec<[(QueueNumber, EntryId); 2]>;
-
-/// A binding in the log.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BindingRecord {
-    /// Name of the exchange messages come from.
-    pub source: Name,
-    /// Whether the destination is a queue; an exchange otherwise.
-    pub to_queue: bool,
-    /// Name of the destination.
-    pub destination: Name,
-    /// The binding key.
-    pub routing_key: Name,
-    /// Its arguments.
-    pub arguments: Table,
 }
 
 /// Something worth a line in the broker's log.

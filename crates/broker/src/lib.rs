@@ -12,6 +12,7 @@
 pub mod access;
 pub mod dead_letter;
 pub mod limits;
+pub mod record;
 pub mod refusal;
 pub mod statistics;
 pub mod time;
@@ -39,9 +40,7 @@ pub use channel::Channel;
 pub use command::{
     Bind, Command, Consume, DeclareExchange, DeclareQueue, DeleteQueue, Outcome, Publish, Request,
 };
-pub use effect::{
-    BindingRecord, Delivery, DeliveryCounts, Effect, Entries, Event, Outgoing, Record,
-};
+pub use effect::{Delivery, DeliveryCounts, Effect, Event, Outgoing};
 pub use exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeType};
 pub use ids::{
     ChannelNumber, ConnectionId, ConsumerId, DeliveryTag, EntryId, ExchangeId, Lsn, PublishSeq,
@@ -56,4 +55,5 @@ pub use queue::{
     ByCause, ByReason, Consumer, DelayedRetry, DropCause, Entry, Queue, QueueArguments,
     QueueCounters, QueueDefaults, QueueType, Settings,
 };
-pub use vhost::{Connection, Vhost, VhostOptions};
+pub use record::{BindingRecord, Entries, Meaning, Record};
+pub use vhost::{Connection, Replay, ReplayProblem, Vhost, VhostOptions};

@@ -25,8 +25,14 @@ pub const EXPIRY_SLICE: usize = 512;
 /// hold nobody else up.
 pub const DEATHS_PER_CALL_MAX: usize = 8192;
 
+/// Bytes of messages that one call moves so, because each of them goes into the log.
+pub const DEATH_BYTES_PER_CALL_MAX: u64 = 64 * 1024 * 1024;
+
 /// Stale entries a deadline index may hold beyond the live ones before it is rebuilt.
 pub const DEADLINE_STALE_MIN: usize = 1024;
+
+/// Queues that one record of a message names; it is one record for each so many.
+pub const ENTRIES_PER_RECORD_MAX: usize = 65_535;
 
 /// Bytes that may wait for a connection's socket before the core stops dispatching to its consumers:
 /// enough to keep a fast reader busy, too little to matter when it stops reading.

@@ -209,6 +209,17 @@ impl Message {
         }
     }
 
+    /// A message from the log.
+    pub(crate) fn read_back(
+        envelope: Arc<Envelope>,
+        facts: Facts,
+        deaths: Option<Arc<Deaths>>,
+        properties: &[u8],
+        body: &[u8],
+    ) -> Self {
+        Self::copied(envelope, facts, deaths, properties, body)
+    }
+
     /// The dead letter of `self`: the same body under a new envelope, with new properties and the
     /// history of its deaths. It has no expiration any more (spec 3.3).
     pub fn dead_letter(

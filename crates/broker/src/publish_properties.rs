@@ -48,7 +48,8 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, Refusal> {
     let mut out = *properties;
     let mut rewrite = properties.needs_normalising(raw);
-    let expiration_ms = properties.expiration.map(expiration::parse).transpose()?;
+    let facts = facts(properties)?;
+    let expiration_ms = facts.expiration_ms;
     let canonical = expiration_ms.map(|millis| millis.to_string());
     if let (Some(text), Some(millis)) = (properties.expiration, expiration_ms)
         && !expiration::is_canonical(text, millis)
@@ -82,12 +83,19 @@ pub(crate) fn prepare(
         out.encode(&mut bytes);
         bytes
     });
-    let facts = Facts {
+    Ok(Prepared { facts, cc, bcc, rewritten })
+}
+
+/// What the core reads in properties.
+///
+/// # Errors
+/// 406 for an expiration that is none.
+pub(crate) fn facts(properties: &Properties<'_>) -> Result<Facts, Refusal> {
+    Ok(Facts {
         persistent: properties.delivery_mode == Some(2),
         priority: properties.priority,
-        expiration_ms,
-    };
-    Ok(Prepared { facts, cc, bcc, rewritten })
+        expiration_ms: properties.expiration.map(expiration::parse).transpose()?,
+    })
 }
 
 fn without_bcc(table: TableRef<'_>) -> amqp::table::Table {

@@ -38,5 +38,6 @@ proptest! {
             prop_assert_eq!(real.counts(), naive.counts(), "step {}: {:?}", number, step);
             real.check();
         }
+        real.check_restart();
     }
 }

@@ -8,10 +8,10 @@ pub(crate) mod confirms;
 pub(crate) mod transaction;
 pub(crate) mod unacked;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ids::{ConsumerId, DeliveryTag, ExchangeId, Lsn, QueueId};
+use crate::ids::{ConsumerId, DeliveryTag, ExchangeId, QueueId};
 use crate::message::{Envelope, Name};
 use crate::route::Route;
 use crate::time::Time;
@@ -74,8 +74,6 @@ pub struct Channel {
     pub(crate) last_queue: Option<Name>,
     /// Consumers that wait for room on this channel or its connection.
     pub(crate) parked: Vec<ConsumerAt>,
-    /// The commits that are not durable yet, in order.
-    pub(crate) committing: VecDeque<Lsn>,
     /// Closed by the broker; the client has not agreed yet and everything else is ignored.
     pub(crate) closing: bool,
     /// Listed among the channels that have confirms to tell.
@@ -120,13 +118,6 @@ impl Channel {
             PublishMode::Transactional(transaction) => Some(transaction),
             PublishMode::Plain | PublishMode::Confirm(_) => None,
         }
-    }
-
-    /// Takes the commits that are durable up to `lsn`; how many they are.
-    pub(crate) fn committed(&mut self, lsn: Lsn) -> usize {
-        let count = self.committing.partition_point(|needed| *needed <= lsn);
-        self.committing.drain(..count);
-        count
     }
 
     /// How many consumers it has.

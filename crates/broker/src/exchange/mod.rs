@@ -19,7 +19,7 @@ use amqp::table::{Table, TableRef};
 use rand_chacha::ChaCha12Rng;
 use smallvec::SmallVec;
 
-use crate::ids::{ExchangeId, QueueId};
+use crate::ids::{ExchangeId, Lsn, QueueId};
 use crate::message::Name;
 use crate::queue::QueueType;
 use crate::refusal::Refusal;
@@ -181,6 +181,8 @@ pub struct Exchange {
     pub kind: ExchangeType,
     /// Whether it survives a restart.
     pub durable: bool,
+    /// The record that declared it; 0 if it does not survive one, or is predeclared.
+    pub(crate) lsn: Lsn,
     /// Whether it goes with its last binding.
     pub auto_delete: bool,
     /// Whether clients may not publish to it.
@@ -240,6 +242,7 @@ impl Exchange {
             name: declaration.name,
             kind: declaration.kind,
             durable: declaration.durable,
+            lsn: Lsn(0),
             auto_delete: declaration.auto_delete,
             internal: declaration.internal,
             arguments: declaration.arguments,

@@ -150,8 +150,10 @@ impl Policies {
     }
 
     /// Adds a policy or replaces the one of its name.
-    pub(crate) fn set(&mut self, kind: PolicyKind, policy: Policy) {
-        self.of_kind_mut(kind).insert(Arc::clone(&policy.name), Arc::new(policy));
+    pub(crate) fn set(&mut self, kind: PolicyKind, policy: Policy) -> Arc<Policy> {
+        let policy = Arc::new(policy);
+        self.of_kind_mut(kind).insert(Arc::clone(&policy.name), Arc::clone(&policy));
+        policy
     }
 
     /// Removes a policy; false if there is none of that name.

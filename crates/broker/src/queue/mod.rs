@@ -25,7 +25,7 @@ pub use settings::{DelayedRetry, QueueDefaults, Settings};
 
 use crate::deadlines::Deadlines;
 use crate::exchange::Binding;
-use crate::ids::{ConnectionId, EntryId, ExchangeId, QueueNumber};
+use crate::ids::{ConnectionId, EntryId, ExchangeId, Lsn, QueueNumber};
 use crate::message::{Message, Name};
 use crate::policy::{ExpiryOrder, InForce};
 use crate::time::Time;
@@ -46,12 +46,18 @@ pub(crate) struct QueueDeclaration {
 
 /// A queue.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "two of its properties, two of its states")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the queue")]
 pub struct Queue {
     /// Its name.
     pub name: Name,
     /// Its number in the log.
     pub number: QueueNumber,
+    /// The record that declared it; 0 if it does not outlive a restart.
+    pub(crate) lsn: Lsn,
+    /// What was delivered so far, as the log knows it: a message up to here may have been.
+    pub(crate) delivered_up_to: u64,
+    /// The log will know more of that with this batch.
+    pub(crate) delivered_noted: bool,
     /// Whether it survives a restart.
     pub durable: bool,
     /// Whether it goes with its last consumer.
@@ -105,6 +111,9 @@ impl Queue {
         Self {
             name: declaration.name,
             number,
+            lsn: Lsn(0),
+            delivered_up_to: 0,
+            delivered_noted: false,
             durable: declaration.durable,
             auto_delete: declaration.auto_delete,
             exclusive_owner: declaration.exclusive_owner,
@@ -195,9 +204,9 @@ impl Queue {
     }
 
     /// Lets a message wait that has just arrived.
-    pub(crate) fn push(&mut self, id: EntryId, message: Message, arrived: Time) {
+    pub(crate) fn push(&mut self, id: EntryId, message: Message, lsn: Lsn, arrived: Time) {
         let expiration_ms = message.facts().expiration_ms;
-        self.ready.push(id, message, arrived);
+        self.ready.push(id, message, lsn, arrived);
         self.index(&Front { id, arrived, expiration_ms });
     }
 
@@ -250,6 +259,22 @@ impl Queue {
         Some(entry)
     }
 
+    /// Takes a message wherever it waits, while the log is read.
+    pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
+        let entry = self.ready.take(id).or_else(|| self.delayed.take(id));
+        if let Some(entry) = &entry {
+            self.left_otherwise(entry);
+        }
+        entry.or_else(|| self.pending.take(id))
+    }
+
+    /// The log has been read: what was handed out is marked, and the lease begins anew.
+    pub(crate) fn came_back(&mut self, now: Time) {
+        self.ready.mark_delivered(self.delivered_up_to);
+        self.counters = QueueCounters { entered: self.message_count(), ..QueueCounters::default() };
+        self.last_used = now;
+    }
+
     /// Removes everything that waits and returns how much that was.
     pub(crate) fn purge(&mut self) -> u64 {
         let count = self.ready_count() + self.delayed_count() + self.pending_count();
@@ -274,8 +299,10 @@ impl Queue {
 
     // ---- deliveries ----
 
-    /// Counts a delivery of `entry`; `needs_ack` if it stays unacknowledged.
-    pub(crate) fn handed_out(&mut self, entry: &mut Entry, needs_ack: bool, by_get: bool) {
+    /// Counts a delivery of `entry`; `needs_ack` if it stays unacknowledged. True if the log is to
+    /// know of that, and was not going to yet.
+    #[must_use]
+    pub(crate) fn handed_out(&mut self, entry: &mut Entry, needs_ack: bool, by_get: bool) -> bool {
         self.counters.delivered += 1;
         if entry.acquired_count > 0 {
             self.counters.redelivered += 1;
@@ -285,9 +312,19 @@ impl Queue {
             self.unacked += 1;
             self.unacked_bytes += self.ready.bytes_of(&entry.message);
             self.unacked_gets += u64::from(by_get);
+            self.note_delivered(entry)
         } else {
             self.counters.auto_acknowledged += 1;
+            false
         }
+    }
+
+    fn note_delivered(&mut self, entry: &Entry) -> bool {
+        if !entry.is_durable() || entry.id.seq <= self.delivered_up_to {
+            return false;
+        }
+        self.delivered_up_to = entry.id.seq;
+        !std::mem::replace(&mut self.delivered_noted, true)
     }
 
     /// Counts the end of a delivery that was unacknowledged, whatever ended it.
@@ -465,11 +502,17 @@ impl Queue {
         }
     }
 
-    /// Durable messages that wait, in whichever way; for checks.
-    pub(crate) fn durable_waiting(&self) -> impl Iterator<Item = EntryId> {
-        let ready = self.ready.messages().filter(|(_, message)| self.is_durable_for(message));
+    /// The messages of `durable_waiting`; for checks.
+    pub(crate) fn durable_messages(&self) -> Vec<Entry> {
+        let others = self.delayed.entries().chain(self.pending.entries()).cloned();
+        let all = self.ready.entries().chain(others);
+        all.filter(Entry::is_durable).collect()
+    }
+
+    /// Messages that wait, in whichever way, and outlive a restart, with the records that brought them.
+    pub(crate) fn durable_waiting(&self) -> impl Iterator<Item = (EntryId, Lsn)> {
         let others = self.delayed.entries().chain(self.pending.entries());
-        let others = others.filter(|entry| self.is_durable_for(&entry.message));
-        ready.map(|(id, _)| id).chain(others.map(|entry| entry.id))
+        let others = others.filter(|entry| entry.is_durable());
+        self.ready.durable().chain(others.map(|entry| (entry.id, entry.lsn)))
     }
 }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use super::ready::{CountedBytes, Entry};
 use crate::dead_letter::DeathReason;
+use crate::ids::EntryId;
 
 /// Dead messages that wait, oldest death first.
 #[derive(Debug)]
@@ -56,6 +57,14 @@ impl PendingDeadLetters {
         let (entry, reason) = self.waiting.pop_front()?;
         self.bytes -= self.counted.of(&entry.message);
         Some((entry, reason))
+    }
+
+    /// Takes one out, while the log is read.
+    pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
+        let at = self.waiting.iter().position(|(entry, _)| entry.id == id)?;
+        let (entry, _) = self.waiting.remove(at)?;
+        self.bytes -= self.counted.of(&entry.message);
+        Some(entry)
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {

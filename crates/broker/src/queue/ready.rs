@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::EntryId;
+use crate::ids::{EntryId, Lsn};
 use crate::message::Message;
 use crate::ordered::Ordered;
 use crate::time::Time;
@@ -19,6 +19,8 @@ pub struct Entry {
     pub id: EntryId,
     /// The message.
     pub message: Message,
+    /// The record that brought it here; 0 if it does not outlive a restart.
+    pub lsn: Lsn,
     /// When it arrived in this queue; its deadline counts from here, whatever happens to it.
     pub arrived: Time,
     /// How often it was handed out.
@@ -28,6 +30,16 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// A message that arrives.
+    pub(crate) fn new(id: EntryId, message: Message, lsn: Lsn, arrived: Time) -> Self {
+        Self { id, message, lsn, arrived, acquired_count: 0, delivery_count: 0 }
+    }
+
+    /// Whether it outlives a restart.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.lsn != Lsn(0)
+    }
+
     /// What expiry needs to know of it.
     pub(crate) fn front(&self) -> Front {
         let expiration_ms = self.message.facts().expiration_ms;
@@ -39,6 +51,7 @@ impl Entry {
 #[derive(Clone, Debug)]
 struct Fresh {
     message: Message,
+    lsn: Lsn,
     arrived: Time,
 }
 
@@ -150,14 +163,15 @@ impl Ready {
     }
 
     /// Adds a message that was never delivered; `id` is the newest assigned.
-    pub(crate) fn push(&mut self, id: EntryId, message: Message, arrived: Time) {
+    pub(crate) fn push(&mut self, id: EntryId, message: Message, lsn: Lsn, arrived: Time) {
+        self.last_seq = self.last_seq.max(id.seq);
         self.len += 1;
         self.bytes += self.counted.of(&message);
         let at = self.levels.partition_point(|(level, _)| *level > id.level);
         if self.levels.get(at).is_none_or(|(level, _)| *level != id.level) {
             self.levels.insert(at, (id.level, Ordered::default()));
         }
-        self.levels[at].1.push_back(id.seq, Fresh { message, arrived });
+        self.levels[at].1.push_back(id.seq, Fresh { message, lsn, arrived });
         self.occupied[usize::from(id.level / 64)] |= 1 << (id.level % 64);
     }
 
@@ -206,11 +220,27 @@ impl Ready {
     fn take_fresh(&mut self, id: EntryId) -> Option<Entry> {
         let at = self.levels.binary_search_by(|(level, _)| id.level.cmp(level)).ok()?;
         let level = &mut self.levels[at].1;
-        let Fresh { message, arrived } = level.remove(id.seq)?;
+        let Fresh { message, lsn, arrived } = level.remove(id.seq)?;
         if level.is_empty() {
             self.occupied[usize::from(id.level / 64)] &= !(1 << (id.level % 64));
         }
-        Some(Entry { id, message, arrived, acquired_count: 0, delivery_count: 0 })
+        Some(Entry::new(id, message, lsn, arrived))
+    }
+
+    /// Messages up to `seq` may have been handed out before: they come back to their places as
+    /// returned ones do.
+    pub(crate) fn mark_delivered(&mut self, seq: u64) {
+        let mut handed_out = Vec::new();
+        for (level, entries) in &self.levels {
+            let seqs = entries.iter().map(|(seq, _)| seq).take_while(|at| *at <= seq);
+            handed_out.extend(seqs.map(|seq| EntryId { seq, level: *level }));
+        }
+        handed_out.sort_unstable();
+        for id in handed_out {
+            if let Some(entry) = self.take(id) {
+                self.give_back(Entry { acquired_count: 1, ..entry });
+            }
+        }
     }
 
     pub(crate) fn contains(&self, id: EntryId) -> bool {
@@ -309,12 +339,23 @@ impl Ready {
         fresh.chain(self.returned.values().map(Entry::front))
     }
 
-    /// Every message with its identity, in no particular order.
-    pub(crate) fn messages(&self) -> impl Iterator<Item = (EntryId, &Message)> {
+    /// Every message that outlives a restart with the record that brought it, in no particular order.
+    pub(crate) fn durable(&self) -> impl Iterator<Item = (EntryId, Lsn)> {
         let fresh = self.levels.iter().flat_map(|(level, entries)| {
-            entries.iter().map(|(seq, fresh)| (EntryId { seq, level: *level }, &fresh.message))
+            entries.iter().map(|(seq, fresh)| (EntryId { seq, level: *level }, fresh.lsn))
         });
-        fresh.chain(self.returned.values().map(|entry| (entry.id, &entry.message)))
+        let all = fresh.chain(self.returned.values().map(|entry| (entry.id, entry.lsn)));
+        all.filter(|(_, lsn)| *lsn != Lsn(0))
+    }
+
+    /// Every message as it would be taken, in no particular order; for checks.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
+        let fresh = self.levels.iter().flat_map(|(level, entries)| {
+            entries.iter().map(|(seq, Fresh { message, lsn, arrived })| {
+                Entry::new(EntryId { seq, level: *level }, message.clone(), *lsn, *arrived)
+            })
+        });
+        fresh.chain(self.returned.values().cloned())
     }
 
     fn fresh_fronts(&self) -> impl Iterator<Item = Front> {

@@ -13,7 +13,7 @@ use crate::channel::confirms::Confirms;
 use crate::channel::{PublishMode, transaction::Transaction};
 use crate::command::{Command, Outcome};
 use crate::effect::Outgoing;
-use crate::ids::{ChannelNumber, ConnectionId};
+use crate::ids::{ChannelNumber, ConnectionId, Lsn};
 use crate::message::Name;
 use crate::refusal::Refusal;
 use crate::time::Now;
@@ -28,6 +28,7 @@ impl Vhost {
             channels: BTreeMap::new(),
             exclusive_queues: BTreeSet::new(),
             backlog: Backlog::default(),
+            logged: Lsn(0),
             closing: false,
         })
     }
@@ -122,7 +123,7 @@ impl Vhost {
             }
         }
         // When both sides close, the client still owes its agreement.
-        self.send(at, Outgoing::ChannelCloseOk);
+        self.answer(at, false, Outgoing::ChannelCloseOk);
         Ok(())
     }
 

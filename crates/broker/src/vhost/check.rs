@@ -6,9 +6,9 @@ use super::death::Dying;
 use super::{At, Vhost};
 use crate::channel::{Channel, ConsumerAt};
 use crate::exchange::Destination;
-use crate::ids::{ConsumerId, EntryId, QueueId, QueueNumber};
+use crate::ids::{ConsumerId, EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::OUTBOX_BYTES_MAX;
-use crate::queue::Queue;
+use crate::queue::{Entry, Queue};
 use crate::time::Time;
 use crate::timers::Wake;
 
@@ -29,14 +29,14 @@ impl Vhost {
     /// Every durable message there is, by queue: what replaying the log must give.
     pub fn durable_entries(&self) -> BTreeMap<QueueNumber, BTreeSet<EntryId>> {
         let durable = self.queues.values().filter(|queue| queue.durable);
-        let mut entries: BTreeMap<QueueNumber, BTreeSet<EntryId>> =
-            durable.map(|queue| (queue.number, queue.durable_waiting().collect())).collect();
+        let mut entries: BTreeMap<QueueNumber, BTreeSet<EntryId>> = durable
+            .map(|queue| (queue.number, queue.durable_waiting().map(|(id, _)| id).collect()))
+            .collect();
         for connection in self.connections.values() {
             for channel in connection.channels.values() {
                 for unacked in channel.deliveries() {
                     let queue = self.queues.get(unacked.queue);
-                    let is_durable = |q: &&Queue| q.is_durable_for(&unacked.entry.message);
-                    if let Some(queue) = queue.filter(is_durable) {
+                    if let Some(queue) = queue.filter(|_| unacked.entry.is_durable()) {
                         entries.entry(queue.number).or_default().insert(unacked.entry.id);
                     }
                 }
@@ -49,6 +49,38 @@ impl Vhost {
             }
         }
         entries
+    }
+
+    /// Queues, exchanges, bindings and policies that outlive a restart; for tests.
+    pub fn durable_definitions(&self) -> usize {
+        let queues = self.queues.values().filter(|queue| queue.lsn != Lsn(0)).count();
+        let exchanges = self.exchanges.values().filter(|exchange| exchange.lsn != Lsn(0)).count();
+        queues + exchanges + self.durable_bindings.len() + self.policy_lsns.len()
+    }
+
+    /// Everything a restart must bring back of each durable message, as text; for tests.
+    pub fn durable_messages(&self) -> Vec<String> {
+        let told = |queue: &Queue, entry: &Entry| {
+            let Entry { id, message, lsn, arrived, .. } = entry;
+            // The log knows milliseconds.
+            let age_s = (self.now.time.micros_since(*arrived) + 10_000) / 1_000_000;
+            let properties = message.properties();
+            let deaths = message.deaths();
+            format!("{} {id:?} {lsn} {age_s} {message:?} {properties:?} {deaths:?}", queue.name)
+        };
+        let mut out = Vec::new();
+        for queue in self.queues.values() {
+            out.extend(queue.durable_messages().iter().map(|entry| told(queue, entry)));
+        }
+        for connection in self.connections.values() {
+            for channel in connection.channels.values() {
+                for unacked in channel.deliveries().filter(|u| u.entry.is_durable()) {
+                    let queue = self.queues.get(unacked.queue);
+                    out.extend(queue.map(|queue| told(queue, &unacked.entry)));
+                }
+            }
+        }
+        out
     }
 
     /// Every message that entered a queue is in exactly one place (C-1, C-2).

@@ -37,7 +37,7 @@ impl Vhost {
         } else {
             channel.prefetch_count = prefetch_count;
         }
-        self.send(at, Outgoing::QosOk);
+        self.answer(at, false, Outgoing::QosOk);
         Ok(())
     }
 
@@ -66,7 +66,10 @@ impl Vhost {
         if let Some(channel) = self.channel(at) {
             channel.consumers.insert(Arc::clone(&tag), ConsumerAt { queue: id, consumer });
         }
-        self.answer(at, consume.nowait, Outgoing::ConsumeOk { consumer_tag: tag });
+        if !consume.nowait {
+            // At once: deliveries follow it.
+            self.send(at, Outgoing::ConsumeOk { consumer_tag: tag });
+        }
         self.dispatch(id);
         Ok(())
     }
@@ -136,7 +139,9 @@ impl Vhost {
         let (consumer_tag, reply_address) = (Arc::clone(&tag), Arc::clone(&address));
         channel.reply_consumer = Some(ReplyConsumer { tag, address });
         self.reply_addresses.insert(reply_address, at);
-        self.answer(at, consume.nowait, Outgoing::ConsumeOk { consumer_tag });
+        if !consume.nowait {
+            self.send(at, Outgoing::ConsumeOk { consumer_tag });
+        }
         Ok(())
     }
 
@@ -225,7 +230,9 @@ impl Vhost {
         let counts = super::deliver::delivery_counts(queue.kind().counts_deliveries(), &entry);
         let redelivered = entry.acquired_count > 0;
         let message = entry.message.clone();
-        queue.handed_out(&mut entry, !no_ack, true);
+        if queue.handed_out(&mut entry, !no_ack, true) {
+            self.delivered.push(id);
+        }
         let delivery = Delivery { tag, redelivered, counts, message };
         let outgoing = Outgoing::GetOk { delivery, message_count: count(queue.ready_count()) };
         if no_ack {

@@ -10,15 +10,18 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Vhost;
+use super::placed::Placed;
 use crate::dead_letter::{self, DeathReason};
-use crate::effect::{Entries, Event, Record};
-use crate::ids::{EntryId, QueueId};
+use crate::effect::Event;
+use crate::ids::{Lsn, QueueId};
 use crate::limits::{
-    CYCLES_REMEMBERED_MAX, DEAD_LETTER_RETRY_SLICE, DEATHS_PER_CALL_MAX, EFFECTS_KEPT_MAX,
+    CYCLES_REMEMBERED_MAX, DEAD_LETTER_RETRY_SLICE, DEATH_BYTES_PER_CALL_MAX, DEATHS_PER_CALL_MAX,
+    EFFECTS_KEPT_MAX,
 };
 use crate::message::{Message, Name};
 use crate::policy::{DeadLetterStrategy, Overflow};
 use crate::queue::{DropCause, Entry};
+use crate::record::Record;
 use crate::timers::Wake;
 
 /// A message that died.
@@ -104,10 +107,13 @@ impl Vhost {
 
     fn move_deaths(&mut self, budget: usize) -> usize {
         let mut moved = 0;
+        let mut bytes = 0;
         loop {
             while moved < budget
+                && bytes < DEATH_BYTES_PER_CALL_MAX
                 && let Some(dying) = self.dying.pop_front()
             {
+                bytes += dying.body.message().delivery_bytes();
                 self.move_with_what_follows(dying);
                 moved += 1;
             }
@@ -240,29 +246,11 @@ impl Vhost {
 
     /// The dead letter enters its queues; with the record of it the message has left the old one.
     fn enter_dead(&mut self, dying: &Dying, message: &Message, targets: Targets) {
-        let mut placed: SmallVec<[(QueueId, EntryId); 4]> = SmallVec::new();
-        let mut entries = Entries::new();
+        let mut placed = Placed::default();
         for id in targets.accepting {
-            let Some(queue) = self.queues.get_mut(id) else {
-                continue;
-            };
-            let entry = queue.assign(message);
-            placed.push((id, entry));
-            if queue.is_durable_for(message) {
-                entries.push((queue.number, entry));
+            if let Some(queue) = self.queues.get_mut(id) {
+                placed.assign(id, queue, message);
             }
-        }
-        let source = self.queues.get(dying.queue);
-        let source = source.filter(|queue| queue.is_durable_for(dying.body.message()));
-        match (source, &dying.body) {
-            (Some(queue), Corpse::Entry(entry)) => {
-                let (queue, entry) = (queue.number, entry.id);
-                self.log(Record::DeadLetter { queue, entry, message: message.clone(), entries });
-            }
-            _ if !entries.is_empty() => {
-                self.log(Record::Publish { message: message.clone(), entries });
-            }
-            _ => {}
         }
         for id in targets.passing_on {
             if let Some(queue) = self.queues.get_mut(id) {
@@ -271,8 +259,13 @@ impl Vhost {
             }
             self.die_refused(id, message.clone());
         }
-        for (id, entry) in placed {
-            self.place(id, entry, message.clone());
+        match &dying.body {
+            Corpse::Entry(entry) => {
+                self.enter_placed_dead(message.clone(), &placed, entry, dying.queue);
+            }
+            Corpse::Refused(_) => {
+                self.enter_placed(message.clone(), &placed);
+            }
         }
     }
 
@@ -288,15 +281,13 @@ impl Vhost {
             return;
         };
         if keeps && cause != DropCause::NoDeadLetterExchange {
-            let record = queue.is_durable_for(&entry.message).then_some(Record::Pend {
-                queue: queue.number,
-                entry: entry.id,
-                reason: dying.reason,
-            });
+            let record =
+                Record::Pend { queue: queue.number, entry: entry.id, reason: dying.reason };
+            let lsn = entry.lsn;
             queue.pending.push(entry, dying.reason);
             self.pending_sources.insert(dying.queue);
-            if let Some(record) = record {
-                self.log(record);
+            if lsn != Lsn(0) {
+                self.log_about(lsn, record);
             }
             return;
         }

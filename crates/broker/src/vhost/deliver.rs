@@ -8,12 +8,13 @@ use std::sync::Arc;
 use super::{At, Vhost};
 use crate::channel::ConsumerAt;
 use crate::channel::unacked::Unacked;
-use crate::effect::{Delivery, DeliveryCounts, Effect, Outgoing, Record};
+use crate::effect::{Delivery, DeliveryCounts, Effect, Outgoing};
 use crate::ids::{ChannelNumber, ConnectionId, ConsumerId, QueueId};
 use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX};
 use crate::message::Name;
 use crate::queue::Entry;
 use crate::queue::consumers::Room;
+use crate::record::Record;
 use crate::timers::Wake;
 
 /// The consumer that gets a message.
@@ -131,7 +132,9 @@ impl Vhost {
             channel: chosen.at.channel,
             outgoing: Outgoing::Deliver { consumer_tag: chosen.tag, delivery },
         });
-        queue.handed_out(&mut entry, !chosen.no_ack, false);
+        if queue.handed_out(&mut entry, !chosen.no_ack, false) {
+            self.delivered.push(id);
+        }
         if chosen.no_ack {
             self.log_settled(id, &entry);
             self.left(id);
@@ -150,10 +153,10 @@ impl Vhost {
     /// Records that a message left its queue for good.
     pub(super) fn log_settled(&mut self, id: QueueId, entry: &Entry) {
         if let Some(queue) = self.queues.get(id)
-            && queue.is_durable_for(&entry.message)
+            && entry.is_durable()
         {
             let record = Record::Settle { queue: queue.number, entry: entry.id };
-            self.log(record);
+            self.log_about(entry.lsn, record);
         }
     }
 

@@ -6,15 +6,41 @@
 
 use super::{At, Vhost};
 use crate::channel::PublishMode;
-use crate::effect::{Effect, Outgoing, Record};
+use crate::effect::{Effect, Outgoing};
 use crate::ids::Lsn;
+use crate::record::Record;
 
 impl Vhost {
     /// Appends a record and returns its position.
     pub(super) fn log(&mut self, record: Record) -> Lsn {
+        self.log_ending(Lsn(0), Vec::new(), record)
+    }
+
+    /// Appends a record about another.
+    pub(super) fn log_about(&mut self, about: Lsn, record: Record) -> Lsn {
+        self.log_ending(about, Vec::new(), record)
+    }
+
+    /// Appends a record about another, with which references of others end, too.
+    pub(super) fn log_ending(&mut self, about: Lsn, ended: Vec<Lsn>, record: Record) -> Lsn {
         self.last_lsn.0 += 1;
-        self.effects.push(Effect::Log { lsn: self.last_lsn, at: self.now, record });
-        self.last_lsn
+        let (lsn, at) = (self.last_lsn, self.now);
+        self.effects.push(Effect::Log { lsn, at, about, ended, record });
+        lsn
+    }
+
+    /// What was handed out in this batch is in the log with it.
+    fn log_delivered(&mut self) {
+        let mut noted = std::mem::take(&mut self.delivered);
+        for id in noted.drain(..) {
+            let Some(queue) = self.queues.get_mut(id) else {
+                continue;
+            };
+            queue.delivered_noted = false;
+            let (about, queue, up_to) = (queue.lsn, queue.number, queue.delivered_up_to);
+            self.log_about(about, Record::Delivered { queue, up_to });
+        }
+        self.delivered = noted;
     }
 
     /// The position of the newest record.
@@ -35,9 +61,6 @@ impl Vhost {
             if let PublishMode::Confirm(confirms) = &mut channel.mode {
                 confirms.durable(lsn);
             }
-            for _ in 0..channel.committed(lsn) {
-                self.send(at, Outgoing::TxCommitOk);
-            }
             self.list_for_flush(at);
         }
     }
@@ -54,6 +77,7 @@ impl Vhost {
 
     /// Tells publishers what can be told; call it at the end of every batch.
     pub fn flush(&mut self) {
+        self.log_delivered();
         let mut listed = std::mem::take(&mut self.to_flush);
         for at in listed.drain(..) {
             self.flush_channel(at);
@@ -71,14 +95,6 @@ impl Vhost {
             return;
         };
         channel.flush_listed = false;
-        for _ in 0..channel.committed(*durable_lsn) {
-            effects.push(Effect::Send {
-                connection: at.connection,
-                channel: at.channel,
-                outgoing: Outgoing::TxCommitOk,
-            });
-        }
-        awaiting_durable.extend(channel.committing.front().map(|needed| (*needed, at)));
         let PublishMode::Confirm(confirms) = &mut channel.mode else {
             return;
         };

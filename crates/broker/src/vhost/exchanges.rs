@@ -7,7 +7,7 @@ use amqp::table::{Table, Value};
 use super::{At, Vhost};
 use crate::access::Permission;
 use crate::command::{Bind, DeclareExchange};
-use crate::effect::{BindingRecord, Outgoing, Record};
+use crate::effect::Outgoing;
 use crate::exchange::{
     Binding, BindingArguments, Destination, Exchange, ExchangeDeclaration, ExchangeType,
 };
@@ -15,6 +15,7 @@ use crate::ids::ExchangeId;
 use crate::message::Name;
 use crate::queue::Queue;
 use crate::queue::arguments::{check_argument, inequivalent};
+use crate::record::{BindingRecord, Record};
 use crate::refusal::{Refusal, Resource};
 
 /// The exchanges that every vhost has (AMQP 0-9-1 section 3.1.3).
@@ -128,7 +129,7 @@ impl Vhost {
         )?;
         self.apply_exchange_policy(&mut exchange);
         if exchange.durable {
-            self.log(Record::DeclareExchange {
+            exchange.lsn = self.log(Record::DeclareExchange {
                 name: Arc::clone(&name),
                 kind,
                 auto_delete: exchange.auto_delete,
@@ -208,10 +209,12 @@ impl Vhost {
             self.exchange_names.remove(&*exchange.name);
             self.topology_changed();
             for binding in exchange.bindings() {
+                self.log_unbound(&exchange.name, id, binding);
                 self.forget_binding(id, binding);
             }
             if exchange.durable {
-                self.log(Record::DeleteExchange { name: Arc::clone(&exchange.name) });
+                let record = Record::DeleteExchange { name: Arc::clone(&exchange.name) };
+                self.log_about(exchange.lsn, record);
             }
             for (source, binding) in exchange.bound_from {
                 if self.remove_binding(source, &binding) {
@@ -328,11 +331,23 @@ impl Vhost {
     }
 
     fn bind(&mut self, source: ExchangeId, binding: &Binding) {
-        let Some(exchange) = self.exchanges.get_mut(source) else {
+        if !self.add_binding(source, binding) {
             return;
+        }
+        self.topology_changed();
+        if let Some(record) = self.binding_record(source, binding) {
+            let lsn = self.log(Record::Bind(record));
+            self.durable_bindings.insert((source, binding.clone()), lsn);
+        }
+    }
+
+    /// Both ends know of the binding; false if they did before.
+    pub(super) fn add_binding(&mut self, source: ExchangeId, binding: &Binding) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(source) else {
+            return false;
         };
         if !exchange.bind(binding.clone()) {
-            return;
+            return false;
         }
         match binding.destination {
             Destination::Queue(queue) => {
@@ -346,10 +361,15 @@ impl Vhost {
                 }
             }
         }
-        self.topology_changed();
-        if let Some(record) = self.binding_record(source, binding) {
-            self.log(Record::Bind(record));
+        true
+    }
+
+    /// Neither end knows of the binding any more.
+    pub(super) fn take_binding(&mut self, source: ExchangeId, binding: &Binding) {
+        if let Some(exchange) = self.exchanges.get_mut(source) {
+            exchange.unbind(binding);
         }
+        self.forget_binding(source, binding);
     }
 
     /// Removes a binding, and an auto-delete exchange with its last one.
@@ -361,7 +381,6 @@ impl Vhost {
 
     /// Removes a binding; true if that was the last of an auto-delete exchange.
     fn remove_binding(&mut self, source: ExchangeId, binding: &Binding) -> bool {
-        let record = self.binding_record(source, binding);
         let Some(exchange) = self.exchanges.get_mut(source) else {
             return false;
         };
@@ -369,11 +388,10 @@ impl Vhost {
             return false;
         }
         let is_over = exchange.auto_delete && !exchange.is_bound();
+        let name = Arc::clone(&exchange.name);
+        self.log_unbound(&name, source, binding);
         self.forget_binding(source, binding);
         self.topology_changed();
-        if let Some(record) = record {
-            self.log(Record::Unbind(record));
-        }
         is_over
     }
 
@@ -397,21 +415,40 @@ impl Vhost {
     /// The binding for the log; none if one of its ends does not survive a restart anyway.
     fn binding_record(&self, source: ExchangeId, binding: &Binding) -> Option<BindingRecord> {
         let source = self.exchanges.get(source).filter(|e| e.durable)?;
-        let (to_queue, destination) = match binding.destination {
+        let (is_durable, destination) = match binding.destination {
             Destination::Queue(queue) => {
-                (true, &self.queues.get(queue).filter(|q| q.durable)?.name)
+                self.queues.get(queue).map(|queue| (queue.durable, &queue.name))?
             }
             Destination::Exchange(exchange) => {
-                (false, &self.exchanges.get(exchange).filter(|e| e.durable)?.name)
+                self.exchanges.get(exchange).map(|exchange| (exchange.durable, &exchange.name))?
             }
         };
-        Some(BindingRecord {
-            source: Arc::clone(&source.name),
-            to_queue,
-            destination: Arc::clone(destination),
-            routing_key: Arc::clone(&binding.routing_key),
-            arguments: binding.arguments.table().to_table(),
-        })
+        is_durable.then(|| record(&source.name, destination, binding))
+    }
+
+    /// A binding is gone, and with it the record of it. The source may be gone already.
+    fn log_unbound(&mut self, source_name: &Name, source: ExchangeId, binding: &Binding) {
+        let Some(lsn) = self.durable_bindings.remove(&(source, binding.clone())) else {
+            return;
+        };
+        let destination = match binding.destination {
+            Destination::Queue(queue) => self.queues.get(queue).map(|queue| &queue.name),
+            Destination::Exchange(exchange) => {
+                self.exchanges.get(exchange).map(|exchange| &exchange.name)
+            }
+        };
+        let record = record(source_name, destination.unwrap_or(source_name), binding);
+        self.log_about(lsn, Record::Unbind(record));
+    }
+}
+
+fn record(source: &Name, destination: &Name, binding: &Binding) -> BindingRecord {
+    BindingRecord {
+        source: Arc::clone(source),
+        to_queue: matches!(binding.destination, Destination::Queue(_)),
+        destination: Arc::clone(destination),
+        routing_key: Arc::clone(&binding.routing_key),
+        arguments: binding.arguments.table().to_table(),
     }
 }
 

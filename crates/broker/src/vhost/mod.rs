@@ -20,9 +20,11 @@ mod death;
 mod deliver;
 mod durable;
 mod exchanges;
+mod placed;
 mod policies;
 mod publish;
 mod queues;
+mod replay;
 mod route;
 mod settle;
 mod time;
@@ -39,12 +41,12 @@ use crate::access::{Access, Permission};
 use crate::channel::Channel;
 use crate::command::{Command, Request};
 use crate::effect::{Effect, Event, Outgoing};
-use crate::exchange::Exchange;
+use crate::exchange::{Binding, Exchange};
 use crate::ids::{ChannelNumber, ConnectionId, ExchangeId, Lsn, QueueId, QueueNumber};
 use crate::limits::EFFECTS_KEPT_MAX;
 use crate::lookup::Lookup;
 use crate::message::Name;
-use crate::policy::Policies;
+use crate::policy::{Policies, PolicyKind};
 use crate::queue::{Queue, QueueDefaults};
 use crate::refusal::{Refusal, Resource, ResourceKind};
 pub(crate) use crate::route::At;
@@ -52,6 +54,7 @@ use crate::statistics::VhostCounters;
 use crate::time::{Now, Time};
 use crate::timers::Timers;
 use death::Dying;
+pub use replay::{Replay, ReplayProblem};
 
 /// What a node grants to its vhosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,6 +88,8 @@ pub struct Connection {
     pub(crate) channels: BTreeMap<ChannelNumber, Channel>,
     pub(crate) exclusive_queues: BTreeSet<QueueId>,
     pub(crate) backlog: Backlog,
+    /// The newest record of what it did.
+    pub(crate) logged: Lsn,
     /// Closed by the broker; what it still says is ignored.
     pub(crate) closing: bool,
 }
@@ -125,6 +130,10 @@ pub struct Vhost {
     /// Who consumes direct replies under which address.
     reply_addresses: Lookup<Name, At>,
     policies: Policies,
+    /// The records of bindings between things that outlive a restart.
+    durable_bindings: BTreeMap<(ExchangeId, Binding), Lsn>,
+    /// The records of policies.
+    policy_lsns: BTreeMap<(PolicyKind, Name), Lsn>,
     timers: Timers,
     /// Changes with everything that a route or a permission depends on.
     topology: u64,
@@ -140,11 +149,15 @@ pub struct Vhost {
     pending_sources: BTreeSet<QueueId>,
     /// Something changed that may give them somewhere to go.
     retry_pending: bool,
+    /// Queues of which messages were handed out in this batch that had not been before.
+    delivered: Vec<QueueId>,
     /// Channels that have confirms to tell.
     to_flush: Vec<At>,
     /// Channels that wait for the log, by position.
     awaiting_durable: BTreeSet<(Lsn, At)>,
     last_lsn: Lsn,
+    /// The newest record before the command that is being performed.
+    command_began: Lsn,
     durable_lsn: Lsn,
     last_queue_number: u64,
     effects: Vec<Effect>,
@@ -171,6 +184,8 @@ impl Vhost {
             connections: SlotMap::with_key(),
             reply_addresses: Lookup::new(hash_seed),
             policies: Policies::default(),
+            durable_bindings: BTreeMap::new(),
+            policy_lsns: BTreeMap::new(),
             timers: Timers::default(),
             topology: 1,
             dying: VecDeque::new(),
@@ -179,9 +194,11 @@ impl Vhost {
             told_cycles: BTreeSet::new(),
             pending_sources: BTreeSet::new(),
             retry_pending: false,
+            delivered: Vec::new(),
             to_flush: Vec::new(),
             awaiting_durable: BTreeSet::new(),
             last_lsn: Lsn(0),
+            command_began: Lsn(0),
             durable_lsn: Lsn(0),
             last_queue_number: 0,
             effects: Vec::new(),
@@ -203,6 +220,7 @@ impl Vhost {
     pub fn apply(&mut self, now: Now, connection: ConnectionId, request: Request<'_>) {
         self.advance(now);
         let at = At { connection, channel: request.channel };
+        self.command_began = self.last_lsn;
         let accepted = self.accepts(at, &request.command);
         let result = match accepted {
             Ok(true) => self.perform(at, request.command),
@@ -220,6 +238,11 @@ impl Vhost {
             }
         }
         self.finish_deaths();
+        if self.last_lsn > self.command_began
+            && let Some(connection) = self.connections.get_mut(connection)
+        {
+            connection.logged = self.last_lsn;
+        }
     }
 
     /// Performs a command on behalf of the node itself: it may do everything and is answered by the
@@ -296,6 +319,11 @@ impl Vhost {
 
     // ---- looking in ----
 
+    /// What its node grants it.
+    pub fn options(&self) -> VhostOptions {
+        self.options
+    }
+
     /// Its queues, in a stable order.
     pub fn queues(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
         self.queues.iter()
@@ -365,11 +393,24 @@ impl Vhost {
         });
     }
 
-    /// Sends the answer of a command unless it asked for none.
+    /// Sends the answer of a command unless it asked for none. It comes when everything that the
+    /// connection has changed so far is on disk, so that a client that has it may rely on that.
     fn answer(&mut self, at: At, nowait: bool, outgoing: Outgoing) {
-        if !nowait {
-            self.send(at, outgoing);
+        if nowait {
+            return;
         }
+        let before = self.connections.get(at.connection).map(|connection| connection.logged);
+        let needed = if self.last_lsn > self.command_began {
+            self.last_lsn
+        } else {
+            before.unwrap_or_default()
+        };
+        if needed <= self.durable_lsn {
+            self.send(at, outgoing);
+            return;
+        }
+        let At { connection, channel } = at;
+        self.effects.push(Effect::SendDurable { lsn: needed, connection, channel, outgoing });
     }
 
     fn event(&mut self, event: Event) {

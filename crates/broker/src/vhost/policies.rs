@@ -13,13 +13,18 @@ use crate::ids::{ExchangeId, QueueId};
 use crate::message::Name;
 use crate::policy::{Policy, PolicyKey, PolicyKind};
 use crate::queue::Settings;
+use crate::record::Record;
 use crate::time::Now;
 
 impl Vhost {
     /// Adds or replaces a policy; it is in force when this returns.
     pub fn set_policy(&mut self, now: Now, kind: PolicyKind, policy: Policy) {
         self.advance(now);
-        self.policies.set(kind, policy);
+        let name = Arc::clone(&policy.name);
+        let policy = self.policies.set(kind, policy);
+        let before = self.policy_lsns.get(&(kind, Arc::clone(&name))).copied();
+        let lsn = self.log_about(before.unwrap_or_default(), Record::SetPolicy { kind, policy });
+        self.policy_lsns.insert((kind, name), lsn);
         self.apply_policies();
     }
 
@@ -27,13 +32,17 @@ impl Vhost {
     pub fn clear_policy(&mut self, now: Now, kind: PolicyKind, name: &str) -> bool {
         self.advance(now);
         let existed = self.policies.clear(kind, name);
+        let name: Name = name.into();
+        if let Some(lsn) = self.policy_lsns.remove(&(kind, Arc::clone(&name))) {
+            self.log_about(lsn, Record::ClearPolicy { kind, name });
+        }
         if existed {
             self.apply_policies();
         }
         existed
     }
 
-    fn apply_policies(&mut self) {
+    pub(super) fn apply_policies(&mut self) {
         let exchanges: Vec<ExchangeId> = self.exchanges.keys().collect();
         for id in exchanges {
             let Self { exchanges, policies, .. } = self;

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use amqp::properties::Properties;
-use smallvec::SmallVec;
 
+use super::placed::Placed;
 use super::{At, Vhost};
 use crate::access::Permission;
 use crate::channel::transaction::PendingPublish;
 use crate::channel::{LastRoute, PublishMode};
 use crate::command::Publish;
 use crate::dead_letter::DeathReason;
-use crate::effect::{Delivery, Effect, Entries, Outgoing, Record};
+use crate::effect::{Delivery, Effect, Outgoing};
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, ExchangeId, Lsn, PublishSeq, QueueId};
 use crate::limits::{OUTBOX_BYTES_MAX, REPLY_BACKLOG_BYTES_MAX};
@@ -183,8 +183,7 @@ impl Vhost {
             self.send(at, Outgoing::Return { message });
             return Verdict::Accepted(None);
         }
-        let mut placed: SmallVec<[(QueueId, EntryId); 4]> = SmallVec::new();
-        let mut entries = Entries::new();
+        let mut placed = Placed::default();
         let mut refused = false;
         for requester in &route.requesters {
             self.deliver_reply(*requester, &message);
@@ -197,20 +196,9 @@ impl Vhost {
             let Some(queue) = self.queues.get_mut(*id) else {
                 continue;
             };
-            let entry = queue.assign(&message);
-            placed.push((*id, entry));
-            if queue.is_durable_for(&message) {
-                entries.push((queue.number, entry));
-            }
+            placed.assign(*id, queue, &message);
         }
-        let lsn = (!entries.is_empty())
-            .then(|| self.log(Record::Publish { message: message.clone(), entries }));
-        if let Some(((last, entry), others)) = placed.split_last() {
-            for (id, entry) in others {
-                self.place(*id, *entry, message.clone());
-            }
-            self.place(*last, *entry, message);
-        }
+        let lsn = self.enter_placed(message, &placed);
         if refused { Verdict::Refused } else { Verdict::Accepted(lsn) }
     }
 
@@ -250,7 +238,7 @@ impl Vhost {
     }
 
     /// A message arrives in a queue: to a consumer if one has room, else to wait, if it may.
-    pub(super) fn place(&mut self, id: QueueId, entry: EntryId, message: Message) {
+    pub(super) fn place(&mut self, id: QueueId, entry: EntryId, message: Message, lsn: Lsn) {
         let arrived = self.now.time;
         let Some(queue) = self.queues.get_mut(id) else {
             return;
@@ -258,7 +246,7 @@ impl Vhost {
         let expires_at_once = queue.expires_on_arrival(&message);
         if queue.has_none_ready() && !queue.consumers.is_empty() || expires_at_once {
             let could_deliver = queue.has_none_ready();
-            let entry = Entry { id: entry, message, arrived, acquired_count: 0, delivery_count: 0 };
+            let entry = Entry::new(entry, message, lsn, arrived);
             let undelivered =
                 if could_deliver { self.deliver_at_once(id, entry).err() } else { Some(entry) };
             let Some(entry) = undelivered else { return };
@@ -267,19 +255,19 @@ impl Vhost {
                 self.die(id, entry, DeathReason::Expired);
                 return;
             }
-            self.wait(id, entry.id, entry.message);
+            self.wait(id, entry.id, entry.message, lsn);
         } else {
-            self.wait(id, entry, message);
+            self.wait(id, entry, message, lsn);
         }
     }
 
-    fn wait(&mut self, id: QueueId, entry: EntryId, message: Message) {
+    fn wait(&mut self, id: QueueId, entry: EntryId, message: Message, lsn: Lsn) {
         let arrived = self.now.time;
         let Some(queue) = self.queues.get_mut(id) else {
             return;
         };
         let has_deadline = queue.has_deadline(&message);
-        queue.push(entry, message, arrived);
+        queue.push(entry, message, lsn, arrived);
         // A consumer that has room may have found nothing but expired messages until now.
         let is_overtaking = !queue.consumers.is_empty() && queue.is_next(entry);
         if has_deadline {

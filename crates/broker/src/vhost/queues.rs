@@ -7,13 +7,14 @@ use super::{At, Vhost};
 use crate::access::Permission;
 use crate::channel::Channel;
 use crate::command::{DeclareQueue, DeleteQueue};
-use crate::effect::{Outgoing, Record};
-use crate::ids::{EntryId, QueueId};
+use crate::effect::Outgoing;
+use crate::ids::{EntryId, Lsn, QueueId};
 use crate::message::Name;
 use crate::names;
 use crate::publish_properties::DIRECT_REPLY_TO;
 use crate::queue::arguments::{self, check_equivalence, inequivalent};
 use crate::queue::{Queue, QueueArguments, QueueDeclaration};
+use crate::record::Record;
 use crate::refusal::{Refusal, Resource};
 use crate::timers::Wake;
 
@@ -173,10 +174,17 @@ impl Vhost {
         let number = self.next_queue_number();
         let policies = self.policies.for_queue(&name, declaration.arguments.queue_type);
         let defaults = self.options.queue_defaults;
-        let queue = Queue::new(declaration, number, policies, defaults, self.now.time);
+        let mut queue = Queue::new(declaration, number, policies, defaults, self.now.time);
         if queue.durable {
+            let (name, auto_delete) = (Arc::clone(&name), queue.auto_delete);
             let arguments = queue.arguments.table.clone();
-            self.log(Record::DeclareQueue { queue: number, name: Arc::clone(&name), arguments });
+            let queue_number = number;
+            queue.lsn = self.log(Record::DeclareQueue {
+                queue: queue_number,
+                name,
+                auto_delete,
+                arguments,
+            });
         }
         let owner = queue.exclusive_owner;
         let id = self.queues.insert(queue);
@@ -248,23 +256,27 @@ impl Vhost {
         let Some(queue) = self.queues.get_mut(id) else {
             return Ok(());
         };
-        let (purged, number, durable) = (queue.purge(), queue.number, queue.durable);
+        let (number, durable) = (queue.number, queue.durable);
+        let ended = queue.durable_waiting().map(|(_, lsn)| lsn).collect();
+        let purged = queue.purge();
         self.pending_sources.remove(&id);
         if durable {
-            let kept = self.unacked_entries(id);
-            self.log(Record::Purge { queue: number, kept });
+            let kept = self.unacked_entries(id).into_iter().map(|(entry, _)| entry).collect();
+            self.log_ending(Lsn(0), ended, Record::Purge { queue: number, kept });
         }
         self.left(id);
         self.answer(at, nowait, Outgoing::QueuePurgeOk { message_count: count(purged) });
         Ok(())
     }
 
-    /// What the channels hold of a queue, in order of arrival.
-    fn unacked_entries(&self, id: QueueId) -> Vec<EntryId> {
+    /// What the channels hold of a queue, in order of arrival, with the records that brought it.
+    fn unacked_entries(&self, id: QueueId) -> Vec<(EntryId, Lsn)> {
         let channels = self.connections.values().flat_map(|c| c.channels.values());
         let held = channels.flat_map(Channel::deliveries);
-        let mut entries: Vec<EntryId> =
-            held.filter(|unacked| unacked.queue == id).map(|u| u.entry.id).collect();
+        let mut entries: Vec<(EntryId, Lsn)> = held
+            .filter(|unacked| unacked.queue == id)
+            .map(|unacked| (unacked.entry.id, unacked.entry.lsn))
+            .collect();
         entries.sort_unstable();
         entries
     }
@@ -315,6 +327,12 @@ impl Vhost {
     /// The number of messages that were ready.
     pub(super) fn remove_queue(&mut self, id: QueueId) -> u64 {
         self.finish_deaths_of(id);
+        let Some(queue) = self.queues.get_mut(id) else {
+            return 0;
+        };
+        for (source, binding) in std::mem::take(&mut queue.bindings) {
+            self.unbind(source, &binding);
+        }
         let Some(mut queue) = self.queues.remove(id) else {
             return 0;
         };
@@ -326,11 +344,11 @@ impl Vhost {
         {
             owner.exclusive_queues.remove(&id);
         }
-        for (source, binding) in std::mem::take(&mut queue.bindings) {
-            self.unbind(source, &binding);
-        }
         if queue.durable {
-            self.log(Record::DeleteQueue { queue: queue.number });
+            let unacked = self.unacked_entries(id).into_iter().map(|(_, lsn)| lsn);
+            let waiting = queue.durable_waiting().map(|(_, lsn)| lsn);
+            let ended = waiting.chain(unacked.filter(|lsn| *lsn != Lsn(0))).collect();
+            self.log_ending(queue.lsn, ended, Record::DeleteQueue { queue: queue.number });
         }
         self.counters.queues_deleted += 1;
         self.topology_changed();

@@ -8,9 +8,10 @@ use crate::channel::transaction::{Deliveries, PendingSettle};
 use crate::channel::unacked::{Tags, Unacked};
 use crate::command::Outcome;
 use crate::dead_letter::DeathReason;
-use crate::effect::{Outgoing, Record};
-use crate::ids::{DeliveryTag, QueueId};
+use crate::effect::Outgoing;
+use crate::ids::{DeliveryTag, Lsn, QueueId};
 use crate::queue::Entry;
+use crate::record::Record;
 use crate::refusal::Refusal;
 
 /// Queues whose consumers may have room now.
@@ -127,19 +128,20 @@ impl Vhost {
         let retry = queue.settings.delayed_retry;
         let delay_ms = retry.and_then(|retry| retry.delay_ms(failed, entry.delivery_count));
         let ready_at = delay_ms.map(|millis| now.plus_ms(millis));
-        let record = queue.is_durable_for(&entry.message).then_some(Record::Requeue {
+        let lsn = entry.lsn;
+        let record = Record::Requeue {
             queue: queue.number,
             entry: entry.id,
             acquired_count: entry.acquired_count,
             delivery_count: entry.delivery_count,
             ready_at,
-        });
+        };
         match ready_at {
             Some(ready_at) => queue.delay(entry, ready_at),
             None => queue.give_back(entry),
         }
-        if let Some(record) = record {
-            self.log(record);
+        if lsn != Lsn(0) {
+            self.log_about(lsn, record);
         }
         self.arm_queue(id);
     }

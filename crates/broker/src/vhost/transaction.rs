@@ -3,9 +3,8 @@
 use super::publish::Verdict;
 use super::{At, Vhost};
 use crate::channel::PublishMode;
-use crate::channel::transaction::Transaction;
+use crate::channel::transaction::{PendingPublish, Transaction};
 use crate::effect::Outgoing;
-use crate::ids::Lsn;
 use crate::refusal::Refusal;
 
 impl Vhost {
@@ -13,38 +12,20 @@ impl Vhost {
     /// durable.
     pub(super) fn tx_commit(&mut self, at: At) -> Result<(), Refusal> {
         let transaction = self.take_transaction(at)?;
-        let mut needed: Option<Lsn> = None;
         let mut refused = false;
         for publish in transaction.publishes {
-            match self.enter(at, publish.message, &publish.route, publish.mandatory) {
-                Verdict::Accepted(lsn) => needed = needed.max(lsn),
-                Verdict::Refused => refused = true,
-            }
+            let PendingPublish { message, route, mandatory } = publish;
+            refused |= self.enter(at, message, &route, mandatory) == Verdict::Refused;
         }
-        let before = self.last_lsn;
         for settle in transaction.settles {
             let deliveries = settle.deliveries.into_iter().map(|(_, unacked)| unacked);
             self.settle_all(at, deliveries, settle.outcome);
         }
         self.finish_deaths();
-        if self.last_lsn > before {
-            needed = Some(self.last_lsn);
-        }
         if refused {
             return Err(Refusal::precondition_failed("partial tx completion"));
         }
-        let needed = needed.filter(|lsn| *lsn > self.durable_lsn);
-        let Some(channel) = self.channel(at) else {
-            return Ok(());
-        };
-        // Commits are answered in order.
-        match needed.max(channel.committing.back().copied()) {
-            None => self.send(at, Outgoing::TxCommitOk),
-            Some(lsn) => {
-                channel.committing.push_back(lsn);
-                self.list_for_flush(at);
-            }
-        }
+        self.answer(at, false, Outgoing::TxCommitOk);
         Ok(())
     }
 

@@ -1,8 +1,62 @@
-//! Replays the records of the log into nothing but sets of entries.
+//! Replays the records of the log: as they come into nothing but sets of entries, and at the end of a
+//! history, from their octets, into a vhost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use broker::{Entries, EntryId, QueueNumber, Record};
+use broker::time::Now;
+use broker::{Effect, Entries, EntryId, Lsn, Meaning, QueueNumber, Record, Vhost};
+
+/// The log on disk: octets, and who refers to what.
+#[derive(Default)]
+pub(crate) struct Disk {
+    records: Vec<(Lsn, u8, Vec<u8>)>,
+    /// References left, by record.
+    references: BTreeMap<Lsn, u16>,
+}
+
+impl Disk {
+    /// Writes what an effect logs.
+    pub(crate) fn write(&mut self, effect: &Effect) {
+        let Effect::Log { lsn, at, about, ended, record } = effect else { return };
+        let mut octets = Vec::new();
+        record.encode(*at, &mut octets);
+        self.records.push((*lsn, record.kind(), octets));
+        if record.references() > 0 {
+            self.references.insert(*lsn, record.references());
+        }
+        let meaning = record.meaning();
+        if matches!(meaning, Meaning::Releases | Meaning::ReleasesMany) && *about != Lsn(0) {
+            self.end(*about);
+        }
+        ended.iter().for_each(|lsn| self.end(*lsn));
+    }
+
+    fn end(&mut self, lsn: Lsn) {
+        let left = self.references.get_mut(&lsn).expect("a record that is referred to");
+        *left -= 1;
+        if *left == 0 {
+            self.references.remove(&lsn);
+        }
+    }
+
+    /// How many references there are to all records.
+    pub(crate) fn references(&self) -> u64 {
+        self.references.values().map(|count| u64::from(*count)).sum()
+    }
+
+    /// The vhost that comes back.
+    pub(crate) fn restart(&self, now: Now, before: &Vhost) -> Vhost {
+        let options = before.options();
+        let mut replay = broker::Replay::new(Vhost::new(before.name(), [1; 32], options));
+        let mut last = Lsn(0);
+        for (lsn, kind, octets) in &self.records {
+            let decoded = Record::decode(*kind, octets).unwrap();
+            replay.apply(*lsn, decoded, false, &mut |_| {}).unwrap();
+            last = *lsn;
+        }
+        replay.finish(now, last)
+    }
+}
 
 /// What a restart would find.
 #[derive(Default)]
@@ -28,10 +82,13 @@ impl Replay {
                 self.enter(entries);
             }
             Record::Requeue { queue, entry, .. } => self.stays(*queue, *entry),
+            Record::Delivered { queue, .. } => assert!(self.0.contains_key(queue)),
             Record::DeclareExchange { .. }
             | Record::DeleteExchange { .. }
             | Record::Bind(_)
-            | Record::Unbind(_) => {}
+            | Record::Unbind(_)
+            | Record::SetPolicy { .. }
+            | Record::ClearPolicy { .. } => {}
         }
     }
 

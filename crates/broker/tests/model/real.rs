@@ -13,7 +13,7 @@ use broker::{
     Publish, Request, Vhost, VhostOptions,
 };
 
-use crate::log::Replay;
+use crate::log::{Disk, Replay};
 use crate::steps::{Overflow, QueueSpec, Step};
 
 const NAMES: [&str; 3] = ["q0", "q1", "q2"];
@@ -31,6 +31,7 @@ pub(crate) struct Broker {
     /// The last `basic.get` needed no acknowledgement.
     getting_no_ack: bool,
     replay: Replay,
+    disk: Disk,
     said: Vec<String>,
 }
 
@@ -54,6 +55,7 @@ impl Broker {
             consuming: [None; 3],
             getting_no_ack: false,
             replay: Replay::default(),
+            disk: Disk::default(),
             said: Vec::new(),
         };
         broker.apply(Command::OpenChannel);
@@ -132,11 +134,32 @@ impl Broker {
     pub(crate) fn check(&self) {
         let broken = self.vhost.broken_invariants();
         assert!(broken.is_empty(), "{broken:?}");
-        assert_eq!(self.replay.entries(), &self.vhost.durable_entries(), "the log's replay");
+        let entries = self.vhost.durable_entries();
+        assert_eq!(self.replay.entries(), &entries, "the log's replay");
+        let copies: usize = entries.values().map(|entries| entries.len()).sum();
+        let policies = self.vhost.policies().iter(PolicyKind::User).count();
+        let definitions = entries.len() + policies;
+        assert_eq!(self.disk.references(), (copies + definitions) as u64, "what the log keeps");
+    }
+
+    /// What the log holds gives the same durable messages again, each as it was. The client goes
+    /// first: what it holds counts against the limits again, in both.
+    pub(crate) fn check_restart(&mut self) {
+        self.vhost.close_connection(self.now(), self.connection);
+        self.collect();
+        self.check();
+        let back = self.disk.restart(self.now(), &self.vhost);
+        assert_eq!(back.durable_entries(), self.vhost.durable_entries(), "after a restart");
+        let broken = back.broken_invariants();
+        assert!(broken.is_empty(), "after a restart: {broken:?}");
+        let (mut before, mut after) = (self.vhost.durable_messages(), back.durable_messages());
+        before.sort();
+        after.sort();
+        assert_eq!(after, before, "after a restart");
     }
 
     fn now(&self) -> Now {
-        Now { time: Time::from_millis(1_000_000 + self.now_ms), wall_ms: self.now_ms }
+        Now::from_millis(1_000_000 + self.now_ms)
     }
 
     fn apply(&mut self, command: Command<'_>) {
@@ -238,12 +261,15 @@ impl Broker {
         self.vhost.flush();
         for effect in self.vhost.drain_effects() {
             match effect {
-                Effect::Log { record, .. } => self.replay.apply(&record),
+                Effect::Log { ref record, .. } => {
+                    self.replay.apply(record);
+                    self.disk.write(&effect);
+                }
                 Effect::Event(_) => {}
                 Effect::Stalled(_) | Effect::AskBacklog(_) => {
                     panic!("nothing here fills an outbox")
                 }
-                Effect::Send { outgoing, .. } => {
+                Effect::Send { outgoing, .. } | Effect::SendDurable { outgoing, .. } => {
                     let needs_ack = match &outgoing {
                         Outgoing::Deliver { consumer_tag, delivery } => {
                             let queue = NAMES.iter().position(|name| *name == &**consumer_tag);

@@ -39,10 +39,10 @@ use amqp::reply_code::ReplyCode;
 use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
-use broker::{ChannelNumber, ConnectionId, Effect, Outgoing, PolicyKind, Vhost, VhostOptions};
+use broker::{ChannelNumber, ConnectionId, Effect, Lsn, Outgoing, PolicyKind, Vhost, VhostOptions};
 pub(crate) use history::survive;
 pub(crate) use lines::{beginning, line};
-use log::Replay;
+use log::{Disk, Replay};
 use setup::access;
 use words::Words;
 
@@ -58,6 +58,7 @@ pub(crate) fn replay(text: &str) -> (String, usize) {
         }
         writeln!(out, "{line}").unwrap();
         if line.starts_with("== ") {
+            end(&mut world, scenario);
             world = World::new();
             scenarios += 1;
             scenario = line;
@@ -69,7 +70,14 @@ pub(crate) fn replay(text: &str) -> (String, usize) {
             }
         }
     }
+    end(&mut world, scenario);
     (out, scenarios)
+}
+
+/// Ends a scenario: what is in its log must give the same again.
+fn end(world: &mut World, scenario: &str) {
+    let checked = std::panic::catch_unwind(AssertUnwindSafe(|| world.check_restart()));
+    checked.unwrap_or_else(|_| panic!("at the end of `{scenario}`"));
 }
 
 /// The blocks of effects that differ, each with its scenario and command. Commands are the same in
@@ -125,6 +133,11 @@ struct World {
     holds_log: bool,
     /// What the log so far would give.
     replay: Replay,
+    disk: Disk,
+    /// Up to where the log is durable.
+    durable: Lsn,
+    /// Answers that wait for it.
+    waiting: Vec<Effect>,
     /// What clients were told that is of use to a history.
     told: Vec<(ConnectionId, ChannelNumber, Outgoing)>,
 }
@@ -145,6 +158,9 @@ impl World {
             batches: false,
             holds_log: false,
             replay: Replay::default(),
+            disk: Disk::default(),
+            durable: Lsn(0),
+            waiting: Vec::new(),
             told: Vec::new(),
         }
     }
@@ -197,8 +213,8 @@ impl World {
             }
             "durable" => {
                 let lsn = words.next();
-                let lsn = lsn.parse().map_or_else(|_| self.vhost.last_lsn(), broker::Lsn);
-                self.vhost.durable(lsn);
+                let lsn = lsn.parse().map_or_else(|_| self.vhost.last_lsn(), Lsn);
+                self.durable(lsn);
             }
             "stop" => self.vhost.cancel_consumers(self.now()),
             _ => self.request(&client, channel, &verb, &mut words),
@@ -217,6 +233,33 @@ impl World {
         assert!(broken.is_empty(), "after `{after}`: {broken:?}");
         let durable = self.vhost.durable_entries();
         assert_eq!(self.replay.entries(), &durable, "the log's replay after `{after}`");
+        let copies: usize = durable.values().map(|entries| entries.len()).sum();
+        let kept = (copies + self.vhost.durable_definitions()) as u64;
+        assert_eq!(self.disk.references(), kept, "what the log keeps after `{after}`");
+    }
+
+    /// What the log holds gives the same durable messages again, once clients have gone.
+    fn check_restart(&mut self) {
+        let now = self.now();
+        let clients: Vec<ConnectionId> = self.vhost.connections().map(|(id, _)| id).collect();
+        clients.into_iter().for_each(|id| self.vhost.close_connection(now, id));
+        self.settle(&mut Vec::new());
+        self.check("the end");
+        let axis = Time::from_millis(now.wall_ms);
+        let back = self.disk.restart(Now { time: axis, ..now }, &self.vhost);
+        assert_eq!(back.durable_entries(), self.vhost.durable_entries(), "after a restart");
+        assert_eq!(back.durable_definitions(), self.vhost.durable_definitions(), "after a restart");
+        let broken = back.broken_invariants();
+        assert!(broken.is_empty(), "after a restart: {broken:?}");
+        let (mut before, mut after) = (self.vhost.durable_messages(), back.durable_messages());
+        before.sort();
+        after.sort();
+        assert_eq!(after, before, "after a restart");
+    }
+
+    fn durable(&mut self, lsn: Lsn) {
+        self.durable = self.durable.max(lsn);
+        self.vhost.durable(lsn);
     }
 
     fn request(&mut self, client: &str, channel: u16, verb: &str, words: &mut Words) {
@@ -279,14 +322,25 @@ impl World {
     /// Ends the batch: confirms are told, effects taken.
     fn settle(&mut self, out: &mut Vec<String>) {
         if !self.holds_log {
-            self.vhost.durable(self.vhost.last_lsn());
+            self.durable(self.vhost.last_lsn());
         }
         self.vhost.flush();
         let names: BTreeMap<ConnectionId, &str> =
             self.clients.iter().map(|(name, id)| (*id, name.as_str())).collect();
-        for effect in self.vhost.drain_effects() {
+        let mut effects: Vec<Effect> =
+            self.waiting.drain(..).chain(self.vhost.drain_effects()).collect();
+        for effect in &mut effects {
+            if let Effect::SendDurable { lsn, connection, channel, outgoing } = effect
+                && *lsn <= self.durable
+            {
+                let (connection, channel, outgoing) = (*connection, *channel, outgoing.clone());
+                *effect = Effect::Send { connection, channel, outgoing };
+            }
+        }
+        for effect in effects {
             if let Effect::Log { record, .. } = &effect {
                 self.replay.apply(record);
+                self.disk.write(&effect);
             }
             if let Effect::Send { connection, channel, outgoing } = &effect {
                 self.told.push((*connection, *channel, outgoing.clone()));
@@ -303,6 +357,7 @@ impl World {
                     out.push(format!("{} is asked for its backlog", names[&connection]));
                 }
                 Effect::Event(event) => out.push(format!("! {event:?}")),
+                Effect::SendDurable { .. } => self.waiting.push(effect),
                 Effect::Send { connection, channel, outgoing } => {
                     let name = names.get(&connection).copied().unwrap_or("?");
                     let at = match (name, channel.0) {

@@ -181,8 +181,10 @@ pub(crate) fn record(record: &Record) -> String {
             let kept: Vec<String> = kept.iter().map(|entry| entry.seq.to_string()).collect();
             format!("purge {queue} but [{}]", kept.join(","))
         }
-        Record::DeclareQueue { queue, name, arguments } => {
-            format!("declare-queue {queue} {name} {}", table(arguments.as_ref()))
+        Record::Delivered { queue, up_to } => format!("delivered {queue} up to #{up_to}"),
+        Record::DeclareQueue { queue, name, auto_delete, arguments } => {
+            let auto_delete = if *auto_delete { " auto-delete" } else { "" };
+            format!("declare-queue {queue} {name}{auto_delete} {}", table(arguments.as_ref()))
         }
         Record::DeleteQueue { queue } => format!("delete-queue {queue}"),
         Record::DeclareExchange { name, kind, auto_delete, internal, arguments } => {
@@ -199,6 +201,8 @@ pub(crate) fn record(record: &Record) -> String {
         Record::Unbind(binding) => {
             format!("unbind {}", self::binding(binding))
         }
+        Record::SetPolicy { kind, policy } => format!("set-policy {kind:?} {}", policy.name),
+        Record::ClearPolicy { kind, name } => format!("clear-policy {kind:?} {name}"),
     }
 }
 

@@ -196,7 +196,9 @@ impl Peer {
         self.vhost.durable(self.vhost.last_lsn());
         self.vhost.flush();
         for effect in self.vhost.drain_effects() {
-            if let Effect::Send { channel, outgoing, .. } = effect {
+            if let Effect::Send { channel, outgoing, .. }
+            | Effect::SendDurable { channel, outgoing, .. } = effect
+            {
                 transmit(&outgoing, channel.0, self.frame_max, &mut self.outbox);
                 self.is_closing |= matches!(outgoing, Outgoing::ConnectionClose { .. });
             }

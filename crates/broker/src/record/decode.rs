@@ -1,0 +1,339 @@
+//! Octets as records again.
+//!
+//! What comes from a disk is checked as what comes from a socket is: nothing in here trusts a length,
+//! and a record that does not make sense is an error that says where.
+
+use std::sync::Arc;
+
+use amqp::properties::Properties;
+use amqp::table::{Table, TableRef};
+
+use super::encode::Kind;
+use super::{BindingRecord, Entries, Record};
+use crate::dead_letter::{Death, DeathReason, DeathSummary, Deaths};
+use crate::exchange::ExchangeType;
+use crate::ids::{EntryId, QueueNumber};
+use crate::message::{Envelope, Message, Name, RoutingKey};
+use crate::policy::{ApplyTo, Definition, Pattern, Policy, PolicyKind, PolicyValue};
+use crate::publish_properties;
+use crate::time::Time;
+
+/// Why octets are not a record.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+#[error("a record of kind {kind} has no valid {what} at octet {offset}")]
+pub struct DecodeError {
+    /// Its kind.
+    pub kind: u8,
+    /// What is wrong.
+    pub what: &'static str,
+    /// Where.
+    pub offset: usize,
+}
+
+/// A record that was read back.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The record. Points in time in it are on the axis of the wall clock.
+    pub record: Record,
+    /// When messages in it arrived, by the wall clock; never earlier than they did.
+    pub arrived: Time,
+}
+
+impl Record {
+    /// Reads a record of this kind.
+    ///
+    /// # Errors
+    /// When the octets are none.
+    pub fn decode(kind: u8, octets: &[u8]) -> Result<Decoded, DecodeError> {
+        let mut reader = Reader { all: octets, rest: octets };
+        let mut arrived = Time::default();
+        let record = reader
+            .record(kind, &mut arrived)
+            .and_then(|record| if reader.rest.is_empty() { Ok(record) } else { Err("end") });
+        match record {
+            Ok(record) => Ok(Decoded { record, arrived }),
+            Err(what) => Err(DecodeError { kind, what, offset: octets.len() - reader.rest.len() }),
+        }
+    }
+}
+
+/// What was expected and is not there.
+type Read<T> = Result<T, &'static str>;
+
+struct Reader<'a> {
+    all: &'a [u8],
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn record(&mut self, kind: u8, arrived: &mut Time) -> Read<Record> {
+        Ok(match Kind::from_octet(kind).ok_or("kind")? {
+            Kind::Publish => {
+                let (message, entries) = self.arrival(arrived)?;
+                Record::Publish { message, entries }
+            }
+            Kind::Settle => {
+                let (queue, entry) = self.place()?;
+                Record::Settle { queue, entry }
+            }
+            Kind::DeadLetter => {
+                let (queue, entry) = self.place()?;
+                let (message, entries) = self.arrival(arrived)?;
+                Record::DeadLetter { queue, entry, message, entries }
+            }
+            Kind::Requeue => self.requeue()?,
+            Kind::Pend => Record::Pend {
+                queue: self.whole_queue()?,
+                entry: self.entry()?,
+                reason: self.reason()?,
+            },
+            Kind::Delivered => {
+                Record::Delivered { queue: self.whole_queue()?, up_to: self.number()? }
+            }
+            Kind::Purge => {
+                let queue = self.queue()?;
+                let count = self.count()?;
+                let kept = (0..count).map(|_| self.entry()).collect::<Read<_>>()?;
+                Record::Purge { queue, kept }
+            }
+            Kind::DeclareQueue => Record::DeclareQueue {
+                queue: self.queue()?,
+                name: self.name()?,
+                auto_delete: self.octet()? != 0,
+                arguments: self.table()?,
+            },
+            Kind::DeleteQueue => Record::DeleteQueue { queue: self.queue()? },
+            Kind::DeclareExchange => {
+                let name = self.name()?;
+                let kind = ExchangeType::from_name(&self.name()?).ok_or("exchange type")?;
+                let flags = self.octet()?;
+                let arguments = self.table()?;
+                let (auto_delete, internal) = (flags & 1 != 0, flags & 2 != 0);
+                Record::DeclareExchange { name, kind, auto_delete, internal, arguments }
+            }
+            Kind::DeleteExchange => Record::DeleteExchange { name: self.name()? },
+            Kind::Bind => Record::Bind(self.binding()?),
+            Kind::Unbind => Record::Unbind(self.binding()?),
+            Kind::SetPolicy => self.policy()?,
+            Kind::ClearPolicy => {
+                Record::ClearPolicy { kind: self.policy_kind()?, name: self.name()? }
+            }
+        })
+    }
+
+    fn take(&mut self, count: usize, what: &'static str) -> Read<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(what)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn octet(&mut self) -> Read<u8> {
+        let (octet, rest) = self.rest.split_first().ok_or("octet")?;
+        self.rest = rest;
+        Ok(*octet)
+    }
+
+    fn eight(&mut self) -> Read<[u8; 8]> {
+        self.take(8, "eight octets")?.try_into().map_err(|_| "eight octets")
+    }
+
+    fn number(&mut self) -> Read<u64> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let octet = self.octet()?;
+            let bits = u64::from(octet & 0x7F);
+            if bits.leading_zeros() < shift {
+                return Err("number");
+            }
+            number |= bits << shift;
+            if octet & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err("number")
+    }
+
+    /// How many of something follow, of which each takes an octet at least.
+    fn count(&mut self) -> Read<usize> {
+        let count = usize::try_from(self.number()?).map_err(|_| "count")?;
+        if count > self.rest.len() { Err("count") } else { Ok(count) }
+    }
+
+    fn octets(&mut self) -> Read<&'a [u8]> {
+        let count = usize::try_from(self.number()?).map_err(|_| "length")?;
+        self.take(count, "string")
+    }
+
+    fn name(&mut self) -> Read<Name> {
+        std::str::from_utf8(self.octets()?).map(Into::into).map_err(|_| "name")
+    }
+
+    fn table(&mut self) -> Read<Table> {
+        let octets = self.octets()?;
+        TableRef::from_bytes(octets).map(|table| table.to_table()).map_err(|_| "table")
+    }
+
+    fn queue(&mut self) -> Read<QueueNumber> {
+        self.number().map(QueueNumber)
+    }
+
+    fn whole_queue(&mut self) -> Read<QueueNumber> {
+        self.eight().map(u64::from_le_bytes).map(QueueNumber)
+    }
+
+    fn entry(&mut self) -> Read<EntryId> {
+        Ok(EntryId { seq: self.number()?, level: self.octet()? })
+    }
+
+    fn place(&mut self) -> Read<(QueueNumber, EntryId)> {
+        Ok((self.queue()?, self.entry()?))
+    }
+
+    fn arrival(&mut self, arrived: &mut Time) -> Read<(Message, Entries)> {
+        *arrived = Time::from_micros(self.number()?.saturating_mul(1000).saturating_add(999));
+        let count = self.count()?;
+        let entries = (0..count).map(|_| self.place()).collect::<Read<Entries>>()?;
+        let envelope = Envelope {
+            exchange: self.name()?,
+            routing_key: self.octets()?.into(),
+            cc: self.keys()?,
+            bcc: self.keys()?,
+        };
+        let deaths = match self.octet()? {
+            0 => None,
+            _ => Some(Arc::new(self.deaths()?)),
+        };
+        let raw = self.octets()?;
+        let properties = Properties::parse(raw).map_err(|_| "properties")?;
+        let facts = publish_properties::facts(&properties).map_err(|_| "expiration")?;
+        let body = std::mem::take(&mut self.rest);
+        let message = Message::read_back(Arc::new(envelope), facts, deaths, raw, body);
+        Ok((message, entries))
+    }
+
+    fn keys(&mut self) -> Read<Box<[RoutingKey]>> {
+        let count = self.count()?;
+        (0..count).map(|_| self.octets().map(Into::into)).collect()
+    }
+
+    fn deaths(&mut self) -> Read<Deaths> {
+        let (first, last) = (self.summary()?, self.summary()?);
+        let count = self.count()?;
+        let entries = (0..count).map(|_| self.death()).collect::<Read<_>>()?;
+        Ok(Deaths { first, last, entries })
+    }
+
+    fn death(&mut self) -> Read<Death> {
+        Ok(Death {
+            queue: self.name()?,
+            reason: self.reason()?,
+            count: self.number()?,
+            time_s: self.number()?,
+            exchange: self.name()?,
+            routing_keys: self.keys()?,
+            original_expiration_ms: self.number()?.checked_sub(1),
+        })
+    }
+
+    fn summary(&mut self) -> Read<DeathSummary> {
+        Ok(DeathSummary { queue: self.name()?, reason: self.reason()?, exchange: self.name()? })
+    }
+
+    fn reason(&mut self) -> Read<DeathReason> {
+        match self.octet()? {
+            1 => Ok(DeathReason::Rejected),
+            2 => Ok(DeathReason::Expired),
+            3 => Ok(DeathReason::Maxlen),
+            4 => Ok(DeathReason::DeliveryLimit),
+            _ => Err("reason"),
+        }
+    }
+
+    fn requeue(&mut self) -> Read<Record> {
+        let (queue, entry) = (self.whole_queue()?, self.entry()?);
+        let acquired_count = u32::try_from(self.number()?).map_err(|_| "count")?;
+        let delivery_count = u32::try_from(self.number()?).map_err(|_| "count")?;
+        let delay_us = self.number()?.checked_sub(1);
+        let wall_us = self.number()?.saturating_mul(1000).saturating_add(999);
+        let ready_at = delay_us.map(|delay_us| Time::from_micros(wall_us.saturating_add(delay_us)));
+        Ok(Record::Requeue { queue, entry, acquired_count, delivery_count, ready_at })
+    }
+
+    fn binding(&mut self) -> Read<BindingRecord> {
+        Ok(BindingRecord {
+            source: self.name()?,
+            to_queue: self.octet()? != 0,
+            destination: self.name()?,
+            routing_key: self.name()?,
+            arguments: self.table()?,
+        })
+    }
+
+    fn policy_kind(&mut self) -> Read<PolicyKind> {
+        match self.octet()? {
+            1 => Ok(PolicyKind::User),
+            2 => Ok(PolicyKind::Operator),
+            _ => Err("kind of policy"),
+        }
+    }
+
+    fn policy(&mut self) -> Read<Record> {
+        let kind = self.policy_kind()?;
+        let name = self.name()?;
+        let pattern = Pattern::new(&self.name()?).map_err(|_| "pattern")?;
+        let apply_to = ApplyTo::parse(&self.name()?).map_err(|_| "apply-to")?;
+        let priority = f64::from_le_bytes(self.eight()?);
+        let count = self.count()?;
+        let entries = (0..count)
+            .map(|_| Ok((self.name()?.to_string(), self.policy_value()?)))
+            .collect::<Read<Vec<_>>>()?;
+        let definition = Definition::parse(entries, kind).map_err(|_| "definition")?;
+        let policy = Arc::new(Policy { name, pattern, apply_to, priority, definition });
+        Ok(Record::SetPolicy { kind, policy })
+    }
+
+    fn policy_value(&mut self) -> Read<PolicyValue> {
+        Ok(match self.octet()? {
+            1 => PolicyValue::Integer(i64::from_le_bytes(self.eight()?)),
+            2 => PolicyValue::Float(f64::from_le_bytes(self.eight()?)),
+            3 => PolicyValue::Text(self.name()?.to_string()),
+            4 => PolicyValue::Other(self.name()?.to_string()),
+            _ => return Err("value"),
+        })
+    }
+}
+
+impl std::fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} octets left", self.rest.len(), self.all.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever a disk gives back, reading it ends with a record or an error.
+        #[test]
+        fn any_octets_are_a_record_or_an_error(
+            kind in 0_u8..32,
+            octets in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            if let Ok(decoded) = Record::decode(kind, &octets) {
+                prop_assert_eq!(decoded.record.kind(), kind);
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_says_where() {
+        let error = Record::decode(2, &[7, 0x80]).unwrap_err();
+        let text = "a record of kind 2 has no valid octet at octet 2";
+        assert_eq!(error.to_string(), text);
+        assert!(Record::decode(99, &[]).is_err());
+        assert_eq!(Record::decode(17, &[1, 2]).unwrap_err().what, "end");
+    }
+}

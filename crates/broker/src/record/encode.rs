@@ -1,0 +1,269 @@
+//! Records as octets. `docs/formats/records.md` has the tables.
+//!
+//! Numbers are varints (seven bits an octet, lowest first), strings and tables have their length in
+//! front. What annotates begins with the queue's number in eight octets, by which the log tells
+//! annotations of different queues apart.
+
+use super::{BindingRecord, Entries, Record};
+use crate::dead_letter::{DeathReason, DeathSummary, Deaths};
+use crate::ids::{EntryId, QueueNumber};
+use crate::message::{Envelope, Message, RoutingKey};
+use crate::policy::{Policy, PolicyKind, PolicyValue};
+use crate::time::Now;
+
+/// The kinds of records, as the log stores them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Publish = 1,
+    Settle = 2,
+    DeadLetter = 3,
+    Requeue = 4,
+    Pend = 5,
+    Delivered = 6,
+    Purge = 7,
+    DeclareQueue = 16,
+    DeleteQueue = 17,
+    DeclareExchange = 18,
+    DeleteExchange = 19,
+    Bind = 20,
+    Unbind = 21,
+    SetPolicy = 22,
+    ClearPolicy = 23,
+}
+
+impl Kind {
+    const ALL: [Self; 15] = [
+        Self::Publish,
+        Self::Settle,
+        Self::DeadLetter,
+        Self::Requeue,
+        Self::Pend,
+        Self::Delivered,
+        Self::Purge,
+        Self::DeclareQueue,
+        Self::DeleteQueue,
+        Self::DeclareExchange,
+        Self::DeleteExchange,
+        Self::Bind,
+        Self::Unbind,
+        Self::SetPolicy,
+        Self::ClearPolicy,
+    ];
+
+    pub(super) fn from_octet(octet: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
+    }
+}
+
+impl Record {
+    /// Its kind, as the log stores it.
+    pub fn kind(&self) -> u8 {
+        let kind = match self {
+            Self::Publish { .. } => Kind::Publish,
+            Self::Settle { .. } => Kind::Settle,
+            Self::DeadLetter { .. } => Kind::DeadLetter,
+            Self::Requeue { .. } => Kind::Requeue,
+            Self::Pend { .. } => Kind::Pend,
+            Self::Delivered { .. } => Kind::Delivered,
+            Self::Purge { .. } => Kind::Purge,
+            Self::DeclareQueue { .. } => Kind::DeclareQueue,
+            Self::DeleteQueue { .. } => Kind::DeleteQueue,
+            Self::DeclareExchange { .. } => Kind::DeclareExchange,
+            Self::DeleteExchange { .. } => Kind::DeleteExchange,
+            Self::Bind(_) => Kind::Bind,
+            Self::Unbind(_) => Kind::Unbind,
+            Self::SetPolicy { .. } => Kind::SetPolicy,
+            Self::ClearPolicy { .. } => Kind::ClearPolicy,
+        };
+        kind as u8
+    }
+
+    /// Appends its octets. `at` is when it happened.
+    pub fn encode(&self, at: Now, out: &mut Vec<u8>) {
+        match self {
+            Self::Publish { message, entries } => put_arrival(at, message, entries, out),
+            Self::Settle { queue, entry } => put_place(*queue, *entry, out),
+            Self::DeadLetter { queue, entry, message, entries } => {
+                put_place(*queue, *entry, out);
+                put_arrival(at, message, entries, out);
+            }
+            Self::Requeue { queue, entry, acquired_count, delivery_count, ready_at } => {
+                out.extend(queue.0.to_le_bytes());
+                put_entry(*entry, out);
+                put_number(u64::from(*acquired_count), out);
+                put_number(u64::from(*delivery_count), out);
+                // The wall clock goes on while the broker does not.
+                let delay_us = ready_at.map_or(0, |ready_at| 1 + ready_at.micros_since(at.time));
+                put_number(delay_us, out);
+                put_number(at.wall_ms, out);
+            }
+            Self::Pend { queue, entry, reason } => {
+                out.extend(queue.0.to_le_bytes());
+                put_entry(*entry, out);
+                out.push(reason_octet(*reason));
+            }
+            Self::Delivered { queue, up_to } => {
+                out.extend(queue.0.to_le_bytes());
+                put_number(*up_to, out);
+            }
+            Self::Purge { queue, kept } => {
+                put_number(queue.0, out);
+                put_number(kept.len() as u64, out);
+                kept.iter().for_each(|entry| put_entry(*entry, out));
+            }
+            Self::DeclareQueue { queue, name, auto_delete, arguments } => {
+                put_number(queue.0, out);
+                put_octets(name.as_bytes(), out);
+                out.push(u8::from(*auto_delete));
+                put_octets(arguments.as_ref().as_bytes(), out);
+            }
+            Self::DeleteQueue { queue } => put_number(queue.0, out),
+            Self::DeclareExchange { name, kind, auto_delete, internal, arguments } => {
+                put_octets(name.as_bytes(), out);
+                put_octets(kind.as_str().as_bytes(), out);
+                out.push(u8::from(*auto_delete) | u8::from(*internal) << 1);
+                put_octets(arguments.as_ref().as_bytes(), out);
+            }
+            Self::DeleteExchange { name } => put_octets(name.as_bytes(), out),
+            Self::Bind(binding) | Self::Unbind(binding) => put_binding(binding, out),
+            Self::SetPolicy { kind, policy } => put_policy(*kind, policy, out),
+            Self::ClearPolicy { kind, name } => {
+                out.push(policy_kind_octet(*kind));
+                put_octets(name.as_bytes(), out);
+            }
+        }
+    }
+}
+
+fn put_number(mut number: u64, out: &mut Vec<u8>) {
+    loop {
+        let [low, ..] = number.to_le_bytes();
+        number >>= 7;
+        if number == 0 {
+            out.push(low & 0x7F);
+            return;
+        }
+        out.push(low | 0x80);
+    }
+}
+
+fn put_octets(octets: &[u8], out: &mut Vec<u8>) {
+    put_number(octets.len() as u64, out);
+    out.extend_from_slice(octets);
+}
+
+fn put_entry(entry: EntryId, out: &mut Vec<u8>) {
+    put_number(entry.seq, out);
+    out.push(entry.level);
+}
+
+fn put_place(queue: QueueNumber, entry: EntryId, out: &mut Vec<u8>) {
+    put_number(queue.0, out);
+    put_entry(entry, out);
+}
+
+/// A message that arrives: when, where, and what.
+fn put_arrival(at: Now, message: &Message, entries: &Entries, out: &mut Vec<u8>) {
+    put_number(at.wall_ms, out);
+    put_number(entries.len() as u64, out);
+    entries.iter().for_each(|(queue, entry)| put_place(*queue, *entry, out));
+    put_envelope(message.envelope(), out);
+    match message.deaths() {
+        None => out.push(0),
+        Some(deaths) => {
+            out.push(1);
+            put_deaths(deaths, out);
+        }
+    }
+    put_octets(message.properties(), out);
+    out.extend_from_slice(message.body());
+}
+
+fn put_envelope(envelope: &Envelope, out: &mut Vec<u8>) {
+    put_octets(envelope.exchange.as_bytes(), out);
+    put_octets(envelope.routing_key.as_bytes(), out);
+    put_keys(&envelope.cc, out);
+    put_keys(&envelope.bcc, out);
+}
+
+fn put_keys(keys: &[RoutingKey], out: &mut Vec<u8>) {
+    put_number(keys.len() as u64, out);
+    keys.iter().for_each(|key| put_octets(key.as_bytes(), out));
+}
+
+fn put_deaths(deaths: &Deaths, out: &mut Vec<u8>) {
+    put_summary(&deaths.first, out);
+    put_summary(&deaths.last, out);
+    put_number(deaths.entries.len() as u64, out);
+    for death in &deaths.entries {
+        put_octets(death.queue.as_bytes(), out);
+        out.push(reason_octet(death.reason));
+        put_number(death.count, out);
+        put_number(death.time_s, out);
+        put_octets(death.exchange.as_bytes(), out);
+        put_keys(&death.routing_keys, out);
+        put_number(death.original_expiration_ms.map_or(0, |ms| ms.saturating_add(1)), out);
+    }
+}
+
+fn put_summary(summary: &DeathSummary, out: &mut Vec<u8>) {
+    put_octets(summary.queue.as_bytes(), out);
+    out.push(reason_octet(summary.reason));
+    put_octets(summary.exchange.as_bytes(), out);
+}
+
+fn reason_octet(reason: DeathReason) -> u8 {
+    match reason {
+        DeathReason::Rejected => 1,
+        DeathReason::Expired => 2,
+        DeathReason::Maxlen => 3,
+        DeathReason::DeliveryLimit => 4,
+    }
+}
+
+fn put_binding(binding: &BindingRecord, out: &mut Vec<u8>) {
+    put_octets(binding.source.as_bytes(), out);
+    out.push(u8::from(binding.to_queue));
+    put_octets(binding.destination.as_bytes(), out);
+    put_octets(binding.routing_key.as_bytes(), out);
+    put_octets(binding.arguments.as_ref().as_bytes(), out);
+}
+
+fn policy_kind_octet(kind: PolicyKind) -> u8 {
+    match kind {
+        PolicyKind::User => 1,
+        PolicyKind::Operator => 2,
+    }
+}
+
+fn put_policy(kind: PolicyKind, policy: &Policy, out: &mut Vec<u8>) {
+    out.push(policy_kind_octet(kind));
+    put_octets(policy.name.as_bytes(), out);
+    put_octets(policy.pattern.as_str().as_bytes(), out);
+    put_octets(policy.apply_to.as_str().as_bytes(), out);
+    out.extend(policy.priority.to_le_bytes());
+    let entries: Vec<_> = policy.definition.iter().collect();
+    put_number(entries.len() as u64, out);
+    for (key, value) in entries {
+        put_octets(key.as_str().as_bytes(), out);
+        match value {
+            PolicyValue::Integer(value) => {
+                out.push(1);
+                out.extend(value.to_le_bytes());
+            }
+            PolicyValue::Float(value) => {
+                out.push(2);
+                out.extend(value.to_le_bytes());
+            }
+            PolicyValue::Text(value) => {
+                out.push(3);
+                put_octets(value.as_bytes(), out);
+            }
+            PolicyValue::Other(value) => {
+                out.push(4);
+                put_octets(value.as_bytes(), out);
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! A vhost comes back from its log: the records in order, then one last step that makes it live.
+//!
+//! Replaying asks no questions and answers nobody: what is in the log was allowed once. Messages are
+//! where they were, with the deadlines they had; whatever had been handed out and not settled is ready
+//! again and marked as delivered before. Nothing expires while the log is read: what is due by then
+//! expires in the order of deadlines once it is.
+
+use std::sync::Arc;
+
+use amqp::table::{Table, TableRef, Value};
+
+use super::Vhost;
+use crate::exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeDeclaration};
+use crate::ids::{EntryId, Lsn, QueueId, QueueNumber};
+use crate::lookup::Lookup;
+use crate::message::Name;
+use crate::queue::{Entry, Queue, QueueArguments, QueueDeclaration};
+use crate::record::{BindingRecord, Decoded, Entries, Record};
+use crate::refusal::{Resource, ResourceKind};
+use crate::time::{Now, Time};
+
+/// A vhost while its log is read.
+#[derive(Debug)]
+pub struct Replay {
+    vhost: Vhost,
+    queues: Lookup<QueueNumber, QueueId>,
+}
+
+/// Why a record cannot be replayed; the rest of the log can be.
+pub type ReplayProblem = String;
+
+impl Replay {
+    /// Begins with a new vhost.
+    pub fn new(vhost: Vhost) -> Self {
+        let queues = Lookup::new(vhost.seed);
+        Self { vhost, queues }
+    }
+
+    /// Takes in the next record, which has this position. With `is_spent` it only tells of others: the
+    /// copies it once brought are gone. `ended` is called with every record of which one reference has
+    /// ended, beside the one it is about.
+    ///
+    /// # Errors
+    /// When it does not fit what was replayed before, because records in front of it were lost.
+    pub fn apply(
+        &mut self,
+        lsn: Lsn,
+        decoded: Decoded,
+        is_spent: bool,
+        ended: &mut dyn FnMut(Lsn),
+    ) -> Result<(), ReplayProblem> {
+        self.vhost.last_lsn = lsn;
+        let Decoded { record, arrived } = decoded;
+        match record {
+            Record::Publish { message, entries } => {
+                self.enter(lsn, &message, &entries, arrived);
+            }
+            Record::DeadLetter { queue, entry, message, entries } => {
+                self.take(queue, entry);
+                if !is_spent {
+                    self.enter(lsn, &message, &entries, arrived);
+                }
+            }
+            Record::Settle { queue, entry } => {
+                self.take(queue, entry);
+            }
+            Record::Requeue { queue, entry, acquired_count, delivery_count, ready_at } => {
+                if let Some(entry) = self.take(queue, entry) {
+                    let entry = Entry { acquired_count, delivery_count, ..entry };
+                    self.give_back(queue, entry, ready_at);
+                }
+            }
+            Record::Pend { queue, entry, reason } => {
+                if let Some(entry) = self.take(queue, entry)
+                    && let Some(queue) = self.queue(queue)
+                {
+                    queue.pending.push(entry, reason);
+                }
+            }
+            Record::Delivered { queue, up_to } => {
+                if let Some(queue) = self.queue(queue) {
+                    queue.delivered_up_to = queue.delivered_up_to.max(up_to);
+                }
+            }
+            Record::Purge { queue, kept } => self.purge(queue, &kept, ended),
+            Record::DeclareQueue { queue, name, auto_delete, arguments } => {
+                self.declare_queue(lsn, queue, name, auto_delete, arguments.as_ref())?;
+            }
+            Record::DeleteQueue { queue } => self.delete_queue(queue, ended),
+            Record::SetPolicy { kind, policy } => {
+                let name = Arc::clone(&policy.name);
+                self.vhost.policies.set(kind, (*policy).clone());
+                self.vhost.policy_lsns.insert((kind, name), lsn);
+            }
+            Record::ClearPolicy { kind, name } => {
+                self.vhost.policies.clear(kind, &name);
+                self.vhost.policy_lsns.remove(&(kind, name));
+            }
+            Record::DeclareExchange { name, kind, auto_delete, internal, arguments } => {
+                let (alternate, durable) = (alternate(&arguments), true);
+                let declaration = ExchangeDeclaration {
+                    name,
+                    kind,
+                    durable,
+                    auto_delete,
+                    internal,
+                    arguments,
+                    alternate,
+                };
+                self.declare_exchange(lsn, declaration)?;
+            }
+            Record::DeleteExchange { name } => self.delete_exchange(&name),
+            Record::Bind(binding) => self.bind(lsn, &binding)?,
+            Record::Unbind(binding) => self.unbind(&binding),
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self, number: QueueNumber) -> Option<&mut Queue> {
+        self.vhost.queues.get_mut(*self.queues.get(&number)?)
+    }
+
+    fn enter(&mut self, lsn: Lsn, message: &crate::Message, entries: &Entries, arrived: Time) {
+        for (number, entry) in entries {
+            // A queue that was deleted later and whose declaration is not kept any more.
+            if let Some(queue) = self.queue(*number) {
+                queue.push(*entry, message.clone(), lsn, arrived);
+            }
+        }
+    }
+
+    fn take(&mut self, queue: QueueNumber, entry: EntryId) -> Option<Entry> {
+        self.queue(queue)?.take(entry)
+    }
+
+    fn give_back(&mut self, queue: QueueNumber, entry: Entry, ready_at: Option<Time>) {
+        let Some(queue) = self.queue(queue) else {
+            return;
+        };
+        match ready_at {
+            Some(ready_at) => queue.delay(entry, ready_at),
+            None => queue.give_back(entry),
+        }
+    }
+
+    fn purge(&mut self, number: QueueNumber, kept: &[EntryId], ended: &mut dyn FnMut(Lsn)) {
+        let Some(queue) = self.queue(number) else {
+            return;
+        };
+        let mut entries = Vec::new();
+        for id in kept {
+            entries.extend(queue.take(*id));
+        }
+        queue.durable_waiting().for_each(|(_, lsn)| ended(lsn));
+        queue.purge();
+        for entry in entries {
+            queue.give_back(entry);
+        }
+    }
+
+    fn declare_queue(
+        &mut self,
+        lsn: Lsn,
+        number: QueueNumber,
+        name: Name,
+        auto_delete: bool,
+        arguments: TableRef<'_>,
+    ) -> Result<(), ReplayProblem> {
+        let vhost = &mut self.vhost;
+        let resource = Resource { kind: ResourceKind::Queue, name: &name, vhost: &vhost.name };
+        let arguments = QueueArguments::parse(arguments, resource)
+            .map_err(|refusal| format!("queue '{name}': {}", refusal.explanation))?;
+        let declaration = QueueDeclaration {
+            name: Arc::clone(&name),
+            durable: true,
+            auto_delete,
+            exclusive_owner: None,
+            arguments,
+        };
+        vhost.last_queue_number = vhost.last_queue_number.max(number.0);
+        let defaults = vhost.options.queue_defaults;
+        let policies = crate::policy::InForce::default();
+        let mut queue = Queue::new(declaration, number, policies, defaults, vhost.now.time);
+        queue.lsn = lsn;
+        let id = vhost.queues.insert(queue);
+        vhost.queue_names.insert(name, id);
+        self.queues.insert(number, id);
+        Ok(())
+    }
+
+    fn delete_queue(&mut self, number: QueueNumber, ended: &mut dyn FnMut(Lsn)) {
+        let Some(id) = self.queues.remove(&number) else {
+            return;
+        };
+        if let Some(queue) = self.vhost.queues.remove(id) {
+            queue.durable_waiting().for_each(|(_, lsn)| ended(lsn));
+            self.vhost.queue_names.remove(&*queue.name);
+        }
+    }
+
+    fn declare_exchange(
+        &mut self,
+        lsn: Lsn,
+        declaration: ExchangeDeclaration,
+    ) -> Result<(), ReplayProblem> {
+        let vhost = &mut self.vhost;
+        let name = Arc::clone(&declaration.name);
+        let mut exchange = Exchange::new(declaration, vhost.seed)
+            .map_err(|refusal| format!("exchange '{name}': {}", refusal.explanation))?;
+        exchange.lsn = lsn;
+        let id = vhost.exchanges.insert(exchange);
+        vhost.exchange_names.insert(name, id);
+        Ok(())
+    }
+
+    fn delete_exchange(&mut self, name: &Name) {
+        if let Some(id) = self.vhost.exchange_names.remove(&**name) {
+            self.vhost.exchanges.remove(id);
+        }
+    }
+
+    fn bind(&mut self, lsn: Lsn, record: &BindingRecord) -> Result<(), ReplayProblem> {
+        let (source, binding) = self.binding(record).ok_or_else(|| {
+            format!("binding from '{}' to '{}' has lost an end", record.source, record.destination)
+        })?;
+        self.vhost.add_binding(source, &binding);
+        self.vhost.durable_bindings.insert((source, binding), lsn);
+        Ok(())
+    }
+
+    fn unbind(&mut self, record: &BindingRecord) {
+        if let Some((source, binding)) = self.binding(record) {
+            self.vhost.take_binding(source, &binding);
+            self.vhost.durable_bindings.remove(&(source, binding));
+        }
+    }
+
+    fn binding(&self, record: &BindingRecord) -> Option<(crate::ExchangeId, Binding)> {
+        let vhost = &self.vhost;
+        let source = *vhost.exchange_names.get(&*record.source)?;
+        let destination = if record.to_queue {
+            Destination::Queue(*vhost.queue_names.get(&*record.destination)?)
+        } else {
+            Destination::Exchange(*vhost.exchange_names.get(&*record.destination)?)
+        };
+        let arguments = BindingArguments::new(record.arguments.as_ref());
+        let routing_key = Arc::clone(&record.routing_key);
+        Some((source, Binding { destination, routing_key, arguments }))
+    }
+
+    /// The log has been read up to `last`: the vhost lives on from `now`.
+    pub fn finish(self, now: Now, last: Lsn) -> Vhost {
+        let mut vhost = self.vhost;
+        vhost.now = now;
+        vhost.last_lsn = vhost.last_lsn.max(last);
+        vhost.durable_lsn = vhost.last_lsn;
+        let ids: Vec<QueueId> = vhost.queues.keys().collect();
+        for id in &ids {
+            if let Some(queue) = vhost.queues.get_mut(*id) {
+                queue.came_back(now.time);
+                if !queue.pending.is_empty() {
+                    vhost.pending_sources.insert(*id);
+                }
+            }
+        }
+        vhost.apply_policies();
+        ids.into_iter().for_each(|id| vhost.arm_queue(id));
+        vhost
+    }
+}
+
+/// The alternate exchange that the arguments name.
+fn alternate(arguments: &Table) -> Option<Name> {
+    match arguments.get("alternate-exchange") {
+        Some(Value::LongStr(name)) => Some(String::from_utf8_lossy(name).into()),
+        _ => None,
+    }
+}
