@@ -142,6 +142,11 @@ impl Auth {
         self.users.write().insert(user.name.clone(), Arc::new(user));
     }
 
+    /// All users, by name.
+    pub(crate) fn users(&self) -> Vec<Arc<User>> {
+        self.users.read().values().cloned().collect()
+    }
+
     /// The user of that name.
     pub(crate) fn user(&self, name: &str) -> Option<Arc<User>> {
         self.users.read().get(name).cloned()

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use amqp::method::MethodId;
 use broker::refusal::Refusal;
-use broker::{Command, ConnectionId};
+use broker::{ConnectionId, Lsn};
 use session::{Alive, Credentials, Session, Step};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
@@ -93,6 +93,8 @@ enum Next {
     Login(Credentials),
     OpenVhost(String),
     UpdateSecret,
+    /// Nothing more before the log of the vhost is durable up to there.
+    Wait(Arc<VhostCell>, Lsn),
     Close,
     Over,
 }
@@ -230,13 +232,23 @@ impl Connection {
         loop {
             let next = self.process();
             self.buffer.park();
+            let opened = self.opened.borrow().clone();
+            if let Some(opened) = opened.filter(|opened| opened.cell.is_behind()) {
+                self.patiently(socket, opened.cell.caught_up()).await?;
+            }
             match next {
                 Next::Read => return Ok(true),
+                Next::Wait(cell, lsn) => {
+                    self.patiently(socket, cell.durable_at(lsn)).await?;
+                }
                 Next::Login(credentials) => self.login(credentials).await?,
                 Next::OpenVhost(name) => self.open_vhost(&name),
                 Next::UpdateSecret => self.say(|_, out| session::write_update_secret_ok(out)),
                 Next::Close => {
-                    self.leave_vhost();
+                    // Whoever has closed may rely on all that he did.
+                    if let Some((cell, lsn)) = self.leave_vhost() {
+                        self.patiently(socket, cell.durable_at(lsn)).await?;
+                    }
                     self.say(Session::closed);
                 }
                 Next::Over => return Ok(false),
@@ -257,10 +269,9 @@ impl Connection {
                 }
                 match self.session.next(&mut input, &mut out) {
                     Step::Request(request) => {
-                        let is_commit = matches!(request.command, Command::TxCommit);
+                        let may_wait = request.command.may_wait();
                         requests.push(request);
-                        if is_commit {
-                            // It is answered at the end of a batch.
+                        if may_wait {
                             break None;
                         }
                     }
@@ -273,10 +284,12 @@ impl Connection {
                 }
             };
             let used = available - input.len();
+            let mut wait = None;
             if !requests.is_empty()
                 && let Some(opened) = &*self.opened.borrow()
             {
-                opened.cell.apply(opened.id, requests.into_iter());
+                let held = opened.cell.apply(opened.id, requests.into_iter());
+                wait = held.map(|lsn| Next::Wait(Arc::clone(&opened.cell), lsn));
             }
             self.wire.send(&out);
             out.clear();
@@ -285,7 +298,7 @@ impl Connection {
                 continue;
             }
             self.block_publisher();
-            if let Some(next) = next {
+            if let Some(next) = wait.or(next) {
                 return next;
             }
         }
@@ -401,9 +414,30 @@ impl Connection {
         self.wire.send(&out);
     }
 
-    fn leave_vhost(&self) {
-        if let Some(opened) = self.opened.send_replace(None) {
-            opened.cell.close(opened.id);
+    /// Leaves the vhost, with the position up to which its log tells of what happened here.
+    fn leave_vhost(&self) -> Option<(Arc<VhostCell>, Lsn)> {
+        let opened = self.opened.send_replace(None)?;
+        let lsn = opened.cell.close(opened.id);
+        Some((opened.cell, lsn))
+    }
+
+    /// Waits for the disk, but no longer than the client lives.
+    async fn patiently(
+        &mut self,
+        socket: &OwnedReadHalf,
+        disk: impl Future<Output = ()>,
+    ) -> Result<(), End> {
+        let mut disk = std::pin::pin!(disk);
+        loop {
+            let timeout = self.timeout();
+            tokio::select! {
+                () = &mut disk => return Ok(()),
+                () = sleep(timeout) => {
+                    if self.tick(socket) == Alive::No {
+                        return Err(End::TimedOut);
+                    }
+                }
+            }
         }
     }
 

@@ -40,6 +40,12 @@ pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(3);
 /// Clients that may wait to be accepted; the system may allow fewer.
 pub(crate) const LISTEN_BACKLOG: u32 = 4096;
 
+/// Octets that may wait for the disk before publishers are not read any more.
+pub(crate) const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Batches after which the log is looked at for space to get back.
+pub(crate) const COMPACTION_CHECK_BATCHES: u32 = 64;
+
 /// Pause of a listener that cannot accept, because the process has no file descriptors left.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -16,8 +16,11 @@ mod limits;
 mod listener;
 mod logging;
 mod node;
+mod node_file;
 mod password;
+mod persister;
 mod read_buffer;
+mod store;
 mod timer;
 mod vhosts;
 mod wire;
@@ -86,11 +89,12 @@ async fn run(config: &Config) -> Result<(), StartError> {
     tokio::spawn(alarms::watch_memory(Arc::clone(&node)));
     drop(alive);
     tracing::info!(
-        "leveret {} started: AMQP on {}, HTTP on {}, data in {}, messages in memory",
+        "leveret {} started: AMQP on {}, HTTP on {}, data in {}, durability {}",
         env!("CARGO_PKG_VERSION"),
         addresses.join(" and "),
         http_address,
-        config.data_dir.display()
+        config.data_dir.display(),
+        config.durability.as_str()
     );
     signals.next().await;
     tracing::info!("stopping");
@@ -103,6 +107,7 @@ async fn run(config: &Config) -> Result<(), StartError> {
         }
         () = signals.next() => tracing::warn!("asked again: not waiting for clients"),
     }
+    node.close();
     tracing::info!("stopped");
     Ok(())
 }

@@ -2,13 +2,16 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use amqp::reply_code::ReplyCode;
 use broker::access::{PermissionPattern, Permissions};
 use broker::refusal::Refusal;
 use management::{NodeSnapshot, VhostSnapshot};
+use parking_lot::Mutex;
 use session::SessionOptions;
 use tokio::sync::watch;
 
@@ -18,9 +21,11 @@ use crate::clock::Clock;
 use crate::config::{Config, MemoryWatermark};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
+use crate::node_file::{self, NodeFileError};
 use crate::password::{HashError, PasswordHash};
+use crate::persister::Persister;
 use crate::timer::Timer;
-use crate::vhosts::Vhosts;
+use crate::vhosts::{VhostError, Vhosts};
 
 /// Why a node does not start.
 #[derive(thiserror::Error, Debug)]
@@ -29,6 +34,12 @@ pub(crate) enum StartError {
     DataDir(#[from] DataDirError),
     #[error("cannot start the timer: {0}")]
     Timer(io::Error),
+    #[error("cannot start the writer of the log: {0}")]
+    Persister(io::Error),
+    #[error(transparent)]
+    NodeFile(#[from] NodeFileError),
+    #[error(transparent)]
+    Vhost(#[from] VhostError),
     #[error("cannot watch for signals: {0}")]
     Signals(io::Error),
     #[error("the system has no randomness: {0}")]
@@ -56,18 +67,24 @@ pub(crate) struct Node {
     pub(crate) stopping: watch::Sender<bool>,
     cluster_name: String,
     started: Instant,
-    _data_dir: DataDir,
+    persister: Arc<Persister>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    data_dir: PathBuf,
+    _lock: DataDir,
 }
 
 impl Node {
-    /// Opens the data directory, makes the default vhost and user, and takes the definitions.
+    /// Opens the data directory, brings back what is in it, or makes the default vhost and user, and
+    /// takes the definitions.
     ///
     /// # Errors
     /// [`StartError`], a sentence for the operator.
     pub(crate) fn start(config: &Config) -> Result<Self, StartError> {
-        let data_dir = DataDir::open(&config.data_dir)?;
+        let lock = DataDir::open(&config.data_dir)?;
+        let known = node_file::read(&config.data_dir)?;
         let clock = Clock::start();
         let timer = Timer::start(clock).map_err(StartError::Timer)?;
+        let (persister, writer) = Persister::start().map_err(StartError::Persister)?;
         let mut session_options = config.session.clone();
         let cluster_name = config.cluster_name.clone().unwrap_or_else(host_name);
         session_options.server_properties =
@@ -76,7 +93,7 @@ impl Node {
         let node = Self {
             clock,
             session_options: Arc::new(session_options),
-            vhosts: Vhosts::new(config.vhost, timer, clock),
+            vhosts: Vhosts::new(config, timer, Arc::clone(&persister), clock),
             auth: Auth::new(config.loopback_users.clone())?,
             alarm: alarms::channel(),
             memory_watermark_bytes: match config.memory_watermark {
@@ -86,22 +103,43 @@ impl Node {
             stopping: watch::Sender::new(false),
             cluster_name,
             started: Instant::now(),
-            _data_dir: data_dir,
+            persister,
+            writer: Mutex::new(Some(writer)),
+            data_dir: config.data_dir.clone(),
+            _lock: lock,
         };
-        match &config.load_definitions {
-            None => node.make_default_user(config)?,
-            Some(path) => {
-                // As in RabbitMQ: whoever brings definitions brings his users.
-                node.vhosts.create(&config.default_user.vhost)?;
-                definitions::load(&node, path)?;
+        let is_new = known.is_none();
+        if let Some(known) = known {
+            for (name, id) in known.vhosts {
+                node.vhosts.open(&name, id)?;
             }
+            known.users.into_iter().for_each(|user| node.auth.put(user));
         }
+        if is_new {
+            node.vhosts.create(&config.default_user.vhost)?;
+        }
+        match &config.load_definitions {
+            None if is_new => node.make_default_user(config)?,
+            None => {}
+            // As in RabbitMQ: whoever brings definitions brings his users.
+            Some(path) => definitions::load(&node, path)?,
+        }
+        node.save()?;
         Ok(node)
+    }
+
+    /// Writes down which vhosts and users there are.
+    ///
+    /// # Errors
+    /// [`NodeFileError`], a sentence for the operator.
+    fn save(&self) -> Result<(), NodeFileError> {
+        let (vhosts, users) = (self.vhosts.ids(), self.auth.users());
+        let vhosts = vhosts.iter().map(|(name, id)| (name.as_str(), *id));
+        node_file::write(&self.data_dir, vhosts, users.iter().map(|user| &**user))
     }
 
     fn make_default_user(&self, config: &Config) -> Result<(), StartError> {
         let default = &config.default_user;
-        self.vhosts.create(&default.vhost)?;
         let pattern = |text: &str| PermissionPattern::new(text).map_err(StartError::Permissions);
         let permissions = Permissions {
             configure: pattern(&default.configure)?,
@@ -123,6 +161,16 @@ impl Node {
         let refusal = Refusal::new(ReplyCode::ConnectionForced, text);
         for cell in self.vhosts.all() {
             cell.stop(&refusal);
+        }
+    }
+
+    /// Writes what is left to the disk, after everybody has gone.
+    pub(crate) fn close(&self) {
+        self.persister.stop();
+        if let Some(writer) = self.writer.lock().take()
+            && writer.join().is_err()
+        {
+            tracing::error!("the writer of the log has failed");
         }
     }
 }

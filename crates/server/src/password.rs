@@ -80,6 +80,33 @@ impl PasswordHash {
         }
     }
 
+    /// Salt and digest one behind the other, and the name of the algorithm.
+    pub(crate) fn to_bytes(&self) -> (Vec<u8>, &'static str) {
+        match self {
+            Self::Argon2 { salt, digest } => ([&salt[..], digest].concat(), "argon2id"),
+            Self::Sha256 { salt, digest } => {
+                ([&salt[..], digest].concat(), "rabbit_password_hashing_sha256")
+            }
+            Self::Sha512 { salt, digest } => {
+                ([&salt[..], digest].concat(), "rabbit_password_hashing_sha512")
+            }
+            Self::None => (Vec::new(), "rabbit_password_hashing_sha256"),
+        }
+    }
+
+    /// Takes what `to_bytes` gave.
+    ///
+    /// # Errors
+    /// When the length is not that of the algorithm.
+    pub(crate) fn from_bytes(bytes: &[u8], algorithm: &str) -> Result<Self, HashError> {
+        if algorithm != "argon2id" {
+            return Self::from_rabbitmq(bytes, algorithm);
+        }
+        let (salt, digest) = bytes.split_first_chunk::<16>().ok_or(HashError::Length)?;
+        let digest = digest.try_into().map_err(|_| HashError::Length)?;
+        Ok(Self::Argon2 { salt: *salt, digest })
+    }
+
     /// Whether `password` is the one. Takes tens of milliseconds, and as many for every kind, so that
     /// the time tells nobody which users there are.
     pub(crate) fn verify(&self, password: &[u8]) -> bool {

@@ -5,20 +5,29 @@
 //! is given back. Nothing in here waits.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::Time;
-use broker::{ConnectionId, Effect, Event, Outgoing, Request, Vhost, VhostOptions};
+use broker::{
+    ChannelNumber, ConnectionId, Effect, Event, Lsn, Meaning, Outgoing, Request, Vhost,
+    VhostOptions,
+};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use session::transmit;
 use slotmap::SecondaryMap;
 use smallvec::SmallVec;
+use storage::{Flags, NewRecord, Pending, Written};
+use tokio::sync::Notify;
 
 use crate::clock::Clock;
-use crate::limits::TICKS_PER_TURN;
+use crate::config::{Config, Durability};
+use crate::limits::{PENDING_BYTES_MAX, TICKS_PER_TURN};
+use crate::persister::Persister;
+use crate::store::{self, RestoreError};
 use crate::timer::{Timer, TimerId};
 use crate::wire::Wire;
 
@@ -35,20 +44,45 @@ struct Link {
 struct State {
     vhost: Vhost,
     links: SecondaryMap<ConnectionId, Link>,
+    /// Answers that wait for the log.
+    held: Vec<Held>,
+    /// Records that wait for the disk.
+    pending: Pending,
+    /// The writer knows that there are some.
+    writer_knows: bool,
     /// What connections are closed with since the broker stops.
     stopped: Option<Refusal>,
+}
+
+/// An answer that is given when the log is durable up to a position.
+#[derive(Debug)]
+struct Held {
+    lsn: Lsn,
+    connection: ConnectionId,
+    channel: ChannelNumber,
+    outgoing: Outgoing,
 }
 
 /// A vhost behind its lock.
 #[derive(Debug)]
 pub(crate) struct VhostCell {
     name: Arc<str>,
+    /// Names its directory.
+    id: u64,
     state: Mutex<State>,
     /// When the timer will look at this vhost, in microseconds; `u64::MAX` for never.
     armed_us: AtomicU64,
     timer: Arc<Timer>,
     timer_id: TimerId,
+    persister: Arc<Persister>,
+    /// Octets that wait for the disk.
+    pending_bytes: AtomicUsize,
+    /// Up to where the log is durable.
+    durable_lsn: AtomicU64,
+    /// That has changed.
+    written: Notify,
     clock: Clock,
+    this: Weak<Self>,
 }
 
 /// What is to be done once the effects are in the outboxes.
@@ -59,6 +93,8 @@ struct After {
     events: Vec<Event>,
     /// Connections of which the core wants to know how much is unsent.
     asked: Vec<ConnectionId>,
+    /// The position that an answer waits for.
+    held: Option<Lsn>,
 }
 
 impl After {
@@ -89,12 +125,13 @@ impl VhostCell {
         id
     }
 
-    /// Applies commands of one connection, in order.
+    /// Applies commands of one connection, in order. A position if the last of them is answered when
+    /// the log is durable up to there: nothing more may be applied before.
     pub(crate) fn apply<'a>(
         &self,
         connection: ConnectionId,
         requests: impl Iterator<Item = Request<'a>>,
-    ) {
+    ) -> Option<Lsn> {
         let now = self.clock.now();
         let mut state = self.state.lock();
         if let Some(link) = state.links.get(connection) {
@@ -104,16 +141,18 @@ impl VhostCell {
         for request in requests {
             state.vhost.apply(now, connection, request);
         }
-        self.finish(state);
+        self.finish(state)
     }
 
-    /// The connection is gone.
-    pub(crate) fn close(&self, connection: ConnectionId) {
+    /// The connection is gone. The position up to which the log tells of all that it did.
+    pub(crate) fn close(&self, connection: ConnectionId) -> Lsn {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.vhost.close_connection(now, connection);
         state.links.remove(connection);
+        let last = state.vhost.last_lsn();
         self.finish(state);
+        last
     }
 
     /// The writer of a connection that the core holds back tells how little is unsent.
@@ -128,6 +167,11 @@ impl VhostCell {
     pub(crate) fn tick(&self) {
         self.armed_us.store(u64::MAX, Ordering::Release);
         for _ in 0..TICKS_PER_TURN {
+            if self.is_behind() {
+                // What dies goes into the log, which has enough to do.
+                self.arm(self.clock.time().plus_ms(1));
+                return;
+            }
             let now = self.clock.now();
             let mut state = self.state.lock();
             state.vhost.tick(now);
@@ -137,6 +181,12 @@ impl VhostCell {
                 return;
             }
         }
+    }
+
+    /// Whether something is due.
+    fn is_due(&self) -> bool {
+        let now = self.clock.time();
+        self.state.lock().vhost.next_wake().is_some_and(|wake| wake <= now)
     }
 
     /// Changes the vhost from within the node.
@@ -162,16 +212,76 @@ impl VhostCell {
         self.finish(state);
     }
 
-    /// Ends a batch: what was to be durable is, publishers are told, effects reach their outboxes,
-    /// the timer knows what comes next.
-    fn finish(&self, mut state: MutexGuard<'_, State>) {
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether so much waits for the disk that publishers have to.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.pending_bytes.load(Ordering::Relaxed) > PENDING_BYTES_MAX
+    }
+
+    /// Waits until less waits for the disk.
+    pub(crate) async fn caught_up(&self) {
+        loop {
+            let written = self.written.notified();
+            if !self.is_behind() {
+                return;
+            }
+            written.await;
+        }
+    }
+
+    /// Waits until the log is durable up to `lsn`.
+    pub(crate) async fn durable_at(&self, lsn: Lsn) {
+        loop {
+            let written = self.written.notified();
+            if self.durable_lsn.load(Ordering::Acquire) >= lsn.0 {
+                return;
+            }
+            written.await;
+        }
+    }
+
+    /// Takes what waits for the disk; `batch` is empty.
+    pub(crate) fn take_pending(&self, batch: &mut Pending) {
+        let mut state = self.state.lock();
+        std::mem::swap(&mut state.pending, batch);
+        state.writer_knows = false;
+    }
+
+    /// What was taken is written.
+    pub(crate) fn durable(&self, written: Written) {
+        let mut state = self.state.lock();
+        let State { vhost, held, .. } = &mut *state;
+        let durable = Lsn(written.durable.0);
+        vhost.durable(durable);
+        let answers: Vec<Held> = held.extract_if(.., |held| held.lsn <= durable).collect();
+        self.durable_lsn.fetch_max(durable.0, Ordering::AcqRel);
+        self.finish_with(state, &answers);
+        self.written.notify_waiters();
+    }
+
+    /// Ends a batch: publishers are told, effects reach their outboxes and the log, the timer knows
+    /// what comes next.
+    fn finish(&self, state: MutexGuard<'_, State>) -> Option<Lsn> {
+        self.finish_with(state, &[])
+    }
+
+    /// The same, with answers that had to wait. The position that a new one waits for.
+    fn finish_with(&self, mut state: MutexGuard<'_, State>, answers: &[Held]) -> Option<Lsn> {
         let mut after = After::default();
-        let State { vhost, links, .. } = &mut *state;
-        // Messages and definitions live in memory: the log is as durable as it gets at once.
-        vhost.durable(vhost.last_lsn());
+        let State { vhost, links, held, pending, writer_knows, .. } = &mut *state;
+        for Held { connection, channel, outgoing, .. } in answers {
+            if let Some(link) = links.get_mut(*connection) {
+                link.wire.append(|outbox| transmit(outgoing, channel.0, link.frame_max, outbox));
+                after.touch(*connection, link);
+            }
+        }
         vhost.flush();
         loop {
-            deliver(vhost, links, &mut after);
+            deliver(vhost, links, pending, held, &mut after);
             if after.asked.is_empty() {
                 break;
             }
@@ -182,6 +292,8 @@ impl VhostCell {
             }
         }
         let next_wake = vhost.next_wake();
+        let wakes_writer = !pending.is_empty() && !std::mem::replace(writer_knows, true);
+        self.pending_bytes.store(pending.bytes(), Ordering::Relaxed);
         let mut wires: SmallVec<[Arc<Wire>; 4]> = SmallVec::new();
         for connection in after.touched {
             if let Some(link) = links.get_mut(connection) {
@@ -190,6 +302,9 @@ impl VhostCell {
             }
         }
         drop(state);
+        if wakes_writer && let Some(this) = self.this.upgrade() {
+            self.persister.wake(this);
+        }
         for wire in &wires {
             wire.wake_writer();
         }
@@ -199,6 +314,7 @@ impl VhostCell {
         if let Some(next_wake) = next_wake {
             self.arm(next_wake);
         }
+        after.held
     }
 
     fn arm(&self, at: Time) {
@@ -210,7 +326,13 @@ impl VhostCell {
 }
 
 /// Turns effects into bytes in the outboxes they are for.
-fn deliver(vhost: &mut Vhost, links: &mut SecondaryMap<ConnectionId, Link>, after: &mut After) {
+fn deliver(
+    vhost: &mut Vhost,
+    links: &mut SecondaryMap<ConnectionId, Link>,
+    pending: &mut Pending,
+    held: &mut Vec<Held>,
+    after: &mut After,
+) {
     let mut effects = vhost.drain_effects().peekable();
     while let Some(effect) = effects.next() {
         match effect {
@@ -235,15 +357,44 @@ fn deliver(vhost: &mut Vhost, links: &mut SecondaryMap<ConnectionId, Link>, afte
                 }
                 after.touch(connection, link);
             }
+            Effect::SendDurable { lsn, connection, channel, outgoing } => {
+                held.push(Held { lsn, connection, channel, outgoing });
+                after.held = Some(lsn);
+            }
             Effect::Stalled(connection) => {
                 let Some(link) = links.get_mut(connection) else { continue };
                 link.wire.set_stalled();
                 after.touch(connection, link);
             }
             Effect::AskBacklog(connection) => after.asked.push(connection),
-            Effect::Log { .. } => {}
+            Effect::Log { lsn, at, about, ended, record } => {
+                ended.iter().for_each(|lsn| {
+                    pending.release(storage::Lsn(lsn.0));
+                });
+                let new = NewRecord {
+                    lsn: storage::Lsn(lsn.0),
+                    target: storage::Lsn(about.0),
+                    kind: record.kind(),
+                    flags: flags(record.meaning(), about),
+                    references: record.references(),
+                    term: 0,
+                };
+                pending.push(new, |octets| record.encode(at, octets));
+            }
             Effect::Event(event) => after.events.push(event),
         }
+    }
+}
+
+/// What a record means to the log.
+fn flags(meaning: Meaning, about: Lsn) -> Flags {
+    let releases = if about == Lsn(0) { Flags::NONE } else { Flags::RELEASES };
+    match meaning {
+        Meaning::Stands => Flags::NONE,
+        Meaning::Releases => releases,
+        Meaning::Annotates => Flags::ANNOTATES,
+        Meaning::EndsMany => Flags::ENDS_MANY,
+        Meaning::ReleasesMany => releases.and(Flags::ENDS_MANY),
     }
 }
 
@@ -253,12 +404,28 @@ pub(crate) struct Vhosts {
     cells: RwLock<BTreeMap<String, Arc<VhostCell>>>,
     options: VhostOptions,
     timer: Arc<Timer>,
+    persister: Arc<Persister>,
+    data_dir: PathBuf,
+    durability: Durability,
     clock: Clock,
 }
 
 impl Vhosts {
-    pub(crate) fn new(options: VhostOptions, timer: Arc<Timer>, clock: Clock) -> Self {
-        Self { cells: RwLock::default(), options, timer, clock }
+    pub(crate) fn new(
+        config: &Config,
+        timer: Arc<Timer>,
+        persister: Arc<Persister>,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            cells: RwLock::default(),
+            options: config.vhost,
+            timer,
+            persister,
+            data_dir: config.data_dir.clone(),
+            durability: config.durability,
+            clock,
+        }
     }
 
     /// The vhost of that name.
@@ -271,32 +438,73 @@ impl Vhosts {
         self.cells.read().values().cloned().collect()
     }
 
+    /// The names and ids of all vhosts.
+    pub(crate) fn ids(&self) -> Vec<(String, u64)> {
+        self.cells.read().values().map(|cell| (cell.name.to_string(), cell.id)).collect()
+    }
+
     /// The vhost of that name, made if there is none.
     ///
     /// # Errors
-    /// When the system has no randomness to seed it with.
-    pub(crate) fn create(&self, name: &str) -> Result<Arc<VhostCell>, getrandom::Error> {
+    /// When the system has no randomness to seed it with, or the disk refuses.
+    pub(crate) fn create(&self, name: &str) -> Result<Arc<VhostCell>, VhostError> {
+        if let Some(cell) = self.get(name) {
+            return Ok(cell);
+        }
+        let id = self.cells.read().values().map(|cell| cell.id).max().unwrap_or(0) + 1;
+        self.open(name, id)
+    }
+
+    /// Brings the vhost with that id back from its log, or begins it.
+    ///
+    /// # Errors
+    /// When the system has no randomness to seed it with, or the disk refuses.
+    pub(crate) fn open(&self, name: &str, id: u64) -> Result<Arc<VhostCell>, VhostError> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)?;
+        let vhost = Vhost::new(name, seed, self.options);
+        let path = store::vhost_path(&self.data_dir, id);
+        let (log, vhost) = store::restore(&path, id, vhost, self.durability, self.clock.now())?;
+        let durable_lsn = log.last().0;
         let mut cells = self.cells.write();
-        if let Some(cell) = cells.get(name) {
-            return Ok(Arc::clone(cell));
-        }
         let cell = self.timer.register(|timer_id| {
-            Arc::new(VhostCell {
+            Arc::new_cyclic(|this| VhostCell {
                 name: name.into(),
+                id,
                 state: Mutex::new(State {
-                    vhost: Vhost::new(name, seed, self.options),
+                    vhost,
                     links: SecondaryMap::new(),
+                    held: Vec::new(),
+                    pending: Pending::default(),
+                    writer_knows: false,
                     stopped: None,
                 }),
                 armed_us: AtomicU64::new(u64::MAX),
                 timer: Arc::clone(&self.timer),
                 timer_id,
+                persister: Arc::clone(&self.persister),
+                pending_bytes: AtomicUsize::new(0),
+                durable_lsn: AtomicU64::new(durable_lsn),
+                written: Notify::new(),
                 clock: self.clock,
+                this: Weak::clone(this),
             })
         });
+        self.persister.add(Arc::clone(&cell), log);
+        // What fell due meanwhile happens before anybody connects.
+        while cell.is_due() {
+            cell.tick();
+        }
         cells.insert(name.to_owned(), Arc::clone(&cell));
         Ok(cell)
     }
+}
+
+/// Why a vhost cannot be opened.
+#[derive(thiserror::Error, Debug)]
+pub(crate) enum VhostError {
+    #[error("the system has no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
 }

@@ -59,6 +59,13 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
         }
         Action::Tidy => tidy(place),
         Action::PythonPackages(lists) => python::install(lists, place, step.time_max),
+        Action::Python { program, arguments } => {
+            let mut command = Command::new(python::interpreter(place));
+            command.arg(place.root.join(program)).arg("--leveret").arg(broker_binary(place)?);
+            command.args(*arguments).current_dir(place.root);
+            process::run(command, place.log, step.time_max)?;
+            Ok(Outcome::Counted(Tally::of_suite(&read_log(place)?)?))
+        }
         Action::Pytest(folder) => pytest(folder, step, place),
         Action::DebianPackages(list) => {
             packages::install_list(list, place, step.time_max)?;

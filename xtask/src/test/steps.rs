@@ -40,6 +40,8 @@ pub(super) enum Action {
     Tidy,
     /// The virtual environment holds what these lists of packages name.
     PythonPackages(&'static [&'static str]),
+    /// This program in Python, given the release build and these arguments, finds no fault.
+    Python { program: &'static str, arguments: &'static [&'static str] },
     /// The suite of pytest in this folder passes against the release build.
     Pytest(&'static str),
     /// Debian has installed a Java compiler and what this list of packages names.
@@ -131,6 +133,17 @@ pub(super) const STEPS: &[Step] = &[
         what: "clients that lie, stall and vanish",
         action: Action::Pytest("tests/hostile"),
         counts: Some("hostile-client tests"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
+        name: "crash",
+        what: "a broker that is killed again and again",
+        action: Action::Python {
+            program: "tests/crash/crashloop.py",
+            arguments: &["--minutes", "1"],
+        },
+        counts: Some("kills without loss"),
         needs: &["build", "python"],
         ..PLAIN
     },

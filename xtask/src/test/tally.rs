@@ -26,7 +26,7 @@ impl Tally {
         tally.checked()
     }
 
-    /// Reads the last summary: `=== 5 passed, 1 skipped in 0.12s ===` or `5 checks passed`.
+    /// Reads the last summary: `=== 5 passed, 1 skipped in 0.12s ===` `5 checks passed` or `5 passed`.
     ///
     /// # Errors
     /// When no test passed.

@@ -33,6 +33,26 @@ pub(crate) struct DefaultUser {
     pub(crate) read: String,
 }
 
+/// When a persistent message counts as safe.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Durability {
+    /// When the disk says that it is on it.
+    #[default]
+    Fsync,
+    /// When the operating system has it: a crash of the broker loses nothing, a power cut may.
+    Os,
+}
+
+impl Durability {
+    /// The word for it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Os => "os",
+        }
+    }
+}
+
 /// How much memory the process may hold before publishers are blocked.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum MemoryWatermark {
@@ -48,6 +68,7 @@ pub(crate) struct Config {
     pub(crate) amqp_listeners: Vec<SocketAddr>,
     pub(crate) http_listener: SocketAddr,
     pub(crate) data_dir: PathBuf,
+    pub(crate) durability: Durability,
     pub(crate) session: SessionOptions,
     pub(crate) vhost: VhostOptions,
     pub(crate) default_user: DefaultUser,
@@ -75,6 +96,7 @@ impl Default for Config {
             amqp_listeners: vec![SocketAddr::new(any, 5672)],
             http_listener: SocketAddr::new(any, 15672),
             data_dir: PathBuf::from("data"),
+            durability: Durability::default(),
             session: SessionOptions::default(),
             vhost: VhostOptions::default(),
             default_user: DefaultUser {

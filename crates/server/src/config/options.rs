@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use amqp::limits::{BODY_SIZE_MAX, FRAME_MIN_SIZE};
 use broker::access::PermissionPattern;
 
-use super::{Config, LogFormat, MemoryWatermark};
+use super::{Config, Durability, LogFormat, MemoryWatermark};
 
 /// What has been set already, where the first of several lines replaces a default.
 #[derive(Default, Debug)]
@@ -55,6 +55,7 @@ pub(super) fn set(
             config.load_definitions = Some(PathBuf::from(value));
         }
         "definitions.import_backend" if value == "local_filesystem" => {}
+        "durability" => config.durability = durability(key, value)?,
         "cluster_name" => config.cluster_name = Some(value.to_owned()),
         "vm_memory_high_watermark.relative" => {
             config.memory_watermark = MemoryWatermark::Relative(fraction(key, value)?);
@@ -198,6 +199,14 @@ fn log_level(key: &str, value: &str) -> Result<String, String> {
         other => return Err(format!("{key} must be a log level, got '{other}'")),
     };
     Ok(level.to_owned())
+}
+
+fn durability(key: &str, value: &str) -> Result<Durability, String> {
+    match value {
+        "fsync" => Ok(Durability::Fsync),
+        "os" => Ok(Durability::Os),
+        other => Err(format!("{key} must be fsync or os, got '{other}'")),
+    }
 }
 
 fn log_format(key: &str, value: &str) -> Result<LogFormat, String> {

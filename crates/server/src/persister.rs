@@ -1,0 +1,187 @@
+//! The one writer of the disk: a thread that writes what the vhosts have gathered, one batch after
+//! another, and tells them how far they are durable.
+//!
+//! While one batch is written and synced the next one gathers, so that batches are as large as the
+//! load makes them and an idle broker syncs at once. A write that fails ends the process: nothing more
+//! may be confirmed, and nobody knows what is on the disk.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex};
+use storage::{Pending, Preparation, Prepared, RealDirectory};
+
+use crate::limits::COMPACTION_CHECK_BATCHES;
+use crate::store::VhostLog;
+use crate::vhosts::VhostCell;
+
+/// Exit code of a broker whose disk failed.
+const EXIT_DISK: i32 = 74;
+
+/// A vhost with its log.
+#[derive(Debug)]
+struct Written {
+    cell: Arc<VhostCell>,
+    log: VhostLog,
+    batches: u32,
+}
+
+#[derive(Default, Debug)]
+struct Work {
+    /// Vhosts whose log the writer is to take over.
+    new: Vec<Written>,
+    /// Vhosts with something to write.
+    dirty: Vec<Arc<VhostCell>>,
+    /// Next files of logs, made or not.
+    prepared: Vec<(Arc<VhostCell>, Option<Prepared<RealDirectory>>)>,
+    stopping: bool,
+}
+
+impl Work {
+    fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.dirty.is_empty() && self.prepared.is_empty() && !self.stopping
+    }
+}
+
+/// Wakes the writer.
+#[derive(Default, Debug)]
+pub(crate) struct Persister {
+    work: Mutex<Work>,
+    changed: Condvar,
+    /// A compaction is running.
+    compacting: AtomicBool,
+}
+
+impl Persister {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub(crate) fn start() -> io::Result<(Arc<Self>, JoinHandle<()>)> {
+        let persister = Arc::new(Self::default());
+        let runs = Arc::clone(&persister);
+        let thread =
+            std::thread::Builder::new().name("persister".to_owned()).spawn(move || runs.run())?;
+        Ok((persister, thread))
+    }
+
+    /// Takes over the log of a vhost.
+    pub(crate) fn add(&self, cell: Arc<VhostCell>, log: VhostLog) {
+        self.work.lock().new.push(Written { cell, log, batches: 0 });
+        self.changed.notify_one();
+    }
+
+    /// There is something to write for a vhost; told once until the writer has taken it.
+    pub(crate) fn wake(&self, cell: Arc<VhostCell>) {
+        self.work.lock().dirty.push(cell);
+        self.changed.notify_one();
+    }
+
+    /// Writes what is left and ends the thread.
+    pub(crate) fn stop(&self) {
+        self.work.lock().stopping = true;
+        self.changed.notify_one();
+    }
+
+    fn run(self: Arc<Self>) {
+        let mut written: Vec<Written> = Vec::new();
+        let mut spare = Pending::default();
+        loop {
+            let Work { new, dirty, prepared, stopping } = {
+                let mut work = self.work.lock();
+                while work.is_empty() {
+                    self.changed.wait(&mut work);
+                }
+                let stopping = work.stopping;
+                let taken = std::mem::take(&mut *work);
+                work.stopping = stopping;
+                taken
+            };
+            written.extend(new);
+            for (cell, prepared) in prepared {
+                if let Some(one) = written.iter_mut().find(|one| Arc::ptr_eq(&one.cell, &cell)) {
+                    one.log.take(prepared);
+                }
+            }
+            for cell in dirty {
+                if let Some(one) = written.iter_mut().find(|one| Arc::ptr_eq(&one.cell, &cell)) {
+                    self.write(one, &mut spare);
+                }
+            }
+            if stopping && self.work.lock().dirty.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn write(self: &Arc<Self>, one: &mut Written, batch: &mut Pending) {
+        one.cell.take_pending(batch);
+        match one.log.write(batch) {
+            Ok(result) => one.cell.durable(result),
+            Err(error) => {
+                tracing::error!(
+                    vhost = one.cell.name(),
+                    "the log cannot be written, so that nothing more can be confirmed: {error}; \
+                     the broker ends"
+                );
+                std::process::exit(EXIT_DISK);
+            }
+        }
+        batch.clear();
+        one.batches += 1;
+        if let Some(preparation) = one.log.prepare() {
+            self.prepare(one, preparation);
+        }
+        if one.batches >= COMPACTION_CHECK_BATCHES {
+            one.batches = 0;
+            self.compact(one);
+        }
+    }
+
+    /// Lets a thread of its own make the next file of a log.
+    fn prepare(self: &Arc<Self>, one: &Written, preparation: Preparation<RealDirectory>) {
+        let (this, cell) = (Arc::clone(self), Arc::clone(&one.cell));
+        let run = move || {
+            let prepared = preparation.run();
+            if let Err(error) = &prepared {
+                tracing::warn!(vhost = cell.name(), %error, "cannot make the next log file yet");
+            }
+            this.work.lock().prepared.push((cell, prepared.ok()));
+            this.changed.notify_one();
+        };
+        // Without a thread the file is made when it is needed.
+        let _ = std::thread::Builder::new().name("log-file".to_owned()).spawn(run);
+    }
+
+    /// Lets a thread of its own get space back, one file at a time.
+    fn compact(self: &Arc<Self>, one: &Written) {
+        if self.compacting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let Some(compaction) = one.log.compaction() else {
+            self.compacting.store(false, Ordering::Release);
+            return;
+        };
+        let this = Arc::clone(self);
+        let name = one.cell.name().to_owned();
+        let run = move || {
+            match compaction.run() {
+                Ok(done) => tracing::debug!(
+                    vhost = &*name,
+                    files = done.files,
+                    bytes_before = done.bytes_before,
+                    bytes_after = done.bytes_after,
+                    "log compacted"
+                ),
+                Err(error) => tracing::warn!(vhost = &*name, %error, "log not compacted"),
+            }
+            this.compacting.store(false, Ordering::Release);
+        };
+        let thread = std::thread::Builder::new().name("compaction".to_owned()).spawn(run);
+        if thread.is_err() {
+            self.compacting.store(false, Ordering::Release);
+        }
+    }
+}
