@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 use crate::config::{Config, ConfigError};
 
@@ -14,10 +14,10 @@ use crate::config::{Config, ConfigError};
 #[command(version, about, long_about = None)]
 pub(crate) struct Arguments {
     /// Configuration in the format of rabbitmq.conf
-    #[arg(long, value_name = "FILE", env = "LEVERET_CONFIG_FILE")]
+    #[arg(long, value_name = "FILE", env = "LEVERET_CONFIG_FILE", global = true)]
     config: Option<PathBuf>,
     /// Where the broker keeps its data [default: ./data]
-    #[arg(long, value_name = "DIR", env = "LEVERET_DATA_DIR")]
+    #[arg(long, value_name = "DIR", env = "LEVERET_DATA_DIR", global = true)]
     data_dir: Option<PathBuf>,
     /// Where AMQP clients connect, instead of what the configuration says [default: all addresses,
     /// port 5672]
@@ -27,9 +27,24 @@ pub(crate) struct Arguments {
     /// port 15672]
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
+    #[command(subcommand)]
+    task: Option<Task>,
+}
+
+/// What to do instead of running the broker.
+#[derive(Subcommand, Clone, Copy, Debug)]
+enum Task {
+    /// Read the data directory of a broker that does not run, change nothing, and say what is in it
+    /// and what is wrong with it
+    Check,
 }
 
 impl Arguments {
+    /// Whether a data directory is to be checked instead of a broker run.
+    pub(crate) fn checks(&self) -> bool {
+        matches!(self.task, Some(Task::Check))
+    }
+
     /// The configuration: defaults, then the file, then the command line.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         let mut config = match &self.config {

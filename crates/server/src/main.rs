@@ -1,10 +1,12 @@
-//! The broker: `leveret [--config FILE] [--data-dir DIR] [--amqp ADDR:PORT] [--http ADDR:PORT]`.
+//! The broker: `leveret [--config FILE] [--data-dir DIR] [--amqp ADDR:PORT] [--http ADDR:PORT]`, and
+//! `leveret check --data-dir DIR`.
 //!
 //! This crate is the shell around the pure ones: sockets, tasks, the clock, the vhosts' locks, the
 //! timer, configuration. It decides nothing about messages.
 
 mod alarms;
 mod auth;
+mod check;
 mod cli;
 mod clock;
 mod config;
@@ -48,6 +50,9 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(error) => return cli::fail(&error),
     };
+    if arguments.checks() {
+        return check::run(&config.data_dir);
+    }
     logging::start(&config.log_level, config.log_format);
     raise_descriptor_limit();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

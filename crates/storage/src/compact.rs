@@ -18,8 +18,9 @@ use crate::limits::{
     SMALL_SEGMENTS_MAX,
 };
 use crate::liveness::{FileLiveness, Needs};
-use crate::log::{Log, Shared, lock, read_all};
+use crate::log::{Log, Shared, lock};
 use crate::manifest::{FileEntry, file_name};
+use crate::recover::read_all;
 use crate::segment::{Record, scan};
 
 /// A piece of background work: some neighbouring files are to be written anew.

@@ -23,14 +23,13 @@ mod liveness;
 mod log;
 mod manifest;
 mod pending;
+mod recover;
 mod segment;
 
 pub use compact::{Compacted, Compaction};
 pub use directory::{Directory, DirectoryFile, RealDirectory};
 pub use format::{FORMAT_VERSION, Flags, Lsn};
-pub use log::{
-    Damage, Log, LogError, LogOptions, OpenError, OpenReport, Preparation, Prepared, Releases,
-    Written,
-};
+pub use log::{Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use pending::{NewRecord, Pending};
+pub use recover::{Damage, OpenError, OpenReport, Releases, check};
 pub use segment::Record;

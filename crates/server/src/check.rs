@@ -1,0 +1,122 @@
+//! `leveret check --data-dir DIR`: reads a data directory that no broker uses, changes nothing, and
+//! says what is in it and what is wrong with it.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use broker::time::Now;
+use broker::{Lsn, Record, Replay, Vhost, VhostOptions};
+use storage::{Flags, OpenReport, RealDirectory};
+
+use crate::data_dir::DataDir;
+use crate::node_file;
+use crate::store::vhost_path;
+
+/// Checks the directory and prints what it found; fails when anything is wrong.
+pub(crate) fn run(data_dir: &Path) -> ExitCode {
+    let mut out = io::stdout().lock();
+    match check(data_dir, &mut out) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(problem) => {
+            // Nobody is left to be told when this fails.
+            let _ = writeln!(out, "{problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Checks every vhost; how many faults there are.
+fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
+    if !data_dir.is_dir() {
+        return Err(format!("there is no directory {}", data_dir.display()));
+    }
+    let _lock = DataDir::open(data_dir).map_err(|error| error.to_string())?;
+    let known = node_file::read(data_dir).map_err(|error| error.to_string())?;
+    let known = known.ok_or_else(|| format!("{} holds no broker", data_dir.display()))?;
+    let mut faults = 0;
+    let mut say = |line: String| writeln!(out, "{line}").map_err(|error| error.to_string());
+    say(format!("node.json: {} vhosts, {} users", known.vhosts.len(), known.users.len()))?;
+    for (name, id) in known.vhosts {
+        let path = vhost_path(data_dir, id);
+        let found = match vhost(&path, &name) {
+            Ok(found) => found,
+            Err(problem) => {
+                faults += 1;
+                say(format!("vhost '{name}' in {}: {problem}", path.display()))?;
+                continue;
+            }
+        };
+        let Found { report, problems, queues, messages } = found;
+        say(format!(
+            "vhost '{name}' in {}: {} files, {} records up to {}, {queues} queues, {messages} messages",
+            path.display(),
+            report.files,
+            report.records,
+            report.last
+        ))?;
+        if report.torn_bytes > 0 {
+            say(format!("  {} octets that a crash left half written", report.torn_bytes))?;
+        }
+        let damages = report.damages.iter().map(ToString::to_string);
+        for fault in damages.chain(problems) {
+            faults += 1;
+            say(format!("  {fault}"))?;
+        }
+    }
+    say(if faults == 0 { "nothing is wrong".to_owned() } else { format!("{faults} faults") })?;
+    Ok(faults)
+}
+
+/// What is in the log of a vhost.
+struct Found {
+    report: OpenReport,
+    problems: Vec<String>,
+    queues: usize,
+    messages: u64,
+}
+
+fn vhost(path: &Path, name: &str) -> Result<Found, String> {
+    if !path.is_dir() {
+        return Err("missing".to_owned());
+    }
+    let directory = RealDirectory::open(path).map_err(|error| error.to_string())?;
+    let mut replay = Replay::new(Vhost::new(name, [0; 32], VhostOptions::default()));
+    let mut problems = Vec::new();
+    let report = storage::check(&directory, &mut |record, _| {
+        let lsn = Lsn(record.lsn.0);
+        let is_spent = record.flags.has(Flags::SPENT);
+        let replayed = match Record::decode(record.kind, record.payload) {
+            Ok(decoded) => replay.apply(lsn, decoded, is_spent, &mut |_| {}),
+            Err(error) => Err(error.to_string()),
+        };
+        problems.extend(replayed.err().map(|problem| format!("record {lsn}: {problem}")));
+    });
+    let report = report.map_err(|error| error.to_string())?;
+    let vhost = replay.finish(Now::default(), Lsn(report.last.0));
+    let messages = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
+    Ok(Found { report, problems, queues: vhost.queues().count(), messages })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_without_a_broker_is_told() {
+        let folder = std::env::temp_dir().join(format!("leveret-check-{}", std::process::id()));
+        let mut out = Vec::new();
+        let missing = check(&folder, &mut out).unwrap_err();
+        assert_eq!(missing, format!("there is no directory {}", folder.display()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let empty = check(&folder, &mut out).unwrap_err();
+        assert_eq!(empty, format!("{} holds no broker", folder.display()));
+        node_file::write(&folder, [("/", 1)].into_iter(), [].into_iter()).unwrap();
+        assert_eq!(check(&folder, &mut out), Ok(1));
+        let said = String::from_utf8(out).unwrap();
+        assert!(said.contains("vhosts/1: missing"), "{said}");
+        assert!(said.ends_with("1 faults\n"), "{said}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,287 @@
+//! Reading a log back: its files in order, what they hold, and what is wrong with them.
+//!
+//! Nothing of the log is changed here; damaged octets are put aside in files of their own, unless one
+//! only wants to know.
+
+use std::io;
+
+use crate::directory::{Directory, DirectoryFile};
+use crate::format::{FIRST_BATCH, FORMAT_VERSION, FileHeader, Flags, HeaderFault, Lsn};
+use crate::liveness::Liveness;
+use crate::manifest::{FileEntry, MANIFEST, Manifest, ManifestFault, file_id};
+use crate::segment::{Record, Rot, scan};
+
+/// Why a log cannot be opened. Nothing was changed.
+#[derive(thiserror::Error, Debug)]
+pub enum OpenError {
+    /// The disk refuses.
+    #[error("{doing}: {error}")]
+    Io {
+        /// What was tried.
+        doing: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A file was written by a version of Leveret that knows more.
+    #[error("{file} has format version {version}, but this Leveret knows version {FORMAT_VERSION}")]
+    Version {
+        /// Which.
+        file: String,
+        /// Its version.
+        version: u32,
+    },
+    /// The list of files is damaged or gone.
+    #[error("{file}: {problem}")]
+    Manifest {
+        /// Which.
+        file: &'static str,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+/// Damage to what had been durable. The octets are kept in a file of their own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Damage {
+    /// The file.
+    pub file: String,
+    /// Where in it, in octets.
+    pub offset: u64,
+    /// How many octets.
+    pub len: u64,
+    /// The last position before it that could be read.
+    pub after: Lsn,
+    /// What is wrong.
+    pub problem: &'static str,
+    /// Where the octets were put, if there were any.
+    pub kept_in: Option<String>,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {}: {}, {} octets", self.file, self.offset, self.problem, self.len)?;
+        match &self.kept_in {
+            Some(name) => write!(f, ", kept in {name}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What opening a log found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct OpenReport {
+    /// Files read.
+    pub files: usize,
+    /// Octets read.
+    pub bytes: u64,
+    /// Records read.
+    pub records: u64,
+    /// The last position.
+    pub last: Lsn,
+    /// Octets at the end that a crash had left half written.
+    pub torn_bytes: u64,
+    /// Damage to what had been durable.
+    pub damages: Vec<Damage>,
+}
+
+/// Ends references while a log is read back.
+#[derive(Debug)]
+pub struct Releases<'a>(&'a mut Liveness);
+
+impl Releases<'_> {
+    /// One reference of the record at `lsn` has ended.
+    pub fn release(&mut self, lsn: Lsn) {
+        self.0.release(lsn);
+    }
+}
+
+pub(crate) fn io_error(doing: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
+    let doing = doing.into();
+    |error| OpenError::Io { doing, error }
+}
+
+pub(crate) fn read_manifest<D: Directory>(
+    directory: &D,
+    names: &[String],
+) -> Result<Option<Manifest>, OpenError> {
+    if names.iter().all(|name| name != MANIFEST) {
+        // A log that was being begun has one file, which holds nothing.
+        if names.iter().filter(|name| file_id(name).is_some()).count() > 1 {
+            let problem = "missing, though there are log files; they are left as they are";
+            return Err(OpenError::Manifest { file: MANIFEST, problem });
+        }
+        return Ok(None);
+    }
+    let file = directory.open(MANIFEST).map_err(io_error("open the manifest"))?;
+    let octets = read_all(&file).map_err(io_error("read the manifest"))?;
+    match Manifest::decode(&octets) {
+        Ok(manifest) => Ok(Some(manifest)),
+        Err(ManifestFault::Damaged) => {
+            Err(OpenError::Manifest { file: MANIFEST, problem: "damaged" })
+        }
+        Err(ManifestFault::Version(version)) => {
+            Err(OpenError::Version { file: MANIFEST.to_owned(), version })
+        }
+    }
+}
+
+pub(crate) fn read_all<F: DirectoryFile>(file: &F) -> io::Result<Vec<u8>> {
+    let mut octets = vec![0; usize::try_from(file.size()?).map_err(io::Error::other)?];
+    let count = file.read_at(&mut octets, 0)?;
+    octets.truncate(count);
+    Ok(octets)
+}
+
+/// What becomes of damaged octets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Damaged {
+    /// They are put aside.
+    Kept,
+    /// They are only told of.
+    Told,
+}
+
+/// Reads a log without changing anything, and hands every record to `each`, in order.
+///
+/// # Errors
+/// When there is none, it cannot be read, or it was written by a newer version.
+pub fn check<D: Directory>(
+    directory: &D,
+    each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
+) -> Result<OpenReport, OpenError> {
+    let names = directory.list().map_err(io_error("list the log's directory"))?;
+    let Some(mut manifest) = read_manifest(directory, &names)? else {
+        return Err(OpenError::Manifest { file: MANIFEST, problem: "missing" });
+    };
+    let mut report = OpenReport { files: manifest.files.len(), ..OpenReport::default() };
+    read_files(directory, &mut manifest, Damaged::Told, &mut report, each)?;
+    Ok(report)
+}
+
+/// Reads all files of a log, in order; one that was being written is sealed where it ends.
+pub(crate) fn read_files<D: Directory>(
+    directory: &D,
+    manifest: &mut Manifest,
+    damaged: Damaged,
+    report: &mut OpenReport,
+    each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
+) -> Result<Liveness, OpenError> {
+    let mut liveness = Liveness::default();
+    for entry in &mut manifest.files {
+        let rot = read_file(directory, manifest.log_id, entry, &mut liveness, report, each)?;
+        let Read { rot, problem, octets } = rot;
+        for rot in rot {
+            let end = (rot.offset + rot.len).min(octets.len());
+            let wrong = octets.get(rot.offset..end).unwrap_or_default();
+            let kept_in = match damaged {
+                Damaged::Kept => keep(directory, &entry.name(), rot.offset, wrong)?,
+                Damaged::Told => None,
+            };
+            report.damages.push(Damage {
+                file: entry.name(),
+                offset: rot.offset as u64,
+                len: rot.len as u64,
+                after: rot.after,
+                problem,
+                kept_in,
+            });
+        }
+    }
+    Ok(liveness)
+}
+
+/// What was read of a file, and what is wrong with it.
+struct Read {
+    octets: Vec<u8>,
+    rot: Vec<Rot>,
+    problem: &'static str,
+}
+
+/// Reads one file of the log; an unsealed one is sealed where it ends.
+fn read_file<D: Directory>(
+    directory: &D,
+    log_id: u64,
+    entry: &mut FileEntry,
+    liveness: &mut Liveness,
+    report: &mut OpenReport,
+    each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
+) -> Result<Read, OpenError> {
+    let name = entry.name();
+    let is_sealed = entry.is_sealed();
+    liveness.open_file(entry.first, is_sealed.then_some(entry.end), entry.clean);
+    let octets = match directory.open(&name) {
+        Ok(file) => read_all(&file).map_err(io_error(format!("read {name}")))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(io_error(format!("open {name}"))(error)),
+    };
+    let used =
+        if is_sealed { usize::try_from(entry.bytes).unwrap_or(usize::MAX) } else { octets.len() };
+    let mut rot = Vec::new();
+    let mut problem = "octets that were durable have changed";
+    match FileHeader::decode(&octets) {
+        Ok(header) if header.log_id == log_id && header.file_id == entry.id => {}
+        Err(HeaderFault::Version(version)) => {
+            return Err(OpenError::Version { file: name, version });
+        }
+        Ok(_) => {
+            problem = "belongs to another log";
+            rot.push(Rot { offset: 0, len: octets.len(), after: report.last });
+        }
+        Err(HeaderFault::Missing) if octets.is_empty() => {
+            problem = "missing";
+            rot.push(Rot { offset: 0, len: 0, after: report.last });
+        }
+        // The header is guarded apart from the batches, which know the file's id themselves.
+        Err(HeaderFault::Missing | HeaderFault::Damaged) => {
+            rot.push(Rot { offset: 0, len: FIRST_BATCH as usize, after: report.last });
+        }
+    }
+    let is_foreign = problem == "belongs to another log";
+    let counted = octets.get(..used.min(octets.len())).unwrap_or_default();
+    let counted = if is_foreign { &[] } else { counted };
+    let found = scan(counted, entry.id, entry.first, is_sealed, &mut |record| {
+        liveness.add(record.lsn, record.references);
+        if record.flags.has(Flags::RELEASES) {
+            liveness.release(record.target);
+        }
+        each(record, &mut Releases(liveness));
+    });
+    if is_sealed && octets.len() < used && !octets.is_empty() {
+        rot.push(Rot { offset: octets.len(), len: used - octets.len(), after: found.last });
+    }
+    rot.extend(found.rot);
+    report.records += found.records;
+    report.bytes += found.end as u64;
+    report.torn_bytes += found.torn as u64;
+    report.last = report.last.max(found.last);
+    if is_sealed {
+        report.last = report.last.max(Lsn(entry.end.0.saturating_sub(1)));
+    } else {
+        entry.end = Lsn(found.last.0 + 1);
+        entry.bytes = (found.end as u64).max(FIRST_BATCH);
+        liveness.seal_file(entry.first, entry.end);
+    }
+    Ok(Read { octets, rot, problem })
+}
+
+/// Puts damaged octets aside, where people can look at them.
+fn keep<D: Directory>(
+    directory: &D,
+    name: &str,
+    offset: usize,
+    octets: &[u8],
+) -> Result<Option<String>, OpenError> {
+    if octets.is_empty() {
+        return Ok(None);
+    }
+    let kept = format!("{name}.{offset}.damaged");
+    match directory.create(&kept) {
+        Ok(file) => {
+            file.write_at(octets, 0).map_err(io_error(format!("write {kept}")))?;
+            file.sync().map_err(io_error(format!("sync {kept}")))?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(io_error(format!("make {kept}"))(error)),
+    }
+    Ok(Some(kept))
+}
