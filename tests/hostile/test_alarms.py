@@ -1,9 +1,10 @@
-"""The memory alarm: publishers are told and not read any more, everybody else goes on.
+"""The memory and the disk alarm: publishers are told and not read any more, everybody else goes on.
 
 The low watermark is exceeded by the process itself, so that its alarm never goes off; the high one leaves room for a
 while. Memory is given back to the system some seconds after it is free, and only then the alarm ends.
 """
 
+import contextlib
 import select
 import time
 
@@ -26,16 +27,22 @@ QUIET_S = 0.5  # so long nothing comes from a broker that does not read
 BLOCKED = client_properties(connection__blocked=True)
 
 
-@pytest.fixture
-def alarmed(leveret_bin):
-    broker = Leveret(leveret_bin, config="vm_memory_high_watermark.absolute = 1MB\n")
+@contextlib.contextmanager
+def with_alarm(leveret_bin, config):
+    broker = Leveret(leveret_bin, config=config)
     deadline = time.monotonic() + ALARM_TIMEOUT_S
-    while "memory alarm on" not in broker.log.read_text():
+    while "alarm on" not in broker.log.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.01)
     yield broker
     broker.assert_alive()
     broker.stop()
+
+
+@pytest.fixture
+def alarmed(leveret_bin):
+    with with_alarm(leveret_bin, "vm_memory_high_watermark.absolute = 1MB\n") as broker:
+        yield broker
 
 
 def assert_not_read(peer):
@@ -143,3 +150,16 @@ def flood(peer, message, stalled_s=1.0):
         return b"", BODIES_MAX
     finally:
         peer.socket.setblocking(True)
+
+
+@pytest.mark.hb(78)
+@pytest.mark.parametrize("config, reason", [
+    ("disk_free_limit.absolute = 1000000GB\n", "low on disk"),
+    ("disk_free_limit.relative = 100000\nvm_memory_high_watermark.absolute = 1MB\n", "low on memory & disk"),
+])
+def test_a_disk_that_is_nearly_full_blocks_publishers(leveret_bin, config, reason):
+    with with_alarm(leveret_bin, config) as broker, broker.peer() as publisher:
+        publisher.connect(properties=BLOCKED)
+        publisher.publish(1, "", "nowhere", b"")
+        assert publisher.expect(0, "connection.blocked").reason == reason
+        assert_not_read(publisher)

@@ -97,6 +97,14 @@ fn node_metrics(out: &mut Text, node: &NodeSnapshot) {
         ("rabbitmq_alarms_memory_used_watermark", "1 if the memory alarm is on", {
             u64::from(node.memory_alarm)
         }),
+        ("rabbitmq_alarms_free_disk_space_watermark", "1 if the disk alarm is on", {
+            u64::from(node.disk_alarm)
+        }),
+        (
+            "rabbitmq_disk_space_available_limit_bytes",
+            "Free disk space low watermark in bytes",
+            node.disk_free_limit_bytes,
+        ),
         ("rabbitmq_erlang_uptime_seconds", "Node uptime", node.uptime_s),
     ] {
         out.family(name, "gauge", help);
@@ -104,6 +112,9 @@ fn node_metrics(out: &mut Text, node: &NodeSnapshot) {
     }
     for (name, help, value) in [
         ("rabbitmq_process_resident_memory_bytes", "Memory used in bytes", node.resident_bytes),
+        ("rabbitmq_disk_space_available_bytes", "Disk space available in bytes", {
+            node.disk_free_bytes
+        }),
         (
             "rabbitmq_resident_memory_limit_bytes",
             "Memory high watermark in bytes",
@@ -308,6 +319,9 @@ mod tests {
             resident_bytes: Some(1000),
             memory_watermark_bytes: None,
             memory_alarm: false,
+            disk_free_bytes: Some(3000),
+            disk_free_limit_bytes: 50,
+            disk_alarm: false,
             vhosts: vec![VhostSnapshot {
                 name: "/".to_owned(),
                 connections: 1,

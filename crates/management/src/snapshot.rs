@@ -18,6 +18,12 @@ pub struct NodeSnapshot {
     pub memory_watermark_bytes: Option<u64>,
     /// Whether they are.
     pub memory_alarm: bool,
+    /// Bytes free on the disk of the data.
+    pub disk_free_bytes: Option<u64>,
+    /// Bytes that must be free there.
+    pub disk_free_limit_bytes: u64,
+    /// Whether less is.
+    pub disk_alarm: bool,
     /// Every vhost.
     pub vhosts: Vec<VhostSnapshot>,
 }

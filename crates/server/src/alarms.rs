@@ -1,14 +1,15 @@
 //! Alarms that keep publishers from filling what is nearly full.
 //!
-//! The memory alarm goes on when the process holds more than its watermark and off when it holds less
-//! again. Whoever publishes meanwhile is told `connection.blocked` and not read; consumers go on and
-//! make room.
+//! The memory alarm goes on when the process holds more than its watermark, the disk alarm when less is
+//! free than `disk_free_limit`; each goes off when that is over. Whoever publishes meanwhile is told
+//! `connection.blocked` and not read; consumers go on and make room.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::limits::MEMORY_CHECK_INTERVAL;
+use crate::limits::ALARM_CHECK_INTERVAL;
 use crate::node::Node;
 
 /// Why publishers are blocked.
@@ -16,14 +17,38 @@ use crate::node::Node;
 pub(crate) enum Alarm {
     /// The memory watermark is exceeded.
     Memory,
+    /// Less is free on the disk than the limit.
+    Disk,
+    /// Both.
+    MemoryAndDisk,
 }
 
 impl Alarm {
+    /// The alarm that these make.
+    fn of(memory: bool, disk: bool) -> Option<Self> {
+        match (memory, disk) {
+            (false, false) => None,
+            (true, false) => Some(Self::Memory),
+            (false, true) => Some(Self::Disk),
+            (true, true) => Some(Self::MemoryAndDisk),
+        }
+    }
+
     /// What `connection.blocked` says.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::Memory => "low on memory",
+            Self::Disk => "low on disk",
+            Self::MemoryAndDisk => "low on memory & disk",
         }
+    }
+
+    pub(crate) const fn is_of_memory(self) -> bool {
+        matches!(self, Self::Memory | Self::MemoryAndDisk)
+    }
+
+    pub(crate) const fn is_of_disk(self) -> bool {
+        matches!(self, Self::Disk | Self::MemoryAndDisk)
     }
 }
 
@@ -32,31 +57,42 @@ pub(crate) fn channel() -> watch::Sender<Option<Alarm>> {
     watch::Sender::new(None)
 }
 
-/// Watches the memory of the process.
-pub(crate) async fn watch_memory(node: Arc<Node>) {
-    let Some(watermark) = node.memory_watermark_bytes else { return };
-    let mut interval = tokio::time::interval(MEMORY_CHECK_INTERVAL);
+/// Watches the memory of the process and the disk of its data.
+pub(crate) async fn watch(node: Arc<Node>) {
+    let mut interval = tokio::time::interval(ALARM_CHECK_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        let Some(resident) = resident_bytes() else {
-            tracing::warn!("cannot read the memory of this process: no memory alarm");
-            return;
-        };
-        let alarm = (resident > watermark).then_some(Alarm::Memory);
+        let (resident, free) = (resident_bytes(), free_bytes(&node.data_dir));
+        let watermark = node.memory_watermark_bytes;
+        let memory = resident.zip(watermark).is_some_and(|(resident, max)| resident > max);
+        let disk = free.is_some_and(|free| free < node.disk_free_limit_bytes);
+        let alarm = Alarm::of(memory, disk);
         let changed = node.alarm.send_if_modified(|current| {
             let changed = *current != alarm;
             *current = alarm;
             changed
         });
+        let limit = node.disk_free_limit_bytes;
         match (changed, alarm) {
-            (true, Some(_)) => {
-                tracing::warn!(resident, watermark, "memory alarm on: publishers are blocked");
-            }
-            (true, None) => tracing::info!(resident, watermark, "memory alarm off"),
+            (true, Some(alarm)) => tracing::warn!(
+                resident,
+                watermark,
+                free,
+                limit,
+                "alarm on: publishers are blocked, {}",
+                alarm.reason()
+            ),
+            (true, None) => tracing::info!(resident, watermark, free, limit, "alarm off"),
             (false, _) => {}
         }
     }
+}
+
+/// Bytes that are free on the disk of a directory.
+pub(crate) fn free_bytes(directory: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(directory).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Bytes of memory the process holds.

@@ -63,8 +63,8 @@ pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long clients have to agree when the broker stops.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often the process looks at its memory.
-pub(crate) const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// How often the process looks at its memory and its disk.
+pub(crate) const ALARM_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long a password that was verified need not be hashed again.
 pub(crate) const VERIFIED_FOR: Duration = Duration::from_secs(60);

@@ -91,7 +91,7 @@ async fn run(config: &Config) -> Result<(), StartError> {
     let as_seen_by_http: Arc<dyn management::Node> = Arc::clone(&node) as _;
     let http = axum::serve(HttpListener::new(http), management::router(as_seen_by_http));
     tokio::spawn(http.into_future());
-    tokio::spawn(alarms::watch_memory(Arc::clone(&node)));
+    tokio::spawn(alarms::watch(Arc::clone(&node)));
     drop(alive);
     tracing::info!(
         "leveret {} started: AMQP on {}, HTTP on {}, data in {}, durability {}",

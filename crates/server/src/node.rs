@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::alarms::{self, Alarm};
 use crate::auth::{Auth, User};
 use crate::clock::Clock;
-use crate::config::{Config, MemoryWatermark};
+use crate::config::{Config, DiskFreeLimit, MemoryWatermark};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
 use crate::node_file::{self, NodeFileError};
@@ -63,13 +63,15 @@ pub(crate) struct Node {
     pub(crate) auth: Auth,
     pub(crate) alarm: watch::Sender<Option<Alarm>>,
     pub(crate) memory_watermark_bytes: Option<u64>,
+    /// Bytes that must be free on the disk.
+    pub(crate) disk_free_limit_bytes: u64,
     /// True once the broker stops, for everybody to watch.
     pub(crate) stopping: watch::Sender<bool>,
     cluster_name: String,
     started: Instant,
     persister: Arc<Persister>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    data_dir: PathBuf,
+    pub(crate) data_dir: PathBuf,
     _lock: DataDir,
 }
 
@@ -99,6 +101,12 @@ impl Node {
             memory_watermark_bytes: match config.memory_watermark {
                 MemoryWatermark::Absolute(bytes) => Some(bytes),
                 MemoryWatermark::Relative(fraction) => total.map(|total| share(total, fraction)),
+            },
+            disk_free_limit_bytes: match config.disk_free_limit {
+                DiskFreeLimit::Absolute(bytes) => bytes,
+                DiskFreeLimit::Relative(multiple) => {
+                    total.map_or(0, |total| share(total, multiple))
+                }
             },
             stopping: watch::Sender::new(false),
             cluster_name,
@@ -184,7 +192,10 @@ impl management::Node for Node {
             uptime_s: self.started.elapsed().as_secs(),
             resident_bytes: alarms::resident_bytes(),
             memory_watermark_bytes: self.memory_watermark_bytes,
-            memory_alarm: *self.alarm.borrow() == Some(Alarm::Memory),
+            memory_alarm: self.alarm.borrow().is_some_and(Alarm::is_of_memory),
+            disk_free_bytes: alarms::free_bytes(&self.data_dir),
+            disk_free_limit_bytes: self.disk_free_limit_bytes,
+            disk_alarm: self.alarm.borrow().is_some_and(Alarm::is_of_disk),
             vhosts: vhosts.iter().map(|cell| cell.with(|v, _| VhostSnapshot::of(v))).collect(),
         }
     }
@@ -195,7 +206,7 @@ fn share(total: u64, fraction: f64) -> u64 {
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         clippy::cast_precision_loss,
-        reason = "a watermark needs no exact bytes, and the fraction is between 0 and 1"
+        reason = "a limit needs no exact bytes, and the factor is not negative"
     )]
     let bytes = (total as f64 * fraction) as u64;
     bytes

@@ -62,6 +62,15 @@ pub(crate) enum MemoryWatermark {
     Absolute(u64),
 }
 
+/// How much must be free on the disk before publishers are blocked.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum DiskFreeLimit {
+    /// Bytes.
+    Absolute(u64),
+    /// A multiple of the machine's memory.
+    Relative(f64),
+}
+
 /// Everything that can be configured.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
@@ -75,6 +84,7 @@ pub(crate) struct Config {
     pub(crate) loopback_users: Vec<String>,
     pub(crate) load_definitions: Option<PathBuf>,
     pub(crate) memory_watermark: MemoryWatermark,
+    pub(crate) disk_free_limit: DiskFreeLimit,
     pub(crate) cluster_name: Option<String>,
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
@@ -111,6 +121,7 @@ impl Default for Config {
             loopback_users: vec!["guest".to_owned()],
             load_definitions: None,
             memory_watermark: MemoryWatermark::Relative(0.6),
+            disk_free_limit: DiskFreeLimit::Absolute(50_000_000),
             cluster_name: None,
             log_level: "info".to_owned(),
             log_format: LogFormat::Plain,
@@ -172,6 +183,8 @@ mod tests {
              default_user_tags.monitoring = true\n\
              loopback_users = none\n\
              vm_memory_high_watermark.absolute = 2GB\n\
+             disk_free_limit.relative = 1.5\n\
+             durability = os\n\
              deprecated_features.permit.global_qos = true\n\
              log.console.level = warning\n",
         )
@@ -188,6 +201,8 @@ mod tests {
         assert_eq!(config.default_user.tags, ["monitoring"]);
         assert!(config.loopback_users.is_empty());
         assert_eq!(config.memory_watermark, MemoryWatermark::Absolute(2_000_000_000));
+        assert_eq!(config.disk_free_limit, DiskFreeLimit::Relative(1.5));
+        assert_eq!(config.durability, Durability::Os);
         assert!(config.vhost.permits_global_qos);
         assert_eq!(config.log_level, "warn");
     }

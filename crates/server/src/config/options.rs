@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use amqp::limits::{BODY_SIZE_MAX, FRAME_MIN_SIZE};
 use broker::access::PermissionPattern;
 
-use super::{Config, Durability, LogFormat, MemoryWatermark};
+use super::{Config, DiskFreeLimit, Durability, LogFormat, MemoryWatermark};
 
 /// What has been set already, where the first of several lines replaces a default.
 #[derive(Default, Debug)]
@@ -62,6 +62,12 @@ pub(super) fn set(
         }
         "vm_memory_high_watermark.absolute" => {
             config.memory_watermark = MemoryWatermark::Absolute(bytes(key, value)?);
+        }
+        "disk_free_limit.absolute" => {
+            config.disk_free_limit = DiskFreeLimit::Absolute(bytes(key, value)?);
+        }
+        "disk_free_limit.relative" => {
+            config.disk_free_limit = DiskFreeLimit::Relative(multiple(key, value)?);
         }
         "deprecated_features.permit.global_qos" => {
             config.vhost.permits_global_qos = boolean(key, value)?;
@@ -149,6 +155,15 @@ fn fraction(key: &str, value: &str) -> Result<f64, String> {
         Ok(fraction)
     } else {
         Err(format!("{key} must be between 0 and 1, got {value}"))
+    }
+}
+
+fn multiple(key: &str, value: &str) -> Result<f64, String> {
+    let multiple: f64 = number(key, value)?;
+    if multiple.is_finite() && multiple >= 0.0 {
+        Ok(multiple)
+    } else {
+        Err(format!("{key} must be a number from 0 on, got {value}"))
     }
 }
 
