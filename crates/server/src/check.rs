@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use broker::time::Now;
-use broker::{Lsn, Record, Replay, Vhost, VhostOptions};
-use storage::{Flags, OpenReport, RealDirectory};
+use broker::{Lsn, Replay, Vhost, VhostOptions};
+use storage::{OpenReport, RealDirectory};
 
 use crate::data_dir::DataDir;
 use crate::node_file;
-use crate::store::vhost_path;
+use crate::store::{replay_record, vhost_path};
 
 /// Checks the directory and prints what it found; fails when anything is wrong.
 pub(crate) fn run(data_dir: &Path) -> ExitCode {
@@ -84,14 +84,9 @@ fn vhost(path: &Path, name: &str) -> Result<Found, String> {
     let directory = RealDirectory::open(path).map_err(|error| error.to_string())?;
     let mut replay = Replay::new(Vhost::new(name, [0; 32], VhostOptions::default()));
     let mut problems = Vec::new();
-    let report = storage::check(&directory, &mut |record, _| {
-        let lsn = Lsn(record.lsn.0);
-        let is_spent = record.flags.has(Flags::SPENT);
-        let replayed = match Record::decode(record.kind, record.payload) {
-            Ok(decoded) => replay.apply(lsn, decoded, is_spent, &mut |_| {}),
-            Err(error) => Err(error.to_string()),
-        };
-        problems.extend(replayed.err().map(|problem| format!("record {lsn}: {problem}")));
+    let report = storage::check(&directory, &mut |record, releases| {
+        let replayed = replay_record(&mut replay, &record, releases);
+        problems.extend(replayed.err().map(|problem| format!("record {}: {problem}", record.lsn)));
     });
     let report = report.map_err(|error| error.to_string())?;
     let vhost = replay.finish(Now::default(), Lsn(report.last.0));

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use broker::time::Now;
 use broker::{Lsn, Record, Replay, Vhost};
-use storage::{Flags, Log, LogOptions, OpenError, RealDirectory};
+use storage::{Flags, Log, LogOptions, OpenError, RealDirectory, Releases};
 
 use crate::config::Durability;
 
@@ -31,6 +31,21 @@ pub(crate) enum RestoreError {
 /// The directory of the vhost with that id.
 pub(crate) fn vhost_path(data_dir: &Path, id: u64) -> PathBuf {
     data_dir.join("vhosts").join(id.to_string())
+}
+
+/// Applies a record that was read from a vhost's log.
+///
+/// # Errors
+/// Why the record is left out; what was applied before stays.
+pub(crate) fn replay_record(
+    replay: &mut Replay,
+    record: &storage::Record<'_>,
+    releases: &mut Releases<'_>,
+) -> Result<(), String> {
+    let decoded = Record::decode(record.kind, record.payload).map_err(|error| error.to_string())?;
+    let is_spent = record.flags.has(Flags::SPENT);
+    let mut ended = |lsn: Lsn| releases.release(storage::Lsn(lsn.0));
+    replay.apply(Lsn(record.lsn.0), decoded, is_spent, &mut ended)
 }
 
 /// Brings a vhost back from its log, which is begun if there is none. `vhost` is as new.
@@ -53,20 +68,9 @@ pub(crate) fn restore(
     let mut replay = Replay::new(vhost);
     let mut problems = 0_u64;
     let opened = Log::open(directory, options, &mut |record, releases| {
-        let decoded = match Record::decode(record.kind, record.payload) {
-            Ok(decoded) => decoded,
-            Err(error) => {
-                problems += 1;
-                tracing::error!(vhost = name, lsn = record.lsn.0, %error, "record left out");
-                return;
-            }
-        };
-        let lsn = Lsn(record.lsn.0);
-        let is_spent = record.flags.has(Flags::SPENT);
-        let mut ended = |lsn: Lsn| releases.release(storage::Lsn(lsn.0));
-        if let Err(problem) = replay.apply(lsn, decoded, is_spent, &mut ended) {
+        if let Err(problem) = replay_record(&mut replay, &record, releases) {
             problems += 1;
-            tracing::error!(vhost = name, lsn = lsn.0, problem, "record left out");
+            tracing::error!(vhost = name, lsn = record.lsn.0, problem, "record left out");
         }
     });
     let (log, report) = opened.map_err(|error| RestoreError::Log {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::batch::Batch;
 use crate::directory::{Directory, DirectoryFile};
-use crate::format::{FIRST_BATCH, FORMAT_VERSION, FileHeader, Flags, Lsn, RecordHeader};
+use crate::format::{FIRST_BATCH, Flags, Lsn, RecordHeader};
 use crate::limits::{
     LIVE_PERCENT_MIN, RECORDS_PER_LOCK, REWRITTEN_BATCH_BYTES, SMALL_SEGMENT_BYTES,
     SMALL_SEGMENTS_MAX,
@@ -234,16 +234,8 @@ impl<D: Directory> Compaction<D> {
 
     fn begin_file(&self, out: &mut Rewritten<D::File>, first: Lsn) -> io::Result<()> {
         let mut shared = lock(&self.shared);
-        let manifest = &mut shared.manifest;
-        out.id = manifest.next_file_id;
-        manifest.next_file_id += 1;
-        let header = FileHeader {
-            version: FORMAT_VERSION,
-            log_id: manifest.log_id,
-            file_id: out.id,
-            first,
-            group: manifest.group,
-        };
+        out.id = shared.manifest.take_file_id();
+        let header = shared.manifest.file_header(out.id, first);
         drop(shared);
         let file = self.directory.create(&file_name(out.id))?;
         file.write_at(&header.encode(), 0)?;

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::directory::{Directory, DirectoryFile};
-use crate::format::{FIRST_BATCH, FORMAT_VERSION, FileHeader, Lsn, batch_len};
+use crate::format::{FIRST_BATCH, Lsn, batch_len};
 use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, Manifest, file_id, file_name};
@@ -173,9 +173,9 @@ impl<D: Directory> Log<D> {
         report.files = manifest.files.len();
         let first = Lsn(report.last.0 + 1);
         let total = manifest.files.iter().map(|file| file.bytes).sum();
-        let spare = make_spare(&*directory, manifest.next_file_id, size(&options, total, 0))
+        let id = manifest.take_file_id();
+        let spare = make_spare(&*directory, id, size(&options, total, 0))
             .map_err(io_error("make a log file"))?;
-        manifest.next_file_id += 1;
         let active = activate(&manifest, spare, first).map_err(io_error("begin a log file"))?;
         manifest.files.push(entry(&active));
         liveness.open_file(first, None, Lsn(0));
@@ -198,13 +198,6 @@ impl<D: Directory> Log<D> {
     #[must_use]
     pub fn last(&self) -> Lsn {
         lock(&self.shared).written
-    }
-
-    /// Octets of all files, as far as they are used.
-    #[must_use]
-    pub fn used_bytes(&self) -> u64 {
-        let sealed: u64 = lock(&self.shared).manifest.files.iter().map(|file| file.bytes).sum();
-        sealed + self.active.offset
     }
 
     pub(crate) fn shared(&self) -> &Arc<Mutex<Shared<D::File>>> {
@@ -308,8 +301,7 @@ impl<D: Directory> Log<D> {
     fn next_file(&self, needed: u64) -> (u64, u64) {
         let mut shared = lock(&self.shared);
         let manifest = &mut shared.manifest;
-        let id = manifest.next_file_id;
-        manifest.next_file_id += 1;
+        let id = manifest.take_file_id();
         let total = manifest.files.iter().map(|file| file.bytes).sum();
         (id, size(&self.options, total, needed))
     }
@@ -388,14 +380,7 @@ fn activate<F: DirectoryFile>(
     spare: Spare<F>,
     first: Lsn,
 ) -> io::Result<Active<F>> {
-    let header = FileHeader {
-        version: FORMAT_VERSION,
-        log_id: manifest.log_id,
-        file_id: spare.id,
-        first,
-        group: manifest.group,
-    };
-    spare.file.write_at(&header.encode(), 0)?;
+    spare.file.write_at(&manifest.file_header(spare.id, first).encode(), 0)?;
     spare.file.sync()?;
     Ok(Active {
         file: Arc::new(spare.file),

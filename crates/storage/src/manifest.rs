@@ -6,7 +6,7 @@
 use crc32c::crc32c;
 
 use crate::directory::{Directory, DirectoryFile};
-use crate::format::{FORMAT_VERSION, Lsn, put, u32_at, u64_at};
+use crate::format::{FORMAT_VERSION, FileHeader, Lsn, put, u32_at, u64_at};
 use crate::limits::SEGMENTS_MAX;
 
 /// Its name in the directory.
@@ -68,6 +68,19 @@ pub(crate) enum ManifestFault {
 }
 
 impl Manifest {
+    /// An id for a new file, never given again.
+    pub(crate) fn take_file_id(&mut self) -> u64 {
+        let id = self.next_file_id;
+        self.next_file_id += 1;
+        id
+    }
+
+    /// The header of the log's file with that id, whose range begins at `first`.
+    pub(crate) fn file_header(&self, file_id: u64, first: Lsn) -> FileHeader {
+        let (log_id, group) = (self.log_id, self.group);
+        FileHeader { version: FORMAT_VERSION, log_id, file_id, first, group }
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_BYTES + self.files.len() * ENTRY_BYTES);
         out.extend(MAGIC);

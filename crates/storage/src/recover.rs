@@ -218,6 +218,7 @@ fn read_file<D: Directory>(
         if is_sealed { usize::try_from(entry.bytes).unwrap_or(usize::MAX) } else { octets.len() };
     let mut rot = Vec::new();
     let mut problem = "octets that were durable have changed";
+    let mut counted = octets.get(..used.min(octets.len())).unwrap_or_default();
     match FileHeader::decode(&octets) {
         Ok(header) if header.log_id == log_id && header.file_id == entry.id => {}
         Err(HeaderFault::Version(version)) => {
@@ -225,6 +226,7 @@ fn read_file<D: Directory>(
         }
         Ok(_) => {
             problem = "belongs to another log";
+            counted = &[];
             rot.push(Rot { offset: 0, len: octets.len(), after: report.last });
         }
         Err(HeaderFault::Missing) if octets.is_empty() => {
@@ -236,9 +238,6 @@ fn read_file<D: Directory>(
             rot.push(Rot { offset: 0, len: FIRST_BATCH as usize, after: report.last });
         }
     }
-    let is_foreign = problem == "belongs to another log";
-    let counted = octets.get(..used.min(octets.len())).unwrap_or_default();
-    let counted = if is_foreign { &[] } else { counted };
     let found = scan(counted, entry.id, entry.first, is_sealed, &mut |record| {
         liveness.add(record.lsn, record.references);
         if record.flags.has(Flags::RELEASES) {

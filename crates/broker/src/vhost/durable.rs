@@ -1,8 +1,9 @@
 //! The boundary to the log: what must be durable gets a position, and confirms wait for it.
 //!
 //! Records are effects like any other. Whoever writes them calls `durable` with the position up to
-//! which they will survive a crash; publishes and commits that wait for that position are answered
-//! then. Answers are collected and told once per batch (`flush`).
+//! which they will survive a crash; publishes that wait for that position are confirmed then, all of a
+//! batch at once (`flush`). The answer to any other change carries the position it waits for
+//! (`Effect::SendDurable`).
 
 use super::{At, Vhost};
 use crate::channel::PublishMode;

@@ -11,9 +11,10 @@ use amqp::table::{Table, TableRef, Value};
 
 use super::Vhost;
 use crate::exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeDeclaration};
-use crate::ids::{EntryId, Lsn, QueueId, QueueNumber};
+use crate::ids::{EntryId, ExchangeId, Lsn, QueueId, QueueNumber};
 use crate::lookup::Lookup;
-use crate::message::Name;
+use crate::message::{Message, Name};
+use crate::policy::InForce;
 use crate::queue::{Entry, Queue, QueueArguments, QueueDeclaration};
 use crate::record::{BindingRecord, Decoded, Entries, Record};
 use crate::refusal::{Resource, ResourceKind};
@@ -120,7 +121,7 @@ impl Replay {
         self.vhost.queues.get_mut(*self.queues.get(&number)?)
     }
 
-    fn enter(&mut self, lsn: Lsn, message: &crate::Message, entries: &Entries, arrived: Time) {
+    fn enter(&mut self, lsn: Lsn, message: &Message, entries: &Entries, arrived: Time) {
         for (number, entry) in entries {
             // A queue that was deleted later and whose declaration is not kept any more.
             if let Some(queue) = self.queue(*number) {
@@ -179,7 +180,7 @@ impl Replay {
         };
         vhost.last_queue_number = vhost.last_queue_number.max(number.0);
         let defaults = vhost.options.queue_defaults;
-        let policies = crate::policy::InForce::default();
+        let policies = InForce::default();
         let mut queue = Queue::new(declaration, number, policies, defaults, vhost.now.time);
         queue.lsn = lsn;
         let id = vhost.queues.insert(queue);
@@ -235,7 +236,7 @@ impl Replay {
         }
     }
 
-    fn binding(&self, record: &BindingRecord) -> Option<(crate::ExchangeId, Binding)> {
+    fn binding(&self, record: &BindingRecord) -> Option<(ExchangeId, Binding)> {
         let vhost = &self.vhost;
         let source = *vhost.exchange_names.get(&*record.source)?;
         let destination = if record.to_queue {
