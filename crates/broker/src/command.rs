@@ -139,6 +139,7 @@ impl Command<'_> {
             | Self::DeleteQueue(_)
             | Self::Qos { .. }
             | Self::Cancel { .. }
+            | Self::Get { .. }
             | Self::Recover { .. }
             | Self::ConfirmSelect { .. }
             | Self::TxCommit => true,
@@ -149,7 +150,6 @@ impl Command<'_> {
             | Self::AccessRequest
             | Self::Consume(_)
             | Self::Publish(_)
-            | Self::Get { .. }
             | Self::Settle { .. }
             | Self::TxSelect
             | Self::TxRollback => false,

@@ -9,6 +9,7 @@ use amqp::method::MethodId;
 use crate::dead_letter::DeathReason;
 use crate::ids::{ChannelNumber, ConnectionId, DeliveryTag, Lsn, PublishSeq};
 use crate::message::{Message, Name};
+use crate::page::PageTask;
 use crate::queue::DropCause;
 use crate::record::Record;
 use crate::refusal::Refusal;
@@ -57,6 +58,11 @@ pub enum Effect {
     /// Report with [`Vhost::set_backlog`](crate::Vhost::set_backlog) now, once the effects before this
     /// one are carried out: the core has only counted what it sent.
     AskBacklog(ConnectionId),
+    /// Write, read or forget a page, after those before it.
+    Page(PageTask),
+    /// A `basic.get` of the connection is answered when a page has been read
+    /// ([`Vhost::awaits_get`](crate::Vhost::awaits_get)): nothing more may be applied for it before.
+    AwaitGet(ConnectionId),
     /// Something a person may want to know.
     Event(Event),
 }

@@ -59,6 +59,10 @@ number! {
     /// Names a queue in the log; never used again within the vhost.
     QueueNumber(u64)
 }
+number! {
+    /// Messages of a queue that were put aside together; never used again within the vhost.
+    PageId(u64)
+}
 
 /// One message in one queue: its place in the order of arrival and the priority level it waits at.
 ///

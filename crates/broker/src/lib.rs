@@ -12,6 +12,7 @@
 pub mod access;
 pub mod dead_letter;
 pub mod limits;
+pub mod page;
 pub mod record;
 pub mod refusal;
 pub mod statistics;
@@ -43,8 +44,8 @@ pub use command::{
 pub use effect::{Delivery, DeliveryCounts, Effect, Event, Outgoing};
 pub use exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeType};
 pub use ids::{
-    ChannelNumber, ConnectionId, ConsumerId, DeliveryTag, EntryId, ExchangeId, Lsn, PublishSeq,
-    QueueId, QueueNumber,
+    ChannelNumber, ConnectionId, ConsumerId, DeliveryTag, EntryId, ExchangeId, Lsn, PageId,
+    PublishSeq, QueueId, QueueNumber,
 };
 pub use message::{Content, Envelope, Facts, Message, Name, RoutingKey};
 pub use policy::{
@@ -55,5 +56,5 @@ pub use queue::{
     ByCause, ByReason, Consumer, DelayedRetry, DropCause, Entry, Queue, QueueArguments,
     QueueCounters, QueueDefaults, QueueType, Settings,
 };
-pub use record::{BindingRecord, Entries, Meaning, Record};
+pub use record::{BindingRecord, Entries, Envelopes, Meaning, Record};
 pub use vhost::{Connection, Replay, ReplayProblem, Vhost, VhostOptions};

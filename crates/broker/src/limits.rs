@@ -87,3 +87,33 @@ pub const CYCLES_REMEMBERED_MAX: usize = 1024;
 
 /// Dead letters that an at-least-once queue offers again in one go after the topology changed.
 pub const DEAD_LETTER_RETRY_SLICE: usize = 512;
+
+/// Memory of the messages in one page of a long queue, in bytes: large enough that a page costs hardly
+/// more to read than its octets, small enough that a queue may keep a few at either end.
+pub const PAGE_BYTES: u64 = 512 * 1024;
+
+/// The same where little memory may be used.
+pub const PAGE_BYTES_MIN: u64 = 16 * 1024;
+
+/// Places in the queue that one page covers at most, whatever is missing between its messages.
+pub const PAGE_SEQS_MAX: u64 = 65_536;
+
+/// Pages that a queue keeps in memory at its head.
+pub const HEAD_PAGES: usize = 2;
+
+/// What a waiting message costs in memory beside properties and body, in bytes: its entry, its
+/// envelope's share, what the allocator rounds up.
+pub const MESSAGE_MEMORY_BYTES: u64 = 160;
+
+/// Pages that one arrival puts aside, so that it is not held up by a queue that has just become long.
+pub const PAGES_PER_ARRIVAL: usize = 2;
+
+/// How long before its own deadline a message in a page is read back, in milliseconds: longer than a
+/// disk takes, so that it is there when it expires.
+pub const PAGED_DUE_AHEAD_MS: u64 = 500;
+
+/// Messages that are read back together because their deadlines come next, if they come soon.
+pub const PAGED_DUE_MIN: usize = 64;
+
+/// Messages that are read back together because their deadlines come next, at most.
+pub const PAGED_DUE_MAX: usize = 4096;

@@ -301,6 +301,13 @@ impl Message {
     }
 }
 
+impl Message {
+    /// Memory that it takes while it waits in a queue, about, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.properties().len() + self.body().len()) as u64 + crate::limits::MESSAGE_MEMORY_BYTES
+    }
+}
+
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message")

@@ -77,6 +77,20 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
         Some(value)
     }
 
+    /// Takes off everything behind the first `count` values.
+    pub(crate) fn split_off(&mut self, count: usize) -> Self {
+        let mut kept = 0;
+        let at = self.slots.iter().position(|(_, value)| {
+            kept += usize::from(value.is_some());
+            kept > count
+        });
+        let slots = self.slots.split_off(at.unwrap_or(self.slots.len()));
+        let live = slots.iter().filter(|(_, value)| value.is_some()).count();
+        self.live -= live;
+        self.trim();
+        Self { slots, live }
+    }
+
     /// The values in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.slots.iter().filter_map(|(key, value)| Some((*key, value.as_ref()?)))
@@ -140,6 +154,22 @@ mod tests {
             }
             let all: Vec<_> = ordered.iter().map(|(k, v)| (k, *v)).collect();
             prop_assert_eq!(all, model.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn it_is_split_between_values() {
+        for holes in 0..6_u64 {
+            let mut front = Ordered::default();
+            (0..10_u64).for_each(|key| front.push_back(key, key));
+            (3..3 + holes).for_each(|key| assert_eq!(front.remove(key), Some(key)));
+            let back = front.split_off(3);
+            let keys = |part: &Ordered<u64, u64>| part.iter().map(|(key, _)| key).collect();
+            let (first, second): (Vec<u64>, Vec<u64>) = (keys(&front), keys(&back));
+            assert_eq!((front.len(), back.len()), (first.len(), second.len()));
+            assert_eq!(first, [0, 1, 2]);
+            assert_eq!(second, (3 + holes..10).collect::<Vec<_>>());
+            assert_eq!(back.front().map(|(key, _)| key), second.first().copied());
         }
     }
 

@@ -34,6 +34,12 @@ impl Time {
         Self(self.0.saturating_add(millis.saturating_mul(1000)))
     }
 
+    /// The point `millis` milliseconds earlier; never before the epoch.
+    #[must_use]
+    pub const fn minus_ms(self, millis: u64) -> Self {
+        Self(self.0.saturating_sub(millis.saturating_mul(1000)))
+    }
+
     /// The last moment before this one.
     #[must_use]
     pub const fn just_before(self) -> Self {

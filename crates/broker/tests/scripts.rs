@@ -20,21 +20,39 @@ mod script;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use broker::page::Paging;
 use proptest::prelude::*;
 
 #[test]
 fn every_script_gives_the_effects_it_says() {
+    let (wrong, scenarios, _) = run_all(Paging::default());
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(scenarios > 150, "only {scenarios} scenarios were found");
+}
+
+/// What waits on disk is not to be told from what waits in memory.
+#[test]
+fn every_script_gives_the_same_with_queues_that_are_put_aside() {
+    let (wrong, _, pages) = run_all(script::SMALL_PAGES);
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(pages > 100, "only {pages} pages were written");
+}
+
+/// Runs all scripts: what is wrong, how many scenarios there are, how many pages were written.
+fn run_all(paging: Paging) -> (String, usize, usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
-    let update = std::env::var_os("UPDATE").is_some();
+    let update = std::env::var_os("UPDATE").is_some() && paging == Paging::default();
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let mut scenarios = 0;
+    let mut pages = 0;
     let mut wrong = String::new();
     for file in files {
         let expected = std::fs::read_to_string(&file).unwrap();
-        let (actual, count) = script::replay(&expected);
+        let (actual, count, written) = script::replay(&expected, paging);
         scenarios += count;
+        pages += written;
         if actual == expected {
             continue;
         }
@@ -45,8 +63,7 @@ fn every_script_gives_the_effects_it_says() {
             writeln!(wrong, "{name}:\n{}", script::difference(&expected, &actual)).unwrap();
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
-    assert!(scenarios > 150, "only {scenarios} scenarios were found");
+    (wrong, scenarios, pages)
 }
 
 proptest! {
@@ -56,7 +73,9 @@ proptest! {
     fn invariants_hold_through_any_history(
         beginning in script::beginning(),
         lines in prop::collection::vec(script::line(), 1..100),
+        is_paged: bool,
     ) {
-        script::survive(&[beginning, lines].concat());
+        let paging = if is_paged { script::SMALL_PAGES } else { Paging::default() };
+        script::survive(&[beginning, lines].concat(), paging);
     }
 }

@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use broker::page::{PageRead, PagedFacts, PagedMessage, Pages, Wanted};
 use broker::time::Now;
-use broker::{Lsn, Replay, Vhost, VhostOptions};
+use broker::{PageId, Vhost, VhostOptions};
 use storage::{OpenReport, RealDirectory};
 
 use crate::data_dir::DataDir;
 use crate::node_file;
-use crate::store::{replay_record, vhost_path};
+use crate::store::{Replaying, vhost_path};
 
 /// Checks the directory and prints what it found; fails when anything is wrong.
 pub(crate) fn run(data_dir: &Path) -> ExitCode {
@@ -69,6 +70,24 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     Ok(faults)
 }
 
+/// Where nothing is put aside.
+#[derive(Debug)]
+struct NoPages;
+
+impl Pages for NoPages {
+    fn write(&mut self, _: PageId, _: Vec<PagedMessage>) {}
+
+    fn facts(&mut self, _: PageId) -> Vec<PagedFacts> {
+        Vec::new()
+    }
+
+    fn read(&mut self, _: PageId, wanted: Wanted) -> PageRead {
+        PageRead { wanted, messages: Vec::new(), next_deadline: None }
+    }
+
+    fn remove(&mut self, _: PageId) {}
+}
+
 /// What is in the log of a vhost.
 struct Found {
     report: OpenReport,
@@ -82,14 +101,17 @@ fn vhost(path: &Path, name: &str) -> Result<Found, String> {
         return Err("missing".to_owned());
     }
     let directory = RealDirectory::open(path).map_err(|error| error.to_string())?;
-    let mut replay = Replay::new(Vhost::new(name, [0; 32], VhostOptions::default()));
+    // Everything stays in memory, so nothing is put aside.
+    let mut pages = NoPages;
+    let vhost = Vhost::new(name, [0; 32], VhostOptions::default());
+    let mut replaying = Replaying::new(vhost, &mut pages);
     let mut problems = Vec::new();
     let report = storage::check(&directory, &mut |record, releases| {
-        let replayed = replay_record(&mut replay, &record, releases);
+        let replayed = replaying.apply(&record, releases);
         problems.extend(replayed.err().map(|problem| format!("record {}: {problem}", record.lsn)));
     });
     let report = report.map_err(|error| error.to_string())?;
-    let vhost = replay.finish(Now::default(), Lsn(report.last.0));
+    let vhost = replaying.finish(Now::default(), report.last);
     let messages = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
     Ok(Found { report, problems, queues: vhost.queues().count(), messages })
 }

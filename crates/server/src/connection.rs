@@ -23,7 +23,7 @@ use crate::auth::User;
 use crate::limits::{COMMANDS_PER_LOCK, LINGER_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
 use crate::read_buffer::ReadBuffer;
-use crate::vhosts::VhostCell;
+use crate::vhosts::{VhostCell, Wait};
 use crate::wire::Wire;
 
 /// `connection.open`, which an error in opening the vhost names.
@@ -94,7 +94,7 @@ enum Next {
     OpenVhost(String),
     UpdateSecret,
     /// Nothing more before the log of the vhost is durable up to there.
-    Wait(Arc<VhostCell>, Lsn),
+    Wait(Arc<VhostCell>, Wait),
     Close,
     Over,
 }
@@ -238,8 +238,8 @@ impl Connection {
             }
             match next {
                 Next::Read => return Ok(true),
-                Next::Wait(cell, lsn) => {
-                    self.patiently(socket, cell.durable_at(lsn)).await?;
+                Next::Wait(cell, wait) => {
+                    self.patiently(socket, cell.over(wait)).await?;
                 }
                 Next::Login(credentials) => self.login(credentials).await?,
                 Next::OpenVhost(name) => self.open_vhost(&name),
@@ -289,7 +289,7 @@ impl Connection {
                 && let Some(opened) = &*self.opened.borrow()
             {
                 let held = opened.cell.apply(opened.id, requests.into_iter());
-                wait = held.map(|lsn| Next::Wait(Arc::clone(&opened.cell), lsn));
+                wait = held.map(|wait| Next::Wait(Arc::clone(&opened.cell), wait));
             }
             self.wire.send(&out);
             out.clear();

@@ -43,6 +43,20 @@ pub(crate) const LISTEN_BACKLOG: u32 = 4096;
 /// Octets that may wait for the disk before publishers are not read any more.
 pub(crate) const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Exit code of a broker whose disk failed.
+pub(crate) const EXIT_DISK: i32 = 74;
+
+/// Octets of messages that may wait to be put aside before publishers are not read any more.
+pub(crate) const PAGING_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Memory that the waiting messages of a vhost take at most before long queues are put aside, in
+/// bytes, if the memory watermark allows so much.
+pub(crate) const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Share of the memory watermark that they may take: several vhosts, deliveries on their way and what
+/// the allocator keeps have to go into it, too.
+pub(crate) const RESIDENT_SHARE: u64 = 8;
+
 /// Batches after which the log is looked at for space to get back.
 pub(crate) const COMPACTION_CHECK_BATCHES: u32 = 64;
 

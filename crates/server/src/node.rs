@@ -8,7 +8,9 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use amqp::reply_code::ReplyCode;
+use broker::VhostOptions;
 use broker::access::{PermissionPattern, Permissions};
+use broker::page::Paging;
 use broker::refusal::Refusal;
 use management::{NodeSnapshot, VhostSnapshot};
 use parking_lot::Mutex;
@@ -21,7 +23,9 @@ use crate::clock::Clock;
 use crate::config::{Config, DiskFreeLimit, MemoryWatermark};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
+use crate::limits::{RESIDENT_BYTES_MAX, RESIDENT_SHARE};
 use crate::node_file::{self, NodeFileError};
+use crate::pager::Pager;
 use crate::password::{HashError, PasswordHash};
 use crate::persister::Persister;
 use crate::timer::Timer;
@@ -36,6 +40,8 @@ pub(crate) enum StartError {
     Timer(io::Error),
     #[error("cannot start the writer of the log: {0}")]
     Persister(io::Error),
+    #[error("cannot start the writer of pages: {0}")]
+    Pager(io::Error),
     #[error(transparent)]
     NodeFile(#[from] NodeFileError),
     #[error(transparent)]
@@ -87,21 +93,31 @@ impl Node {
         let clock = Clock::start();
         let timer = Timer::start(clock).map_err(StartError::Timer)?;
         let (persister, writer) = Persister::start().map_err(StartError::Persister)?;
+        let pager = Pager::start().map_err(StartError::Pager)?;
         let mut session_options = config.session.clone();
         let cluster_name = config.cluster_name.clone().unwrap_or_else(host_name);
         session_options.server_properties =
             session::server_properties(env!("CARGO_PKG_VERSION"), &cluster_name);
         let total = alarms::total_bytes();
+        let memory_watermark_bytes = match config.memory_watermark {
+            MemoryWatermark::Absolute(bytes) => Some(bytes),
+            MemoryWatermark::Relative(fraction) => total.map(|total| share(total, fraction)),
+        };
+        let resident_bytes_max = match (memory_watermark_bytes, config.paging_ratio) {
+            (Some(watermark), Some(ratio)) => share(watermark, ratio),
+            (Some(watermark), None) => RESIDENT_BYTES_MAX.min(watermark / RESIDENT_SHARE),
+            (None, _) => RESIDENT_BYTES_MAX,
+        };
+        let paging = Paging::beyond(resident_bytes_max);
+        let vhost_options = VhostOptions { paging, ..config.vhost };
+        let threads = (timer, Arc::clone(&persister), pager);
         let node = Self {
             clock,
             session_options: Arc::new(session_options),
-            vhosts: Vhosts::new(config, timer, Arc::clone(&persister), clock),
+            vhosts: Vhosts::new(config, vhost_options, threads, clock),
             auth: Auth::new(config.loopback_users.clone())?,
             alarm: alarms::channel(),
-            memory_watermark_bytes: match config.memory_watermark {
-                MemoryWatermark::Absolute(bytes) => Some(bytes),
-                MemoryWatermark::Relative(fraction) => total.map(|total| share(total, fraction)),
-            },
+            memory_watermark_bytes,
             disk_free_limit_bytes: match config.disk_free_limit {
                 DiskFreeLimit::Absolute(bytes) => bytes,
                 DiskFreeLimit::Relative(multiple) => {

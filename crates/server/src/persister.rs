@@ -13,12 +13,9 @@ use std::thread::JoinHandle;
 use parking_lot::{Condvar, Mutex};
 use storage::{Pending, Preparation, Prepared, RealDirectory};
 
-use crate::limits::COMPACTION_CHECK_BATCHES;
+use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
 use crate::store::VhostLog;
 use crate::vhosts::VhostCell;
-
-/// Exit code of a broker whose disk failed.
-const EXIT_DISK: i32 = 74;
 
 /// A vhost with its log.
 #[derive(Debug)]
@@ -156,7 +153,13 @@ impl Persister {
     }
 
     /// Lets a thread of its own get space back, one file at a time.
+    ///
+    /// Not while records still end with the pages of a queue that was purged or is gone: what has
+    /// ended must be known to have before the record of that may go.
     fn compact(self: &Arc<Self>, one: &Written) {
+        if one.cell.is_ending_pages() {
+            return;
+        }
         if self.compacting.swap(true, Ordering::AcqRel) {
             return;
         }

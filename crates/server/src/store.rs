@@ -4,17 +4,20 @@
 //! lock                 held by the process that uses the directory
 //! node.json            the format's version, users, permissions, and the id of each vhost
 //! vhosts/ID/           the log of a vhost; names never become paths
+//! vhosts/ID/pages/     what of its long queues waits on disk; emptied at every start
 //! ```
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use broker::page::Pages;
 use broker::time::Now;
-use broker::{Lsn, Record, Replay, Vhost};
+use broker::{Envelopes, Lsn, Record, Replay, Vhost};
 use storage::{Flags, Log, LogOptions, OpenError, RealDirectory, Releases};
 
 use crate::config::Durability;
+use crate::shelf::{Restoring, Shelf};
 
 /// A vhost's log.
 pub(crate) type VhostLog = Log<RealDirectory>;
@@ -26,6 +29,8 @@ pub(crate) enum RestoreError {
     Directory { path: PathBuf, error: io::Error },
     #[error("log of vhost '{vhost}' in {path}: {error}")]
     Log { vhost: String, path: PathBuf, error: OpenError },
+    #[error("messages of vhost '{vhost}' that wait on disk cannot be read back: {problem}")]
+    Pages { vhost: String, problem: String },
 }
 
 /// The directory of the vhost with that id.
@@ -33,19 +38,48 @@ pub(crate) fn vhost_path(data_dir: &Path, id: u64) -> PathBuf {
     data_dir.join("vhosts").join(id.to_string())
 }
 
-/// Applies a record that was read from a vhost's log.
-///
-/// # Errors
-/// Why the record is left out; what was applied before stays.
-pub(crate) fn replay_record(
-    replay: &mut Replay,
-    record: &storage::Record<'_>,
-    releases: &mut Releases<'_>,
-) -> Result<(), String> {
-    let decoded = Record::decode(record.kind, record.payload).map_err(|error| error.to_string())?;
-    let is_spent = record.flags.has(Flags::SPENT);
-    let mut ended = |lsn: Lsn| releases.release(storage::Lsn(lsn.0));
-    replay.apply(Lsn(record.lsn.0), decoded, is_spent, &mut ended)
+/// Replays a vhost's log.
+#[derive(Debug)]
+pub(crate) struct Replaying<'a> {
+    replay: Replay,
+    pages: &'a mut dyn Pages,
+    envelopes: Envelopes,
+}
+
+impl<'a> Replaying<'a> {
+    /// Into a new vhost; `pages` keeps what does not stay in memory.
+    pub(crate) fn new(vhost: Vhost, pages: &'a mut dyn Pages) -> Self {
+        Self { replay: Replay::new(vhost), pages, envelopes: Envelopes::default() }
+    }
+
+    /// Applies a record that was read.
+    ///
+    /// # Errors
+    /// Why the record is left out; what was applied before stays.
+    pub(crate) fn apply(
+        &mut self,
+        record: &storage::Record<'_>,
+        releases: &mut Releases<'_>,
+    ) -> Result<(), String> {
+        let decoded = Record::decode(record.kind, record.payload, &mut self.envelopes)
+            .map_err(|error| error.to_string())?;
+        let is_spent = record.flags.has(Flags::SPENT);
+        let mut ended = |lsn: Lsn| releases.release(storage::Lsn(lsn.0));
+        self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, self.pages, &mut ended)
+    }
+
+    /// The vhost lives on from `now`.
+    pub(crate) fn finish(self, now: Now, last: storage::Lsn) -> Vhost {
+        self.replay.finish(now, Lsn(last.0), self.pages)
+    }
+}
+
+/// A vhost that came back.
+#[derive(Debug)]
+pub(crate) struct Restored {
+    pub(crate) log: VhostLog,
+    pub(crate) vhost: Vhost,
+    pub(crate) shelf: Shelf,
 }
 
 /// Brings a vhost back from its log, which is begun if there is none. `vhost` is as new.
@@ -58,17 +92,19 @@ pub(crate) fn restore(
     vhost: Vhost,
     durability: Durability,
     now: Now,
-) -> Result<(VhostLog, Vhost), RestoreError> {
+) -> Result<Restored, RestoreError> {
     let name = vhost.name().to_string();
     let began = Instant::now();
-    let directory = RealDirectory::open(path)
-        .map_err(|error| RestoreError::Directory { path: path.to_owned(), error })?;
+    let unusable = |error| RestoreError::Directory { path: path.to_owned(), error };
+    let directory = RealDirectory::open(path).map_err(unusable)?;
+    let shelf = Shelf::open(path).map_err(unusable)?;
     let options =
         LogOptions { log_id: id, syncs: durability == Durability::Fsync, ..LogOptions::default() };
-    let mut replay = Replay::new(vhost);
+    let mut pages = Restoring::new(&shelf);
+    let mut replaying = Replaying::new(vhost, &mut pages);
     let mut problems = 0_u64;
     let opened = Log::open(directory, options, &mut |record, releases| {
-        if let Err(problem) = replay_record(&mut replay, &record, releases) {
+        if let Err(problem) = replaying.apply(&record, releases) {
             problems += 1;
             tracing::error!(vhost = name, lsn = record.lsn.0, problem, "record left out");
         }
@@ -81,7 +117,10 @@ pub(crate) fn restore(
     for damage in &report.damages {
         tracing::error!(vhost = name, after = damage.after.0, "damaged log: {damage}");
     }
-    let vhost = replay.finish(now, Lsn(report.last.0));
+    let vhost = replaying.finish(now, report.last);
+    if let Some(problem) = pages.problem {
+        return Err(RestoreError::Pages { vhost: name, problem });
+    }
     let messages: u64 = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
     tracing::info!(
         vhost = name,
@@ -96,5 +135,5 @@ pub(crate) fn restore(
         took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         "vhost restored"
     );
-    Ok((log, vhost))
+    Ok(Restored { log, vhost, shelf })
 }

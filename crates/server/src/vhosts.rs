@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use broker::access::Access;
+use broker::page::{PageAt, PageRead, PageTask};
 use broker::refusal::Refusal;
 use broker::time::Time;
 use broker::{
     ChannelNumber, ConnectionId, Effect, Event, Lsn, Meaning, Outgoing, Request, Vhost,
     VhostOptions,
 };
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use session::transmit;
 use slotmap::SecondaryMap;
 use smallvec::SmallVec;
@@ -25,9 +26,11 @@ use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
-use crate::limits::{PENDING_BYTES_MAX, TICKS_PER_TURN};
+use crate::limits::{PAGING_BYTES_MAX, PENDING_BYTES_MAX, TICKS_PER_TURN};
+use crate::pager::Pager;
 use crate::persister::Persister;
-use crate::store::{self, RestoreError};
+use crate::shelf::Shelf;
+use crate::store::{self, RestoreError, Restored};
 use crate::timer::{Timer, TimerId};
 use crate::wire::Wire;
 
@@ -50,6 +53,13 @@ struct State {
     pending: Pending,
     /// The writer knows that there are some.
     writer_knows: bool,
+    /// What is to be done with pages, in order.
+    page_tasks: Vec<PageTask>,
+    /// The pager knows that there is something.
+    pager_knows: bool,
+    /// Pages whose records have ended since the last batch was taken, and with the batch taken.
+    ended_pages: usize,
+    taken_ended_pages: usize,
     /// What connections are closed with since the broker stops.
     stopped: Option<Refusal>,
 }
@@ -75,8 +85,18 @@ pub(crate) struct VhostCell {
     timer: Arc<Timer>,
     timer_id: TimerId,
     persister: Arc<Persister>,
+    pager: Arc<Pager>,
+    shelf: Shelf,
     /// Octets that wait for the disk.
     pending_bytes: AtomicUsize,
+    /// Octets of messages that wait to be put aside.
+    paging_bytes: AtomicU64,
+    /// Pages whose records are to end and have not in the log.
+    ending_pages: AtomicUsize,
+    /// Pages that are being read.
+    reads: Mutex<usize>,
+    /// One has been.
+    was_read: Condvar,
     /// Up to where the log is durable.
     durable_lsn: AtomicU64,
     /// That has changed.
@@ -93,8 +113,23 @@ struct After {
     events: Vec<Event>,
     /// Connections of which the core wants to know how much is unsent.
     asked: Vec<ConnectionId>,
-    /// The position that an answer waits for.
-    held: Option<Lsn>,
+    /// What the answer to the last command waits for.
+    wait: Option<Wait>,
+    /// Octets of messages to put aside.
+    paging_bytes: u64,
+    /// Pages to read.
+    reads: usize,
+    /// Pages whose records end.
+    ending_pages: usize,
+}
+
+/// What an answer waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    /// The log, up to this position.
+    Log(Lsn),
+    /// A page, for a `basic.get` of this connection.
+    Page(ConnectionId),
 }
 
 impl After {
@@ -125,13 +160,13 @@ impl VhostCell {
         id
     }
 
-    /// Applies commands of one connection, in order. A position if the last of them is answered when
-    /// the log is durable up to there: nothing more may be applied before.
+    /// Applies commands of one connection, in order. Perhaps something that the answer to the last of
+    /// them waits for: nothing more may be applied before.
     pub(crate) fn apply<'a>(
         &self,
         connection: ConnectionId,
         requests: impl Iterator<Item = Request<'a>>,
-    ) -> Option<Lsn> {
+    ) -> Option<Wait> {
         let now = self.clock.now();
         let mut state = self.state.lock();
         if let Some(link) = state.links.get(connection) {
@@ -220,6 +255,7 @@ impl VhostCell {
     /// Whether so much waits for the disk that publishers have to.
     pub(crate) fn is_behind(&self) -> bool {
         self.pending_bytes.load(Ordering::Relaxed) > PENDING_BYTES_MAX
+            || self.paging_bytes.load(Ordering::Relaxed) > PAGING_BYTES_MAX
     }
 
     /// Waits until less waits for the disk.
@@ -244,16 +280,93 @@ impl VhostCell {
         }
     }
 
+    /// Waits for what an answer waits for.
+    pub(crate) async fn over(&self, wait: Wait) {
+        match wait {
+            Wait::Log(lsn) => self.durable_at(lsn).await,
+            Wait::Page(connection) => loop {
+                let written = self.written.notified();
+                if !self.state.lock().vhost.awaits_get(connection) {
+                    return;
+                }
+                written.await;
+            },
+        }
+    }
+
     /// Takes what waits for the disk; `batch` is empty.
     pub(crate) fn take_pending(&self, batch: &mut Pending) {
         let mut state = self.state.lock();
         std::mem::swap(&mut state.pending, batch);
         state.writer_knows = false;
+        state.taken_ended_pages += std::mem::take(&mut state.ended_pages);
+    }
+
+    // ---- pages ----
+
+    /// Where its pages are.
+    pub(crate) fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// Takes what is to be done with pages.
+    pub(crate) fn take_page_tasks(&self) -> Vec<PageTask> {
+        let mut state = self.state.lock();
+        state.pager_knows = false;
+        std::mem::take(&mut state.page_tasks)
+    }
+
+    /// Messages of so many octets have been put aside.
+    pub(crate) fn page_written(&self, bytes: u64) {
+        self.paging_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        self.written.notify_waiters();
+    }
+
+    /// Messages of a page have been read.
+    pub(crate) fn page_read(&self, at: PageAt, read: PageRead) {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        state.vhost.page_read(now, at, read);
+        self.finish(state);
+        *self.reads.lock() -= 1;
+        self.was_read.notify_all();
+        self.written.notify_waiters();
+    }
+
+    /// The messages of a page have left their queue with it; these records brought them.
+    pub(crate) fn page_ended(&self, lsns: impl Iterator<Item = Lsn>) {
+        let mut state = self.state.lock();
+        for lsn in lsns {
+            state.pending.release(storage::Lsn(lsn.0));
+        }
+        state.ended_pages += 1;
+        self.finish(state);
+    }
+
+    /// Whether records are to end with pages, and the log does not know of all of them.
+    pub(crate) fn is_ending_pages(&self) -> bool {
+        self.ending_pages.load(Ordering::Acquire) > 0
+    }
+
+    /// Does what is due, and waits for the pages that are read for that.
+    fn catch_up(&self) {
+        loop {
+            while self.is_due() {
+                self.tick();
+            }
+            let mut reads = self.reads.lock();
+            if *reads == 0 {
+                return;
+            }
+            self.was_read.wait(&mut reads);
+        }
     }
 
     /// What was taken is written.
     pub(crate) fn durable(&self, written: Written) {
         let mut state = self.state.lock();
+        let ended_pages = std::mem::take(&mut state.taken_ended_pages);
+        self.ending_pages.fetch_sub(ended_pages, Ordering::AcqRel);
         let State { vhost, held, .. } = &mut *state;
         let durable = Lsn(written.durable.0);
         vhost.durable(durable);
@@ -265,14 +378,15 @@ impl VhostCell {
 
     /// Ends a batch: publishers are told, effects reach their outboxes and the log, the timer knows
     /// what comes next.
-    fn finish(&self, state: MutexGuard<'_, State>) -> Option<Lsn> {
+    fn finish(&self, state: MutexGuard<'_, State>) -> Option<Wait> {
         self.finish_with(state, &[])
     }
 
-    /// The same, with answers that had to wait. The position that a new one waits for.
-    fn finish_with(&self, mut state: MutexGuard<'_, State>, answers: &[Held]) -> Option<Lsn> {
+    /// The same, with answers that had to wait. What a new one waits for.
+    fn finish_with(&self, mut state: MutexGuard<'_, State>, answers: &[Held]) -> Option<Wait> {
         let mut after = After::default();
-        let State { vhost, links, held, pending, writer_knows, .. } = &mut *state;
+        let State { vhost, links, held, pending, writer_knows, page_tasks, pager_knows, .. } =
+            &mut *state;
         for Held { connection, channel, outgoing, .. } in answers {
             if let Some(link) = links.get_mut(*connection) {
                 link.wire.append(|outbox| transmit(outgoing, channel.0, link.frame_max, outbox));
@@ -281,7 +395,7 @@ impl VhostCell {
         }
         vhost.flush();
         loop {
-            deliver(vhost, links, pending, held, &mut after);
+            deliver(vhost, links, (pending, page_tasks), held, &mut after);
             if after.asked.is_empty() {
                 break;
             }
@@ -293,6 +407,12 @@ impl VhostCell {
         }
         let next_wake = vhost.next_wake();
         let wakes_writer = !pending.is_empty() && !std::mem::replace(writer_knows, true);
+        let wakes_pager = !page_tasks.is_empty() && !std::mem::replace(pager_knows, true);
+        if wakes_pager || after.reads > 0 || after.paging_bytes > 0 {
+            self.paging_bytes.fetch_add(after.paging_bytes, Ordering::AcqRel);
+            self.ending_pages.fetch_add(after.ending_pages, Ordering::AcqRel);
+            *self.reads.lock() += after.reads;
+        }
         self.pending_bytes.store(pending.bytes(), Ordering::Relaxed);
         let mut wires: SmallVec<[Arc<Wire>; 4]> = SmallVec::new();
         for connection in after.touched {
@@ -305,6 +425,9 @@ impl VhostCell {
         if wakes_writer && let Some(this) = self.this.upgrade() {
             self.persister.wake(this);
         }
+        if wakes_pager && let Some(this) = self.this.upgrade() {
+            self.pager.wake(this);
+        }
         for wire in &wires {
             wire.wake_writer();
         }
@@ -314,7 +437,7 @@ impl VhostCell {
         if let Some(next_wake) = next_wake {
             self.arm(next_wake);
         }
-        after.held
+        after.wait
     }
 
     fn arm(&self, at: Time) {
@@ -329,7 +452,7 @@ impl VhostCell {
 fn deliver(
     vhost: &mut Vhost,
     links: &mut SecondaryMap<ConnectionId, Link>,
-    pending: &mut Pending,
+    (pending, page_tasks): (&mut Pending, &mut Vec<PageTask>),
     held: &mut Vec<Held>,
     after: &mut After,
 ) {
@@ -359,7 +482,7 @@ fn deliver(
             }
             Effect::SendDurable { lsn, connection, channel, outgoing } => {
                 held.push(Held { lsn, connection, channel, outgoing });
-                after.held = Some(lsn);
+                after.wait = Some(Wait::Log(lsn));
             }
             Effect::Stalled(connection) => {
                 let Some(link) = links.get_mut(connection) else { continue };
@@ -381,6 +504,20 @@ fn deliver(
                 };
                 pending.push(new, |octets| record.encode(at, octets));
             }
+            Effect::Page(task) => {
+                match &task {
+                    PageTask::Write { messages, .. } => {
+                        let bytes = messages.iter().map(|message| message.message.delivery_bytes());
+                        after.paging_bytes += bytes.sum::<u64>();
+                    }
+                    PageTask::Read { .. } => after.reads += 1,
+                    PageTask::Drop { ended, .. } => {
+                        after.ending_pages += usize::from(ended.is_some());
+                    }
+                }
+                page_tasks.push(task);
+            }
+            Effect::AwaitGet(connection) => after.wait = Some(Wait::Page(connection)),
             Effect::Event(event) => after.events.push(event),
         }
     }
@@ -405,6 +542,7 @@ pub(crate) struct Vhosts {
     options: VhostOptions,
     timer: Arc<Timer>,
     persister: Arc<Persister>,
+    pager: Arc<Pager>,
     data_dir: PathBuf,
     durability: Durability,
     clock: Clock,
@@ -413,15 +551,16 @@ pub(crate) struct Vhosts {
 impl Vhosts {
     pub(crate) fn new(
         config: &Config,
-        timer: Arc<Timer>,
-        persister: Arc<Persister>,
+        options: VhostOptions,
+        (timer, persister, pager): (Arc<Timer>, Arc<Persister>, Arc<Pager>),
         clock: Clock,
     ) -> Self {
         Self {
             cells: RwLock::default(),
-            options: config.vhost,
+            options,
             timer,
             persister,
+            pager,
             data_dir: config.data_dir.clone(),
             durability: config.durability,
             clock,
@@ -464,7 +603,8 @@ impl Vhosts {
         getrandom::fill(&mut seed)?;
         let vhost = Vhost::new(name, seed, self.options);
         let path = store::vhost_path(&self.data_dir, id);
-        let (log, vhost) = store::restore(&path, id, vhost, self.durability, self.clock.now())?;
+        let Restored { log, vhost, shelf } =
+            store::restore(&path, id, vhost, self.durability, self.clock.now())?;
         let durable_lsn = log.last().0;
         let mut cells = self.cells.write();
         let cell = self.timer.register(|timer_id| {
@@ -477,13 +617,23 @@ impl Vhosts {
                     held: Vec::new(),
                     pending: Pending::default(),
                     writer_knows: false,
+                    page_tasks: Vec::new(),
+                    pager_knows: false,
+                    ended_pages: 0,
+                    taken_ended_pages: 0,
                     stopped: None,
                 }),
                 armed_us: AtomicU64::new(u64::MAX),
                 timer: Arc::clone(&self.timer),
                 timer_id,
                 persister: Arc::clone(&self.persister),
+                pager: Arc::clone(&self.pager),
+                shelf,
                 pending_bytes: AtomicUsize::new(0),
+                paging_bytes: AtomicU64::new(0),
+                ending_pages: AtomicUsize::new(0),
+                reads: Mutex::default(),
+                was_read: Condvar::new(),
                 durable_lsn: AtomicU64::new(durable_lsn),
                 written: Notify::new(),
                 clock: self.clock,
@@ -492,9 +642,7 @@ impl Vhosts {
         });
         self.persister.add(Arc::clone(&cell), log);
         // What fell due meanwhile happens before anybody connects.
-        while cell.is_due() {
-            cell.tick();
-        }
+        cell.catch_up();
         cells.insert(name.to_owned(), Arc::clone(&cell));
         Ok(cell)
     }

@@ -10,6 +10,9 @@
 //!                      +- Liveness: which records are still referred to
 //! ```
 //!
+//! Beside the log there are pages (`pages`): what of long queues waits on disk, for as long as the
+//! process lives.
+//!
 //! Files cover ranges of positions (LSNs) that do not overlap, and replaying all files in the order of
 //! their ranges is replaying history without what no longer matters. The format is written down octet
 //! by octet in `docs/formats/log.md`, with the argument why a crash at any instant is harmless.
@@ -22,6 +25,7 @@ pub mod limits;
 mod liveness;
 mod log;
 mod manifest;
+mod pages;
 mod pending;
 mod recover;
 mod segment;
@@ -30,6 +34,7 @@ pub use compact::{Compacted, Compaction};
 pub use directory::{Directory, DirectoryFile, RealDirectory};
 pub use format::{FORMAT_VERSION, Flags, Lsn};
 pub use log::{Log, LogError, LogOptions, Preparation, Prepared, Written};
+pub use pages::{PageEntry, PageError, PageStore, PageWriter};
 pub use pending::{NewRecord, Pending};
 pub use recover::{Damage, OpenError, OpenReport, Releases, check};
 pub use segment::Record;

@@ -74,6 +74,8 @@ pub struct Channel {
     pub(crate) last_queue: Option<Name>,
     /// Consumers that wait for room on this channel or its connection.
     pub(crate) parked: Vec<ConsumerAt>,
+    /// `basic.get`s that are not answered yet.
+    pub(crate) awaited_gets: u32,
     /// Closed by the broker; the client has not agreed yet and everything else is ignored.
     pub(crate) closing: bool,
     /// Listed among the channels that have confirms to tell.

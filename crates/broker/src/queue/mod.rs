@@ -10,11 +10,14 @@ pub(crate) mod consumers;
 mod counters;
 mod delayed;
 mod kind;
+mod level;
+pub(crate) mod meter;
+mod paged;
 mod pending;
 pub(crate) mod ready;
 mod settings;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 pub use arguments::QueueArguments;
 pub use consumers::Consumer;
@@ -25,12 +28,15 @@ pub use settings::{DelayedRetry, QueueDefaults, Settings};
 
 use crate::deadlines::Deadlines;
 use crate::exchange::Binding;
-use crate::ids::{ConnectionId, EntryId, ExchangeId, Lsn, QueueNumber};
+use crate::ids::{ConnectionId, EntryId, ExchangeId, Lsn, PageId, QueueNumber};
 use crate::message::{Message, Name};
+use crate::page::{Gone, Paging};
 use crate::policy::{ExpiryOrder, InForce};
+use crate::route::At;
 use crate::time::Time;
 use consumers::Consumers;
 use delayed::Delayed;
+use meter::Meter;
 use pending::PendingDeadLetters;
 use ready::{Front, Ready};
 
@@ -83,6 +89,8 @@ pub struct Queue {
     pub(crate) armed: Option<Time>,
     /// Messages that died here and have not been moved yet.
     pub(crate) dying: u64,
+    /// `basic.get`s that wait for what is being read, with their `no-ack`.
+    pub(crate) awaited_gets: VecDeque<(At, bool)>,
     /// A dead letter found this queue full; its queue wants to know when there is room.
     pub(crate) refused_dead_letter: bool,
     ready: Ready,
@@ -104,6 +112,7 @@ impl Queue {
         number: QueueNumber,
         policies: InForce,
         defaults: QueueDefaults,
+        (paging, meter): (Paging, Meter),
         now: Time,
     ) -> Self {
         let arguments = declaration.arguments;
@@ -126,8 +135,9 @@ impl Queue {
             had_consumer: false,
             armed: None,
             dying: 0,
+            awaited_gets: VecDeque::new(),
             refused_dead_letter: false,
-            ready: Ready::new(kind.return_to(), kind.counted_bytes()),
+            ready: Ready::new(kind.return_to(), kind.counted_bytes(), paging, meter),
             deadlines: Deadlines::default(),
             delayed: Delayed::new(kind.counted_bytes()),
             unacked: 0,
@@ -240,6 +250,11 @@ impl Queue {
         self.ready.is_empty()
     }
 
+    /// Whether messages wait and the next of them is not at hand yet.
+    pub(crate) fn is_away(&self) -> bool {
+        self.ready.is_away()
+    }
+
     /// Whether `id` will be delivered next.
     pub(crate) fn is_next(&self, id: EntryId) -> bool {
         self.ready.front().is_some_and(|front| front.id == id)
@@ -259,31 +274,14 @@ impl Queue {
         Some(entry)
     }
 
-    /// Takes a message wherever it waits, while the log is read.
-    pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
-        let entry = self.ready.take(id).or_else(|| self.delayed.take(id));
-        if let Some(entry) = &entry {
-            self.left_otherwise(entry);
-        }
-        entry.or_else(|| self.pending.take(id))
-    }
-
-    /// The log has been read: what was handed out is marked, and the lease begins anew.
-    pub(crate) fn came_back(&mut self, now: Time) {
-        self.ready.mark_delivered(self.delivered_up_to);
-        self.counters = QueueCounters { entered: self.message_count(), ..QueueCounters::default() };
-        self.last_used = now;
-    }
-
-    /// Removes everything that waits and returns how much that was.
-    pub(crate) fn purge(&mut self) -> u64 {
+    /// Removes everything that waits. How much that was, and the pages that held some of it.
+    pub(crate) fn purge(&mut self) -> (u64, Vec<(PageId, Gone)>) {
         let count = self.ready_count() + self.delayed_count() + self.pending_count();
         self.counters.purged += count;
-        while self.ready.pop_front().is_some() {}
         self.delayed.clear();
         self.pending.clear();
         self.deadlines.clear();
-        count
+        (count, self.ready.clear())
     }
 
     /// A message with a listed deadline left by another way than its deadline.
@@ -292,9 +290,13 @@ impl Queue {
             && self.settings.expiry_order == ExpiryOrder::Deadline
             && self.deadlines.forget_one()
         {
-            let (ready, delayed) = (&self.ready, &self.delayed);
-            self.deadlines.retain(|id| ready.contains(id) || delayed.contains(id));
+            self.squeeze_deadlines();
         }
+    }
+
+    fn squeeze_deadlines(&mut self) {
+        let (ready, delayed) = (&self.ready, &self.delayed);
+        self.deadlines.retain(|id| ready.contains(id) || delayed.contains(id));
     }
 
     // ---- deliveries ----
@@ -371,11 +373,18 @@ impl Queue {
         match self.settings.expiry_order {
             ExpiryOrder::Head => self.ready.heads().filter_map(|front| self.deadline(&front)).min(),
             ExpiryOrder::Deadline => {
-                let own = self.deadlines.first().map(|(deadline, _)| deadline);
+                let own = self.first_own().map(|(deadline, _)| deadline);
                 let shared = self.oldest().map(|(deadline, _)| deadline);
-                own.into_iter().chain(shared).min()
+                own.into_iter().chain(shared).chain(self.ready.next_ask()).min()
             }
         }
+    }
+
+    /// The first own deadline at hand, unless an earlier one is being read.
+    fn first_own(&self) -> Option<(Time, EntryId)> {
+        let being_read = self.ready.first_being_read();
+        let is_first = |at: Time| being_read.is_none_or(|read| at <= read);
+        self.deadlines.first().filter(|(deadline, _)| is_first(*deadline))
     }
 
     /// The message that the TTL of the queue expires next.
@@ -403,7 +412,9 @@ impl Queue {
 
     fn pop_due_anywhere(&mut self, now: Time) -> Option<(Time, Entry)> {
         self.skip_stale_deadlines(now);
-        let own = self.deadlines.first();
+        // What is still in a page may come first.
+        let paged = self.ready.first_paged_deadline();
+        let own = self.deadlines.first().filter(|(at, _)| paged.is_none_or(|paged| *at <= paged));
         let shared = self.oldest();
         let (deadline, id) = own.into_iter().chain(shared).min().filter(|(at, _)| *at <= now)?;
         let entry = self.ready.take(id).or_else(|| self.delayed.take(id))?;
@@ -449,7 +460,9 @@ impl Queue {
     /// When something happens here by itself.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         let now = self.pending.is_retrying().then_some(Time::default());
-        let times = [now, self.next_deadline(), self.delayed.next_ready_at(), self.lease_ends()];
+        // Before the queue goes, those in it that expired before are to be read.
+        let lease_ends = self.lease_ends().filter(|_| !self.is_being_read());
+        let times = [now, self.next_deadline(), self.delayed.next_ready_at(), lease_ends];
         times.into_iter().flatten().min()
     }
 

@@ -3,13 +3,17 @@
 //! Messages that were never delivered stand in one deque per priority level, in order of arrival.
 //! Messages that came back stand apart: in a classic queue at their original place among the others,
 //! in a quorum queue before all of them in the order they came back (spec 7.2). Anything can be
-//! taken out anywhere, which is what exact expiry needs. Deadlines are not known here.
+//! taken out anywhere, which is what exact expiry needs. Of a long level the middle is in pages, from
+//! which messages are read back before they are needed (`level`, `paged`); one that is needed alone
+//! stands with the returned ones then, at its own place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::{EntryId, Lsn};
+use super::level::{Fresh, Level};
+use super::meter::Meter;
+use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
-use crate::ordered::Ordered;
+use crate::page::Paging;
 use crate::time::Time;
 
 /// One message in one queue.
@@ -45,14 +49,6 @@ impl Entry {
         let expiration_ms = self.message.facts().expiration_ms;
         Front { id: self.id, arrived: self.arrived, expiration_ms }
     }
-}
-
-/// A message that was never delivered; its counts are zero and its id is its place.
-#[derive(Clone, Debug)]
-struct Fresh {
-    message: Message,
-    lsn: Lsn,
-    arrived: Time,
 }
 
 /// Where returned messages go.
@@ -94,13 +90,24 @@ pub(crate) struct Front {
 /// The order in which messages are delivered, as one number: higher levels first, then by sequence.
 /// Messages returned to the front have a number below all others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Place(u64);
+pub(super) struct Place(u64);
 
 impl Place {
     const SEQ_BITS: u32 = 56;
 
-    fn of(id: EntryId) -> Self {
+    /// Its own place.
+    pub(super) fn of(id: EntryId) -> Self {
         Self((u64::from(u8::MAX - id.level) << Self::SEQ_BITS) | id.seq)
+    }
+
+    /// The place of the message that was returned to the front as the one with that number.
+    fn in_front(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Where messages return to the front no level is as high as 255.
+    fn is_in_front(self) -> bool {
+        self.0 >> Self::SEQ_BITS == 0
     }
 }
 
@@ -109,32 +116,84 @@ impl Place {
 pub(crate) struct Ready {
     return_to: ReturnTo,
     counted: CountedBytes,
+    pub(super) paging: Paging,
+    meter: Meter,
     /// Fresh messages, highest level first; levels stay once used.
-    levels: Vec<(u8, Ordered<u64, Fresh>)>,
+    pub(super) levels: Vec<Level>,
     /// A bit per level that holds fresh messages.
     occupied: [u64; 4],
-    returned: BTreeMap<Place, Entry>,
+    pub(super) returned: BTreeMap<Place, Entry>,
     /// The places of returned messages by sequence, which is their order of arrival.
-    returned_places: BTreeMap<u64, Place>,
+    pub(super) returned_places: BTreeMap<u64, Place>,
     returns: u64,
     last_seq: u64,
-    len: usize,
-    bytes: u64,
+    /// Messages up to here had been handed out before a restart.
+    pub(super) delivered_before: u64,
+    /// Messages that wait, wherever they are.
+    pub(super) len: usize,
+    pub(super) bytes: u64,
+    /// Pages that hold messages.
+    pub(super) page_count: usize,
+    /// Pages of which messages can be asked for, by the first deadline in them.
+    pub(super) page_deadlines: BTreeSet<(Time, u8, PageId)>,
+    /// Those of which messages have been asked for and not come yet.
+    pub(super) being_read: BTreeSet<(Time, PageId)>,
+}
+
+/// What comes first of some messages that were never delivered.
+enum First {
+    /// It is at hand.
+    Here(Front),
+    /// It is in a page, not in front of this place.
+    Away(EntryId),
+}
+
+impl First {
+    fn id(&self) -> EntryId {
+        match self {
+            Self::Here(front) => front.id,
+            Self::Away(id) => *id,
+        }
+    }
+
+    fn here(self) -> Option<Front> {
+        match self {
+            Self::Here(front) => Some(front),
+            Self::Away(_) => None,
+        }
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        self.meter.subtract(self.memory());
+    }
 }
 
 impl Ready {
-    pub(crate) fn new(return_to: ReturnTo, counted: CountedBytes) -> Self {
+    pub(crate) fn new(
+        return_to: ReturnTo,
+        counted: CountedBytes,
+        paging: Paging,
+        meter: Meter,
+    ) -> Self {
         Self {
             return_to,
             counted,
+            paging,
+            meter,
             levels: Vec::new(),
             occupied: [0; 4],
             returned: BTreeMap::new(),
             returned_places: BTreeMap::new(),
             returns: 0,
             last_seq: 0,
+            delivered_before: 0,
             len: 0,
             bytes: 0,
+            page_count: 0,
+            page_deadlines: BTreeSet::new(),
+            being_read: BTreeSet::new(),
         }
     }
 
@@ -156,6 +215,10 @@ impl Ready {
         self.counted.of(message)
     }
 
+    pub(super) fn counted(&self) -> CountedBytes {
+        self.counted
+    }
+
     /// The identity of the next message that arrives at `level`.
     pub(crate) fn assign(&mut self, level: u8) -> EntryId {
         self.last_seq += 1;
@@ -167,12 +230,51 @@ impl Ready {
         self.last_seq = self.last_seq.max(id.seq);
         self.len += 1;
         self.bytes += self.counted.of(&message);
-        let at = self.levels.partition_point(|(level, _)| *level > id.level);
-        if self.levels.get(at).is_none_or(|(level, _)| *level != id.level) {
-            self.levels.insert(at, (id.level, Ordered::default()));
+        let level = self.level_or_new(id.level);
+        let fresh = Fresh { message, lsn, arrived };
+        self.metered(level, |level| level.push(id.seq, fresh));
+    }
+
+    fn level_or_new(&mut self, number: u8) -> usize {
+        let at = self.levels.partition_point(|level| level.number > number);
+        if self.levels.get(at).is_none_or(|level| level.number != number) {
+            self.levels.insert(at, Level::new(number));
         }
-        self.levels[at].1.push_back(id.seq, Fresh { message, lsn, arrived });
-        self.occupied[usize::from(id.level / 64)] |= 1 << (id.level % 64);
+        at
+    }
+
+    /// Where the level of that number is.
+    pub(super) fn level_at(&self, number: u8) -> Option<usize> {
+        self.levels.binary_search_by(|level| number.cmp(&level.number)).ok()
+    }
+
+    /// Changes a level and what is known of all of them.
+    pub(super) fn metered<T>(&mut self, at: usize, change: impl FnOnce(&mut Level) -> T) -> T {
+        let level = &mut self.levels[at];
+        let before = level.memory();
+        let result = change(level);
+        let after = level.memory();
+        if after >= before {
+            self.meter.add(after - before);
+        } else {
+            self.meter.subtract(before - after);
+        }
+        let (word, bit) = (usize::from(level.number / 64), 1 << (level.number % 64));
+        if level.is_empty() {
+            self.occupied[word] &= !bit;
+        } else {
+            self.occupied[word] |= bit;
+        }
+        result
+    }
+
+    fn memory(&self) -> u64 {
+        self.levels.iter().map(Level::memory).sum()
+    }
+
+    /// Memory that the waiting messages of all queues of the vhost take.
+    pub(super) fn resident_bytes(&self) -> u64 {
+        self.meter.bytes()
     }
 
     /// Takes back a message that was handed out.
@@ -183,21 +285,21 @@ impl Ready {
             ReturnTo::OriginalPlace => Place::of(entry.id),
             ReturnTo::Front => {
                 self.returns += 1;
-                Place(self.returns)
+                Place::in_front(self.returns)
             }
         };
         self.returned_places.insert(entry.id.seq, place);
         self.returned.insert(place, entry);
     }
 
-    /// What will be delivered next.
+    /// What will be delivered next, if it is at hand.
     pub(crate) fn front(&self) -> Option<Front> {
         match (self.returned.first_key_value(), self.first_fresh()) {
-            (Some((place, entry)), Some(fresh)) if *place < Place::of(fresh.id) => {
+            (Some((place, entry)), Some(fresh)) if *place <= Place::of(fresh.id()) => {
                 Some(entry.front())
             }
             (Some((_, entry)), None) => Some(entry.front()),
-            (_, fresh) => fresh,
+            (_, fresh) => fresh?.here(),
         }
     }
 
@@ -218,37 +320,35 @@ impl Ready {
     }
 
     fn take_fresh(&mut self, id: EntryId) -> Option<Entry> {
-        let at = self.levels.binary_search_by(|(level, _)| id.level.cmp(level)).ok()?;
-        let level = &mut self.levels[at].1;
-        let Fresh { message, lsn, arrived } = level.remove(id.seq)?;
-        if level.is_empty() {
-            self.occupied[usize::from(id.level / 64)] &= !(1 << (id.level % 64));
-        }
-        Some(Entry::new(id, message, lsn, arrived))
+        let at = self.level_at(id.level)?;
+        let Fresh { message, lsn, arrived } = self.metered(at, |level| level.remove(id.seq))?;
+        Some(self.entry(id, message, lsn, arrived))
     }
 
-    /// Messages up to `seq` may have been handed out before: they come back to their places as
-    /// returned ones do.
+    /// A message that was not handed out since the last restart.
+    pub(super) fn entry(&self, id: EntryId, message: Message, lsn: Lsn, arrived: Time) -> Entry {
+        let acquired_count = u32::from(id.seq <= self.delivered_before);
+        Entry { acquired_count, ..Entry::new(id, message, lsn, arrived) }
+    }
+
+    /// Messages up to `seq` may have been handed out before a restart.
     pub(crate) fn mark_delivered(&mut self, seq: u64) {
-        let mut handed_out = Vec::new();
-        for (level, entries) in &self.levels {
-            let seqs = entries.iter().map(|(seq, _)| seq).take_while(|at| *at <= seq);
-            handed_out.extend(seqs.map(|seq| EntryId { seq, level: *level }));
-        }
-        handed_out.sort_unstable();
-        for id in handed_out {
-            if let Some(entry) = self.take(id) {
-                self.give_back(Entry { acquired_count: 1, ..entry });
-            }
-        }
+        self.delivered_before = seq;
     }
 
+    /// Whether a message is at hand.
     pub(crate) fn contains(&self, id: EntryId) -> bool {
         self.returned_places.contains_key(&id.seq)
-            || self
-                .levels
-                .binary_search_by(|(level, _)| id.level.cmp(level))
-                .is_ok_and(|at| self.levels[at].1.contains_key(id.seq))
+            || self.level_at(id.level).is_some_and(|at| self.levels[at].contains(id.seq))
+    }
+
+    /// What expiry needs to know of a message at hand.
+    pub(crate) fn get(&self, id: EntryId) -> Option<Front> {
+        if let Some(place) = self.returned_places.get(&id.seq) {
+            return self.returned.get(place).map(Entry::front);
+        }
+        let fresh = self.levels[self.level_at(id.level)?].get(id.seq)?;
+        Some(fresh.front(id))
     }
 
     /// Takes the oldest message of the lowest priority out, for `drop-head`.
@@ -257,28 +357,36 @@ impl Ready {
     /// message of the highest priority.
     pub(crate) fn evict(&mut self) -> Option<Entry> {
         let fresh = self.lowest_fresh();
-        let returned = match self.return_to {
-            ReturnTo::OriginalPlace => self.lowest_returned(),
-            ReturnTo::Front => self.returned.first_key_value().map(|(_, entry)| entry.id),
+        let in_place = self.lowest_in_place();
+        let order = |id: EntryId| (id.level, id.seq);
+        let lowest = match (&fresh, in_place) {
+            (Some(fresh), Some(in_place)) => Some(order(fresh.id()).min(order(in_place))),
+            (fresh, in_place) => fresh.as_ref().map(First::id).or(in_place).map(order),
         };
-        let id = match (fresh, returned) {
-            (Some(fresh), Some(returned)) => {
-                let returned_goes = match self.return_to {
-                    ReturnTo::OriginalPlace => {
-                        (returned.level, returned.seq) < (fresh.level, fresh.seq)
-                    }
-                    ReturnTo::Front => returned.level <= fresh.level,
-                };
-                if returned_goes { returned } else { fresh }
-            }
-            (fresh, returned) => fresh.or(returned)?,
+        let returned = self.first_in_front();
+        let goes = |returned: &EntryId| lowest.is_none_or(|(level, _)| returned.level <= level);
+        let id = match (returned.filter(goes), in_place) {
+            (Some(returned), _) => returned,
+            (None, Some(in_place)) if lowest == Some(order(in_place)) => in_place,
+            (None, _) => fresh?.here()?.id,
         };
         self.take(id)
     }
 
-    /// The oldest returned message of the lowest level.
-    fn lowest_returned(&self) -> Option<EntryId> {
-        self.first_returned(self.returned.last_key_value()?.1.id.level)
+    fn is_in_front(&self, place: Place) -> bool {
+        self.return_to == ReturnTo::Front && place.is_in_front()
+    }
+
+    /// The first message that was returned to the front.
+    fn first_in_front(&self) -> Option<EntryId> {
+        let (place, entry) = self.returned.first_key_value()?;
+        self.is_in_front(*place).then_some(entry.id)
+    }
+
+    /// The oldest of the lowest level among those that stand apart at their own places.
+    fn lowest_in_place(&self) -> Option<EntryId> {
+        let (place, entry) = self.returned.last_key_value()?;
+        if self.is_in_front(*place) { None } else { self.first_returned(entry.id.level) }
     }
 
     /// The oldest of every group of messages that stand in order of arrival: what a TTL that all
@@ -318,9 +426,7 @@ impl Ready {
         })
         .filter(|front| {
             self.return_to == ReturnTo::Front
-                || self
-                    .fresh_front(usize::from(front.id.level))
-                    .is_none_or(|fresh| front.id.seq < fresh.id.seq)
+                || self.fresh_front(front.id.level).is_none_or(|fresh| front.id.seq < fresh.id.seq)
         })
     }
 
@@ -331,62 +437,72 @@ impl Ready {
         first.filter(|id| id.level == level)
     }
 
-    /// Every message, in no particular order.
+    /// Every message at hand, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Front> {
-        let fresh = self.levels.iter().flat_map(|(level, entries)| {
-            entries.iter().map(|(seq, fresh)| fresh.front(EntryId { seq, level: *level }))
-        });
-        fresh.chain(self.returned.values().map(Entry::front))
+        self.fresh()
+            .map(|(id, fresh)| fresh.front(id))
+            .chain(self.returned.values().map(Entry::front))
     }
 
-    /// Every message that outlives a restart with the record that brought it, in no particular order.
+    /// Every message at hand that outlives a restart with the record that brought it, in no particular
+    /// order.
     pub(crate) fn durable(&self) -> impl Iterator<Item = (EntryId, Lsn)> {
-        let fresh = self.levels.iter().flat_map(|(level, entries)| {
-            entries.iter().map(|(seq, fresh)| (EntryId { seq, level: *level }, fresh.lsn))
-        });
+        let fresh = self.fresh().map(|(id, fresh)| (id, fresh.lsn));
         let all = fresh.chain(self.returned.values().map(|entry| (entry.id, entry.lsn)));
         all.filter(|(_, lsn)| *lsn != Lsn(0))
     }
 
-    /// Every message as it would be taken, in no particular order; for checks.
+    /// Every message at hand as it would be taken, in no particular order; for checks.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
-        let fresh = self.levels.iter().flat_map(|(level, entries)| {
-            entries.iter().map(|(seq, Fresh { message, lsn, arrived })| {
-                Entry::new(EntryId { seq, level: *level }, message.clone(), *lsn, *arrived)
-            })
+        let fresh = self.fresh().map(|(id, fresh)| {
+            let Fresh { message, lsn, arrived } = fresh.clone();
+            self.entry(id, message, lsn, arrived)
         });
         fresh.chain(self.returned.values().cloned())
     }
 
-    fn fresh_fronts(&self) -> impl Iterator<Item = Front> {
-        self.levels.iter().filter_map(|(level, entries)| {
-            let (seq, fresh) = entries.front()?;
-            Some(fresh.front(EntryId { seq, level: *level }))
+    fn fresh(&self) -> impl Iterator<Item = (EntryId, &Fresh)> {
+        self.levels.iter().flat_map(|level| {
+            let id = |seq| EntryId { seq, level: level.number };
+            level.iter().map(move |(seq, fresh)| (id(seq), fresh))
         })
     }
 
-    fn first_fresh(&self) -> Option<Front> {
+    /// The first of every level, as far as it is at hand.
+    fn fresh_fronts(&self) -> impl Iterator<Item = Front> {
+        self.levels.iter().filter_map(Level::first_front)
+    }
+
+    fn first_fresh(&self) -> Option<First> {
         let word = self.occupied.iter().rposition(|bits| *bits != 0)?;
-        let level = word * 64 + 63 - self.occupied[word].leading_zeros() as usize;
-        self.fresh_front(level)
+        self.first_of(word * 64 + 63 - self.occupied[word].leading_zeros() as usize)
     }
 
-    fn lowest_fresh(&self) -> Option<EntryId> {
+    fn lowest_fresh(&self) -> Option<First> {
         let word = self.occupied.iter().position(|bits| *bits != 0)?;
-        let level = word * 64 + self.occupied[word].trailing_zeros() as usize;
-        self.fresh_front(level).map(|front| front.id)
+        self.first_of(word * 64 + self.occupied[word].trailing_zeros() as usize)
     }
 
-    fn fresh_front(&self, level: usize) -> Option<Front> {
-        let level = u8::try_from(level).ok()?;
-        let at = self.levels.binary_search_by(|(l, _)| level.cmp(l)).ok()?;
-        let (seq, fresh) = self.levels[at].1.front()?;
-        Some(fresh.front(EntryId { seq, level }))
+    fn first_of(&self, level: usize) -> Option<First> {
+        let level = &self.levels[self.level_at(u8::try_from(level).ok()?)?];
+        let away = || Some(First::Away(EntryId { seq: level.first_seq()?, level: level.number }));
+        level.first_front().map(First::Here).or_else(away)
+    }
+
+    fn fresh_front(&self, level: u8) -> Option<Front> {
+        self.levels[self.level_at(level)?].first_front()
+    }
+}
+
+impl Level {
+    fn first_front(&self) -> Option<Front> {
+        let (seq, fresh) = self.front()?;
+        Some(fresh.front(EntryId { seq, level: self.number }))
     }
 }
 
 impl Fresh {
-    fn front(&self, id: EntryId) -> Front {
+    pub(super) fn front(&self, id: EntryId) -> Front {
         Front { id, arrived: self.arrived, expiration_ms: self.message.facts().expiration_ms }
     }
 }

@@ -39,13 +39,25 @@ pub struct Decoded {
     pub arrived: Time,
 }
 
+/// The envelope that was read last: messages that follow each other have often gone the same way, and
+/// share it then.
+#[derive(Default, Debug)]
+pub struct Envelopes {
+    octets: Vec<u8>,
+    last: Option<Arc<Envelope>>,
+}
+
 impl Record {
     /// Reads a record of this kind.
     ///
     /// # Errors
     /// When the octets are none.
-    pub fn decode(kind: u8, octets: &[u8]) -> Result<Decoded, DecodeError> {
-        let mut reader = Reader { all: octets, rest: octets };
+    pub fn decode(
+        kind: u8,
+        octets: &[u8],
+        envelopes: &mut Envelopes,
+    ) -> Result<Decoded, DecodeError> {
+        let mut reader = Reader { all: octets, rest: octets, envelopes };
         let mut arrived = Time::default();
         let record = reader
             .record(kind, &mut arrived)
@@ -60,12 +72,26 @@ impl Record {
 /// What was expected and is not there.
 type Read<T> = Result<T, &'static str>;
 
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     all: &'a [u8],
     rest: &'a [u8],
+    envelopes: &'a mut Envelopes,
 }
 
 impl<'a> Reader<'a> {
+    /// Reads the octets of a message alone.
+    ///
+    /// # Errors
+    /// When they are none.
+    pub(crate) fn whole_message(
+        octets: &'a [u8],
+        envelopes: &'a mut Envelopes,
+    ) -> Result<Message, DecodeError> {
+        let mut reader = Reader { all: octets, rest: octets, envelopes };
+        let fault = |what, left: usize| DecodeError { kind: 0, what, offset: octets.len() - left };
+        reader.message().map_err(|what| fault(what, reader.rest.len()))
+    }
+
     fn record(&mut self, kind: u8, arrived: &mut Time) -> Read<Record> {
         Ok(match Kind::from_octet(kind).ok_or("kind")? {
             Kind::Publish => {
@@ -193,12 +219,12 @@ impl<'a> Reader<'a> {
         *arrived = Time::from_micros(self.number()?.saturating_mul(1000).saturating_add(999));
         let count = self.count()?;
         let entries = (0..count).map(|_| self.place()).collect::<Read<Entries>>()?;
-        let envelope = Envelope {
-            exchange: self.name()?,
-            routing_key: self.octets()?.into(),
-            cc: self.keys()?,
-            bcc: self.keys()?,
-        };
+        Ok((self.message()?, entries))
+    }
+
+    /// Everything of a message; it ends where the octets end.
+    fn message(&mut self) -> Read<Message> {
+        let envelope = self.envelope()?;
         let deaths = match self.octet()? {
             0 => None,
             _ => Some(Arc::new(self.deaths()?)),
@@ -207,8 +233,28 @@ impl<'a> Reader<'a> {
         let properties = Properties::parse(raw).map_err(|_| "properties")?;
         let facts = publish_properties::facts(&properties).map_err(|_| "expiration")?;
         let body = std::mem::take(&mut self.rest);
-        let message = Message::read_back(Arc::new(envelope), facts, deaths, raw, body);
-        Ok((message, entries))
+        Ok(Message::read_back(envelope, facts, deaths, raw, body))
+    }
+
+    fn envelope(&mut self) -> Read<Arc<Envelope>> {
+        let Envelopes { octets, last } = &*self.envelopes;
+        if let Some(last) = last.as_ref().filter(|_| self.rest.starts_with(octets)) {
+            let last = Arc::clone(last);
+            self.take(self.envelopes.octets.len(), "envelope")?;
+            return Ok(last);
+        }
+        let from = self.rest;
+        let envelope = Arc::new(Envelope {
+            exchange: self.name()?,
+            routing_key: self.octets()?.into(),
+            cc: self.keys()?,
+            bcc: self.keys()?,
+        });
+        let (octets, _) = from.split_at(from.len() - self.rest.len());
+        self.envelopes.octets.clear();
+        self.envelopes.octets.extend_from_slice(octets);
+        self.envelopes.last = Some(Arc::clone(&envelope));
+        Ok(envelope)
     }
 
     fn keys(&mut self) -> Read<Box<[RoutingKey]>> {
@@ -322,7 +368,7 @@ mod tests {
             kind in 0_u8..32,
             octets in prop::collection::vec(any::<u8>(), 0..200),
         ) {
-            if let Ok(decoded) = Record::decode(kind, &octets) {
+            if let Ok(decoded) = Record::decode(kind, &octets, &mut Envelopes::default()) {
                 prop_assert_eq!(decoded.record.kind(), kind);
             }
         }
@@ -330,10 +376,11 @@ mod tests {
 
     #[test]
     fn an_error_says_where() {
-        let error = Record::decode(2, &[7, 0x80]).unwrap_err();
+        let decode = |kind, octets: &[u8]| Record::decode(kind, octets, &mut Envelopes::default());
+        let error = decode(2, &[7, 0x80]).unwrap_err();
         let text = "a record of kind 2 has no valid octet at octet 2";
         assert_eq!(error.to_string(), text);
-        assert!(Record::decode(99, &[]).is_err());
-        assert_eq!(Record::decode(17, &[1, 2]).unwrap_err().what, "end");
+        assert!(decode(99, &[]).is_err());
+        assert_eq!(decode(17, &[1, 2]).unwrap_err().what, "end");
     }
 }

@@ -168,6 +168,11 @@ fn put_arrival(at: Now, message: &Message, entries: &Entries, out: &mut Vec<u8>)
     put_number(at.wall_ms, out);
     put_number(entries.len() as u64, out);
     entries.iter().for_each(|(queue, entry)| put_place(*queue, *entry, out));
+    put_message(message, out);
+}
+
+/// Everything of a message; it ends where the octets end.
+pub(crate) fn put_message(message: &Message, out: &mut Vec<u8>) {
     put_envelope(message.envelope(), out);
     match message.deaths() {
         None => out.push(0),

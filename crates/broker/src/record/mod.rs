@@ -14,7 +14,9 @@ use smallvec::SmallVec;
 
 use amqp::table::Table;
 
-pub use decode::{DecodeError, Decoded};
+pub(crate) use decode::Reader;
+pub use decode::{DecodeError, Decoded, Envelopes};
+pub(crate) use encode::put_message;
 
 use crate::dead_letter::DeathReason;
 use crate::exchange::ExchangeType;

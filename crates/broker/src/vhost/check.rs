@@ -8,6 +8,7 @@ use crate::channel::{Channel, ConsumerAt};
 use crate::exchange::Destination;
 use crate::ids::{ConsumerId, EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::OUTBOX_BYTES_MAX;
+use crate::page::{Gone, PageAt};
 use crate::queue::{Entry, Queue};
 use crate::time::Time;
 use crate::timers::Wake;
@@ -26,7 +27,20 @@ impl Vhost {
         broken
     }
 
-    /// Every durable message there is, by queue: what replaying the log must give.
+    /// The pages there are, with what is in them no more.
+    pub fn pages(&self) -> Vec<(PageAt, QueueNumber, Gone)> {
+        let of_queue = |(id, queue): (QueueId, &Queue)| {
+            let number = queue.number;
+            let pages = queue.paged().map(move |(level, page, gone)| {
+                (PageAt { queue: id, level, page }, number, gone.clone())
+            });
+            pages.collect::<Vec<_>>()
+        };
+        self.queues.iter().flat_map(of_queue).collect()
+    }
+
+    /// Every durable message that is not in a page, by queue: with those that are, what replaying the
+    /// log must give.
     pub fn durable_entries(&self) -> BTreeMap<QueueNumber, BTreeSet<EntryId>> {
         let durable = self.queues.values().filter(|queue| queue.durable);
         let mut entries: BTreeMap<QueueNumber, BTreeSet<EntryId>> = durable
@@ -58,12 +72,13 @@ impl Vhost {
         queues + exchanges + self.durable_bindings.len() + self.policy_lsns.len()
     }
 
-    /// Everything a restart must bring back of each durable message, as text; for tests.
+    /// Everything a restart must bring back of each durable message that is not in a page, as text; for
+    /// tests.
     pub fn durable_messages(&self) -> Vec<String> {
         let told = |queue: &Queue, entry: &Entry| {
             let Entry { id, message, lsn, arrived, .. } = entry;
             // The log knows milliseconds.
-            let age_s = (self.now.time.micros_since(*arrived) + 10_000) / 1_000_000;
+            let age_s = (self.now.time.micros_since(*arrived) + 10_999) / 1_000_000;
             let properties = message.properties();
             let deaths = message.deaths();
             format!("{} {id:?} {lsn} {age_s} {message:?} {properties:?} {deaths:?}", queue.name)
@@ -134,7 +149,8 @@ impl Vhost {
         for (id, queue) in &self.queues {
             let name = &queue.name;
             let expired = queue.front_is_expired(self.now.time);
-            if !queue.has_none_ready() && !expired && queue.consumers.any_waits() {
+            let is_at_hand = !queue.has_none_ready() && !queue.is_away();
+            if is_at_hand && !expired && queue.consumers.any_waits() {
                 broken.push(format!("{name}: messages and a consumer wait for each other"));
             }
             if queue.pending_count() > 0 && !self.pending_sources.contains(&id) {

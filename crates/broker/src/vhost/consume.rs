@@ -186,6 +186,7 @@ impl Vhost {
         }
     }
 
+    /// `basic.get`. Where what comes next is still being read, the answer comes later.
     pub(super) fn get(&mut self, at: At, name: &str, no_ack: bool) -> Result<(), Refusal> {
         let name = self.queue_name(at, name)?;
         if self.reply_addresses.contains_key(name.as_str()) {
@@ -203,14 +204,23 @@ impl Vhost {
             return Ok(());
         };
         queue.renew_lease(now);
+        if queue.is_away() {
+            self.await_get(at, id, no_ack);
+        } else {
+            self.answer_get(at, id, no_ack);
+        }
+        Ok(())
+    }
+
+    /// Answers `basic.get` with what comes next.
+    pub(super) fn answer_get(&mut self, at: At, id: QueueId, no_ack: bool) {
+        let now = self.now.time;
         // What is left in front may have expired, if more had than a slice holds.
-        let expired = queue.front_is_expired(now);
-        let entry = if expired { None } else { self.pop_front(id) };
-        match entry {
+        let expired = self.queues.get(id).is_some_and(|queue| queue.front_is_expired(now));
+        match if expired { None } else { self.pop_front(id) } {
             None => self.send(at, Outgoing::GetEmpty),
             Some(entry) => self.hand_over(at, id, entry, no_ack),
         }
-        Ok(())
     }
 
     /// Answers `basic.get` with a message.

@@ -35,7 +35,7 @@ impl Vhost {
             let Some(queue) = self.queues.get(id) else {
                 return;
             };
-            if queue.has_none_ready() {
+            if queue.has_none_ready() || queue.is_away() {
                 return;
             }
             if queue.front_is_expired(now) {

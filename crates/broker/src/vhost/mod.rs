@@ -20,6 +20,7 @@ mod death;
 mod deliver;
 mod durable;
 mod exchanges;
+mod paging;
 mod placed;
 mod policies;
 mod publish;
@@ -42,11 +43,13 @@ use crate::channel::Channel;
 use crate::command::{Command, Request};
 use crate::effect::{Effect, Event, Outgoing};
 use crate::exchange::{Binding, Exchange};
-use crate::ids::{ChannelNumber, ConnectionId, ExchangeId, Lsn, QueueId, QueueNumber};
+use crate::ids::{ChannelNumber, ConnectionId, ExchangeId, Lsn, PageId, QueueId, QueueNumber};
 use crate::limits::EFFECTS_KEPT_MAX;
 use crate::lookup::Lookup;
 use crate::message::Name;
+use crate::page::Paging;
 use crate::policy::{Policies, PolicyKind};
+use crate::queue::meter::Meter;
 use crate::queue::{Queue, QueueDefaults};
 use crate::refusal::{Refusal, Resource, ResourceKind};
 pub(crate) use crate::route::At;
@@ -66,6 +69,8 @@ pub struct VhostOptions {
     pub permits_global_qos: bool,
     /// `consumer_max_per_channel`; none is unlimited.
     pub consumers_per_channel_max: Option<u32>,
+    /// How much of the queues stays in memory.
+    pub paging: Paging,
 }
 
 impl Default for VhostOptions {
@@ -74,6 +79,7 @@ impl Default for VhostOptions {
             queue_defaults: QueueDefaults::default(),
             permits_global_qos: true,
             consumers_per_channel_max: None,
+            paging: Paging::default(),
         }
     }
 }
@@ -160,6 +166,9 @@ pub struct Vhost {
     command_began: Lsn,
     durable_lsn: Lsn,
     last_queue_number: u64,
+    last_page: PageId,
+    /// Memory of what waits in the queues.
+    resident: Meter,
     effects: Vec<Effect>,
     counters: VhostCounters,
 }
@@ -201,6 +210,8 @@ impl Vhost {
             command_began: Lsn(0),
             durable_lsn: Lsn(0),
             last_queue_number: 0,
+            last_page: PageId(0),
+            resident: Meter::default(),
             effects: Vec::new(),
             counters: VhostCounters::default(),
         };

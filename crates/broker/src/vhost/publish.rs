@@ -268,6 +268,10 @@ impl Vhost {
         };
         let has_deadline = queue.has_deadline(&message);
         queue.push(entry, message, lsn, arrived);
+        self.page_out(id, entry.level);
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
         // A consumer that has room may have found nothing but expired messages until now.
         let is_overtaking = !queue.consumers.is_empty() && queue.is_next(entry);
         if has_deadline {

@@ -174,7 +174,8 @@ impl Vhost {
         let number = self.next_queue_number();
         let policies = self.policies.for_queue(&name, declaration.arguments.queue_type);
         let defaults = self.options.queue_defaults;
-        let mut queue = Queue::new(declaration, number, policies, defaults, self.now.time);
+        let mut queue =
+            Queue::new(declaration, number, policies, defaults, self.paging(), self.now.time);
         if queue.durable {
             let (name, auto_delete) = (Arc::clone(&name), queue.auto_delete);
             let arguments = queue.arguments.table.clone();
@@ -258,13 +259,15 @@ impl Vhost {
         };
         let (number, durable) = (queue.number, queue.durable);
         let ended = queue.durable_waiting().map(|(_, lsn)| lsn).collect();
-        let purged = queue.purge();
+        let (purged, pages) = queue.purge();
         self.pending_sources.remove(&id);
         if durable {
             let kept = self.unacked_entries(id).into_iter().map(|(entry, _)| entry).collect();
             self.log_ending(Lsn(0), ended, Record::Purge { queue: number, kept });
         }
+        self.end_pages(pages);
         self.left(id);
+        self.answer_gets(id);
         self.answer(at, nowait, Outgoing::QueuePurgeOk { message_count: count(purged) });
         Ok(())
     }
@@ -350,10 +353,14 @@ impl Vhost {
             let ended = waiting.chain(unacked.filter(|lsn| *lsn != Lsn(0))).collect();
             self.log_ending(queue.lsn, ended, Record::DeleteQueue { queue: queue.number });
         }
+        let message_count = queue.ready_count();
+        let (_, pages) = queue.purge();
+        self.end_pages(pages);
+        self.answer_gets_empty(&mut queue);
         self.counters.queues_deleted += 1;
         self.topology_changed();
         self.drop_consumers(id, &queue);
-        queue.ready_count()
+        message_count
     }
 
     /// Consumers of a queue that is gone are cancelled; clients that can be told are told.

@@ -14,6 +14,7 @@ use crate::exchange::{Binding, BindingArguments, Destination, Exchange, Exchange
 use crate::ids::{EntryId, ExchangeId, Lsn, QueueId, QueueNumber};
 use crate::lookup::Lookup;
 use crate::message::{Message, Name};
+use crate::page::Pages;
 use crate::policy::InForce;
 use crate::queue::{Entry, Queue, QueueArguments, QueueDeclaration};
 use crate::record::{BindingRecord, Decoded, Entries, Record};
@@ -48,31 +49,30 @@ impl Replay {
         lsn: Lsn,
         decoded: Decoded,
         is_spent: bool,
+        pages: &mut dyn Pages,
         ended: &mut dyn FnMut(Lsn),
     ) -> Result<(), ReplayProblem> {
         self.vhost.last_lsn = lsn;
         let Decoded { record, arrived } = decoded;
         match record {
             Record::Publish { message, entries } => {
-                self.enter(lsn, &message, &entries, arrived);
+                self.enter(lsn, &message, &entries, arrived, pages);
             }
             Record::DeadLetter { queue, entry, message, entries } => {
-                self.take(queue, entry);
+                self.forget(queue, entry, pages);
                 if !is_spent {
-                    self.enter(lsn, &message, &entries, arrived);
+                    self.enter(lsn, &message, &entries, arrived, pages);
                 }
             }
-            Record::Settle { queue, entry } => {
-                self.take(queue, entry);
-            }
+            Record::Settle { queue, entry } => self.forget(queue, entry, pages),
             Record::Requeue { queue, entry, acquired_count, delivery_count, ready_at } => {
-                if let Some(entry) = self.take(queue, entry) {
+                if let Some(entry) = self.take(queue, entry, pages) {
                     let entry = Entry { acquired_count, delivery_count, ..entry };
                     self.give_back(queue, entry, ready_at);
                 }
             }
             Record::Pend { queue, entry, reason } => {
-                if let Some(entry) = self.take(queue, entry)
+                if let Some(entry) = self.take(queue, entry, pages)
                     && let Some(queue) = self.queue(queue)
                 {
                     queue.pending.push(entry, reason);
@@ -83,11 +83,11 @@ impl Replay {
                     queue.delivered_up_to = queue.delivered_up_to.max(up_to);
                 }
             }
-            Record::Purge { queue, kept } => self.purge(queue, &kept, ended),
+            Record::Purge { queue, kept } => self.purge(queue, &kept, pages, ended),
             Record::DeclareQueue { queue, name, auto_delete, arguments } => {
                 self.declare_queue(lsn, queue, name, auto_delete, arguments.as_ref())?;
             }
-            Record::DeleteQueue { queue } => self.delete_queue(queue, ended),
+            Record::DeleteQueue { queue } => self.delete_queue(queue, pages, ended),
             Record::SetPolicy { kind, policy } => {
                 let name = Arc::clone(&policy.name);
                 self.vhost.policies.set(kind, (*policy).clone());
@@ -121,17 +121,33 @@ impl Replay {
         self.vhost.queues.get_mut(*self.queues.get(&number)?)
     }
 
-    fn enter(&mut self, lsn: Lsn, message: &Message, entries: &Entries, arrived: Time) {
+    fn enter(
+        &mut self,
+        lsn: Lsn,
+        message: &Message,
+        entries: &Entries,
+        arrived: Time,
+        pages: &mut dyn Pages,
+    ) {
         for (number, entry) in entries {
             // A queue that was deleted later and whose declaration is not kept any more.
-            if let Some(queue) = self.queue(*number) {
-                queue.push(*entry, message.clone(), lsn, arrived);
+            let Some(id) = self.queues.get(number).copied() else { continue };
+            let Some(queue) = self.vhost.queues.get_mut(id) else { continue };
+            queue.push(*entry, message.clone(), lsn, arrived);
+            for (page, messages) in self.vhost.cut_pages(id, entry.level) {
+                pages.write(page, messages);
             }
         }
     }
 
-    fn take(&mut self, queue: QueueNumber, entry: EntryId) -> Option<Entry> {
-        self.queue(queue)?.take(entry)
+    fn forget(&mut self, queue: QueueNumber, entry: EntryId, pages: &mut dyn Pages) {
+        if let Some(queue) = self.queue(queue) {
+            queue.forget(entry, pages);
+        }
+    }
+
+    fn take(&mut self, queue: QueueNumber, entry: EntryId, pages: &mut dyn Pages) -> Option<Entry> {
+        self.queue(queue)?.take(entry, pages)
     }
 
     fn give_back(&mut self, queue: QueueNumber, entry: Entry, ready_at: Option<Time>) {
@@ -144,16 +160,21 @@ impl Replay {
         }
     }
 
-    fn purge(&mut self, number: QueueNumber, kept: &[EntryId], ended: &mut dyn FnMut(Lsn)) {
+    fn purge(
+        &mut self,
+        number: QueueNumber,
+        kept: &[EntryId],
+        pages: &mut dyn Pages,
+        ended: &mut dyn FnMut(Lsn),
+    ) {
         let Some(queue) = self.queue(number) else {
             return;
         };
         let mut entries = Vec::new();
         for id in kept {
-            entries.extend(queue.take(*id));
+            entries.extend(queue.take(*id, pages));
         }
-        queue.durable_waiting().for_each(|(_, lsn)| ended(lsn));
-        queue.purge();
+        queue.end_all(pages, ended);
         for entry in entries {
             queue.give_back(entry);
         }
@@ -181,7 +202,8 @@ impl Replay {
         vhost.last_queue_number = vhost.last_queue_number.max(number.0);
         let defaults = vhost.options.queue_defaults;
         let policies = InForce::default();
-        let mut queue = Queue::new(declaration, number, policies, defaults, vhost.now.time);
+        let paging = vhost.paging();
+        let mut queue = Queue::new(declaration, number, policies, defaults, paging, vhost.now.time);
         queue.lsn = lsn;
         let id = vhost.queues.insert(queue);
         vhost.queue_names.insert(name, id);
@@ -189,12 +211,17 @@ impl Replay {
         Ok(())
     }
 
-    fn delete_queue(&mut self, number: QueueNumber, ended: &mut dyn FnMut(Lsn)) {
+    fn delete_queue(
+        &mut self,
+        number: QueueNumber,
+        pages: &mut dyn Pages,
+        ended: &mut dyn FnMut(Lsn),
+    ) {
         let Some(id) = self.queues.remove(&number) else {
             return;
         };
-        if let Some(queue) = self.vhost.queues.remove(id) {
-            queue.durable_waiting().for_each(|(_, lsn)| ended(lsn));
+        if let Some(mut queue) = self.vhost.queues.remove(id) {
+            queue.end_all(pages, ended);
             self.vhost.queue_names.remove(&*queue.name);
         }
     }
@@ -250,7 +277,7 @@ impl Replay {
     }
 
     /// The log has been read up to `last`: the vhost lives on from `now`.
-    pub fn finish(self, now: Now, last: Lsn) -> Vhost {
+    pub fn finish(self, now: Now, last: Lsn, pages: &mut dyn Pages) -> Vhost {
         let mut vhost = self.vhost;
         vhost.now = now;
         vhost.last_lsn = vhost.last_lsn.max(last);
@@ -258,7 +285,7 @@ impl Replay {
         let ids: Vec<QueueId> = vhost.queues.keys().collect();
         for id in &ids {
             if let Some(queue) = vhost.queues.get_mut(*id) {
-                queue.came_back(now.time);
+                queue.came_back(now.time, pages);
                 if !queue.pending.is_empty() {
                     vhost.pending_sources.insert(*id);
                 }

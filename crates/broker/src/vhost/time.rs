@@ -41,7 +41,7 @@ impl Vhost {
     }
 
     /// Does what is due in a queue, about `budget` of it; how much that was.
-    fn wake_queue(&mut self, id: QueueId, budget: usize) -> usize {
+    pub(super) fn wake_queue(&mut self, id: QueueId, budget: usize) -> usize {
         let now = self.now.time;
         let Some(queue) = self.queues.get_mut(id) else {
             return 1;
@@ -52,11 +52,13 @@ impl Vhost {
         if let Some(end) = lease_end {
             // What expired before the queue did is dead-lettered, however late the timer is.
             done += self.expire_until(id, end.just_before(), budget);
-            if done <= budget {
+            let reads = |queue: &Queue| queue.is_being_read();
+            if done <= budget && !self.queues.get(id).is_some_and(reads) {
                 self.expire_queue(id);
             }
         } else {
             done += self.offer_pending(id, budget);
+            self.read_pages(id);
             done += self.expire_until(id, now, budget);
             done += self.end_delays(id, budget);
             self.dispatch(id);
@@ -93,8 +95,10 @@ impl Vhost {
         expired
     }
 
-    /// Where only heads expire, a new head may expire before anything that was known.
+    /// What stands behind the head may have to be read; and where only heads expire, a new head may
+    /// expire before anything that was known.
     pub(super) fn head_moved(&mut self, id: QueueId) {
+        self.read_pages(id);
         let order = self.queues.get(id).map(|queue| queue.settings.expiry_order);
         if order == Some(ExpiryOrder::Head) {
             self.arm_queue(id);

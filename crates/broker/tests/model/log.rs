@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use broker::time::Now;
-use broker::{Effect, Entries, EntryId, Lsn, Meaning, QueueNumber, Record, Vhost};
+use broker::{Effect, Entries, EntryId, Envelopes, Lsn, Meaning, QueueNumber, Record, Vhost};
+
+use super::shelf::Shelf;
 
 /// The log on disk: octets, and who refers to what.
 #[derive(Default)]
@@ -31,7 +33,8 @@ impl Disk {
         ended.iter().for_each(|lsn| self.end(*lsn));
     }
 
-    fn end(&mut self, lsn: Lsn) {
+    /// One reference of a record ends.
+    pub(crate) fn end(&mut self, lsn: Lsn) {
         let left = self.references.get_mut(&lsn).expect("a record that is referred to");
         *left -= 1;
         if *left == 0 {
@@ -44,17 +47,19 @@ impl Disk {
         self.references.values().map(|count| u64::from(*count)).sum()
     }
 
-    /// The vhost that comes back.
-    pub(crate) fn restart(&self, now: Now, before: &Vhost) -> Vhost {
+    /// The vhost that comes back, and what of it was put aside on the way.
+    pub(crate) fn restart(&self, now: Now, before: &Vhost) -> (Vhost, Shelf) {
+        let mut shelf = Shelf::default();
+        let mut envelopes = Envelopes::default();
         let options = before.options();
         let mut replay = broker::Replay::new(Vhost::new(before.name(), [1; 32], options));
         let mut last = Lsn(0);
         for (lsn, kind, octets) in &self.records {
-            let decoded = Record::decode(*kind, octets).unwrap();
-            replay.apply(*lsn, decoded, false, &mut |_| {}).unwrap();
+            let decoded = Record::decode(*kind, octets, &mut envelopes).unwrap();
+            replay.apply(*lsn, decoded, false, &mut shelf, &mut |_| {}).unwrap();
             last = *lsn;
         }
-        replay.finish(now, last)
+        (replay.finish(now, last, &mut shelf), shelf)
     }
 }
 

@@ -26,6 +26,18 @@ pub(crate) struct QueueSpec {
 }
 
 impl QueueSpec {
+    /// A classic queue without arguments.
+    pub(crate) const PLAIN: Self = Self {
+        quorum: false,
+        ttl_ms: None,
+        max_length: None,
+        overflow: Overflow::DropHead,
+        max_priority: None,
+        dead_letters_to: None,
+        delivery_limit: 0,
+        head_only: false,
+    };
+
     pub(crate) fn any() -> impl Strategy<Value = Self> {
         let overflow = prop_oneof![
             Just(Overflow::DropHead),
@@ -109,6 +121,19 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// The same, on that queue.
+    pub(crate) fn on(mut self, only: usize) -> Self {
+        if let Self::Publish { queue, .. }
+        | Self::Consume { queue, .. }
+        | Self::Cancel { queue }
+        | Self::Get { queue, .. }
+        | Self::Purge { queue } = &mut self
+        {
+            *queue = only;
+        }
+        self
+    }
+
     pub(crate) fn any() -> impl Strategy<Value = Self> {
         let queue = 0_usize..3;
         let which = 0_usize..6;

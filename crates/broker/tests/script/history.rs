@@ -9,14 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 
 use amqp::method::MethodId;
+use broker::page::Paging;
 use broker::{ChannelNumber, Command, ConnectionId, Outgoing, Request};
 
 use super::World;
 
 /// Runs a history; panics with the script of it if an invariant breaks.
-pub(crate) fn survive(lines: &[String]) {
+pub(crate) fn survive(lines: &[String], paging: Paging) {
     let mut history = History {
-        world: World::new(),
+        world: World::new(paging),
         outstanding: BTreeMap::new(),
         transactional: BTreeSet::new(),
         now_ms: 0,

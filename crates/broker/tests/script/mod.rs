@@ -18,6 +18,7 @@
 //! | `node COMMAND` | a command of the node itself |
 //! | `raw COMMAND` | a command without opening the channel first |
 //! | `set ...` | options of the scenario; those of the vhost come first |
+//! | `set resident` | nothing is put aside in this scenario, which counts on how much is done at once |
 
 mod history;
 mod lines;
@@ -26,6 +27,8 @@ mod log;
 mod parse;
 mod render;
 mod setup;
+#[path = "../model/shelf.rs"]
+mod shelf;
 mod show;
 mod values;
 mod words;
@@ -37,6 +40,7 @@ use std::sync::Arc;
 
 use amqp::reply_code::ReplyCode;
 use broker::access::Access;
+use broker::page::{PageTask, Paging};
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
 use broker::{ChannelNumber, ConnectionId, Effect, Lsn, Outgoing, PolicyKind, Vhost, VhostOptions};
@@ -44,12 +48,16 @@ pub(crate) use history::survive;
 pub(crate) use lines::{beginning, line};
 use log::{Disk, Replay};
 use setup::access;
+pub(crate) use shelf::SMALL_PAGES;
+use shelf::Shelf;
 use words::Words;
 
-/// Replays every scenario of a file and returns the file as it should be, with their number.
-pub(crate) fn replay(text: &str) -> (String, usize) {
+/// Replays every scenario of a file and returns the file as it should be, with the number of scenarios
+/// and of the pages that were written.
+pub(crate) fn replay(text: &str, paging: Paging) -> (String, usize, usize) {
     let mut out = String::new();
-    let mut world = World::new();
+    let mut pages = 0;
+    let mut world = World::new(paging);
     let mut scenarios = 0;
     let mut scenario = "";
     for line in text.lines() {
@@ -59,7 +67,8 @@ pub(crate) fn replay(text: &str) -> (String, usize) {
         writeln!(out, "{line}").unwrap();
         if line.starts_with("== ") {
             end(&mut world, scenario);
-            world = World::new();
+            pages += world.shelf.written;
+            world = World::new(paging);
             scenarios += 1;
             scenario = line;
         } else if !line.is_empty() && !line.starts_with('#') {
@@ -71,7 +80,7 @@ pub(crate) fn replay(text: &str) -> (String, usize) {
         }
     }
     end(&mut world, scenario);
-    (out, scenarios)
+    (out, scenarios, pages + world.shelf.written)
 }
 
 /// Ends a scenario: what is in its log must give the same again.
@@ -134,6 +143,7 @@ struct World {
     /// What the log so far would give.
     replay: Replay,
     disk: Disk,
+    shelf: Shelf,
     /// Up to where the log is durable.
     durable: Lsn,
     /// Answers that wait for it.
@@ -143,8 +153,8 @@ struct World {
 }
 
 impl World {
-    fn new() -> Self {
-        Self::with(VhostOptions::default())
+    fn new(paging: Paging) -> Self {
+        Self::with(VhostOptions { paging, ..VhostOptions::default() })
     }
 
     fn with(options: VhostOptions) -> Self {
@@ -159,6 +169,7 @@ impl World {
             holds_log: false,
             replay: Replay::default(),
             disk: Disk::default(),
+            shelf: Shelf::default(),
             durable: Lsn(0),
             waiting: Vec::new(),
             told: Vec::new(),
@@ -231,7 +242,10 @@ impl World {
     fn check(&self, after: &str) {
         let broken = self.vhost.broken_invariants();
         assert!(broken.is_empty(), "after `{after}`: {broken:?}");
-        let durable = self.vhost.durable_entries();
+        let mut durable = self.vhost.durable_entries();
+        if !self.batches {
+            self.shelf.add_durable(&self.vhost, &mut durable);
+        }
         assert_eq!(self.replay.entries(), &durable, "the log's replay after `{after}`");
         let copies: usize = durable.values().map(|entries| entries.len()).sum();
         let kept = (copies + self.vhost.durable_definitions()) as u64;
@@ -247,14 +261,7 @@ impl World {
         self.check("the end");
         let axis = Time::from_millis(now.wall_ms);
         let back = self.disk.restart(Now { time: axis, ..now }, &self.vhost);
-        assert_eq!(back.durable_entries(), self.vhost.durable_entries(), "after a restart");
-        assert_eq!(back.durable_definitions(), self.vhost.durable_definitions(), "after a restart");
-        let broken = back.broken_invariants();
-        assert!(broken.is_empty(), "after a restart: {broken:?}");
-        let (mut before, mut after) = (self.vhost.durable_messages(), back.durable_messages());
-        before.sort();
-        after.sort();
-        assert_eq!(after, before, "after a restart");
+        self.shelf.assert_same(&self.vhost, &back);
     }
 
     fn durable(&mut self, lsn: Lsn) {
@@ -319,8 +326,23 @@ impl World {
         self.vhost.tick(self.now());
     }
 
-    /// Ends the batch: confirms are told, effects taken.
+    /// Ends the batch: confirms are told, effects taken, pages written and read.
     fn settle(&mut self, out: &mut Vec<String>) {
+        loop {
+            let tasks = self.take_effects(out);
+            if tasks.is_empty() {
+                return;
+            }
+            let now = self.now();
+            for task in tasks {
+                self.shelf.perform(task, &mut self.vhost, now, &mut self.disk);
+            }
+        }
+    }
+
+    /// Tells and takes everything but what is to be done with pages.
+    fn take_effects(&mut self, out: &mut Vec<String>) -> Vec<PageTask> {
+        let mut tasks = Vec::new();
         if !self.holds_log {
             self.durable(self.vhost.last_lsn());
         }
@@ -357,6 +379,8 @@ impl World {
                     out.push(format!("{} is asked for its backlog", names[&connection]));
                 }
                 Effect::Event(event) => out.push(format!("! {event:?}")),
+                Effect::Page(task) => tasks.push(task),
+                Effect::AwaitGet(_) => {}
                 Effect::SendDurable { .. } => self.waiting.push(effect),
                 Effect::Send { connection, channel, outgoing } => {
                     let name = names.get(&connection).copied().unwrap_or("?");
@@ -371,5 +395,6 @@ impl World {
                 }
             }
         }
+        tasks
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use broker::access::{Access, PermissionPattern, Permissions, TopicPermission};
+use broker::page::Paging;
 use broker::{ApplyTo, Definition, Pattern, Policy, PolicyKind, VhostOptions};
 
 use super::words::Words;
@@ -11,20 +12,23 @@ use super::{World, parse};
 impl World {
     pub(super) fn set(&mut self, words: &mut Words) {
         let word = words.next();
-        let mut options = VhostOptions::default();
+        let paging = self.vhost.options().paging;
+        let base = VhostOptions { paging, ..VhostOptions::default() };
+        let mut options = base;
         match word.as_str() {
             "no-cancel-notify" => self.cancel_notify = false,
             "cancel-notify" => self.cancel_notify = true,
             "show-log" => self.shows.log = true,
             "show-deaths" => self.shows.deaths = true,
             "hold-log" => self.holds_log = true,
+            "resident" => options.paging = Paging::default(),
             "no-global-qos" => options.permits_global_qos = false,
             "consumers-max" => {
                 options.consumers_per_channel_max = Some(words.next().parse().unwrap());
             }
             other => panic!("cannot set {other}"),
         }
-        if options != VhostOptions::default() {
+        if options != base {
             *self = Self::with(options);
         }
     }

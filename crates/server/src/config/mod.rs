@@ -84,6 +84,9 @@ pub(crate) struct Config {
     pub(crate) loopback_users: Vec<String>,
     pub(crate) load_definitions: Option<PathBuf>,
     pub(crate) memory_watermark: MemoryWatermark,
+    /// Share of the memory watermark that messages waiting in the queues of a vhost may take before
+    /// long queues are put aside; none for the default.
+    pub(crate) paging_ratio: Option<f64>,
     pub(crate) disk_free_limit: DiskFreeLimit,
     pub(crate) cluster_name: Option<String>,
     pub(crate) log_level: String,
@@ -121,6 +124,7 @@ impl Default for Config {
             loopback_users: vec!["guest".to_owned()],
             load_definitions: None,
             memory_watermark: MemoryWatermark::Relative(0.6),
+            paging_ratio: None,
             disk_free_limit: DiskFreeLimit::Absolute(50_000_000),
             cluster_name: None,
             log_level: "info".to_owned(),
@@ -185,6 +189,7 @@ mod tests {
              vm_memory_high_watermark.absolute = 2GB\n\
              disk_free_limit.relative = 1.5\n\
              durability = os\n\
+             vm_memory_high_watermark_paging_ratio = 0.25\n\
              deprecated_features.permit.global_qos = true\n\
              log.console.level = warning\n",
         )
@@ -203,6 +208,7 @@ mod tests {
         assert_eq!(config.memory_watermark, MemoryWatermark::Absolute(2_000_000_000));
         assert_eq!(config.disk_free_limit, DiskFreeLimit::Relative(1.5));
         assert_eq!(config.durability, Durability::Os);
+        assert_eq!(config.paging_ratio, Some(0.25));
         assert!(config.vhost.permits_global_qos);
         assert_eq!(config.log_level, "warn");
     }

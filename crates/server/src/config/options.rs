@@ -63,6 +63,9 @@ pub(super) fn set(
         "vm_memory_high_watermark.absolute" => {
             config.memory_watermark = MemoryWatermark::Absolute(bytes(key, value)?);
         }
+        "vm_memory_high_watermark_paging_ratio" => {
+            config.paging_ratio = Some(fraction(key, value)?);
+        }
         "disk_free_limit.absolute" => {
             config.disk_free_limit = DiskFreeLimit::Absolute(bytes(key, value)?);
         }

@@ -7,4 +7,5 @@ mod damage;
 mod disk;
 mod fixtures;
 mod history;
+mod pages;
 mod power;

@@ -1,0 +1,229 @@
+//! Pages: messages of a queue that wait on disk instead of in memory, put aside together.
+//!
+//! A long queue keeps its head and its tail; what stands between them is cut into pages, of which only
+//! a few facts stay: how many messages, which is the first, when the first of them expires. The core
+//! says what is to be written, read and forgotten (`PageTask`), whoever has the disk does it in that
+//! order and hands over what was read (`Vhost::page_read`). Pages are no records: a restart makes
+//! them anew from the log, so nothing of them needs to survive.
+
+use crate::ids::{Lsn, PageId, QueueId};
+use crate::limits::{PAGE_BYTES, PAGE_BYTES_MIN, PAGED_DUE_MAX, PAGED_DUE_MIN};
+use crate::message::Message;
+use crate::record::{DecodeError, Envelopes, Reader, put_message};
+use crate::time::Time;
+
+/// How much of its queues a vhost keeps in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Paging {
+    /// Memory of waiting messages from which on long queues are put aside, in bytes.
+    pub resident_bytes_max: u64,
+    /// Memory of the messages of one page, in bytes; a larger message has a page of its own.
+    pub page_bytes: u64,
+    /// Messages of one page.
+    pub page_messages: usize,
+}
+
+impl Paging {
+    /// Puts long queues aside from so many bytes on; where that is little, in small pages, because
+    /// every long queue keeps a few in memory.
+    pub fn beyond(resident_bytes_max: u64) -> Self {
+        let page_bytes = (resident_bytes_max / 512).clamp(PAGE_BYTES_MIN, PAGE_BYTES);
+        let page_messages = usize::try_from(page_bytes / 256).unwrap_or(usize::MAX);
+        Self { resident_bytes_max, page_bytes, page_messages }
+    }
+}
+
+impl Default for Paging {
+    /// Everything stays in memory.
+    fn default() -> Self {
+        Self::beyond(u64::MAX)
+    }
+}
+
+/// What is known of a message in a page without reading it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PagedFacts {
+    /// Its place in the order of arrival in its queue.
+    pub seq: u64,
+    /// The record that brought it; 0 if it does not outlive a restart.
+    pub lsn: Lsn,
+    /// When it arrived in its queue.
+    pub arrived: Time,
+    /// When its own `expiration` is over.
+    pub deadline: Option<Time>,
+    /// Bytes that it counts against the queue's limits.
+    pub bytes: u64,
+}
+
+/// A message in a page.
+#[derive(Clone, Debug)]
+pub struct PagedMessage {
+    /// What is known of it.
+    pub facts: PagedFacts,
+    /// The message.
+    pub message: Message,
+}
+
+impl PagedMessage {
+    /// Appends the message's octets.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_message(&self.message, out);
+    }
+
+    /// Reads the octets of a message that was put aside.
+    ///
+    /// # Errors
+    /// When they are none.
+    pub fn decode(
+        facts: PagedFacts,
+        octets: &[u8],
+        envelopes: &mut Envelopes,
+    ) -> Result<Self, DecodeError> {
+        let message = Reader::whole_message(octets, envelopes)?;
+        Ok(Self { facts, message })
+    }
+}
+
+/// Where a page belongs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct PageAt {
+    /// The queue.
+    pub queue: QueueId,
+    /// The priority level of its messages.
+    pub level: u8,
+    /// The page.
+    pub page: PageId,
+}
+
+/// Something to do with a page. The tasks of a vhost are done in order.
+#[derive(Clone, Debug)]
+pub enum PageTask {
+    /// Keep these messages.
+    Write {
+        /// The page's name.
+        page: PageId,
+        /// What is in it, in order of arrival.
+        messages: Vec<PagedMessage>,
+    },
+    /// Read messages of a page and hand them to [`Vhost::page_read`](crate::Vhost::page_read).
+    Read {
+        /// Which page.
+        at: PageAt,
+        /// Which of its messages.
+        wanted: Wanted,
+    },
+    /// Forget a page. With `ended`, its messages have left their queue with it, but for those that had
+    /// left before: one reference ends of every record that brought one.
+    Drop {
+        /// The page.
+        page: PageId,
+        /// Those that had left before.
+        ended: Option<Gone>,
+    },
+}
+
+/// Which messages of a page are wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// All.
+    Whole,
+    /// Those whose own deadline comes first: all up to `certain`, and up to `likely` the first few.
+    Due {
+        /// All up to here, within reason.
+        certain: Time,
+        /// None behind this.
+        likely: Time,
+        /// None of these.
+        gone: Gone,
+    },
+    /// One alone.
+    Only(u64),
+}
+
+impl Wanted {
+    /// Chooses among the messages of a page by what is known of them: which to read, in the order in
+    /// which they are to be handed over, and the first own deadline of all others.
+    pub fn choose(&self, facts: &[PagedFacts]) -> (Vec<usize>, Option<Time>) {
+        match self {
+            Self::Whole => ((0..facts.len()).collect(), None),
+            Self::Only(seq) => {
+                let at = facts.iter().position(|facts| facts.seq == *seq);
+                (at.into_iter().collect(), None)
+            }
+            Self::Due { certain, likely, gone } => {
+                let left = facts.iter().enumerate().filter(|(_, facts)| !gone.contains(facts.seq));
+                let mut due: Vec<(Time, usize)> =
+                    left.filter_map(|(at, facts)| Some((facts.deadline?, at))).collect();
+                due.sort_unstable();
+                let sure = due.partition_point(|(deadline, _)| deadline <= certain);
+                let maybe = due.partition_point(|(deadline, _)| deadline <= likely);
+                let count = sure.max(maybe.min(PAGED_DUE_MIN)).min(PAGED_DUE_MAX);
+                let next = due.get(count).map(|(deadline, _)| *deadline);
+                (due.iter().take(count).map(|(_, at)| *at).collect(), next)
+            }
+        }
+    }
+}
+
+/// What was read of a page.
+#[derive(Clone, Debug)]
+pub struct PageRead {
+    /// What was asked for.
+    pub wanted: Wanted,
+    /// The messages.
+    pub messages: Vec<PagedMessage>,
+    /// The first own deadline of the page's other messages, if deadlines were asked for.
+    pub next_deadline: Option<Time>,
+}
+
+/// Messages of a page that are in their queue no more, or have been read back on their own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Gone {
+    first: u64,
+    words: Vec<u64>,
+}
+
+impl Gone {
+    /// None of a page whose first message is `first`.
+    pub(crate) fn none(first: u64) -> Self {
+        Self { first, words: Vec::new() }
+    }
+
+    /// Whether the message with this place in the queue is gone.
+    pub fn contains(&self, seq: u64) -> bool {
+        let (word, bit) = self.at(seq);
+        self.words.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// True if it was not gone before.
+    pub(crate) fn insert(&mut self, seq: u64) -> bool {
+        let (at, bit) = self.at(seq);
+        if self.words.len() <= at {
+            self.words.resize(at + 1, 0);
+        }
+        let is_new = self.words[at] & bit == 0;
+        self.words[at] |= bit;
+        is_new
+    }
+
+    fn at(&self, seq: u64) -> (usize, u64) {
+        let number = seq.saturating_sub(self.first);
+        (usize::try_from(number / 64).unwrap_or(usize::MAX), 1 << (number % 64))
+    }
+}
+
+/// Where pages are kept while a vhost comes back from its log: nobody else is served meanwhile, so
+/// that it may wait for the disk. What goes wrong is the keeper's to remember.
+pub trait Pages: std::fmt::Debug {
+    /// Keeps messages.
+    fn write(&mut self, page: PageId, messages: Vec<PagedMessage>);
+
+    /// What is known of the messages of a page.
+    fn facts(&mut self, page: PageId) -> Vec<PagedFacts>;
+
+    /// Reads messages.
+    fn read(&mut self, page: PageId, wanted: Wanted) -> PageRead;
+
+    /// Forgets a page.
+    fn remove(&mut self, page: PageId);
+}

@@ -1,0 +1,333 @@
+//! The messages of one priority level that were never delivered, in order of arrival: a head and a
+//! tail in memory, and pages between them when the level is long.
+//!
+//! Whatever is in a page can be known of but not be had until the page is read. The first pages are
+//! read back before the head runs empty, so that a level whose head is empty waits for one that is
+//! being read.
+
+use std::collections::VecDeque;
+
+use crate::ids::{Lsn, PageId};
+use crate::limits::{HEAD_PAGES, PAGE_SEQS_MAX};
+use crate::message::Message;
+use crate::ordered::Ordered;
+use crate::page::{Gone, PagedFacts, PagedMessage, Paging};
+use crate::time::Time;
+
+/// A message that was never delivered; its counts are zero and its id is its place.
+#[derive(Clone, Debug)]
+pub(super) struct Fresh {
+    pub(super) message: Message,
+    pub(super) lsn: Lsn,
+    pub(super) arrived: Time,
+}
+
+/// Messages in memory.
+#[derive(Default, Debug)]
+struct Run {
+    entries: Ordered<u64, Fresh>,
+    memory: u64,
+}
+
+impl Run {
+    fn push(&mut self, seq: u64, fresh: Fresh) {
+        self.memory += fresh.message.memory_bytes();
+        self.entries.push_back(seq, fresh);
+    }
+
+    fn pop_front(&mut self) -> Option<(u64, Fresh)> {
+        let (seq, fresh) = self.entries.pop_front()?;
+        self.memory -= fresh.message.memory_bytes();
+        Some((seq, fresh))
+    }
+
+    fn remove(&mut self, seq: u64) -> Option<Fresh> {
+        let fresh = self.entries.remove(seq)?;
+        self.memory -= fresh.message.memory_bytes();
+        Some(fresh)
+    }
+
+    /// Whether it holds what so many pages hold.
+    fn fills(&self, pages: usize, paging: Paging) -> bool {
+        self.entries.len() >= pages * paging.page_messages
+            || self.memory >= pages as u64 * paging.page_bytes
+    }
+}
+
+/// Messages on disk.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) id: PageId,
+    first_seq: u64,
+    last_seq: u64,
+    /// When the first of them arrived.
+    pub(super) first_arrived: Time,
+    /// Messages that are in the queue and not in memory.
+    pub(super) count: usize,
+    /// What these count against the queue's limits.
+    pub(super) bytes: u64,
+    pub(super) gone: Gone,
+    /// Some left without their size being known, while the log was read.
+    pub(super) left_unseen: bool,
+    /// The first of their own deadlines, as far as it is known.
+    pub(super) next_deadline: Option<Time>,
+    /// It is being read as a whole.
+    pub(super) is_awaited: bool,
+    /// Messages in it that expire soon are being read.
+    pub(super) is_asked: bool,
+}
+
+impl Page {
+    fn covers(&self, seq: u64) -> bool {
+        self.first_seq <= seq && seq <= self.last_seq
+    }
+
+    /// Whether the message is here, as far as can be told without looking.
+    fn may_hold(&self, seq: u64) -> bool {
+        self.covers(seq) && !self.gone.contains(seq)
+    }
+}
+
+/// The messages of one level.
+#[derive(Debug)]
+pub(super) struct Level {
+    pub(super) number: u8,
+    head: Run,
+    pages: VecDeque<Page>,
+    tail: Run,
+}
+
+impl Level {
+    pub(super) fn new(number: u8) -> Self {
+        Self { number, head: Run::default(), pages: VecDeque::new(), tail: Run::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.head.entries.is_empty() && self.pages.is_empty()
+    }
+
+    /// Whether its next page is being read as a whole.
+    pub(super) fn awaits_page(&self) -> bool {
+        self.pages.front().is_some_and(|page| page.is_awaited)
+    }
+
+    /// Memory of its messages.
+    pub(super) fn memory(&self) -> u64 {
+        self.head.memory + self.tail.memory
+    }
+
+    /// What comes first, if it is in memory.
+    pub(super) fn front(&self) -> Option<(u64, &Fresh)> {
+        self.head.entries.front()
+    }
+
+    /// A place that is not behind the first message, wherever that is.
+    pub(super) fn first_seq(&self) -> Option<u64> {
+        let paged = || self.pages.front().map(|page| page.first_seq);
+        self.head.entries.front().map(|(seq, _)| seq).or_else(paged)
+    }
+
+    pub(super) fn push(&mut self, seq: u64, fresh: Fresh) {
+        let run = if self.pages.is_empty() { &mut self.head } else { &mut self.tail };
+        run.push(seq, fresh);
+    }
+
+    /// Takes a message that is in memory.
+    pub(super) fn remove(&mut self, seq: u64) -> Option<Fresh> {
+        let is_behind = self.pages.front().is_some_and(|page| seq >= page.first_seq);
+        if is_behind { self.tail.remove(seq) } else { self.head.remove(seq) }
+    }
+
+    /// A message that is in memory.
+    pub(super) fn get(&self, seq: u64) -> Option<&Fresh> {
+        self.head.entries.get(seq).or_else(|| self.tail.entries.get(seq))
+    }
+
+    /// Whether a message is in memory.
+    pub(super) fn contains(&self, seq: u64) -> bool {
+        self.get(seq).is_some()
+    }
+
+    /// The messages in memory.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Fresh)> {
+        self.head.entries.iter().chain(self.tail.entries.iter())
+    }
+
+    /// Its pages.
+    pub(super) fn pages(&self) -> impl Iterator<Item = &Page> {
+        self.pages.iter()
+    }
+
+    pub(super) fn knows_page(&self, id: PageId) -> bool {
+        self.pages.binary_search_by_key(&id, |page| page.id).is_ok()
+    }
+
+    pub(super) fn page_mut(&mut self, id: PageId) -> Option<&mut Page> {
+        let at = self.pages.binary_search_by_key(&id, |page| page.id).ok()?;
+        self.pages.get_mut(at)
+    }
+
+    /// The page that may hold a message.
+    pub(super) fn page_of(&mut self, seq: u64) -> Option<&mut Page> {
+        let at = self.pages.partition_point(|page| page.last_seq < seq);
+        self.pages.get_mut(at).filter(|page| page.may_hold(seq))
+    }
+
+    /// Puts the messages aside that stand behind the head, if they and those behind them fill two
+    /// pages; they are named by `id`. `facts` tells what is to be known of each.
+    pub(super) fn page_out(
+        &mut self,
+        id: PageId,
+        paging: Paging,
+        facts: impl Fn(u64, &Fresh) -> PagedFacts,
+    ) -> Option<Vec<PagedMessage>> {
+        if self.pages.is_empty() {
+            if !self.head.fills(HEAD_PAGES + 2, paging) {
+                return None;
+            }
+            self.cut_head(paging);
+        }
+        if !self.tail.fills(2, paging) {
+            self.join_tail();
+            return None;
+        }
+        let mut messages: Vec<PagedMessage> = Vec::new();
+        let mut memory = 0;
+        while let Some((seq, fresh)) = self.tail.entries.front()
+            && messages.len() < paging.page_messages
+            && (memory == 0 || memory + fresh.message.memory_bytes() <= paging.page_bytes)
+            && messages.first().is_none_or(|first| seq - first.facts.seq < PAGE_SEQS_MAX)
+        {
+            let facts = facts(seq, fresh);
+            let Some((_, Fresh { message, .. })) = self.tail.pop_front() else { break };
+            memory += message.memory_bytes();
+            messages.push(PagedMessage { facts, message });
+        }
+        let (first, last) = (messages.first()?.facts, messages.last()?.facts);
+        self.pages.push_back(Page {
+            id,
+            first_seq: first.seq,
+            last_seq: last.seq,
+            first_arrived: first.arrived,
+            count: messages.len(),
+            bytes: messages.iter().map(|message| message.facts.bytes).sum(),
+            gone: Gone::none(first.seq),
+            left_unseen: false,
+            next_deadline: messages.iter().filter_map(|message| message.facts.deadline).min(),
+            is_awaited: false,
+            is_asked: false,
+        });
+        Some(messages)
+    }
+
+    /// Leaves a few pages' worth in the head and makes the rest the tail.
+    fn cut_head(&mut self, paging: Paging) {
+        let (mut count, mut memory) = (0, 0);
+        for (_, fresh) in self.head.entries.iter() {
+            if count >= HEAD_PAGES * paging.page_messages
+                || count > 0 && memory >= HEAD_PAGES as u64 * paging.page_bytes
+            {
+                break;
+            }
+            count += 1;
+            memory += fresh.message.memory_bytes();
+        }
+        let entries = self.head.entries.split_off(count);
+        self.tail = Run { entries, memory: self.head.memory - memory };
+        self.head.memory = memory;
+    }
+
+    /// Without pages there is no tail.
+    fn join_tail(&mut self) {
+        if !self.pages.is_empty() {
+            return;
+        }
+        if self.head.entries.is_empty() {
+            std::mem::swap(&mut self.head, &mut self.tail);
+        }
+        while let Some((seq, fresh)) = self.tail.pop_front() {
+            self.head.push(seq, fresh);
+        }
+    }
+
+    /// The page that should be read next, so that the head does not run empty.
+    pub(super) fn wanted_page(&self, paging: Paging) -> Option<PageId> {
+        let (mut pages, mut count) = (0, self.head.entries.len());
+        for page in self.pages.iter().take_while(|page| page.is_awaited) {
+            pages += 1;
+            count += page.count;
+        }
+        let is_long = count >= HEAD_PAGES * paging.page_messages;
+        if is_long || pages >= HEAD_PAGES || self.head.fills(HEAD_PAGES, paging) {
+            return None;
+        }
+        self.pages.get(pages).map(|page| page.id)
+    }
+
+    /// A page has been read as a whole: its messages stand in the head.
+    pub(super) fn arrived(&mut self, id: PageId, messages: Vec<PagedMessage>) -> Option<Page> {
+        let page = self.pages.pop_front_if(|page| page.id == id)?;
+        for PagedMessage { facts, message } in messages {
+            if !page.gone.contains(facts.seq) {
+                let fresh = Fresh { message, lsn: facts.lsn, arrived: facts.arrived };
+                self.head.push(facts.seq, fresh);
+            }
+        }
+        self.join_tail();
+        Some(page)
+    }
+
+    /// A message of a page is there no more, because it was read back alone or has left its queue.
+    /// False if it was not there.
+    pub(super) fn leaves_page(&mut self, id: PageId, seq: u64, bytes: Option<u64>) -> bool {
+        let Some(page) = self.page_mut(id).filter(|page| page.may_hold(seq)) else {
+            return false;
+        };
+        page.gone.insert(seq);
+        page.count = page.count.saturating_sub(1);
+        match bytes {
+            Some(bytes) => page.bytes = page.bytes.saturating_sub(bytes),
+            None => page.left_unseen = true,
+        }
+        true
+    }
+
+    /// Removes a page if nothing is left in it.
+    pub(super) fn remove_if_empty(&mut self, id: PageId) -> Option<Page> {
+        let at = self.pages.binary_search_by_key(&id, |page| page.id).ok()?;
+        let page = if self.pages.get(at)?.count == 0 { self.pages.remove(at) } else { None };
+        self.join_tail();
+        page
+    }
+
+    /// Sets right what is known of a page from which messages left unseen. `facts` is of all that were
+    /// put into it. The messages that were counted and their bytes, before and after.
+    pub(super) fn look_again(
+        &mut self,
+        id: PageId,
+        facts: &[PagedFacts],
+    ) -> ((usize, u64), (usize, u64)) {
+        let Some(page) = self.page_mut(id) else { return Default::default() };
+        let before = (page.count, page.bytes);
+        let left = || facts.iter().filter(|facts| !page.gone.contains(facts.seq));
+        let after = (left().count(), left().map(|facts| facts.bytes).sum());
+        let next_deadline = left().filter_map(|facts| facts.deadline).min();
+        let first_arrived = left().map(|facts| facts.arrived).min();
+        page.first_arrived = first_arrived.unwrap_or(page.first_arrived);
+        (page.count, page.bytes) = after;
+        page.next_deadline = next_deadline;
+        page.left_unseen = false;
+        (before, after)
+    }
+
+    /// Removes everything, and names the pages with what was in them no more.
+    pub(super) fn clear(&mut self) -> Vec<(PageId, Gone)> {
+        (self.head, self.tail) = (Run::default(), Run::default());
+        self.pages.drain(..).map(|page| (page.id, page.gone)).collect()
+    }
+
+    /// Its pages with what is in them no more; for checks.
+    pub(super) fn paged(&self) -> impl Iterator<Item = (PageId, &Gone)> {
+        self.pages.iter().map(|page| (page.id, &page.gone))
+    }
+}

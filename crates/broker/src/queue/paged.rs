@@ -1,0 +1,361 @@
+//! The pages of a queue: which are written, which are read back and when, and what is known of those
+//! that are not.
+
+use super::level::{Level, Page};
+use super::ready::{Entry, Place, Ready};
+use super::{Queue, QueueCounters};
+use crate::ids::{EntryId, Lsn, PageId};
+use crate::limits::PAGED_DUE_AHEAD_MS;
+use crate::page::{Gone, PageRead, PagedFacts, PagedMessage, Pages, Wanted};
+use crate::policy::ExpiryOrder;
+use crate::time::Time;
+
+/// A page of a queue and the level that it belongs to.
+pub(crate) type LevelPage = (u8, PageId);
+
+impl Queue {
+    /// Puts messages of a level aside if the vhost has much in memory and the level is long.
+    pub(crate) fn page_out(&mut self, level: u8, id: PageId) -> Option<Vec<PagedMessage>> {
+        if !self.ready.is_to_be_paged() {
+            return None;
+        }
+        let messages = self.ready.page_out(level, id)?;
+        if self.settings.expiry_order == ExpiryOrder::Deadline {
+            let with_deadline = messages.iter().filter(|message| message.facts.deadline.is_some());
+            let must_squeeze = with_deadline.fold(false, |_, _| self.deadlines.forget_one());
+            if must_squeeze {
+                self.squeeze_deadlines();
+            }
+        }
+        Some(messages)
+    }
+
+    pub(crate) fn has_pages(&self) -> bool {
+        self.ready.has_pages()
+    }
+
+    /// Whether messages of it are being read.
+    pub(crate) fn is_being_read(&self) -> bool {
+        self.ready.is_being_read()
+    }
+
+    /// The next page that has to be read as a whole.
+    pub(crate) fn await_page(&mut self) -> Option<LevelPage> {
+        self.ready.await_page()
+    }
+
+    /// The next page of which messages have to be read because they expire soon.
+    pub(crate) fn ask_due(&mut self, now: Time) -> Option<(LevelPage, Wanted)> {
+        match self.settings.expiry_order {
+            ExpiryOrder::Head => None,
+            ExpiryOrder::Deadline => {
+                self.skip_stale_deadlines(now);
+                let first = self.deadlines.first().map(|(deadline, _)| deadline);
+                self.ready.ask_due(now, first)
+            }
+        }
+    }
+
+    /// Takes in what was read of a page; the page, if it is needed no more.
+    pub(crate) fn read_back(&mut self, at: LevelPage, read: PageRead) -> Option<PageId> {
+        let (level, _) = at;
+        let with_deadline = read.messages.iter().map(|message| message.facts);
+        let with_deadline = with_deadline.filter(|facts| facts.deadline.is_some());
+        let ids: Vec<EntryId> =
+            with_deadline.map(|facts| EntryId { seq: facts.seq, level }).collect();
+        let page = self.ready.read_back(at, read);
+        for id in ids {
+            if let Some(front) = self.ready.get(id) {
+                self.index(&front);
+            }
+        }
+        page
+    }
+
+    /// The pages with what is in them no more; for checks.
+    pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &Gone)> {
+        self.ready.paged()
+    }
+
+    // ---- while the log is read ----
+
+    /// Takes a message wherever it waits.
+    pub(crate) fn take(&mut self, id: EntryId, pages: &mut dyn Pages) -> Option<Entry> {
+        let entry = self.take_at_hand(id).or_else(|| self.pending.take(id));
+        entry.or_else(|| self.ready.take_paged(id, pages))
+    }
+
+    /// A message has left, wherever it waited.
+    pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) {
+        if self.take_at_hand(id).is_none() && self.pending.take(id).is_none() {
+            self.ready.forget(id, pages);
+        }
+    }
+
+    fn take_at_hand(&mut self, id: EntryId) -> Option<Entry> {
+        let entry = self.ready.take(id).or_else(|| self.delayed.take(id))?;
+        self.left_otherwise(&entry);
+        Some(entry)
+    }
+
+    /// Removes everything that waits; `ended` is called with the record of each that was durable.
+    pub(crate) fn end_all(&mut self, pages: &mut dyn Pages, ended: &mut dyn FnMut(Lsn)) {
+        self.durable_waiting().for_each(|(_, lsn)| ended(lsn));
+        self.ready.clear_pages(pages, &mut |facts: PagedFacts| {
+            if facts.lsn != Lsn(0) {
+                ended(facts.lsn);
+            }
+        });
+        self.purge();
+    }
+
+    /// The log has been read: what was handed out is marked, and the lease begins anew.
+    pub(crate) fn came_back(&mut self, now: Time, pages: &mut dyn Pages) {
+        self.ready.mark_delivered(self.delivered_up_to);
+        self.ready.look_again(pages);
+        while let Some((level, page)) = self.await_page() {
+            let read = pages.read(page, Wanted::Whole);
+            if let Some(page) = self.read_back((level, page), read) {
+                pages.remove(page);
+            }
+        }
+        self.counters = QueueCounters { entered: self.message_count(), ..QueueCounters::default() };
+        self.last_used = now;
+    }
+}
+
+impl Ready {
+    pub(crate) fn has_pages(&self) -> bool {
+        self.page_count > 0
+    }
+
+    /// Whether what would be delivered next is in a page.
+    pub(crate) fn is_away(&self) -> bool {
+        self.has_pages() && !self.is_empty() && self.front().is_none()
+    }
+
+    /// Whether messages are being read.
+    pub(crate) fn is_being_read(&self) -> bool {
+        !self.being_read.is_empty()
+            || self.has_pages() && self.levels.iter().any(Level::awaits_page)
+    }
+
+    /// Whether so much waits in the queues of the vhost that long ones are put aside.
+    pub(crate) fn is_to_be_paged(&self) -> bool {
+        self.resident_bytes() > self.paging.resident_bytes_max
+    }
+
+    /// Puts messages of a level aside, in a page of that name.
+    pub(crate) fn page_out(&mut self, level: u8, id: PageId) -> Option<Vec<PagedMessage>> {
+        let (at, paging, counted) = (self.level_at(level)?, self.paging, self.counted());
+        let messages = self.metered(at, |level| {
+            level.page_out(id, paging, |seq, fresh| {
+                let expiration_ms = fresh.message.facts().expiration_ms;
+                PagedFacts {
+                    seq,
+                    lsn: fresh.lsn,
+                    arrived: fresh.arrived,
+                    deadline: expiration_ms.map(|millis| fresh.arrived.plus_ms(millis)),
+                    bytes: counted.of(&fresh.message),
+                }
+            })
+        })?;
+        self.page_count += 1;
+        self.relist((level, id), |_| {});
+        Some(messages)
+    }
+
+    /// The next page that has to be read as a whole, so that no head runs empty; it is awaited then.
+    pub(crate) fn await_page(&mut self) -> Option<LevelPage> {
+        if !self.has_pages() {
+            return None;
+        }
+        let paging = self.paging;
+        let wanted = |level: &Level| Some((level.number, level.wanted_page(paging)?));
+        let next = self.levels.iter().find_map(wanted)?;
+        self.relist(next, |page| page.is_awaited = true);
+        Some(next)
+    }
+
+    /// The next page of which messages have to be read because they expire soon. Of those that are
+    /// overdue only one that holds up what is at hand, of which `first` expires first.
+    pub(crate) fn ask_due(
+        &mut self,
+        now: Time,
+        first: Option<Time>,
+    ) -> Option<(LevelPage, Wanted)> {
+        let (deadline, level, id) = *self.page_deadlines.first()?;
+        let soon = now.plus_ms(PAGED_DUE_AHEAD_MS);
+        let holds_up = deadline > now || first.is_none_or(|first| deadline <= first);
+        if deadline > soon || !holds_up {
+            return None;
+        }
+        self.relist((level, id), |page| page.is_asked = true);
+        let others = self.page_deadlines.first().map(|(deadline, ..)| *deadline);
+        let others = others.into_iter().chain(self.first_being_read_but(id));
+        let likely = now.plus_ms(2 * PAGED_DUE_AHEAD_MS);
+        let certain = others.min().map_or(likely, |others| others.min(likely));
+        let page = self.page_mut((level, id))?;
+        Some(((level, id), Wanted::Due { certain, likely, gone: page.gone.clone() }))
+    }
+
+    /// When a page has to be looked at because a message in it expires soon.
+    pub(crate) fn next_ask(&self) -> Option<Time> {
+        self.page_deadlines.first().map(|(deadline, ..)| deadline.minus_ms(PAGED_DUE_AHEAD_MS))
+    }
+
+    /// The first own deadline in the pages that are being read.
+    pub(crate) fn first_being_read(&self) -> Option<Time> {
+        self.being_read.first().map(|(deadline, _)| *deadline)
+    }
+
+    fn first_being_read_but(&self, id: PageId) -> Option<Time> {
+        self.being_read.iter().find(|(_, other)| *other != id).map(|(deadline, _)| *deadline)
+    }
+
+    /// The first own deadline in any page.
+    pub(crate) fn first_paged_deadline(&self) -> Option<Time> {
+        let listed = self.page_deadlines.first().map(|(deadline, ..)| *deadline);
+        listed.into_iter().chain(self.first_being_read()).min()
+    }
+
+    /// Takes in what was read of a page; the page, if it is needed no more.
+    pub(crate) fn read_back(&mut self, at: LevelPage, read: PageRead) -> Option<PageId> {
+        let PageRead { wanted, messages, next_deadline } = read;
+        let (level, id) = at;
+        let place = self.level_at(level).filter(|place| self.levels[*place].knows_page(id))?;
+        if wanted == Wanted::Whole {
+            self.unlist(at);
+            let page = self.metered(place, |level| level.arrived(id, messages))?;
+            self.page_count -= 1;
+            return Some(page.id);
+        }
+        for PagedMessage { facts, message } in messages {
+            if self.levels[place].leaves_page(id, facts.seq, Some(facts.bytes)) {
+                let entry = EntryId { seq: facts.seq, level };
+                let entry = self.entry(entry, message, facts.lsn, facts.arrived);
+                let place = Place::of(entry.id);
+                self.returned_places.insert(entry.id.seq, place);
+                self.returned.insert(place, entry);
+            }
+        }
+        if let Wanted::Due { .. } = wanted {
+            self.relist(at, |page| {
+                page.is_asked = false;
+                page.next_deadline = next_deadline;
+            });
+        }
+        self.remove_if_empty(at)
+    }
+
+    fn remove_if_empty(&mut self, (level, id): LevelPage) -> Option<PageId> {
+        if self.page_mut((level, id))?.count > 0 {
+            return None;
+        }
+        self.unlist((level, id));
+        let at = self.level_at(level)?;
+        self.metered(at, |level| level.remove_if_empty(id))?;
+        self.page_count -= 1;
+        Some(id)
+    }
+
+    /// Removes everything, and names the pages with what was in them no more.
+    pub(crate) fn clear(&mut self) -> Vec<(PageId, Gone)> {
+        let mut pages = Vec::new();
+        for at in 0..self.levels.len() {
+            pages.extend(self.metered(at, Level::clear));
+        }
+        self.returned.clear();
+        self.returned_places.clear();
+        self.page_deadlines.clear();
+        self.being_read.clear();
+        (self.len, self.bytes, self.page_count) = (0, 0, 0);
+        pages
+    }
+
+    /// Changes what is known of a page, and lists it by its deadline as it is then.
+    fn relist(&mut self, at: LevelPage, change: impl FnOnce(&mut Page)) {
+        self.unlist(at);
+        let (level, id) = at;
+        let Some(page) = self.page_mut(at) else { return };
+        change(page);
+        let is_being_read = page.is_awaited || page.is_asked;
+        if let Some(deadline) = page.next_deadline {
+            if is_being_read {
+                self.being_read.insert((deadline, id));
+            } else {
+                self.page_deadlines.insert((deadline, level, id));
+            }
+        }
+    }
+
+    fn page_mut(&mut self, (level, id): LevelPage) -> Option<&mut Page> {
+        let at = self.level_at(level)?;
+        self.levels[at].page_mut(id)
+    }
+
+    fn unlist(&mut self, at: LevelPage) {
+        let (level, id) = at;
+        if let Some(deadline) = self.page_mut(at).and_then(|page| page.next_deadline) {
+            self.being_read.remove(&(deadline, id));
+            self.page_deadlines.remove(&(deadline, level, id));
+        }
+    }
+
+    // ---- while the log is read ----
+
+    /// A message that is not at hand has left its page.
+    pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) {
+        let Some(at) = self.level_at(id.level) else { return };
+        let Some(page) = self.levels[at].page_of(id.seq).map(|page| page.id) else { return };
+        self.levels[at].leaves_page(page, id.seq, None);
+        self.len -= 1;
+        if let Some(page) = self.remove_if_empty((id.level, page)) {
+            pages.remove(page);
+        }
+    }
+
+    /// Takes a message out of its page.
+    pub(crate) fn take_paged(&mut self, id: EntryId, pages: &mut dyn Pages) -> Option<Entry> {
+        let at = self.level_at(id.level)?;
+        let page = self.levels[at].page_of(id.seq)?.id;
+        let read = pages.read(page, Wanted::Only(id.seq));
+        if let Some(page) = self.read_back((id.level, page), read) {
+            pages.remove(page);
+        }
+        self.take(id)
+    }
+
+    /// Sets right what is known of the pages from which messages left unseen.
+    pub(crate) fn look_again(&mut self, pages: &mut dyn Pages) {
+        for at in 0..self.levels.len() {
+            let level = self.levels[at].number;
+            let unsure = self.levels[at].pages().filter(|page| page.left_unseen);
+            let unsure: Vec<PageId> = unsure.map(|page| page.id).collect();
+            for id in unsure {
+                let facts = pages.facts(id);
+                self.unlist((level, id));
+                let (before, after) = self.levels[at].look_again(id, &facts);
+                self.len = self.len + after.0 - before.0;
+                self.bytes = self.bytes + after.1 - before.1;
+                self.relist((level, id), |_| {});
+            }
+        }
+    }
+
+    /// Removes everything in pages, and hands out what was known of it.
+    pub(crate) fn clear_pages(&mut self, pages: &mut dyn Pages, each: &mut dyn FnMut(PagedFacts)) {
+        for (id, gone) in self.clear() {
+            let facts = pages.facts(id).into_iter();
+            facts.filter(|facts| !gone.contains(facts.seq)).for_each(&mut *each);
+            pages.remove(id);
+        }
+    }
+
+    /// The pages with what is in them no more; for checks.
+    pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &Gone)> {
+        self.levels
+            .iter()
+            .flat_map(|level| level.paged().map(move |(id, gone)| (level.number, id, gone)))
+    }
+}

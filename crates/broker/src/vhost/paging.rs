@@ -1,0 +1,157 @@
+//! Long queues: what of them is put aside, when it is read back, and who waits for that meanwhile.
+//!
+//! Pages are written and read by whoever has the disk, without the vhost being held up. A queue whose
+//! next message is still being read delivers nothing until it is there; `basic.get` is answered then.
+
+use smallvec::SmallVec;
+
+use super::{At, Vhost};
+use crate::effect::{Effect, Outgoing};
+use crate::ids::{ConnectionId, PageId, QueueId};
+use crate::limits::{EXPIRY_SLICE, PAGES_PER_ARRIVAL};
+use crate::page::{Gone, PageAt, PageRead, PageTask, PagedMessage, Paging, Wanted};
+use crate::queue::Queue;
+use crate::queue::meter::Meter;
+use crate::time::Now;
+use crate::timers::Wake;
+
+/// Pages to write.
+type Written = SmallVec<[(PageId, Vec<PagedMessage>); PAGES_PER_ARRIVAL]>;
+
+impl Vhost {
+    /// What a new queue is to know about it.
+    pub(super) fn paging(&self) -> (Paging, Meter) {
+        (self.options.paging, self.resident.clone())
+    }
+
+    /// Memory that the waiting messages of all queues take, as far as they are not put aside, in
+    /// bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        self.resident.bytes()
+    }
+
+    /// Cuts pages from a level of a queue that has become long, if much is in memory.
+    pub(super) fn cut_pages(&mut self, id: QueueId, level: u8) -> Written {
+        let mut written = Written::new();
+        if let Some(queue) = self.queues.get_mut(id) {
+            while written.len() < PAGES_PER_ARRIVAL
+                && let page = PageId(self.last_page.0 + 1)
+                && let Some(messages) = queue.page_out(level, page)
+            {
+                self.last_page = page;
+                written.push((page, messages));
+            }
+        }
+        written
+    }
+
+    /// The same, for a message that has just arrived.
+    pub(super) fn page_out(&mut self, id: QueueId, level: u8) {
+        let written = self.cut_pages(id, level);
+        if written.is_empty() {
+            return;
+        }
+        for (page, messages) in written {
+            self.effects.push(Effect::Page(PageTask::Write { page, messages }));
+        }
+        // What is in a page has to be looked at before it expires.
+        self.arm_queue(id);
+    }
+
+    /// Has those pages of a queue read that are needed soon: the next ones that are delivered, and
+    /// messages that expire.
+    pub(super) fn read_pages(&mut self, id: QueueId) {
+        let Self { queues, effects, now, .. } = self;
+        let Some(queue) = queues.get_mut(id).filter(|queue| queue.has_pages()) else {
+            return;
+        };
+        let mut read = |(level, page), wanted| {
+            let at = PageAt { queue: id, level, page };
+            effects.push(Effect::Page(PageTask::Read { at, wanted }));
+        };
+        while let Some(page) = queue.await_page() {
+            read(page, Wanted::Whole);
+        }
+        while let Some((page, wanted)) = queue.ask_due(now.time) {
+            read(page, wanted);
+        }
+    }
+
+    /// Takes in what was read of a page, in answer to [`PageTask::Read`].
+    pub fn page_read(&mut self, now: Now, at: PageAt, read: PageRead) {
+        self.advance(now);
+        let PageAt { queue: id, level, page } = at;
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
+        if let Some(page) = queue.read_back((level, page), read) {
+            self.effects.push(Effect::Page(PageTask::Drop { page, ended: None }));
+        }
+        self.timers.disarm(&mut queue.armed, Wake::Queue(id));
+        self.read_pages(id);
+        self.wake_queue(id, EXPIRY_SLICE);
+        self.answer_gets(id);
+        self.finish_deaths();
+    }
+
+    /// Pages of a queue that was purged or is gone are not needed any more, and what is in them has
+    /// left its queue.
+    pub(super) fn end_pages(&mut self, pages: Vec<(PageId, Gone)>) {
+        for (page, gone) in pages {
+            let ended = Some(gone);
+            self.effects.push(Effect::Page(PageTask::Drop { page, ended }));
+        }
+    }
+
+    // ---- basic.get ----
+
+    /// A `basic.get` waits until what comes next is at hand. Nothing more is to be applied for its
+    /// connection until it is answered.
+    pub(super) fn await_get(&mut self, at: At, id: QueueId, no_ack: bool) {
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
+        let Some(connection) = self.connections.get_mut(at.connection) else {
+            return;
+        };
+        let Some(channel) = connection.channels.get_mut(&at.channel) else {
+            return;
+        };
+        channel.awaited_gets += 1;
+        queue.awaited_gets.push_back((at, no_ack));
+        self.effects.push(Effect::AwaitGet(at.connection));
+    }
+
+    /// Whether a `basic.get` of the connection still waits for its answer.
+    pub fn awaits_get(&self, connection: ConnectionId) -> bool {
+        let connection = self.connections.get(connection);
+        connection.is_some_and(|known| known.channels().any(|(_, c)| c.awaited_gets > 0))
+    }
+
+    /// Answers those that wait, as far as there is something at hand, or nothing at all.
+    pub(super) fn answer_gets(&mut self, id: QueueId) {
+        let awaited = |queue: &mut Queue| {
+            if queue.is_away() { None } else { queue.awaited_gets.pop_front() }
+        };
+        while let Some((at, no_ack)) = self.queues.get_mut(id).and_then(awaited) {
+            if self.is_awaited(at) {
+                self.answer_get(at, id, no_ack);
+            }
+        }
+    }
+
+    /// Answers those that wait for a queue in which nothing is left.
+    pub(super) fn answer_gets_empty(&mut self, queue: &mut Queue) {
+        for (at, _) in std::mem::take(&mut queue.awaited_gets) {
+            if self.is_awaited(at) {
+                self.send(at, Outgoing::GetEmpty);
+            }
+        }
+    }
+
+    /// Whether the channel is still there and waits; it waits no more then.
+    fn is_awaited(&mut self, at: At) -> bool {
+        let channel = self.channel(at).filter(|channel| channel.awaited_gets > 0);
+        channel.map(|channel| channel.awaited_gets -= 1).is_some()
+    }
+}

@@ -1,0 +1,234 @@
+//! Long queues: what waits on disk comes back in order and in time, and memory stays bounded.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::wildcard_enum_match_arm, reason = "what a test does not know it need not name")]
+
+#[path = "model/log.rs"]
+#[expect(dead_code, reason = "the log is another test's business")]
+mod log;
+#[path = "model/shelf.rs"]
+#[expect(dead_code, reason = "the same")]
+mod shelf;
+
+use std::sync::Arc;
+
+use amqp::method::MethodId;
+use amqp::properties::Properties;
+use amqp::table::{Table, TableBuilder, Value};
+use broker::access::{Access, PermissionPattern, Permissions};
+use broker::page::Paging;
+use broker::time::{Now, Time};
+use broker::{
+    ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue, DeliveryTag, Effect,
+    Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
+};
+use log::Disk;
+use shelf::Shelf;
+
+/// Memory that waiting messages may take.
+const RESIDENT_BYTES_MAX: u64 = 512 * 1024;
+
+/// A vhost with one client on one channel, whose pages are kept on a shelf.
+struct Broker {
+    vhost: Vhost,
+    connection: ConnectionId,
+    now_us: u64,
+    shelf: Shelf,
+    disk: Disk,
+    /// What was delivered: when, the tag, and the number that is the body.
+    delivered: Vec<(u64, DeliveryTag, u64)>,
+    resident_most: u64,
+}
+
+impl Broker {
+    fn new() -> Self {
+        let paging = Paging::beyond(RESIDENT_BYTES_MAX);
+        let options = VhostOptions { paging, ..VhostOptions::default() };
+        let mut vhost = Vhost::new("/", [3; 32], options);
+        let all = PermissionPattern::new(".*").unwrap();
+        let access = Access {
+            user: "guest".into(),
+            impersonator: false,
+            permissions: Permissions { configure: all.clone(), write: all.clone(), read: all },
+            topic_permissions: Vec::new(),
+        };
+        let connection = vhost.open_connection(Arc::new(access), true);
+        let mut broker = Self {
+            vhost,
+            connection,
+            now_us: 1_000_000_000,
+            shelf: Shelf::default(),
+            disk: Disk::default(),
+            delivered: Vec::new(),
+            resident_most: 0,
+        };
+        broker.apply(Command::OpenChannel);
+        broker
+    }
+
+    fn now(&self) -> Now {
+        Now { time: Time::from_micros(self.now_us), wall_ms: self.now_us / 1000 }
+    }
+
+    fn apply(&mut self, command: Command<'_>) {
+        let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
+        self.vhost.apply(self.now(), self.connection, request);
+        self.finish();
+    }
+
+    fn finish(&mut self) {
+        loop {
+            self.vhost.durable(self.vhost.last_lsn());
+            self.vhost.flush();
+            let mut tasks = Vec::new();
+            for effect in self.vhost.drain_effects() {
+                self.disk.write(&effect);
+                match effect {
+                    Effect::Page(task) => tasks.push(task),
+                    Effect::Send { outgoing: Outgoing::Deliver { delivery, .. }, .. } => {
+                        let body = delivery.message.body().try_into().unwrap();
+                        let number = u64::from_le_bytes(body);
+                        self.delivered.push((self.now_us, delivery.tag, number));
+                    }
+                    Effect::Send { outgoing: Outgoing::ChannelClose { refusal, .. }, .. } => {
+                        panic!("{refusal}");
+                    }
+                    _ => {}
+                }
+            }
+            self.resident_most = self.resident_most.max(self.vhost.resident_bytes());
+            if tasks.is_empty() {
+                self.vhost.set_backlog(self.now(), self.connection, 0);
+                return;
+            }
+            let now = self.now();
+            for task in tasks {
+                self.shelf.perform(task, &mut self.vhost, now, &mut self.disk);
+            }
+        }
+    }
+
+    fn sleep_until(&mut self, end_us: u64) {
+        while let Some(wake) = self.vhost.next_wake().filter(|wake| wake.as_micros() <= end_us) {
+            self.now_us = self.now_us.max(wake.as_micros());
+            self.vhost.tick(self.now());
+            self.finish();
+        }
+        self.now_us = end_us;
+    }
+
+    fn declare(&mut self, queue: &str, arguments: &Table) {
+        self.apply(Command::DeclareQueue(DeclareQueue {
+            queue,
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            nowait: true,
+            arguments: arguments.as_ref(),
+        }));
+    }
+
+    fn publish(&mut self, number: u64, expiration_ms: Option<u64>) {
+        let expiration = expiration_ms.map(|millis| millis.to_string());
+        let properties = Properties {
+            delivery_mode: Some(2),
+            expiration: expiration.as_ref().map(|text| text.as_bytes()),
+            ..Properties::default()
+        };
+        let mut bytes = Vec::new();
+        properties.encode(&mut bytes);
+        let properties_len = bytes.len();
+        bytes.extend(number.to_le_bytes());
+        self.apply(Command::Publish(Publish {
+            exchange: b"".into(),
+            routing_key: b"q".into(),
+            mandatory: false,
+            content: Content::Framed { bytes: &bytes, properties_len, body_start: properties_len },
+        }));
+    }
+
+    fn consume(&mut self, queue: &str, no_ack: bool, prefetch_count: u16) {
+        self.apply(Command::Qos { prefetch_count, global: false });
+        self.apply(Command::Consume(Consume {
+            queue,
+            consumer_tag: queue,
+            no_ack,
+            exclusive: false,
+            nowait: true,
+            arguments: Table::default().as_ref(),
+        }));
+    }
+
+    /// Of the pages that a long queue keeps at either end.
+    fn assert_memory_was_bounded(&self) {
+        let most = RESIDENT_BYTES_MAX + 6 * Paging::beyond(RESIDENT_BYTES_MAX).page_bytes;
+        assert!(self.resident_most < most, "{} of {most} bytes", self.resident_most);
+    }
+}
+
+#[test]
+fn a_long_queue_is_delivered_in_order_from_bounded_memory() {
+    const COUNT: u64 = 30_000;
+    let mut broker = Broker::new();
+    broker.declare("q", &Table::default());
+    (0..COUNT).for_each(|number| broker.publish(number, None));
+    assert!(broker.shelf.written > 100, "{} pages", broker.shelf.written);
+    assert_eq!(broker.vhost.queue("q").unwrap().ready_count(), COUNT);
+    broker.consume("q", false, 300);
+    while let Some((_, tag, _)) = broker.delivered.last().copied()
+        && broker.vhost.queue("q").unwrap().unacked_count() > 0
+    {
+        broker.apply(Command::Settle { tag, multiple: true, outcome: Outcome::Ack });
+    }
+    let numbers: Vec<u64> = broker.delivered.iter().map(|(_, _, number)| *number).collect();
+    assert_eq!(numbers, (0..COUNT).collect::<Vec<_>>());
+    assert!(broker.vhost.pages().is_empty());
+    assert_eq!(broker.vhost.resident_bytes(), 0);
+    broker.assert_memory_was_bounded();
+}
+
+#[test]
+fn messages_of_a_long_queue_expire_at_their_own_deadlines() {
+    const COUNT: u64 = 20_000;
+    let mut broker = Broker::new();
+    let mut arguments = TableBuilder::new();
+    arguments.insert("x-dead-letter-exchange", Value::LongStr(b""));
+    arguments.insert("x-dead-letter-routing-key", Value::LongStr(b"dead"));
+    broker.declare("q", &arguments.finish());
+    broker.declare("dead", &Table::default());
+    broker.consume("dead", true, 0);
+    let began_us = broker.now_us;
+    let ttl_ms = |number: u64| 1000 + number.wrapping_mul(7919) % 60_000;
+    (0..COUNT).for_each(|number| broker.publish(number, Some(ttl_ms(number))));
+    assert!(broker.shelf.written > 100, "{} pages", broker.shelf.written);
+    broker.assert_memory_was_bounded();
+    broker.sleep_until(began_us + 70_000_000);
+    assert_eq!(broker.delivered.len() as u64, COUNT);
+    for (at_us, _, number) in &broker.delivered {
+        assert_eq!(*at_us, began_us + ttl_ms(*number) * 1000, "message {number}");
+    }
+    assert!(broker.vhost.pages().is_empty());
+    assert_eq!(broker.vhost.resident_bytes(), 0);
+    broker.assert_memory_was_bounded();
+}
+
+#[test]
+fn what_fell_due_at_once_expires_in_the_order_of_deadlines() {
+    const COUNT: u64 = 20_000;
+    let mut broker = Broker::new();
+    let mut arguments = TableBuilder::new();
+    arguments.insert("x-dead-letter-exchange", Value::LongStr(b""));
+    arguments.insert("x-dead-letter-routing-key", Value::LongStr(b"dead"));
+    broker.declare("q", &arguments.finish());
+    broker.declare("dead", &Table::default());
+    broker.consume("dead", true, 0);
+    let ttl_ms = |number: u64| 1000 + number.wrapping_mul(7919) % 60_000;
+    (0..COUNT).for_each(|number| broker.publish(number, Some(ttl_ms(number))));
+    // The timer comes much too late, as after a restart.
+    broker.now_us += 100_000_000;
+    broker.sleep_until(broker.now_us);
+    let order: Vec<u64> = broker.delivered.iter().map(|(_, _, number)| ttl_ms(*number)).collect();
+    assert_eq!(order.len() as u64, COUNT);
+    assert!(order.is_sorted(), "the order of deadlines");
+}

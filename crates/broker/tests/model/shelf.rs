@@ -1,0 +1,121 @@
+//! Pages of a vhost in memory, as octets: what a disk would hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use broker::page::{PageAt, PageRead, PageTask, PagedFacts, PagedMessage, Pages, Paging, Wanted};
+use broker::time::Now;
+use broker::{EntryId, Envelopes, Lsn, PageId, QueueNumber, Vhost};
+
+use super::log::Disk;
+
+/// Everything that can be put aside is, in pages as small as they come.
+pub(crate) const SMALL_PAGES: Paging =
+    Paging { resident_bytes_max: 0, page_bytes: 1 << 20, page_messages: 1 };
+
+/// The pages by name.
+#[derive(Default, Debug)]
+pub(crate) struct Shelf {
+    pages: BTreeMap<PageId, Vec<(PagedFacts, Vec<u8>)>>,
+    /// How many were ever written.
+    pub(crate) written: usize,
+}
+
+impl Shelf {
+    /// Does what the vhost wants done.
+    pub(crate) fn perform(&mut self, task: PageTask, vhost: &mut Vhost, now: Now, disk: &mut Disk) {
+        match task {
+            PageTask::Write { page, messages } => self.write(page, messages),
+            PageTask::Read { at, wanted } => {
+                let read = self.read(at.page, wanted);
+                vhost.page_read(now, at, read);
+            }
+            PageTask::Drop { page, ended } => {
+                if let Some(gone) = ended {
+                    let facts = self.facts(page).into_iter();
+                    let left = facts.filter(|facts| !gone.contains(facts.seq));
+                    left.filter(|facts| facts.lsn != Lsn(0)).for_each(|facts| disk.end(facts.lsn));
+                }
+                self.remove(page);
+            }
+        }
+    }
+
+    /// Durable messages in pages, by queue.
+    pub(crate) fn add_durable(
+        &self,
+        vhost: &Vhost,
+        entries: &mut BTreeMap<QueueNumber, BTreeSet<EntryId>>,
+    ) {
+        let pages = vhost.pages();
+        assert_eq!(pages.len(), self.pages.len(), "no page is left over");
+        for (PageAt { level, page, .. }, queue, gone) in pages {
+            let left = self.pages[&page].iter().map(|(facts, _)| facts);
+            let left = left.filter(|facts| facts.lsn != Lsn(0) && !gone.contains(facts.seq));
+            for facts in left {
+                let entry = EntryId { seq: facts.seq, level };
+                assert!(
+                    entries.entry(queue).or_default().insert(entry),
+                    "{entry:?} is there twice"
+                );
+            }
+        }
+    }
+
+    /// Asserts that `back` holds the same durable messages as this vhost, which has these pages: all
+    /// of them, and each as it was, as far as it is in memory in both.
+    pub(crate) fn assert_same(&self, vhost: &Vhost, (back, pages): &(Vhost, Self)) {
+        let everything = |vhost: &Vhost, pages: &Self| {
+            let mut entries = vhost.durable_entries();
+            pages.add_durable(vhost, &mut entries);
+            entries
+        };
+        let expected = everything(vhost, self);
+        assert_eq!(everything(back, pages), expected, "after a restart");
+        assert_eq!(back.durable_definitions(), vhost.durable_definitions(), "after a restart");
+        let broken = back.broken_invariants();
+        assert!(broken.is_empty(), "after a restart: {broken:?}");
+        let (mut before, mut after) = (vhost.durable_messages(), back.durable_messages());
+        before.sort();
+        after.sort();
+        if vhost.pages().is_empty() && back.pages().is_empty() {
+            assert_eq!(after, before, "after a restart");
+        }
+        let name = |told: &String| told.split(" Message").next().map(str::to_owned);
+        let before: BTreeMap<_, _> = before.iter().map(|told| (name(told), told)).collect();
+        for told in &after {
+            let known = before.get(&name(told));
+            assert!(known.is_none_or(|known| *known == told), "{known:?} comes back as {told}");
+        }
+    }
+}
+
+impl Pages for Shelf {
+    fn write(&mut self, page: PageId, messages: Vec<PagedMessage>) {
+        let octets = |message: &PagedMessage| {
+            let mut octets = Vec::new();
+            message.encode(&mut octets);
+            (message.facts, octets)
+        };
+        let before = self.pages.insert(page, messages.iter().map(octets).collect());
+        assert!(before.is_none(), "{page} is written twice");
+        self.written += 1;
+    }
+
+    fn facts(&mut self, page: PageId) -> Vec<PagedFacts> {
+        self.pages[&page].iter().map(|(facts, _)| *facts).collect()
+    }
+
+    fn read(&mut self, page: PageId, wanted: Wanted) -> PageRead {
+        let (chosen, next_deadline) = wanted.choose(&self.facts(page));
+        let mut envelopes = Envelopes::default();
+        let messages = chosen.into_iter().map(|at| {
+            let (facts, octets) = &self.pages[&page][at];
+            PagedMessage::decode(*facts, octets, &mut envelopes).unwrap()
+        });
+        PageRead { messages: messages.collect(), wanted, next_deadline }
+    }
+
+    fn remove(&mut self, page: PageId) {
+        assert!(self.pages.remove(&page).is_some(), "{page} is removed twice");
+    }
+}

@@ -1,0 +1,91 @@
+//! The one thread that writes and reads pages: what of long queues waits on disk.
+//!
+//! It does the tasks of each vhost in their order, without its lock, and hands over what was read. A
+//! page that cannot be read ends the process: what is durable in it comes back from the log.
+
+use std::io;
+use std::sync::Arc;
+
+use broker::Lsn;
+use broker::page::PageTask;
+use parking_lot::{Condvar, Mutex};
+
+use crate::limits::EXIT_DISK;
+use crate::vhosts::VhostCell;
+
+/// Wakes the thread.
+#[derive(Default, Debug)]
+pub(crate) struct Pager {
+    /// Vhosts with something to do.
+    dirty: Mutex<Vec<Arc<VhostCell>>>,
+    changed: Condvar,
+}
+
+impl Pager {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub(crate) fn start() -> io::Result<Arc<Self>> {
+        let pager = Arc::new(Self::default());
+        let runs = Arc::clone(&pager);
+        std::thread::Builder::new().name("pager".to_owned()).spawn(move || runs.run())?;
+        Ok(pager)
+    }
+
+    /// There is something to do for a vhost; told once until it has been taken.
+    pub(crate) fn wake(&self, cell: Arc<VhostCell>) {
+        self.dirty.lock().push(cell);
+        self.changed.notify_one();
+    }
+
+    fn run(&self) {
+        loop {
+            let cells = {
+                let mut dirty = self.dirty.lock();
+                while dirty.is_empty() {
+                    self.changed.wait(&mut dirty);
+                }
+                std::mem::take(&mut *dirty)
+            };
+            for cell in cells {
+                for task in cell.take_page_tasks() {
+                    perform(&cell, task);
+                }
+            }
+        }
+    }
+}
+
+fn perform(cell: &VhostCell, task: PageTask) {
+    let shelf = cell.shelf();
+    match task {
+        PageTask::Write { page, messages } => {
+            let bytes = messages.iter().map(|message| message.message.delivery_bytes()).sum();
+            shelf.write(page, messages);
+            cell.page_written(bytes);
+        }
+        PageTask::Read { at, wanted } => match shelf.read(at.page, wanted) {
+            Ok(read) => cell.page_read(at, read),
+            Err(problem) => end(cell, &problem),
+        },
+        PageTask::Drop { page, ended } => {
+            if let Some(gone) = ended {
+                let facts = shelf.facts(page).unwrap_or_else(|problem| end(cell, &problem));
+                let left = facts.into_iter().filter(|facts| !gone.contains(facts.seq));
+                let lsns = left.map(|facts| facts.lsn).filter(|lsn| *lsn != Lsn(0));
+                cell.page_ended(lsns);
+            }
+            shelf.remove(page);
+        }
+    }
+}
+
+fn end(cell: &VhostCell, problem: &str) -> ! {
+    tracing::error!(
+        vhost = cell.name(),
+        "messages that wait on disk cannot be read: {problem}; the broker ends, and what is durable \
+         comes back from the log"
+    );
+    std::process::exit(EXIT_DISK);
+}

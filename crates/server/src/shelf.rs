@@ -1,0 +1,157 @@
+//! Where the pages of one vhost are: files beside its log, and in memory what the disk had no room for.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+
+use broker::page::{PageRead, PagedFacts, PagedMessage, Pages, Wanted};
+use broker::time::Time;
+use broker::{Envelopes, Lsn, PageId};
+use parking_lot::Mutex;
+use storage::{PageEntry, PageStore, PageWriter, RealDirectory};
+
+/// The pages of a vhost.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    store: PageStore<RealDirectory>,
+    /// Pages that could not be written.
+    unwritten: Mutex<HashMap<PageId, Vec<PagedMessage>>>,
+}
+
+impl Shelf {
+    /// Uses the directory of pages of the vhost whose files are at `path`; it is emptied.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let directory = RealDirectory::open(&path.join("pages"))?;
+        Ok(Self { store: PageStore::open(directory)?, unwritten: Mutex::default() })
+    }
+
+    /// Keeps messages, in memory if the disk does not take them.
+    pub(crate) fn write(&self, page: PageId, messages: Vec<PagedMessage>) {
+        let mut writer = PageWriter::new(page.0, messages.len());
+        for message in &messages {
+            writer.push(&entry(&message.facts), |out| message.encode(out));
+        }
+        if let Err(error) = self.store.write(page.0, &writer.finish()) {
+            tracing::warn!(page = page.0, %error, "a page stays in memory");
+            self.unwritten.lock().insert(page, messages);
+        }
+    }
+
+    /// Reads messages of a page.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub(crate) fn read(&self, page: PageId, wanted: Wanted) -> Result<PageRead, String> {
+        if let Some(messages) = self.unwritten.lock().get(&page) {
+            let known: Vec<PagedFacts> = messages.iter().map(|message| message.facts).collect();
+            let (chosen, next_deadline) = wanted.choose(&known);
+            let messages = chosen.into_iter().filter_map(|at| messages.get(at).cloned()).collect();
+            return Ok(PageRead { wanted, messages, next_deadline });
+        }
+        let mut messages = Vec::new();
+        let mut next_deadline = None;
+        let mut envelopes = Envelopes::default();
+        let mut problem = None;
+        let choose = |entries: &[PageEntry]| {
+            let known: Vec<PagedFacts> = entries.iter().map(facts).collect();
+            let (chosen, next) = wanted.choose(&known);
+            next_deadline = next;
+            chosen
+        };
+        let read = self.store.read(
+            page.0,
+            choose,
+            &mut |entry, octets| match PagedMessage::decode(facts(&entry), octets, &mut envelopes) {
+                Ok(message) => messages.push(message),
+                Err(error) => problem = Some(error.to_string()),
+            },
+        );
+        match (read, problem) {
+            (Ok(()), None) => Ok(PageRead { wanted, messages, next_deadline }),
+            (Err(error), _) => Err(error.to_string()),
+            (_, Some(problem)) => Err(problem),
+        }
+    }
+
+    /// What is known of the messages of a page.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub(crate) fn facts(&self, page: PageId) -> Result<Vec<PagedFacts>, String> {
+        if let Some(messages) = self.unwritten.lock().get(&page) {
+            return Ok(messages.iter().map(|message| message.facts).collect());
+        }
+        let entries = self.store.entries(page.0).map_err(|error| error.to_string())?;
+        Ok(entries.iter().map(facts).collect())
+    }
+
+    /// Forgets a page.
+    pub(crate) fn remove(&self, page: PageId) {
+        if self.unwritten.lock().remove(&page).is_none()
+            && let Err(error) = self.store.remove(page.0)
+        {
+            tracing::warn!(page = page.0, %error, "a page cannot be removed before the next start");
+        }
+    }
+}
+
+fn entry(facts: &PagedFacts) -> PageEntry {
+    PageEntry {
+        seq: facts.seq,
+        lsn: storage::Lsn(facts.lsn.0),
+        arrived_us: facts.arrived.as_micros(),
+        deadline_us: facts.deadline.map(Time::as_micros),
+        bytes: u32::try_from(facts.bytes).unwrap_or(u32::MAX),
+    }
+}
+
+fn facts(entry: &PageEntry) -> PagedFacts {
+    PagedFacts {
+        seq: entry.seq,
+        lsn: Lsn(entry.lsn.0),
+        arrived: Time::from_micros(entry.arrived_us),
+        deadline: entry.deadline_us.map(Time::from_micros),
+        bytes: u64::from(entry.bytes),
+    }
+}
+
+/// A shelf while a vhost comes back, with what went wrong first.
+#[derive(Debug)]
+pub(crate) struct Restoring<'a> {
+    shelf: &'a Shelf,
+    pub(crate) problem: Option<String>,
+}
+
+impl<'a> Restoring<'a> {
+    pub(crate) fn new(shelf: &'a Shelf) -> Self {
+        Self { shelf, problem: None }
+    }
+
+    fn or_empty<T>(&mut self, result: Result<T, String>) -> Option<T> {
+        result.map_err(|problem| self.problem.get_or_insert(problem)).ok()
+    }
+}
+
+impl Pages for Restoring<'_> {
+    fn write(&mut self, page: PageId, messages: Vec<PagedMessage>) {
+        self.shelf.write(page, messages);
+    }
+
+    fn facts(&mut self, page: PageId) -> Vec<PagedFacts> {
+        let facts = self.shelf.facts(page);
+        self.or_empty(facts).unwrap_or_default()
+    }
+
+    fn read(&mut self, page: PageId, wanted: Wanted) -> PageRead {
+        let read = self.shelf.read(page, wanted.clone());
+        let nothing = PageRead { wanted, messages: Vec::new(), next_deadline: None };
+        self.or_empty(read).unwrap_or(nothing)
+    }
+
+    fn remove(&mut self, page: PageId) {
+        self.shelf.remove(page);
+    }
+}

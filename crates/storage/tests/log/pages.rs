@@ -1,0 +1,92 @@
+//! Pages: written once, read as a whole or in parts, and never read wrong.
+
+use crate::disk::{Disk, Random};
+use storage::{Directory, Lsn, PageEntry, PageError, PageStore, PageWriter};
+
+const ID: u64 = 7;
+
+/// Messages as they are put into a page and come out of it.
+type Messages = Vec<(PageEntry, Vec<u8>)>;
+
+fn entries() -> Messages {
+    let mut random = Random(3);
+    (1..=20)
+        .map(|seq| {
+            let entry = PageEntry {
+                seq,
+                lsn: Lsn(100 + seq),
+                arrived_us: 1_000_000 + seq,
+                deadline_us: (seq % 3 == 0).then_some(5_000_000 - seq),
+                bytes: u32::try_from(seq).unwrap(),
+            };
+            let len = random.below(60);
+            (entry, (0..len).map(|_| u8::try_from(random.below(256)).unwrap()).collect())
+        })
+        .collect()
+}
+
+fn written() -> (Disk, PageStore<Disk>, Messages) {
+    let disk = Disk::new();
+    let store = PageStore::open(disk.clone()).unwrap();
+    let entries = entries();
+    let mut page = PageWriter::new(ID, entries.len());
+    for (entry, octets) in &entries {
+        page.push(entry, |out| out.extend_from_slice(octets));
+    }
+    store.write(ID, &page.finish()).unwrap();
+    (disk, store, entries)
+}
+
+fn read(store: &PageStore<Disk>, chosen: &[usize]) -> Result<Messages, PageError> {
+    let mut read = Vec::new();
+    store
+        .read(ID, |_| chosen.to_vec(), &mut |entry, octets| read.push((entry, octets.to_vec())))?;
+    Ok(read)
+}
+
+#[test]
+fn a_page_is_read_as_it_was_written() {
+    let (_, store, entries) = written();
+    let known: Vec<PageEntry> = entries.iter().map(|(entry, _)| *entry).collect();
+    assert_eq!(store.entries(ID).unwrap(), known);
+    let all: Vec<usize> = (0..entries.len()).collect();
+    assert_eq!(read(&store, &all).unwrap(), entries);
+    let some = [11, 2, 19];
+    let expected: Vec<_> = some.iter().map(|at| entries[*at].clone()).collect();
+    assert_eq!(read(&store, &some).unwrap(), expected);
+    assert_eq!(read(&store, &[]).unwrap(), []);
+}
+
+#[test]
+fn a_changed_octet_is_never_read() {
+    let (disk, store, entries) = written();
+    let all: Vec<usize> = (0..entries.len()).collect();
+    let (name, len) = disk.files().remove(0);
+    for at in 0..len {
+        disk.damage(&name, |octets| octets[at] ^= 0x20);
+        for chosen in [&all[..], &[at % entries.len()]] {
+            if let Ok(read) = read(&store, chosen) {
+                let expected: Vec<_> = chosen.iter().map(|at| entries[*at].clone()).collect();
+                assert_eq!(read, expected, "octet {at}");
+                assert!(chosen.len() == 1, "octet {at} belongs to some message");
+            }
+        }
+        disk.damage(&name, |octets| octets[at] ^= 0x20);
+    }
+    disk.damage(&name, |octets| octets.truncate(len - 1));
+    assert!(matches!(read(&store, &all), Err(PageError::Damaged { .. })));
+    store.remove(ID).unwrap();
+    let error = read(&store, &all).unwrap_err().to_string();
+    assert!(error.starts_with("read 0000000000000007.page: "), "{error}");
+}
+
+#[test]
+fn what_an_earlier_process_left_is_removed_and_nothing_else() {
+    let (disk, store, _) = written();
+    disk.create("0000000000000001.log").unwrap();
+    drop(store);
+    let store = PageStore::open(disk.clone()).unwrap();
+    assert!(store.entries(ID).is_err());
+    let left: Vec<String> = disk.files().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(left, ["0000000000000001.log"]);
+}
