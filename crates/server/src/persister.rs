@@ -138,7 +138,7 @@ impl Persister {
     }
 
     /// Lets a thread of its own make the next file of a log.
-    fn prepare(self: &Arc<Self>, one: &Written, preparation: Preparation<RealDirectory>) {
+    fn prepare(self: &Arc<Self>, one: &mut Written, preparation: Preparation<RealDirectory>) {
         let (this, cell) = (Arc::clone(self), Arc::clone(&one.cell));
         let run = move || {
             let prepared = preparation.run();
@@ -148,8 +148,10 @@ impl Persister {
             this.work.lock().prepared.push((cell, prepared.ok()));
             this.changed.notify_one();
         };
-        // Without a thread the file is made when it is needed.
-        let _ = std::thread::Builder::new().name("log-file".to_owned()).spawn(run);
+        if std::thread::Builder::new().name("log-file".to_owned()).spawn(run).is_err() {
+            // Without a thread this file is made when it is needed; for the next one it is tried again.
+            one.log.take(None);
+        }
     }
 
     /// Lets a thread of its own get space back, one file at a time.
