@@ -60,6 +60,9 @@ pub(crate) const RESIDENT_SHARE: u64 = 8;
 /// Batches after which the log is looked at for space to get back.
 pub(crate) const COMPACTION_CHECK_BATCHES: u32 = 64;
 
+/// Time between two lines of the log that tell how far a vhost is restored.
+pub(crate) const RESTORE_REPORT_INTERVAL: Duration = Duration::from_secs(2);
+
 /// Pause of a listener that cannot accept, because the process has no file descriptors left.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

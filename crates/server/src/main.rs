@@ -31,6 +31,7 @@ mod wire;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
 
 /// Runs the broker until it is asked to stop.
 async fn run(config: &Config) -> Result<(), StartError> {
+    let began = Instant::now();
     let mut signals = StopSignals::watch()?;
     let mut listeners = Vec::new();
     for address in &config.amqp_listeners {
@@ -96,6 +98,7 @@ async fn run(config: &Config) -> Result<(), StartError> {
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     drop(alive);
     tracing::info!(
+        took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         "leveret {} started: AMQP on {}, HTTP on {}, data in {}, durability {}",
         env!("CARGO_PKG_VERSION"),
         addresses.join(" and "),

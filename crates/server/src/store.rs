@@ -14,9 +14,10 @@ use std::time::Instant;
 use broker::page::Pages;
 use broker::time::Now;
 use broker::{Envelopes, Lsn, Record, Replay, Vhost};
-use storage::{Flags, Log, LogOptions, OpenError, RealDirectory, Releases};
+use storage::{Flags, Log, LogOptions, OpenError, ReadProgress, RealDirectory, Releases};
 
 use crate::config::Durability;
+use crate::limits::RESTORE_REPORT_INTERVAL;
 use crate::shelf::{Restoring, Shelf};
 
 /// A vhost's log.
@@ -82,6 +83,19 @@ pub(crate) struct Restored {
     pub(crate) shelf: Shelf,
 }
 
+/// Says how far a vhost is.
+fn tell(vhost: &str, done: ReadProgress) {
+    tracing::info!(
+        vhost,
+        files = done.files,
+        files_total = done.files_total,
+        bytes = done.bytes,
+        records = done.records,
+        percent = done.percent(),
+        "restoring vhost"
+    );
+}
+
 /// Brings a vhost back from its log, which is begun if there is none. `vhost` is as new.
 ///
 /// # Errors
@@ -103,12 +117,21 @@ pub(crate) fn restore(
     let mut pages = Restoring::new(&shelf);
     let mut replaying = Replaying::new(vhost, &mut pages);
     let mut problems = 0_u64;
-    let opened = Log::open(directory, options, &mut |record, releases| {
+    let mut each = |record: storage::Record<'_>, releases: &mut Releases<'_>| {
         if let Err(problem) = replaying.apply(&record, releases) {
             problems += 1;
             tracing::error!(vhost = name, lsn = record.lsn.0, problem, "record left out");
         }
-    });
+    };
+    let mut told = began;
+    let mut progress = |done: ReadProgress| {
+        // What is done at once needs no patience, and its end is told anyway.
+        if told.elapsed() >= RESTORE_REPORT_INTERVAL && done.files < done.files_total {
+            told = Instant::now();
+            tell(&name, done);
+        }
+    };
+    let opened = Log::open(directory, options, &mut each, &mut progress);
     let (log, report) = opened.map_err(|error| RestoreError::Log {
         vhost: name.clone(),
         path: path.to_owned(),

@@ -36,5 +36,5 @@ pub use format::{FORMAT_VERSION, Flags, Lsn};
 pub use log::{Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
 pub use pending::{NewRecord, Pending};
-pub use recover::{Damage, OpenError, OpenReport, Releases, check};
+pub use recover::{Damage, OpenError, OpenReport, ReadProgress, Releases, check};
 pub use segment::Record;

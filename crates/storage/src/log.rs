@@ -13,7 +13,7 @@ use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, Manifest, file_id, file_name};
 use crate::pending::Pending;
 use crate::recover::{
-    Damaged, OpenError, OpenReport, Releases, io_error, read_files, read_manifest,
+    Damaged, OpenError, OpenReport, ReadProgress, Releases, io_error, read_files, read_manifest,
 };
 use crate::segment::Record;
 
@@ -126,6 +126,7 @@ pub struct Log<D: Directory> {
 
 impl<D: Directory> Log<D> {
     /// Opens the log in `directory`, or begins one, and hands every record to `each`, in order.
+    /// `progress` is told after each file.
     ///
     /// # Errors
     /// When the directory cannot be read or written, or was written by a newer version.
@@ -133,6 +134,7 @@ impl<D: Directory> Log<D> {
         directory: D,
         options: LogOptions,
         each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
+        progress: &mut dyn FnMut(ReadProgress),
     ) -> Result<(Self, OpenReport), OpenError> {
         let directory = Arc::new(directory);
         let names = directory.list().map_err(io_error("list the log's directory"))?;
@@ -146,7 +148,8 @@ impl<D: Directory> Log<D> {
             },
         };
         let mut report = OpenReport::default();
-        let liveness = read_files(&*directory, &mut manifest, Damaged::Kept, &mut report, each)?;
+        let kept = Damaged::Kept;
+        let liveness = read_files(&*directory, &mut manifest, kept, &mut report, each, progress)?;
         // Two files must not begin at the same position.
         manifest.files.retain(|file| file.first != file.end);
         let orphans = names.iter().filter_map(|name| file_id(name));

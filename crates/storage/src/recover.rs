@@ -84,6 +84,29 @@ pub struct OpenReport {
     pub damages: Vec<Damage>,
 }
 
+/// How far the reading of a log is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ReadProgress {
+    /// Files read.
+    pub files: usize,
+    /// Files that there are.
+    pub files_total: usize,
+    /// Octets read; of the file that was written last the empty rest counts, too.
+    pub bytes: u64,
+    /// Octets that there are.
+    pub bytes_total: u64,
+    /// Records read.
+    pub records: u64,
+}
+
+impl ReadProgress {
+    /// How much of it is done, in percent.
+    #[must_use]
+    pub fn percent(&self) -> u64 {
+        (self.bytes.saturating_mul(100)).checked_div(self.bytes_total).unwrap_or(100)
+    }
+}
+
 /// Ends references while a log is read back.
 #[derive(Debug)]
 pub struct Releases<'a>(&'a mut Liveness);
@@ -154,20 +177,28 @@ pub fn check<D: Directory>(
         return Err(OpenError::Manifest { file: MANIFEST, problem: "missing" });
     };
     let mut report = OpenReport { files: manifest.files.len(), ..OpenReport::default() };
-    read_files(directory, &mut manifest, Damaged::Told, &mut report, each)?;
+    read_files(directory, &mut manifest, Damaged::Told, &mut report, each, &mut |_| {})?;
     Ok(report)
 }
 
-/// Reads all files of a log, in order; one that was being written is sealed where it ends.
+/// Reads all files of a log, in order; one that was being written is sealed where it ends. After each
+/// of them `progress` is told.
 pub(crate) fn read_files<D: Directory>(
     directory: &D,
     manifest: &mut Manifest,
     damaged: Damaged,
     report: &mut OpenReport,
     each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
+    progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<Liveness, OpenError> {
     let mut liveness = Liveness::default();
-    for entry in &mut manifest.files {
+    let sizes: Vec<u64> = manifest.files.iter().map(|entry| size(directory, entry)).collect();
+    let mut done = ReadProgress {
+        files_total: sizes.len(),
+        bytes_total: sizes.iter().sum(),
+        ..ReadProgress::default()
+    };
+    for (entry, size) in manifest.files.iter_mut().zip(sizes) {
         let rot = read_file(directory, manifest.log_id, entry, &mut liveness, report, each)?;
         let Read { rot, problem, octets } = rot;
         for rot in rot {
@@ -186,8 +217,20 @@ pub(crate) fn read_files<D: Directory>(
                 kept_in,
             });
         }
+        done.files += 1;
+        done.bytes += size;
+        done.records = report.records;
+        progress(done);
     }
     Ok(liveness)
+}
+
+/// How many octets of a file are to be read; none if it is not there.
+fn size<D: Directory>(directory: &D, entry: &FileEntry) -> u64 {
+    if entry.is_sealed() {
+        return entry.bytes;
+    }
+    directory.open(&entry.name()).and_then(|file| file.size()).unwrap_or(0)
 }
 
 /// What was read of a file, and what is wrong with it.

@@ -1,6 +1,6 @@
 //! Generated histories: batches of changes to a book, with compactions between them.
 
-use storage::{Log, LogOptions, Lsn, OpenError, OpenReport, Pending};
+use storage::{Log, LogOptions, Lsn, OpenError, OpenReport, Pending, Record, Releases};
 
 use crate::book::{Book, Copy};
 use crate::disk::{Disk, Random};
@@ -38,9 +38,8 @@ pub(crate) fn options(syncs: bool) -> LogOptions {
 /// Opens the log on a disk and reads its book.
 pub(crate) fn open(disk: &Disk, syncs: bool) -> Result<(Log<Disk>, OpenReport, Book), OpenError> {
     let mut book = Book::default();
-    let (log, report) = Log::open(disk.clone(), options(syncs), &mut |record, releases| {
-        book.read(record, releases)
-    })?;
+    let mut read = |record: Record<'_>, releases: &mut Releases<'_>| book.read(record, releases);
+    let (log, report) = Log::open(disk.clone(), options(syncs), &mut read, &mut |_| {})?;
     Ok((log, report, book))
 }
 

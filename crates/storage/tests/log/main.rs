@@ -9,3 +9,4 @@ mod fixtures;
 mod history;
 mod pages;
 mod power;
+mod progress;
