@@ -1,42 +1,85 @@
 //! What the broker tells over HTTP.
 //!
-//! It asks the node for a snapshot, which is taken under the vhosts' locks, and formats it without
-//! them. It knows nothing of frames, files or tasks.
+//! It asks the node for snapshots, which are copied under the vhosts' locks, and formats them without
+//! these. It knows nothing of frames, files or tasks.
 //!
-//! - `/metrics`: Prometheus, sums over all queues
-//! - `/metrics/per-object`: Prometheus, every queue for itself
+//! - `/metrics`: Prometheus, sums over all queues; without login
+//! - `/metrics/per-object`: Prometheus, every queue for itself; without login
+//! - `/api`: RabbitMQ's management API; a request passes [`edge`], its route and [`access`], and only
+//!   then one of the files of [`api`], which has one for each resource
 
+mod access;
+mod answer;
+mod api;
+mod edge;
+pub mod limits;
 mod metrics;
 mod snapshot;
 
+use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::get;
 
+pub use access::{Caller, Credentials, LoginRefused};
 pub use metrics::Detail;
-pub use snapshot::{NodeSnapshot, QueueSnapshot, VhostSnapshot};
+pub use snapshot::{
+    Listener, NodeSnapshot, ProcessSnapshot, QueueSnapshot, VhostSnapshot, VhostTotals,
+};
+
+/// The version of RabbitMQ whose API this is: clients choose by it what they ask for.
+pub const RABBITMQ_VERSION: &str = "4.3.6";
 
 /// The content type of Prometheus' text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Who logs in, once it is known.
+pub type Login<'a> = Pin<Box<dyn Future<Output = Result<Caller, LoginRefused>> + Send + 'a>>;
 
 /// The node, as far as HTTP needs it.
 pub trait Node: Send + Sync {
     /// What is the case now.
     fn snapshot(&self) -> NodeSnapshot;
+
+    /// What the operating system knows of it now.
+    fn process(&self) -> ProcessSnapshot;
+
+    /// Every vhost with its queues, by name.
+    fn vhosts(&self) -> Vec<VhostSnapshot>;
+
+    /// The names of all vhosts, in order.
+    fn vhost_names(&self) -> Vec<String>;
+
+    /// The sums of a vhost, if there is one of that name; with a user, of connections and channels
+    /// only his.
+    fn vhost_totals(&self, name: &str, user: Option<&str>) -> Option<VhostTotals>;
+
+    /// Checks a login from `peer`.
+    fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_>;
 }
 
-/// Answers HTTP requests about `node`.
+/// Answers HTTP requests about `node`; it must be served with the `SocketAddr` of each client.
 pub fn router(node: Arc<dyn Node>) -> Router {
-    Router::new()
+    let api = api::routes().route_layer(from_fn_with_state(Arc::clone(&node), access::guard));
+    let routes = Router::new()
         .route("/metrics", get(|node| prometheus(node, Detail::Totals)))
         .route("/metrics/per-object", get(|node| prometheus(node, Detail::PerQueue)))
-        .with_state(node)
+        .merge(api)
+        // Behind the guard: as in RabbitMQ, neither needs a login.
+        .method_not_allowed_fallback(answer::wrong_method)
+        .fallback(answer::no_such_path)
+        .with_state(node);
+    // Around the routes, not on them: what comes in may change its path.
+    Router::new().fallback_service(routes).layer(from_fn(edge::pass))
 }
 
 async fn prometheus(State(node): State<Arc<dyn Node>>, detail: Detail) -> impl IntoResponse {
-    ([(CONTENT_TYPE, PROMETHEUS)], metrics::text(&node.snapshot(), detail))
+    let text = metrics::text(&node.snapshot(), &node.vhosts(), detail);
+    ([(CONTENT_TYPE, PROMETHEUS)], text)
 }

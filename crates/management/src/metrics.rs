@@ -47,16 +47,16 @@ const QUEUE_GAUGES: [(&str, &str, QueueValue); 7] = [
 ];
 
 /// The metrics of the node.
-pub(crate) fn text(node: &NodeSnapshot, detail: Detail) -> String {
+pub(crate) fn text(node: &NodeSnapshot, vhosts: &[VhostSnapshot], detail: Detail) -> String {
     let mut out = Text::default();
-    node_metrics(&mut out, node);
+    node_metrics(&mut out, node, vhosts);
     for (name, help, value) in QUEUE_GAUGES {
         out.family(name, "gauge", help);
-        each_queue(node, detail, |labels, queues| {
+        each_queue(vhosts, detail, |labels, queues| {
             out.sample(name, labels, queues.iter().map(|queue| value(queue)).sum());
         });
     }
-    deaths(&mut out, node, detail);
+    deaths(&mut out, vhosts, detail);
     for (name, help, lateness) in [
         (
             "rabbitmq_message_expiry_lateness_seconds",
@@ -70,21 +70,24 @@ pub(crate) fn text(node: &NodeSnapshot, detail: Detail) -> String {
         ),
     ] {
         out.family(name, "histogram", help);
-        for vhost in &node.vhosts {
+        for vhost in vhosts {
             out.histogram(name, &format!("vhost=\"{}\"", escaped(&vhost.name)), &lateness(vhost));
         }
     }
     out.0
 }
 
-fn node_metrics(out: &mut Text, node: &NodeSnapshot) {
+fn node_metrics(out: &mut Text, node: &NodeSnapshot, vhosts: &[VhostSnapshot]) {
     out.family("rabbitmq_build_info", "untyped", "Version of the broker");
-    let labels = format!("rabbitmq_version=\"{}\",product_name=\"Leveret\"", node.version);
+    let labels = format!(
+        "rabbitmq_version=\"{}\",product_name=\"Leveret\",durability=\"{}\"",
+        node.version, node.durability
+    );
     out.sample("rabbitmq_build_info", &labels, 1);
     out.family("rabbitmq_identity_info", "untyped", "Name of the node");
     let labels = format!("rabbitmq_cluster=\"{}\"", escaped(&node.cluster_name));
     out.sample("rabbitmq_identity_info", &labels, 1);
-    let sum = |value: fn(&VhostSnapshot) -> u64| node.vhosts.iter().map(value).sum::<u64>();
+    let sum = |value: fn(&VhostSnapshot) -> u64| vhosts.iter().map(value).sum::<u64>();
     for (name, help, value) in [
         ("rabbitmq_connections", "Connections currently open", sum(|v| v.connections as u64)),
         ("rabbitmq_channels", "Channels currently open", sum(|v| v.channels as u64)),
@@ -105,7 +108,7 @@ fn node_metrics(out: &mut Text, node: &NodeSnapshot) {
             "Free disk space low watermark in bytes",
             node.disk_free_limit_bytes,
         ),
-        ("rabbitmq_erlang_uptime_seconds", "Node uptime", node.uptime_s),
+        ("rabbitmq_erlang_uptime_seconds", "Node uptime", node.uptime_ms / 1000),
     ] {
         out.family(name, "gauge", help);
         out.sample(name, "", value);
@@ -180,11 +183,10 @@ impl Fate {
 }
 
 /// Deaths by reason and what became of them; totals include queues that are gone.
-fn deaths(out: &mut Text, node: &NodeSnapshot, detail: Detail) {
+fn deaths(out: &mut Text, vhosts: &[VhostSnapshot], detail: Detail) {
     let fates: Vec<Fate> = match detail {
-        Detail::Totals => node.vhosts.iter().map(Fate::of_vhost).collect(),
-        Detail::PerQueue => node
-            .vhosts
+        Detail::Totals => vhosts.iter().map(Fate::of_vhost).collect(),
+        Detail::PerQueue => vhosts
             .iter()
             .flat_map(|vhost| vhost.queues.iter().map(|queue| Fate::of_queue(vhost, queue)))
             .collect(),
@@ -231,14 +233,18 @@ fn deaths(out: &mut Text, node: &NodeSnapshot, detail: Detail) {
 }
 
 /// Calls `each` with the labels and queues of every sample: one queue each, or all of them at once.
-fn each_queue(node: &NodeSnapshot, detail: Detail, mut each: impl FnMut(&str, &[&QueueSnapshot])) {
+fn each_queue(
+    vhosts: &[VhostSnapshot],
+    detail: Detail,
+    mut each: impl FnMut(&str, &[&QueueSnapshot]),
+) {
     match detail {
         Detail::Totals => {
-            let all: Vec<&QueueSnapshot> = node.vhosts.iter().flat_map(|v| &v.queues).collect();
+            let all: Vec<&QueueSnapshot> = vhosts.iter().flat_map(|v| &v.queues).collect();
             each("", &all);
         }
         Detail::PerQueue => {
-            for vhost in &node.vhosts {
+            for vhost in vhosts {
                 for queue in &vhost.queues {
                     each(&queue_labels(&vhost.name, queue), &[queue]);
                 }
@@ -296,6 +302,23 @@ mod tests {
     use super::*;
 
     fn node() -> NodeSnapshot {
+        NodeSnapshot {
+            name: "leveret@host".to_owned(),
+            version: "0.1.0",
+            cluster_name: "leveret@host".to_owned(),
+            durability: "fsync",
+            listeners: Vec::new(),
+            uptime_ms: 5999,
+            resident_bytes: Some(1000),
+            memory_watermark_bytes: None,
+            memory_alarm: false,
+            disk_free_bytes: Some(3000),
+            disk_free_limit_bytes: 50,
+            disk_alarm: false,
+        }
+    }
+
+    fn vhost() -> VhostSnapshot {
         let mut counters = VhostCounters::default();
         counters.message_expiry.record(1500);
         *counters.dead_lettered.get_mut(DeathReason::Expired) = 7;
@@ -312,29 +335,18 @@ mod tests {
             consumers: 1,
             counters: queue_counters.clone(),
         };
-        NodeSnapshot {
-            version: "0.1.0",
-            cluster_name: "leveret@host".to_owned(),
-            uptime_s: 5,
-            resident_bytes: Some(1000),
-            memory_watermark_bytes: None,
-            memory_alarm: false,
-            disk_free_bytes: Some(3000),
-            disk_free_limit_bytes: 50,
-            disk_alarm: false,
-            vhosts: vec![VhostSnapshot {
-                name: "/".to_owned(),
-                connections: 1,
-                channels: 2,
-                counters,
-                queues: vec![queue("a"), queue("quote\" and\nline")],
-            }],
+        VhostSnapshot {
+            name: "/".to_owned(),
+            connections: 1,
+            channels: 2,
+            counters,
+            queues: vec![queue("a"), queue("quote\" and\nline")],
         }
     }
 
     #[test]
     fn totals_are_sums_and_remember_queues_that_are_gone() {
-        let text = text(&node(), Detail::Totals);
+        let text = text(&node(), &[vhost()], Detail::Totals);
         assert!(text.contains("\nrabbitmq_queue_messages_ready 4\n"));
         assert!(text.contains("\nrabbitmq_queue_messages 6\n"));
         let died = "rabbitmq_queue_messages_dead_lettered_total{vhost=\"/\",reason=\"expired\"} 7";
@@ -348,7 +360,7 @@ mod tests {
 
     #[test]
     fn names_of_queues_are_data() {
-        let text = text(&node(), Detail::PerQueue);
+        let text = text(&node(), &[vhost()], Detail::PerQueue);
         assert!(text.contains("queue=\"quote\\\" and\\nline\"} 2\n"));
         let died = "dead_lettered_total{vhost=\"/\",queue=\"a\",reason=\"expired\"} 3\n";
         assert!(text.contains(died));

@@ -1,17 +1,25 @@
 //! What is the case at one moment, copied out of the broker.
 
+use std::net::SocketAddr;
+
 use broker::statistics::VhostCounters;
 use broker::{Queue, QueueCounters, QueueType, Vhost};
 
-/// The node at one moment.
+/// The node at one moment, without its vhosts.
 #[derive(Clone, Debug)]
 pub struct NodeSnapshot {
+    /// Name of the node.
+    pub name: String,
     /// Version of the broker.
     pub version: &'static str,
     /// Name of the node's cluster.
     pub cluster_name: String,
-    /// Seconds since the broker started.
-    pub uptime_s: u64,
+    /// When a persistent message counts as safe: `fsync` or `os`.
+    pub durability: &'static str,
+    /// Where clients connect.
+    pub listeners: Vec<Listener>,
+    /// Milliseconds since the broker started.
+    pub uptime_ms: u64,
     /// Bytes of memory the process holds.
     pub resident_bytes: Option<u64>,
     /// Bytes of memory at which publishers are blocked.
@@ -24,8 +32,30 @@ pub struct NodeSnapshot {
     pub disk_free_limit_bytes: u64,
     /// Whether less is.
     pub disk_alarm: bool,
-    /// Every vhost.
-    pub vhosts: Vec<VhostSnapshot>,
+}
+
+/// A socket that clients connect to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Listener {
+    /// RabbitMQ's word for what is spoken there: `amqp`, `http`.
+    pub protocol: &'static str,
+    /// Where.
+    pub address: SocketAddr,
+}
+
+/// What the operating system knows of the node's process.
+#[derive(Clone, Debug)]
+pub struct ProcessSnapshot {
+    /// Its id.
+    pub id: u32,
+    /// File descriptors that are open.
+    pub fd_used: Option<u64>,
+    /// File descriptors that it may open.
+    pub fd_total: Option<u64>,
+    /// Processors that it may use.
+    pub processors: usize,
+    /// The data directory.
+    pub data_dir: String,
 }
 
 /// A vhost at one moment.
@@ -64,6 +94,63 @@ pub struct QueueSnapshot {
     pub consumers: u32,
     /// What has happened in it.
     pub counters: QueueCounters,
+}
+
+/// The sums of a vhost at one moment.
+#[derive(Clone, Debug)]
+pub struct VhostTotals {
+    /// Its name.
+    pub name: String,
+    /// Connections to it.
+    pub connections: u64,
+    /// Channels of these.
+    pub channels: u64,
+    /// Exchanges, the predeclared ones included.
+    pub exchanges: u64,
+    /// Queues.
+    pub queues: u64,
+    /// Consumers.
+    pub consumers: u64,
+    /// Messages in its queues.
+    pub messages: u64,
+    /// Those of them that are ready for delivery.
+    pub messages_ready: u64,
+    /// Those of them that were delivered and are not acknowledged.
+    pub messages_unacknowledged: u64,
+    /// What it has counted.
+    pub counters: VhostCounters,
+}
+
+impl VhostTotals {
+    /// Adds up what is the case in `vhost`; with a user, of connections and channels only his.
+    pub fn of(vhost: &Vhost, user: Option<&str>) -> Self {
+        let mut totals = Self {
+            name: vhost.name().to_string(),
+            connections: 0,
+            channels: 0,
+            exchanges: vhost.exchanges().count() as u64,
+            queues: 0,
+            consumers: 0,
+            messages: 0,
+            messages_ready: 0,
+            messages_unacknowledged: 0,
+            counters: *vhost.counters(),
+        };
+        for (_, connection) in vhost.connections() {
+            if user.is_none_or(|user| *connection.access.user == *user) {
+                totals.connections += 1;
+                totals.channels += connection.channels().count() as u64;
+            }
+        }
+        for (_, queue) in vhost.queues() {
+            totals.queues += 1;
+            totals.consumers += u64::from(queue.consumer_count());
+            totals.messages += queue.message_count();
+            totals.messages_ready += queue.ready_count();
+            totals.messages_unacknowledged += queue.unacked_count();
+        }
+        totals
+    }
 }
 
 impl VhostSnapshot {

@@ -152,22 +152,37 @@ impl Auth {
         self.users.read().get(name).cloned()
     }
 
+    /// Whether this user may only log in from this machine.
+    pub(crate) fn is_loopback_only(&self, user: &str) -> bool {
+        self.loopback_users.iter().any(|name| name == user)
+    }
+
     /// Checks a login from `peer`.
     pub(crate) async fn login(
         &self,
         credentials: Credentials,
         peer: IpAddr,
     ) -> Result<Arc<User>, LoginError> {
-        let user = self.candidate(&credentials, peer);
+        let user = self.verify(credentials).await?;
+        // Only he who knows the password is told.
+        if self.is_loopback_only(&user.name) && !is_loopback(peer) {
+            return Err(LoginError::NotLoopback);
+        }
+        Ok(user)
+    }
+
+    /// Whose password it is.
+    async fn verify(&self, credentials: Credentials) -> Result<Arc<User>, LoginError> {
+        let user = self.candidate(&credentials);
         let digest = self.digest(&credentials);
-        let is_verified = || user.as_ref().is_ok_and(|user| self.is_verified(user, &digest));
+        let is_verified = || user.as_ref().is_some_and(|user| self.is_verified(user, &digest));
         if is_verified() {
-            return user;
+            return user.ok_or(LoginError::Credentials);
         }
         let permit = Arc::clone(&self.hashing).acquire_owned().await;
         if is_verified() {
             // Another with the same password was first: after a restart all clients come at once.
-            return user;
+            return user.ok_or(LoginError::Credentials);
         }
         let hash = user.as_ref().map_or(PasswordHash::None, |user| user.password.clone());
         let verify = move || {
@@ -176,25 +191,18 @@ impl Auth {
         };
         let is_right = tokio::task::spawn_blocking(verify).await;
         let is_right = is_right.map_err(|_| LoginError::Unavailable)?;
-        let user = user?;
-        if !is_right {
-            return Err(LoginError::Credentials);
-        }
+        let user = user.filter(|_| is_right).ok_or(LoginError::Credentials)?;
         self.remember(&user, digest);
         Ok(user)
     }
 
     /// Who logs in if the password is his.
-    fn candidate(&self, credentials: &Credentials, peer: IpAddr) -> Result<Arc<User>, LoginError> {
+    fn candidate(&self, credentials: &Credentials) -> Option<Arc<User>> {
         // Nobody logs in without a password, whatever is stored for him (as in RabbitMQ).
         if credentials.password.is_empty() {
-            return Err(LoginError::Credentials);
+            return None;
         }
-        let user = self.user(&credentials.user).ok_or(LoginError::Credentials)?;
-        if self.loopback_users.contains(&user.name) && !is_loopback(peer) {
-            return Err(LoginError::NotLoopback);
-        }
-        Ok(user)
+        self.user(&credentials.user)
     }
 
     fn digest(&self, credentials: &Credentials) -> [u8; 32] {
@@ -289,6 +297,9 @@ mod tests {
             assert_eq!(login(&auth, "guest", "secret", ELSEWHERE).await, refused);
             assert_eq!(login(&auth, "guest", "secret", HERE).await, Ok(()));
         }
+        // Who does not know the password learns nothing of the user.
+        let wrong = login(&auth, "guest", "wrong", ELSEWHERE).await;
+        assert_eq!(wrong, Err(LoginError::Credentials));
         assert_eq!(login(&auth, "bob", "secret", ELSEWHERE).await, Ok(()));
     }
 

@@ -398,7 +398,7 @@ mod tests {
             load_definitions: Some(path.clone()),
             ..Config::default()
         };
-        let node = Node::start(&config);
+        let node = Node::start(&config, Vec::new());
         std::fs::remove_dir_all(&folder).unwrap();
         node.map_err(|error| error.to_string().replace(&*path.to_string_lossy(), "FILE"))
     }

@@ -5,6 +5,7 @@
 //! timer, configuration. It decides nothing about messages.
 
 mod alarms;
+mod as_seen_by_http;
 mod auth;
 mod check;
 mod cli;
@@ -29,10 +30,12 @@ mod timer;
 mod vhosts;
 mod wire;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::serve::ListenerExt;
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -81,19 +84,25 @@ async fn run(config: &Config) -> Result<(), StartError> {
         listeners.push(Listener::bind("AMQP", *address)?);
     }
     let http = Listener::bind("HTTP", config.http_listener)?;
-    let node = Arc::new(Node::start(config)?);
+    let named = |protocol| {
+        move |listener: &Listener| {
+            Some(management::Listener { protocol, address: listener.local_addr().ok()? })
+        }
+    };
+    let amqp: Vec<management::Listener> = listeners.iter().filter_map(named("amqp")).collect();
+    let addresses: Vec<String> = amqp.iter().map(|one| one.address.to_string()).collect();
+    let node = amqp.into_iter().chain(named("http")(&http)).collect();
+    let node = Arc::new(Node::start(config, node)?);
     let (alive, mut gone) = mpsc::channel::<()>(1);
-    let addresses: Vec<String> = listeners
-        .iter()
-        .filter_map(|listener| listener.local_addr().ok())
-        .map(|address| address.to_string())
-        .collect();
     for listener in listeners {
         tokio::spawn(listener::accept_amqp(listener, Arc::clone(&node), alive.clone()));
     }
     let http_address = http.local_addr().map(|address| address.to_string()).unwrap_or_default();
     let as_seen_by_http: Arc<dyn management::Node> = Arc::clone(&node) as _;
-    let http = axum::serve(HttpListener::new(http), management::router(as_seen_by_http));
+    let router = management::router(as_seen_by_http);
+    let router = router.into_make_service_with_connect_info::<SocketAddr>();
+    // Of a listener that is tapped axum knows that its clients have addresses.
+    let http = axum::serve(HttpListener::new(http).tap_io(|_| {}), router);
     tokio::spawn(http.into_future());
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     drop(alive);

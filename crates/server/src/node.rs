@@ -12,7 +12,7 @@ use broker::VhostOptions;
 use broker::access::{PermissionPattern, Permissions};
 use broker::page::Paging;
 use broker::refusal::Refusal;
-use management::{NodeSnapshot, VhostSnapshot};
+use management::Listener;
 use parking_lot::Mutex;
 use session::SessionOptions;
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use crate::alarms::{self, Alarm};
 use crate::auth::{Auth, User};
 use crate::clock::Clock;
-use crate::config::{Config, DiskFreeLimit, MemoryWatermark};
+use crate::config::{Config, DiskFreeLimit, Durability, MemoryWatermark};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
 use crate::limits::{RESIDENT_BYTES_MAX, RESIDENT_SHARE};
@@ -73,8 +73,12 @@ pub(crate) struct Node {
     pub(crate) disk_free_limit_bytes: u64,
     /// True once the broker stops, for everybody to watch.
     pub(crate) stopping: watch::Sender<bool>,
-    cluster_name: String,
-    started: Instant,
+    /// Its name, as RabbitMQ names nodes.
+    pub(crate) name: String,
+    pub(crate) cluster_name: String,
+    pub(crate) durability: Durability,
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) started: Instant,
     persister: Arc<Persister>,
     writer: Mutex<Option<JoinHandle<()>>>,
     pub(crate) data_dir: PathBuf,
@@ -83,11 +87,11 @@ pub(crate) struct Node {
 
 impl Node {
     /// Opens the data directory, brings back what is in it, or makes the default vhost and user, and
-    /// takes the definitions.
+    /// takes the definitions. `listeners` are those that clients will be accepted from.
     ///
     /// # Errors
     /// [`StartError`], a sentence for the operator.
-    pub(crate) fn start(config: &Config) -> Result<Self, StartError> {
+    pub(crate) fn start(config: &Config, listeners: Vec<Listener>) -> Result<Self, StartError> {
         let lock = DataDir::open(&config.data_dir)?;
         let known = node_file::read(&config.data_dir)?;
         let clock = Clock::start();
@@ -95,7 +99,8 @@ impl Node {
         let (persister, writer) = Persister::start().map_err(StartError::Persister)?;
         let pager = Pager::start().map_err(StartError::Pager)?;
         let mut session_options = config.session.clone();
-        let cluster_name = config.cluster_name.clone().unwrap_or_else(host_name);
+        let name = host_name();
+        let cluster_name = config.cluster_name.clone().unwrap_or_else(|| name.clone());
         session_options.server_properties =
             session::server_properties(env!("CARGO_PKG_VERSION"), &cluster_name);
         let total = alarms::total_bytes();
@@ -125,7 +130,10 @@ impl Node {
                 }
             },
             stopping: watch::Sender::new(false),
+            name,
             cluster_name,
+            durability: config.durability,
+            listeners,
             started: Instant::now(),
             persister,
             writer: Mutex::new(Some(writer)),
@@ -195,24 +203,6 @@ impl Node {
             && writer.join().is_err()
         {
             tracing::error!("the writer of the log has failed");
-        }
-    }
-}
-
-impl management::Node for Node {
-    fn snapshot(&self) -> NodeSnapshot {
-        let vhosts = self.vhosts.all();
-        NodeSnapshot {
-            version: env!("CARGO_PKG_VERSION"),
-            cluster_name: self.cluster_name.clone(),
-            uptime_s: self.started.elapsed().as_secs(),
-            resident_bytes: alarms::resident_bytes(),
-            memory_watermark_bytes: self.memory_watermark_bytes,
-            memory_alarm: self.alarm.borrow().is_some_and(Alarm::is_of_memory),
-            disk_free_bytes: alarms::free_bytes(&self.data_dir),
-            disk_free_limit_bytes: self.disk_free_limit_bytes,
-            disk_alarm: self.alarm.borrow().is_some_and(Alarm::is_of_disk),
-            vhosts: vhosts.iter().map(|cell| cell.with(|v, _| VhostSnapshot::of(v))).collect(),
         }
     }
 }

@@ -1,0 +1,360 @@
+//! Who asks, and what he may ask for.
+//!
+//! The order is RabbitMQ's: a path that does not exist and a method that a path does not have are told
+//! to everybody; then comes the login, then the user's tags, then the form of the request.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::Node;
+use crate::answer::ApiError;
+
+/// A user's name and password.
+pub struct Credentials {
+    /// His name.
+    pub user: String,
+    /// His password.
+    pub password: Vec<u8>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// Why a login is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoginRefused {
+    /// No such user, or another password.
+    Credentials,
+    /// The user may only log in from the broker's machine.
+    NotLoopback,
+    /// The node cannot check logins now.
+    Unavailable,
+}
+
+/// A user who has logged in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// His name.
+    pub name: String,
+    /// His tags.
+    pub tags: Vec<String>,
+    /// The vhosts that he may enter.
+    pub vhosts: Vec<String>,
+    /// He may only log in from the broker's machine.
+    pub is_loopback_only: bool,
+}
+
+impl Caller {
+    fn has_one_of(&self, tags: &[&str]) -> bool {
+        self.tags.iter().any(|tag| tags.contains(&tag.as_str()))
+    }
+
+    /// He may use the API.
+    fn is_management(&self) -> bool {
+        self.has_one_of(&["administrator", "monitoring", "policymaker", "management"])
+    }
+
+    /// He sees everything that concerns the node, and what belongs to others.
+    pub(crate) fn is_monitor(&self) -> bool {
+        self.has_one_of(&["administrator", "monitoring"])
+    }
+
+    fn is_administrator(&self) -> bool {
+        self.has_one_of(&["administrator"])
+    }
+
+    /// Whether lists show him this vhost.
+    pub(crate) fn sees(&self, vhost: &str) -> bool {
+        self.is_monitor() || self.vhosts.iter().any(|name| name == vhost)
+    }
+}
+
+/// Lets a request through to its resource, which finds there who asks.
+pub(crate) async fn guard(
+    State(node): State<Arc<dyn Node>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match admit(&*node, peer.ip(), request.method(), request.headers()).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(Arc::new(caller));
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn admit(
+    node: &dyn Node,
+    peer: IpAddr,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Caller, ApiError> {
+    let changes = !matches!(*method, Method::GET | Method::HEAD);
+    if changes && is_from_another_site(headers) {
+        let reason = "requests of other sites are not accepted";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", reason));
+    }
+    let caller =
+        node.login(credentials(headers)?, peer).await.map_err(|refused| match refused {
+            LoginRefused::Credentials => ApiError::wrong_login(),
+            LoginRefused::NotLoopback => not_localhost(),
+            LoginRefused::Unavailable => {
+                let reason = "logins cannot be checked now";
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
+            }
+        })?;
+    // COMPAT: rebound names: who may only come from this machine must have asked for it by its name.
+    if caller.is_loopback_only && !is_for_this_machine(headers) {
+        return Err(not_localhost());
+    }
+    if !caller.is_management() {
+        return Err(ApiError::not_authorised("Not management user"));
+    }
+    if !accepts_json(headers) {
+        let reason = "only application/json is spoken here";
+        return Err(ApiError::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", reason));
+    }
+    if changes && !brings_json(headers) {
+        let reason = "a body must be application/json";
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Err(ApiError::new(status, "unsupported_media_type", reason));
+    }
+    Ok(caller)
+}
+
+fn not_localhost() -> ApiError {
+    ApiError::not_authorised("User can only log in via localhost")
+}
+
+/// The login in the `Authorization` header.
+fn credentials(headers: &HeaderMap) -> Result<Credentials, ApiError> {
+    let Some(value) = headers.get(AUTHORIZATION) else {
+        return Err(ApiError::login_required());
+    };
+    let malformed = || ApiError::bad_request("the Authorization header cannot be read");
+    let (scheme, rest) =
+        value.to_str().ok().and_then(|v| v.split_once(' ')).ok_or_else(malformed)?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Err(ApiError::wrong_login());
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return Err(malformed());
+    }
+    let octets = STANDARD.decode(rest.trim()).map_err(|_| malformed())?;
+    let colon = octets.iter().position(|octet| *octet == b':').ok_or_else(malformed)?;
+    let (user, password) = octets.split_at(colon);
+    // No user has a name that is no text.
+    let user = std::str::from_utf8(user).map_err(|_| ApiError::wrong_login())?.to_owned();
+    Ok(Credentials { user, password: password.iter().skip(1).copied().collect() })
+}
+
+/// Whether a browser says that a page of somebody else sends this.
+fn is_from_another_site(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    if let Some(site) = headers.get("sec-fetch-site") {
+        return !matches!(site.as_bytes(), b"same-origin" | b"none");
+    }
+    let host = text(HOST).unwrap_or_default();
+    text(ORIGIN).is_some_and(|origin| origin.split_once("://").is_none_or(|(_, at)| at != host))
+}
+
+/// Whether the request is addressed to this machine itself: a name that anybody may have pointed here
+/// is not enough.
+fn is_for_this_machine(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else {
+        // Not from a browser, which always sends one.
+        return true;
+    };
+    let bracketed = host.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let name = match bracketed {
+        Some((address, _)) => address,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let is_local_name = name.eq_ignore_ascii_case("localhost");
+    is_local_name || name.parse::<IpAddr>().is_ok()
+}
+
+/// Whether the client takes JSON; who does not say takes everything.
+fn accepts_json(headers: &HeaderMap) -> bool {
+    let mut ranges = headers.get_all(ACCEPT).into_iter().peekable();
+    if ranges.peek().is_none() {
+        return true;
+    }
+    ranges.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(|range| {
+        let kind = range.split(';').next().unwrap_or_default().trim();
+        ["application/json", "application/*", "*/*"].iter().any(|k| kind.eq_ignore_ascii_case(k))
+    })
+}
+
+/// Whether a body, if there is one, says that it is JSON.
+fn brings_json(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(CONTENT_TYPE) else { return true };
+    let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// Who asks, whatever his tags are.
+#[derive(Debug)]
+pub(crate) struct Management(pub(crate) Arc<Caller>);
+
+/// Who asks has the tag monitoring or administrator.
+#[derive(Debug)]
+pub(crate) struct Monitor;
+
+/// Who asks has the tag administrator.
+#[derive(Debug)]
+pub(crate) struct Administrator;
+
+fn caller(parts: &Parts) -> Result<Arc<Caller>, ApiError> {
+    parts.extensions.get().cloned().ok_or_else(ApiError::login_required)
+}
+
+impl<S: Sync> FromRequestParts<S> for Management {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        caller(parts).map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Monitor {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        match caller(parts)?.is_monitor() {
+            true => Ok(Self),
+            false => Err(ApiError::not_authorised("Not monitor user")),
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Administrator {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        match caller(parts)?.is_administrator() {
+            true => Ok(Self),
+            false => Err(ApiError::not_authorised("Not administrator user")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderName;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &str)| {
+            (HeaderName::from_static(name), value.parse().unwrap())
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn a_password_may_have_colons_and_be_no_text() {
+        let login = STANDARD.encode(b"anna:a:b\xff");
+        let login = format!("bAsIc  {login}");
+        let read = credentials(&headers(&[("authorization", &login)])).unwrap();
+        assert_eq!((read.user.as_str(), &read.password[..]), ("anna", &b"a:b\xff"[..]));
+    }
+
+    #[test]
+    fn what_is_no_login_is_told_from_a_wrong_one() {
+        let status = |value: &str| {
+            let error = credentials(&headers(&[("authorization", value)])).unwrap_err();
+            error.into_response().status().as_u16()
+        };
+        for malformed in ["", "Basic", "Basic ", "Basic !!!", "Basic Z3Vlc3Q=", "Digest x"] {
+            assert_eq!(status(malformed), 400, "{malformed}");
+        }
+        assert_eq!(status("Bearer abc"), 401);
+        assert_eq!(status(&format!("Basic {}", STANDARD.encode(b"gu\xffest:x"))), 401);
+        assert_eq!(credentials(&headers(&[])).unwrap_err(), ApiError::login_required());
+    }
+
+    #[test]
+    fn passwords_do_not_show() {
+        let credentials = Credentials { user: "anna".to_owned(), password: b"secret".to_vec() };
+        assert_eq!(format!("{credentials:?}"), "Credentials { user: \"anna\", .. }");
+    }
+
+    #[test]
+    fn a_name_that_was_pointed_here_is_not_this_machine() {
+        let ours = |host: &str| is_for_this_machine(&headers(&[("host", host)]));
+        for host in
+            ["localhost", "localhost:15672", "LocalHost:1", "127.0.0.1:15672", "[::1]:15672"]
+        {
+            assert!(ours(host), "{host}");
+        }
+        for host in ["evil.example", "evil.example:15672", "localhost.evil.example", "", ":15672"] {
+            assert!(!ours(host), "{host}");
+        }
+        assert!(is_for_this_machine(&headers(&[])));
+    }
+
+    #[test]
+    fn other_sites_change_nothing() {
+        let host = ("host", "broker:15672");
+        let other = |pair| is_from_another_site(&headers(&[host, pair]));
+        assert!(other(("origin", "http://evil.example")));
+        assert!(other(("origin", "null")));
+        assert!(other(("sec-fetch-site", "cross-site")));
+        assert!(other(("sec-fetch-site", "same-site")));
+        assert!(!other(("origin", "https://broker:15672")));
+        assert!(!other(("sec-fetch-site", "same-origin")));
+        assert!(!is_from_another_site(&headers(&[host])));
+    }
+
+    #[test]
+    fn json_is_accepted_in_every_wording() {
+        let accepts = |value: &str| accepts_json(&headers(&[("accept", value)]));
+        for value in ["*/*", "application/*", "text/html, application/JSON;q=0.5", "text/html,*/*"]
+        {
+            assert!(accepts(value), "{value}");
+        }
+        for value in ["text/html", "", "application/bert", "json"] {
+            assert!(!accepts(value), "{value}");
+        }
+        assert!(accepts_json(&headers(&[])));
+        let brings = |value: &str| brings_json(&headers(&[("content-type", value)]));
+        assert!(brings("application/json; charset=utf-8"));
+        assert!(!brings("text/plain"));
+        assert!(brings_json(&headers(&[])));
+    }
+
+    #[test]
+    fn tags_open_what_they_open() {
+        let caller = |tag: &str| Caller {
+            name: "anna".to_owned(),
+            tags: vec!["other".to_owned(), tag.to_owned()],
+            vhosts: vec!["hers".to_owned()],
+            is_loopback_only: false,
+        };
+        let opens = |tag| {
+            let caller = caller(tag);
+            let sees = (caller.sees("hers"), caller.sees("his"));
+            (caller.is_management(), caller.is_monitor(), caller.is_administrator(), sees)
+        };
+        assert_eq!(opens("impersonator"), (false, false, false, (true, false)));
+        assert_eq!(opens("management"), (true, false, false, (true, false)));
+        assert_eq!(opens("policymaker"), (true, false, false, (true, false)));
+        assert_eq!(opens("monitoring"), (true, true, false, (true, true)));
+        assert_eq!(opens("administrator"), (true, true, true, (true, true)));
+    }
+}

@@ -1,0 +1,98 @@
+//! Answers: JSON, also for what is wrong.
+
+use std::borrow::Cow;
+
+use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+/// What browsers and clients are asked for a login with.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"RabbitMQ Management\"");
+
+/// A JSON document.
+#[derive(Debug)]
+pub(crate) struct Json(pub(crate) StatusCode, pub(crate) Value);
+
+impl Json {
+    /// Everything is well.
+    pub(crate) fn ok(value: Value) -> Self {
+        Self(StatusCode::OK, value)
+    }
+}
+
+impl IntoResponse for Json {
+    fn into_response(self) -> Response {
+        let Self(status, value) = self;
+        (status, [(CONTENT_TYPE, "application/json")], value.to_string()).into_response()
+    }
+}
+
+/// Why a request is not answered with what it asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    error: &'static str,
+    reason: Cow<'static, str>,
+    /// A login is asked for.
+    is_challenge: bool,
+}
+
+impl ApiError {
+    pub(crate) fn new(
+        status: StatusCode,
+        error: &'static str,
+        reason: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { status, error, reason: reason.into(), is_challenge: false }
+    }
+
+    /// There is no such thing.
+    pub(crate) fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "Object Not Found", "Not Found")
+    }
+
+    /// The request cannot be understood.
+    pub(crate) fn bad_request(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", reason)
+    }
+
+    /// Nobody has logged in.
+    pub(crate) fn login_required() -> Self {
+        Self { is_challenge: true, ..Self::wrong_login() }
+    }
+
+    /// The login is refused.
+    pub(crate) fn wrong_login() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized")
+    }
+
+    /// The user is known and may not do this.
+    pub(crate) fn not_authorised(reason: &'static str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "not_authorised", reason)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let Self { status, error, reason, is_challenge } = self;
+        let mut response = Json(status, json!({"error": error, "reason": reason})).into_response();
+        if is_challenge {
+            response.headers_mut().insert(WWW_AUTHENTICATE, CHALLENGE);
+        }
+        response
+    }
+}
+
+/// The path exists and not for this method; axum adds `Allow`.
+pub(crate) async fn wrong_method(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::OK.into_response();
+    }
+    let reason = format!("{method} is not possible here");
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", reason).into_response()
+}
+
+pub(crate) async fn no_such_path() -> ApiError {
+    ApiError::not_found()
+}

@@ -1,0 +1,88 @@
+//! `/api/health/checks`: yes with 200, no with 503 and the reason, for load balancers and monitors.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Name, Shared};
+use crate::answer::{ApiError, Json};
+use crate::snapshot::{Listener, NodeSnapshot};
+
+/// RabbitMQ's other words for a protocol.
+const ALIASES: [(&str, &str); 3] =
+    [("amqp091", "amqp"), ("amqp0.9.1", "amqp"), ("management", "http")];
+
+/// Alarms of the cluster: of this node, which is all there is.
+pub(super) async fn alarms(State(node): State<Shared>) -> Json {
+    in_effect(&node.snapshot(), "There are alarms in effect in the cluster")
+}
+
+/// Alarms of this node.
+pub(super) async fn local_alarms(State(node): State<Shared>) -> Json {
+    in_effect(&node.snapshot(), "There are alarms in effect on the node")
+}
+
+fn in_effect(node: &NodeSnapshot, reason: &str) -> Json {
+    let alarms = [(node.memory_alarm, "memory"), (node.disk_alarm, "disk")];
+    let on: Vec<Value> = alarms
+        .into_iter()
+        .filter(|(is_on, _)| *is_on)
+        .map(|(_, resource)| json!({"node": node.name, "resource": resource}))
+        .collect();
+    match on.is_empty() {
+        true => Json::ok(json!({"status": "ok"})),
+        false => failed(json!({"status": "failed", "reason": reason, "alarms": on})),
+    }
+}
+
+/// Every vhost runs: a node on which one cannot be restored does not start.
+pub(super) async fn virtual_hosts() -> Json {
+    Json::ok(json!({"status": "ok"}))
+}
+
+/// Whether there is a listener on a port.
+pub(super) async fn port_listener(
+    State(node): State<Shared>,
+    Name(port): Name,
+) -> Result<Json, ApiError> {
+    let port: i64 = port.parse().map_err(|_| ApiError::bad_request("Invalid port"))?;
+    let listeners = node.snapshot().listeners;
+    let ports: Vec<u16> = listeners.iter().map(|listener| listener.address.port()).collect();
+    if ports.iter().any(|known| i64::from(*known) == port) {
+        return Ok(Json::ok(json!({"status": "ok", "port": port})));
+    }
+    Ok(failed(json!({
+        "status": "failed",
+        "reason": "No active listener",
+        "missing": port,
+        "ports": ports,
+    })))
+}
+
+/// Whether there is a listener for a protocol.
+pub(super) async fn protocol_listener(State(node): State<Shared>, Name(asked): Name) -> Json {
+    let known = protocols(&node.snapshot().listeners);
+    let asked = asked.to_lowercase();
+    let alias = ALIASES.into_iter().find(|(alias, _)| *alias == asked);
+    let protocol = alias.map_or(asked.as_str(), |(_, protocol)| protocol);
+    if known.contains(&protocol) {
+        return Json::ok(json!({"status": "ok", "protocols": known}));
+    }
+    failed(json!({
+        "status": "failed",
+        "reason": "No active listener",
+        "missing": [protocol],
+        "protocols": known,
+    }))
+}
+
+fn protocols(listeners: &[Listener]) -> Vec<&'static str> {
+    let mut protocols: Vec<_> = listeners.iter().map(|listener| listener.protocol).collect();
+    protocols.sort_unstable();
+    protocols.dedup();
+    protocols
+}
+
+fn failed(body: Value) -> Json {
+    Json(StatusCode::SERVICE_UNAVAILABLE, body)
+}

@@ -1,0 +1,57 @@
+//! RabbitMQ's management API, one file for each resource.
+//!
+//! A resource takes the node as state, who asks as an argument ([`crate::access`]: the type says which
+//! tag is needed), and answers with [`crate::answer::Json`] or an error. Fields are RabbitMQ's; what the
+//! node does not know is left out.
+
+mod cluster_name;
+mod health;
+mod nodes;
+mod overview;
+mod vhosts;
+mod whoami;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use axum::routing::get;
+
+use crate::Node;
+use crate::answer::ApiError;
+
+/// What every resource is about.
+type Shared = Arc<dyn Node>;
+
+/// The paths. Each of them is behind [`crate::access::guard`].
+pub(crate) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/overview", get(overview::show))
+        .route("/api/cluster-name", get(cluster_name::show))
+        .route("/api/nodes", get(nodes::list))
+        .route("/api/nodes/{name}", get(nodes::show))
+        .route("/api/vhosts", get(vhosts::list))
+        .route("/api/vhosts/{name}", get(vhosts::show))
+        .route("/api/whoami", get(whoami::show))
+        .route("/api/health/checks/alarms", get(health::alarms))
+        .route("/api/health/checks/local-alarms", get(health::local_alarms))
+        .route("/api/health/checks/virtual-hosts", get(health::virtual_hosts))
+        .route("/api/health/checks/port-listener/{port}", get(health::port_listener))
+        .route("/api/health/checks/protocol-listener/{protocol}", get(health::protocol_listener))
+}
+
+/// The one name in a path, decoded. A name that is no text is nobody's.
+#[derive(Debug)]
+struct Name(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(name)) => Ok(Self(name)),
+            Err(_) => Err(ApiError::not_found()),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! `/api/whoami`: who has logged in.
+
+use serde_json::json;
+
+use crate::access::Management;
+use crate::answer::Json;
+
+pub(super) async fn show(Management(caller): Management) -> Json {
+    Json::ok(json!({"name": caller.name, "tags": caller.tags, "is_internal_user": true}))
+}

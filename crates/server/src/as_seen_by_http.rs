@@ -1,0 +1,82 @@
+//! The node as HTTP sees it: what is the case is copied under the vhosts' locks, and logins are those of
+//! AMQP.
+
+use std::net::IpAddr;
+
+use management::{
+    Caller, Credentials, Login, LoginRefused, NodeSnapshot, ProcessSnapshot, VhostSnapshot,
+    VhostTotals,
+};
+use rustix::process::{Resource, getrlimit};
+
+use crate::alarms::{self, Alarm};
+use crate::auth::LoginError;
+use crate::node::Node;
+
+impl management::Node for Node {
+    fn snapshot(&self) -> NodeSnapshot {
+        let alarm = *self.alarm.borrow();
+        NodeSnapshot {
+            name: self.name.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            cluster_name: self.cluster_name.clone(),
+            durability: self.durability.as_str(),
+            listeners: self.listeners.clone(),
+            uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            resident_bytes: alarms::resident_bytes(),
+            memory_watermark_bytes: self.memory_watermark_bytes,
+            memory_alarm: alarm.is_some_and(Alarm::is_of_memory),
+            disk_free_bytes: alarms::free_bytes(&self.data_dir),
+            disk_free_limit_bytes: self.disk_free_limit_bytes,
+            disk_alarm: alarm.is_some_and(Alarm::is_of_disk),
+        }
+    }
+
+    fn process(&self) -> ProcessSnapshot {
+        let open = std::fs::read_dir("/proc/self/fd");
+        ProcessSnapshot {
+            id: std::process::id(),
+            // One of them is the directory that is read here.
+            fd_used: open.ok().map(|open| (open.count() as u64).saturating_sub(1)),
+            fd_total: getrlimit(Resource::Nofile).current,
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            data_dir: self.data_dir.display().to_string(),
+        }
+    }
+
+    fn vhosts(&self) -> Vec<VhostSnapshot> {
+        self.vhosts.all().iter().map(|cell| cell.with(|v, _| VhostSnapshot::of(v))).collect()
+    }
+
+    fn vhost_names(&self) -> Vec<String> {
+        self.vhosts.ids().into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn vhost_totals(&self, name: &str, user: Option<&str>) -> Option<VhostTotals> {
+        Some(self.vhosts.get(name)?.with(|v, _| VhostTotals::of(v, user)))
+    }
+
+    fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_> {
+        Box::pin(async move {
+            let Credentials { user, password } = credentials;
+            let credentials =
+                session::Credentials { user: user.clone(), password, mechanism: "HTTP Basic" };
+            match self.auth.login(credentials, peer).await {
+                Ok(user) => Ok(Caller {
+                    name: user.name.clone(),
+                    tags: user.tags.clone(),
+                    vhosts: user.permissions.keys().cloned().collect(),
+                    is_loopback_only: self.auth.is_loopback_only(&user.name),
+                }),
+                Err(reason) => {
+                    tracing::warn!(%peer, user, mechanism = "HTTP Basic", %reason, "login refused");
+                    Err(match reason {
+                        LoginError::Credentials => LoginRefused::Credentials,
+                        LoginError::NotLoopback => LoginRefused::NotLoopback,
+                        LoginError::Unavailable => LoginRefused::Unavailable,
+                    })
+                }
+            }
+        })
+    }
+}
