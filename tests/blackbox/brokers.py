@@ -1,5 +1,6 @@
 """The broker under test: a Leveret process that the suite starts, or a RabbitMQ that runs already (the oracle)."""
 
+import base64
 import json
 import re
 import signal
@@ -9,6 +10,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from dataclasses import dataclass
 
 import definitions as defs
 
@@ -16,27 +18,55 @@ START_WITHIN_S = 20.0
 STOP_WITHIN_S = 10.0
 
 
+@dataclass(frozen=True)
+class Answer:
+    """An answer of the HTTP API; the names of headers are in lower case."""
+
+    status: int
+    headers: dict
+    text: bytes
+
+    @property
+    def json(self):
+        return json.loads(self.text)
+
+
 class Api:
-    """RabbitMQ's HTTP API, as far as tests need it: to import definitions and to change policies while queues live."""
+    """RabbitMQ's HTTP API, as far as tests need it."""
 
     def __init__(self, url):
         self.url = url
 
-    def request(self, method, path, body=None):
-        """The status and the decoded answer."""
+    def ask(self, path, user="guest", password=None, method="GET", body=None, **headers):
+        """The answer, whatever it is. The password is the user's name; None for the user sends no login."""
         request = urllib.request.Request(self.url + path, method=method)
-        request.add_header("authorization", "Basic Z3Vlc3Q6Z3Vlc3Q=")
-        request.add_header("content-type", "application/json")
-        data = None if body is None else json.dumps(body).encode()
+        if user is not None:
+            login = base64.b64encode(f"{user}:{password or user}".encode()).decode()
+            request.add_header("authorization", "Basic " + login)
+        for name, value in headers.items():
+            request.add_header(name.replace("_", "-"), value)
+        data = None
+        if body is not None:
+            request.add_header("content-type", "application/json")
+            data = json.dumps(body).encode()
         try:
             with urllib.request.urlopen(request, data, timeout=20) as answer:
-                text, status = answer.read(), answer.status
+                return self._read(answer, answer.status)
         except urllib.error.HTTPError as error:
-            text, status = error.read(), error.code
+            return self._read(error, error.code)
+
+    @staticmethod
+    def _read(answer, status):
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return Answer(status, headers, answer.read())
+
+    def request(self, method, path, body=None):
+        """The status and the decoded answer."""
+        answer = self.ask(path, method=method, body=body)
         try:
-            return status, json.loads(text) if text else None
+            return answer.status, answer.json if answer.text else None
         except ValueError:
-            return status, text
+            return answer.status, answer.text
 
     def do(self, method, path, body=None):
         """The decoded answer; anything but success is an error."""
@@ -44,10 +74,10 @@ class Api:
         assert status < 300, f"{method} {path}: {status} {answer}"
         return answer
 
-    def answers(self):
-        """Whether there is such an API."""
+    def sets_policies(self):
+        """Whether policies can be changed over it."""
         try:
-            return self.request("GET", "/api/overview")[0] == 200
+            return self.request("GET", "/api/policies")[0] == 200
         except OSError:
             return False
 

@@ -1,12 +1,13 @@
 //! What holds for every request and every answer, whatever is asked for.
 //!
-//! Requests that are larger than any honest one are refused before anything looks at them, and a slash
-//! at the end of a path means nothing, as in RabbitMQ. Browsers are told to keep answers to themselves:
+//! Requests that are larger than any honest one, or that two readers may understand in two ways, are
+//! refused before anything looks at them, and a slash at the end of a path means nothing, as in
+//! RabbitMQ. Browsers are told to keep answers to themselves:
 //! neither shown in a frame, nor run, nor guessed at, nor stored.
 
 use axum::extract::Request;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, REFERRER_POLICY,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -46,7 +47,7 @@ pub(crate) async fn pass(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a request is of a size that can be meant well.
+/// Whether a request is of a form and a size that can be meant well.
 fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let too_long = |status, error, what, max| {
         Err(ApiError::new(status, error, format!("{what} may have at most {max} bytes")))
@@ -58,6 +59,10 @@ fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     if bytes > HEADER_BYTES_MAX {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return too_long(status, "headers_too_large", "headers", HEADER_BYTES_MAX as u64);
+    }
+    let is_twofold = |name| headers.get_all(name).iter().count() > 1;
+    if is_twofold(HOST) || is_twofold(AUTHORIZATION) {
+        return Err(ApiError::bad_request("headers contradict each other"));
     }
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     if announced.and_then(|text| text.parse::<u64>().ok()).is_some_and(|n| n > BODY_BYTES_MAX) {
@@ -88,6 +93,20 @@ mod tests {
         assert_eq!(without("/api/overview/?a=b/").as_deref(), Some("/api/overview?a=b/"));
         assert_eq!(without("/api/overview?a=b/"), None);
         assert_eq!(without("/"), None);
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_ways_is_refused() {
+        let refused = |pairs: &[(&'static str, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.append(*name, HeaderValue::from_static(value));
+            }
+            check(&Uri::from_static("/"), &headers).is_err()
+        };
+        assert!(refused(&[("host", "localhost"), ("host", "evil.example")]));
+        assert!(refused(&[("authorization", "Basic YTpi"), ("authorization", "Basic YTpi")]));
+        assert!(!refused(&[("host", "localhost"), ("content-length", "4"), ("accept", "*/*")]));
     }
 
     #[test]
