@@ -132,6 +132,17 @@ def test_guessing_passwords_is_slow_and_leaves_the_others_alone(broker):
     assert_serves(broker)
 
 
+def test_a_name_in_a_login_stays_on_its_line_of_the_log(broker):
+    forged = base64.b64encode("evil\n2026-01-01  INFO all is well\x1b[31m%s:x".encode())
+    request = b"GET /api/whoami HTTP/1.1\r\nhost: localhost\r\nauthorization: Basic " + forged + b"\r\n\r\n"
+    assert answer(broker, request)[0] == 401
+    log = broker.log.read_text()
+    assert "\x1b" not in log
+    [line] = [line for line in log.splitlines() if "all is well" in line]
+    assert "login refused" in line and 'mechanism="HTTP Basic"' in line
+    assert_serves(broker)
+
+
 def get(broker, path):
     """Status and text, as guest."""
     host, port = broker.http_address

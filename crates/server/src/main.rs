@@ -84,15 +84,13 @@ async fn run(config: &Config) -> Result<(), StartError> {
         listeners.push(Listener::bind("AMQP", *address)?);
     }
     let http = Listener::bind("HTTP", config.http_listener)?;
-    let named = |protocol| {
-        move |listener: &Listener| {
-            Some(management::Listener { protocol, address: listener.local_addr().ok()? })
-        }
+    let of = |listener: &Listener, protocol| {
+        Some(management::Listener { protocol, address: listener.local_addr().ok()? })
     };
-    let amqp: Vec<management::Listener> = listeners.iter().filter_map(named("amqp")).collect();
+    let amqp: Vec<_> = listeners.iter().filter_map(|listener| of(listener, "amqp")).collect();
     let addresses: Vec<String> = amqp.iter().map(|one| one.address.to_string()).collect();
-    let node = amqp.into_iter().chain(named("http")(&http)).collect();
-    let node = Arc::new(Node::start(config, node)?);
+    let all = amqp.into_iter().chain(of(&http, "http")).collect();
+    let node = Arc::new(Node::start(config, all)?);
     let (alive, mut gone) = mpsc::channel::<()>(1);
     for listener in listeners {
         tokio::spawn(listener::accept_amqp(listener, Arc::clone(&node), alive.clone()));
