@@ -5,8 +5,8 @@
 //!
 //! - `/metrics`: Prometheus, sums over all queues; without login
 //! - `/metrics/per-object`: Prometheus, every queue for itself; without login
-//! - `/api`: RabbitMQ's management API; a request passes [`edge`], its route and [`access`], and only
-//!   then one of the files of [`api`], which has one for each resource
+//! - `/api`: RabbitMQ's management API; a request passes `edge`, its route and `access`, and only
+//!   then one of the files of `api`, which has one for each resource
 
 mod access;
 mod answer;
