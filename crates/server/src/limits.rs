@@ -49,6 +49,12 @@ pub(crate) const EXIT_DISK: i32 = 74;
 /// Octets of messages that may wait to be put aside before publishers are not read any more.
 pub(crate) const PAGING_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// Pages that may wait to be written while a vhost comes back from its log.
+pub(crate) const RESTORE_PAGES_MAX: usize = 64;
+
+/// Buffer that is kept for the octets of pages, in bytes.
+pub(crate) const PAGE_BUFFER_BYTES: usize = 2 * 1024 * 1024;
+
 /// Memory that the waiting messages of a vhost take at most before long queues are put aside, in
 /// bytes, if the memory watermark allows so much.
 pub(crate) const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;

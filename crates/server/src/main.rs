@@ -24,6 +24,7 @@ mod pager;
 mod password;
 mod persister;
 mod read_buffer;
+mod restoring;
 mod shelf;
 mod store;
 mod timer;

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
-use broker::page::{PageRead, PagedFacts, PagedMessage, Pages, Wanted};
+use broker::page::{PageRead, PagedFacts, PagedMessage, Wanted};
 use broker::time::Time;
 use broker::{Envelopes, Lsn, PageId};
 use parking_lot::Mutex;
 use storage::{PageEntry, PageStore, PageWriter, RealDirectory};
+
+use crate::limits::PAGE_BUFFER_BYTES;
 
 /// The pages of a vhost.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub(crate) struct Shelf {
     store: PageStore<RealDirectory>,
     /// Pages that could not be written.
     unwritten: Mutex<HashMap<PageId, Vec<PagedMessage>>>,
+    /// For the octets of one page at a time: fresh memory costs as much as the copy into it.
+    buffer: Mutex<Vec<u8>>,
 }
 
 impl Shelf {
@@ -25,16 +29,25 @@ impl Shelf {
     /// What the system says.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let directory = RealDirectory::open(&path.join("pages"))?;
-        Ok(Self { store: PageStore::open(directory)?, unwritten: Mutex::default() })
+        Ok(Self {
+            store: PageStore::open(directory)?,
+            unwritten: Mutex::default(),
+            buffer: Mutex::default(),
+        })
     }
 
     /// Keeps messages, in memory if the disk does not take them.
     pub(crate) fn write(&self, page: PageId, messages: Vec<PagedMessage>) {
-        let mut writer = PageWriter::new(page.0, messages.len());
+        let mut buffer = self.buffer.lock();
+        let mut writer = PageWriter::new(page.0, messages.len(), std::mem::take(&mut *buffer));
         for message in &messages {
             writer.push(&entry(&message.facts), |out| message.encode(out));
         }
-        if let Err(error) = self.store.write(page.0, &writer.finish()) {
+        *buffer = writer.finish();
+        let written = self.store.write(page.0, &buffer);
+        buffer.truncate(PAGE_BUFFER_BYTES);
+        buffer.shrink_to(PAGE_BUFFER_BYTES);
+        if let Err(error) = written {
             tracing::warn!(page = page.0, %error, "a page stays in memory");
             self.unwritten.lock().insert(page, messages);
         }
@@ -61,14 +74,18 @@ impl Shelf {
             next_deadline = next;
             chosen
         };
-        let read = self.store.read(
-            page.0,
-            choose,
-            &mut |entry, octets| match PagedMessage::decode(facts(&entry), octets, &mut envelopes) {
-                Ok(message) => messages.push(message),
-                Err(error) => problem = Some(error.to_string()),
-            },
-        );
+        let mut keep = |entry, octets: &[u8]| match PagedMessage::decode(
+            facts(&entry),
+            octets,
+            &mut envelopes,
+        ) {
+            Ok(message) => messages.push(message),
+            Err(error) => problem = Some(error.to_string()),
+        };
+        let mut buffer = self.buffer.lock();
+        let read = self.store.read(page.0, &mut buffer, choose, &mut keep);
+        buffer.truncate(PAGE_BUFFER_BYTES);
+        buffer.shrink_to(PAGE_BUFFER_BYTES);
         match (read, problem) {
             (Ok(()), None) => Ok(PageRead { wanted, messages, next_deadline }),
             (Err(error), _) => Err(error.to_string()),
@@ -115,43 +132,5 @@ fn facts(entry: &PageEntry) -> PagedFacts {
         arrived: Time::from_micros(entry.arrived_us),
         deadline: entry.deadline_us.map(Time::from_micros),
         bytes: u64::from(entry.bytes),
-    }
-}
-
-/// A shelf while a vhost comes back, with what went wrong first.
-#[derive(Debug)]
-pub(crate) struct Restoring<'a> {
-    shelf: &'a Shelf,
-    pub(crate) problem: Option<String>,
-}
-
-impl<'a> Restoring<'a> {
-    pub(crate) fn new(shelf: &'a Shelf) -> Self {
-        Self { shelf, problem: None }
-    }
-
-    fn or_empty<T>(&mut self, result: Result<T, String>) -> Option<T> {
-        result.map_err(|problem| self.problem.get_or_insert(problem)).ok()
-    }
-}
-
-impl Pages for Restoring<'_> {
-    fn write(&mut self, page: PageId, messages: Vec<PagedMessage>) {
-        self.shelf.write(page, messages);
-    }
-
-    fn facts(&mut self, page: PageId) -> Vec<PagedFacts> {
-        let facts = self.shelf.facts(page);
-        self.or_empty(facts).unwrap_or_default()
-    }
-
-    fn read(&mut self, page: PageId, wanted: Wanted) -> PageRead {
-        let read = self.shelf.read(page, wanted.clone());
-        let nothing = PageRead { wanted, messages: Vec::new(), next_deadline: None };
-        self.or_empty(read).unwrap_or(nothing)
-    }
-
-    fn remove(&mut self, page: PageId) {
-        self.shelf.remove(page);
     }
 }

@@ -9,6 +9,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use broker::page::Pages;
@@ -18,7 +19,8 @@ use storage::{Flags, Log, LogOptions, OpenError, ReadProgress, RealDirectory, Re
 
 use crate::config::Durability;
 use crate::limits::RESTORE_REPORT_INTERVAL;
-use crate::shelf::{Restoring, Shelf};
+use crate::restoring::Restoring;
+use crate::shelf::Shelf;
 
 /// A vhost's log.
 pub(crate) type VhostLog = Log<RealDirectory>;
@@ -80,7 +82,7 @@ impl<'a> Replaying<'a> {
 pub(crate) struct Restored {
     pub(crate) log: VhostLog,
     pub(crate) vhost: Vhost,
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: Arc<Shelf>,
 }
 
 /// Says how far a vhost is.
@@ -111,10 +113,10 @@ pub(crate) fn restore(
     let began = Instant::now();
     let unusable = |error| RestoreError::Directory { path: path.to_owned(), error };
     let directory = RealDirectory::open(path).map_err(unusable)?;
-    let shelf = Shelf::open(path).map_err(unusable)?;
+    let shelf = Arc::new(Shelf::open(path).map_err(unusable)?);
+    let mut pages = Restoring::start(Arc::clone(&shelf)).map_err(unusable)?;
     let options =
         LogOptions { log_id: id, syncs: durability == Durability::Fsync, ..LogOptions::default() };
-    let mut pages = Restoring::new(&shelf);
     let mut replaying = Replaying::new(vhost, &mut pages);
     let mut problems = 0_u64;
     let mut each = |record: storage::Record<'_>, releases: &mut Releases<'_>| {
@@ -141,7 +143,7 @@ pub(crate) fn restore(
         tracing::error!(vhost = name, after = damage.after.0, "damaged log: {damage}");
     }
     let vhost = replaying.finish(now, report.last);
-    if let Some(problem) = pages.problem {
+    if let Err(problem) = pages.finish() {
         return Err(RestoreError::Pages { vhost: name, problem });
     }
     let messages: u64 = vhost.queues().map(|(_, queue)| queue.message_count()).sum();

@@ -86,7 +86,7 @@ pub(crate) struct VhostCell {
     timer_id: TimerId,
     persister: Arc<Persister>,
     pager: Arc<Pager>,
-    shelf: Shelf,
+    shelf: Arc<Shelf>,
     /// Octets that wait for the disk.
     pending_bytes: AtomicUsize,
     /// Octets of messages that wait to be put aside.

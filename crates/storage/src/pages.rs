@@ -43,10 +43,12 @@ pub struct PageWriter {
 }
 
 impl PageWriter {
-    /// A page of so many messages.
+    /// A page of so many messages, in a buffer whose octets do not matter.
     #[must_use]
-    pub fn new(id: u64, count: usize) -> Self {
-        Self { octets: vec![0; HEADER_BYTES + count * ENTRY_BYTES], id, written: 0 }
+    pub fn new(id: u64, count: usize, mut buffer: Vec<u8>) -> Self {
+        buffer.clear();
+        buffer.resize(HEADER_BYTES + count * ENTRY_BYTES, 0);
+        Self { octets: buffer, id, written: 0 }
     }
 
     /// The next message, with what `payload` writes; one of as many as were announced.
@@ -171,13 +173,14 @@ impl<D: Directory> PageStore<D> {
     }
 
     /// Reads those messages of a page that `choose` names by their numbers in the list it is given,
-    /// and hands them to `each` in that order.
+    /// and hands them to `each` in that order. `buffer` is used; its octets do not matter.
     ///
     /// # Errors
     /// [`PageError`], perhaps after some of them.
     pub fn read(
         &self,
         id: u64,
+        buffer: &mut Vec<u8>,
         choose: impl FnOnce(&[PageEntry]) -> Vec<usize>,
         each: &mut dyn FnMut(PageEntry, &[u8]),
     ) -> Result<(), PageError> {
@@ -190,17 +193,17 @@ impl<D: Directory> PageStore<D> {
         if chosen.len() * 2 > page.index.len() {
             let first = HEADER_BYTES + page.index.len() * ENTRY_BYTES;
             let len = page.index.iter().map(|indexed| indexed.len as usize).sum();
-            let octets = page.octets(first as u64, len)?;
+            page.read_into(first as u64, len, buffer)?;
             for indexed in chosen {
                 let start = (indexed.offset as usize).saturating_sub(first);
-                let message = octets.get(start..start.saturating_add(indexed.len as usize));
+                let message = buffer.get(start..start.saturating_add(indexed.len as usize));
                 each(indexed.entry, page.checked(&indexed, message.unwrap_or_default())?);
             }
             return Ok(());
         }
         for indexed in chosen {
-            let octets = page.octets(u64::from(indexed.offset), indexed.len as usize)?;
-            each(indexed.entry, page.checked(&indexed, &octets)?);
+            page.read_into(u64::from(indexed.offset), indexed.len as usize, buffer)?;
+            each(indexed.entry, page.checked(&indexed, buffer)?);
         }
         Ok(())
     }
@@ -243,12 +246,19 @@ impl<F: DirectoryFile> OpenPage<F> {
     }
 
     fn octets(&self, offset: u64, len: usize) -> Result<Vec<u8>, PageError> {
-        let mut octets = vec![0; len];
-        let count = self.file.read_at(&mut octets, offset).map_err(|error| self.io_error(error))?;
+        let mut octets = Vec::new();
+        self.read_into(offset, len, &mut octets)?;
+        Ok(octets)
+    }
+
+    /// Replaces `octets` by so many of the file.
+    fn read_into(&self, offset: u64, len: usize, octets: &mut Vec<u8>) -> Result<(), PageError> {
+        octets.resize(len, 0);
+        let count = self.file.read_at(octets, offset).map_err(|error| self.io_error(error))?;
         if count < len {
             return Err(self.damaged(offset + count as u64));
         }
-        Ok(octets)
+        Ok(())
     }
 
     fn checked<'a>(&self, indexed: &Indexed, octets: &'a [u8]) -> Result<&'a [u8], PageError> {

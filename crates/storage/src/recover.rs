@@ -149,10 +149,19 @@ pub(crate) fn read_manifest<D: Directory>(
 }
 
 pub(crate) fn read_all<F: DirectoryFile>(file: &F) -> io::Result<Vec<u8>> {
-    let mut octets = vec![0; usize::try_from(file.size()?).map_err(io::Error::other)?];
-    let count = file.read_at(&mut octets, 0)?;
-    octets.truncate(count);
+    let mut octets = Vec::new();
+    read_into(file, &mut octets)?;
     Ok(octets)
+}
+
+/// Replaces `octets` by those of a file.
+fn read_into<F: DirectoryFile>(file: &F, octets: &mut Vec<u8>) -> io::Result<()> {
+    let size = usize::try_from(file.size()?).map_err(io::Error::other)?;
+    // Not cleared before: what is there is overwritten.
+    octets.resize(size, 0);
+    let count = file.read_at(octets, 0)?;
+    octets.truncate(count);
+    Ok(())
 }
 
 /// What becomes of damaged octets.
@@ -198,9 +207,12 @@ pub(crate) fn read_files<D: Directory>(
         bytes_total: sizes.iter().sum(),
         ..ReadProgress::default()
     };
+    // One buffer for all files: fresh memory costs as much as reading into it.
+    let mut octets = Vec::new();
     for (entry, size) in manifest.files.iter_mut().zip(sizes) {
-        let rot = read_file(directory, manifest.log_id, entry, &mut liveness, report, each)?;
-        let Read { rot, problem, octets } = rot;
+        let log_id = manifest.log_id;
+        let Read { rot, problem } =
+            read_file(directory, log_id, entry, &mut octets, &mut liveness, report, each)?;
         for rot in rot {
             let end = (rot.offset + rot.len).min(octets.len());
             let wrong = octets.get(rot.offset..end).unwrap_or_default();
@@ -235,16 +247,16 @@ fn size<D: Directory>(directory: &D, entry: &FileEntry) -> u64 {
 
 /// What was read of a file, and what is wrong with it.
 struct Read {
-    octets: Vec<u8>,
     rot: Vec<Rot>,
     problem: &'static str,
 }
 
-/// Reads one file of the log; an unsealed one is sealed where it ends.
+/// Reads one file of the log into `octets`; an unsealed one is sealed where it ends.
 fn read_file<D: Directory>(
     directory: &D,
     log_id: u64,
     entry: &mut FileEntry,
+    octets: &mut Vec<u8>,
     liveness: &mut Liveness,
     report: &mut OpenReport,
     each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
@@ -252,17 +264,17 @@ fn read_file<D: Directory>(
     let name = entry.name();
     let is_sealed = entry.is_sealed();
     liveness.open_file(entry.first, is_sealed.then_some(entry.end), entry.clean);
-    let octets = match directory.open(&name) {
-        Ok(file) => read_all(&file).map_err(io_error(format!("read {name}")))?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+    match directory.open(&name) {
+        Ok(file) => read_into(&file, octets).map_err(io_error(format!("read {name}")))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => octets.clear(),
         Err(error) => return Err(io_error(format!("open {name}"))(error)),
-    };
+    }
     let used =
         if is_sealed { usize::try_from(entry.bytes).unwrap_or(usize::MAX) } else { octets.len() };
     let mut rot = Vec::new();
     let mut problem = "octets that were durable have changed";
     let mut counted = octets.get(..used.min(octets.len())).unwrap_or_default();
-    match FileHeader::decode(&octets) {
+    match FileHeader::decode(octets) {
         Ok(header) if header.log_id == log_id && header.file_id == entry.id => {}
         Err(HeaderFault::Version(version)) => {
             return Err(OpenError::Version { file: name, version });
@@ -303,7 +315,7 @@ fn read_file<D: Directory>(
         entry.bytes = (found.end as u64).max(FIRST_BATCH);
         liveness.seal_file(entry.first, entry.end);
     }
-    Ok(Read { octets, rot, problem })
+    Ok(Read { rot, problem })
 }
 
 /// Puts damaged octets aside, where people can look at them.

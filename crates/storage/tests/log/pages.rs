@@ -29,7 +29,7 @@ fn written() -> (Disk, PageStore<Disk>, Messages) {
     let disk = Disk::new();
     let store = PageStore::open(disk.clone()).unwrap();
     let entries = entries();
-    let mut page = PageWriter::new(ID, entries.len());
+    let mut page = PageWriter::new(ID, entries.len(), vec![9; 50]);
     for (entry, octets) in &entries {
         page.push(entry, |out| out.extend_from_slice(octets));
     }
@@ -39,8 +39,10 @@ fn written() -> (Disk, PageStore<Disk>, Messages) {
 
 fn read(store: &PageStore<Disk>, chosen: &[usize]) -> Result<Messages, PageError> {
     let mut read = Vec::new();
-    store
-        .read(ID, |_| chosen.to_vec(), &mut |entry, octets| read.push((entry, octets.to_vec())))?;
+    let mut buffer = vec![7; 3];
+    store.read(ID, &mut buffer, |_| chosen.to_vec(), &mut |entry, octets| {
+        read.push((entry, octets.to_vec()));
+    })?;
     Ok(read)
 }
 
