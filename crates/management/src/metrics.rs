@@ -24,7 +24,7 @@ pub enum Detail {
 type QueueValue = fn(&QueueSnapshot) -> u64;
 
 /// Gauges of queues: name, help, value.
-const QUEUE_GAUGES: [(&str, &str, QueueValue); 7] = [
+const QUEUE_GAUGES: [(&str, &str, QueueValue); 9] = [
     ("rabbitmq_queue_messages_ready", "Messages ready to be delivered to consumers", |q| q.ready),
     (
         "rabbitmq_queue_messages_unacked",
@@ -38,6 +38,8 @@ const QUEUE_GAUGES: [(&str, &str, QueueValue); 7] = [
     ),
     ("rabbitmq_queue_messages", "Messages in the queue", QueueSnapshot::messages),
     ("rabbitmq_queue_messages_ready_bytes", "Bytes of ready messages", |q| q.ready_bytes),
+    ("rabbitmq_queue_messages_paged_out", "Ready messages that wait on disk", |q| q.paged_out),
+    ("rabbitmq_queue_messages_paged_out_bytes", "Bytes of these", |q| q.paged_out_bytes),
     ("rabbitmq_queue_consumers", "Consumers on a queue", |q| u64::from(q.consumers)),
     (
         "rabbitmq_queue_messages_dlx_pending",
@@ -329,6 +331,8 @@ mod tests {
             kind: QueueType::Classic,
             ready: 2,
             ready_bytes: 20,
+            paged_out: 1,
+            paged_out_bytes: 10,
             unacked: 1,
             delayed: 0,
             pending: 0,
@@ -349,6 +353,7 @@ mod tests {
         let text = text(&node(), &[vhost()], Detail::Totals);
         assert!(text.contains("\nrabbitmq_queue_messages_ready 4\n"));
         assert!(text.contains("\nrabbitmq_queue_messages 6\n"));
+        assert!(text.contains("\nrabbitmq_queue_messages_paged_out 2\n"));
         let died = "rabbitmq_queue_messages_dead_lettered_total{vhost=\"/\",reason=\"expired\"} 7";
         assert!(text.contains(died));
         assert!(text.contains("lateness_seconds_bucket{vhost=\"/\",le=\"0.002048\"} 1\n"));

@@ -84,6 +84,10 @@ pub struct QueueSnapshot {
     pub ready: u64,
     /// Bytes of these.
     pub ready_bytes: u64,
+    /// Ready messages that wait on disk instead of in memory.
+    pub paged_out: u64,
+    /// Bytes of these.
+    pub paged_out_bytes: u64,
     /// Messages delivered and not acknowledged.
     pub unacked: u64,
     /// Messages that were returned and wait.
@@ -168,11 +172,14 @@ impl VhostSnapshot {
 
 impl QueueSnapshot {
     fn of(queue: &Queue) -> Self {
+        let (paged_out, paged_out_bytes) = queue.paged_out();
         Self {
             name: queue.name.to_string(),
             kind: queue.kind(),
             ready: queue.ready_count(),
             ready_bytes: queue.ready_bytes(),
+            paged_out,
+            paged_out_bytes,
             unacked: queue.unacked_count(),
             delayed: queue.delayed_count(),
             pending: queue.pending_count(),

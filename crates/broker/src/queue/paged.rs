@@ -30,6 +30,13 @@ impl Queue {
         Some(messages)
     }
 
+    /// Messages ready for delivery that wait on disk, and their bytes, counted as the queue type counts
+    /// them.
+    pub fn paged_out(&self) -> (u64, u64) {
+        let pages = self.ready.levels.iter().flat_map(Level::pages);
+        pages.fold((0, 0), |(count, bytes), page| (count + page.count as u64, bytes + page.bytes))
+    }
+
     pub(crate) fn has_pages(&self) -> bool {
         self.ready.has_pages()
     }
