@@ -351,6 +351,8 @@ impl VhostCell {
     /// Does what is due, and waits for the pages that are read for that.
     fn catch_up(&self) {
         loop {
+            // Once at least: the restart itself may have left something to do.
+            self.tick();
             while self.is_due() {
                 self.tick();
             }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::Vhost;
 use crate::exchange::Exchange;
 use crate::ids::{ExchangeId, QueueId};
+use crate::limits::EXPIRY_SLICE;
 use crate::message::Name;
 use crate::policy::{Policy, PolicyKey, PolicyKind};
 use crate::queue::Settings;
@@ -53,8 +54,14 @@ impl Vhost {
         }
         self.topology_changed();
         let queues: Vec<QueueId> = self.queues.keys().collect();
-        for id in queues {
-            self.apply_queue_policies(id);
+        let changed: Vec<QueueId> =
+            queues.into_iter().filter(|id| self.apply_queue_policies(*id)).collect();
+        // What is overdue now dies in the order of deadlines, whichever queue it is in.
+        self.do_due(EXPIRY_SLICE);
+        for id in changed {
+            // A message that had expired in front of the others may have more time again.
+            self.dispatch(id);
+            self.enforce_limits(id);
         }
         self.finish_deaths();
     }
@@ -63,15 +70,17 @@ impl Vhost {
         exchange.alternate = alternate(exchange, &self.policies);
     }
 
+    /// Resolves anew what is in force for a queue; true if that is something else than before.
+    ///
     /// COMPAT: queue lease: a changed policy restarts the lease of a quorum queue, too.
-    fn apply_queue_policies(&mut self, id: QueueId) {
+    fn apply_queue_policies(&mut self, id: QueueId) -> bool {
         let Self { queues, policies, options, now, .. } = self;
         let Some(queue) = queues.get_mut(id) else {
-            return;
+            return false;
         };
         let in_force = policies.for_queue(&queue.name, queue.kind());
         if in_force == queue.policies {
-            return;
+            return false;
         }
         let definition = in_force.definition();
         let settings = Settings::resolve(&queue.arguments, &definition, options.queue_defaults);
@@ -79,9 +88,7 @@ impl Vhost {
         queue.apply_settings(settings, now.time);
         queue.renew_lease(now.time);
         self.arm_queue(id);
-        // A message that had expired in front of the others may have more time again.
-        self.dispatch(id);
-        self.enforce_limits(id);
+        true
     }
 }
 

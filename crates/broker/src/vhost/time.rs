@@ -25,7 +25,12 @@ impl Vhost {
     /// Makes happen what is due at `now`, at most a slice of it; `next_wake` says whether more is.
     pub fn tick(&mut self, now: Now) {
         self.advance(now);
-        let mut budget = EXPIRY_SLICE;
+        self.do_due(EXPIRY_SLICE);
+        self.finish_deaths();
+    }
+
+    /// Does what is due, about `budget` of it, the earliest first.
+    pub(super) fn do_due(&mut self, mut budget: usize) {
         while budget > 0
             && let Some(wake) = self.timers.pop_due(self.now.time)
         {
@@ -37,7 +42,6 @@ impl Vhost {
                 Wake::Deaths => self.go_on_with_deaths(budget),
             });
         }
-        self.finish_deaths();
     }
 
     /// Does what is due in a queue, about `budget` of it; how much that was.
