@@ -1,0 +1,90 @@
+"""A Leveret process on a data directory that outlives it."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pika
+
+from ledger import Fault
+
+START_TIMEOUT_S = 30.0
+END_TIMEOUT_S = 30.0
+START_LINE = re.compile(r"AMQP on (\S+):(\d+), HTTP on (\S+):(\d+)")
+
+
+class Broker:
+    """Started, killed and started again; `folder` has its configuration and its log."""
+
+    def __init__(self, binary, folder, config="", data=None):
+        self.binary, self.folder = binary, folder
+        self.data = data or folder / "data"
+        self.log = folder / "broker.log"
+        self.config = folder / "rabbitmq.conf"
+        self.config.write_text(config)
+        self.address = self.process = None
+        self.log_begins = 0
+
+    def launch(self, environment=None, **options):
+        """Begins a life without waiting for anything; `options` are those of Popen."""
+        self.log_begins = self.log.stat().st_size if self.log.exists() else 0
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [self.binary, "--config", self.config, "--data-dir", self.data,
+                 "--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **(environment or {})}, **options)
+
+    def start(self, environment=None, **options):
+        """Begins a life; the seconds until clients are served."""
+        began = time.monotonic()
+        self.launch(environment, **options)
+        if not self.wait_until(self.is_listening, START_TIMEOUT_S):
+            raise Fault(f"the broker does not start: {self.said()[-1000:]}")
+        return time.monotonic() - began
+
+    def is_listening(self):
+        found = START_LINE.search(self.said())
+        if found:
+            self.address = (found[1], int(found[2]))
+        return found
+
+    def wait_until(self, holds, timeout_s):
+        """Whether something came to hold while the process lived."""
+        deadline = time.monotonic() + timeout_s
+        while not holds():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                return bool(holds())
+            time.sleep(0.005)
+        return True
+
+    def said(self):
+        """What it has written into its log in this life."""
+        with open(self.log, "rb") as log:
+            log.seek(self.log_begins)
+            return log.read().decode(errors="replace")
+
+    def connect(self):
+        host, port = self.address
+        return pika.BlockingConnection(pika.ConnectionParameters(
+            host, port, heartbeat=0, socket_timeout=10, blocked_connection_timeout=10))
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        """Ends it as an operator does; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.end()
+
+    def end(self):
+        """Its exit code, once it has ended."""
+        return self.process.wait(END_TIMEOUT_S)
+
+    def check(self, data=None):
+        """What `leveret check` says of the directory: exit code and text."""
+        done = subprocess.run(
+            [self.binary, "check", "--data-dir", data or self.data], capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr

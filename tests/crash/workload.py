@@ -1,0 +1,132 @@
+"""Clients that publish, get, settle, declare and delete, and write down in a ledger what they were promised."""
+
+import random
+import threading
+
+import pika
+import pika.exceptions
+
+from ledger import BRIEF, DEAD, HOLD, TTL_MS, WORK, body_of, number_of
+
+GONE = (pika.exceptions.AMQPError, OSError, EOFError)
+CONFIRM_BATCH = 8
+JOIN_TIMEOUT_S = 15.0
+
+
+def declare(broker):
+    """The queues that all of them use."""
+    connection = broker.connect()
+    channel = connection.channel()
+    channel.exchange_declare("crash.dlx", "fanout", durable=True)
+    channel.queue_declare(DEAD, durable=True)
+    channel.queue_bind(DEAD, "crash.dlx")
+    dlx = {"x-dead-letter-exchange": "crash.dlx"}
+    channel.queue_declare(HOLD, durable=True)
+    channel.queue_declare(WORK, durable=True, arguments=dlx)
+    channel.queue_declare(BRIEF, durable=True, arguments={**dlx, "x-message-ttl": TTL_MS})
+    connection.close()
+
+
+class Workload:
+    """Two publishers, a worker and somebody who changes the topology, until the broker is gone or they are stopped."""
+
+    def __init__(self, broker, ledger, rng):
+        declare(broker)
+        self.failure = None
+        self.stop = threading.Event()
+        clients = [publish, publish, work, topology]
+        self.threads = [
+            threading.Thread(target=self._run, args=(client, broker, ledger, rng.random()), daemon=True)
+            for client in clients]
+        for thread in self.threads:
+            thread.start()
+
+    def _run(self, client, broker, ledger, seed):
+        try:
+            client(broker, ledger, random.Random(seed), self.stop)
+        except GONE:
+            pass
+        except BaseException as failure:  # noqa: BLE001 - told to whoever ends the workload
+            self.failure = failure
+
+    def end(self):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join(JOIN_TIMEOUT_S)
+        if self.failure:
+            raise self.failure
+
+
+def publish(broker, ledger, rng, stop):
+    persistent = pika.BasicProperties(delivery_mode=2)
+    channel = broker.connect().channel()
+    numbers = {}
+
+    def on_confirm(frame):
+        method = frame.method
+        if not isinstance(method, pika.spec.Basic.Ack):
+            return
+        tags = [t for t in numbers if t <= method.delivery_tag] if method.multiple else [method.delivery_tag]
+        for tag in tags:
+            number = numbers.pop(tag, None)
+            if number is not None:
+                ledger.messages[number].confirmed = True
+
+    channel._impl.confirm_delivery(on_confirm)
+    channel.connection.process_data_events(0.01)
+    tag = 0
+    while not stop.is_set():
+        for _ in range(rng.randint(1, CONFIRM_BATCH)):
+            queue = rng.choice((HOLD, WORK, WORK, BRIEF))
+            number = ledger.new(queue)
+            tag += 1
+            numbers[tag] = number
+            channel._impl.basic_publish("", queue, body_of(number, rng), persistent)
+        while numbers and not stop.is_set():
+            channel.connection.process_data_events(0.005)
+
+
+def work(broker, ledger, rng, stop):
+    """Gets, then acks, rejects or keeps; a method with an answer now and then."""
+    channel = broker.connect().channel()
+    pending = []
+    while not stop.is_set():
+        method, _, body = channel.basic_get(WORK)
+        if method is None:
+            channel.connection.process_data_events(0.005)
+            continue
+        message = ledger.messages[number_of(body)]
+        fate = rng.random()
+        if fate < 0.6:
+            message.settling = "ack"
+            channel.basic_ack(method.delivery_tag)
+            pending.append(message)
+        elif fate < 0.8:
+            message.settling = "reject"
+            channel.basic_reject(method.delivery_tag, requeue=False)
+            pending.append(message)
+        elif fate < 0.9:
+            channel.basic_reject(method.delivery_tag, requeue=True)
+        if rng.random() < 0.2:
+            channel.basic_qos(prefetch_count=0)
+            for one in pending:
+                one.settled = one.settling
+            pending.clear()
+
+
+def topology(broker, ledger, rng, stop):
+    """Declares and deletes queues of its own, and knows which must be there."""
+    channel = broker.connect().channel()
+    names = ledger.queues
+    while not stop.is_set():
+        name = f"crash.t{rng.randint(0, 20)}"
+        if names.get(name) is True and rng.random() < 0.5:
+            names[name] = None
+            channel.queue_delete(name)
+            names[name] = False
+        else:
+            if names.get(name) is not True:
+                names[name] = None
+            channel.queue_declare(name, durable=True)
+            names[name] = True
+        channel.connection.process_data_events(0.01)
