@@ -41,7 +41,7 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     say(format!("node.json: {} vhosts, {} users", known.vhosts.len(), known.users.len()))?;
     for (name, id) in known.vhosts {
         let path = vhost_path(data_dir, id);
-        let found = match vhost(&path, &name) {
+        let found = match vhost(&path, id, &name) {
             Ok(found) => found,
             Err(problem) => {
                 faults += 1;
@@ -96,7 +96,7 @@ struct Found {
     messages: u64,
 }
 
-fn vhost(path: &Path, name: &str) -> Result<Found, String> {
+fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
     if !path.is_dir() {
         return Err("missing".to_owned());
     }
@@ -106,7 +106,7 @@ fn vhost(path: &Path, name: &str) -> Result<Found, String> {
     let vhost = Vhost::new(name, [0; 32], VhostOptions::default());
     let mut replaying = Replaying::new(vhost, &mut pages);
     let mut problems = Vec::new();
-    let report = storage::check(&directory, &mut |record, releases| {
+    let report = storage::check(&directory, id, &mut |record, releases| {
         let replayed = replaying.apply(&record, releases);
         problems.extend(replayed.err().map(|problem| format!("record {}: {problem}", record.lsn)));
     });

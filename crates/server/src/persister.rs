@@ -108,6 +108,7 @@ impl Persister {
                 }
             }
             if stopping && self.work.lock().dirty.is_empty() {
+                written.into_iter().for_each(close);
                 return;
             }
         }
@@ -188,5 +189,12 @@ impl Persister {
         if thread.is_err() {
             self.compacting.store(false, Ordering::Release);
         }
+    }
+}
+
+/// Ends a log when nothing more will be written.
+fn close(one: Written) {
+    if let Err(error) = one.log.close() {
+        tracing::error!(vhost = one.cell.name(), "the log was not closed well: {error}");
     }
 }

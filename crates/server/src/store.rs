@@ -28,7 +28,7 @@ pub(crate) type VhostLog = Log<RealDirectory>;
 /// Why a vhost cannot come back.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum RestoreError {
-    #[error("cannot use {path}: {error}")]
+    #[error("cannot use {path}, the log of a vhost: {error}")]
     Directory { path: PathBuf, error: io::Error },
     #[error("log of vhost '{vhost}' in {path}: {error}")]
     Log { vhost: String, path: PathBuf, error: OpenError },
@@ -98,13 +98,15 @@ fn tell(vhost: &str, done: ReadProgress) {
     );
 }
 
-/// Brings a vhost back from its log, which is begun if there is none. `vhost` is as new.
+/// Brings a vhost back from its log, which is begun if there is none and the vhost is new. `vhost` is
+/// empty.
 ///
 /// # Errors
 /// [`RestoreError`], a sentence for the operator.
 pub(crate) fn restore(
     path: &Path,
     id: u64,
+    is_new: bool,
     vhost: Vhost,
     durability: Durability,
     now: Now,
@@ -112,11 +114,14 @@ pub(crate) fn restore(
     let name = vhost.name().to_string();
     let began = Instant::now();
     let unusable = |error| RestoreError::Directory { path: path.to_owned(), error };
+    if !is_new {
+        std::fs::metadata(path).map_err(unusable)?;
+    }
     let directory = RealDirectory::open(path).map_err(unusable)?;
     let shelf = Arc::new(Shelf::open(path).map_err(unusable)?);
     let mut pages = Restoring::start(Arc::clone(&shelf)).map_err(unusable)?;
-    let options =
-        LogOptions { log_id: id, syncs: durability == Durability::Fsync, ..LogOptions::default() };
+    let syncs = durability == Durability::Fsync;
+    let options = LogOptions { log_id: id, syncs, begins: is_new, ..LogOptions::default() };
     let mut replaying = Replaying::new(vhost, &mut pages);
     let mut problems = 0_u64;
     let mut each = |record: storage::Record<'_>, releases: &mut Releases<'_>| {

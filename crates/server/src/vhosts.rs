@@ -593,20 +593,25 @@ impl Vhosts {
             return Ok(cell);
         }
         let id = self.cells.read().values().map(|cell| cell.id).max().unwrap_or(0) + 1;
-        self.open(name, id)
+        self.begin(name, id, true)
     }
 
-    /// Brings the vhost with that id back from its log, or begins it.
+    /// Brings the vhost with that id back from its log.
     ///
     /// # Errors
     /// When the system has no randomness to seed it with, or the disk refuses.
     pub(crate) fn open(&self, name: &str, id: u64) -> Result<Arc<VhostCell>, VhostError> {
+        self.begin(name, id, false)
+    }
+
+    fn begin(&self, name: &str, id: u64, is_new: bool) -> Result<Arc<VhostCell>, VhostError> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)?;
         let vhost = Vhost::new(name, seed, self.options);
         let path = store::vhost_path(&self.data_dir, id);
+        let now = self.clock.now();
         let Restored { log, vhost, shelf } =
-            store::restore(&path, id, vhost, self.durability, self.clock.now())?;
+            store::restore(&path, id, is_new, vhost, self.durability, now)?;
         let durable_lsn = log.last().0;
         let mut cells = self.cells.write();
         let cell = self.timer.register(|timer_id| {

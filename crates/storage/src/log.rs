@@ -31,6 +31,8 @@ pub struct LogOptions {
     pub segment_bytes_min: u64,
     /// Largest size of a file, in octets, unless a single batch is larger.
     pub segment_bytes_max: u64,
+    /// Whether a log is begun where there is none.
+    pub begins: bool,
 }
 
 impl Default for LogOptions {
@@ -41,6 +43,7 @@ impl Default for LogOptions {
             syncs: true,
             segment_bytes_min: SEGMENT_BYTES_MIN,
             segment_bytes_max: SEGMENT_BYTES_MAX,
+            begins: true,
         }
     }
 }
@@ -110,6 +113,27 @@ struct Spare<F> {
     capacity: u64,
 }
 
+/// The file after the one that is written.
+#[derive(Debug)]
+enum Ahead<F> {
+    /// Not needed yet.
+    Nothing,
+    /// It is being made.
+    InTheMaking,
+    /// It could not be made, and is made when it is needed: trying again and again helps nobody.
+    Failed,
+    /// It is ready.
+    Made(Spare<F>),
+}
+
+/// How large a new file is to be, in octets.
+#[derive(Clone, Copy, Debug)]
+struct Capacity {
+    wanted: u64,
+    /// What it must have at least, if the disk is nearly full.
+    least: u64,
+}
+
 /// A log.
 #[derive(Debug)]
 pub struct Log<D: Directory> {
@@ -117,9 +141,7 @@ pub struct Log<D: Directory> {
     options: LogOptions,
     shared: Arc<Mutex<Shared<D::File>>>,
     active: Active<D::File>,
-    spare: Option<Spare<D::File>>,
-    /// One is being made.
-    preparing: bool,
+    ahead: Ahead<D::File>,
     synced: Lsn,
     failed: bool,
 }
@@ -139,7 +161,11 @@ impl<D: Directory> Log<D> {
         let directory = Arc::new(directory);
         let names = directory.list().map_err(io_error("list the log's directory"))?;
         let mut manifest = match read_manifest(&*directory, &names)? {
+            Some(manifest) if manifest.log_id != options.log_id => {
+                return Err(OpenError::other_log(&manifest, options.log_id));
+            }
             Some(manifest) => manifest,
+            None if !options.begins => return Err(OpenError::no_manifest()),
             None => Manifest {
                 log_id: options.log_id,
                 group: options.group,
@@ -190,8 +216,7 @@ impl<D: Directory> Log<D> {
             options,
             shared: Arc::new(Mutex::new(shared)),
             active,
-            spare: None,
-            preparing: false,
+            ahead: Ahead::Nothing,
             synced: Lsn(0),
             failed: false,
         })
@@ -271,9 +296,17 @@ impl<D: Directory> Log<D> {
         let doing =
             |what: &'static str| move |error| LogError::Io { doing: what.to_owned(), error };
         let needed = FIRST_BATCH + len;
-        let spare = match self.spare.take().filter(|spare| spare.capacity >= needed) {
-            Some(spare) => spare,
-            None => {
+        let spare = match std::mem::replace(&mut self.ahead, Ahead::Nothing) {
+            Ahead::Made(spare) if spare.capacity >= needed => spare,
+            ahead => {
+                match ahead {
+                    Ahead::Made(small) => {
+                        let name = file_name(small.id);
+                        self.directory.remove(&name).map_err(doing("remove a log file"))?;
+                    }
+                    Ahead::InTheMaking => self.ahead = ahead,
+                    Ahead::Nothing | Ahead::Failed => {}
+                }
                 let (id, capacity) = self.next_file(needed);
                 make_spare(&*self.directory, id, capacity).map_err(doing("make a log file"))?
             }
@@ -301,7 +334,7 @@ impl<D: Directory> Log<D> {
     }
 
     /// The id of the next file and the size that it is to have.
-    fn next_file(&self, needed: u64) -> (u64, u64) {
+    fn next_file(&self, needed: u64) -> (u64, Capacity) {
         let mut shared = lock(&self.shared);
         let manifest = &mut shared.manifest;
         let id = manifest.take_file_id();
@@ -313,21 +346,43 @@ impl<D: Directory> Log<D> {
     /// another thread and give it to [`Log::take`].
     #[must_use]
     pub fn prepare(&mut self) -> Option<Preparation<D>> {
-        if self.spare.is_some() || self.preparing || self.active.offset <= self.active.capacity / 2
-        {
+        if !matches!(self.ahead, Ahead::Nothing) || self.active.offset <= self.active.capacity / 2 {
             return None;
         }
-        self.preparing = true;
+        self.ahead = Ahead::InTheMaking;
         let (id, capacity) = self.next_file(0);
         Some(Preparation { directory: Arc::clone(&self.directory), id, capacity })
     }
 
     /// The next file is there, or could not be made; the log goes on either way.
     pub fn take(&mut self, prepared: Option<Prepared<D>>) {
-        self.preparing = false;
-        if let Some(Prepared(spare)) = prepared {
-            self.spare = Some(spare);
+        self.ahead = prepared.map_or(Ahead::Failed, |Prepared(spare)| Ahead::Made(spare));
+    }
+
+    /// Ends the log, whole: where it ends is written down, so that whatever is missing of it at the
+    /// next opening is told from a torn end.
+    ///
+    /// # Errors
+    /// When the disk refuses; nothing is lost then.
+    pub fn close(self) -> Result<(), LogError> {
+        if self.failed {
+            return Err(LogError::Failed);
         }
+        let doing =
+            |what: &'static str| move |error| LogError::Io { doing: what.to_owned(), error };
+        if self.active.offset == FIRST_BATCH {
+            return Ok(());
+        }
+        if !self.options.syncs {
+            self.active.file.sync().map_err(doing("sync a log file"))?;
+        }
+        let mut shared = lock(&self.shared);
+        let end = Lsn(shared.written.0 + 1);
+        if let Some(last) = shared.manifest.files.last_mut() {
+            last.end = end;
+            last.bytes = self.active.offset;
+        }
+        shared.manifest.store(&*self.directory).map_err(doing("write the manifest"))
     }
 }
 
@@ -336,7 +391,7 @@ impl<D: Directory> Log<D> {
 pub struct Preparation<D> {
     directory: Arc<D>,
     id: u64,
-    capacity: u64,
+    capacity: Capacity,
 }
 
 /// A file that is ready to be written.
@@ -354,17 +409,45 @@ impl<D: Directory> Preparation<D> {
 }
 
 /// The size of the next file of a log that uses `total` octets.
-fn size(options: &LogOptions, total: u64, needed: u64) -> u64 {
-    let grown = total / 4;
-    grown
-        .clamp(options.segment_bytes_min, options.segment_bytes_max)
-        .max(needed)
-        .next_multiple_of(4096)
+fn size(options: &LogOptions, total: u64, needed: u64) -> Capacity {
+    let wanted = (total / 4).clamp(options.segment_bytes_min, options.segment_bytes_max);
+    let whole = |bytes: u64| bytes.max(needed).next_multiple_of(4096);
+    Capacity { wanted: whole(wanted), least: whole(options.segment_bytes_min) }
 }
 
-/// Makes a file of zeros: writing over what is there is several times cheaper than growing a file.
-fn make_spare<D: Directory>(directory: &D, id: u64, capacity: u64) -> io::Result<Spare<D::File>> {
-    let file = directory.create(&file_name(id))?;
+/// Makes a file of zeros, a smaller one if the disk has no room for what is wanted.
+fn make_spare<D: Directory>(
+    directory: &D,
+    id: u64,
+    capacity: Capacity,
+) -> io::Result<Spare<D::File>> {
+    let Capacity { wanted, least } = capacity;
+    let made = match make_zeros(directory, id, wanted) {
+        Err(error) if is_full(&error) && least < wanted => {
+            make_zeros(directory, id, least).map(|file| (file, least))
+        }
+        made => made.map(|file| (file, wanted)),
+    };
+    made.map(|(file, capacity)| Spare { file, id, capacity })
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Makes a file of zeros, or none.
+fn make_zeros<D: Directory>(directory: &D, id: u64, capacity: u64) -> io::Result<D::File> {
+    let name = file_name(id);
+    let file = directory.create(&name)?;
+    fill(&file, capacity).inspect_err(|_| {
+        // Half a file would only take room. If it cannot go now, the next opening removes it.
+        let _ = directory.remove(&name);
+    })?;
+    Ok(file)
+}
+
+/// Writes zeros: writing over what is there is several times cheaper than growing a file.
+fn fill<F: DirectoryFile>(file: &F, capacity: u64) -> io::Result<()> {
     let zeros = vec![0; 256 * 1024];
     let mut at = 0;
     while at < capacity {
@@ -373,8 +456,7 @@ fn make_spare<D: Directory>(directory: &D, id: u64, capacity: u64) -> io::Result
         file.write_at(zeros.get(..part).unwrap_or(&zeros), at)?;
         at += len;
     }
-    file.sync()?;
-    Ok(Spare { file, id, capacity })
+    file.sync()
 }
 
 /// Makes a spare file the one that is written.

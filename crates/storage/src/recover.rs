@@ -36,7 +36,7 @@ pub enum OpenError {
         /// Which.
         file: &'static str,
         /// What is wrong.
-        problem: &'static str,
+        problem: String,
     },
 }
 
@@ -55,6 +55,21 @@ pub struct Damage {
     pub problem: &'static str,
     /// Where the octets were put, if there were any.
     pub kept_in: Option<String>,
+}
+
+impl OpenError {
+    pub(crate) fn no_manifest() -> Self {
+        Self::Manifest { file: MANIFEST, problem: "missing".to_owned() }
+    }
+
+    /// The manifest is that of another log.
+    pub(crate) fn other_log(manifest: &Manifest, log_id: u64) -> Self {
+        let problem = format!(
+            "belongs to log {}, and this is log {log_id}; nothing is changed",
+            manifest.log_id
+        );
+        Self::Manifest { file: MANIFEST, problem }
+    }
 }
 
 impl std::fmt::Display for Damage {
@@ -128,10 +143,13 @@ pub(crate) fn read_manifest<D: Directory>(
     names: &[String],
 ) -> Result<Option<Manifest>, OpenError> {
     if names.iter().all(|name| name != MANIFEST) {
-        // A log that was being begun has one file, which holds nothing.
-        if names.iter().filter(|name| file_id(name).is_some()).count() > 1 {
-            let problem = "missing, though there are log files; they are left as they are";
-            return Err(OpenError::Manifest { file: MANIFEST, problem });
+        let files = names.iter().filter(|name| file_id(name).is_some());
+        for (count, name) in files.enumerate() {
+            // A log that was being begun has one file, which holds nothing.
+            if count > 0 || !holds_nothing(directory, name)? {
+                let problem = format!("missing, though there is {name}; nothing is changed");
+                return Err(OpenError::Manifest { file: MANIFEST, problem });
+            }
         }
         return Ok(None);
     }
@@ -140,12 +158,20 @@ pub(crate) fn read_manifest<D: Directory>(
     match Manifest::decode(&octets) {
         Ok(manifest) => Ok(Some(manifest)),
         Err(ManifestFault::Damaged) => {
-            Err(OpenError::Manifest { file: MANIFEST, problem: "damaged" })
+            let problem = "damaged; nothing is changed".to_owned();
+            Err(OpenError::Manifest { file: MANIFEST, problem })
         }
         Err(ManifestFault::Version(version)) => {
             Err(OpenError::Version { file: MANIFEST.to_owned(), version })
         }
     }
+}
+
+/// Whether nothing was ever written behind the header of a log file.
+fn holds_nothing<D: Directory>(directory: &D, name: &str) -> Result<bool, OpenError> {
+    let octets = directory.open(name).and_then(|file| read_all(&file));
+    let octets = octets.map_err(io_error(format!("read {name}")))?;
+    Ok(octets.iter().skip(FIRST_BATCH as usize).all(|octet| *octet == 0))
 }
 
 pub(crate) fn read_all<F: DirectoryFile>(file: &F) -> io::Result<Vec<u8>> {
@@ -173,18 +199,22 @@ pub(crate) enum Damaged {
     Told,
 }
 
-/// Reads a log without changing anything, and hands every record to `each`, in order.
+/// Reads the log with that id without changing anything, and hands every record to `each`, in order.
 ///
 /// # Errors
-/// When there is none, it cannot be read, or it was written by a newer version.
+/// When there is none or another one, it cannot be read, or it was written by a newer version.
 pub fn check<D: Directory>(
     directory: &D,
+    log_id: u64,
     each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
 ) -> Result<OpenReport, OpenError> {
     let names = directory.list().map_err(io_error("list the log's directory"))?;
     let Some(mut manifest) = read_manifest(directory, &names)? else {
-        return Err(OpenError::Manifest { file: MANIFEST, problem: "missing" });
+        return Err(OpenError::no_manifest());
     };
+    if manifest.log_id != log_id {
+        return Err(OpenError::other_log(&manifest, log_id));
+    }
     let mut report = OpenReport { files: manifest.files.len(), ..OpenReport::default() };
     read_files(directory, &mut manifest, Damaged::Told, &mut report, each, &mut |_| {})?;
     Ok(report)

@@ -2,19 +2,33 @@
 
 use crate::book::Book;
 use crate::disk::{Disk, Random};
-use crate::history::{Shape, open, run};
-use storage::OpenError;
+use crate::history::{Shape, open, options, run};
+use storage::{Log, LogOptions, OpenError};
 
 const SHAPE: Shape = Shape { batches: 60, changes: 8, queues: 3, body_max: 400 };
 
+/// A log so small that every octet of it can be damaged.
+const SMALL: Shape = Shape { batches: 14, changes: 4, queues: 3, body_max: 60 };
+
 /// A log that was closed well, and what is in it.
 fn whole(seed: u64) -> (Disk, Book) {
+    closed(seed, SHAPE)
+}
+
+fn closed(seed: u64, shape: Shape) -> (Disk, Book) {
     let disk = Disk::new();
     let (mut log, _, book) = open(&disk, true).unwrap();
-    let progress = run(&mut log, book, &mut Random(seed), SHAPE);
-    drop(log);
-    // Opened once more, so that every file with records is sealed.
-    drop(open(&disk, true).unwrap());
+    let progress = run(&mut log, book, &mut Random(seed), shape);
+    log.close().unwrap();
+    (disk, progress.confirmed)
+}
+
+/// A log of several files, each of which counts.
+fn small() -> (Disk, Book) {
+    let (disk, _) = closed(5, SMALL);
+    let (mut log, _, book) = open(&disk, true).unwrap();
+    let progress = run(&mut log, book, &mut Random(6), SMALL);
+    log.close().unwrap();
     (disk, progress.confirmed)
 }
 
@@ -29,14 +43,15 @@ fn assert_nothing_is_invented(read: &Book, published: &Book, everything: &Book) 
 }
 
 #[test]
-fn a_changed_octet_is_told_or_does_not_matter() {
-    let (disk, book) = whole(5);
+fn every_changed_octet_is_told_or_does_not_matter() {
+    let (disk, book) = small();
     let files = disk.files();
+    assert!(files.len() > 2, "{files:?}");
     let mut told = 0;
     for (name, len) in &files {
-        for at in (0..*len).step_by(7) {
+        for at in 0..*len {
             let copy = disk.copy();
-            copy.damage(name, |octets| octets[at] ^= 0x10);
+            copy.damage(name, |octets| octets[at] ^= 1 << (at % 8));
             match open(&copy, true) {
                 Ok((_, report, read)) if report.damages.is_empty() => {
                     assert_eq!(read, book, "{name} at {at}");
@@ -59,7 +74,112 @@ fn a_changed_octet_is_told_or_does_not_matter() {
             }
         }
     }
-    assert!(told > 100, "{told}");
+    assert!(told > 2500, "{told}");
+}
+
+#[test]
+fn a_lost_block_is_told_or_does_not_matter() {
+    const BLOCK: usize = 4096;
+    let (disk, book) = whole(11);
+    let mut told = 0;
+    for (name, len) in disk.files() {
+        for at in (0..len).step_by(512) {
+            for fill in [0, 0xFF] {
+                let copy = disk.copy();
+                copy.damage(&name, |octets| octets[at..len.min(at + BLOCK)].fill(fill));
+                match open(&copy, true) {
+                    Ok((_, report, read)) if report.damages.is_empty() => {
+                        assert_eq!(read, book, "{name} at {at}");
+                    }
+                    Ok((_, report, read)) => {
+                        told += 1;
+                        assert!(report.damages.iter().all(|damage| damage.file == name));
+                        assert_nothing_is_invented(&read, &book, &book);
+                    }
+                    Err(OpenError::Manifest { file, .. }) => assert_eq!(file, name),
+                    Err(error) => panic!("{name} at {at}: {error}"),
+                }
+            }
+        }
+    }
+    assert!(told > 50, "{told}");
+}
+
+#[test]
+fn octets_behind_the_end_do_not_matter() {
+    let (disk, book) = whole(12);
+    for (name, _) in disk.files() {
+        let copy = disk.copy();
+        copy.damage(&name, |octets| octets.extend((0..5000).map(|at| (at % 251) as u8)));
+        match open(&copy, true) {
+            Ok((_, report, read)) => assert_eq!((report.damages, read), (vec![], book.clone())),
+            Err(OpenError::Manifest { file, .. }) => assert_eq!(file, name),
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn files_that_are_exchanged_are_told() {
+    let (disk, _) = small();
+    let files = disk.files();
+    // A file that was made ahead is all zeros and does not count.
+    let counts = |name: &str| {
+        let mut first = 0;
+        disk.damage(name, |octets| first = octets[0]);
+        name.ends_with(".log") && first != 0
+    };
+    let logs: Vec<_> = files.iter().filter(|(name, _)| counts(name)).collect();
+    let [(one, _), (other, _), ..] = logs[..] else { panic!("{files:?}") };
+    let mut octets = Vec::new();
+    disk.damage(one, |first| octets.clone_from(first));
+    disk.damage(other, |second| std::mem::swap(second, &mut octets));
+    disk.damage(one, |first| *first = octets);
+    let (_, report, _) = open(&disk, true).unwrap();
+    for name in [one, other] {
+        let told = report.damages.iter().find(|damage| damage.file == *name).unwrap();
+        assert_eq!((told.problem, told.offset), ("belongs to another log", 0));
+        let kept = told.kept_in.as_ref().unwrap();
+        assert!(disk.files().iter().any(|(name, len)| name == kept && *len as u64 == told.len));
+    }
+}
+
+#[test]
+fn a_log_without_a_manifest_is_left_as_it_is() {
+    // One file alone might be a log that was being begun: not if something is in it.
+    let disk = Disk::new();
+    let (mut log, _, book) = open(&disk, true).unwrap();
+    run(&mut log, book, &mut Random(13), Shape { batches: 1, ..SMALL });
+    drop(log);
+    storage::Directory::remove(&disk, "manifest").unwrap();
+    let before = disk.files();
+    assert_eq!(before.len(), 1);
+    let error = open(&disk, true).err().unwrap().to_string();
+    let said = "manifest: missing, though there is 0000000000000001.log; nothing is changed";
+    assert_eq!(error, said);
+    assert_eq!(disk.files(), before);
+}
+
+#[test]
+fn the_manifest_of_another_log_is_refused() {
+    let (disk, _) = whole(14);
+    let options = LogOptions { log_id: 78, ..options(true) };
+    let error = Log::open(disk.clone(), options, &mut |_, _| {}).err().unwrap();
+    let said = "manifest: belongs to log 77, and this is log 78; nothing is changed";
+    assert_eq!(error.to_string(), said);
+    let error = storage::check(&disk, 78, &mut |_, _| {}).err().unwrap();
+    assert_eq!(error.to_string(), said);
+    let report = storage::check(&disk, 77, &mut |_, _| {}).unwrap();
+    assert_eq!(report.damages, []);
+}
+
+#[test]
+fn a_log_that_must_be_there_is_not_begun() {
+    let options = LogOptions { begins: false, ..options(true) };
+    let disk = Disk::new();
+    let error = Log::open(disk.clone(), options, &mut |_, _| {}).err().unwrap();
+    assert_eq!(error.to_string(), "manifest: missing");
+    assert_eq!(disk.files(), []);
 }
 
 #[test]

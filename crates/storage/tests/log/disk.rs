@@ -58,6 +58,8 @@ struct State {
     operations: u64,
     /// The operation at which the power goes.
     cut_at: u64,
+    /// Octets that files may have in all; none without a limit.
+    room: Option<usize>,
 }
 
 impl State {
@@ -121,6 +123,12 @@ impl Disk {
     /// The power goes before the operation with this number.
     pub(crate) fn cut_power_at(&self, operation: u64) {
         self.state().cut_at = operation;
+    }
+
+    /// Only so many octets more fit.
+    pub(crate) fn limit_room(&self, more: usize) {
+        let used: usize = self.files().iter().map(|(_, len)| len).sum();
+        self.state().room = Some(used + more);
     }
 
     /// What is on the disk when the power is back.
@@ -272,6 +280,11 @@ impl DirectoryFile for DiskFile {
         let mut state = self.disk.state();
         let offset = usize::try_from(offset).unwrap();
         let powered = state.operate();
+        let used: usize = state.names.values().map(|at| state.inodes[*at].current.len()).sum();
+        let grows = (offset + octets.len()).saturating_sub(state.inodes[self.inode].current.len());
+        if state.room.is_some_and(|room| used + grows > room) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         let inode = &mut state.inodes[self.inode];
         // The write that the power interrupts may have begun.
         inode.unsynced.push((offset, octets.to_vec()));

@@ -6,6 +6,7 @@ mod book;
 mod damage;
 mod disk;
 mod fixtures;
+mod full;
 mod history;
 mod pages;
 mod power;

@@ -1,0 +1,100 @@
+//! The log on a disk that is full: half a file is not left behind, a smaller one is made where a large
+//! one does not fit, and what is in the log stays.
+
+use crate::book::Book;
+use crate::disk::Disk;
+use crate::history::{open, options};
+use storage::{Log, LogError, Lsn, Pending};
+
+const BODY: [u8; 700] = [7; 700];
+
+/// Publishes one message.
+fn publish(log: &mut Log<Disk>, book: &mut Book) -> Result<(), LogError> {
+    let mut batch = Pending::default();
+    book.publish(Lsn(log.last().0 + 1), &[0], &BODY, &mut batch);
+    log.write(&mut batch).map(drop)
+}
+
+/// A log whose file is more than half full, so that the next is to be made.
+fn half_full(disk: &Disk) -> (Log<Disk>, Book) {
+    let (mut log, _, mut book) = open(disk, true).unwrap();
+    for _ in 0..3 {
+        publish(&mut log, &mut book).unwrap();
+    }
+    (log, book)
+}
+
+#[test]
+fn a_file_that_does_not_fit_is_not_left_half_made() {
+    let disk = Disk::new();
+    let (mut log, mut book) = half_full(&disk);
+    disk.limit_room(5000);
+    let before = disk.files();
+    let preparation = log.prepare().unwrap();
+    log.take(preparation.run().ok());
+    assert_eq!(disk.files(), before);
+    assert!(log.prepare().is_none(), "it is tried again and again");
+    publish(&mut log, &mut book).unwrap();
+    publish(&mut log, &mut book).unwrap();
+    assert!(publish(&mut log, &mut book).is_err());
+    assert_eq!(disk.files(), before);
+    disk.limit_room(100_000);
+    let (_, report, read) = open(&disk, true).unwrap();
+    assert_eq!(report.damages, []);
+    assert_eq!(read.copies.len(), 5);
+}
+
+#[test]
+fn there_is_room_again_when_the_file_is_needed() {
+    let disk = Disk::new();
+    let (mut log, mut book) = half_full(&disk);
+    disk.limit_room(5000);
+    let preparation = log.prepare().unwrap();
+    log.take(preparation.run().ok());
+    disk.limit_room(100_000);
+    for _ in 0..3 {
+        publish(&mut log, &mut book).unwrap();
+    }
+    assert!(log.prepare().is_some(), "the next file is made ahead again");
+    drop(log);
+    assert_eq!(open(&disk, true).unwrap().2, book);
+}
+
+#[test]
+fn a_smaller_file_is_made_where_a_large_one_does_not_fit() {
+    let disk = Disk::new();
+    let (mut log, _, mut book) = open(&disk, true).unwrap();
+    while disk
+        .files()
+        .iter()
+        .all(|(_, len)| *len < options(true).segment_bytes_max.try_into().unwrap())
+    {
+        publish(&mut log, &mut book).unwrap();
+    }
+    // Large ones are made by now; there is room for a small one, and the manifest.
+    disk.limit_room(8192 + 4096);
+    let before = disk.files().len();
+    while disk.files().len() == before {
+        publish(&mut log, &mut book).unwrap();
+    }
+    let last = disk.files().into_iter().rev().find(|(name, _)| name.ends_with(".log")).unwrap();
+    assert_eq!(last.1, 8192);
+    drop(log);
+    disk.limit_room(100_000);
+    assert_eq!(open(&disk, true).unwrap().2, book);
+}
+
+#[test]
+fn a_file_that_is_too_small_is_not_left_behind() {
+    let disk = Disk::new();
+    let (mut log, mut book) = half_full(&disk);
+    let preparation = log.prepare().unwrap();
+    log.take(preparation.run().ok());
+    let mut batch = Pending::default();
+    book.publish(Lsn(log.last().0 + 1), &[0], &[1; 50_000], &mut batch);
+    log.write(&mut batch).unwrap();
+    let small = disk.files().into_iter().filter(|(_, len)| *len == 8192).count();
+    assert_eq!(small, 1, "{:?}", disk.files());
+    drop(log);
+    assert_eq!(open(&disk, true).unwrap().2, book);
+}
