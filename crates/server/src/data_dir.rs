@@ -26,8 +26,7 @@ impl DataDir {
     /// Makes the directory if there is none and takes its lock.
     pub(crate) fn open(path: &Path) -> Result<Self, DataDirError> {
         let owned = || path.to_owned();
-        std::fs::create_dir_all(path)
-            .map_err(|error| DataDirError::Make { path: owned(), error })?;
+        make(path).map_err(|error| DataDirError::Make { path: owned(), error })?;
         let lock = File::options()
             .create(true)
             .write(true)
@@ -40,4 +39,18 @@ impl DataDir {
             Err(TryLockError::Error(error)) => Err(DataDirError::Write { path: owned(), error }),
         }
     }
+}
+
+/// Makes a directory that is missing, and all above it, durably.
+fn make(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    make(parent)?;
+    std::fs::create_dir(path)?;
+    File::open(parent)?.sync_all()
 }

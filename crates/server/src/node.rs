@@ -140,7 +140,11 @@ impl Node {
             data_dir: config.data_dir.clone(),
             _lock: lock,
         };
-        let is_new = known.is_none();
+        if known.is_none() {
+            // From now on a directory with vhosts and without this file has lost it.
+            node.save()?;
+        }
+        let is_new = known.as_ref().is_none_or(|known| known.vhosts.is_empty());
         if let Some(known) = known {
             for (name, id) in known.vhosts {
                 node.vhosts.open(&name, id)?;

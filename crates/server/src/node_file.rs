@@ -1,5 +1,6 @@
 //! `node.json`: what of the node itself outlives a restart. Vhosts with their ids, users with their
-//! password hashes and permissions; replaced as a whole, durably, whenever it changes.
+//! password hashes and permissions; replaced as a whole, durably, whenever it changes. It carries a
+//! checksum: a permission of which one letter has changed is as readable as before.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -9,12 +10,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::access::{PermissionPattern, Permissions};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::auth::{TopicPattern, User};
 use crate::password::PasswordHash;
 
 const NAME: &str = "node.json";
 const FORMAT: u64 = 1;
+/// The key of the checksum: of everything else in the file, written without spaces.
+const CHECKSUM: &str = "sha256";
 
 /// What the file says.
 #[derive(Default, Debug)]
@@ -33,6 +37,8 @@ pub(crate) enum NodeFileError {
     Write { path: PathBuf, error: io::Error },
     #[error("{path} is damaged: {problem}")]
     Damaged { path: PathBuf, problem: String },
+    #[error("{path} is missing, though there are vhosts; nothing is changed")]
+    Missing { path: PathBuf },
     #[error("{path} has format version {version}, but this Leveret knows version {FORMAT}")]
     Version { path: PathBuf, version: u64 },
 }
@@ -45,15 +51,24 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<NodeFile>, NodeFileError> {
     let path = data_dir.join(NAME);
     let text = match std::fs::read(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // It is there before the first vhost is made.
+            let has_vhosts = data_dir.join("vhosts").is_dir();
+            return if has_vhosts { Err(NodeFileError::Missing { path }) } else { Ok(None) };
+        }
         Err(error) => return Err(NodeFileError::Read { path, error }),
     };
     let damaged = |problem: String| NodeFileError::Damaged { path: path.clone(), problem };
-    let root: Value = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    let mut root: Value =
+        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
     match root.get("format").and_then(Value::as_u64) {
         Some(FORMAT) => {}
         Some(version) => return Err(NodeFileError::Version { path, version }),
         None => return Err(damaged("'format' is missing".to_owned())),
+    }
+    let told = root.as_object_mut().and_then(|root| root.remove(CHECKSUM));
+    if told != Some(Value::String(checksum(&root))) {
+        return Err(damaged(format!("'{CHECKSUM}' does not fit what it says")));
     }
     parse(&root)
         .ok_or_else(|| damaged("something in it is missing or of the wrong type".to_owned()))
@@ -65,6 +80,12 @@ fn parse(root: &Value) -> Option<NodeFile> {
     let vhosts = root.get("vhosts")?.as_array()?.iter().map(vhost).collect::<Option<_>>()?;
     let users = root.get("users")?.as_array()?.iter().map(user).collect::<Option<_>>()?;
     Some(NodeFile { vhosts, users })
+}
+
+/// What guards the file: the hash of what it says.
+fn checksum(root: &Value) -> String {
+    let hash = Sha256::digest(root.to_string().as_bytes());
+    hash.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 fn text(value: &Value, key: &str) -> Option<String> {
@@ -108,7 +129,8 @@ pub(crate) fn write<'a>(
 ) -> Result<(), NodeFileError> {
     let vhosts: Vec<Value> = vhosts.map(|(name, id)| json!({"name": name, "id": id})).collect();
     let users: Vec<Value> = users.map(user_value).collect();
-    let root = json!({"format": FORMAT, "vhosts": vhosts, "users": users});
+    let mut root = json!({"format": FORMAT, "vhosts": vhosts, "users": users});
+    root[CHECKSUM] = Value::String(checksum(&root));
     let path = data_dir.join(NAME);
     let result = replace(data_dir, &format!("{root:#}\n"));
     result.map_err(|error| NodeFileError::Write { path, error })
@@ -179,6 +201,14 @@ mod tests {
         let [again] = &back.users[..] else { panic!("one user") };
         assert!(again.password.verify(b"secret"));
         assert_eq!(user_value(again), user_value(&user));
+        let text = std::fs::read_to_string(folder.join(NAME)).unwrap();
+        for at in text.char_indices().map(|(at, _)| at) {
+            let mut changed = text.clone().into_bytes();
+            changed[at] ^= 1;
+            std::fs::write(folder.join(NAME), &changed).unwrap();
+            let is_space = text.as_bytes()[at].is_ascii_whitespace();
+            assert!(read(&folder).is_err() || is_space, "octet {at}");
+        }
         std::fs::write(folder.join(NAME), "{\"format\": 2}").unwrap();
         assert!(matches!(read(&folder), Err(NodeFileError::Version { version: 2, .. })));
         std::fs::write(folder.join(NAME), "{\"format\": 1, \"vho").unwrap();
