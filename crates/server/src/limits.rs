@@ -72,6 +72,10 @@ pub(crate) const RESTORE_REPORT_INTERVAL: Duration = Duration::from_secs(2);
 /// Pause of a listener that cannot accept, because the process has no file descriptors left.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// File descriptors that clients do not get, at most a quarter of all: a log that cannot open its next
+/// file ends the broker.
+pub(crate) const RESERVED_DESCRIPTORS: u64 = 64;
+
 /// Time between two warnings that a listener cannot accept.
 pub(crate) const ACCEPT_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 

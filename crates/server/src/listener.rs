@@ -2,14 +2,17 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Instant;
+
+use rustix::process::{Resource, getrlimit};
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 
 use crate::connection;
-use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, LISTEN_BACKLOG};
+use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, LISTEN_BACKLOG, RESERVED_DESCRIPTORS};
 use crate::node::{Node, StartError};
 
 /// A listening socket that gets over what keeps it from accepting.
@@ -50,17 +53,34 @@ impl Listener {
     pub(crate) async fn accept(&mut self) -> (TcpStream, SocketAddr) {
         loop {
             match self.socket.accept().await {
-                Ok(accepted) => return accepted,
-                Err(error) => {
-                    // No file descriptors, most likely: clients that leave give theirs back.
-                    if self.warned.is_none_or(|at| at.elapsed() >= ACCEPT_WARNING_INTERVAL) {
-                        self.warned = Some(Instant::now());
-                        tracing::warn!(%error, "cannot accept {} connections", self.what);
+                Ok(accepted) => {
+                    // Clients that leave give their descriptors back.
+                    while !self.has_room() {
+                        self.pause(&"the last file descriptors are for the log").await;
                     }
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    return accepted;
                 }
+                // No file descriptors, most likely.
+                Err(error) => self.pause(&error).await,
             }
         }
+    }
+
+    /// Whether there are so many file descriptors left that the log does not lack any. The system gives
+    /// the lowest that is free.
+    fn has_room(&self) -> bool {
+        let all = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let for_clients = all - RESERVED_DESCRIPTORS.min(all / 4);
+        let lowest = rustix::io::fcntl_dupfd_cloexec(&self.socket, 0);
+        lowest.is_ok_and(|free| u64::try_from(free.as_raw_fd()).is_ok_and(|fd| fd < for_clients))
+    }
+
+    async fn pause(&mut self, reason: &(dyn std::fmt::Display + Sync)) {
+        if self.warned.is_none_or(|at| at.elapsed() >= ACCEPT_WARNING_INTERVAL) {
+            self.warned = Some(Instant::now());
+            tracing::warn!("cannot accept {} connections: {reason}", self.what);
+        }
+        tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }
 
