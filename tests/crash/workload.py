@@ -43,7 +43,9 @@ class Workload:
 
     def _run(self, client, broker, ledger, seed):
         try:
-            client(broker, ledger, random.Random(seed), self.stop)
+            connection = broker.connect()
+            client(connection.channel(), ledger, random.Random(seed), self.stop)
+            connection.close()
         except GONE:
             pass
         except BaseException as failure:  # noqa: BLE001 - told to whoever ends the workload
@@ -57,9 +59,8 @@ class Workload:
             raise self.failure
 
 
-def publish(broker, ledger, rng, stop):
+def publish(channel, ledger, rng, stop):
     persistent = pika.BasicProperties(delivery_mode=2)
-    channel = broker.connect().channel()
     numbers = {}
 
     def on_confirm(frame):
@@ -86,9 +87,8 @@ def publish(broker, ledger, rng, stop):
             channel.connection.process_data_events(0.005)
 
 
-def work(broker, ledger, rng, stop):
+def work(channel, ledger, rng, stop):
     """Gets, then acks, rejects or keeps; a method with an answer now and then."""
-    channel = broker.connect().channel()
     pending = []
     while not stop.is_set():
         method, _, body = channel.basic_get(WORK)
@@ -114,9 +114,8 @@ def work(broker, ledger, rng, stop):
             pending.clear()
 
 
-def topology(broker, ledger, rng, stop):
+def topology(channel, ledger, rng, stop):
     """Declares and deletes queues of its own, and knows which must be there."""
-    channel = broker.connect().channel()
     names = ledger.queues
     while not stop.is_set():
         name = f"crash.t{rng.randint(0, 20)}"

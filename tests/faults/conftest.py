@@ -1,0 +1,56 @@
+"""Options and fixtures of the fault runs; see README.md."""
+
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent.parent
+# The clients, the ledger and the process of the crash loop, and the raw sockets of the hostile suite.
+sys.path[:0] = [str(TESTS / "crash"), str(TESTS / "hostile")]
+
+import disk  # noqa: E402 - needs the path
+
+
+def pytest_addoption(parser):
+    parser.addoption("--broker", choices=("leveret",), default="leveret", help="only Leveret's disk can be harmed")
+    parser.addoption(
+        "--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the leveret binary (or LEVERET_BIN)")
+    parser.addoption("--seed", type=int, help="what is drawn, again; a failure says the seed of its run")
+    parser.addoption("--all-positions", action="store_true", help="damage every octet instead of a sample: hours")
+
+
+@pytest.fixture(scope="session")
+def leveret_bin(pytestconfig):
+    binary = pytestconfig.getoption("--leveret-bin")
+    if not binary:
+        pytest.exit("give --leveret-bin PATH or LEVERET_BIN", returncode=2)
+    return os.path.abspath(binary)
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    return disk.compile_library(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture
+def seed(pytestconfig):
+    seed = pytestconfig.getoption("--seed")
+    seed = random.randrange(1 << 32) if seed is None else seed
+    print(f"--seed {seed}")  # pytest shows it with a failure
+    return seed
+
+
+@pytest.fixture
+def rng(seed):
+    return random.Random(seed)
+
+
+@pytest.fixture
+def broker(leveret_bin, library, tmp_path):
+    broker = disk.FaultyBroker(leveret_bin, tmp_path, library)
+    yield broker
+    if broker.process and broker.process.poll() is None:
+        broker.kill()

@@ -1,0 +1,57 @@
+"""A broker whose disk does what a test says, through the library that is made of `faults.c`."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from broker_process import Broker
+
+SOURCE = Path(__file__).with_name("faults.c")
+
+
+def compile_library(folder):
+    library = folder / "faults.so"
+    subprocess.run(
+        [os.environ.get("CC", "cc"), "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, SOURCE,
+         "-ldl", "-lpthread"], check=True)
+    return library
+
+
+class FaultyBroker(Broker):
+    """Obeys the rules of `rules`, see `faults.c`, while it is started by `start_with`."""
+
+    def __init__(self, binary, folder, library, config=""):
+        super().__init__(binary, folder, config)
+        self.rules_file = folder / "rules"
+        self.environment = {
+            "LD_PRELOAD": str(library), "FAULTS_FOLDER": str(self.data), "FAULTS_RULES": str(self.rules_file)}
+
+    def rules(self, *rules):
+        """From now on these hold: (call, how many to skip, how many times, action, end of the file's name)."""
+        new = self.folder / "rules.new"
+        new.write_text("".join(f"{number} {' '.join(map(str, rule))}\n" for number, rule in enumerate(rules)))
+        new.rename(self.rules_file)
+
+    def start_with(self, *rules, **options):
+        self.rules(*rules)
+        return self.start(self.environment, **options)
+
+    def launch_with(self, *rules, **options):
+        self.rules(*rules)
+        self.launch(self.environment, **options)
+
+    def injected(self):
+        """What was done to it."""
+        told = Path(f"{self.rules_file}.log")
+        return told.read_text().splitlines() if told.exists() else []
+
+    def errors(self):
+        """The lines of this life that say ERROR."""
+        return [line for line in self.said().splitlines() if " ERROR " in line]
+
+    def assert_no_panic(self):
+        assert "panicked" not in self.said(), self.said()[-4000:]
+
+    def files(self):
+        """Every file of the data directory with its octets."""
+        return {path: path.read_bytes() for path in sorted(self.data.rglob("*")) if path.is_file()}

@@ -1,0 +1,30 @@
+"""A process that has few file descriptors, and clients that take all they get: the log still gets its files."""
+
+import resource
+import socket
+
+from ledger import Ledger, check
+from workload import Workload
+
+DESCRIPTORS = 64
+CROWD = 200
+
+
+def test_clients_do_not_take_the_descriptors_of_the_log(broker, rng):
+    ledger = Ledger()
+    broker.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS)))
+    workload = Workload(broker, ledger, rng)
+    broker.wait_until(lambda: len(ledger.messages) > 100, 20)
+    crowd = [socket.create_connection(broker.address, timeout=5) for _ in range(CROWD)]
+    try:
+        assert broker.wait_until(lambda: "cannot accept AMQP connections" in broker.said(), 10)
+        fifth = broker.data / "vhosts/1/0000000000000005.log"
+        assert broker.wait_until(fifth.exists, 60), broker.said()[-1000:]
+        assert "next log file" not in broker.said()
+        assert broker.errors() == []
+    finally:
+        for client in crowd:
+            client.close()
+    workload.end()
+    check(broker, ledger)
+    assert broker.stop() == 0

@@ -1,0 +1,121 @@
+"""Writes and syncs that fail while clients work: what was not durable was not confirmed, and the broker ends.
+
+The clients are those of the crash loop, and so is the comparison afterwards: every confirmed message once, unchanged,
+what was settled gone.
+"""
+
+import pytest
+
+from ledger import Ledger, check
+from workload import Workload
+
+EXIT_DISK = 74
+FAILS_WITHIN_S = 30.0
+WORKS_FOR_S = 1.0
+ENDS = "the log cannot be written, so that nothing more can be confirmed"
+
+
+def work_until(broker, ledger, rng, holds, timeout_s=FAILS_WITHIN_S):
+    """Clients work until something holds or the broker has ended. They are all gone afterwards."""
+    workload = Workload(broker, ledger, rng)
+    broker.wait_until(holds, timeout_s)
+    return workload
+
+
+def assert_all_there(broker, ledger):
+    """A new life on a good disk has everything, and so says `leveret check` of what it leaves."""
+    broker.start()
+    check(broker, ledger)
+    broker.assert_no_panic()
+    assert broker.stop() == 0
+    code, text = broker.check()
+    assert code == 0 and "nothing is wrong" in text, text
+
+
+@pytest.mark.parametrize("call, action", [
+    ("fsync", "lose"), ("fsync", "EIO"), ("fsync", "ENOSPC"), ("write", "EIO"), ("write", "ENOSPC"), ("write", "EDQUOT"),
+])
+def test_a_write_that_fails_is_the_last(broker, rng, call, action):
+    """Once, and all would be well again: nobody may try. `lose` takes away what had been written before the sync."""
+    ledger = Ledger()
+    # The calls before the tenth make the first file.
+    broker.start_with((call, rng.randint(10, 400), 1, action, ".log"))
+    workload = work_until(broker, ledger, rng, lambda: False)
+    assert broker.end() == EXIT_DISK
+    workload.end()
+    (line,) = broker.errors()
+    assert ENDS in line and "0000000000000" in line and ".log" in line, line
+    assert len(broker.injected()) == 1
+    assert any(message.confirmed for message in ledger.messages.values())
+    assert_all_there(broker, ledger)
+
+
+@pytest.mark.parametrize("call, action, suffix", [
+    ("open", "ENOSPC", ".log"), ("open", "EMFILE", ".log"), ("write", "ENOSPC", "0000000000000002.log"),
+    ("fsync", "EIO", "0000000000000002.log"),
+])
+def test_a_file_that_cannot_be_made_ahead_is_made_when_it_is_needed(broker, rng, call, action, suffix):
+    ledger = Ledger()
+    broker.start_with((call, 1 if call == "open" else 0, 1, action, suffix))
+    workload = work_until(broker, ledger, rng, lambda: (broker.data / "vhosts/1/0000000000000004.log").exists())
+    assert broker.process.poll() is None, broker.said()[-1000:]
+    assert "cannot make the next log file yet" in broker.said()
+    assert not (broker.data / "vhosts/1/0000000000000002.log").exists(), "half a file stays behind"
+    assert broker.errors() == []
+    broker.kill()
+    workload.end()
+    assert len(broker.injected()) == 1
+    assert_all_there(broker, ledger)
+
+
+@pytest.mark.parametrize("call, action, suffix", [
+    ("open", "ENOSPC", ".log"), ("open", "EROFS", "manifest.new"), ("fsync", "EIO", "manifest.new"),
+    ("rename", "EIO", "manifest"),
+])
+def test_no_new_file_when_the_old_one_is_full(broker, rng, call, action, suffix):
+    """For good: the broker ends, with nothing lost."""
+    ledger = Ledger()
+    broker.start_with((call, 1, 1_000_000, action, suffix))
+    workload = work_until(broker, ledger, rng, lambda: False)
+    assert broker.end() == EXIT_DISK
+    workload.end()
+    (line,) = broker.errors()
+    assert ENDS in line, line
+    assert_all_there(broker, ledger)
+
+
+def test_what_was_done_by_halves_is_finished(broker, rng):
+    """Short writes and interrupted calls are no failures."""
+    ledger = Ledger()
+    broker.start_with(
+        ("write", 5, 1_000_000, "short", ".log"), ("write", 20, 7, "EINTR", ".log"), ("fsync", 20, 7, "EINTR", ".log"))
+    workload = work_until(broker, ledger, rng, lambda: len(broker.injected()) > 300)
+    broker.kill()
+    workload.end()
+    assert broker.errors() == []
+    done = [line.split()[2] for line in broker.injected()]
+    assert done.count("EINTR") == 14 and done.count("short") > 200
+    assert_all_there(broker, ledger)
+
+
+@pytest.mark.parametrize("call, action, suffix", [
+    ("open", "EROFS", "lock"), ("open", "ENOSPC", ".log"), ("write", "ENOSPC", ".log"), ("fsync", "EIO", ".log"),
+    ("open", "ENOSPC", "manifest.new"), ("fsync", "EIO", "manifest.new"), ("rename", "EIO", "manifest"),
+    ("write", "ENOSPC", "node.json.new"), ("fsync", "EIO", "node.json.new"), ("rename", "EIO", "node.json"),
+])
+def test_a_disk_that_fails_at_the_start_is_told_and_no_harm_is_done(broker, rng, call, action, suffix):
+    """At the first start and at a later one."""
+    ledger = Ledger()
+    for _ in range(2):
+        broker.launch_with((call, 0, 1, action, suffix))
+        assert broker.end() == 1
+        (line,) = broker.errors()
+        assert "os error" in line and str(broker.data) in line, line
+        broker.assert_no_panic()
+        if not ledger.messages:
+            broker.start()
+            workload = work_until(broker, ledger, rng, lambda: len(ledger.messages) > 100)
+            broker.kill()
+            workload.end()
+    assert len(broker.injected()) == 2
+    assert_all_there(broker, ledger)

@@ -1,0 +1,238 @@
+"""A disk that gets full: publishers are blocked while there is still room, consumers and their acks go on.
+
+The small disk is a tmpfs of its own where this process may mount one (root). Everywhere else, and here as well, it is
+the shared memory of the system, of which a ballast takes what is above the limit.
+"""
+
+import contextlib
+import itertools
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+
+import wire
+from disk import FaultyBroker
+from ledger import body_of, number_of
+from peer import Peer, Silent, SocketDropped, client_properties
+
+MIB = 1 << 20
+LIMIT_BYTES = 16 * MIB
+TOLD_WITHIN_S = 10.0
+QUIET_S = 0.5
+BLOCKED = client_properties(connection__blocked=True)
+PERSISTENT = {"delivery_mode": 2}
+FLOOD = 1_000_000  # more messages than fit
+SHARED_MEMORY = Path("/dev/shm")
+
+
+def free_bytes(folder):
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
+
+
+class SmallDisk:
+    """A folder on a disk, the limit for it, and a ballast that takes room and gives it back."""
+
+    def __init__(self, folder, limit_bytes):
+        self.folder, self.limit_bytes = folder, limit_bytes
+        self.ballast = folder / "ballast"
+
+    def take(self, size):
+        with open(self.ballast, "wb") as ballast:
+            os.posix_fallocate(ballast.fileno(), 0, size)
+
+    def give_back(self):
+        self.ballast.unlink()
+
+
+@contextlib.contextmanager
+def shared_memory():
+    """The limit is so that 24 MiB above it are free: others may use this disk, too, but hardly so much."""
+    folder = Path(tempfile.mkdtemp(prefix="leveret-faults-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))
+    try:
+        yield SmallDisk(folder, max(free_bytes(folder) - 24 * MIB, 0))
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def mounted():
+    folder = Path(tempfile.mkdtemp(prefix="leveret-faults-"))
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={4 * LIMIT_BYTES}", "tmpfs", str(folder)]
+    try:
+        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+            pytest.skip("no disk may be mounted here")
+        try:
+            yield SmallDisk(folder, LIMIT_BYTES)
+        finally:
+            subprocess.run(["umount", str(folder)], check=True)
+    finally:
+        folder.rmdir()
+
+
+@contextlib.contextmanager
+def broker_on(disk, leveret_bin, library, folder):
+    broker = FaultyBroker(leveret_bin, folder, library, f"disk_free_limit.absolute = {disk.limit_bytes}\n")
+    broker.data = disk.folder / "data"
+    broker.start()
+    try:
+        yield broker
+        assert broker.process.poll() is None, broker.said()[-2000:]
+        broker.assert_no_panic()
+        assert broker.errors() == []
+    finally:
+        if broker.process.poll() is None:
+            broker.kill()
+
+
+def publisher(broker):
+    peer = Peer(broker.address).connect(properties=BLOCKED)
+    peer.call(1, "queue.declare", queue="q", durable=True)
+    peer.call(1, "confirm.select")
+    return peer
+
+
+def read_all(broker, seen):
+    """A consumer that acknowledges everything in the queue, durably."""
+    with Peer(broker.address) as consumer:
+        consumer.connect()
+        consumer.call(1, "basic.qos", prefetch_count=50)
+        count = consumer.call(1, "queue.declare", queue="q", durable=True, passive=True).message_count
+        consumer.call(1, "basic.consume", queue="q")
+        for _ in range(count):
+            tag = consumer.expect(1, "basic.deliver").delivery_tag
+            number = number_of(consumer.read_content(1)[1])
+            assert number not in seen
+            seen.add(number)
+            consumer.send_method(1, "basic.ack", delivery_tag=tag)
+        consumer.assert_usable()
+
+
+@pytest.mark.parametrize("small_disk", [shared_memory, mounted])
+def test_publishers_wait_until_there_is_room(small_disk, leveret_bin, library, tmp_path, rng):
+    with small_disk() as disk, broker_on(disk, leveret_bin, library, tmp_path) as broker, publisher(broker) as peer:
+        for number in range(1, 201):
+            peer.publish(1, "", "q", body_of(number, rng), PERSISTENT)
+        confirmed = 0
+        while confirmed < 200:
+            confirmed = peer.expect(1, "basic.ack").delivery_tag
+
+        disk.take(free_bytes(disk.folder) - disk.limit_bytes + 2 * MIB)
+        assert broker.wait_until(lambda: "alarm on" in broker.said(), TOLD_WITHIN_S)
+        # Whoever publishes now is told, and not read any more.
+        peer.publish(1, "", "q", body_of(201, rng), PERSISTENT)
+        got = [peer.read_method(TOLD_WITHIN_S)[1] for _ in range(2)]
+        blocked = next(method for method in got if method.name == "connection.blocked")
+        assert blocked.reason == "low on disk"
+        assert {method.name for method in got} == {"connection.blocked", "basic.ack"}
+        peer.publish(1, "", "q", body_of(202, rng), PERSISTENT)
+        with pytest.raises(Silent):
+            peer.read_bytes(1, timeout=QUIET_S)
+
+        seen = set()
+        read_all(broker, seen)
+        assert seen == set(range(1, 202))
+
+        disk.give_back()
+        peer.expect(0, "connection.unblocked", TOLD_WITHIN_S)
+        assert peer.expect(1, "basic.ack").delivery_tag == 202
+        assert "alarm off" in broker.said()
+        broker.kill()
+        broker.start()
+        read_all(broker, seen)
+        assert seen == set(range(1, 203))
+
+
+class Flood:
+    """Publishes until it is not read or the connection is gone; knows what was confirmed."""
+
+    def __init__(self, broker, first, rng):
+        self.peer = publisher(broker)
+        self.confirmed, self.is_blocked, self.ended = set(), threading.Event(), threading.Event()
+        self.first = first
+        payloads = [rng.randbytes(size) for size in (10, 100, 1000, 10_000)]
+        self.payloads = [(f"{zlib.crc32(payload):08x}:".encode(), payload) for payload in payloads]
+        self.threads = [threading.Thread(target=run, daemon=True) for run in (self._send, self._read)]
+        for thread in self.threads:
+            thread.start()
+
+    def _send(self):
+        for number in itertools.count(self.first):
+            crc, payload = self.payloads[number % len(self.payloads)]
+            message = wire.publish(1, "", "q", f"{number}:".encode() + crc + payload, PERSISTENT)
+            try:
+                while message and not self.ended.is_set():
+                    if select.select([], [self.peer.socket], [], 0.2)[1]:
+                        message = message[self.peer.socket.send(message):]
+            except OSError:
+                return
+            if self.ended.is_set():
+                return
+
+    def _read(self):
+        try:
+            done = 0
+            while not self.ended.is_set():
+                try:
+                    method = self.peer.read_method(0.2)[1]
+                except Silent:
+                    continue
+                if method.name == "connection.blocked":
+                    self.is_blocked.set()
+                if method.name == "basic.ack":
+                    self.confirmed.update(range(self.first + done, self.first + method.delivery_tag))
+                    done = method.delivery_tag
+        except (SocketDropped, OSError):
+            pass
+
+    def end(self):
+        self.ended.set()
+        for thread in self.threads:
+            thread.join(10)
+        self.peer.socket.close()
+
+
+def test_a_flood_is_stopped_before_the_disk_is_full(leveret_bin, library, tmp_path, rng):
+    """Four publishers at full speed fill a small disk. The broker lives, what it confirmed is there, and when it was
+    read there is room again."""
+    with mounted() as disk, broker_on(disk, leveret_bin, library, tmp_path) as broker:
+        floods = [Flood(broker, number * FLOOD, rng) for number in range(4)]
+        for flood in floods:
+            assert flood.is_blocked.wait(60), broker.said()[-1000:]
+        assert broker.process.poll() is None, broker.said()[-1000:]
+        # What was read before it was told is still confirmed.
+        deadline = time.monotonic() + TOLD_WITHIN_S
+        counts = None
+        while counts != (counts := [len(flood.confirmed) for flood in floods]):
+            assert time.monotonic() < deadline
+            time.sleep(QUIET_S)
+        confirmed = set().union(*(flood.confirmed for flood in floods))
+        assert len(confirmed) > 1000
+        for flood in floods:
+            flood.end()
+        broker.kill()
+        broker.start()
+        seen = set()
+        read_all(broker, seen)
+        assert confirmed <= seen
+        # New messages make the log look for space to get back.
+        deadline = time.monotonic() + 60
+        while free_bytes(disk.folder) < disk.limit_bytes + 8 * MIB:
+            assert time.monotonic() < deadline, f"{free_bytes(disk.folder)} bytes are free"
+            with Peer(broker.address) as peer:
+                peer.connect()
+                for _ in range(20):
+                    peer.call(1, "queue.declare", queue=f"q{rng.random()}", durable=True)
+                    peer.assert_usable()
+        with publisher(broker) as peer:
+            peer.publish(1, "", "q", body_of(4 * FLOOD, rng), PERSISTENT)
+            while peer.read_method(TOLD_WITHIN_S)[1].name != "basic.ack":
+                pass

@@ -1,0 +1,89 @@
+"""A disk that takes half a second for every sync: confirms wait for it, and nothing else does."""
+
+import time
+
+import wire
+from peer import Peer
+
+DELAY_S = 0.5
+RULE = ("fsync", 10, 1_000_000, f"delay:{round(DELAY_S * 1000)}", ".log")
+PERSISTENT = {"delivery_mode": 2}
+
+
+def connect(broker, **options):
+    return Peer(broker.address).connect(**options)
+
+
+def confirms(peer, count):
+    """Waits for so many confirms."""
+    confirmed = 0
+    while confirmed < count:
+        confirmed = peer.expect(1, "basic.ack").delivery_tag
+
+
+def slow(broker):
+    """A broker whose next sync is a slow one, a publisher in confirm mode, and its durable queue."""
+    broker.start_with(RULE)
+    peer = connect(broker)
+    peer.call(1, "queue.declare", queue="q", durable=True)
+    peer.call(1, "confirm.select")
+    number = 0
+    while not broker.injected():
+        number += 1
+        peer.publish(1, "", "q", b"", PERSISTENT)
+        confirms(peer, number)
+    return peer, number
+
+
+def test_a_confirm_waits_for_its_sync(broker):
+    peer, number = slow(broker)
+    for _ in range(3):
+        number += 1
+        began = time.monotonic()
+        peer.publish(1, "", "q", b"", PERSISTENT)
+        confirms(peer, number)
+        assert time.monotonic() - began >= DELAY_S
+
+
+def test_what_comes_meanwhile_shares_the_next_sync(broker):
+    peer, number = slow(broker)
+    syncs = len(broker.injected())
+    for _ in range(50):
+        peer.publish(1, "", "q", b"x" * 1000, PERSISTENT)
+        peer.wait_until_read()
+    confirms(peer, number + 50)
+    assert len(broker.injected()) - syncs <= 3
+
+
+def test_what_need_not_be_durable_does_not_wait(broker):
+    """Messages that nobody keeps go through, others' heartbeats come, while a sync goes on."""
+    peer, number = slow(broker)
+    other = connect(broker, heartbeat=1)
+    queue = other.call(1, "queue.declare", exclusive=True).queue
+    syncs = len(broker.injected())
+    for _ in range(5):
+        number += 1
+        peer.publish(1, "", "q", b"", PERSISTENT)
+        broker.wait_until(lambda: len(broker.injected()) > syncs, 5)
+        syncs = len(broker.injected())
+        began = time.monotonic()
+        other.publish(1, "", queue, b"quick")
+        assert other.get(1, queue)[2] == b"quick"
+        assert time.monotonic() - began < DELAY_S / 2
+        confirms(peer, number)
+    assert other.read_frame(2.0).type == wire.FRAME_HEARTBEAT
+
+
+def test_a_consumer_is_served_and_its_acks_are_safe_when_it_is_told_so(broker):
+    peer, _ = slow(broker)
+    peer.send_method(1, "basic.get", queue="q")
+    got = peer.expect(1, "basic.get-ok")
+    peer.read_content(1)
+    peer.send_method(1, "basic.ack", delivery_tag=got.delivery_tag)
+    began = time.monotonic()
+    peer.assert_usable()
+    assert time.monotonic() - began >= DELAY_S * 0.9
+    left = got.message_count
+    broker.kill()
+    broker.start()
+    assert connect(broker).call(1, "queue.declare", queue="q", durable=True, passive=True).message_count == left
