@@ -65,6 +65,10 @@ class Broker:
             log.seek(self.log_begins)
             return log.read().decode(errors="replace")
 
+    def errors(self):
+        """The lines of this life that say ERROR."""
+        return [line for line in self.said().splitlines() if " ERROR " in line]
+
     def connect(self):
         host, port = self.address
         return pika.BlockingConnection(pika.ConnectionParameters(

@@ -45,10 +45,6 @@ class FaultyBroker(Broker):
         told = Path(f"{self.rules_file}.log")
         return told.read_text().splitlines() if told.exists() else []
 
-    def errors(self):
-        """The lines of this life that say ERROR."""
-        return [line for line in self.said().splitlines() if " ERROR " in line]
-
     def assert_no_panic(self):
         assert "panicked" not in self.said(), self.said()[-4000:]
 

@@ -71,6 +71,11 @@ impl<'a> Replaying<'a> {
         self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, self.pages, &mut ended)
     }
 
+    /// Records are missing.
+    pub(crate) fn records_lost(&mut self) {
+        self.replay.records_lost();
+    }
+
     /// The vhost lives on from `now`.
     pub(crate) fn finish(self, now: Now, last: storage::Lsn) -> Vhost {
         self.replay.finish(now, Lsn(last.0), self.pages)
@@ -146,6 +151,9 @@ pub(crate) fn restore(
     })?;
     for damage in &report.damages {
         tracing::error!(vhost = name, after = damage.after.0, "damaged log: {damage}");
+    }
+    if !report.damages.is_empty() {
+        replaying.records_lost();
     }
     let vhost = replaying.finish(now, report.last);
     if let Err(problem) = pages.finish() {

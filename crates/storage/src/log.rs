@@ -13,7 +13,8 @@ use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, Manifest, file_id, file_name};
 use crate::pending::Pending;
 use crate::recover::{
-    Damaged, OpenError, OpenReport, ReadProgress, Releases, io_error, read_files, read_manifest,
+    Damaged, OpenError, OpenReport, ReadProgress, Releases, foreign_files, io_error, read_files,
+    read_manifest, unlisted,
 };
 use crate::segment::Record;
 
@@ -178,15 +179,16 @@ impl<D: Directory> Log<D> {
         let liveness = read_files(&*directory, &mut manifest, kept, &mut report, each, progress)?;
         // Two files must not begin at the same position.
         manifest.files.retain(|file| file.first != file.end);
-        let orphans = names.iter().filter_map(|name| file_id(name));
-        let used = orphans.clone().max().map_or(1, |id| id + 1);
+        let used = names.iter().filter_map(|name| file_id(name)).max().map_or(1, |id| id + 1);
         manifest.next_file_id = manifest.next_file_id.max(used);
         let mut log = Self::begin(directory, options, manifest, liveness, &mut report)?;
-        let listed = lock(&log.shared).manifest.files.clone();
-        for id in orphans.filter(|id| listed.iter().all(|file| file.id != *id)) {
-            let name = file_name(id);
-            log.directory.remove(&name).map_err(io_error(format!("remove {name}")))?;
+        let listed = lock(&log.shared).manifest.clone();
+        let foreign = foreign_files(&*log.directory, &names, &listed)?;
+        let is_left = |name: &str| foreign.iter().any(|damage| damage.file == name);
+        for name in unlisted(&names, &listed).filter(|name| !is_left(name)) {
+            log.directory.remove(name).map_err(io_error(format!("remove {name}")))?;
         }
+        report.damages.extend(foreign);
         log.synced = report.last;
         Ok((log, report))
     }

@@ -217,7 +217,38 @@ pub fn check<D: Directory>(
     }
     let mut report = OpenReport { files: manifest.files.len(), ..OpenReport::default() };
     read_files(directory, &mut manifest, Damaged::Told, &mut report, each, &mut |_| {})?;
+    report.damages.extend(foreign_files(directory, &names, &manifest)?);
     Ok(report)
+}
+
+/// The log files that the manifest does not list: made ahead, half made, or left over.
+pub(crate) fn unlisted<'a>(
+    names: &'a [String],
+    manifest: &Manifest,
+) -> impl Iterator<Item = &'a String> {
+    let is_listed = |id| manifest.files.iter().any(|file| file.id == id);
+    names.iter().filter(move |name| file_id(name).is_some_and(|id| !is_listed(id)))
+}
+
+/// Unlisted files that another log misses, perhaps: they are not this one's to remove.
+pub(crate) fn foreign_files<D: Directory>(
+    directory: &D,
+    names: &[String],
+    manifest: &Manifest,
+) -> Result<Vec<Damage>, OpenError> {
+    let mut foreign = Vec::new();
+    for name in unlisted(names, manifest) {
+        let mut block = [0; FIRST_BATCH as usize];
+        let read = |file: D::File| Ok((file.read_at(&mut block, 0)?, file.size()?));
+        let read = directory.open(name).and_then(read);
+        let (_, len) = read.map_err(io_error(format!("read {name}")))?;
+        if FileHeader::decode(&block).is_ok_and(|header| header.log_id != manifest.log_id) {
+            let problem = "belongs to another log and is left here";
+            let (file, offset, after) = (name.clone(), 0, Lsn(0));
+            foreign.push(Damage { file, offset, len, after, problem, kept_in: None });
+        }
+    }
+    Ok(foreign)
 }
 
 /// Reads all files of a log, in order; one that was being written is sealed where it ends. After each

@@ -116,6 +116,11 @@ impl Queue {
         self.purge();
     }
 
+    /// The log does not tell any more what was handed out: any message may have been.
+    pub(crate) fn deliveries_forgotten(&mut self) {
+        self.delivered_up_to = self.ready.last_seq();
+    }
+
     /// The log has been read: what was handed out is marked, and the lease begins anew.
     pub(crate) fn came_back(&mut self, now: Time, pages: &mut dyn Pages) {
         self.ready.mark_delivered(self.delivered_up_to);

@@ -225,6 +225,11 @@ impl Ready {
         EntryId { seq: self.last_seq, level }
     }
 
+    /// The newest number that was assigned.
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
     /// Adds a message that was never delivered; `id` is the newest assigned.
     pub(crate) fn push(&mut self, id: EntryId, message: Message, lsn: Lsn, arrived: Time) {
         self.last_seq = self.last_seq.max(id.seq);

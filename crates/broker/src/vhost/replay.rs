@@ -276,6 +276,11 @@ impl Replay {
         Some((source, Binding { destination, routing_key, arguments }))
     }
 
+    /// Records are missing. Who waits may have been handed out, and even acknowledged, in one of them.
+    pub fn records_lost(&mut self) {
+        self.vhost.queues.values_mut().for_each(Queue::deliveries_forgotten);
+    }
+
     /// The log has been read up to `last`: the vhost lives on from `now`.
     pub fn finish(self, now: Now, last: Lsn, pages: &mut dyn Pages) -> Vhost {
         let mut vhost = self.vhost;

@@ -174,6 +174,31 @@ fn the_manifest_of_another_log_is_refused() {
 }
 
 #[test]
+fn an_unlisted_file_of_another_log_is_told_and_left() {
+    let (disk, book) = whole(15);
+    let other = Disk::new();
+    let options = LogOptions { log_id: 78, ..options(true) };
+    let (mut log, _) = Log::open(other.clone(), options, &mut |_, _| {}).unwrap();
+    run(&mut log, Book::default(), &mut Random(16), SMALL);
+    let mut octets = Vec::new();
+    other.damage("0000000000000001.log", |file| octets.clone_from(file));
+    let name = "00000000000000ff.log";
+    let file = storage::Directory::create(&disk, name).unwrap();
+    storage::DirectoryFile::write_at(&file, &octets, 0).unwrap();
+    for _ in 0..2 {
+        let checked = storage::check(&disk, 77, &mut |_, _| {}).unwrap();
+        let (_, report, read) = open(&disk, true).unwrap();
+        assert_eq!(read, book);
+        for damages in [checked.damages, report.damages] {
+            let [damage] = &damages[..] else { panic!("{damages:?}") };
+            let said = (damage.file.as_str(), damage.problem);
+            assert_eq!(said, (name, "belongs to another log and is left here"));
+        }
+    }
+    assert!(disk.files().iter().any(|(file, len)| file == name && *len == octets.len()));
+}
+
+#[test]
 fn a_log_that_must_be_there_is_not_begun() {
     let options = LogOptions { begins: false, ..options(true) };
     let disk = Disk::new();
