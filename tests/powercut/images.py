@@ -52,10 +52,17 @@ class Images:
         self.folder = folder
         self.host, self.disk = folder / "host", folder / "disk"
         self.mounted = []
-        image = folder / "host.img"
+        self.image = self.host / "disk.img"
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self):
+        image = self.folder / "host.img"
         self._make(image, HOST_BYTES, "mkfs.xfs", "-q", "-m", "reflink=1")
         self._mount(image, self.host)
-        self.image = self.host / "disk.img"
         self._make(self.image, DISK_BYTES, "mkfs.ext4", "-q", "-F")
         self._mount(self.image, self.disk)
 

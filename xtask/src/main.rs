@@ -7,6 +7,7 @@
 #![allow(clippy::print_stderr, reason = "a program for people: printing is its purpose")]
 
 mod bench;
+mod powercut;
 mod process;
 mod repository;
 mod test;
@@ -39,16 +40,22 @@ enum Task {
     Tidy,
     /// Run the benchmarks of the workspace
     Bench(bench::Options),
+    /// Cut the power of a broker's disk again and again and check what is on it
+    ///
+    /// Needs root and loop devices; ends with code 3 where it cannot be done. Installs what it needs
+    /// by itself.
+    Powercut(powercut::Options),
 }
 
 fn main() -> ExitCode {
     let result = match CommandLine::parse().task {
-        Task::Test(options) => test::run(&options),
-        Task::Tidy => tidy::run(),
-        Task::Bench(options) => bench::run(&options),
+        Task::Test(options) => test::run(&options).map(|()| ExitCode::SUCCESS),
+        Task::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
+        Task::Bench(options) => bench::run(&options).map(|()| ExitCode::SUCCESS),
+        Task::Powercut(options) => powercut::run(&options),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

@@ -67,8 +67,12 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
             Ok(Outcome::Counted(Tally::of_suite(&read_log(place)?)?))
         }
         Action::Pytest(folder) => pytest(folder, step, place),
-        Action::DebianPackages(list) => {
+        Action::JavaPackages(list) => {
             packages::install_list(list, place, step.time_max)?;
+            Ok(Outcome::Done)
+        }
+        Action::DebianPackages(names) => {
+            packages::install(names, place, step.time_max)?;
             Ok(Outcome::Done)
         }
         Action::AgainstBroker(program) => against_broker(program, step, place),
@@ -116,7 +120,11 @@ fn against_broker(program: &str, step: &Step, place: &Place<'_>) -> Result<Outco
     Ok(Outcome::Counted(Tally::of_suite(&read_log(place)?)?))
 }
 
-fn broker_binary(place: &Place<'_>) -> Result<PathBuf> {
+/// The broker that the step `build` has built.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn broker_binary(place: &Place<'_>) -> Result<PathBuf> {
     let binary = place.target.join("release").join("leveret");
     if !binary.is_file() {
         bail!("there is no {}: run the step `build`", binary.display());

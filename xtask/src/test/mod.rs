@@ -13,7 +13,7 @@ mod tally;
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
@@ -55,6 +55,30 @@ struct Place<'a> {
     target: &'a Path,
     /// The log of the step.
     log: &'a Path,
+}
+
+/// What steps of setup have made.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// The Python of the suites.
+    pub(crate) interpreter: PathBuf,
+    /// The broker.
+    pub(crate) broker: PathBuf,
+}
+
+/// Runs steps of setup for another command.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn prepare(steps: &[&str]) -> Result<Prepared> {
+    let only = steps.iter().map(|step| (*step).to_owned()).collect();
+    run(&Options { only, skip: Vec::new(), list: false })?;
+    let (root, target) = (repository::root(), repository::target_folder()?);
+    let place = Place { root: &root, target: &target, log: &target };
+    Ok(Prepared {
+        interpreter: python::interpreter(&place),
+        broker: actions::broker_binary(&place)?,
+    })
 }
 
 /// Runs the steps that the options ask for.

@@ -45,7 +45,9 @@ pub(super) enum Action {
     /// The suite of pytest in this folder passes against the release build.
     Pytest(&'static str),
     /// Debian has installed a Java compiler and what this list of packages names.
-    DebianPackages(&'static str),
+    JavaPackages(&'static str),
+    /// Debian has installed these packages.
+    DebianPackages(&'static [&'static str]),
     /// This program passes against a running release build, whose address it is given.
     AgainstBroker(&'static str),
 }
@@ -148,9 +150,24 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "faults",
+        what: "a broker whose disk fails, is full, or is damaged",
+        action: Action::Pytest("tests/faults"),
+        counts: Some("fault runs"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
+        name: "disks",
+        what: "file systems' tools from Debian, for `cargo xtask powercut`",
+        action: Action::DebianPackages(&["xfsprogs", "e2fsprogs", "mount"]),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
         name: "packages",
         what: "Java compiler and client from Debian",
-        action: Action::DebianPackages("tests/java/packages.txt"),
+        action: Action::JavaPackages("tests/java/packages.txt"),
         is_setup: true,
         ..PLAIN
     },

@@ -1,0 +1,44 @@
+//! `cargo xtask powercut`: the power of a broker's disk is cut again and again.
+//!
+//! Decides what must be there before; the cuts and the checks are `tests/powercut`, whose output goes
+//! straight to the terminal and whose exit code is the command's.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result};
+
+use crate::{repository, test};
+
+/// What `cargo xtask powercut` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// How many cuts
+    #[arg(long, default_value_t = 50)]
+    cuts: u32,
+
+    /// What is drawn, again
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+/// Builds the broker, installs what is needed, and cuts.
+///
+/// # Errors
+/// When the broker cannot be built or the program cannot be started.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let mut steps = vec!["build", "python"];
+    // Whoever is not root cannot mount anything either, and is told that by the program.
+    if rustix::process::geteuid().is_root() {
+        steps.push("disks");
+    }
+    let test::Prepared { interpreter, broker } = test::prepare(&steps)?;
+    let mut command = Command::new(interpreter);
+    command.arg(repository::root().join("tests/powercut/powercut.py"));
+    command.arg("--leveret").arg(broker).args(["--cuts", &options.cuts.to_string()]);
+    if let Some(seed) = options.seed {
+        command.args(["--seed", &seed.to_string()]);
+    }
+    let status = command.status().context("cannot start tests/powercut/powercut.py")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
