@@ -9,6 +9,9 @@ use anyhow::{Context as _, Result};
 
 use crate::{repository, test};
 
+/// What makes and mounts the file systems, as Debian packages.
+const PACKAGES: &[&str] = &["xfsprogs", "e2fsprogs", "mount"];
+
 /// What `cargo xtask powercut` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -26,12 +29,9 @@ pub(crate) struct Options {
 /// # Errors
 /// When the broker cannot be built or the program cannot be started.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let mut steps = vec!["build", "python"];
     // Whoever is not root cannot mount anything either, and is told that by the program.
-    if rustix::process::geteuid().is_root() {
-        steps.push("disks");
-    }
-    let test::Prepared { interpreter, broker } = test::prepare(&steps)?;
+    let packages = if rustix::process::geteuid().is_root() { PACKAGES } else { &[] };
+    let test::Prepared { interpreter, broker } = test::prepare(packages)?;
     let mut command = Command::new(interpreter);
     command.arg(repository::root().join("tests/powercut/powercut.py"));
     command.arg("--leveret").arg(broker).args(["--cuts", &options.cuts.to_string()]);

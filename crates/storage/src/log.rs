@@ -295,24 +295,7 @@ impl<D: Directory> Log<D> {
 
     /// Goes on in a new file that has room for `len` octets.
     fn roll(&mut self, first: Lsn, len: u64) -> Result<(), LogError> {
-        let doing =
-            |what: &'static str| move |error| LogError::Io { doing: what.to_owned(), error };
-        let needed = FIRST_BATCH + len;
-        let spare = match std::mem::replace(&mut self.ahead, Ahead::Nothing) {
-            Ahead::Made(spare) if spare.capacity >= needed => spare,
-            ahead => {
-                match ahead {
-                    Ahead::Made(small) => {
-                        let name = file_name(small.id);
-                        self.directory.remove(&name).map_err(doing("remove a log file"))?;
-                    }
-                    Ahead::InTheMaking => self.ahead = ahead,
-                    Ahead::Nothing | Ahead::Failed => {}
-                }
-                let (id, capacity) = self.next_file(needed);
-                make_spare(&*self.directory, id, capacity).map_err(doing("make a log file"))?
-            }
-        };
+        let spare = self.spare(FIRST_BATCH + len)?;
         // What is sealed counts as durable.
         if !self.options.syncs {
             self.active.file.sync().map_err(doing("sync a log file"))?;
@@ -333,6 +316,21 @@ impl<D: Directory> Log<D> {
         manifest.files.push(entry(&self.active));
         liveness.open_file(first, None, Lsn(0));
         manifest.store(&*self.directory).map_err(doing("write the manifest"))
+    }
+
+    /// A file with room for so many octets: the one that was made ahead, or a new one.
+    fn spare(&mut self, needed: u64) -> Result<Spare<D::File>, LogError> {
+        match std::mem::replace(&mut self.ahead, Ahead::Nothing) {
+            Ahead::Made(spare) if spare.capacity >= needed => return Ok(spare),
+            Ahead::Made(small) => {
+                // If it cannot go now, the next opening removes it.
+                let _ = self.directory.remove(&file_name(small.id));
+            }
+            Ahead::InTheMaking => self.ahead = Ahead::InTheMaking,
+            Ahead::Nothing | Ahead::Failed => {}
+        }
+        let (id, capacity) = self.next_file(needed);
+        make_spare(&*self.directory, id, capacity).map_err(doing("make a log file"))
     }
 
     /// The id of the next file and the size that it is to have.
@@ -370,8 +368,6 @@ impl<D: Directory> Log<D> {
         if self.failed {
             return Err(LogError::Failed);
         }
-        let doing =
-            |what: &'static str| move |error| LogError::Io { doing: what.to_owned(), error };
         if self.active.offset == FIRST_BATCH {
             return Ok(());
         }
@@ -408,6 +404,10 @@ impl<D: Directory> Preparation<D> {
     pub fn run(self) -> io::Result<Prepared<D>> {
         make_spare(&*self.directory, self.id, self.capacity).map(Prepared)
     }
+}
+
+fn doing(what: &'static str) -> impl FnOnce(io::Error) -> LogError {
+    move |error| LogError::Io { doing: what.to_owned(), error }
 }
 
 /// The size of the next file of a log that uses `total` octets.

@@ -67,12 +67,8 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
             Ok(Outcome::Counted(Tally::of_suite(&read_log(place)?)?))
         }
         Action::Pytest(folder) => pytest(folder, step, place),
-        Action::JavaPackages(list) => {
+        Action::DebianPackages(list) => {
             packages::install_list(list, place, step.time_max)?;
-            Ok(Outcome::Done)
-        }
-        Action::DebianPackages(names) => {
-            packages::install(names, place, step.time_max)?;
             Ok(Outcome::Done)
         }
         Action::AgainstBroker(program) => against_broker(program, step, place),

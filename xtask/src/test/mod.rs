@@ -26,6 +26,9 @@ use crate::{process, repository};
 /// Lines of a failed step that are shown; the whole is in its log.
 const SHOWN_LINES_MAX: usize = 400;
 
+/// Longest time that packages of another command may take.
+const PACKAGES_TIME_MAX: Duration = Duration::from_mins(20);
+
 /// What `cargo xtask test` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -57,7 +60,7 @@ struct Place<'a> {
     log: &'a Path,
 }
 
-/// What steps of setup have made.
+/// What a command needs that runs a program of the tests.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// The Python of the suites.
@@ -66,19 +69,20 @@ pub(crate) struct Prepared {
     pub(crate) broker: PathBuf,
 }
 
-/// Runs steps of setup for another command.
+/// Builds the broker, makes the environment of the suites, and installs Debian packages, for another
+/// command.
 ///
 /// # Errors
-/// As [`run`].
-pub(crate) fn prepare(steps: &[&str]) -> Result<Prepared> {
-    let only = steps.iter().map(|step| (*step).to_owned()).collect();
+/// As [`run`], and when a package is missing and cannot be installed from here.
+pub(crate) fn prepare(packages: &[&str]) -> Result<Prepared> {
+    let only = ["build", "python"].map(str::to_owned).to_vec();
     run(&Options { only, skip: Vec::new(), list: false })?;
     let (root, target) = (repository::root(), repository::target_folder()?);
-    let place = Place { root: &root, target: &target, log: &target };
-    Ok(Prepared {
-        interpreter: python::interpreter(&place),
-        broker: actions::broker_binary(&place)?,
-    })
+    let log = target.join("xtask").join("logs").join("packages.log");
+    let place = Place { root: &root, target: &target, log: &log };
+    packages::install(packages, &place, PACKAGES_TIME_MAX)?;
+    let interpreter = python::interpreter(&place);
+    Ok(Prepared { interpreter, broker: actions::broker_binary(&place)? })
 }
 
 /// Runs the steps that the options ask for.

@@ -45,9 +45,7 @@ pub(super) enum Action {
     /// The suite of pytest in this folder passes against the release build.
     Pytest(&'static str),
     /// Debian has installed a Java compiler and what this list of packages names.
-    JavaPackages(&'static str),
-    /// Debian has installed these packages.
-    DebianPackages(&'static [&'static str]),
+    DebianPackages(&'static str),
     /// This program passes against a running release build, whose address it is given.
     AgainstBroker(&'static str),
 }
@@ -158,16 +156,9 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
-        name: "disks",
-        what: "file systems' tools from Debian, for `cargo xtask powercut`",
-        action: Action::DebianPackages(&["xfsprogs", "e2fsprogs", "mount"]),
-        is_setup: true,
-        ..PLAIN
-    },
-    Step {
         name: "packages",
         what: "Java compiler and client from Debian",
-        action: Action::JavaPackages("tests/java/packages.txt"),
+        action: Action::DebianPackages("tests/java/packages.txt"),
         is_setup: true,
         ..PLAIN
     },
