@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::limits::ALARM_CHECK_INTERVAL;
+use crate::limits::{ALARM_CHECK_INTERVAL, DISK_NEAR_BYTES, DISK_NEAR_CHECK_INTERVAL};
 use crate::node::Node;
 
 /// Why publishers are blocked.
@@ -59,10 +59,7 @@ pub(crate) fn channel() -> watch::Sender<Option<Alarm>> {
 
 /// Watches the memory of the process and the disk of its data.
 pub(crate) async fn watch(node: Arc<Node>) {
-    let mut interval = tokio::time::interval(ALARM_CHECK_INTERVAL);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        interval.tick().await;
         let (resident, free) = (resident_bytes(), free_bytes(&node.data_dir));
         let watermark = node.memory_watermark_bytes;
         let memory = resident.zip(watermark).is_some_and(|(resident, max)| resident > max);
@@ -86,6 +83,10 @@ pub(crate) async fn watch(node: Arc<Node>) {
             (true, None) => tracing::info!(resident, watermark, free, limit, "alarm off"),
             (false, _) => {}
         }
+        // A flood can fill what is left in less than the usual interval.
+        let is_near = free.is_some_and(|free| free.saturating_sub(limit) < DISK_NEAR_BYTES);
+        let interval = if is_near { DISK_NEAR_CHECK_INTERVAL } else { ALARM_CHECK_INTERVAL };
+        tokio::time::sleep(interval).await;
     }
 }
 

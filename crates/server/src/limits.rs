@@ -93,6 +93,14 @@ pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the process looks at its memory and its disk.
 pub(crate) const ALARM_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
+/// Bytes above the limit of the disk from which on it is looked at more often: no disk takes more
+/// between two looks.
+pub(crate) const DISK_NEAR_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// How often the process looks at them when so little is left on the disk: publishers must be blocked
+/// before a fast one is full.
+pub(crate) const DISK_NEAR_CHECK_INTERVAL: Duration = Duration::from_millis(5);
+
 /// How long a password that was verified need not be hashed again.
 pub(crate) const VERIFIED_FOR: Duration = Duration::from_secs(60);
 

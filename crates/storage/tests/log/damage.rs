@@ -164,7 +164,7 @@ fn a_log_without_a_manifest_is_left_as_it_is() {
 fn the_manifest_of_another_log_is_refused() {
     let (disk, _) = whole(14);
     let options = LogOptions { log_id: 78, ..options(true) };
-    let error = Log::open(disk.clone(), options, &mut |_, _| {}).err().unwrap();
+    let error = Log::open(disk.clone(), options, &mut |_, _| {}, &mut |_| {}).err().unwrap();
     let said = "manifest: belongs to log 77, and this is log 78; nothing is changed";
     assert_eq!(error.to_string(), said);
     let error = storage::check(&disk, 78, &mut |_, _| {}).err().unwrap();
@@ -178,7 +178,7 @@ fn an_unlisted_file_of_another_log_is_told_and_left() {
     let (disk, book) = whole(15);
     let other = Disk::new();
     let options = LogOptions { log_id: 78, ..options(true) };
-    let (mut log, _) = Log::open(other.clone(), options, &mut |_, _| {}).unwrap();
+    let (mut log, _) = Log::open(other.clone(), options, &mut |_, _| {}, &mut |_| {}).unwrap();
     run(&mut log, Book::default(), &mut Random(16), SMALL);
     let mut octets = Vec::new();
     other.damage("0000000000000001.log", |file| octets.clone_from(file));
@@ -202,7 +202,7 @@ fn an_unlisted_file_of_another_log_is_told_and_left() {
 fn a_log_that_must_be_there_is_not_begun() {
     let options = LogOptions { begins: false, ..options(true) };
     let disk = Disk::new();
-    let error = Log::open(disk.clone(), options, &mut |_, _| {}).err().unwrap();
+    let error = Log::open(disk.clone(), options, &mut |_, _| {}, &mut |_| {}).err().unwrap();
     assert_eq!(error.to_string(), "manifest: missing");
     assert_eq!(disk.files(), []);
 }
