@@ -14,6 +14,9 @@ from broker_process import Broker
 from ledger import Fault, Ledger, check
 from workload import Workload
 
+# Long queues are put aside as soon as they can be, or as usual.
+PAGING = ("vm_memory_high_watermark_paging_ratio = 0\n", "")
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
@@ -25,19 +28,24 @@ def main():
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-crash-"))
-    broker = Broker(arguments.leveret, folder, f"durability = {arguments.durability}\n")
+    broker = Broker(arguments.leveret, folder)
+
+    def start():
+        broker.config.write_text(f"durability = {arguments.durability}\n" + rng.choice(PAGING))
+        restarts.append(broker.start())
+
     ledger = Ledger()
     totals, restarts, kills = collections.Counter(), [], 0
     ends = time.monotonic() + arguments.minutes * 60 if arguments.minutes else None
     try:
-        restarts.append(broker.start())
+        start()
         while time.monotonic() < ends if ends else kills < arguments.kills:
             workload = Workload(broker, ledger, rng)
             time.sleep(rng.uniform(0.05, 0.8))
             broker.kill()
             kills += 1
             workload.end()
-            restarts.append(broker.start())
+            start()
             # Sometimes the next life goes on with what is there.
             if rng.random() < 0.6:
                 totals += check(broker, ledger)

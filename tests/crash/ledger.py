@@ -7,7 +7,8 @@ import zlib
 
 import pika.exceptions
 
-HOLD, WORK, BRIEF, DEAD = "crash.hold", "crash.work", "crash.brief", "crash.dead"
+HOLD, WORK, BRIEF, MIXED, PURGED, DEAD = (
+    "crash.hold", "crash.work", "crash.brief", "crash.mixed", "crash.purged", "crash.dead")
 TTL_MS = 150
 
 
@@ -39,7 +40,7 @@ class Message:
     def __init__(self, queue, confirmed=False, settled=None, settling=None):
         self.queue = queue
         self.confirmed = confirmed
-        self.settled = settled  # "ack" or "reject", answered for
+        self.settled = settled  # "ack", "reject" or "purge", answered for
         self.settling = settling  # the same, not answered for
 
     def copy(self):
@@ -118,11 +119,12 @@ def check(broker, ledger, lost=None):
     if lost is None:
         check_queues(connection, ledger)
     time.sleep(TTL_MS / 1000 + 0.05)
-    found = {queue: drain(channel, queue) for queue in (HOLD, WORK, BRIEF, DEAD)}
+    found = {queue: drain(channel, queue) for queue in (HOLD, WORK, BRIEF, MIXED, PURGED, DEAD)}
     channel.basic_qos(prefetch_count=0)
     connection.close()
-    if found[BRIEF]:
-        raise Fault(f"{len(found[BRIEF])} messages outlived their TTL")
+    for queue in BRIEF, MIXED:
+        if found[queue]:
+            raise Fault(f"{len(found[queue])} messages of {queue} outlived their TTL")
     counts = collections.Counter()
     for number, message in ledger.messages.items():
         problem = check_message(number, message, found)
@@ -147,13 +149,15 @@ def check_message(number, message, found):
         return f"message {number} of {message.queue} is there {total} times"
     if message.settled == "ack" and total:
         return f"message {number} is back after its acknowledgement was durable"
+    if message.settled == "purge" and total:
+        return f"message {number} is back after its queue was purged"
     if message.settled == "reject" and not dead:
         return f"message {number} was rejected and is not dead-lettered"
-    may_be_gone = message.settled == "ack" or message.settling == "ack"
+    may_be_gone = message.settling in ("ack", "purge")
     if message.confirmed and not total and not may_be_gone:
         return f"confirmed message {number} of {message.queue} is lost"
-    if dead and message.queue == HOLD:
-        return f"message {number} of {HOLD} is dead"
+    if dead and message.queue in (HOLD, PURGED):
+        return f"message {number} of {message.queue} is dead"
     if dead and message.queue == WORK and message.settling != "reject":
         return f"message {number} is dead and nobody rejected it"
     return None

@@ -1,4 +1,4 @@
-"""Clients that publish, get, settle, declare and delete, and write down in a ledger what they were promised."""
+"""Clients that publish, get, settle, purge, declare and delete, and write down in a ledger what they were promised."""
 
 import random
 import threading
@@ -6,7 +6,7 @@ import threading
 import pika
 import pika.exceptions
 
-from ledger import BRIEF, DEAD, HOLD, TTL_MS, WORK, body_of, number_of
+from ledger import BRIEF, DEAD, HOLD, MIXED, PURGED, TTL_MS, WORK, body_of, number_of
 
 GONE = (pika.exceptions.AMQPError, OSError, EOFError)
 CONFIRM_BATCH = 8
@@ -24,17 +24,20 @@ def declare(broker):
     channel.queue_declare(HOLD, durable=True)
     channel.queue_declare(WORK, durable=True, arguments=dlx)
     channel.queue_declare(BRIEF, durable=True, arguments={**dlx, "x-message-ttl": TTL_MS})
+    channel.queue_declare(MIXED, durable=True, arguments=dlx)
+    channel.queue_declare(PURGED, durable=True)
     connection.close()
 
 
 class Workload:
-    """Two publishers, a worker and somebody who changes the topology, until the broker is gone or they are stopped."""
+    """Publishers, a worker, somebody who purges and somebody who changes the topology, until the broker is gone or they
+    are stopped."""
 
     def __init__(self, broker, ledger, rng):
         declare(broker)
         self.failure = None
         self.stop = threading.Event()
-        clients = [publish, publish, work, topology]
+        clients = [publish, publish, work, purge, topology]
         self.threads = [
             threading.Thread(target=self._run, args=(client, broker, ledger, rng.random()), daemon=True)
             for client in clients]
@@ -60,7 +63,6 @@ class Workload:
 
 
 def publish(channel, ledger, rng, stop):
-    persistent = pika.BasicProperties(delivery_mode=2)
     numbers = {}
 
     def on_confirm(frame):
@@ -78,11 +80,13 @@ def publish(channel, ledger, rng, stop):
     tag = 0
     while not stop.is_set():
         for _ in range(rng.randint(1, CONFIRM_BATCH)):
-            queue = rng.choice((HOLD, WORK, WORK, BRIEF))
+            queue = rng.choice((HOLD, WORK, WORK, BRIEF, MIXED, MIXED))
             number = ledger.new(queue)
             tag += 1
             numbers[tag] = number
-            channel._impl.basic_publish("", queue, body_of(number, rng), persistent)
+            expiration = str(rng.randint(1, TTL_MS)) if queue == MIXED else None
+            properties = pika.BasicProperties(delivery_mode=2, expiration=expiration)
+            channel._impl.basic_publish("", queue, body_of(number, rng), properties)
         while numbers and not stop.is_set():
             channel.connection.process_data_events(0.005)
 
@@ -112,6 +116,25 @@ def work(channel, ledger, rng, stop):
             for one in pending:
                 one.settled = one.settling
             pending.clear()
+
+
+def purge(channel, ledger, rng, stop):
+    """Fills a queue of its own, and purges it now and then."""
+    persistent = pika.BasicProperties(delivery_mode=2)
+    channel.confirm_delivery()
+    while not stop.is_set():
+        for _ in range(rng.randint(1, 20)):
+            number = ledger.new(PURGED)
+            channel.basic_publish("", PURGED, body_of(number, rng), persistent)
+            ledger.messages[number].confirmed = True
+        if rng.random() < 0.3:
+            with ledger.lock:
+                purged = [message for message in ledger.messages.values() if message.queue == PURGED]
+            for message in purged:
+                message.settling = "purge"
+            channel.queue_purge(PURGED)
+            for message in purged:
+                message.settled = "purge"
 
 
 def topology(channel, ledger, rng, stop):
