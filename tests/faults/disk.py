@@ -1,9 +1,11 @@
 """A broker whose disk does what a test says, through the library that is made of `faults.c`."""
 
 import os
+import struct
 import subprocess
 from pathlib import Path
 
+import damage
 from broker_process import Broker
 
 SOURCE = Path(__file__).with_name("faults.c")
@@ -39,6 +41,13 @@ class FaultyBroker(Broker):
     def launch_with(self, *rules, **options):
         self.rules(*rules)
         self.launch(self.environment, **options)
+
+    def active_file(self):
+        """The name of the log file of the first vhost that is being written."""
+        entries = (self.data / "vhosts/1/manifest").read_bytes()[damage.MANIFEST_HEADER:]
+        number, _, end, *_ = struct.unpack("<5Q", entries[-damage.MANIFEST_ENTRY:])
+        assert end == 0
+        return f"{number:016x}.log"
 
     def injected(self):
         """What was done to it."""

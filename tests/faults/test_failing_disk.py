@@ -11,7 +11,6 @@ from workload import Workload
 
 EXIT_DISK = 74
 FAILS_WITHIN_S = 30.0
-WORKS_FOR_S = 1.0
 ENDS = "the log cannot be written, so that nothing more can be confirmed"
 
 
@@ -38,9 +37,20 @@ def assert_all_there(broker, ledger):
 def test_a_write_that_fails_is_the_last(broker, rng, call, action):
     """Once, and all would be well again: nobody may try. `lose` takes away what had been written before the sync."""
     ledger = Ledger()
-    # The calls before the tenth make the first file.
-    broker.start_with((call, rng.randint(10, 400), 1, action, ".log"))
-    workload = work_until(broker, ledger, rng, lambda: False)
+    broker.start_with()
+    published = rng.randint(50, 1500)
+    aimed_at = None
+
+    def aim():
+        """At the file that is written, not at one that is made in the background."""
+        nonlocal aimed_at
+        name = broker.active_file()
+        if len(ledger.messages) > published and name != aimed_at:
+            aimed_at = name
+            broker.rules((call, 0, 1, action, name))
+        return False
+
+    workload = work_until(broker, ledger, rng, aim)
     assert broker.end() == EXIT_DISK
     workload.end()
     (line,) = broker.errors()
