@@ -24,7 +24,7 @@ class Broker:
         self.log = folder / "broker.log"
         self.config = folder / "rabbitmq.conf"
         self.config.write_text(config)
-        self.address = self.process = None
+        self.address = self.http_address = self.process = None
         self.log_begins = 0
 
     def launch(self, environment=None, **options):
@@ -48,6 +48,7 @@ class Broker:
         found = START_LINE.search(self.said())
         if found:
             self.address = (found[1], int(found[2]))
+            self.http_address = f"{found[3]}:{found[4]}"
         return found
 
     def wait_until(self, holds, timeout_s):

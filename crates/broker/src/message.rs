@@ -209,15 +209,17 @@ impl Message {
         }
     }
 
-    /// A message from the log.
+    /// A message from a disk, where its properties and its body stand one behind the other.
     pub(crate) fn read_back(
         envelope: Arc<Envelope>,
         facts: Facts,
         deaths: Option<Arc<Deaths>>,
-        properties: &[u8],
-        body: &[u8],
+        properties_len: usize,
+        bytes: &[u8],
     ) -> Self {
-        Self::copied(envelope, facts, deaths, properties, body)
+        let at = offset(properties_len);
+        let body = BodyAt::Inline(at);
+        Self::build(Header { envelope, facts, deaths, body, properties_len: at }, bytes)
     }
 
     /// The dead letter of `self`: the same body under a new envelope, with new properties and the

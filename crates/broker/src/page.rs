@@ -177,7 +177,7 @@ pub struct PageRead {
 }
 
 /// Messages of a page that are in their queue no more, or have been read back on their own.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Gone {
     first: u64,
     words: Vec<u64>,

@@ -20,6 +20,7 @@ mod listener;
 mod logging;
 mod node;
 mod node_file;
+mod page_work;
 mod pager;
 mod password;
 mod persister;

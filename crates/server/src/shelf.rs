@@ -23,14 +23,15 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    /// Uses the directory of pages of the vhost whose files are at `path`; it is emptied.
+    /// Uses the directory of pages of the vhost whose files are at `path`; what is in it is written
+    /// over. `life` is a number that no earlier use of it had.
     ///
     /// # Errors
     /// What the system says.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, life: u64) -> io::Result<Self> {
         let directory = RealDirectory::open(&path.join("pages"))?;
         Ok(Self {
-            store: PageStore::open(directory)?,
+            store: PageStore::open(directory, life)?,
             unwritten: Mutex::default(),
             buffer: Mutex::default(),
         })
@@ -39,12 +40,12 @@ impl Shelf {
     /// Keeps messages, in memory if the disk does not take them.
     pub(crate) fn write(&self, page: PageId, messages: Vec<PagedMessage>) {
         let mut buffer = self.buffer.lock();
-        let mut writer = PageWriter::new(page.0, messages.len(), std::mem::take(&mut *buffer));
+        let mut writer = PageWriter::new(messages.len(), std::mem::take(&mut *buffer));
         for message in &messages {
             writer.push(&entry(&message.facts), |out| message.encode(out));
         }
-        *buffer = writer.finish();
-        let written = self.store.write(page.0, &buffer);
+        let (octets, written) = self.store.write(page.0, writer);
+        *buffer = octets;
         buffer.truncate(PAGE_BUFFER_BYTES);
         buffer.shrink_to(PAGE_BUFFER_BYTES);
         if let Err(error) = written {
@@ -103,6 +104,14 @@ impl Shelf {
         }
         let entries = self.store.entries(page.0).map_err(|error| error.to_string())?;
         Ok(entries.iter().map(facts).collect())
+    }
+
+    /// The vhost is back: files of an earlier life that were of no use go.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn restored(&self) -> io::Result<()> {
+        self.store.trim()
     }
 
     /// Forgets a page.

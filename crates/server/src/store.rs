@@ -4,7 +4,7 @@
 //! lock                 held by the process that uses the directory
 //! node.json            the format's version, users, permissions, and the id of each vhost
 //! vhosts/ID/           the log of a vhost; names never become paths
-//! vhosts/ID/pages/     what of its long queues waits on disk; emptied at every start
+//! vhosts/ID/pages/     what of its long queues waits on disk; means nothing to the next start
 //! ```
 
 use std::io;
@@ -123,7 +123,7 @@ pub(crate) fn restore(
         std::fs::metadata(path).map_err(unusable)?;
     }
     let directory = RealDirectory::open(path).map_err(unusable)?;
-    let shelf = Arc::new(Shelf::open(path).map_err(unusable)?);
+    let shelf = Arc::new(Shelf::open(path, now.time.as_micros()).map_err(unusable)?);
     let mut pages = Restoring::start(Arc::clone(&shelf)).map_err(unusable)?;
     let syncs = durability == Durability::Fsync;
     let options = LogOptions { log_id: id, syncs, begins: is_new, ..LogOptions::default() };
@@ -159,6 +159,7 @@ pub(crate) fn restore(
     if let Err(problem) = pages.finish() {
         return Err(RestoreError::Pages { vhost: name, problem });
     }
+    shelf.restored().map_err(unusable)?;
     let messages: u64 = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
     tracing::info!(
         vhost = name,

@@ -17,7 +17,7 @@ use broker::{
     ChannelNumber, ConnectionId, Effect, Event, Lsn, Meaning, Outgoing, Request, Vhost,
     VhostOptions,
 };
-use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use session::transmit;
 use slotmap::SecondaryMap;
 use smallvec::SmallVec;
@@ -26,7 +26,8 @@ use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
-use crate::limits::{PAGING_BYTES_MAX, PENDING_BYTES_MAX, TICKS_PER_TURN};
+use crate::limits::{PENDING_BYTES_MAX, TICKS_PER_TURN};
+use crate::page_work::{PagingCounts, PagingState};
 use crate::pager::Pager;
 use crate::persister::Persister;
 use crate::shelf::Shelf;
@@ -53,13 +54,8 @@ struct State {
     pending: Pending,
     /// The writer knows that there are some.
     writer_knows: bool,
-    /// What is to be done with pages, in order.
-    page_tasks: Vec<PageTask>,
-    /// The pager knows that there is something.
-    pager_knows: bool,
-    /// Pages whose records have ended since the last batch was taken, and with the batch taken.
-    ended_pages: usize,
-    taken_ended_pages: usize,
+    /// What is to be done with pages.
+    paging: PagingState,
     /// What connections are closed with since the broker stops.
     stopped: Option<Refusal>,
 }
@@ -89,14 +85,8 @@ pub(crate) struct VhostCell {
     shelf: Arc<Shelf>,
     /// Octets that wait for the disk.
     pending_bytes: AtomicUsize,
-    /// Octets of messages that wait to be put aside.
-    paging_bytes: AtomicU64,
-    /// Pages whose records are to end and have not in the log.
-    ending_pages: AtomicUsize,
-    /// Pages that are being read.
-    reads: Mutex<usize>,
-    /// One has been.
-    was_read: Condvar,
+    /// How much of that there is.
+    paging: PagingCounts,
     /// Up to where the log is durable.
     durable_lsn: AtomicU64,
     /// That has changed.
@@ -115,12 +105,6 @@ struct After {
     asked: Vec<ConnectionId>,
     /// What the answer to the last command waits for.
     wait: Option<Wait>,
-    /// Octets of messages to put aside.
-    paging_bytes: u64,
-    /// Pages to read.
-    reads: usize,
-    /// Pages whose records end.
-    ending_pages: usize,
 }
 
 /// What an answer waits for.
@@ -254,8 +238,7 @@ impl VhostCell {
 
     /// Whether so much waits for the disk that publishers have to.
     pub(crate) fn is_behind(&self) -> bool {
-        self.pending_bytes.load(Ordering::Relaxed) > PENDING_BYTES_MAX
-            || self.paging_bytes.load(Ordering::Relaxed) > PAGING_BYTES_MAX
+        self.pending_bytes.load(Ordering::Relaxed) > PENDING_BYTES_MAX || self.paging.is_behind()
     }
 
     /// Waits until less waits for the disk.
@@ -299,7 +282,7 @@ impl VhostCell {
         let mut state = self.state.lock();
         std::mem::swap(&mut state.pending, batch);
         state.writer_knows = false;
-        state.taken_ended_pages += std::mem::take(&mut state.ended_pages);
+        state.paging.batch_taken();
     }
 
     // ---- pages ----
@@ -311,14 +294,12 @@ impl VhostCell {
 
     /// Takes what is to be done with pages.
     pub(crate) fn take_page_tasks(&self) -> Vec<PageTask> {
-        let mut state = self.state.lock();
-        state.pager_knows = false;
-        std::mem::take(&mut state.page_tasks)
+        self.state.lock().paging.take()
     }
 
     /// Messages of so many octets have been put aside.
     pub(crate) fn page_written(&self, bytes: u64) {
-        self.paging_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        self.paging.written(bytes);
         self.written.notify_waiters();
     }
 
@@ -328,8 +309,7 @@ impl VhostCell {
         let mut state = self.state.lock();
         state.vhost.page_read(now, at, read);
         self.finish(state);
-        *self.reads.lock() -= 1;
-        self.was_read.notify_all();
+        self.paging.read();
         self.written.notify_waiters();
     }
 
@@ -339,13 +319,13 @@ impl VhostCell {
         for lsn in lsns {
             state.pending.release(storage::Lsn(lsn.0));
         }
-        state.ended_pages += 1;
+        state.paging.page_ended();
         self.finish(state);
     }
 
     /// Whether records are to end with pages, and the log does not know of all of them.
     pub(crate) fn is_ending_pages(&self) -> bool {
-        self.ending_pages.load(Ordering::Acquire) > 0
+        self.paging.is_ending()
     }
 
     /// Does what is due, and waits for the pages that are read for that.
@@ -356,19 +336,16 @@ impl VhostCell {
             while self.is_due() {
                 self.tick();
             }
-            let mut reads = self.reads.lock();
-            if *reads == 0 {
+            if !self.paging.wait_for_read() {
                 return;
             }
-            self.was_read.wait(&mut reads);
         }
     }
 
     /// What was taken is written.
     pub(crate) fn durable(&self, written: Written) {
         let mut state = self.state.lock();
-        let ended_pages = std::mem::take(&mut state.taken_ended_pages);
-        self.ending_pages.fetch_sub(ended_pages, Ordering::AcqRel);
+        self.paging.ended(state.paging.batch_written());
         let State { vhost, held, .. } = &mut *state;
         let durable = Lsn(written.durable.0);
         vhost.durable(durable);
@@ -387,8 +364,7 @@ impl VhostCell {
     /// The same, with answers that had to wait. What a new one waits for.
     fn finish_with(&self, mut state: MutexGuard<'_, State>, answers: &[Held]) -> Option<Wait> {
         let mut after = After::default();
-        let State { vhost, links, held, pending, writer_knows, page_tasks, pager_knows, .. } =
-            &mut *state;
+        let State { vhost, links, held, pending, writer_knows, paging, .. } = &mut *state;
         for Held { connection, channel, outgoing, .. } in answers {
             if let Some(link) = links.get_mut(*connection) {
                 link.wire.append(|outbox| transmit(outgoing, channel.0, link.frame_max, outbox));
@@ -397,7 +373,7 @@ impl VhostCell {
         }
         vhost.flush();
         loop {
-            deliver(vhost, links, (pending, page_tasks), held, &mut after);
+            deliver(vhost, links, (pending, paging, &self.paging), held, &mut after);
             if after.asked.is_empty() {
                 break;
             }
@@ -409,12 +385,7 @@ impl VhostCell {
         }
         let next_wake = vhost.next_wake();
         let wakes_writer = !pending.is_empty() && !std::mem::replace(writer_knows, true);
-        let wakes_pager = !page_tasks.is_empty() && !std::mem::replace(pager_knows, true);
-        if wakes_pager || after.reads > 0 || after.paging_bytes > 0 {
-            self.paging_bytes.fetch_add(after.paging_bytes, Ordering::AcqRel);
-            self.ending_pages.fetch_add(after.ending_pages, Ordering::AcqRel);
-            *self.reads.lock() += after.reads;
-        }
+        let wakes_pager = paging.wakes_pager();
         self.pending_bytes.store(pending.bytes(), Ordering::Relaxed);
         let mut wires: SmallVec<[Arc<Wire>; 4]> = SmallVec::new();
         for connection in after.touched {
@@ -454,7 +425,7 @@ impl VhostCell {
 fn deliver(
     vhost: &mut Vhost,
     links: &mut SecondaryMap<ConnectionId, Link>,
-    (pending, page_tasks): (&mut Pending, &mut Vec<PageTask>),
+    (pending, paging, counts): (&mut Pending, &mut PagingState, &PagingCounts),
     held: &mut Vec<Held>,
     after: &mut After,
 ) {
@@ -507,17 +478,8 @@ fn deliver(
                 pending.push(new, |octets| record.encode(at, octets));
             }
             Effect::Page(task) => {
-                match &task {
-                    PageTask::Write { messages, .. } => {
-                        let bytes = messages.iter().map(|message| message.message.delivery_bytes());
-                        after.paging_bytes += bytes.sum::<u64>();
-                    }
-                    PageTask::Read { .. } => after.reads += 1,
-                    PageTask::Drop { ended, .. } => {
-                        after.ending_pages += usize::from(ended.is_some());
-                    }
-                }
-                page_tasks.push(task);
+                counts.begun(&task);
+                paging.push(task);
             }
             Effect::AwaitGet(connection) => after.wait = Some(Wait::Page(connection)),
             Effect::Event(event) => after.events.push(event),
@@ -624,10 +586,7 @@ impl Vhosts {
                     held: Vec::new(),
                     pending: Pending::default(),
                     writer_knows: false,
-                    page_tasks: Vec::new(),
-                    pager_knows: false,
-                    ended_pages: 0,
-                    taken_ended_pages: 0,
+                    paging: PagingState::default(),
                     stopped: None,
                 }),
                 armed_us: AtomicU64::new(u64::MAX),
@@ -637,10 +596,7 @@ impl Vhosts {
                 pager: Arc::clone(&self.pager),
                 shelf,
                 pending_bytes: AtomicUsize::new(0),
-                paging_bytes: AtomicU64::new(0),
-                ending_pages: AtomicUsize::new(0),
-                reads: Mutex::default(),
-                was_read: Condvar::new(),
+                paging: PagingCounts::default(),
                 durable_lsn: AtomicU64::new(durable_lsn),
                 written: Notify::new(),
                 clock: self.clock,

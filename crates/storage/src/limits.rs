@@ -27,5 +27,11 @@ pub const REWRITTEN_BATCH_BYTES: usize = 256 * 1024;
 /// Small neighbours from which on they are merged.
 pub const SMALL_SEGMENTS_MAX: usize = 8;
 
+/// Files of pages that are kept for later use when nothing in them is needed.
+pub const FREE_PAGE_FILES_MAX: usize = 64;
+
+/// Largest of these, in bytes: a page of one large message must not hold so much.
+pub const FREE_PAGE_FILE_BYTES_MAX: u64 = 2 * 1024 * 1024;
+
 /// Records of a file about which is decided before the writer may go on.
 pub const RECORDS_PER_LOCK: usize = 1024;

@@ -1,19 +1,24 @@
 //! Pages: messages put aside together while their queue is long, each page a file of its own.
 //!
 //! Nothing of them outlives the process: what is durable is in the log. So nothing is synced, and what
-//! an earlier process left behind is removed. A page is written once, read as a whole or in parts, and
-//! removed; whatever is read is checked against what was written. The format is in
-//! `docs/formats/pages.md`.
+//! an earlier process left behind means nothing. A page is written once, read as a whole or in parts,
+//! and forgotten; whatever is read is checked against what was written. Files are used again: a file
+//! system takes longer to make a file than to write over one. The format is in `docs/formats/pages.md`.
 
+use std::collections::HashMap;
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crc32c::{crc32c, crc32c_append};
 
 use crate::directory::{Directory, DirectoryFile};
 use crate::format::{Lsn, put, u32_at, u64_at};
+use crate::limits::{FREE_PAGE_FILE_BYTES_MAX, FREE_PAGE_FILES_MAX};
 
 const MAGIC: [u8; 8] = *b"LVRTPAG\0";
-const HEADER_BYTES: usize = 24;
+const HEADER_BYTES: usize = 32;
+/// Where the header's CRC is; it guards what is before it, and all entries.
+const CRC_AT: usize = 28;
 const ENTRY_BYTES: usize = 48;
 
 /// No deadline.
@@ -38,17 +43,16 @@ pub struct PageEntry {
 #[derive(Debug)]
 pub struct PageWriter {
     octets: Vec<u8>,
-    id: u64,
     written: usize,
 }
 
 impl PageWriter {
     /// A page of so many messages, in a buffer whose octets do not matter.
     #[must_use]
-    pub fn new(id: u64, count: usize, mut buffer: Vec<u8>) -> Self {
+    pub fn new(count: usize, mut buffer: Vec<u8>) -> Self {
         buffer.clear();
         buffer.resize(HEADER_BYTES + count * ENTRY_BYTES, 0);
-        Self { octets: buffer, id, written: 0 }
+        Self { octets: buffer, written: 0 }
     }
 
     /// The next message, with what `payload` writes; one of as many as were announced.
@@ -76,17 +80,17 @@ impl PageWriter {
         place.copy_from_slice(&parts.concat());
     }
 
-    /// The whole page.
-    #[must_use]
-    pub fn finish(mut self) -> Vec<u8> {
-        let count = u32::try_from(self.written).unwrap_or(u32::MAX);
-        let header = [&MAGIC[..], &self.id.to_le_bytes(), &count.to_le_bytes()].concat();
+    /// The whole page, the one with that number of that life of the store.
+    fn finish(mut self, life: u64, id: u64) -> Vec<u8> {
+        let count = u32::try_from(self.written).unwrap_or(u32::MAX).to_le_bytes();
+        let parts: [&[u8]; 4] = [&MAGIC, &life.to_le_bytes(), &id.to_le_bytes(), &count];
+        let header = parts.concat();
         let index = HEADER_BYTES..HEADER_BYTES + self.written * ENTRY_BYTES;
         let crc = crc32c_append(crc32c(&header), self.octets.get(index).unwrap_or_default());
         if let Some(front) = self.octets.get_mut(..header.len()) {
             front.copy_from_slice(&header);
         }
-        put(&mut self.octets, header.len(), crc);
+        put(&mut self.octets, CRC_AT, crc);
         self.octets
     }
 }
@@ -121,38 +125,70 @@ struct Indexed {
     crc: u32,
 }
 
+/// Which file has which page.
+#[derive(Default, Debug)]
+struct Files {
+    /// Numbers of files by numbers of pages, with their sizes.
+    of_pages: HashMap<u64, (u64, u64)>,
+    /// Files of which nothing is needed.
+    free: Vec<u64>,
+    /// The number of the next new file.
+    next: u64,
+}
+
 /// The pages in a directory.
 #[derive(Debug)]
 pub struct PageStore<D> {
     directory: D,
+    life: u64,
+    files: Mutex<Files>,
 }
 
 impl<D: Directory> PageStore<D> {
-    /// Uses a directory, from which what is left of an earlier use is removed.
+    /// Uses a directory. What an earlier life left there is written over; `life` is a number that none
+    /// of them had.
     ///
     /// # Errors
     /// What the system says.
-    pub fn open(directory: D) -> io::Result<Self> {
-        for name in directory.list()? {
-            if name.ends_with(".page") {
-                directory.remove(&name)?;
-            }
-        }
-        Ok(Self { directory })
+    pub fn open(directory: D, life: u64) -> io::Result<Self> {
+        let mut free: Vec<u64> = directory.list()?.iter().filter_map(|n| file_number(n)).collect();
+        free.sort_unstable_by(|one, other| other.cmp(one));
+        let next = free.first().map_or(1, |last| last + 1);
+        let files = Mutex::new(Files { of_pages: HashMap::new(), free, next });
+        Ok(Self { directory, life, files })
     }
 
-    /// Keeps a page. When this fails nothing of it is left.
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a page, and gives its buffer back. When this fails nothing of the page is kept.
     ///
     /// # Errors
     /// What the system says, when the disk is full, say.
-    pub fn write(&self, id: u64, page: &[u8]) -> io::Result<()> {
-        let name = file_name(id);
-        let written = self.directory.create(&name).and_then(|file| file.write_at(page, 0));
-        if written.is_err() {
-            // It is no use, whether it can be removed now or at the next start.
-            let _ = self.directory.remove(&name);
+    pub fn write(&self, id: u64, page: PageWriter) -> (Vec<u8>, io::Result<()>) {
+        let octets = page.finish(self.life, id);
+        let mut files = self.files();
+        let used = files.free.pop();
+        let number = used.unwrap_or(files.next);
+        files.next = files.next.max(number + 1);
+        drop(files);
+        let name = file_name(number);
+        let file = match used {
+            Some(_) => self.directory.open(&name),
+            None => self.directory.create(&name),
+        };
+        let written = file.and_then(|file| file.write_at(&octets, 0));
+        match written {
+            Ok(()) => {
+                self.files().of_pages.insert(id, (number, octets.len() as u64));
+            }
+            Err(_) => {
+                // It is no use, whether it can be removed now or is written over in the next life.
+                let _ = self.directory.remove(&name);
+            }
         }
-        written
+        (octets, written)
     }
 
     /// Forgets a page.
@@ -160,7 +196,34 @@ impl<D: Directory> PageStore<D> {
     /// # Errors
     /// What the system says.
     pub fn remove(&self, id: u64) -> io::Result<()> {
-        self.directory.remove(&file_name(id))
+        let mut files = self.files();
+        let Some((number, bytes)) = files.of_pages.remove(&id) else {
+            return Ok(());
+        };
+        if files.free.len() < FREE_PAGE_FILES_MAX && bytes <= FREE_PAGE_FILE_BYTES_MAX {
+            files.free.push(number);
+            return Ok(());
+        }
+        drop(files);
+        self.directory.remove(&file_name(number))
+    }
+
+    /// Removes files that are free beyond those that are kept for later use.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn trim(&self) -> io::Result<()> {
+        let mut files = self.files();
+        let kept = files.free.len().min(FREE_PAGE_FILES_MAX);
+        let rest = files.free.split_off(kept);
+        drop(files);
+        rest.into_iter().try_for_each(|number| self.directory.remove(&file_name(number)))
+    }
+
+    fn open_page(&self, id: u64) -> Result<OpenPage<D::File>, PageError> {
+        let number = self.files().of_pages.get(&id).map(|(number, _)| *number);
+        // No file has number 0.
+        OpenPage::open(&self.directory, number.unwrap_or(0), self.life, id)
     }
 
     /// What is known of the messages of a page.
@@ -168,7 +231,7 @@ impl<D: Directory> PageStore<D> {
     /// # Errors
     /// [`PageError`].
     pub fn entries(&self, id: u64) -> Result<Vec<PageEntry>, PageError> {
-        let page = OpenPage::open(&self.directory, id)?;
+        let page = self.open_page(id)?;
         Ok(page.index.iter().map(|indexed| indexed.entry).collect())
     }
 
@@ -184,7 +247,7 @@ impl<D: Directory> PageStore<D> {
         choose: impl FnOnce(&[PageEntry]) -> Vec<usize>,
         each: &mut dyn FnMut(PageEntry, &[u8]),
     ) -> Result<(), PageError> {
-        let page = OpenPage::open(&self.directory, id)?;
+        let page = self.open_page(id)?;
         let entries: Vec<PageEntry> = page.index.iter().map(|indexed| indexed.entry).collect();
         let chosen = choose(&entries);
         let chosen: Vec<Indexed> =
@@ -209,8 +272,13 @@ impl<D: Directory> PageStore<D> {
     }
 }
 
-fn file_name(id: u64) -> String {
-    format!("{id:016x}.page")
+fn file_name(number: u64) -> String {
+    format!("{number:016x}.page")
+}
+
+fn file_number(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".page").filter(|digits| digits.len() == 16)?;
+    u64::from_str_radix(digits, 16).ok()
 }
 
 /// A page that is being read.
@@ -221,23 +289,29 @@ struct OpenPage<F> {
 }
 
 impl<F: DirectoryFile> OpenPage<F> {
-    fn open<D: Directory<File = F>>(directory: &D, id: u64) -> Result<Self, PageError> {
-        let name = file_name(id);
+    fn open<D: Directory<File = F>>(
+        directory: &D,
+        number: u64,
+        life: u64,
+        id: u64,
+    ) -> Result<Self, PageError> {
+        let name = file_name(number);
         let file = match directory.open(&name) {
             Ok(file) => file,
             Err(error) => return Err(PageError::Io { name, error }),
         };
         let mut page = Self { name, file, index: Vec::new() };
         let header = page.octets(0, HEADER_BYTES)?;
-        let count = u32_at(&header, 16) as usize;
+        let count = u32_at(&header, 24) as usize;
         let size = page.file.size().map_err(|error| page.io_error(error))?;
         let index_bytes = count.saturating_mul(ENTRY_BYTES);
-        if !header.starts_with(&MAGIC) || u64_at(&header, 8) != id || index_bytes as u64 > size {
+        let is_ours = u64_at(&header, 8) == life && u64_at(&header, 16) == id;
+        if !header.starts_with(&MAGIC) || !is_ours || index_bytes as u64 > size {
             return Err(page.damaged(0));
         }
         let index = page.octets(HEADER_BYTES as u64, index_bytes)?;
-        let guarded = header.get(..20).unwrap_or_default();
-        if crc32c_append(crc32c(guarded), &index) != u32_at(&header, 20) {
+        let guarded = header.get(..CRC_AT).unwrap_or_default();
+        if crc32c_append(crc32c(guarded), &index) != u32_at(&header, CRC_AT) {
             return Err(page.damaged(0));
         }
         let (entries, _) = index.as_chunks::<ENTRY_BYTES>();

@@ -229,11 +229,13 @@ impl<'a> Reader<'a> {
             0 => None,
             _ => Some(Arc::new(self.deaths()?)),
         };
-        let raw = self.octets()?;
-        let properties = Properties::parse(raw).map_err(|_| "properties")?;
+        let len = usize::try_from(self.number()?).map_err(|_| "length")?;
+        // Properties, and behind them the body.
+        let bytes = std::mem::take(&mut self.rest);
+        let (properties, _) = bytes.split_at_checked(len).ok_or("properties")?;
+        let properties = Properties::parse(properties).map_err(|_| "properties")?;
         let facts = publish_properties::facts(&properties).map_err(|_| "expiration")?;
-        let body = std::mem::take(&mut self.rest);
-        Ok(Message::read_back(envelope, facts, deaths, raw, body))
+        Ok(Message::read_back(envelope, facts, deaths, len, bytes))
     }
 
     fn envelope(&mut self) -> Read<Arc<Envelope>> {

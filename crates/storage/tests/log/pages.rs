@@ -27,14 +27,18 @@ fn entries() -> Messages {
 
 fn written() -> (Disk, PageStore<Disk>, Messages) {
     let disk = Disk::new();
-    let store = PageStore::open(disk.clone()).unwrap();
+    let store = PageStore::open(disk.clone(), 1).unwrap();
     let entries = entries();
-    let mut page = PageWriter::new(ID, entries.len(), vec![9; 50]);
-    for (entry, octets) in &entries {
+    write(&store, ID, &entries);
+    (disk, store, entries)
+}
+
+fn write(store: &PageStore<Disk>, id: u64, entries: &Messages) {
+    let mut page = PageWriter::new(entries.len(), vec![9; 50]);
+    for (entry, octets) in entries {
         page.push(entry, |out| out.extend_from_slice(octets));
     }
-    store.write(ID, &page.finish()).unwrap();
-    (disk, store, entries)
+    store.write(id, page).1.unwrap();
 }
 
 fn read(store: &PageStore<Disk>, chosen: &[usize]) -> Result<Messages, PageError> {
@@ -79,16 +83,45 @@ fn a_changed_octet_is_never_read() {
     assert!(matches!(read(&store, &all), Err(PageError::Damaged { .. })));
     store.remove(ID).unwrap();
     let error = read(&store, &all).unwrap_err().to_string();
-    assert!(error.starts_with("read 0000000000000007.page: "), "{error}");
+    assert!(error.starts_with("read 0000000000000000.page: "), "{error}");
 }
 
 #[test]
-fn what_an_earlier_process_left_is_removed_and_nothing_else() {
-    let (disk, store, _) = written();
-    disk.create("0000000000000001.log").unwrap();
-    drop(store);
-    let store = PageStore::open(disk.clone()).unwrap();
+fn files_are_used_again_and_what_was_in_them_is_not_read() {
+    let (disk, store, entries) = written();
+    store.remove(ID).unwrap();
+    let shorter: Messages = entries[3..].to_vec();
+    write(&store, ID + 1, &shorter);
+    assert_eq!(disk.files().len(), 1);
     assert!(store.entries(ID).is_err());
-    let left: Vec<String> = disk.files().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(left, ["0000000000000001.log"]);
+    let known: Vec<PageEntry> = shorter.iter().map(|(entry, _)| *entry).collect();
+    assert_eq!(store.entries(ID + 1).unwrap(), known);
+    // Another life has the same numbers.
+    let next = PageStore::open(disk.clone(), 2).unwrap();
+    assert!(next.entries(ID + 1).is_err());
+    write(&next, ID + 1, &entries);
+    assert_eq!(disk.files().len(), 1);
+    assert!(matches!(store.entries(ID + 1), Err(PageError::Damaged { .. })));
+}
+
+#[test]
+fn few_free_files_are_kept() {
+    let (disk, store, entries) = written();
+    (ID + 1..ID + 200).for_each(|id| write(&store, id, &entries));
+    assert_eq!(disk.files().len(), 200);
+    (ID..ID + 200).for_each(|id| store.remove(id).unwrap());
+    assert_eq!(disk.files().len(), 64);
+}
+
+#[test]
+fn of_what_an_earlier_life_left_little_is_kept() {
+    let (disk, store, entries) = written();
+    (ID + 1..ID + 100).for_each(|id| write(&store, id, &entries));
+    disk.create("0000000000000001.log").unwrap();
+    let store = PageStore::open(disk.clone(), 2).unwrap();
+    assert!(store.entries(ID).is_err());
+    write(&store, ID, &entries);
+    store.trim().unwrap();
+    assert_eq!(disk.files().len(), 64 + 1 + 1, "free ones, a page, a log");
+    assert_eq!(store.entries(ID).unwrap().len(), entries.len());
 }
