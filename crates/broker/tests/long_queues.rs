@@ -188,9 +188,13 @@ fn a_long_queue_is_delivered_in_order_from_bounded_memory() {
     broker.assert_memory_was_bounded();
 }
 
-#[test]
-fn messages_of_a_long_queue_expire_at_their_own_deadlines() {
-    const COUNT: u64 = 20_000;
+/// How long a message lives.
+fn ttl_ms(number: u64) -> u64 {
+    1000 + number.wrapping_mul(7919) % 60_000
+}
+
+/// A long queue of so many messages with deadlines of their own, and a consumer of the dead letters.
+fn mortals(count: u64) -> Broker {
     let mut broker = Broker::new();
     let mut arguments = TableBuilder::new();
     arguments.insert("x-dead-letter-exchange", Value::LongStr(b""));
@@ -198,15 +202,21 @@ fn messages_of_a_long_queue_expire_at_their_own_deadlines() {
     broker.declare("q", &arguments.finish());
     broker.declare("dead", &Table::default());
     broker.consume("dead", true, 0);
-    let began_us = broker.now_us;
-    let ttl_ms = |number: u64| 1000 + number.wrapping_mul(7919) % 60_000;
-    (0..COUNT).for_each(|number| broker.publish(number, Some(ttl_ms(number))));
+    (0..count).for_each(|number| broker.publish(number, Some(ttl_ms(number))));
     assert!(broker.shelf.written > 100, "{} pages", broker.shelf.written);
     broker.assert_memory_was_bounded();
-    broker.sleep_until(began_us + 70_000_000);
+    broker
+}
+
+#[test]
+fn messages_of_a_long_queue_expire_at_their_own_deadlines() {
+    const COUNT: u64 = 20_000;
+    let mut broker = mortals(COUNT);
+    let published_us = broker.now_us;
+    broker.sleep_until(published_us + 70_000_000);
     assert_eq!(broker.delivered.len() as u64, COUNT);
     for (at_us, _, number) in &broker.delivered {
-        assert_eq!(*at_us, began_us + ttl_ms(*number) * 1000, "message {number}");
+        assert_eq!(*at_us, published_us + ttl_ms(*number) * 1000, "message {number}");
     }
     assert!(broker.vhost.pages().is_empty());
     assert_eq!(broker.vhost.resident_bytes(), 0);
@@ -216,15 +226,7 @@ fn messages_of_a_long_queue_expire_at_their_own_deadlines() {
 #[test]
 fn what_fell_due_at_once_expires_in_the_order_of_deadlines() {
     const COUNT: u64 = 20_000;
-    let mut broker = Broker::new();
-    let mut arguments = TableBuilder::new();
-    arguments.insert("x-dead-letter-exchange", Value::LongStr(b""));
-    arguments.insert("x-dead-letter-routing-key", Value::LongStr(b"dead"));
-    broker.declare("q", &arguments.finish());
-    broker.declare("dead", &Table::default());
-    broker.consume("dead", true, 0);
-    let ttl_ms = |number: u64| 1000 + number.wrapping_mul(7919) % 60_000;
-    (0..COUNT).for_each(|number| broker.publish(number, Some(ttl_ms(number))));
+    let mut broker = mortals(COUNT);
     // The timer comes much too late, as after a restart.
     broker.now_us += 100_000_000;
     broker.sleep_until(broker.now_us);

@@ -2,16 +2,20 @@
 //! says what is in it and what is wrong with it.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use broker::page::{PageRead, PagedFacts, PagedMessage, Pages, Wanted};
+use broker::page::Paging;
 use broker::time::Now;
-use broker::{PageId, Vhost, VhostOptions};
+use broker::{Vhost, VhostOptions};
 use storage::{OpenReport, RealDirectory};
 
 use crate::data_dir::DataDir;
+use crate::limits::RESIDENT_BYTES_MAX;
 use crate::node_file;
+use crate::restoring::Restoring;
+use crate::shelf::Shelf;
 use crate::store::{Replaying, vhost_path};
 
 /// Checks the directory and prints what it found; fails when anything is wrong.
@@ -70,22 +74,21 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     Ok(faults)
 }
 
-/// Where nothing is put aside.
-#[derive(Debug)]
-struct NoPages;
+/// A folder for what has no room in memory, outside of the directory that is checked.
+struct Scratch(PathBuf);
 
-impl Pages for NoPages {
-    fn write(&mut self, _: PageId, _: Vec<PagedMessage>) {}
-
-    fn facts(&mut self, _: PageId) -> Vec<PagedFacts> {
-        Vec::new()
+impl Scratch {
+    fn new(id: u64) -> Self {
+        let name = format!("leveret-check-pages-{}-{id}", std::process::id());
+        Self(std::env::temp_dir().join(name))
     }
+}
 
-    fn read(&mut self, _: PageId, wanted: Wanted) -> PageRead {
-        PageRead { wanted, messages: Vec::new(), next_deadline: None }
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Whoever empties the temporary directory does it otherwise.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
-
-    fn remove(&mut self, _: PageId) {}
 }
 
 /// What is in the log of a vhost.
@@ -101,9 +104,12 @@ fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
         return Err("missing".to_owned());
     }
     let directory = RealDirectory::open(path).map_err(|error| error.to_string())?;
-    // Everything stays in memory, so nothing is put aside.
-    let mut pages = NoPages;
-    let vhost = Vhost::new(name, [0; 32], VhostOptions::default());
+    let scratch = Scratch::new(id);
+    let unusable = |error| format!("{}: {error}", scratch.0.display());
+    let shelf = Arc::new(Shelf::open(&scratch.0, 0).map_err(unusable)?);
+    let mut pages = Restoring::start(shelf).map_err(unusable)?;
+    let paging = Paging::beyond(RESIDENT_BYTES_MAX);
+    let vhost = Vhost::new(name, [0; 32], VhostOptions { paging, ..VhostOptions::default() });
     let mut replaying = Replaying::new(vhost, &mut pages);
     let mut problems = Vec::new();
     let report = storage::check(&directory, id, &mut |record, releases| {
@@ -112,6 +118,7 @@ fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
     });
     let report = report.map_err(|error| error.to_string())?;
     let vhost = replaying.finish(Now::default(), report.last);
+    pages.finish().map_err(|problem| format!("{}: {problem}", scratch.0.display()))?;
     let messages = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
     Ok(Found { report, problems, queues: vhost.queues().count(), messages })
 }
