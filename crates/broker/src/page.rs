@@ -112,13 +112,13 @@ pub enum PageTask {
         /// Which of its messages.
         wanted: Wanted,
     },
-    /// Forget a page. With `ended`, its messages have left their queue with it, but for those that had
-    /// left before: one reference ends of every record that brought one.
+    /// Forget a page. With `ended`, these of its messages have left their queue with it: one reference
+    /// ends of every record that brought one.
     Drop {
         /// The page.
         page: PageId,
-        /// Those that had left before.
-        ended: Option<Gone>,
+        /// The messages.
+        ended: Option<Held>,
     },
 }
 
@@ -133,8 +133,8 @@ pub enum Wanted {
         certain: Time,
         /// None behind this.
         likely: Time,
-        /// None of these.
-        gone: Gone,
+        /// None but these.
+        held: Held,
     },
     /// One alone.
     Only(u64),
@@ -150,8 +150,8 @@ impl Wanted {
                 let at = facts.iter().position(|facts| facts.seq == *seq);
                 (at.into_iter().collect(), None)
             }
-            Self::Due { certain, likely, gone } => {
-                let left = facts.iter().enumerate().filter(|(_, facts)| !gone.contains(facts.seq));
+            Self::Due { certain, likely, held } => {
+                let left = facts.iter().enumerate().filter(|(_, facts)| held.contains(facts.seq));
                 let mut due: Vec<(Time, usize)> =
                     left.filter_map(|(at, facts)| Some((facts.deadline?, at))).collect();
                 due.sort_unstable();
@@ -176,34 +176,54 @@ pub struct PageRead {
     pub next_deadline: Option<Time>,
 }
 
-/// Messages of a page that are in their queue no more, or have been read back on their own.
+/// The messages of a page that are in their queue and nowhere else: not those that have left, nor
+/// those that were read back on their own.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Gone {
+pub struct Held {
     first: u64,
+    /// A bit for each place from the first message on.
     words: Vec<u64>,
+    count: usize,
 }
 
-impl Gone {
-    /// None of a page whose first message is `first`.
-    pub(crate) fn none(first: u64) -> Self {
-        Self { first, words: Vec::new() }
+impl Held {
+    /// All of these, which are given by their places in the queue, in order.
+    pub(crate) fn all(seqs: impl Iterator<Item = u64>) -> Self {
+        let mut held = Self::default();
+        for seq in seqs {
+            if held.count == 0 {
+                held.first = seq;
+            }
+            let (word, bit) = held.at(seq);
+            if held.words.len() <= word {
+                held.words.resize(word + 1, 0);
+            }
+            held.words[word] |= bit;
+            held.count += 1;
+        }
+        held
     }
 
-    /// Whether the message with this place in the queue is gone.
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether the message with this place in the queue is one of them.
     pub fn contains(&self, seq: u64) -> bool {
         let (word, bit) = self.at(seq);
-        self.words.get(word).is_some_and(|word| word & bit != 0)
+        seq >= self.first && self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// True if it was not gone before.
-    pub(crate) fn insert(&mut self, seq: u64) -> bool {
-        let (at, bit) = self.at(seq);
-        if self.words.len() <= at {
-            self.words.resize(at + 1, 0);
+    /// True if it was one of them.
+    pub(crate) fn remove(&mut self, seq: u64) -> bool {
+        let was_held = self.contains(seq);
+        if was_held {
+            let (word, bit) = self.at(seq);
+            self.words[word] &= !bit;
+            self.count -= 1;
         }
-        let is_new = self.words[at] & bit == 0;
-        self.words[at] |= bit;
-        is_new
+        was_held
     }
 
     fn at(&self, seq: u64) -> (usize, u64) {

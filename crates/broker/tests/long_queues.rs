@@ -7,7 +7,6 @@
 #[expect(dead_code, reason = "the log is another test's business")]
 mod log;
 #[path = "model/shelf.rs"]
-#[expect(dead_code, reason = "the same")]
 mod shelf;
 
 use std::sync::Arc;
@@ -42,7 +41,10 @@ struct Broker {
 
 impl Broker {
     fn new() -> Self {
-        let paging = Paging::beyond(RESIDENT_BYTES_MAX);
+        Self::with(Paging::beyond(RESIDENT_BYTES_MAX))
+    }
+
+    fn with(paging: Paging) -> Self {
         let options = VhostOptions { paging, ..VhostOptions::default() };
         let mut vhost = Vhost::new("/", [3; 32], options);
         let all = PermissionPattern::new(".*").unwrap();
@@ -186,6 +188,28 @@ fn a_long_queue_is_delivered_in_order_from_bounded_memory() {
     assert!(broker.vhost.pages().is_empty());
     assert_eq!(broker.vhost.resident_bytes(), 0);
     broker.assert_memory_was_bounded();
+}
+
+#[test]
+fn a_page_is_kept_while_one_of_its_messages_is_left_whatever_else_the_log_tells() {
+    const COUNT: u64 = 400;
+    let mut broker = Broker::with(Paging { page_messages: 4, ..shelf::SMALL_PAGES });
+    broker.declare("q", &Table::default());
+    (0..COUNT).for_each(|number| broker.publish(number, None));
+    broker.consume("q", false, 0);
+    // Every tenth stays, and the ends of the others are told of messages that the log has no more.
+    for (_, tag, number) in broker.delivered.clone() {
+        if number % 10 != 0 {
+            broker.apply(Command::Settle { tag, multiple: false, outcome: Outcome::Ack });
+        }
+    }
+    broker.disk.compact();
+    broker.vhost.close_connection(broker.now(), broker.connection);
+    broker.finish();
+    let (back, pages) = broker.disk.restart(broker.now(), &broker.vhost);
+    assert!(pages.written > 0);
+    assert_eq!(back.queue("q").unwrap().ready_count(), COUNT / 10);
+    broker.shelf.assert_same(&broker.vhost, &(back, pages));
 }
 
 /// How long a message lives.

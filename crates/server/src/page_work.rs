@@ -123,8 +123,7 @@ mod tests {
     use super::*;
 
     fn drop_page(page: u64) -> PageTask {
-        // What is gone does not matter here, only that the rest ends with the page.
-        PageTask::Drop { page: PageId(page), ended: Some(broker::page::Gone::default()) }
+        PageTask::Drop { page: PageId(page), ended: Some(broker::page::Held::default()) }
     }
 
     #[test]

@@ -70,9 +70,9 @@ fn perform(cell: &VhostCell, task: PageTask) {
             Err(problem) => end(cell, &problem),
         },
         PageTask::Drop { page, ended } => {
-            if let Some(gone) = ended {
+            if let Some(held) = ended {
                 let facts = shelf.facts(page).unwrap_or_else(|problem| end(cell, &problem));
-                let left = facts.into_iter().filter(|facts| !gone.contains(facts.seq));
+                let left = facts.into_iter().filter(|facts| held.contains(facts.seq));
                 let lsns = left.map(|facts| facts.lsn).filter(|lsn| *lsn != Lsn(0));
                 cell.page_ended(lsns);
             }

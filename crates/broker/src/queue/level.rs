@@ -11,7 +11,7 @@ use crate::ids::{Lsn, PageId};
 use crate::limits::{HEAD_PAGES, PAGE_SEQS_MAX};
 use crate::message::Message;
 use crate::ordered::Ordered;
-use crate::page::{Gone, PagedFacts, PagedMessage, Paging};
+use crate::page::{Held, PagedFacts, PagedMessage, Paging};
 use crate::time::Time;
 
 /// A message that was never delivered; its counts are zero and its id is its place.
@@ -63,10 +63,9 @@ pub(super) struct Page {
     /// When the first of them arrived.
     pub(super) first_arrived: Time,
     /// Messages that are in the queue and not in memory.
-    pub(super) count: usize,
+    pub(super) held: Held,
     /// What these count against the queue's limits.
     pub(super) bytes: u64,
-    pub(super) gone: Gone,
     /// Some left without their size being known, while the log was read.
     pub(super) left_unseen: bool,
     /// The first of their own deadlines, as far as it is known.
@@ -75,17 +74,6 @@ pub(super) struct Page {
     pub(super) is_awaited: bool,
     /// Messages in it that expire soon are being read.
     pub(super) is_asked: bool,
-}
-
-impl Page {
-    fn covers(&self, seq: u64) -> bool {
-        self.first_seq <= seq && seq <= self.last_seq
-    }
-
-    /// Whether the message is here, as far as can be told without looking.
-    fn may_hold(&self, seq: u64) -> bool {
-        self.covers(seq) && !self.gone.contains(seq)
-    }
 }
 
 /// The messages of one level.
@@ -167,10 +155,10 @@ impl Level {
         self.pages.get_mut(at)
     }
 
-    /// The page that may hold a message.
+    /// The page that holds a message.
     pub(super) fn page_of(&mut self, seq: u64) -> Option<&mut Page> {
         let at = self.pages.partition_point(|page| page.last_seq < seq);
-        self.pages.get_mut(at).filter(|page| page.may_hold(seq))
+        self.pages.get_mut(at).filter(|page| page.held.contains(seq))
     }
 
     /// Puts the messages aside that stand behind the head, if they and those behind them fill two
@@ -209,9 +197,8 @@ impl Level {
             first_seq: first.seq,
             last_seq: last.seq,
             first_arrived: first.arrived,
-            count: messages.len(),
+            held: Held::all(messages.iter().map(|message| message.facts.seq)),
             bytes: messages.iter().map(|message| message.facts.bytes).sum(),
-            gone: Gone::none(first.seq),
             left_unseen: false,
             next_deadline: messages.iter().filter_map(|message| message.facts.deadline).min(),
             is_awaited: false,
@@ -255,7 +242,7 @@ impl Level {
         let (mut pages, mut count) = (0, self.head.entries.len());
         for page in self.pages.iter().take_while(|page| page.is_awaited) {
             pages += 1;
-            count += page.count;
+            count += page.held.count();
         }
         let is_long = count >= HEAD_PAGES * paging.page_messages;
         if is_long || pages >= HEAD_PAGES || self.head.fills(HEAD_PAGES, paging) {
@@ -268,7 +255,7 @@ impl Level {
     pub(super) fn arrived(&mut self, id: PageId, messages: Vec<PagedMessage>) -> Option<Page> {
         let page = self.pages.pop_front_if(|page| page.id == id)?;
         for PagedMessage { facts, message } in messages {
-            if !page.gone.contains(facts.seq) {
+            if page.held.contains(facts.seq) {
                 let fresh = Fresh { message, lsn: facts.lsn, arrived: facts.arrived };
                 self.head.push(facts.seq, fresh);
             }
@@ -280,11 +267,12 @@ impl Level {
     /// A message of a page is there no more, because it was read back alone or has left its queue.
     /// False if it was not there.
     pub(super) fn leaves_page(&mut self, id: PageId, seq: u64, bytes: Option<u64>) -> bool {
-        let Some(page) = self.page_mut(id).filter(|page| page.may_hold(seq)) else {
+        let Some(page) = self.page_mut(id) else {
             return false;
         };
-        page.gone.insert(seq);
-        page.count = page.count.saturating_sub(1);
+        if !page.held.remove(seq) {
+            return false;
+        }
         match bytes {
             Some(bytes) => page.bytes = page.bytes.saturating_sub(bytes),
             None => page.left_unseen = true,
@@ -295,39 +283,33 @@ impl Level {
     /// Removes a page if nothing is left in it.
     pub(super) fn remove_if_empty(&mut self, id: PageId) -> Option<Page> {
         let at = self.pages.binary_search_by_key(&id, |page| page.id).ok()?;
-        let page = if self.pages.get(at)?.count == 0 { self.pages.remove(at) } else { None };
+        let page = if self.pages.get(at)?.held.count() == 0 { self.pages.remove(at) } else { None };
         self.join_tail();
         page
     }
 
     /// Sets right what is known of a page from which messages left unseen. `facts` is of all that were
-    /// put into it. The messages that were counted and their bytes, before and after.
-    pub(super) fn look_again(
-        &mut self,
-        id: PageId,
-        facts: &[PagedFacts],
-    ) -> ((usize, u64), (usize, u64)) {
-        let Some(page) = self.page_mut(id) else { return Default::default() };
-        let before = (page.count, page.bytes);
-        let left = || facts.iter().filter(|facts| !page.gone.contains(facts.seq));
-        let after = (left().count(), left().map(|facts| facts.bytes).sum());
+    /// put into it. The bytes that were counted, before and after.
+    pub(super) fn look_again(&mut self, id: PageId, facts: &[PagedFacts]) -> (u64, u64) {
+        let Some(page) = self.page_mut(id) else { return (0, 0) };
+        let left = || facts.iter().filter(|facts| page.held.contains(facts.seq));
+        let bytes = left().map(|facts| facts.bytes).sum();
         let next_deadline = left().filter_map(|facts| facts.deadline).min();
         let first_arrived = left().map(|facts| facts.arrived).min();
         page.first_arrived = first_arrived.unwrap_or(page.first_arrived);
-        (page.count, page.bytes) = after;
         page.next_deadline = next_deadline;
         page.left_unseen = false;
-        (before, after)
+        (std::mem::replace(&mut page.bytes, bytes), bytes)
     }
 
-    /// Removes everything, and names the pages with what was in them no more.
-    pub(super) fn clear(&mut self) -> Vec<(PageId, Gone)> {
+    /// Removes everything, and names the pages with what was in them.
+    pub(super) fn clear(&mut self) -> Vec<(PageId, Held)> {
         (self.head, self.tail) = (Run::default(), Run::default());
-        self.pages.drain(..).map(|page| (page.id, page.gone)).collect()
+        self.pages.drain(..).map(|page| (page.id, page.held)).collect()
     }
 
-    /// Its pages with what is in them no more; for checks.
-    pub(super) fn paged(&self) -> impl Iterator<Item = (PageId, &Gone)> {
-        self.pages.iter().map(|page| (page.id, &page.gone))
+    /// Its pages with what is in them; for checks.
+    pub(super) fn paged(&self) -> impl Iterator<Item = (PageId, &Held)> {
+        self.pages.iter().map(|page| (page.id, &page.held))
     }
 }

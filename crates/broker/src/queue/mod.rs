@@ -30,7 +30,7 @@ use crate::deadlines::Deadlines;
 use crate::exchange::Binding;
 use crate::ids::{ConnectionId, EntryId, ExchangeId, Lsn, PageId, QueueNumber};
 use crate::message::{Message, Name};
-use crate::page::{Gone, Paging};
+use crate::page::{Held, Paging};
 use crate::policy::{ExpiryOrder, InForce};
 use crate::route::At;
 use crate::time::Time;
@@ -275,7 +275,7 @@ impl Queue {
     }
 
     /// Removes everything that waits. How much that was, and the pages that held some of it.
-    pub(crate) fn purge(&mut self) -> (u64, Vec<(PageId, Gone)>) {
+    pub(crate) fn purge(&mut self) -> (u64, Vec<(PageId, Held)>) {
         let count = self.ready_count() + self.delayed_count() + self.pending_count();
         self.counters.purged += count;
         self.delayed.clear();

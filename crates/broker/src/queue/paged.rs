@@ -6,7 +6,7 @@ use super::ready::{Entry, Place, Ready};
 use super::{Queue, QueueCounters};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::limits::PAGED_DUE_AHEAD_MS;
-use crate::page::{Gone, PageRead, PagedFacts, PagedMessage, Pages, Wanted};
+use crate::page::{Held, PageRead, PagedFacts, PagedMessage, Pages, Wanted};
 use crate::policy::ExpiryOrder;
 use crate::time::Time;
 
@@ -34,7 +34,9 @@ impl Queue {
     /// them.
     pub fn paged_out(&self) -> (u64, u64) {
         let pages = self.ready.levels.iter().flat_map(Level::pages);
-        pages.fold((0, 0), |(count, bytes), page| (count + page.count as u64, bytes + page.bytes))
+        pages.fold((0, 0), |(count, bytes), page| {
+            (count + page.held.count() as u64, bytes + page.bytes)
+        })
     }
 
     pub(crate) fn has_pages(&self) -> bool {
@@ -79,8 +81,8 @@ impl Queue {
         page
     }
 
-    /// The pages with what is in them no more; for checks.
-    pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &Gone)> {
+    /// The pages with what is in them; for checks.
+    pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &Held)> {
         self.ready.paged()
     }
 
@@ -208,7 +210,7 @@ impl Ready {
         let likely = now.plus_ms(2 * PAGED_DUE_AHEAD_MS);
         let certain = others.min().map_or(likely, |others| others.min(likely));
         let page = self.page_mut((level, id))?;
-        Some(((level, id), Wanted::Due { certain, likely, gone: page.gone.clone() }))
+        Some(((level, id), Wanted::Due { certain, likely, held: page.held.clone() }))
     }
 
     /// When a page has to be looked at because a message in it expires soon.
@@ -261,7 +263,7 @@ impl Ready {
     }
 
     fn remove_if_empty(&mut self, (level, id): LevelPage) -> Option<PageId> {
-        if self.page_mut((level, id))?.count > 0 {
+        if self.page_mut((level, id))?.held.count() > 0 {
             return None;
         }
         self.unlist((level, id));
@@ -271,8 +273,8 @@ impl Ready {
         Some(id)
     }
 
-    /// Removes everything, and names the pages with what was in them no more.
-    pub(crate) fn clear(&mut self) -> Vec<(PageId, Gone)> {
+    /// Removes everything, and names the pages with what was in them.
+    pub(crate) fn clear(&mut self) -> Vec<(PageId, Held)> {
         let mut pages = Vec::new();
         for at in 0..self.levels.len() {
             pages.extend(self.metered(at, Level::clear));
@@ -348,8 +350,7 @@ impl Ready {
                 let facts = pages.facts(id);
                 self.unlist((level, id));
                 let (before, after) = self.levels[at].look_again(id, &facts);
-                self.len = self.len + after.0 - before.0;
-                self.bytes = self.bytes + after.1 - before.1;
+                self.bytes = self.bytes + after - before;
                 self.relist((level, id), |_| {});
             }
         }
@@ -357,17 +358,17 @@ impl Ready {
 
     /// Removes everything in pages, and hands out what was known of it.
     pub(crate) fn clear_pages(&mut self, pages: &mut dyn Pages, each: &mut dyn FnMut(PagedFacts)) {
-        for (id, gone) in self.clear() {
+        for (id, held) in self.clear() {
             let facts = pages.facts(id).into_iter();
-            facts.filter(|facts| !gone.contains(facts.seq)).for_each(&mut *each);
+            facts.filter(|facts| held.contains(facts.seq)).for_each(&mut *each);
             pages.remove(id);
         }
     }
 
-    /// The pages with what is in them no more; for checks.
-    pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &Gone)> {
+    /// The pages with what is in them; for checks.
+    pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &Held)> {
         self.levels
             .iter()
-            .flat_map(|level| level.paged().map(move |(id, gone)| (level.number, id, gone)))
+            .flat_map(|level| level.paged().map(move |(id, held)| (level.number, id, held)))
     }
 }

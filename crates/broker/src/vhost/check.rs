@@ -8,7 +8,7 @@ use crate::channel::{Channel, ConsumerAt};
 use crate::exchange::Destination;
 use crate::ids::{ConsumerId, EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::OUTBOX_BYTES_MAX;
-use crate::page::{Gone, PageAt};
+use crate::page::{Held, PageAt};
 use crate::queue::{Entry, Queue};
 use crate::time::Time;
 use crate::timers::Wake;
@@ -27,12 +27,12 @@ impl Vhost {
         broken
     }
 
-    /// The pages there are, with what is in them no more.
-    pub fn pages(&self) -> Vec<(PageAt, QueueNumber, Gone)> {
+    /// The pages there are, with what is in them.
+    pub fn pages(&self) -> Vec<(PageAt, QueueNumber, Held)> {
         let of_queue = |(id, queue): (QueueId, &Queue)| {
             let number = queue.number;
-            let pages = queue.paged().map(move |(level, page, gone)| {
-                (PageAt { queue: id, level, page }, number, gone.clone())
+            let pages = queue.paged().map(move |(level, page, held)| {
+                (PageAt { queue: id, level, page }, number, held.clone())
             });
             pages.collect::<Vec<_>>()
         };

@@ -9,7 +9,7 @@ use super::{At, Vhost};
 use crate::effect::{Effect, Outgoing};
 use crate::ids::{ConnectionId, PageId, QueueId};
 use crate::limits::{EXPIRY_SLICE, PAGES_PER_ARRIVAL};
-use crate::page::{Gone, PageAt, PageRead, PageTask, PagedMessage, Paging, Wanted};
+use crate::page::{Held, PageAt, PageRead, PageTask, PagedMessage, Paging, Wanted};
 use crate::queue::Queue;
 use crate::queue::meter::Meter;
 use crate::time::Now;
@@ -96,9 +96,9 @@ impl Vhost {
 
     /// Pages of a queue that was purged or is gone are not needed any more, and what is in them has
     /// left its queue.
-    pub(super) fn end_pages(&mut self, pages: Vec<(PageId, Gone)>) {
-        for (page, gone) in pages {
-            let ended = Some(gone);
+    pub(super) fn end_pages(&mut self, pages: Vec<(PageId, Held)>) {
+        for (page, held) in pages {
+            let ended = Some(held);
             self.effects.push(Effect::Page(PageTask::Drop { page, ended }));
         }
     }

@@ -42,6 +42,13 @@ impl Disk {
         }
     }
 
+    /// Leaves out the publishes of what has ended, but not what tells of the end, as a compaction may.
+    pub(crate) fn compact(&mut self) {
+        let publish = 1;
+        let references = &self.references;
+        self.records.retain(|(lsn, kind, _)| *kind != publish || references.contains_key(lsn));
+    }
+
     /// How many references there are to all records.
     pub(crate) fn references(&self) -> u64 {
         self.references.values().map(|count| u64::from(*count)).sum()

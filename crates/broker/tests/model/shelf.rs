@@ -30,9 +30,9 @@ impl Shelf {
                 vhost.page_read(now, at, read);
             }
             PageTask::Drop { page, ended } => {
-                if let Some(gone) = ended {
+                if let Some(held) = ended {
                     let facts = self.facts(page).into_iter();
-                    let left = facts.filter(|facts| !gone.contains(facts.seq));
+                    let left = facts.filter(|facts| held.contains(facts.seq));
                     left.filter(|facts| facts.lsn != Lsn(0)).for_each(|facts| disk.end(facts.lsn));
                 }
                 self.remove(page);
@@ -48,9 +48,9 @@ impl Shelf {
     ) {
         let pages = vhost.pages();
         assert_eq!(pages.len(), self.pages.len(), "no page is left over");
-        for (PageAt { level, page, .. }, queue, gone) in pages {
+        for (PageAt { level, page, .. }, queue, held) in pages {
             let left = self.pages[&page].iter().map(|(facts, _)| facts);
-            let left = left.filter(|facts| facts.lsn != Lsn(0) && !gone.contains(facts.seq));
+            let left = left.filter(|facts| facts.lsn != Lsn(0) && held.contains(facts.seq));
             for facts in left {
                 let entry = EntryId { seq: facts.seq, level };
                 assert!(
