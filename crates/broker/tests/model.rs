@@ -41,6 +41,7 @@ proptest! {
     fn a_queue_that_is_put_aside_does_what_the_naive_model_does(
         queue in QueueSpec::any(),
         steps in prop::collection::vec(Step::any(), 1..160),
+        page_messages in 1_usize..4,
     ) {
         let long = QueueSpec {
             max_length: queue.max_length.map(|max| 4 + 4 * max),
@@ -48,7 +49,8 @@ proptest! {
             ..queue
         };
         let steps: Vec<Step> = steps.into_iter().map(|step| step.on(0)).collect();
-        compare(&[long, QueueSpec::PLAIN, QueueSpec::PLAIN], &steps, shelf::SMALL_PAGES)?;
+        let paging = Paging { page_messages, ..shelf::SMALL_PAGES };
+        compare(&[long, QueueSpec::PLAIN, QueueSpec::PLAIN], &steps, paging)?;
     }
 }
 
