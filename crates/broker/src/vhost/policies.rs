@@ -43,19 +43,9 @@ impl Vhost {
         existed
     }
 
-    pub(super) fn apply_policies(&mut self) {
-        let exchanges: Vec<ExchangeId> = self.exchanges.keys().collect();
-        for id in exchanges {
-            let Self { exchanges, policies, .. } = self;
-            let Some(exchange) = exchanges.get_mut(id) else {
-                continue;
-            };
-            exchange.alternate = alternate(exchange, policies);
-        }
-        self.topology_changed();
-        let queues: Vec<QueueId> = self.queues.keys().collect();
-        let changed: Vec<QueueId> =
-            queues.into_iter().filter(|id| self.apply_queue_policies(*id)).collect();
+    /// Puts the policies there are in force.
+    fn apply_policies(&mut self) {
+        let changed = self.resolve_policies();
         // What is overdue now dies in the order of deadlines, whichever queue it is in.
         self.do_due(EXPIRY_SLICE);
         for id in changed {
@@ -66,6 +56,22 @@ impl Vhost {
         self.finish_deaths();
     }
 
+    /// Resolves what is in force for every queue and exchange, and does nothing that follows from it.
+    /// The queues for which that is something else than before.
+    pub(super) fn resolve_policies(&mut self) -> Vec<QueueId> {
+        let exchanges: Vec<ExchangeId> = self.exchanges.keys().collect();
+        for id in exchanges {
+            let Self { exchanges, policies, .. } = self;
+            let Some(exchange) = exchanges.get_mut(id) else {
+                continue;
+            };
+            exchange.alternate = alternate(exchange, policies);
+        }
+        self.topology_changed();
+        let queues: Vec<QueueId> = self.queues.keys().collect();
+        queues.into_iter().filter(|id| self.resolve_queue_policies(*id)).collect()
+    }
+
     pub(super) fn apply_exchange_policy(&self, exchange: &mut Exchange) {
         exchange.alternate = alternate(exchange, &self.policies);
     }
@@ -73,7 +79,7 @@ impl Vhost {
     /// Resolves anew what is in force for a queue; true if that is something else than before.
     ///
     /// COMPAT: queue lease: a changed policy restarts the lease of a quorum queue, too.
-    fn apply_queue_policies(&mut self, id: QueueId) -> bool {
+    fn resolve_queue_policies(&mut self, id: QueueId) -> bool {
         let Self { queues, policies, options, now, .. } = self;
         let Some(queue) = queues.get_mut(id) else {
             return false;

@@ -296,7 +296,8 @@ impl Replay {
                 }
             }
         }
-        vhost.apply_policies();
+        // What is overdue has its turn when the vhost lives.
+        vhost.resolve_policies();
         ids.into_iter().for_each(|id| vhost.arm_queue(id));
         vhost
     }
