@@ -43,12 +43,12 @@ class Api:
         if user is not None:
             login = base64.b64encode(f"{user}:{password or user}".encode()).decode()
             request.add_header("authorization", "Basic " + login)
-        for name, value in headers.items():
-            request.add_header(name.replace("_", "-"), value)
         data = None
         if body is not None:
             request.add_header("content-type", "application/json")
             data = json.dumps(body).encode()
+        for name, value in headers.items():
+            request.add_header(name.replace("_", "-"), value)
         try:
             with urllib.request.urlopen(request, data, timeout=20) as answer:
                 return self._read(answer, answer.status)
@@ -73,13 +73,6 @@ class Api:
         status, answer = self.request(method, path, body)
         assert status < 300, f"{method} {path}: {status} {answer}"
         return answer
-
-    def sets_policies(self):
-        """Whether policies can be changed over it."""
-        try:
-            return self.request("GET", "/api/policies")[0] == 200
-        except OSError:
-            return False
 
 
 def quoted(*parts):
@@ -190,6 +183,15 @@ class Leveret:
         self._reader.join(STOP_WITHIN_S)
         assert status in (0, -signal.SIGTERM), f"the broker ended with status {status}:\n{''.join(self.log[-60:])}"
         self.check_log()
+
+    def kill_and_start_again(self):
+        """End the process without a warning, and start another one in its data directory."""
+        self.process.kill()
+        self.process.wait(STOP_WITHIN_S)
+        self._reader.join(STOP_WITHIN_S)
+        self.check_log()
+        self.log = []
+        self._start()
 
     def check_log(self):
         """Fail when there is a panic in the log."""

@@ -58,7 +58,7 @@ def assert_serves(broker):
     (400, b"x: a\rb\r\n\r\n"),
     (400, b"host: evil.example\r\n\r\n"),
     (400, LOGIN + b"\r\n"),
-    (413, b"content-length: 10485761\r\n\r\n"),
+    (400, b"content-length: 10485761\r\n\r\n"),
     (431, b"x: " + b"y" * 33_000 + b"\r\n\r\n"),
     (431, b"x: " + b"y" * 1_000_000 + b"\r\n\r\n"),
     (431, b"".join(b"x%d: y\r\n" % n for n in range(200)) + b"\r\n"),
@@ -99,6 +99,27 @@ def test_names_in_paths_are_data(broker, name):
     status, headers, body = answer(broker, path + LOGIN + b"\r\n")
     assert (status, json.loads(body)["reason"]) == (404, "Not Found")
     assert "set-cookie" not in headers
+    assert_serves(broker)
+
+
+@pytest.mark.parametrize("octets", [10_485_760, 10_485_761])
+def test_a_body_in_chunks_has_the_same_limit(broker, octets):
+    head = b"PUT /api/policies/%2F/p HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n" + LOGIN + b"\r\n"
+    status, _, body = answer(broker, head + b"%x\r\n" % octets + b" " * octets + b"\r\n0\r\n\r\n")
+    reason = "not_json" if octets == 10_485_760 else "Exceeded HTTP request body size limit"
+    assert (status, json.loads(body)) == (400, {"error": "bad_request", "reason": reason})
+    assert_serves(broker)
+
+
+@pytest.mark.parametrize("body", [
+    b"", b"x", b"[" * 100_000, b'{"a":' * 100_000, b"\xff", b"\0", b'{"pattern":"(((((", "definition":{"expires":1}}',
+    b'{"pattern":"' + b"(" * 1024 + b'","definition":{"expires":1}}', b'{"pattern":"","definition":{"expires":1e999}}',
+    b'{"pattern":"(a{999}){999}","definition":{"expires":1}}', b'{"pattern":"","definition":{"expires":1},"priority":1e999}',
+], ids=lambda body: repr(body[:40]))
+def test_bodies_that_are_no_policy_are_refused(broker, body):
+    head = b"PUT /api/policies/%2F/p HTTP/1.1\r\nhost: localhost\r\ncontent-length: " + str(len(body)).encode()
+    status, _, told = answer(broker, head + b"\r\n" + LOGIN + b"\r\n" + body)
+    assert (status, json.loads(told)["error"]) == (400, "bad_request")
     assert_serves(broker)
 
 

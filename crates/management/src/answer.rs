@@ -52,6 +52,21 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "Object Not Found", "Not Found")
     }
 
+    /// The vhost in which something is to be made is not there.
+    pub(crate) fn no_such_vhost() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "vhost_not_found")
+    }
+
+    /// The user has no business in the vhost.
+    pub(crate) fn no_entry() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "Not Found")
+    }
+
+    /// The body is larger than any honest one; RabbitMQ's answer is no 413.
+    pub(crate) fn body_too_large() -> Self {
+        Self::bad_request("Exceeded HTTP request body size limit")
+    }
+
     /// The request cannot be understood.
     pub(crate) fn bad_request(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", reason)

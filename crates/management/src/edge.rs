@@ -49,25 +49,27 @@ pub(crate) async fn pass(mut request: Request, next: Next) -> Response {
 
 /// Whether a request is of a form and a size that can be meant well.
 fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
-    let too_long = |status, error, what, max| {
+    let too_long = |status, error, what, max: usize| {
         Err(ApiError::new(status, error, format!("{what} may have at most {max} bytes")))
     };
     if uri.path().len() + uri.query().map_or(0, str::len) > URI_BYTES_MAX {
-        return too_long(StatusCode::URI_TOO_LONG, "uri_too_long", "a path", URI_BYTES_MAX as u64);
+        return too_long(StatusCode::URI_TOO_LONG, "uri_too_long", "a path", URI_BYTES_MAX);
     }
     let bytes: usize = headers.iter().map(|(name, v)| name.as_str().len() + v.len()).sum();
     if bytes > HEADER_BYTES_MAX {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return too_long(status, "headers_too_large", "headers", HEADER_BYTES_MAX as u64);
+        return too_long(status, "headers_too_large", "headers", HEADER_BYTES_MAX);
     }
     let is_twofold = |name| headers.get_all(name).iter().count() > 1;
     if is_twofold(HOST) || is_twofold(AUTHORIZATION) {
         return Err(ApiError::bad_request("headers contradict each other"));
     }
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    if announced.and_then(|text| text.parse::<u64>().ok()).is_some_and(|n| n > BODY_BYTES_MAX) {
-        let status = StatusCode::PAYLOAD_TOO_LARGE;
-        return too_long(status, "payload_too_large", "a body", BODY_BYTES_MAX);
+    if announced
+        .and_then(|text| text.parse::<u64>().ok())
+        .is_some_and(|n| n > BODY_BYTES_MAX as u64)
+    {
+        return Err(ApiError::body_too_large());
     }
     Ok(())
 }
@@ -124,7 +126,7 @@ mod tests {
         assert_eq!(status(&format!("/{}", "a".repeat(URI_BYTES_MAX)), None), Some(414));
         assert_eq!(status(&format!("/a?{}", "b".repeat(URI_BYTES_MAX)), None), Some(414));
         assert_eq!(status("/a", Some(("x", "y".repeat(HEADER_BYTES_MAX)))), Some(431));
-        let announces = |bytes: u64| status("/a", Some(("content-length", bytes.to_string())));
-        assert_eq!((announces(BODY_BYTES_MAX), announces(BODY_BYTES_MAX + 1)), (None, Some(413)));
+        let announces = |bytes: usize| status("/a", Some(("content-length", bytes.to_string())));
+        assert_eq!((announces(BODY_BYTES_MAX), announces(BODY_BYTES_MAX + 1)), (None, Some(400)));
     }
 }

@@ -14,6 +14,7 @@ mod api;
 mod edge;
 pub mod limits;
 mod metrics;
+mod policy_json;
 mod snapshot;
 
 use std::net::IpAddr;
@@ -21,14 +22,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::get;
 
+use crate::limits::BODY_BYTES_MAX;
+
 pub use access::{Caller, Credentials, LoginRefused};
+use broker::{Policy, PolicyKind};
 pub use metrics::Detail;
+pub use policy_json::{PolicyProblem, policy_from_json};
 pub use snapshot::{
     Listener, NodeSnapshot, ProcessSnapshot, QueueSnapshot, VhostSnapshot, VhostTotals,
 };
@@ -41,6 +46,9 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Who logs in, once it is known.
 pub type Login<'a> = Pin<Box<dyn Future<Output = Result<Caller, LoginRefused>> + Send + 'a>>;
+
+/// What a change has led to, once it is on the disk.
+pub type Change<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The node, as far as HTTP needs it.
 pub trait Node: Send + Sync {
@@ -60,6 +68,16 @@ pub trait Node: Send + Sync {
     /// only his.
     fn vhost_totals(&self, name: &str, user: Option<&str>) -> Option<VhostTotals>;
 
+    /// The policies of a vhost, by name, if there is one of that name.
+    fn policies(&self, vhost: &str, kind: PolicyKind) -> Option<Vec<Arc<Policy>>>;
+
+    /// Adds or replaces a policy: whether it is new, or None if there is no such vhost.
+    fn set_policy(&self, vhost: &str, kind: PolicyKind, policy: Policy)
+    -> Change<'_, Option<bool>>;
+
+    /// Removes a policy; false if there is none.
+    fn clear_policy(&self, vhost: &str, kind: PolicyKind, name: &str) -> Change<'_, bool>;
+
     /// Checks a login from `peer`.
     fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_>;
 }
@@ -74,6 +92,7 @@ pub fn router(node: Arc<dyn Node>) -> Router {
         // Behind the guard: as in RabbitMQ, neither needs a login.
         .method_not_allowed_fallback(answer::wrong_method)
         .fallback(answer::no_such_path)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(node);
     // Around the routes, not on them: what comes in may change its path.
     Router::new().fallback_service(routes).layer(from_fn(edge::pass))

@@ -6,5 +6,5 @@ pub const URI_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of all headers of a request: a login and what a proxy adds fit in many times; 431.
 pub const HEADER_BYTES_MAX: usize = 32 * 1024;
 
-/// Bytes that the body of a request may announce; 413.
-pub const BODY_BYTES_MAX: u64 = 10 * 1024 * 1024;
+/// Bytes of the body of a request, as RabbitMQ; 400.
+pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;

@@ -14,10 +14,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::access::{PermissionPattern, Permissions};
 use broker::refusal::Refusal;
-use broker::{
-    ApplyTo, Bind, Command, DeclareExchange, DeclareQueue, Definition, Pattern, Policy, PolicyKind,
-    PolicyValue,
-};
+use broker::{Bind, Command, DeclareExchange, DeclareQueue, PolicyKind};
+use management::{PolicyProblem, policy_from_json};
 use serde_json::{Map, Value};
 
 use crate::auth::{TopicPattern, User};
@@ -239,34 +237,14 @@ fn parameter(node: &Node, item: &Item<'_>) -> Result<(), Problem> {
 
 fn policy(node: &Node, item: &Item<'_>, value: &Item<'_>, kind: PolicyKind) -> Result<(), Problem> {
     let name = item.text("name")?;
-    let Some(Value::Object(definition)) = value.get("definition") else {
-        return Err("'definition' must be an object".to_owned());
-    };
-    let entries = definition.iter().map(|(key, value)| (key.clone(), policy_value(value)));
-    let priority = value.get("priority").map_or(Some(0.0), Value::as_f64);
-    let policy = Policy {
-        name: name.into(),
-        pattern: Pattern::new(value.text("pattern")?)?,
-        apply_to: ApplyTo::parse(value.text_or("apply-to", "all")?)?,
-        priority: priority.ok_or_else(|| "priority should be a number".to_owned())?,
-        definition: Definition::parse(entries.collect(), kind)?,
-    };
+    let none = Map::new();
+    let policy = policy_from_json(name, value.0.as_object().unwrap_or(&none), kind);
+    let policy = policy.map_err(|problem| match problem {
+        PolicyProblem::Missing(fields) => format!("'{}' is missing", fields.join("', '")),
+        PolicyProblem::Invalid(problems) => problems.join(", "),
+    })?;
     item.cell(node)?.with(|vhost, now| vhost.set_policy(now, kind, policy));
     Ok(())
-}
-
-fn policy_value(value: &Value) -> PolicyValue {
-    match value {
-        Value::String(text) => PolicyValue::Text(text.clone()),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => PolicyValue::Integer(integer),
-            (None, Some(float)) => PolicyValue::Float(float),
-            (None, None) => PolicyValue::Other(number.to_string()),
-        },
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-            PolicyValue::Other(value.to_string())
-        }
-    }
 }
 
 fn exchange(node: &Node, item: &Item<'_>) -> Result<(), Problem> {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use amqp::erlang_binary::PrintedBinary;
+use amqp::limits::SHORT_STRING_BYTES_MAX;
 
 use super::values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
 use crate::queue::QueueType;
@@ -117,6 +118,11 @@ fn text(value: &PolicyValue) -> bool {
     value.as_text().is_some()
 }
 
+/// COMPAT: long routing keys: a message with such a key could not be delivered.
+fn short_text(value: &PolicyValue) -> bool {
+    value.as_text().is_some_and(|v| v.len() <= SHORT_STRING_BYTES_MAX)
+}
+
 fn one_of(value: &PolicyValue, words: &[&str]) -> bool {
     value.as_text().is_some_and(|word| words.contains(&word))
 }
@@ -148,7 +154,8 @@ keys! {
     /// `dead-letter-exchange`.
     DeadLetterExchange = "dead-letter-exchange", "dead letter exchange name", text, None, [];
     /// `dead-letter-routing-key`.
-    DeadLetterRoutingKey = "dead-letter-routing-key", "dead letter routing key", text, None, [];
+    DeadLetterRoutingKey = "dead-letter-routing-key", "dead letter routing key", short_text, None,
+        [];
     /// `dead-letter-strategy`.
     DeadLetterStrategy = "dead-letter-strategy", "dead letter strategy",
         |v| v.as_text().is_some_and(|w| DeadLetterStrategy::parse(w.as_bytes()).is_some()),
@@ -398,6 +405,13 @@ mod tests {
     fn policies_are_not_capped_at_ten_years() {
         let definition = parse(&[("message-ttl", integer(1_000_000_000_000_000))]).unwrap();
         assert_eq!(definition.integer(PolicyKey::MessageTtl), Some(1_000_000_000_000_000));
+    }
+
+    #[test]
+    fn routing_keys_fit_into_short_strings() {
+        let length = |n| parse(&[("dead-letter-routing-key", text(&"k".repeat(n)))]).is_ok();
+        assert_eq!((length(255), length(256)), (true, false));
+        assert!(parse(&[("dead-letter-exchange", text(&"k".repeat(256)))]).is_ok());
     }
 
     #[test]

@@ -149,6 +149,11 @@ impl Policies {
         self.of_kind(kind).values()
     }
 
+    /// The policy of that name.
+    pub fn get(&self, kind: PolicyKind, name: &str) -> Option<&Arc<Policy>> {
+        self.of_kind(kind).get(name)
+    }
+
     /// Adds a policy or replaces the one of its name.
     pub(crate) fn set(&mut self, kind: PolicyKind, policy: Policy) -> Arc<Policy> {
         let policy = Arc::new(policy);

@@ -8,13 +8,16 @@ mod cluster_name;
 mod health;
 mod nodes;
 mod overview;
+mod policies;
 mod vhosts;
 mod whoami;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{FromRequestParts, Path};
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::routing::get;
 
@@ -39,6 +42,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/api/health/checks/virtual-hosts", get(health::virtual_hosts))
         .route("/api/health/checks/port-listener/{port}", get(health::port_listener))
         .route("/api/health/checks/protocol-listener/{protocol}", get(health::protocol_listener))
+        .merge(policies::routes())
 }
 
 /// The one name in a path, decoded. A name that is no text is nobody's.
@@ -52,6 +56,42 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
         match Path::<String>::from_request_parts(parts, state).await {
             Ok(Path(name)) => Ok(Self(name)),
             Err(_) => Err(ApiError::not_found()),
+        }
+    }
+}
+
+/// The two names in a path, decoded: a vhost and something in it.
+#[derive(Debug)]
+struct NameInVhost {
+    vhost: String,
+    name: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NameInVhost {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Path::<(String, String)>::from_request_parts(parts, state).await {
+            Ok(Path((vhost, name))) => Ok(Self { vhost, name }),
+            Err(_) => Err(ApiError::not_found()),
+        }
+    }
+}
+
+/// The body of a request, as it is.
+#[derive(Debug)]
+struct Body(Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        match Bytes::from_request(request, state).await {
+            Ok(body) => Ok(Self(body)),
+            Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+                Err(ApiError::body_too_large())
+            }
+            Err(_) => Err(ApiError::bad_request("the body cannot be read")),
         }
     }
 }

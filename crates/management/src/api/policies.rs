@@ -1,0 +1,143 @@
+//! `/api/policies` and `/api/operator-policies`: settings for many queues, set while these live.
+//!
+//! A change is in force for all queues and exchanges at once, and answered when it is on the disk.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use broker::PolicyKind;
+use serde_json::{Map, Value};
+
+use super::{Body, Name, NameInVhost, Shared};
+use crate::access::{Administrator, Caller, Management, Policymaker};
+use crate::answer::{ApiError, Json};
+use crate::policy_json::{json_of, policy_from_json};
+
+/// The paths of both kinds, which differ in who may ask for a single policy.
+pub(super) fn routes() -> Router<Shared> {
+    use PolicyKind::{Operator, User};
+
+    Router::new()
+        .route("/api/policies", get(|node, caller| list(node, caller, User)))
+        .route(
+            "/api/policies/{vhost}",
+            get(|node, caller, vhost| list_of_vhost(node, caller, vhost, User)),
+        )
+        .route(
+            "/api/policies/{vhost}/{name}",
+            get(|node, Policymaker(caller), at| show(node, caller, at, User))
+                .put(|node, Policymaker(caller), at, body| set(node, caller, at, body, User))
+                .delete(|node, Policymaker(caller), at| clear(node, caller, at, User)),
+        )
+        .route("/api/operator-policies", get(|node, caller| list(node, caller, Operator)))
+        .route(
+            "/api/operator-policies/{vhost}",
+            get(|node, caller, vhost| list_of_vhost(node, caller, vhost, Operator)),
+        )
+        .route(
+            "/api/operator-policies/{vhost}/{name}",
+            get(|node, Administrator(caller), at| show(node, caller, at, Operator))
+                .put(|node, Administrator(caller), at, body| set(node, caller, at, body, Operator))
+                .delete(|node, Administrator(caller), at| clear(node, caller, at, Operator)),
+        )
+}
+
+/// Those of all vhosts that the user may enter.
+async fn list(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    kind: PolicyKind,
+) -> Json {
+    let entered = node.vhost_names().into_iter().filter(|vhost| caller.enters(vhost));
+    // A vhost that has gone since has none.
+    let all = entered.flat_map(|vhost| in_vhost(&node, &vhost, kind).unwrap_or_default());
+    Json::ok(all.collect())
+}
+
+async fn list_of_vhost(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(vhost): Name,
+    kind: PolicyKind,
+) -> Result<Json, ApiError> {
+    let policies = in_vhost(&node, &vhost, kind).ok_or_else(ApiError::not_found)?;
+    check_entry(&caller, &vhost)?;
+    Ok(Json::ok(Value::Array(policies)))
+}
+
+fn in_vhost(node: &Shared, vhost: &str, kind: PolicyKind) -> Option<Vec<Value>> {
+    let policies = node.policies(vhost, kind)?;
+    Some(policies.iter().map(|policy| json_of(vhost, policy)).collect())
+}
+
+async fn show(
+    State(node): State<Shared>,
+    caller: Arc<Caller>,
+    NameInVhost { vhost, name }: NameInVhost,
+    kind: PolicyKind,
+) -> Result<Json, ApiError> {
+    let policies = node.policies(&vhost, kind).ok_or_else(ApiError::not_found)?;
+    check_entry(&caller, &vhost)?;
+    let policy = policies.iter().find(|policy| *policy.name == *name);
+    Ok(Json::ok(json_of(&vhost, policy.ok_or_else(ApiError::not_found)?)))
+}
+
+async fn set(
+    State(node): State<Shared>,
+    caller: Arc<Caller>,
+    NameInVhost { vhost, name }: NameInVhost,
+    Body(body): Body,
+    kind: PolicyKind,
+) -> Result<StatusCode, ApiError> {
+    if node.policies(&vhost, kind).is_none() {
+        return Err(ApiError::no_such_vhost());
+    }
+    check_entry(&caller, &vhost)?;
+    let policy = policy_from_json(&name, &object(&body)?, kind)
+        .map_err(|problem| ApiError::bad_request(problem.to_string()))?;
+    let is_new = node.set_policy(&vhost, kind, policy).await;
+    match is_new.ok_or_else(ApiError::no_such_vhost)? {
+        true => Ok(StatusCode::CREATED),
+        false => Ok(StatusCode::NO_CONTENT),
+    }
+}
+
+/// The object in a body; no body at all, or `null`, counts as an empty one, as in RabbitMQ.
+fn object(body: &Bytes) -> Result<Map<String, Value>, ApiError> {
+    if body.is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_slice(body) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(_) | Err(_) => Err(ApiError::bad_request("not_json")),
+    }
+}
+
+async fn clear(
+    State(node): State<Shared>,
+    caller: Arc<Caller>,
+    NameInVhost { vhost, name }: NameInVhost,
+    kind: PolicyKind,
+) -> Result<StatusCode, ApiError> {
+    if node.policies(&vhost, kind).is_none() {
+        return Err(ApiError::not_found());
+    }
+    check_entry(&caller, &vhost)?;
+    match node.clear_policy(&vhost, kind, &name).await {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(ApiError::not_found()),
+    }
+}
+
+/// A vhost that the user may not enter answers as if it were not there, in other words.
+fn check_entry(caller: &Caller, vhost: &str) -> Result<(), ApiError> {
+    match caller.enters(vhost) {
+        true => Ok(()),
+        false => Err(ApiError::no_entry()),
+    }
+}

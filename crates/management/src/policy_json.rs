@@ -1,0 +1,192 @@
+//! Policies as JSON: in definitions and over HTTP they have the same fields and the same complaints.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use broker::{ApplyTo, Definition, Pattern, Policy, PolicyKind, PolicyValue};
+use serde_json::{Map, Value, json};
+
+/// Why an object is no policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PolicyProblem {
+    /// These fields are not there.
+    Missing(Vec<&'static str>),
+    /// What is wrong with those that are there, in the order of their names.
+    Invalid(Vec<String>),
+}
+
+impl fmt::Display for PolicyProblem {
+    /// As RabbitMQ says it over HTTP.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(fields) => {
+                let fields: Vec<String> =
+                    fields.iter().map(|field| format!("{{key_missing,{field}}}")).collect();
+                write!(f, "[{}]", fields.join(","))
+            }
+            Self::Invalid(problems) => write!(f, "Validation failed\n\n{}\n", problems.join("\n")),
+        }
+    }
+}
+
+/// The policy that `object` describes; its name stands elsewhere or is not looked at here.
+///
+/// # Errors
+/// [`PolicyProblem`] with everything that is wrong.
+pub fn policy_from_json(
+    name: &str,
+    object: &Map<String, Value>,
+    kind: PolicyKind,
+) -> Result<Policy, PolicyProblem> {
+    let (definition, pattern) = match (object.get("definition"), object.get("pattern")) {
+        (Some(definition), Some(pattern)) => (definition, pattern),
+        (definition, pattern) => {
+            let fields = [("pattern", pattern.is_none()), ("definition", definition.is_none())];
+            let missing = fields.into_iter().filter(|(_, is_missing)| *is_missing);
+            return Err(PolicyProblem::Missing(missing.map(|(field, _)| field).collect()));
+        }
+    };
+    let definition = self::definition(definition, kind);
+    let apply_to = apply_to(object.get("apply-to"));
+    let pattern = match pattern.as_str() {
+        Some(text) => Pattern::new(text),
+        None => Err(format!("pattern should be a binary but was {}", value_of(pattern))),
+    };
+    let priority = match object.get("priority") {
+        None => Ok(0.0),
+        Some(value) => value.as_f64().ok_or_else(|| {
+            format!("priority should be a number, actually was {}", value_of(value))
+        }),
+    };
+    match (definition, apply_to, pattern, priority) {
+        (Ok(definition), Ok(apply_to), Ok(pattern), Ok(priority)) => {
+            Ok(Policy { name: name.into(), pattern, apply_to, priority, definition })
+        }
+        (definition, apply_to, pattern, priority) => {
+            let problems = [definition.err(), apply_to.err(), pattern.err(), priority.err()];
+            Err(PolicyProblem::Invalid(problems.into_iter().flatten().collect()))
+        }
+    }
+}
+
+fn definition(value: &Value, kind: PolicyKind) -> Result<Definition, String> {
+    let Value::Object(entries) = value else {
+        return Err("definition should be an object".to_owned());
+    };
+    // Complaints name keys in order, however they were written.
+    let entries: BTreeMap<&String, &Value> = entries.iter().collect();
+    let entries = entries.into_iter().map(|(key, value)| (key.clone(), value_of(value)));
+    Definition::parse(entries.collect(), kind)
+}
+
+fn apply_to(value: Option<&Value>) -> Result<ApplyTo, String> {
+    let Some(value) = value else {
+        return Ok(ApplyTo::default());
+    };
+    match value.as_str() {
+        Some(word) => ApplyTo::parse(word),
+        None => ApplyTo::parse(&value.to_string()),
+    }
+}
+
+fn value_of(value: &Value) -> PolicyValue {
+    match value {
+        Value::String(text) => PolicyValue::Text(text.clone()),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(integer), _) => PolicyValue::Integer(integer),
+            (None, Some(float)) => PolicyValue::Float(float),
+            (None, None) => PolicyValue::Other(number.to_string()),
+        },
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            PolicyValue::Other(value.to_string())
+        }
+    }
+}
+
+/// A policy of a vhost as an object.
+pub(crate) fn json_of(vhost: &str, policy: &Policy) -> Value {
+    let entries = policy.definition.iter().map(|(key, value)| (key.as_str(), json_value(value)));
+    // As in RabbitMQ, in the order of their names.
+    let definition: BTreeMap<&str, Value> = entries.collect();
+    json!({
+        "vhost": vhost,
+        "name": *policy.name,
+        "pattern": policy.pattern.as_str(),
+        "apply-to": policy.apply_to.as_str(),
+        "definition": definition,
+        "priority": priority(policy.priority),
+    })
+}
+
+/// Without a fraction if it has none.
+fn priority(priority: f64) -> Value {
+    priority.to_string().parse::<i64>().map_or_else(|_| json!(priority), |integer| json!(integer))
+}
+
+fn json_value(value: &PolicyValue) -> Value {
+    match value {
+        PolicyValue::Integer(value) => json!(value),
+        PolicyValue::Float(value) => json!(value),
+        PolicyValue::Text(value) | PolicyValue::Other(value) => json!(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Policy, String> {
+        let object: Map<String, Value> = serde_json::from_str(text).unwrap();
+        policy_from_json("p", &object, PolicyKind::User).map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let text = r#"{"pattern":"^a","apply-to":"queues","priority":1.5,
+            "definition":{"message-ttl":5,"dead-letter-exchange":"dlx"}}"#;
+        assert_eq!(
+            json_of("/", &read(text).unwrap()).to_string(),
+            r#"{"vhost":"/","name":"p","pattern":"^a","apply-to":"queues","#.to_owned()
+                + r#""definition":{"dead-letter-exchange":"dlx","message-ttl":5},"priority":1.5}"#
+        );
+    }
+
+    #[test]
+    fn what_is_not_said_has_a_default() {
+        let policy = json_of("/", &read(r#"{"pattern":"","definition":{"expires":1}}"#).unwrap());
+        assert_eq!((&policy["apply-to"], &policy["priority"]), (&json!("all"), &json!(0)));
+    }
+
+    #[test]
+    fn priorities_are_numbers_of_every_size() {
+        for (written, shown) in [("-1", "-1"), ("2.0", "2"), ("-0.5", "-0.5"), ("1e300", "1e+300")]
+        {
+            let text =
+                format!(r#"{{"pattern":"","definition":{{"expires":1}},"priority":{written}}}"#);
+            assert_eq!(json_of("/", &read(&text).unwrap())["priority"].to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        assert_eq!(read("{}").unwrap_err(), "[{key_missing,pattern},{key_missing,definition}]");
+        assert_eq!(read(r#"{"pattern":5}"#).unwrap_err(), "[{key_missing,definition}]");
+        assert_eq!(
+            read(r#"{"pattern":5,"definition":{"expires":0},"priority":"x"}"#).unwrap_err(),
+            "Validation failed\n\n0 is not a valid queue expiry\n\
+             pattern should be a binary but was 5\n\
+             priority should be a number, actually was <<\"x\">>\n"
+        );
+        let unrecognised = read(r#"{"pattern":"","definition":{"expires":1},"apply-to":null}"#);
+        assert!(unrecognised.unwrap_err().contains("apply-to 'null' unrecognised"));
+        assert_eq!(
+            read(r#"{"pattern":"","definition":{"z":1,"a":"x"}}"#).unwrap_err(),
+            "Validation failed\n\n[{<<\"a\">>,<<\"x\">>},{<<\"z\">>,1}] are not recognised policy \
+             settings\n"
+        );
+        assert_eq!(
+            read(r#"{"pattern":"","definition":[]}"#).unwrap_err(),
+            "Validation failed\n\ndefinition should be an object\n"
+        );
+    }
+}
