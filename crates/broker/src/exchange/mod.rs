@@ -264,6 +264,11 @@ impl Exchange {
         self.bindings.iter()
     }
 
+    /// The bindings that lead here, with the exchanges they lead from.
+    pub fn bound_from(&self) -> impl Iterator<Item = &(ExchangeId, Binding)> {
+        self.bound_from.iter()
+    }
+
     /// Whether anything is bound to it.
     pub fn is_bound(&self) -> bool {
         !self.bindings.is_empty()

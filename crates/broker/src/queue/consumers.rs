@@ -286,7 +286,8 @@ impl Consumers {
         }
     }
 
-    fn active(&self) -> Option<&Consumer> {
+    /// The active consumer where only one may be.
+    pub(crate) fn active(&self) -> Option<&Consumer> {
         self.get(self.active?)
     }
 

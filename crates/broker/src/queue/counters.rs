@@ -75,7 +75,8 @@ impl ByCause {
         self.0[cause as usize] += count;
     }
 
-    fn total(&self) -> u64 {
+    /// The sum over all causes.
+    pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 }
@@ -95,6 +96,10 @@ pub struct QueueCounters {
     pub acknowledged: u64,
     /// Messages delivered without need of an acknowledgement.
     pub auto_acknowledged: u64,
+    /// Those of all deliveries that answered a `basic.get`.
+    pub got: u64,
+    /// Those of them that needed no acknowledgement.
+    pub got_auto_acknowledged: u64,
     /// Messages that died and became at least one dead letter.
     pub dead_lettered: ByReason<u64>,
     /// Messages that died and left nothing.

@@ -179,9 +179,19 @@ impl Queue {
         self.delayed.len() as u64
     }
 
+    /// Bytes of messages that were returned and wait to be ready again.
+    pub fn delayed_bytes(&self) -> u64 {
+        self.delayed.bytes()
+    }
+
     /// Messages that died and wait for somewhere to go.
     pub fn pending_count(&self) -> u64 {
         self.pending.len() as u64
+    }
+
+    /// Bytes of messages that died and wait for somewhere to go.
+    pub fn pending_bytes(&self) -> u64 {
+        self.pending.bytes()
     }
 
     /// Every message in the queue.
@@ -189,9 +199,25 @@ impl Queue {
         self.ready_count() + self.unacked_count() + self.delayed_count() + self.pending_count()
     }
 
+    /// The bindings that lead here, with the exchanges they lead from.
+    pub fn bindings(&self) -> impl Iterator<Item = &(ExchangeId, Binding)> {
+        self.bindings.iter()
+    }
+
     /// Its consumers, in the order in which they came.
     pub fn consumers(&self) -> impl Iterator<Item = &Consumer> {
         self.consumers.iter()
+    }
+
+    /// The consumer that alone gets messages, if the queue has such a rule and a consumer.
+    pub fn single_active_consumer(&self) -> Option<&Consumer> {
+        self.consumers.active()
+    }
+
+    /// Whether `consumer`, one of this queue, may get messages.
+    pub fn is_active(&self, consumer: &Consumer) -> bool {
+        !self.consumers.is_single_active()
+            || self.single_active_consumer().is_some_and(|active| active.id == consumer.id)
     }
 
     /// How many consumers it has.
@@ -306,6 +332,7 @@ impl Queue {
     #[must_use]
     pub(crate) fn handed_out(&mut self, entry: &mut Entry, needs_ack: bool, by_get: bool) -> bool {
         self.counters.delivered += 1;
+        self.counters.got += u64::from(by_get);
         if entry.acquired_count > 0 {
             self.counters.redelivered += 1;
         }
@@ -317,6 +344,7 @@ impl Queue {
             self.note_delivered(entry)
         } else {
             self.counters.auto_acknowledged += 1;
+            self.counters.got_auto_acknowledged += u64::from(by_get);
             false
         }
     }

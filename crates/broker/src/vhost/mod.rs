@@ -345,6 +345,11 @@ impl Vhost {
         self.queues.get(*self.queue_names.get(name)?)
     }
 
+    /// The queue of that id.
+    pub fn queue_of(&self, id: QueueId) -> Option<&Queue> {
+        self.queues.get(id)
+    }
+
     /// Its exchanges, in a stable order.
     pub fn exchanges(&self) -> impl Iterator<Item = (ExchangeId, &Exchange)> {
         self.exchanges.iter()
@@ -355,9 +360,19 @@ impl Vhost {
         self.exchanges.get(*self.exchange_names.get(name)?)
     }
 
+    /// The exchange of that id.
+    pub fn exchange_of(&self, id: ExchangeId) -> Option<&Exchange> {
+        self.exchanges.get(id)
+    }
+
     /// Its connections, in a stable order.
     pub fn connections(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
         self.connections.iter()
+    }
+
+    /// The connection of that id.
+    pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        self.connections.get(id)
     }
 
     /// Its policies.
