@@ -80,14 +80,23 @@ impl Caller {
         self.has_one_of(&["administrator", "policymaker"])
     }
 
-    /// Whether what is in this vhost concerns him: a monitor sees figures, not that.
-    pub(crate) fn enters(&self, vhost: &str) -> bool {
-        self.is_administrator() || self.vhosts.iter().any(|name| name == vhost)
+    /// Whether he may look at queues, exchanges and bindings of this vhost; to be a monitor is not enough, as in RabbitMQ.
+    pub(crate) fn looks_into(&self, vhost: &str) -> bool {
+        self.is_administrator() || self.has_permissions_in(vhost)
+    }
+
+    /// Refuses him what is in this vhost, if that is not for him; whether there is one he is not told.
+    pub(crate) fn may_look_into(&self, vhost: &str) -> Result<(), ApiError> {
+        if self.looks_into(vhost) { Ok(()) } else { Err(ApiError::not_found()) }
+    }
+
+    fn has_permissions_in(&self, vhost: &str) -> bool {
+        self.vhosts.iter().any(|name| name == vhost)
     }
 
     /// Whether lists show him this vhost.
     pub(crate) fn sees(&self, vhost: &str) -> bool {
-        self.is_monitor() || self.vhosts.iter().any(|name| name == vhost)
+        self.is_monitor() || self.has_permissions_in(vhost)
     }
 }
 
@@ -361,8 +370,8 @@ mod tests {
         };
         let opens = |tag| {
             let caller = caller(tag);
-            assert!(caller.sees("hers") && caller.enters("hers"));
-            let others = (caller.sees("his"), caller.enters("his"));
+            assert!(caller.sees("hers") && caller.looks_into("hers"));
+            let others = (caller.sees("his"), caller.looks_into("his"));
             let tags = (caller.is_management(), caller.is_policymaker(), caller.is_monitor());
             (tags, caller.is_administrator(), others)
         };

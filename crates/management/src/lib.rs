@@ -12,10 +12,13 @@ mod access;
 mod answer;
 mod api;
 mod edge;
+mod field_table;
 pub mod limits;
 mod metrics;
 mod policy_json;
+mod queue_snapshot;
 mod snapshot;
+mod topology_snapshot;
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -34,9 +37,11 @@ pub use access::{Caller, Credentials, LoginRefused};
 use broker::{Policy, PolicyKind};
 pub use metrics::Detail;
 pub use policy_json::{PolicyProblem, policy_from_json};
+pub use queue_snapshot::{ConsumerDetails, QueueDetails};
 pub use snapshot::{
     Listener, NodeSnapshot, ProcessSnapshot, QueueSnapshot, VhostSnapshot, VhostTotals,
 };
+pub use topology_snapshot::{BindingDetails, BindingsOf, ExchangeDetails};
 
 /// The version of RabbitMQ whose API this is: clients choose by it what they ask for.
 pub const RABBITMQ_VERSION: &str = "4.3.6";
@@ -77,6 +82,21 @@ pub trait Node: Send + Sync {
 
     /// Removes a policy; false if there is none.
     fn clear_policy(&self, vhost: &str, kind: PolicyKind, name: &str) -> Change<'_, bool>;
+
+    /// The queues of a vhost, if there is one of that name.
+    fn queues(&self, vhost: &str) -> Option<Vec<QueueDetails>>;
+
+    /// A queue with its consumers, if there is one of that name in a vhost of that name.
+    fn queue(&self, vhost: &str, name: &str) -> Option<(QueueDetails, Vec<ConsumerDetails>)>;
+
+    /// The exchanges of a vhost, if there is one of that name.
+    fn exchanges(&self, vhost: &str) -> Option<Vec<ExchangeDetails>>;
+
+    /// An exchange, if there is one of that name in a vhost of that name.
+    fn exchange(&self, vhost: &str, name: &str) -> Option<ExchangeDetails>;
+
+    /// Bindings, if there are a vhost of that name and in it what they belong to.
+    fn bindings(&self, vhost: &str, which: BindingsOf<'_>) -> Option<Vec<BindingDetails>>;
 
     /// Checks a login from `peer`.
     fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_>;

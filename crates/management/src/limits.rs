@@ -8,3 +8,9 @@ pub const HEADER_BYTES_MAX: usize = 32 * 1024;
 
 /// Bytes of the body of a request, as RabbitMQ; 400.
 pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+
+/// Things on a page of a list, as in RabbitMQ; 400.
+pub const PAGE_SIZE_MAX: u64 = 500;
+
+/// Things on a page of a list if the request does not say; RabbitMQ's.
+pub(crate) const PAGE_SIZE_DEFAULT: u64 = 100;

@@ -105,17 +105,20 @@ fn value_of(value: &Value) -> PolicyValue {
 
 /// A policy of a vhost as an object.
 pub(crate) fn json_of(vhost: &str, policy: &Policy) -> Value {
-    let entries = policy.definition.iter().map(|(key, value)| (key.as_str(), json_value(value)));
-    // As in RabbitMQ, in the order of their names.
-    let definition: BTreeMap<&str, Value> = entries.collect();
     json!({
         "vhost": vhost,
         "name": *policy.name,
         "pattern": policy.pattern.as_str(),
         "apply-to": policy.apply_to.as_str(),
-        "definition": definition,
+        "definition": json_of_definition(&policy.definition),
         "priority": priority(policy.priority),
     })
+}
+
+/// The keys with their values; as in RabbitMQ, in the order of their names.
+pub(crate) fn json_of_definition(definition: &Definition) -> Value {
+    let entries = definition.iter().map(|(key, value)| (key.as_str(), json_value(value)));
+    json!(entries.collect::<BTreeMap<&str, Value>>())
 }
 
 /// Without a fraction if it has none.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use broker::{Policy, PolicyKind};
 use management::{
-    Caller, Change, Credentials, Login, LoginRefused, NodeSnapshot, ProcessSnapshot, VhostSnapshot,
-    VhostTotals,
+    BindingDetails, BindingsOf, Caller, Change, ConsumerDetails, Credentials, ExchangeDetails,
+    Login, LoginRefused, NodeSnapshot, ProcessSnapshot, QueueDetails, VhostSnapshot, VhostTotals,
 };
 use rustix::process::{Resource, getrlimit};
 
@@ -91,6 +91,26 @@ impl management::Node for Node {
             cell.durable_at(lsn).await;
             existed
         })
+    }
+
+    fn queues(&self, vhost: &str) -> Option<Vec<QueueDetails>> {
+        Some(self.vhosts.get(vhost)?.with(|v, _| QueueDetails::all(v)))
+    }
+
+    fn queue(&self, vhost: &str, name: &str) -> Option<(QueueDetails, Vec<ConsumerDetails>)> {
+        self.vhosts.get(vhost)?.with(|v, _| QueueDetails::one(v, name))
+    }
+
+    fn exchanges(&self, vhost: &str) -> Option<Vec<ExchangeDetails>> {
+        Some(self.vhosts.get(vhost)?.with(|v, _| ExchangeDetails::all(v)))
+    }
+
+    fn exchange(&self, vhost: &str, name: &str) -> Option<ExchangeDetails> {
+        self.vhosts.get(vhost)?.with(|v, _| ExchangeDetails::one(v, name))
+    }
+
+    fn bindings(&self, vhost: &str, which: BindingsOf<'_>) -> Option<Vec<BindingDetails>> {
+        self.vhosts.get(vhost)?.with(|v, _| BindingDetails::of(v, which))
     }
 
     fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_> {

@@ -24,7 +24,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "session", may_know: &["amqp", "broker"] },
     Layer { name: "storage", may_know: &[] },
     Layer { name: "replication", may_know: &["storage"] },
-    Layer { name: "management", may_know: &["broker"] },
+    Layer { name: "management", may_know: &["amqp", "broker"] },
     Layer {
         name: "server",
         may_know: &["amqp", "broker", "session", "storage", "replication", "management"],

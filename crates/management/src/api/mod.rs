@@ -4,11 +4,15 @@
 //! tag is needed), and answers with [`crate::answer::Json`] or an error. Fields are RabbitMQ's; what the
 //! node does not know is left out.
 
+mod bindings;
 mod cluster_name;
+mod exchanges;
 mod health;
+mod lists;
 mod nodes;
 mod overview;
 mod policies;
+mod queues;
 mod vhosts;
 mod whoami;
 
@@ -34,6 +38,20 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/api/cluster-name", get(cluster_name::show))
         .route("/api/nodes", get(nodes::list))
         .route("/api/nodes/{name}", get(nodes::show))
+        .route("/api/bindings", get(bindings::list))
+        .route("/api/bindings/{vhost}", get(bindings::list_of_vhost))
+        .route("/api/exchanges", get(exchanges::list))
+        .route("/api/exchanges/{vhost}", get(exchanges::list_of_vhost))
+        .route("/api/exchanges/{vhost}/{name}", get(exchanges::show))
+        .route("/api/exchanges/{vhost}/{name}/bindings/source", get(bindings::list_of_source))
+        .route(
+            "/api/exchanges/{vhost}/{name}/bindings/destination",
+            get(bindings::list_of_destination),
+        )
+        .route("/api/queues", get(queues::list))
+        .route("/api/queues/{vhost}", get(queues::list_of_vhost))
+        .route("/api/queues/{vhost}/{name}", get(queues::show))
+        .route("/api/queues/{vhost}/{name}/bindings", get(bindings::list_of_queue))
         .route("/api/vhosts", get(vhosts::list))
         .route("/api/vhosts/{name}", get(vhosts::show))
         .route("/api/whoami", get(whoami::show))

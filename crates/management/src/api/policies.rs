@@ -52,7 +52,7 @@ async fn list(
     Management(caller): Management,
     kind: PolicyKind,
 ) -> Json {
-    let entered = node.vhost_names().into_iter().filter(|vhost| caller.enters(vhost));
+    let entered = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
     // A vhost that has gone since has none.
     let all = entered.flat_map(|vhost| in_vhost(&node, &vhost, kind).unwrap_or_default());
     Json::ok(all.collect())
@@ -136,7 +136,7 @@ async fn clear(
 
 /// A vhost that the user may not enter answers as if it were not there, in other words.
 fn check_entry(caller: &Caller, vhost: &str) -> Result<(), ApiError> {
-    match caller.enters(vhost) {
+    match caller.looks_into(vhost) {
         true => Ok(()),
         false => Err(ApiError::no_entry()),
     }

@@ -1,0 +1,326 @@
+//! What a request wants of a list: a filter, an order, a page, some columns.
+//!
+//! As in RabbitMQ a filter counts only on a page, names are compared without regard to case, and a
+//! pattern that is none finds nothing. How much work one name may make is bounded by [`Pattern`].
+
+use std::cmp::Ordering;
+
+use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use broker::Pattern;
+use serde_json::{Map, Value, json};
+
+use crate::answer::{ApiError, Json};
+use crate::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+
+/// The query of a request, decoded once.
+#[derive(Default, Debug)]
+pub(super) struct Query {
+    page: Option<Page>,
+    sort: Option<String>,
+    sort_reverse: bool,
+    columns: Option<Vec<String>>,
+    /// Nothing that changes by itself is asked for.
+    pub(super) disable_stats: bool,
+    /// But how many messages there are.
+    pub(super) enable_queue_totals: bool,
+}
+
+#[derive(Debug)]
+struct Page {
+    number: u64,
+    size: u64,
+    filter: Filter,
+}
+
+/// Which names are wanted.
+#[derive(Debug)]
+enum Filter {
+    All,
+    None,
+    /// In lower case.
+    Containing(String),
+    Matching(Pattern),
+}
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Self::parse(parts.uri.query().unwrap_or_default())
+    }
+}
+
+impl Query {
+    fn parse(query: &str) -> Result<Self, ApiError> {
+        let find = |wanted: &str| {
+            let mut pairs = form_urlencoded::parse(query.as_bytes());
+            pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
+        };
+        let is_true = |name| find(name).is_some_and(|value| value == "true");
+        let number = |name| match find(name).map(|value| value.parse::<i64>()) {
+            Some(Err(_)) => Err(ApiError::bad_request("Pagination parameters are invalid")),
+            found => Ok(found.and_then(Result::ok)),
+        };
+        let (page, size) = (number("page")?, number("page_size")?);
+        let filter = || Filter::new(&find("name").unwrap_or_default(), is_true("use_regex"));
+        Ok(Self {
+            page: page.map(|page| Page::new(page, size, filter)).transpose()?,
+            sort: find("sort").filter(|path| !path.is_empty()),
+            sort_reverse: is_true("sort_reverse"),
+            columns: find("columns").map(|names| names.split(',').map(str::to_owned).collect()),
+            disable_stats: is_true("disable_stats"),
+            enable_queue_totals: is_true("enable_queue_totals"),
+        })
+    }
+
+    /// The same for a list that is always whole.
+    pub(super) fn without_pages(self) -> Self {
+        Self { page: None, ..self }
+    }
+
+    /// The list as it was asked for; `items` have names and are in order.
+    pub(super) fn answer(&self, mut items: Vec<Value>) -> Result<Json, ApiError> {
+        let total_count = items.len();
+        if let Some(page) = &self.page {
+            items.retain(|item| page.filter.wants(&item["name"]));
+        }
+        if let Some(path) = &self.sort {
+            items.sort_by(|a, b| compare(at(a, path), at(b, path)));
+        }
+        if self.sort_reverse {
+            items.reverse();
+        }
+        let Some(page) = &self.page else {
+            return Ok(Json::ok(items.into_iter().map(|item| self.chosen(item)).collect()));
+        };
+        let filtered_count = items.len();
+        let items = page.cut(items)?.map(|item| self.chosen(item));
+        let items: Vec<Value> = items.collect();
+        Ok(Json::ok(json!({
+            "filtered_count": filtered_count,
+            "item_count": items.len(),
+            "items": items,
+            "page": page.number,
+            "page_count": page.count(filtered_count),
+            "page_size": page.size,
+            "total_count": total_count,
+        })))
+    }
+
+    /// The columns of `item` that were asked for.
+    pub(super) fn chosen(&self, item: Value) -> Value {
+        let Some(columns) = &self.columns else {
+            return item;
+        };
+        let paths: Vec<&str> = columns.iter().map(String::as_str).collect();
+        chosen(&item, &paths).unwrap_or_else(|| json!({}))
+    }
+}
+
+impl Page {
+    fn new(
+        number: i64,
+        size: Option<i64>,
+        filter: impl FnOnce() -> Filter,
+    ) -> Result<Self, ApiError> {
+        let positive = |value: i64| u64::try_from(value).ok().filter(|value| *value > 0);
+        let wanted_size = size.map_or(Some(PAGE_SIZE_DEFAULT), positive);
+        match (positive(number), wanted_size.filter(|size| *size <= PAGE_SIZE_MAX)) {
+            (Some(number), Some(size)) => Ok(Self { number, size, filter: filter() }),
+            _ => {
+                let size = size.map_or_else(|| "undefined".to_owned(), |size| size.to_string());
+                let what = format!("page number {number}, page size {size}");
+                let reason = format!("Invalid pagination parameters: {what}");
+                let status = StatusCode::BAD_REQUEST;
+                Err(ApiError::new(status, "invalid_pagination_parameters", reason))
+            }
+        }
+    }
+
+    fn count(&self, items: usize) -> u64 {
+        (items as u64).div_ceil(self.size)
+    }
+
+    /// What is on the page; the first page is there even if nothing is on it.
+    fn cut(&self, items: Vec<Value>) -> Result<impl Iterator<Item = Value>, ApiError> {
+        let Self { number, size, .. } = self;
+        if *number > self.count(items.len()).max(1) {
+            let len = items.len();
+            let reason = format!("Page out of range, page: {number} page size: {size}, len: {len}");
+            return Err(ApiError::new(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
+        }
+        // Not past the end, as was just checked.
+        let skipped = (number - 1).saturating_mul(*size);
+        let as_count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(items.into_iter().skip(as_count(skipped)).take(as_count(*size)))
+    }
+}
+
+impl Filter {
+    fn new(name: &str, is_pattern: bool) -> Self {
+        if name.is_empty() {
+            return Self::All;
+        }
+        match is_pattern {
+            true => Pattern::new(&format!("(?i){name}")).map_or(Self::None, Self::Matching),
+            false => Self::Containing(name.to_lowercase()),
+        }
+    }
+
+    fn wants(&self, name: &Value) -> bool {
+        let name = name.as_str().unwrap_or_default();
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::Containing(part) => name.to_lowercase().contains(part),
+            Self::Matching(pattern) => pattern.matches(name),
+        }
+    }
+}
+
+/// What stands in `item` at a path with dots.
+fn at<'a>(item: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(item, |value, name| value.get(name))
+}
+
+/// Missing ones first, then numbers, words without quotes, objects and lists, texts.
+fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
+    let (Some(a), Some(b)) = (a, b) else {
+        return a.is_some().cmp(&b.is_some());
+    };
+    let rank = |value: &Value| match value {
+        Value::Number(_) => 0,
+        Value::Null | Value::Bool(_) => 1,
+        Value::Object(_) | Value::Array(_) => 2,
+        Value::String(_) => 3,
+    };
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => match (a.as_u64(), b.as_u64()) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal),
+        },
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+/// What of `value` stands at one of the paths. Arguments are shown as a whole: their names may have
+/// dots themselves.
+fn chosen(value: &Value, paths: &[&str]) -> Option<Value> {
+    match value {
+        Value::Object(fields) => {
+            let mut found = Map::new();
+            for (name, field) in fields {
+                let below = paths.iter().filter_map(|path| match path.split_once('.') {
+                    Some((first, rest)) if first == name => Some(Some(rest)),
+                    None if path == name => Some(None),
+                    _ => None,
+                });
+                let below: Vec<Option<&str>> = below.collect();
+                let rests: Option<Vec<&str>> = below.iter().copied().collect();
+                let shown = match rests {
+                    Some(rests) if rests.is_empty() => None,
+                    Some(rests) if name != "arguments" => chosen(field, &rests),
+                    _ => Some(field.clone()),
+                };
+                if let Some(shown) = shown {
+                    found.insert(name.clone(), shown);
+                }
+            }
+            (!found.is_empty()).then_some(Value::Object(found))
+        }
+        Value::Array(items) => Some(items.iter().filter_map(|one| chosen(one, paths)).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(query: &str, items: Vec<Value>) -> Value {
+        Query::parse(query).and_then(|query| query.answer(items)).expect("a list").1
+    }
+
+    fn named(names: &[&str]) -> Vec<Value> {
+        names.iter().map(|name| json!({"name": name})).collect()
+    }
+
+    #[test]
+    fn a_page_is_cut_out_of_what_the_filter_leaves() {
+        let all = named(&["a1", "b", "A2", "a.3", "a4"]);
+        let page = answer("page=2&page_size=3&name=A", all.clone());
+        let expected = r#"{"filtered_count":4,"item_count":1,"items":[{"name":"a4"}],"page":2,"#;
+        let rest = r#""page_count":2,"page_size":3,"total_count":5}"#;
+        assert_eq!(page.to_string(), format!("{expected}{rest}"));
+        let found = |query| answer(query, all.clone())["filtered_count"].clone();
+        assert_eq!(
+            (found("page=1&name=a."), found("page=1&name=a.&use_regex=true")),
+            (json!(1), json!(4))
+        );
+        assert_eq!(found("page=1&name=%28&use_regex=true"), json!(0));
+        assert_eq!(answer("name=b", all.clone()), Value::Array(all));
+    }
+
+    #[test]
+    fn a_pattern_that_would_take_for_ever_finds_nothing() {
+        let all = named(&[&"a".repeat(40)]);
+        let page = answer("page=1&use_regex=true&name=(a*)*\\1b", all);
+        assert_eq!(page["filtered_count"], json!(0));
+    }
+
+    #[test]
+    fn pages_that_are_not_there_are_refused() {
+        for query in ["page=0", "page=-1", "page=1&page_size=0", "page=1&page_size=501", "page=x"] {
+            assert!(Query::parse(query).is_err(), "{query}");
+        }
+        let last = i64::MAX;
+        for query in [format!("page=2&page_size={PAGE_SIZE_MAX}"), format!("page={last}")] {
+            assert!(Query::parse(&query).unwrap().answer(named(&["a"])).is_err(), "{query}");
+        }
+        assert_eq!(answer("page=1", Vec::new())["page_count"], json!(0));
+    }
+
+    #[test]
+    fn what_is_missing_comes_first_and_texts_last() {
+        let item = |number: i32, value: Value| json!({"n": number, "a": {"b": value}});
+        let items = vec![
+            item(5, json!("x")),
+            item(3, json!(10)),
+            item(4, json!(null)),
+            item(2, json!(-2.5)),
+            json!({"n": 1}),
+        ];
+        let numbers = |query| {
+            let list = answer(query, items.clone());
+            let list = list.as_array().unwrap().iter().map(|item| item["n"].as_i64().unwrap());
+            list.collect::<Vec<_>>()
+        };
+        assert_eq!(numbers("sort=a.b"), [1, 2, 3, 4, 5]);
+        assert_eq!(numbers("sort=a.b&sort_reverse=true"), [5, 4, 3, 2, 1]);
+        assert_eq!(numbers("sort_reverse=true"), [1, 2, 4, 3, 5]);
+        assert_eq!(numbers("sort=nope"), [5, 3, 4, 2, 1]);
+    }
+
+    #[test]
+    fn columns_lead_into_objects_and_lists_but_not_into_arguments() {
+        let item = json!({
+            "name": "q", "type": "classic", "arguments": {"a.b": 1, "c": 2},
+            "stats": {"publish": 7, "ack": 1}, "consumers": [{"tag": "t", "x": 1}],
+        });
+        let query = "columns=name,arguments.c,stats.publish,consumers.tag,nope,stats.nope";
+        let expected = json!({
+            "name": "q", "arguments": {"a.b": 1, "c": 2}, "stats": {"publish": 7},
+            "consumers": [{"tag": "t"}],
+        });
+        assert_eq!(answer(query, vec![item.clone()]), json!([expected]));
+        assert_eq!(answer("columns=nope", vec![item.clone()]), json!([{}]));
+        assert_eq!(
+            answer("columns=stats,stats.ack", vec![item.clone()])[0]["stats"],
+            item["stats"]
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! Exchanges and bindings at one moment.
+
+use amqp::table::Table;
+use broker::{Binding, Destination, Exchange, ExchangeType, Name, Vhost};
+
+/// What the API tells of an exchange, as it was at one moment.
+#[derive(Clone, Debug)]
+pub struct ExchangeDetails {
+    pub(crate) vhost: Name,
+    pub(crate) name: Name,
+    pub(crate) kind: ExchangeType,
+    pub(crate) durable: bool,
+    pub(crate) auto_delete: bool,
+    pub(crate) internal: bool,
+    pub(crate) arguments: Table,
+    pub(crate) policy: Option<Name>,
+}
+
+/// What the API tells of a binding, as it was at one moment.
+#[derive(Clone, Debug)]
+pub struct BindingDetails {
+    pub(crate) vhost: Name,
+    pub(crate) source: Name,
+    pub(crate) destination: Name,
+    pub(crate) to_queue: bool,
+    pub(crate) routing_key: Name,
+    pub(crate) arguments: Table,
+}
+
+/// Which bindings of a vhost are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BindingsOf<'a> {
+    /// All.
+    Vhost,
+    /// Those that lead to a queue.
+    Queue(&'a str),
+    /// Those that lead away from an exchange.
+    Source(&'a str),
+    /// Those that lead to an exchange.
+    Destination(&'a str),
+}
+
+impl ExchangeDetails {
+    /// Copies every exchange of `vhost`.
+    pub fn all(vhost: &Vhost) -> Vec<Self> {
+        vhost.exchanges().map(|(_, exchange)| Self::of(vhost, exchange)).collect()
+    }
+
+    /// Copies one exchange of `vhost`, if there is one of that name.
+    pub fn one(vhost: &Vhost, name: &str) -> Option<Self> {
+        vhost.exchange(name).map(|exchange| Self::of(vhost, exchange))
+    }
+
+    fn of(vhost: &Vhost, exchange: &Exchange) -> Self {
+        let policy = vhost.policies().for_exchange(&exchange.name).user;
+        Self {
+            vhost: vhost.name().clone(),
+            name: exchange.name.clone(),
+            kind: exchange.kind,
+            durable: exchange.durable,
+            auto_delete: exchange.auto_delete,
+            internal: exchange.internal,
+            arguments: exchange.arguments.clone(),
+            policy: policy.map(|policy| policy.name.clone()),
+        }
+    }
+}
+
+impl BindingDetails {
+    /// Copies bindings of `vhost`, if there is what they belong to. To the default exchange every queue
+    /// is bound by its name, though nothing of that is kept.
+    pub fn of(vhost: &Vhost, which: BindingsOf<'_>) -> Option<Vec<Self>> {
+        match which {
+            BindingsOf::Vhost => {
+                let exchanges = vhost.exchanges().map(|(_, exchange)| exchange);
+                Some(exchanges.flat_map(|exchange| Self::from(vhost, exchange)).collect())
+            }
+            BindingsOf::Source(name) => Some(Self::from(vhost, vhost.exchange(name)?)),
+            BindingsOf::Queue(name) => {
+                let queue = vhost.queue(name)?;
+                let explicit = queue.bindings().filter_map(|(source, binding)| {
+                    Self::explicit(vhost, vhost.exchange_of(*source)?, binding)
+                });
+                Some(std::iter::once(Self::implicit(vhost, &queue.name)).chain(explicit).collect())
+            }
+            BindingsOf::Destination(name) => {
+                let bound = vhost.exchange(name)?.bound_from();
+                let bindings = bound.filter_map(|(source, binding)| {
+                    Self::explicit(vhost, vhost.exchange_of(*source)?, binding)
+                });
+                Some(bindings.collect())
+            }
+        }
+    }
+
+    fn from(vhost: &Vhost, source: &Exchange) -> Vec<Self> {
+        if source.is_default() {
+            return vhost.queues().map(|(_, queue)| Self::implicit(vhost, &queue.name)).collect();
+        }
+        source.bindings().filter_map(|binding| Self::explicit(vhost, source, binding)).collect()
+    }
+
+    fn implicit(vhost: &Vhost, queue: &Name) -> Self {
+        Self {
+            vhost: vhost.name().clone(),
+            source: Name::from(""),
+            destination: queue.clone(),
+            to_queue: true,
+            routing_key: queue.clone(),
+            arguments: Table::default(),
+        }
+    }
+
+    fn explicit(vhost: &Vhost, source: &Exchange, binding: &Binding) -> Option<Self> {
+        let (destination, to_queue) = match binding.destination {
+            Destination::Queue(id) => (&vhost.queue_of(id)?.name, true),
+            Destination::Exchange(id) => (&vhost.exchange_of(id)?.name, false),
+        };
+        Some(Self {
+            vhost: vhost.name().clone(),
+            source: source.name.clone(),
+            destination: destination.clone(),
+            to_queue,
+            routing_key: binding.routing_key.clone(),
+            arguments: binding.arguments.table().to_table(),
+        })
+    }
+
+    /// What lists are sorted by.
+    pub(crate) fn place(&self) -> (&str, &str, bool, &str, &[u8]) {
+        let arguments = self.arguments.as_ref().as_bytes();
+        (&self.source, &self.destination, !self.to_queue, &self.routing_key, arguments)
+    }
+}

@@ -1,0 +1,295 @@
+"""The management API: queues, what is in them, who sees them, and how lists are cut into pages."""
+
+import time
+
+import pytest
+
+from brokers import quoted
+from definitions import Policy, User
+
+STATISTICS_WITHIN_S = 15.0  # RabbitMQ's are gathered every five seconds
+NOT_FOUND_REASON = "Not Found"
+
+
+@pytest.fixture
+def http(under):
+    """The HTTP API of the shared broker."""
+    return under.shared().api
+
+
+def eventually(get, expected):
+    """Wait until `get` gives what is expected; RabbitMQ's statistics lag behind."""
+    deadline = time.monotonic() + STATISTICS_WITHIN_S
+    while (found := get()) != expected and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert found == expected
+
+
+def chosen(object, *names):
+    return {name: object.get(name) for name in names}
+
+
+def path_of(queue, vhost="/"):
+    return "/api/queues/" + quoted(vhost, queue)
+
+
+def test_a_queue_is_as_it_was_declared(http, ch, kind):
+    q = ch.queue(kind, message_ttl=60000, expires=3600000, dead_letter_exchange="dlx")
+    shown = http.ask(path_of(q)).json
+    expected = {"name": q, "vhost": "/", "type": kind, "durable": True, "auto_delete": False, "exclusive": False}
+    assert chosen(shown, *expected) == expected
+    assert shown["arguments"] == {
+        "x-queue-type": kind, "x-message-ttl": 60000, "x-expires": 3600000, "x-dead-letter-exchange": "dlx",
+    }
+    assert type(shown["arguments"]["x-message-ttl"]) is int
+    assert shown["node"] == http.ask("/api/overview").json["node"]
+    # RabbitMQ knows the rest when it has gathered statistics.
+    rest = {
+        "policy": None, "operator_policy": None, "effective_policy_definition": {}, "state": "running", "messages": 0,
+        "consumers": 0, "consumer_details": [],
+    }
+    eventually(lambda: chosen(http.ask(path_of(q)).json, *rest), rest)
+
+
+def test_arguments_of_all_kinds_are_shown(http, ch):
+    q = ch.queue(arguments={"list": [1, "two", [3]], "table": {"on": True}, "big": 2**62, "small": -1, "text": "é"})
+    assert http.ask(path_of(q)).json["arguments"] == {
+        "x-queue-type": "classic", "list": [1, "two", [3]], "table": {"on": True}, "big": 2**62, "small": -1,
+        "text": "é",
+    }
+
+
+def test_a_transient_queue_says_so(http, ch):
+    q = ch.queue(durable=False, exclusive=True, auto_delete=True)
+    expected = {"durable": False, "exclusive": True, "auto_delete": True}
+    eventually(lambda: chosen(http.ask(path_of(q)).json, *expected), expected)
+
+
+def test_a_quorum_queue_says_what_is_in_force(http, ch):
+    q = ch.queue("quorum", delivery_limit=3)
+    node = http.ask("/api/overview").json["node"]
+    expected = {
+        "delivery_limit": 3, "leader": node, "members": [node], "online": [node], "delayed_retry": "disabled",
+        "messages_delayed": 0, "messages_dlx": 0,
+    }
+    eventually(lambda: chosen(http.ask(path_of(q)).json, *expected), expected)
+    unlimited = ch.queue("quorum", name="u", delivery_limit=-1)
+    eventually(lambda: http.ask(path_of(unlimited)).json.get("delivery_limit"), "unlimited")
+    default = ch.queue("quorum", name="d")
+    eventually(lambda: http.ask(path_of(default)).json.get("delivery_limit"), 20)
+
+
+def test_messages_and_bytes_are_counted(http, ch):
+    q = ch.queue()
+    ch.publish(q, "12345", "12345", "12345")
+    ch.get_unacked(q, 1)
+    expected = {
+        "messages": 3, "messages_ready": 2, "messages_unacknowledged": 1, "message_bytes": 15,
+        "message_bytes_ready": 10, "message_bytes_unacknowledged": 5, "consumers": 0,
+    }
+    eventually(lambda: chosen(http.ask(path_of(q)).json, *expected), expected)
+    [listed] = [one for one in http.ask("/api/queues/%2F").json if one["name"] == q]
+    assert chosen(listed, *expected) == expected
+
+
+def test_what_has_happened_is_counted(http, ch):
+    q = ch.queue()
+    ch.publish(q, *"abcdefg")
+    ch.ack(ch.get_unacked(q))
+    ch.nack(ch.get_unacked(q), requeue=True)
+    ch.get(q)
+    consumer = ch.consume(q, prefetch=2)
+    ch.ack(consumer.next())
+    consumer.next_bodies(2)
+    expected = {
+        "publish": 7, "deliver": 3, "deliver_no_ack": 0, "get": 2, "get_no_ack": 1, "deliver_get": 6, "ack": 2,
+        "redeliver": 1,
+    }
+    eventually(lambda: chosen(http.ask(path_of(q)).json.get("message_stats", {}), *expected), expected)
+
+
+@pytest.mark.better
+def test_what_has_died_is_counted_by_reason(http, ch, dlq, by_broker):
+    q = ch.queue(dead_letter_exchange="", dead_letter_routing_key=dlq)
+    lost = ch.queue(name="lost")
+    ch.publish(q, "a", expiration="1")
+    ch.reaches(dlq, 1)
+    ch.publish(q, "b")
+    ch.nack(ch.get_unacked(q))
+    ch.publish(lost, "c", expiration="1")
+    ch.reaches(dlq, 2)
+    ch.reaches(lost, 0)
+    nothing = {"rejected": 0, "expired": 0, "maxlen": 0, "delivery_limit": 0}
+    names = ("expired", "dead_lettered", "dead_lettered_by_reason", "dropped", "dropped_by_reason")
+    empty = {reason: {} for reason in nothing}
+    for queue, counts in (
+        (q, (1, 2, nothing | {"expired": 1, "rejected": 1}, 0, empty)),
+        (lost, (1, 0, nothing, 1, empty | {"expired": {"no_dead_letter_exchange": 1}})),
+    ):
+        expected = by_broker(rabbitmq=dict.fromkeys(names), leveret=dict(zip(names, counts, strict=True)))
+        eventually(lambda q=queue: chosen(http.ask(path_of(q)).json.get("message_stats", {}), *names), expected)
+
+
+def test_a_queue_tells_of_its_consumers(http, ch):
+    q = ch.queue()
+    ch.consume(q, prefetch=7, tag="first", arguments={"x-priority": 5})
+    ch.consume(q, prefetch=7, tag="second", auto_ack=True)
+    names = ("consumer_tag", "ack_required", "active", "exclusive", "prefetch_count", "arguments", "queue")
+
+    def consumers():
+        found = http.ask(path_of(q)).json.get("consumer_details", [])
+        return sorted((chosen(one, *names) for one in found), key=lambda one: one["consumer_tag"])
+
+    common = {"active": True, "exclusive": False, "queue": {"name": q, "vhost": "/"}}
+    eventually(consumers, [
+        {"consumer_tag": "first", "ack_required": True, "arguments": {"x-priority": 5}, "prefetch_count": 7} | common,
+        {"consumer_tag": "second", "ack_required": False, "arguments": {}, "prefetch_count": 7} | common,
+    ])
+    eventually(lambda: http.ask(path_of(q)).json["consumers"], 2)
+    [details] = {one["channel_details"]["user"] for one in http.ask(path_of(q)).json["consumer_details"]}
+    assert details == "guest"
+    assert "consumer_details" not in http.ask("/api/queues/%2F").json[0]
+
+
+def test_the_single_active_consumer_is_named(http, ch):
+    q = ch.queue(single_active_consumer=True)
+    ch.consume(q, tag="first")
+    ch.consume(q, tag="second")
+    eventually(lambda: http.ask(path_of(q)).json.get("single_active_consumer_tag"), "first")
+    alone = ch.queue(name="alone")
+    ch.consume(alone, tag="mine", exclusive=True)
+    eventually(lambda: http.ask(path_of(alone)).json.get("exclusive_consumer_tag"), "mine")
+
+    def active():
+        details = http.ask(path_of(q)).json.get("consumer_details", [])
+        return {one["consumer_tag"]: one["active"] for one in details}
+
+    eventually(active, {"first": True, "second": False})
+
+
+def test_policies_are_shown_with_what_they_make_together(defined, prefix):
+    ch = defined(
+        policies=[Policy({"max-length": 10, "message-ttl": 5000}, name="p")],
+        operator_policies=[Policy({"max-length": 5}, name="o")],
+    )
+    q = ch.queue()
+    api = defined.client.broker.api
+    expected = {
+        "policy": prefix + "p", "operator_policy": prefix + "o",
+        "effective_policy_definition": {"max-length": 5, "message-ttl": 5000},
+    }
+    eventually(lambda: chosen(api.ask(path_of(q)).json, *expected), expected)
+
+
+@pytest.mark.parametrize("path", ["/api/queues/nope", "/api/queues/%2F/nope", "/api/queues/nope/nope", "/api/queues/%FF"])
+def test_what_is_not_there_is_not_found(http, path):
+    answer = http.ask(path)
+    assert (answer.status, answer.json) == (404, {"error": "Object Not Found", "reason": "Not Found"})
+
+
+@pytest.mark.parametrize("tag, sees", [("management", False), ("monitoring", False), ("administrator", True)])
+def test_queues_are_for_those_who_have_permissions(defined, prefix, tag, sees):
+    vhost = prefix + "v"
+    ch = defined(vhosts=[vhost], users=[User("bob", vhost=vhost, tags=(tag,))])
+    q = ch.queue()
+    bob, api = prefix + "bob", defined.client.broker.api
+    names = [one["name"] for one in api.ask("/api/queues", user=bob).json]
+    assert (q in names) is sees
+    assert api.ask("/api/queues/" + quoted(vhost), user=bob).json == []
+    for path in ("/api/queues/%2F", path_of(q)):
+        answer = api.ask(path, user=bob)
+        assert answer.status == (200 if sees else 404)
+        if not sees:
+            assert answer.json["reason"] == NOT_FOUND_REASON
+
+
+@pytest.fixture
+def five(http, ch, prefix):
+    """`five(query)`: the answer about five queues of this test, unless the query has a filter of its own."""
+    for name in ("a1", "a2", "b1", "B2", "c.3"):
+        ch.queue(name=name)
+
+    def ask(query):
+        return http.ask(f"/api/queues?{query}" + ("" if "name=" in query else f"&name={prefix}"))
+
+    return ask
+
+
+def test_a_list_comes_in_pages(five):
+    page = five("page=2&page_size=2&columns=name&sort=name").json
+    assert len(page.pop("items")) == 2
+    assert page.pop("total_count") >= 5
+    assert page == {"filtered_count": 5, "item_count": 2, "page": 2, "page_count": 3, "page_size": 2}
+    last = five("page=3&page_size=2&sort=name").json
+    assert (last["item_count"], len(last["items"])) == (1, 1)
+    assert five("page=1").json["page_size"] == 100
+
+
+def test_a_page_is_filtered_by_name(five, prefix):
+    names = [five(f"page=1&sort=name&columns=name&{query}").json["items"] for query in (
+        f"name={prefix}A", f"name={prefix}a.", f"name={prefix}.*[ab]1&use_regex=true", f"name=^{prefix}[AB]&use_regex=true",
+        f"name={prefix}(&use_regex=true", f"name={prefix}nothing", f"name={prefix}.*%5C.3&use_regex=true",
+    )]
+    found = [len(items) for items in names]
+    assert found == [2, 0, 2, 4, 0, 0, 1]
+
+
+def test_a_list_is_sorted(five, prefix):
+    names = [{"name": prefix + name} for name in ("B2", "a1", "a2", "b1", "c.3")]
+    assert five("page=1&columns=name").json["items"] == names
+    assert five("page=1&sort=name&columns=name").json["items"] == names
+    assert five("page=1&sort_reverse=true&columns=name").json["items"] == names[::-1]
+    assert five("page=1&sort=name&sort_reverse=true&columns=name").json["items"] == names[::-1]
+
+
+def test_a_list_is_sorted_by_what_lies_deeper(http, ch, prefix):
+    for name, limit in (("x", 5), ("y", 30), ("z", 7)):
+        ch.queue("quorum", name=name, delivery_limit=limit)
+    page = http.ask(f"/api/queues?page=1&name={prefix}&sort=arguments.x-delivery-limit&columns=arguments").json
+    limits = [one["arguments"]["x-delivery-limit"] for one in page["items"]]
+    assert limits == [5, 7, 30]
+
+
+def test_columns_are_chosen(http, ch):
+    q = ch.queue(message_ttl=60000)
+    ch.publish(q, "a")
+    eventually(lambda: http.ask(path_of(q) + "?columns=name,message_stats.publish").json,
+               {"name": q, "message_stats": {"publish": 1}})
+    arguments = {"x-queue-type": "classic", "x-message-ttl": 60000}
+    assert http.ask(path_of(q) + "?columns=name,arguments.x-message-ttl").json == {"name": q, "arguments": arguments}
+
+
+def test_statistics_can_be_left_out(http, ch, kind):
+    q = ch.queue(kind)
+    ch.publish(q, "a", "b")
+    fields = {"name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "node", "state", "policy",
+              "operator_policy", "effective_policy_definition"}
+    statistics = {"message_bytes", "consumers", "message_stats", "consumer_details"}
+    [listed] = [one for one in http.ask("/api/queues/%2F?disable_stats=true").json if one["name"] == q]
+    assert fields <= listed.keys() and not (statistics | {"messages"}) & listed.keys()
+    query = "?disable_stats=true&enable_queue_totals=true"
+    expected = {"messages": 2, "messages_ready": 2, "messages_unacknowledged": 0}
+
+    def totals():
+        [listed] = [one for one in http.ask("/api/queues/%2F" + query).json if one["name"] == q]
+        assert not statistics & listed.keys()
+        return chosen(listed, *expected)
+
+    eventually(totals, expected)
+
+
+@pytest.mark.parametrize("query, error, reason", [
+    ("page=0&page_size=2", "invalid_pagination_parameters", "Invalid pagination parameters: page number 0, page size 2"),
+    ("page=-1", "invalid_pagination_parameters", "Invalid pagination parameters: page number -1, page size undefined"),
+    ("page=1&page_size=501", "invalid_pagination_parameters",
+     "Invalid pagination parameters: page number 1, page size 501"),
+    ("page=1&page_size=0", "invalid_pagination_parameters", "Invalid pagination parameters: page number 1, page size 0"),
+    ("page=x", "bad_request", "Pagination parameters are invalid"),
+    ("page=1.5", "bad_request", "Pagination parameters are invalid"),
+    ("page=1&page_size=", "bad_request", "Pagination parameters are invalid"),
+    ("page_size=abc", "bad_request", "Pagination parameters are invalid"),
+    ("page=2&name=no-queue-has-this", "page_out_of_range", "Page out of range, page: 2 page size: 100, len: 0"),
+])
+def test_pages_that_are_not_there_are_refused(http, query, error, reason):
+    answer = http.ask("/api/queues?" + query)
+    assert (answer.status, answer.json) == (400, {"error": error, "reason": reason})
