@@ -74,6 +74,9 @@ pub const PATTERN_BYTES_MAX: usize = 1024;
 /// Backtracking steps of one pattern match; a pattern that needs more does not match (spec 5.1).
 pub const PATTERN_STEPS_MAX: usize = 50_000;
 
+/// The same for a pattern that looks for names in a list: one request tries it on every name there.
+pub const FILTER_STEPS_MAX: usize = 1_000;
+
 /// Bodies at least this long are shared with a dead letter and a delivery instead of copied, in bytes:
 /// below it a copy is cheaper than another reference count and another iovec.
 pub const SHARED_BODY_BYTES_MIN: usize = 4096;

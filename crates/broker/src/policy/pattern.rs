@@ -9,7 +9,7 @@ use std::fmt;
 
 use fancy_regex::{Regex, RegexBuilder};
 
-use crate::limits::{PATTERN_BYTES_MAX, PATTERN_STEPS_MAX};
+use crate::limits::{FILTER_STEPS_MAX, PATTERN_BYTES_MAX, PATTERN_STEPS_MAX};
 
 /// A compiled pattern with its text.
 #[derive(Clone)]
@@ -24,10 +24,22 @@ impl Pattern {
     /// # Errors
     /// What RabbitMQ says of a pattern that is too long or not a regular expression.
     pub fn new(text: &str) -> Result<Self, String> {
+        Self::bounded(text, PATTERN_STEPS_MAX)
+    }
+
+    /// Compiles `text` to look for names in a list, in upper or lower case; it may work less.
+    ///
+    /// # Errors
+    /// As [`Pattern::new`].
+    pub fn filter(text: &str) -> Result<Self, String> {
+        Self::bounded(&format!("(?i){text}"), FILTER_STEPS_MAX)
+    }
+
+    fn bounded(text: &str, steps_max: usize) -> Result<Self, String> {
         if text.len() > PATTERN_BYTES_MAX {
             return Err(format!("pattern must not exceed {PATTERN_BYTES_MAX} bytes"));
         }
-        let regex = RegexBuilder::new(text).backtrack_limit(PATTERN_STEPS_MAX).build();
+        let regex = RegexBuilder::new(text).backtrack_limit(steps_max).build();
         let regex = regex.map_err(|error| {
             format!("pattern should be regular expression but is invalid: {error}")
         })?;

@@ -1,7 +1,7 @@
 //! What a request wants of a list: a filter, an order, a page, some columns.
 //!
 //! As in RabbitMQ a filter counts only on a page, names are compared without regard to case, and a
-//! pattern that is none finds nothing. How much work one name may make is bounded by [`Pattern`].
+//! pattern that is none finds nothing. How much work one name may make is bounded by [`Pattern::filter`].
 
 use std::cmp::Ordering;
 
@@ -164,7 +164,7 @@ impl Filter {
             return Self::All;
         }
         match is_pattern {
-            true => Pattern::new(&format!("(?i){name}")).map_or(Self::None, Self::Matching),
+            true => Pattern::filter(name).map_or(Self::None, Self::Matching),
             false => Self::Containing(name.to_lowercase()),
         }
     }
