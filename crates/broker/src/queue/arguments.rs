@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::table::{Table, TableBuilder, TableRef, Value};
 
 use super::kind::QueueType;
@@ -338,12 +339,16 @@ fn boolean(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
     if matches!(value, Value::Bool(_)) { Ok(()) } else { Err(unacceptable(value)) }
 }
 
+/// COMPAT: long routing keys: as in a policy.
 fn dead_letter_routing_key(value: &Value<'_>, table: TableRef<'_>) -> Result<(), Reason> {
-    if value.as_long_str().is_none() {
+    let Some(key) = value.as_long_str() else {
         return Err(unacceptable(value));
-    }
+    };
     if table.get("x-dead-letter-exchange").is_none() {
         return Err("routing_key_but_no_dlx_defined".to_owned());
+    }
+    if key.len() > SHORT_STRING_BYTES_MAX {
+        return Err(format!("{{max_length_exceeded,{}}}", key.len()));
     }
     Ok(())
 }
