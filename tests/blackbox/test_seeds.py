@@ -426,7 +426,7 @@ ROWS = [
     Row(3, "1000: one second, or until delivered", ttl.test_an_unacked_message_outlives_its_deadline_and_can_be_acked),
     Row(3, "a policy of 60 seconds for all queues", policies.test_apply_to_says_which_queues_a_policy_is_for),
     Row(3, "an argument of 60 seconds", sixty_seconds_by_argument),
-    Row(3, "a TTL policy on a queue with messages", ttl.test_messages_keep_their_deadline_when_the_ttl_policy_goes),
+    Row(3, "a TTL policy on a queue with messages", ttl.test_messages_lose_their_deadline_when_the_ttl_policy_goes),
     Row(3, "the original deadline survives a requeue", ttl.test_a_requeued_message_keeps_its_deadline),
     Row(3, "... and the closing of a channel", ttl.test_a_message_given_back_after_its_deadline_dies_as_expired),
     Row(3, "TTL 0 expires on arrival what cannot be delivered at once",
