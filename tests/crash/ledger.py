@@ -97,6 +97,19 @@ def drain(channel, queue):
         channel.basic_ack(method.delivery_tag)
 
 
+def found_in(connection, queue, may_be_gone):
+    channel = connection.channel()
+    try:
+        channel.queue_declare(queue, passive=True)
+    except pika.exceptions.ChannelClosedByBroker:
+        if may_be_gone:
+            return collections.Counter()
+        raise Fault(f"queue {queue} is not there") from None
+    seen = drain(channel, queue)
+    channel.basic_qos(prefetch_count=0)
+    return seen
+
+
 def check_queues(connection, ledger):
     for name, expected in ledger.queues.items():
         try:
@@ -115,12 +128,11 @@ def check(broker, ledger, lost=None):
     Losses are faults, unless there is a list that takes their numbers.
     """
     connection = broker.connect()
-    channel = connection.channel()
     if lost is None:
         check_queues(connection, ledger)
     time.sleep(TTL_MS / 1000 + 0.05)
-    found = {queue: drain(channel, queue) for queue in (HOLD, WORK, BRIEF, MIXED, PURGED, DEAD)}
-    channel.basic_qos(prefetch_count=0)
+    may_be_gone = lost is not None
+    found = {queue: found_in(connection, queue, may_be_gone) for queue in (HOLD, WORK, BRIEF, MIXED, PURGED, DEAD)}
     connection.close()
     for queue in BRIEF, MIXED:
         if found[queue]:
