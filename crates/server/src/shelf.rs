@@ -46,8 +46,7 @@ impl Shelf {
         }
         let (octets, written) = self.store.write(page.0, writer);
         *buffer = octets;
-        buffer.truncate(PAGE_BUFFER_BYTES);
-        buffer.shrink_to(PAGE_BUFFER_BYTES);
+        shorten(&mut buffer);
         if let Err(error) = written {
             tracing::warn!(page = page.0, %error, "a page stays in memory");
             self.unwritten.lock().insert(page, messages);
@@ -85,8 +84,7 @@ impl Shelf {
         };
         let mut buffer = self.buffer.lock();
         let read = self.store.read(page.0, &mut buffer, choose, &mut keep);
-        buffer.truncate(PAGE_BUFFER_BYTES);
-        buffer.shrink_to(PAGE_BUFFER_BYTES);
+        shorten(&mut buffer);
         match (read, problem) {
             (Ok(()), None) => Ok(PageRead { wanted, messages, next_deadline }),
             (Err(error), _) => Err(error.to_string()),
@@ -122,6 +120,12 @@ impl Shelf {
             tracing::warn!(page = page.0, %error, "a page cannot be removed before the next start");
         }
     }
+}
+
+/// Gives back what a page of large messages needed.
+fn shorten(buffer: &mut Vec<u8>) {
+    buffer.truncate(PAGE_BUFFER_BYTES);
+    buffer.shrink_to(PAGE_BUFFER_BYTES);
 }
 
 fn entry(facts: &PagedFacts) -> PageEntry {

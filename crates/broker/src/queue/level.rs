@@ -60,8 +60,6 @@ pub(super) struct Page {
     pub(super) id: PageId,
     first_seq: u64,
     last_seq: u64,
-    /// When the first of them arrived.
-    pub(super) first_arrived: Time,
     /// Messages that are in the queue and not in memory.
     pub(super) held: Held,
     /// What these count against the queue's limits.
@@ -196,7 +194,6 @@ impl Level {
             id,
             first_seq: first.seq,
             last_seq: last.seq,
-            first_arrived: first.arrived,
             held: Held::all(messages.iter().map(|message| message.facts.seq)),
             bytes: messages.iter().map(|message| message.facts.bytes).sum(),
             left_unseen: false,
@@ -251,9 +248,11 @@ impl Level {
         self.pages.get(pages).map(|page| page.id)
     }
 
-    /// A page has been read as a whole: its messages stand in the head.
-    pub(super) fn arrived(&mut self, id: PageId, messages: Vec<PagedMessage>) -> Option<Page> {
-        let page = self.pages.pop_front_if(|page| page.id == id)?;
+    /// A page has been read as a whole: its messages stand in the head. False if it is not the first.
+    pub(super) fn arrived(&mut self, id: PageId, messages: Vec<PagedMessage>) -> bool {
+        let Some(page) = self.pages.pop_front_if(|page| page.id == id) else {
+            return false;
+        };
         for PagedMessage { facts, message } in messages {
             if page.held.contains(facts.seq) {
                 let fresh = Fresh { message, lsn: facts.lsn, arrived: facts.arrived };
@@ -261,7 +260,7 @@ impl Level {
             }
         }
         self.join_tail();
-        Some(page)
+        true
     }
 
     /// A message of a page is there no more, because it was read back alone or has left its queue.
@@ -280,12 +279,12 @@ impl Level {
         true
     }
 
-    /// Removes a page if nothing is left in it.
-    pub(super) fn remove_if_empty(&mut self, id: PageId) -> Option<Page> {
-        let at = self.pages.binary_search_by_key(&id, |page| page.id).ok()?;
-        let page = if self.pages.get(at)?.held.count() == 0 { self.pages.remove(at) } else { None };
-        self.join_tail();
-        page
+    /// Removes a page in which nothing is left.
+    pub(super) fn remove_page(&mut self, id: PageId) {
+        if let Ok(at) = self.pages.binary_search_by_key(&id, |page| page.id) {
+            self.pages.remove(at);
+            self.join_tail();
+        }
     }
 
     /// Sets right what is known of a page from which messages left unseen. `facts` is of all that were
@@ -295,8 +294,6 @@ impl Level {
         let left = || facts.iter().filter(|facts| page.held.contains(facts.seq));
         let bytes = left().map(|facts| facts.bytes).sum();
         let next_deadline = left().filter_map(|facts| facts.deadline).min();
-        let first_arrived = left().map(|facts| facts.arrived).min();
-        page.first_arrived = first_arrived.unwrap_or(page.first_arrived);
         page.next_deadline = next_deadline;
         page.left_unseen = false;
         (std::mem::replace(&mut page.bytes, bytes), bytes)

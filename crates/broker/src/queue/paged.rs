@@ -240,9 +240,9 @@ impl Ready {
         let place = self.level_at(level).filter(|place| self.levels[*place].knows_page(id))?;
         if wanted == Wanted::Whole {
             self.unlist(at);
-            let page = self.metered(place, |level| level.arrived(id, messages))?;
-            self.page_count -= 1;
-            return Some(page.id);
+            let has_arrived = self.metered(place, |level| level.arrived(id, messages));
+            self.page_count -= usize::from(has_arrived);
+            return has_arrived.then_some(id);
         }
         for PagedMessage { facts, message } in messages {
             if self.levels[place].leaves_page(id, facts.seq, Some(facts.bytes)) {
@@ -268,7 +268,7 @@ impl Ready {
         }
         self.unlist((level, id));
         let at = self.level_at(level)?;
-        self.metered(at, |level| level.remove_if_empty(id))?;
+        self.metered(at, |level| level.remove_page(id));
         self.page_count -= 1;
         Some(id)
     }
