@@ -15,13 +15,12 @@ mod edge;
 mod field_table;
 pub mod limits;
 mod metrics;
+mod node;
 mod policy_json;
 mod queue_snapshot;
 mod snapshot;
 mod topology_snapshot;
 
-use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -34,8 +33,8 @@ use axum::routing::get;
 use crate::limits::BODY_BYTES_MAX;
 
 pub use access::{Caller, Credentials, LoginRefused};
-use broker::{Policy, PolicyKind};
 pub use metrics::Detail;
+pub use node::{Change, Login, Logins, Node, Policies, Status, Topology, Vhosts};
 pub use policy_json::{PolicyProblem, policy_from_json};
 pub use queue_snapshot::{ConsumerDetails, QueueDetails};
 pub use snapshot::{
@@ -48,59 +47,6 @@ pub const RABBITMQ_VERSION: &str = "4.3.6";
 
 /// The content type of Prometheus' text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Who logs in, once it is known.
-pub type Login<'a> = Pin<Box<dyn Future<Output = Result<Caller, LoginRefused>> + Send + 'a>>;
-
-/// What a change has led to, once it is on the disk.
-pub type Change<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// The node, as far as HTTP needs it.
-pub trait Node: Send + Sync {
-    /// What is the case now.
-    fn snapshot(&self) -> NodeSnapshot;
-
-    /// What the operating system knows of it now.
-    fn process(&self) -> ProcessSnapshot;
-
-    /// Every vhost with its queues, by name.
-    fn vhosts(&self) -> Vec<VhostSnapshot>;
-
-    /// The names of all vhosts, in order.
-    fn vhost_names(&self) -> Vec<String>;
-
-    /// The sums of a vhost, if there is one of that name; with a user, of connections and channels
-    /// only his.
-    fn vhost_totals(&self, name: &str, user: Option<&str>) -> Option<VhostTotals>;
-
-    /// The policies of a vhost, by name, if there is one of that name.
-    fn policies(&self, vhost: &str, kind: PolicyKind) -> Option<Vec<Arc<Policy>>>;
-
-    /// Adds or replaces a policy: whether it is new, or None if there is no such vhost.
-    fn set_policy(&self, vhost: &str, kind: PolicyKind, policy: Policy)
-    -> Change<'_, Option<bool>>;
-
-    /// Removes a policy; false if there is none.
-    fn clear_policy(&self, vhost: &str, kind: PolicyKind, name: &str) -> Change<'_, bool>;
-
-    /// The queues of a vhost, if there is one of that name.
-    fn queues(&self, vhost: &str) -> Option<Vec<QueueDetails>>;
-
-    /// A queue with its consumers, if there is one of that name in a vhost of that name.
-    fn queue(&self, vhost: &str, name: &str) -> Option<(QueueDetails, Vec<ConsumerDetails>)>;
-
-    /// The exchanges of a vhost, if there is one of that name.
-    fn exchanges(&self, vhost: &str) -> Option<Vec<ExchangeDetails>>;
-
-    /// An exchange, if there is one of that name in a vhost of that name.
-    fn exchange(&self, vhost: &str, name: &str) -> Option<ExchangeDetails>;
-
-    /// Bindings, if there are a vhost of that name and in it what they belong to.
-    fn bindings(&self, vhost: &str, which: BindingsOf<'_>) -> Option<Vec<BindingDetails>>;
-
-    /// Checks a login from `peer`.
-    fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_>;
-}
 
 /// Answers HTTP requests about `node`; it must be served with the `SocketAddr` of each client.
 pub fn router(node: Arc<dyn Node>) -> Router {

@@ -1,6 +1,8 @@
 //! Bindings: all of them, those of a vhost, those of a queue or of an exchange.
 
+use axum::Router;
 use axum::extract::State;
+use axum::routing::get;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
@@ -13,8 +15,18 @@ use crate::answer::{ApiError, Json};
 use crate::field_table::table;
 use crate::topology_snapshot::{BindingDetails, BindingsOf};
 
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/bindings", get(list))
+        .route("/api/bindings/{vhost}", get(list_of_vhost))
+        .route("/api/exchanges/{vhost}/{name}/bindings/source", get(list_of_source))
+        .route("/api/exchanges/{vhost}/{name}/bindings/destination", get(list_of_destination))
+        .route("/api/queues/{vhost}/{name}/bindings", get(list_of_queue))
+}
+
 /// The bindings of the vhosts that the user has permissions in; an administrator sees all.
-pub(super) async fn list(
+async fn list(
     State(node): State<Shared>,
     Management(caller): Management,
     query: Query,
@@ -24,7 +36,7 @@ pub(super) async fn list(
     query.without_pages().answer(bindings.flat_map(in_order).collect())
 }
 
-pub(super) async fn list_of_vhost(
+async fn list_of_vhost(
     State(node): State<Shared>,
     Management(caller): Management,
     Name(vhost): Name,
@@ -33,7 +45,7 @@ pub(super) async fn list_of_vhost(
     list_of(&node, &caller, &vhost, BindingsOf::Vhost, query)
 }
 
-pub(super) async fn list_of_queue(
+async fn list_of_queue(
     State(node): State<Shared>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
@@ -42,7 +54,7 @@ pub(super) async fn list_of_queue(
     list_of(&node, &caller, &vhost, BindingsOf::Queue(&name), query)
 }
 
-pub(super) async fn list_of_source(
+async fn list_of_source(
     State(node): State<Shared>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
@@ -51,7 +63,7 @@ pub(super) async fn list_of_source(
     list_of(&node, &caller, &vhost, BindingsOf::Source(name_in_path(&name)), query)
 }
 
-pub(super) async fn list_of_destination(
+async fn list_of_destination(
     State(node): State<Shared>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,

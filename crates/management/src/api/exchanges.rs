@@ -1,6 +1,8 @@
 //! `/api/exchanges`: the exchanges.
 
+use axum::Router;
 use axum::extract::State;
+use axum::routing::get;
 use serde_json::{Value, json};
 
 use super::lists::Query;
@@ -10,11 +12,19 @@ use crate::answer::{ApiError, Json};
 use crate::field_table::table;
 use crate::topology_snapshot::ExchangeDetails;
 
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/exchanges", get(list))
+        .route("/api/exchanges/{vhost}", get(list_of_vhost))
+        .route("/api/exchanges/{vhost}/{name}", get(show))
+}
+
 /// What stands for the name of the default exchange in a path, which cannot be empty.
 const DEFAULT: &str = "amq.default";
 
 /// The exchanges of the vhosts that the user has permissions in; an administrator sees all.
-pub(super) async fn list(
+async fn list(
     State(node): State<Shared>,
     Management(caller): Management,
     query: Query,
@@ -24,7 +34,7 @@ pub(super) async fn list(
     query.answer(exchanges.flat_map(in_order).collect())
 }
 
-pub(super) async fn list_of_vhost(
+async fn list_of_vhost(
     State(node): State<Shared>,
     Management(caller): Management,
     Name(vhost): Name,
@@ -35,7 +45,7 @@ pub(super) async fn list_of_vhost(
     query.answer(in_order(exchanges).collect())
 }
 
-pub(super) async fn show(
+async fn show(
     State(node): State<Shared>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,

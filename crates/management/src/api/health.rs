@@ -1,24 +1,36 @@
 //! `/api/health/checks`: yes with 200, no with 503 and the reason, for load balancers and monitors.
 
+use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::routing::get;
 use serde_json::{Value, json};
 
 use super::{Name, Shared};
 use crate::answer::{ApiError, Json};
 use crate::snapshot::{Listener, NodeSnapshot};
 
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/health/checks/alarms", get(alarms))
+        .route("/api/health/checks/local-alarms", get(local_alarms))
+        .route("/api/health/checks/virtual-hosts", get(virtual_hosts))
+        .route("/api/health/checks/port-listener/{port}", get(port_listener))
+        .route("/api/health/checks/protocol-listener/{protocol}", get(protocol_listener))
+}
+
 /// RabbitMQ's other words for a protocol.
 const ALIASES: [(&str, &str); 3] =
     [("amqp091", "amqp"), ("amqp0.9.1", "amqp"), ("management", "http")];
 
 /// Alarms of the cluster: of this node, which is all there is.
-pub(super) async fn alarms(State(node): State<Shared>) -> Json {
+async fn alarms(State(node): State<Shared>) -> Json {
     in_effect(&node.snapshot(), "There are alarms in effect in the cluster")
 }
 
 /// Alarms of this node.
-pub(super) async fn local_alarms(State(node): State<Shared>) -> Json {
+async fn local_alarms(State(node): State<Shared>) -> Json {
     in_effect(&node.snapshot(), "There are alarms in effect on the node")
 }
 
@@ -36,15 +48,12 @@ fn in_effect(node: &NodeSnapshot, reason: &str) -> Json {
 }
 
 /// Every vhost runs: a node on which one cannot be restored does not start.
-pub(super) async fn virtual_hosts() -> Json {
+async fn virtual_hosts() -> Json {
     Json::ok(json!({"status": "ok"}))
 }
 
 /// Whether there is a listener on a port.
-pub(super) async fn port_listener(
-    State(node): State<Shared>,
-    Name(port): Name,
-) -> Result<Json, ApiError> {
+async fn port_listener(State(node): State<Shared>, Name(port): Name) -> Result<Json, ApiError> {
     let port: i64 = port.parse().map_err(|_| ApiError::bad_request("Invalid port"))?;
     let listeners = node.snapshot().listeners;
     let ports: Vec<u16> = listeners.iter().map(|listener| listener.address.port()).collect();
@@ -60,7 +69,7 @@ pub(super) async fn port_listener(
 }
 
 /// Whether there is a listener for a protocol.
-pub(super) async fn protocol_listener(State(node): State<Shared>, Name(asked): Name) -> Json {
+async fn protocol_listener(State(node): State<Shared>, Name(asked): Name) -> Json {
     let known = protocols(&node.snapshot().listeners);
     let asked = asked.to_lowercase();
     let alias = ALIASES.into_iter().find(|(alias, _)| *alias == asked);

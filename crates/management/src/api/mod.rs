@@ -38,29 +38,13 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/api/cluster-name", get(cluster_name::show))
         .route("/api/nodes", get(nodes::list))
         .route("/api/nodes/{name}", get(nodes::show))
-        .route("/api/bindings", get(bindings::list))
-        .route("/api/bindings/{vhost}", get(bindings::list_of_vhost))
-        .route("/api/exchanges", get(exchanges::list))
-        .route("/api/exchanges/{vhost}", get(exchanges::list_of_vhost))
-        .route("/api/exchanges/{vhost}/{name}", get(exchanges::show))
-        .route("/api/exchanges/{vhost}/{name}/bindings/source", get(bindings::list_of_source))
-        .route(
-            "/api/exchanges/{vhost}/{name}/bindings/destination",
-            get(bindings::list_of_destination),
-        )
-        .route("/api/queues", get(queues::list))
-        .route("/api/queues/{vhost}", get(queues::list_of_vhost))
-        .route("/api/queues/{vhost}/{name}", get(queues::show))
-        .route("/api/queues/{vhost}/{name}/bindings", get(bindings::list_of_queue))
-        .route("/api/vhosts", get(vhosts::list))
-        .route("/api/vhosts/{name}", get(vhosts::show))
         .route("/api/whoami", get(whoami::show))
-        .route("/api/health/checks/alarms", get(health::alarms))
-        .route("/api/health/checks/local-alarms", get(health::local_alarms))
-        .route("/api/health/checks/virtual-hosts", get(health::virtual_hosts))
-        .route("/api/health/checks/port-listener/{port}", get(health::port_listener))
-        .route("/api/health/checks/protocol-listener/{protocol}", get(health::protocol_listener))
+        .merge(bindings::routes())
+        .merge(exchanges::routes())
+        .merge(health::routes())
         .merge(policies::routes())
+        .merge(queues::routes())
+        .merge(vhosts::routes())
 }
 
 /// The one name in a path, decoded. A name that is no text is nobody's.

@@ -1,6 +1,8 @@
 //! `/api/queues`: the queues, what is in them, what is in force for them and what has happened there.
 
+use axum::Router;
 use axum::extract::State;
+use axum::routing::get;
 use broker::dead_letter::DeathReason;
 use broker::{DelayedRetryType, DropCause, Policy, QueueCounters, QueueType};
 use serde_json::{Map, Value, json};
@@ -13,8 +15,16 @@ use crate::field_table::table;
 use crate::policy_json::json_of_definition;
 use crate::queue_snapshot::{ConsumerDetails, QueueDetails};
 
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/queues", get(list))
+        .route("/api/queues/{vhost}", get(list_of_vhost))
+        .route("/api/queues/{vhost}/{name}", get(show))
+}
+
 /// The queues of the vhosts that the user has permissions in; an administrator sees all.
-pub(super) async fn list(
+async fn list(
     State(node): State<Shared>,
     Management(caller): Management,
     query: Query,
@@ -26,7 +36,7 @@ pub(super) async fn list(
     query.answer(queues.flat_map(|queues| in_order(&name, queues, &query)).collect())
 }
 
-pub(super) async fn list_of_vhost(
+async fn list_of_vhost(
     State(node): State<Shared>,
     Management(caller): Management,
     Name(vhost): Name,
@@ -37,7 +47,7 @@ pub(super) async fn list_of_vhost(
     query.answer(in_order(&node.snapshot().name, queues, &query))
 }
 
-pub(super) async fn show(
+async fn show(
     State(node): State<Shared>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,

@@ -1,6 +1,8 @@
 //! `/api/vhosts`: the vhosts with what is in them.
 
+use axum::Router;
 use axum::extract::State;
+use axum::routing::get;
 use serde_json::{Value, json};
 
 use super::{Name, Shared};
@@ -8,8 +10,13 @@ use crate::access::{Administrator, Management};
 use crate::answer::{ApiError, Json};
 use crate::snapshot::VhostTotals;
 
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new().route("/api/vhosts", get(list)).route("/api/vhosts/{name}", get(show))
+}
+
 /// Those that the user may enter; a monitor sees all.
-pub(super) async fn list(State(node): State<Shared>, Management(caller): Management) -> Json {
+async fn list(State(node): State<Shared>, Management(caller): Management) -> Json {
     let name = node.snapshot().name;
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.sees(vhost));
     // One that has gone since is not shown.
@@ -17,7 +24,7 @@ pub(super) async fn list(State(node): State<Shared>, Management(caller): Managem
     Json::ok(totals.map(|totals| vhost(&name, &totals)).collect())
 }
 
-pub(super) async fn show(
+async fn show(
     State(node): State<Shared>,
     _: Administrator,
     Name(name): Name,

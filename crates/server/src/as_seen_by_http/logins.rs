@@ -1,0 +1,34 @@
+//! Logins, which are those of AMQP.
+
+use std::net::IpAddr;
+
+use management::{Caller, Credentials, Login, LoginRefused};
+
+use crate::auth::LoginError;
+use crate::node::Node;
+
+impl management::Logins for Node {
+    fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_> {
+        Box::pin(async move {
+            let Credentials { user, password } = credentials;
+            let credentials =
+                session::Credentials { user: user.clone(), password, mechanism: "HTTP Basic" };
+            match self.auth.login(credentials, peer).await {
+                Ok(user) => Ok(Caller {
+                    name: user.name.clone(),
+                    tags: user.tags.clone(),
+                    vhosts: user.permissions.keys().cloned().collect(),
+                    is_loopback_only: self.auth.is_loopback_only(&user.name),
+                }),
+                Err(reason) => {
+                    tracing::warn!(%peer, user, mechanism = "HTTP Basic", %reason, "login refused");
+                    Err(match reason {
+                        LoginError::Credentials => LoginRefused::Credentials,
+                        LoginError::NotLoopback => LoginRefused::NotLoopback,
+                        LoginError::Unavailable => LoginRefused::Unavailable,
+                    })
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,39 @@
+//! The node itself.
+
+use management::{NodeSnapshot, ProcessSnapshot};
+use rustix::process::{Resource, getrlimit};
+
+use crate::alarms::{self, Alarm};
+use crate::node::Node;
+
+impl management::Status for Node {
+    fn snapshot(&self) -> NodeSnapshot {
+        let alarm = *self.alarm.borrow();
+        NodeSnapshot {
+            name: self.name.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            cluster_name: self.cluster_name.clone(),
+            durability: self.durability.as_str(),
+            listeners: self.listeners.clone(),
+            uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            resident_bytes: alarms::resident_bytes(),
+            memory_watermark_bytes: self.memory_watermark_bytes,
+            memory_alarm: alarm.is_some_and(Alarm::is_of_memory),
+            disk_free_bytes: alarms::free_bytes(&self.data_dir),
+            disk_free_limit_bytes: self.disk_free_limit_bytes,
+            disk_alarm: alarm.is_some_and(Alarm::is_of_disk),
+        }
+    }
+
+    fn process(&self) -> ProcessSnapshot {
+        let open = std::fs::read_dir("/proc/self/fd");
+        ProcessSnapshot {
+            id: std::process::id(),
+            // One of them is the directory that is read here.
+            fd_used: open.ok().map(|open| (open.count() as u64).saturating_sub(1)),
+            fd_total: getrlimit(Resource::Nofile).current,
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            data_dir: self.data_dir.display().to_string(),
+        }
+    }
+}
