@@ -7,6 +7,7 @@
 #![allow(clippy::print_stderr, reason = "a program for people: printing is its purpose")]
 
 mod bench;
+mod compare;
 mod powercut;
 mod process;
 mod repository;
@@ -40,6 +41,11 @@ enum Task {
     Tidy,
     /// Run the benchmarks of the workspace
     Bench(bench::Options),
+    /// Hold Leveret beside a RabbitMQ that runs: every endpoint, every command
+    ///
+    /// Writes docs/compared-with-rabbitmq.md. The RabbitMQ needs the user guest and nothing of value
+    /// in it; its application is stopped and started.
+    Compare(compare::Options),
     /// Cut the power of a broker's disk again and again and check what is on it
     ///
     /// Needs root and loop devices; ends with code 3 where it cannot be done. Installs what it needs
@@ -52,6 +58,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Task::Bench(options) => bench::run(&options).map(|()| ExitCode::SUCCESS),
+        Task::Compare(options) => compare::run(&options),
         Task::Powercut(options) => powercut::run(&options),
     };
     match result {

@@ -71,6 +71,11 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
             packages::install_list(list, place, step.time_max)?;
             Ok(Outcome::Done)
         }
+        Action::CargoTool { package, version } => cargo_tool(package, version, step, place),
+        Action::DebianFiles(package) => {
+            packages::unpack(package, place, step.time_max)?;
+            Ok(Outcome::Done)
+        }
         Action::AgainstBroker(program) => against_broker(program, step, place),
     }
 }
@@ -78,6 +83,16 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
 fn cargo(arguments: &[&str], step: &Step, place: &Place<'_>) -> Result<Outcome> {
     let mut command = Command::new(repository::cargo());
     command.args(arguments).current_dir(place.root).env("CARGO_TERM_COLOR", "never");
+    process::run(command, place.log, step.time_max)?;
+    Ok(Outcome::Done)
+}
+
+/// Installs a program that tests run as its users do; cargo does nothing when it is there.
+fn cargo_tool(package: &str, version: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
+    let mut command = Command::new(repository::cargo());
+    command.args(["install", "--locked", "--quiet", package, "--version", version, "--root"]);
+    command.arg(place.target.join("xtask").join("tools"));
+    command.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
     process::run(command, place.log, step.time_max)?;
     Ok(Outcome::Done)
 }
@@ -121,7 +136,15 @@ fn against_broker(program: &str, step: &Step, place: &Place<'_>) -> Result<Outco
 /// # Errors
 /// When there is none.
 pub(super) fn broker_binary(place: &Place<'_>) -> Result<PathBuf> {
-    let binary = place.target.join("release").join("leveret");
+    release_binary("leveret", place)
+}
+
+/// A program that the step `build` has built.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn release_binary(name: &str, place: &Place<'_>) -> Result<PathBuf> {
+    let binary = place.target.join("release").join(name);
     if !binary.is_file() {
         bail!("there is no {}: run the step `build`", binary.display());
     }

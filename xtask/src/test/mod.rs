@@ -67,6 +67,8 @@ pub(crate) struct Prepared {
     pub(crate) interpreter: PathBuf,
     /// The broker.
     pub(crate) broker: PathBuf,
+    /// `leveretctl`.
+    pub(crate) ctl: PathBuf,
 }
 
 /// Builds the broker, makes the environment of the suites, and installs Debian packages, for another
@@ -82,7 +84,8 @@ pub(crate) fn prepare(packages: &[&str]) -> Result<Prepared> {
     let place = Place { root: &root, target: &target, log: &log };
     packages::install(packages, &place, PACKAGES_TIME_MAX)?;
     let interpreter = python::interpreter(&place);
-    Ok(Prepared { interpreter, broker: actions::broker_binary(&place)? })
+    let broker = actions::broker_binary(&place)?;
+    Ok(Prepared { interpreter, broker, ctl: actions::release_binary("leveretctl", &place)? })
 }
 
 /// Runs the steps that the options ask for.

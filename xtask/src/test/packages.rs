@@ -51,19 +51,67 @@ pub(super) fn install(packages: &[&str], place: &Place<'_>, time_max: Duration) 
         bail!("this machine has no apt-get: install by hand what Debian calls {list}");
     }
     let by_hand = format!("run by hand: sudo apt-get update && sudo apt-get install {list}");
-    let sudo: &[&str] = if geteuid().is_root() {
-        &[]
-    } else if succeeds("sudo", &["-n", "true"]) {
-        &["sudo", "-n", "env", NO_QUESTIONS]
-    } else {
-        bail!("{list}: missing, and neither root nor a sudo without password; {by_hand}");
-    };
+    let sudo = with_rights(&list).map_err(|error| anyhow!("{error}; {by_hand}"))?;
     apt_get(sudo, &["update"], place, time_max)
         .and_then(|()| {
             let arguments = [&["install", "--yes", "--no-install-recommends"], missing.as_slice()];
             apt_get(sudo, &arguments.concat(), place, time_max)
         })
         .map_err(|error| anyhow!("cannot install {list} ({error:#}); {by_hand}"))
+}
+
+/// Fetches a package and unpacks it below the target folder, once, without installing it.
+///
+/// # Errors
+/// When there is no apt-get, or it finds no such package; the message ends in the command that a
+/// person would type.
+pub(super) fn unpack(package: &str, place: &Place<'_>, time_max: Duration) -> Result<()> {
+    let folder = place.target.join("xtask").join("debian").join(package);
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let by_hand = format!("run by hand: apt-get download {package}");
+    if !succeeds("apt-get", &["--version"]) {
+        bail!("this machine has no apt-get, which {package} is fetched with");
+    }
+    let fetched = folder.with_extension("fetched");
+    fs::create_dir_all(&fetched).with_context(|| format!("cannot create {}", fetched.display()))?;
+    let download = || {
+        let mut command = Command::new("apt-get");
+        // As root the files would else be fetched by a user who may not write here.
+        command.args(["--quiet", "--option", "APT::Sandbox::User=root", "download", package]);
+        command.current_dir(&fetched);
+        process::run(command, place.log, time_max)
+    };
+    // The lists of packages may never have been fetched on this machine, or long ago.
+    download()
+        .or_else(|_| {
+            with_rights("update").and_then(|sudo| {
+                apt_get(sudo, &["update"], place, time_max)?;
+                download()
+            })
+        })
+        .map_err(|error| anyhow!("cannot fetch {package} ({error:#}); {by_hand}"))?;
+    for file in fs::read_dir(&fetched)? {
+        let mut command = Command::new("dpkg-deb");
+        command.arg("--extract").arg(file?.path()).arg(&folder);
+        process::run(command, place.log, time_max)?;
+    }
+    Ok(())
+}
+
+/// What a command that changes the machine begins with.
+///
+/// # Errors
+/// When we are neither root nor have a sudo that asks for no password.
+fn with_rights(what: &str) -> Result<&'static [&'static str]> {
+    if geteuid().is_root() {
+        Ok(&[])
+    } else if succeeds("sudo", &["-n", "true"]) {
+        Ok(&["sudo", "-n", "env", NO_QUESTIONS])
+    } else {
+        bail!("{what}: neither root nor a sudo without password")
+    }
 }
 
 fn apt_get(sudo: &[&str], arguments: &[&str], place: &Place<'_>, time_max: Duration) -> Result<()> {

@@ -46,6 +46,10 @@ pub(super) enum Action {
     Pytest(&'static str),
     /// Debian has installed a Java compiler and what this list of packages names.
     DebianPackages(&'static str),
+    /// cargo has installed this version of this package below the target folder.
+    CargoTool { package: &'static str, version: &'static str },
+    /// The files of this Debian package lie below the target folder, without it being installed.
+    DebianFiles(&'static str),
     /// This program passes against a running release build, whose address it is given.
     AgainstBroker(&'static str),
 }
@@ -104,8 +108,15 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "build",
-        what: "release build of leveret",
-        action: Action::Cargo(&["build", "--release", "--package", "leveret"]),
+        what: "release build of leveret and leveretctl",
+        action: Action::Cargo(&[
+            "build",
+            "--release",
+            "--package",
+            "leveret",
+            "--package",
+            "leveretctl",
+        ]),
         is_setup: true,
         time_max: Duration::from_mins(30),
         ..PLAIN
@@ -168,6 +179,28 @@ pub(super) const STEPS: &[Step] = &[
         action: Action::AgainstBroker("tests/java/run"),
         counts: Some("Java checks"),
         needs: &["build", "packages"],
+        ..PLAIN
+    },
+    Step {
+        name: "admin-v1",
+        what: "rabbitmqadmin v1, of a Debian package",
+        action: Action::DebianFiles("rabbitmq-server"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "admin-v2",
+        what: "rabbitmqadmin v2, from its registry",
+        action: Action::CargoTool { package: "rabbitmqadmin", version: "2.35.0" },
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "admin",
+        what: "rabbitmqadmin of both generations, unmodified",
+        action: Action::Pytest("tests/rabbitmqadmin"),
+        counts: Some("rabbitmqadmin runs"),
+        needs: &["build", "python", "admin-v1", "admin-v2"],
         ..PLAIN
     },
 ];

@@ -1,0 +1,296 @@
+"""Holds Leveret beside a RabbitMQ: every endpoint of the HTTP API, every command of rabbitmqctl.
+
+    compare.py --leveret BIN --leveretctl BIN --amqp HOST:PORT --http URL --rabbitmqctl COMMAND [--write FILE]
+
+Starts a Leveret, asks it and the RabbitMQ the same in turn, and writes a table: equal, different, or missing; and
+beside itself RabbitMQ's answers over HTTP, for `test_recorded.py`. Of JSON
+the fields and their types are compared, of a command its exit code and what it prints. The RabbitMQ needs the user
+guest and nothing else of value in it: what has the name `compared` is made and removed, and its application is
+stopped and started.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "blackbox"))
+
+import pika  # noqa: E402
+from brokers import Api, Leveret, RabbitMq, quoted  # noqa: E402
+
+import commands  # noqa: E402
+import endpoints  # noqa: E402
+import shapes  # noqa: E402
+
+# RabbitMQ tells of a connection and counts its messages only so often.
+STATISTICS_WITHIN_S = 15.0
+COMMAND_WITHIN_S = 90.0
+# RabbitMQ's answers, for the test that runs without one.
+RECORDED = pathlib.Path(__file__).resolve().parent / "recorded.json"
+VERDICTS = ("equal", "different", "missing")
+
+
+@dataclass
+class Row:
+    """What came of one request or command."""
+
+    what: str
+    verdict: str
+    notes: str = ""
+
+
+@dataclass
+class Answered:
+    """An answer over HTTP: the shape of what was told, or why it was refused."""
+
+    status: int
+    shape: dict = field(default_factory=dict)
+    reason: str = ""
+
+
+class Side:
+    """A broker with its command line tools."""
+
+    def __init__(self, broker, ctl, diagnostics):
+        self.broker, self.api, self.tools = broker, broker.api, {"ctl": ctl, "diagnostics": diagnostics}
+        self.node = self.api.do("GET", "/api/overview")["node"]
+        self.names = {"node": quoted(self.node)}
+
+    def ask(self, method, path, body):
+        """The status and the decoded body; text where it is no JSON."""
+        answer = self.api.ask("/api/" + path.format(**self.names), method=method, body=body)
+        try:
+            return answer.status, answer.json if answer.text else None
+        except ValueError:
+            return answer.status, "text"
+
+    def answers(self, request):
+        """What is compared of the answer to a line of `endpoints`."""
+        method, _, path, body = request
+        status, answer = self.ask(method, path, body)
+        if status >= 400:
+            return Answered(status, reason=self.masked(str(reason(answer))))
+        return Answered(status, shape={path: sorted(types) for path, types in shapes.shape(answer).items()})
+
+    def run(self, tool, line):
+        """Exit code and what was printed, without what is this broker's own."""
+        done = subprocess.run(self.tools[tool] + shlex.split(line), capture_output=True, text=True,
+                              timeout=COMMAND_WITHIN_S, errors="replace", check=False)
+        return done.returncode, self.masked(done.stdout), self.masked(done.stderr)
+
+    def masked(self, text):
+        text = text.replace(self.node, "NODE").replace(self.node.partition("@")[2], "HOST")
+        text = re.sub(r"<[^<>@ ]*(NODE|@)[^<> ]*>|<\d+\.\d+\.\d+>", "PID", text)
+        text = re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", text)
+        return re.sub(r"\b\d{4,5}\b", "NUMBER", text)
+
+    def open_client(self):
+        """A connection that holds a message and consumes, known to the API when this returns."""
+        host, port = self.broker.amqp
+        login = pika.PlainCredentials("guest", "guest")
+        connection = pika.BlockingConnection(pika.ConnectionParameters(
+            host, port, endpoints.V, login, client_properties={"connection_name": "compared"}))
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.basic_publish("x", "key", b"held")
+        channel.basic_get("q")
+        channel.basic_consume("q", lambda *_: None, consumer_tag="compared")
+        end = time.monotonic() + STATISTICS_WITHIN_S
+        while time.monotonic() < end:
+            connection.process_data_events(0.2)
+            status, channels = self.ask("GET", "channels", None)
+            if status != 200:
+                break
+            mine = [one for one in channels if one.get("vhost") == endpoints.V and "connection_details" in one]
+            if mine and "message_stats" in mine[0] and mine[0].get("consumer_count"):
+                self.names["connection"] = quoted(mine[0]["connection_details"]["name"])
+                self.names["channel"] = quoted(mine[0]["name"])
+                break
+        self.names.setdefault("connection", "none")
+        self.names.setdefault("channel", "none")
+        return connection
+
+
+def compare_answers(request, ours, theirs):
+    """The row of one request."""
+    what = f"{request[0]} {request[1]}"
+    if ours.status in (404, 405) and theirs.status not in (404, 405):
+        return Row(what, "missing", f"RabbitMQ answers {theirs.status}")
+    notes = []
+    if ours.status != theirs.status:
+        notes.append(f"status {ours.status}, not {theirs.status}")
+    elif ours.reason != theirs.reason:
+        notes.append(f"{ours.status}: `{one_line(ours.reason)}`, not `{one_line(theirs.reason)}`")
+    elif ours.status < 400:
+        theirs, ours = ({path: set(types) for path, types in one.shape.items()} for one in (theirs, ours))
+        missing, more, other = shapes.differences(theirs, ours)
+        missing = [path for path in missing if not shapes.is_of_erlang(path)]
+        notes += [f"{word}: {listed(paths)}" for word, paths in
+                  [("without", missing), ("more", more), ("type of", other)] if paths]
+    return Row(what, "different" if notes else "equal", "; ".join(notes))
+
+
+def reason(answer):
+    return answer.get("reason") if isinstance(answer, dict) else answer
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+def listed(paths):
+    return ", ".join(f"`{path}`" for path in paths)
+
+
+def compare_command(tool, line, how, leveret, rabbitmq):
+    (our_code, our_out, our_error), theirs = leveret.run(tool, line), rabbitmq.run(tool, line)
+    name = {"ctl": "rabbitmqctl", "diagnostics": "rabbitmq-diagnostics"}[tool]
+    what = f"{name} {line}"
+    if our_code == 64 and theirs[0] != 64:
+        return Row(what, "missing", "no such command or option")
+    notes = [] if our_code == theirs[0] else [f"exit code {our_code}, not {theirs[0]}"]
+    if how == commands.TEXT:
+        for stream, our_text, their_text in [("stdout", our_out, theirs[1]), ("stderr", our_error, theirs[2])]:
+            if lines(our_text) != lines(their_text):
+                notes.append(f"{stream}: {first_difference(lines(our_text), lines(their_text))}")
+    return Row(what, "different" if notes else "equal", "; ".join(notes))
+
+
+def lines(text):
+    """What was printed, in an order that does not depend on who lists what first; JSON by its meaning."""
+    try:
+        return [json.dumps(json.loads(text), sort_keys=True)]
+    except ValueError:
+        return sorted(line.rstrip() for line in text.splitlines() if line.strip())
+
+
+def first_difference(ours, theirs):
+    only_ours = [line for line in ours if line not in theirs]
+    only_theirs = [line for line in theirs if line not in ours]
+    return f"`{(only_ours or ['nothing'])[0][:160]}`, not `{(only_theirs or ['nothing'])[0][:160]}`"
+
+
+def asked(side):
+    """Answers to everything over HTTP, in order."""
+    answers = [side.answers(request) for request in endpoints.MADE]
+    client = side.open_client()
+    answers += [side.answers(request) for request in endpoints.LOOKED_AT + endpoints.REMOVED]
+    close([client])
+    return answers
+
+
+def compare_all(ours, theirs):
+    """The rows of everything over HTTP."""
+    requests = endpoints.MADE + endpoints.LOOKED_AT + endpoints.REMOVED
+    return [compare_answers(*one) for one in zip(requests, ours, theirs, strict=True)]
+
+
+def run_on_both(leveret, rabbitmq):
+    """Everything on the command line, in order."""
+    rows, clients = [], []
+    for line, how in commands.COMMANDS:
+        if line.startswith("list_queues") and not clients:
+            clients = [declare_and_consume(side) for side in (leveret, rabbitmq)]
+        rows.append(compare_command("ctl", line, how, leveret, rabbitmq))
+    close(clients)
+    rows += [compare_command("diagnostics", line, how, leveret, rabbitmq) for line, how in commands.DIAGNOSTICS]
+    return rows
+
+
+def declare_and_consume(side):
+    vhost = endpoints.V
+    for path, body in [
+        (f"permissions/{vhost}/guest", endpoints.GRANT),
+        (f"exchanges/{vhost}/x", {"type": "topic", "durable": True}),
+        (f"queues/{vhost}/q", {"durable": True, "arguments": {"x-max-length": 100}}),
+    ]:
+        side.ask("PUT", path, body)
+    side.ask("POST", f"bindings/{vhost}/e/x/q/q", {"routing_key": "key"})
+    return side.open_client()
+
+
+def close(clients):
+    for client in clients:
+        try:
+            client.close()
+        except pika.exceptions.AMQPError:
+            pass  # the broker was asked to close it
+
+
+def table(title, rows):
+    count = {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICTS}
+    summary = ", ".join(f"{number} {verdict}" for verdict, number in count.items())
+    out = [f"## {title}", "", f"{len(rows)} asked: {summary}.", "", "| Asked | | Difference |", "| --- | --- | --- |"]
+    seen = {}
+    for row in rows:
+        seen.setdefault(row.what, []).append(row)
+    for what, same in seen.items():
+        worst = max(same, key=lambda row: VERDICTS.index(row.verdict))
+        notes = "; ".join(dict.fromkeys(row.notes for row in same if row.notes))
+        out.append(f"| `{what.replace('|', chr(92) + '|')}` | {worst.verdict} | {notes.replace('|', chr(92) + '|')} |")
+    return "\n".join(out) + "\n"
+
+
+def document(http, ctl, version):
+    left_out = "; ".join(f"`{path}` ({why})" for path, why in endpoints.LEFT_OUT)
+    return "\n".join([
+        "# Compared with RabbitMQ", "",
+        f"Written by `cargo xtask compare`: Leveret beside RabbitMQ {version}, both asked the same in turn.",
+        "Of JSON the fields and their types are compared, of refusals the reasons, of commands the exit code and",
+        "what they print, apart from names of nodes, addresses and numbers of processes. \"without\" names fields that",
+        "only RabbitMQ has, those of the Erlang machine left out; \"more\" those that only Leveret has.",
+        "[COMPATIBILITY.md](../COMPATIBILITY.md) says why.", "",
+        table("HTTP API", http), f"Not asked for, because Leveret has no such part: {left_out}.", "",
+        table("Commands", ctl), f"Not asked for: {commands.LEFT_OUT}.", "",
+    ])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--leveret", required=True, help="the broker's binary")
+    parser.add_argument("--leveretctl", required=True, help="leveretctl's binary")
+    parser.add_argument("--amqp", required=True, help="RabbitMQ's AMQP address")
+    parser.add_argument("--http", required=True, help="the URL of RabbitMQ's API")
+    parser.add_argument("--rabbitmqctl", required=True, help="the command that runs RabbitMQ's rabbitmqctl")
+    parser.add_argument("--rabbitmq-diagnostics", help="the same for rabbitmq-diagnostics; its commands, too")
+    parser.add_argument("--write", type=pathlib.Path, help="where the table goes; printed otherwise")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        broker = Leveret(options.leveret, pathlib.Path(directory))
+        try:
+            folder = pathlib.Path(directory)
+            tools = {}
+            for name in ("rabbitmqctl", "rabbitmq-diagnostics"):
+                (folder / name).symlink_to(pathlib.Path(options.leveretctl).resolve())
+                tools[name] = [str(folder / name), "--http-url", broker.api.url, "--username", "guest",
+                               "--password", "guest"]
+            leveret = Side(broker, tools["rabbitmqctl"], tools["rabbitmq-diagnostics"])
+            diagnostics = options.rabbitmq_diagnostics or options.rabbitmqctl
+            rabbitmq = Side(RabbitMq(options.amqp, options.http), shlex.split(options.rabbitmqctl),
+                            shlex.split(diagnostics))
+            theirs = asked(rabbitmq)
+            http = compare_all(asked(leveret), theirs)
+            ctl = run_on_both(leveret, rabbitmq)
+        finally:
+            broker.stop()
+    version = Api(options.http).do("GET", "/api/overview")["rabbitmq_version"]
+    RECORDED.write_text(json.dumps([asdict(answer) for answer in theirs], indent=0, sort_keys=True) + "\n")
+    text = document(http, ctl, version)
+    if options.write:
+        options.write.write_text(text)
+    else:
+        print(text)
+    missing = sum(row.verdict == "missing" for row in http + ctl)
+    print(f"{len(http) + len(ctl)} asked, {missing} missing", file=sys.stderr)
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+//! `cargo xtask compare`: Leveret beside a RabbitMQ, as a table in docs/.
+//!
+//! Builds what is compared; asking and comparing is `tests/compare/compare.py`, whose output goes
+//! straight to the terminal and whose exit code is the command's.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result};
+
+use crate::{repository, test};
+
+/// Where the table goes.
+const DOCUMENT: &str = "docs/compared-with-rabbitmq.md";
+
+/// What `cargo xtask compare` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// `RabbitMQ`'s AMQP address
+    #[arg(long, default_value = "127.0.0.1:5672")]
+    amqp: String,
+
+    /// The URL of its management API
+    #[arg(long, default_value = "http://127.0.0.1:15672")]
+    http: String,
+
+    /// The command that runs its rabbitmqctl
+    #[arg(long, default_value = "rabbitmqctl")]
+    rabbitmqctl: String,
+
+    /// The command that runs its rabbitmq-diagnostics
+    #[arg(long, default_value = "rabbitmq-diagnostics")]
+    rabbitmq_diagnostics: String,
+}
+
+/// Builds, asks both, and writes the table.
+///
+/// # Errors
+/// When something cannot be built or the program cannot be started.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let test::Prepared { interpreter, broker, ctl } = test::prepare(&[])?;
+    let root = repository::root();
+    let mut command = Command::new(interpreter);
+    command.arg(root.join("tests/compare/compare.py"));
+    command.arg("--leveret").arg(broker).arg("--leveretctl").arg(ctl);
+    command.args(["--amqp", &options.amqp, "--http", &options.http]);
+    command.args(["--rabbitmqctl", &options.rabbitmqctl]);
+    command.args(["--rabbitmq-diagnostics", &options.rabbitmq_diagnostics]);
+    command.arg("--write").arg(root.join(DOCUMENT));
+    let status = command.status().context("cannot start tests/compare/compare.py")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
