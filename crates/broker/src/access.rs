@@ -10,6 +10,9 @@ use crate::message::Name;
 use crate::policy::Pattern;
 use crate::refusal::{Refusal, Resource, ResourceKind};
 
+/// Who has declared what is there without anybody's doing, in RabbitMQ's word.
+pub const INTERNAL_USER: &str = "rmq-internal";
+
 /// What a user may do to a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permission {

@@ -56,5 +56,5 @@ pub use queue::{
     ByCause, ByReason, Consumer, DelayedRetry, DropCause, Entry, Queue, QueueArguments,
     QueueCounters, QueueDefaults, QueueType, Settings,
 };
-pub use record::{BindingRecord, Entries, Envelopes, Meaning, Record};
+pub use record::{BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record};
 pub use vhost::{Connection, Replay, ReplayProblem, Vhost, VhostOptions};

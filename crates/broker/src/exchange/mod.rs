@@ -189,6 +189,8 @@ pub struct Exchange {
     pub internal: bool,
     /// Its arguments as declared.
     pub arguments: Table,
+    /// The user who has declared it.
+    pub declared_by: Name,
     /// `alternate-exchange` from the arguments; wins over the policy's.
     pub alternate_argument: Option<Name>,
     /// Where messages go that nothing here matches: the argument or the policy's.
@@ -220,6 +222,7 @@ pub(crate) struct ExchangeDeclaration {
     pub(crate) internal: bool,
     pub(crate) arguments: Table,
     pub(crate) alternate: Option<Name>,
+    pub(crate) declared_by: Name,
 }
 
 impl Exchange {
@@ -246,6 +249,7 @@ impl Exchange {
             auto_delete: declaration.auto_delete,
             internal: declaration.internal,
             arguments: declaration.arguments,
+            declared_by: declaration.declared_by,
             alternate: declaration.alternate.clone(),
             alternate_argument: declaration.alternate,
             bound_from: BTreeSet::new(),

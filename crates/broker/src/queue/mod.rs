@@ -48,6 +48,7 @@ pub(crate) struct QueueDeclaration {
     pub(crate) auto_delete: bool,
     pub(crate) exclusive_owner: Option<ConnectionId>,
     pub(crate) arguments: QueueArguments,
+    pub(crate) declared_by: Name,
 }
 
 /// A queue.
@@ -72,6 +73,8 @@ pub struct Queue {
     pub exclusive_owner: Option<ConnectionId>,
     /// Its arguments.
     pub arguments: QueueArguments,
+    /// The user who has declared it.
+    pub declared_by: Name,
     /// The policies on it.
     pub policies: InForce,
     /// Arguments and policies, resolved.
@@ -125,6 +128,7 @@ impl Queue {
             delivered_noted: false,
             durable: declaration.durable,
             auto_delete: declaration.auto_delete,
+            declared_by: declaration.declared_by,
             exclusive_owner: declaration.exclusive_owner,
             settings: Settings::resolve(&arguments, &policies.definition(), defaults),
             policies,

@@ -9,7 +9,8 @@ use amqp::properties::Properties;
 use amqp::table::{Table, TableRef};
 
 use super::encode::Kind;
-use super::{BindingRecord, Entries, Record};
+use super::{BindingRecord, Entries, ExchangeRecord, QueueRecord, Record};
+use crate::access::INTERNAL_USER;
 use crate::dead_letter::{Death, DeathReason, DeathSummary, Deaths};
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, QueueNumber};
@@ -122,21 +123,9 @@ impl<'a> Reader<'a> {
                 let kept = (0..count).map(|_| self.entry()).collect::<Read<_>>()?;
                 Record::Purge { queue, kept }
             }
-            Kind::DeclareQueue => Record::DeclareQueue {
-                queue: self.queue()?,
-                name: self.name()?,
-                auto_delete: self.octet()? != 0,
-                arguments: self.table()?,
-            },
+            Kind::DeclareQueue => Record::DeclareQueue(self.declared_queue()?),
             Kind::DeleteQueue => Record::DeleteQueue { queue: self.queue()? },
-            Kind::DeclareExchange => {
-                let name = self.name()?;
-                let kind = ExchangeType::from_name(&self.name()?).ok_or("exchange type")?;
-                let flags = self.octet()?;
-                let arguments = self.table()?;
-                let (auto_delete, internal) = (flags & 1 != 0, flags & 2 != 0);
-                Record::DeclareExchange { name, kind, auto_delete, internal, arguments }
-            }
+            Kind::DeclareExchange => Record::DeclareExchange(self.declared_exchange()?),
             Kind::DeleteExchange => Record::DeleteExchange { name: self.name()? },
             Kind::Bind => Record::Bind(self.binding()?),
             Kind::Unbind => Record::Unbind(self.binding()?),
@@ -145,6 +134,35 @@ impl<'a> Reader<'a> {
                 Record::ClearPolicy { kind: self.policy_kind()?, name: self.name()? }
             }
         })
+    }
+
+    fn declared_queue(&mut self) -> Read<QueueRecord> {
+        Ok(QueueRecord {
+            queue: self.queue()?,
+            name: self.name()?,
+            auto_delete: self.octet()? != 0,
+            arguments: self.table()?,
+            declared_by: self.declared_by()?,
+        })
+    }
+
+    fn declared_exchange(&mut self) -> Read<ExchangeRecord> {
+        let name = self.name()?;
+        let kind = ExchangeType::from_name(&self.name()?).ok_or("exchange type")?;
+        let flags = self.octet()?;
+        Ok(ExchangeRecord {
+            name,
+            kind,
+            auto_delete: flags & 1 != 0,
+            internal: flags & 2 != 0,
+            arguments: self.table()?,
+            declared_by: self.declared_by()?,
+        })
+    }
+
+    /// Who declared something; the first builds did not write that down.
+    fn declared_by(&mut self) -> Read<Name> {
+        if self.rest.is_empty() { Ok(INTERNAL_USER.into()) } else { self.name() }
     }
 
     fn take(&mut self, count: usize, what: &'static str) -> Read<&'a [u8]> {
@@ -384,5 +402,18 @@ mod tests {
         assert_eq!(error.to_string(), text);
         assert!(decode(99, &[]).is_err());
         assert_eq!(decode(17, &[1, 2]).unwrap_err().what, "end");
+    }
+
+    #[test]
+    fn a_declaration_without_its_user_is_still_read() {
+        let declared_by = |octets: &[u8]| {
+            match Record::decode(16, octets, &mut Envelopes::default()).unwrap().record {
+                Record::DeclareQueue(queue) => queue.declared_by.to_string(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let queue = [7, 1, b'q', 0, 0];
+        assert_eq!(declared_by(&queue), INTERNAL_USER);
+        assert_eq!(declared_by(&[&queue[..], &[4], b"anna"].concat()), "anna");
     }
 }

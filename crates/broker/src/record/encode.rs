@@ -4,7 +4,7 @@
 //! front. What annotates begins with the queue's number in eight octets, by which the log tells
 //! annotations of different queues apart.
 
-use super::{BindingRecord, Entries, Record};
+use super::{BindingRecord, Entries, ExchangeRecord, QueueRecord, Record};
 use crate::dead_letter::{DeathReason, DeathSummary, Deaths};
 use crate::ids::{EntryId, QueueNumber};
 use crate::message::{Envelope, Message, RoutingKey};
@@ -67,9 +67,9 @@ impl Record {
             Self::Pend { .. } => Kind::Pend,
             Self::Delivered { .. } => Kind::Delivered,
             Self::Purge { .. } => Kind::Purge,
-            Self::DeclareQueue { .. } => Kind::DeclareQueue,
+            Self::DeclareQueue(_) => Kind::DeclareQueue,
             Self::DeleteQueue { .. } => Kind::DeleteQueue,
-            Self::DeclareExchange { .. } => Kind::DeclareExchange,
+            Self::DeclareExchange(_) => Kind::DeclareExchange,
             Self::DeleteExchange { .. } => Kind::DeleteExchange,
             Self::Bind(_) => Kind::Bind,
             Self::Unbind(_) => Kind::Unbind,
@@ -112,19 +112,9 @@ impl Record {
                 put_number(kept.len() as u64, out);
                 kept.iter().for_each(|entry| put_entry(*entry, out));
             }
-            Self::DeclareQueue { queue, name, auto_delete, arguments } => {
-                put_number(queue.0, out);
-                put_octets(name.as_bytes(), out);
-                out.push(u8::from(*auto_delete));
-                put_octets(arguments.as_ref().as_bytes(), out);
-            }
+            Self::DeclareQueue(queue) => put_queue(queue, out),
             Self::DeleteQueue { queue } => put_number(queue.0, out),
-            Self::DeclareExchange { name, kind, auto_delete, internal, arguments } => {
-                put_octets(name.as_bytes(), out);
-                put_octets(kind.as_str().as_bytes(), out);
-                out.push(u8::from(*auto_delete) | u8::from(*internal) << 1);
-                put_octets(arguments.as_ref().as_bytes(), out);
-            }
+            Self::DeclareExchange(exchange) => put_exchange(exchange, out),
             Self::DeleteExchange { name } => put_octets(name.as_bytes(), out),
             Self::Bind(binding) | Self::Unbind(binding) => put_binding(binding, out),
             Self::SetPolicy { kind, policy } => put_policy(*kind, policy, out),
@@ -134,6 +124,22 @@ impl Record {
             }
         }
     }
+}
+
+fn put_queue(queue: &QueueRecord, out: &mut Vec<u8>) {
+    put_number(queue.queue.0, out);
+    put_octets(queue.name.as_bytes(), out);
+    out.push(u8::from(queue.auto_delete));
+    put_octets(queue.arguments.as_ref().as_bytes(), out);
+    put_octets(queue.declared_by.as_bytes(), out);
+}
+
+fn put_exchange(exchange: &ExchangeRecord, out: &mut Vec<u8>) {
+    put_octets(exchange.name.as_bytes(), out);
+    put_octets(exchange.kind.as_str().as_bytes(), out);
+    out.push(u8::from(exchange.auto_delete) | u8::from(exchange.internal) << 1);
+    put_octets(exchange.arguments.as_ref().as_bytes(), out);
+    put_octets(exchange.declared_by.as_bytes(), out);
 }
 
 fn put_number(mut number: u64, out: &mut Vec<u8>) {

@@ -71,22 +71,11 @@ pub enum Record {
         queue: QueueNumber,
         kept: Vec<EntryId>,
     },
-    DeclareQueue {
-        queue: QueueNumber,
-        name: Name,
-        auto_delete: bool,
-        arguments: Table,
-    },
+    DeclareQueue(QueueRecord),
     DeleteQueue {
         queue: QueueNumber,
     },
-    DeclareExchange {
-        name: Name,
-        kind: ExchangeType,
-        auto_delete: bool,
-        internal: bool,
-        arguments: Table,
-    },
+    DeclareExchange(ExchangeRecord),
     DeleteExchange {
         name: Name,
     },
@@ -104,6 +93,38 @@ pub enum Record {
 
 /// The queues a message entered, with its identity in each.
 pub type Entries = SmallVec<[(QueueNumber, EntryId); 2]>;
+
+/// A queue in the log, as it was declared.
+#[derive(Clone, PartialEq, Debug)]
+pub struct QueueRecord {
+    /// Its number there.
+    pub queue: QueueNumber,
+    /// Its name.
+    pub name: Name,
+    /// Whether it goes with its last consumer.
+    pub auto_delete: bool,
+    /// Its arguments.
+    pub arguments: Table,
+    /// The user who has declared it.
+    pub declared_by: Name,
+}
+
+/// An exchange in the log, as it was declared.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ExchangeRecord {
+    /// Its name.
+    pub name: Name,
+    /// Its type.
+    pub kind: ExchangeType,
+    /// Whether it goes with its last binding.
+    pub auto_delete: bool,
+    /// Whether clients may not publish to it.
+    pub internal: bool,
+    /// Its arguments.
+    pub arguments: Table,
+    /// The user who has declared it.
+    pub declared_by: Name,
+}
 
 /// A binding in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -141,8 +162,8 @@ impl Record {
     pub fn meaning(&self) -> Meaning {
         match self {
             Self::Publish { .. }
-            | Self::DeclareQueue { .. }
-            | Self::DeclareExchange { .. }
+            | Self::DeclareQueue(_)
+            | Self::DeclareExchange(_)
             | Self::Bind(_) => Meaning::Stands,
             Self::Settle { .. }
             | Self::DeadLetter { .. }
@@ -162,8 +183,8 @@ impl Record {
             Self::Publish { entries, .. } | Self::DeadLetter { entries, .. } => {
                 u16::try_from(entries.len()).unwrap_or(u16::MAX)
             }
-            Self::DeclareQueue { .. }
-            | Self::DeclareExchange { .. }
+            Self::DeclareQueue(_)
+            | Self::DeclareExchange(_)
             | Self::Bind(_)
             | Self::SetPolicy { .. } => 1,
             Self::Settle { .. }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use amqp::table::{Table, Value};
 
 use super::{At, Vhost};
+use crate::access::INTERNAL_USER;
 use crate::access::Permission;
 use crate::command::{Bind, DeclareExchange};
 use crate::effect::Outgoing;
@@ -15,7 +16,7 @@ use crate::ids::ExchangeId;
 use crate::message::Name;
 use crate::queue::Queue;
 use crate::queue::arguments::{check_argument, inequivalent};
-use crate::record::{BindingRecord, Record};
+use crate::record::{BindingRecord, ExchangeRecord, Record};
 use crate::refusal::{Refusal, Resource};
 
 /// The exchanges that every vhost has (AMQP 0-9-1 section 3.1.3).
@@ -47,6 +48,7 @@ impl Vhost {
                 internal,
                 arguments: Table::default(),
                 alternate: None,
+                declared_by: INTERNAL_USER.into(),
             };
             // Only types with arguments of their own can refuse them.
             if let Ok(exchange) = Exchange::new(declaration, self.seed) {
@@ -124,18 +126,20 @@ impl Vhost {
                 internal: declare.internal,
                 arguments: declare.arguments.to_table(),
                 alternate,
+                declared_by: self.user(at),
             },
             self.seed,
         )?;
         self.apply_exchange_policy(&mut exchange);
         if exchange.durable {
-            exchange.lsn = self.log(Record::DeclareExchange {
+            exchange.lsn = self.log(Record::DeclareExchange(ExchangeRecord {
                 name: Arc::clone(&name),
                 kind,
                 auto_delete: exchange.auto_delete,
                 internal: exchange.internal,
                 arguments: exchange.arguments.clone(),
-            });
+                declared_by: Arc::clone(&exchange.declared_by),
+            }));
         }
         let id = self.exchanges.insert(exchange);
         self.exchange_names.insert(name, id);

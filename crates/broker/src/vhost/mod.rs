@@ -38,7 +38,7 @@ use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use slotmap::SlotMap;
 
-use crate::access::{Access, Permission};
+use crate::access::{Access, INTERNAL_USER, Permission};
 use crate::channel::Channel;
 use crate::command::{Command, Request};
 use crate::effect::{Effect, Event, Outgoing};
@@ -404,6 +404,14 @@ impl Vhost {
         match self.connections.get(at.connection) {
             Some(connection) => connection.access.require(permission, resource),
             None => Ok(()),
+        }
+    }
+
+    /// Whose command it is.
+    fn user(&self, at: At) -> Name {
+        match self.connections.get(at.connection) {
+            Some(connection) => Arc::clone(&connection.access.user),
+            None => INTERNAL_USER.into(),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::names;
 use crate::publish_properties::DIRECT_REPLY_TO;
 use crate::queue::arguments::{self, check_equivalence, inequivalent};
 use crate::queue::{Queue, QueueArguments, QueueDeclaration};
-use crate::record::Record;
+use crate::record::{QueueRecord, Record};
 use crate::refusal::{Refusal, Resource};
 use crate::timers::Wake;
 
@@ -109,6 +109,7 @@ impl Vhost {
             auto_delete: declare.auto_delete,
             exclusive_owner,
             arguments,
+            declared_by: self.user(at),
         }))
     }
 
@@ -177,15 +178,13 @@ impl Vhost {
         let mut queue =
             Queue::new(declaration, number, policies, defaults, self.paging(), self.now.time);
         if queue.durable {
-            let (name, auto_delete) = (Arc::clone(&name), queue.auto_delete);
-            let arguments = queue.arguments.table.clone();
-            let queue_number = number;
-            queue.lsn = self.log(Record::DeclareQueue {
-                queue: queue_number,
-                name,
-                auto_delete,
-                arguments,
-            });
+            queue.lsn = self.log(Record::DeclareQueue(QueueRecord {
+                queue: number,
+                name: Arc::clone(&name),
+                auto_delete: queue.auto_delete,
+                arguments: queue.arguments.table.clone(),
+                declared_by: Arc::clone(&queue.declared_by),
+            }));
         }
         let owner = queue.exclusive_owner;
         let id = self.queues.insert(queue);

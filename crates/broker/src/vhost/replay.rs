@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use amqp::table::{Table, TableRef, Value};
+use amqp::table::{Table, Value};
 
 use super::Vhost;
 use crate::exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeDeclaration};
@@ -17,7 +17,7 @@ use crate::message::{Message, Name};
 use crate::page::Pages;
 use crate::policy::InForce;
 use crate::queue::{Entry, Queue, QueueArguments, QueueDeclaration};
-use crate::record::{BindingRecord, Decoded, Entries, Record};
+use crate::record::{BindingRecord, Decoded, Entries, ExchangeRecord, QueueRecord, Record};
 use crate::refusal::{Resource, ResourceKind};
 use crate::time::{Now, Time};
 
@@ -84,9 +84,7 @@ impl Replay {
                 }
             }
             Record::Purge { queue, kept } => self.purge(queue, &kept, pages, ended),
-            Record::DeclareQueue { queue, name, auto_delete, arguments } => {
-                self.declare_queue(lsn, queue, name, auto_delete, arguments.as_ref())?;
-            }
+            Record::DeclareQueue(queue) => self.declare_queue(lsn, queue)?,
             Record::DeleteQueue { queue } => self.delete_queue(queue, pages, ended),
             Record::SetPolicy { kind, policy } => {
                 let name = Arc::clone(&policy.name);
@@ -97,19 +95,7 @@ impl Replay {
                 self.vhost.policies.clear(kind, &name);
                 self.vhost.policy_lsns.remove(&(kind, name));
             }
-            Record::DeclareExchange { name, kind, auto_delete, internal, arguments } => {
-                let (alternate, durable) = (alternate(&arguments), true);
-                let declaration = ExchangeDeclaration {
-                    name,
-                    kind,
-                    durable,
-                    auto_delete,
-                    internal,
-                    arguments,
-                    alternate,
-                };
-                self.declare_exchange(lsn, declaration)?;
-            }
+            Record::DeclareExchange(exchange) => self.declare_exchange(lsn, exchange)?,
             Record::DeleteExchange { name } => self.delete_exchange(&name),
             Record::Bind(binding) => self.bind(lsn, &binding)?,
             Record::Unbind(binding) => self.unbind(&binding),
@@ -180,17 +166,11 @@ impl Replay {
         }
     }
 
-    fn declare_queue(
-        &mut self,
-        lsn: Lsn,
-        number: QueueNumber,
-        name: Name,
-        auto_delete: bool,
-        arguments: TableRef<'_>,
-    ) -> Result<(), ReplayProblem> {
+    fn declare_queue(&mut self, lsn: Lsn, record: QueueRecord) -> Result<(), ReplayProblem> {
+        let QueueRecord { queue: number, name, auto_delete, arguments, declared_by } = record;
         let vhost = &mut self.vhost;
         let resource = Resource { kind: ResourceKind::Queue, name: &name, vhost: &vhost.name };
-        let arguments = QueueArguments::parse(arguments, resource)
+        let arguments = QueueArguments::parse(arguments.as_ref(), resource)
             .map_err(|refusal| format!("queue '{name}': {}", refusal.explanation))?;
         let declaration = QueueDeclaration {
             name: Arc::clone(&name),
@@ -198,6 +178,7 @@ impl Replay {
             auto_delete,
             exclusive_owner: None,
             arguments,
+            declared_by,
         };
         vhost.last_queue_number = vhost.last_queue_number.max(number.0);
         let defaults = vhost.options.queue_defaults;
@@ -226,11 +207,17 @@ impl Replay {
         }
     }
 
-    fn declare_exchange(
-        &mut self,
-        lsn: Lsn,
-        declaration: ExchangeDeclaration,
-    ) -> Result<(), ReplayProblem> {
+    fn declare_exchange(&mut self, lsn: Lsn, record: ExchangeRecord) -> Result<(), ReplayProblem> {
+        let declaration = ExchangeDeclaration {
+            name: record.name,
+            kind: record.kind,
+            durable: true,
+            auto_delete: record.auto_delete,
+            internal: record.internal,
+            alternate: alternate(&record.arguments),
+            arguments: record.arguments,
+            declared_by: record.declared_by,
+        };
         let vhost = &mut self.vhost;
         let name = Arc::clone(&declaration.name);
         let mut exchange = Exchange::new(declaration, vhost.seed)

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use broker::time::Now;
-use broker::{Effect, Entries, EntryId, Envelopes, Lsn, Meaning, QueueNumber, Record, Vhost};
+use broker::{
+    Effect, Entries, EntryId, Envelopes, Lsn, Meaning, QueueNumber, QueueRecord, Record, Vhost,
+};
 
 use super::shelf::Shelf;
 
@@ -77,7 +79,7 @@ pub(crate) struct Replay(BTreeMap<QueueNumber, BTreeSet<EntryId>>);
 impl Replay {
     pub(crate) fn apply(&mut self, record: &Record) {
         match record {
-            Record::DeclareQueue { queue, .. } => {
+            Record::DeclareQueue(QueueRecord { queue, .. }) => {
                 self.0.insert(*queue, BTreeSet::new());
             }
             Record::DeleteQueue { queue } => {
@@ -95,7 +97,7 @@ impl Replay {
             }
             Record::Requeue { queue, entry, .. } => self.stays(*queue, *entry),
             Record::Delivered { queue, .. } => assert!(self.0.contains_key(queue)),
-            Record::DeclareExchange { .. }
+            Record::DeclareExchange(_)
             | Record::DeleteExchange { .. }
             | Record::Bind(_)
             | Record::Unbind(_)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use amqp::properties::Properties;
 use amqp::table::{TableBuilder, TableRef, Value};
-use broker::{BindingRecord, Delivery, Entries, Message, Outgoing, Record};
+use broker::{BindingRecord, Delivery, Entries, Message, Outgoing, QueueRecord, Record};
 
 use super::values::table;
 
@@ -182,16 +182,16 @@ pub(crate) fn record(record: &Record) -> String {
             format!("purge {queue} but [{}]", kept.join(","))
         }
         Record::Delivered { queue, up_to } => format!("delivered {queue} up to #{up_to}"),
-        Record::DeclareQueue { queue, name, auto_delete, arguments } => {
+        Record::DeclareQueue(QueueRecord { queue, name, auto_delete, arguments, .. }) => {
             let auto_delete = if *auto_delete { " auto-delete" } else { "" };
             format!("declare-queue {queue} {name}{auto_delete} {}", table(arguments.as_ref()))
         }
         Record::DeleteQueue { queue } => format!("delete-queue {queue}"),
-        Record::DeclareExchange { name, kind, auto_delete, internal, arguments } => {
-            let auto_delete = if *auto_delete { " auto-delete" } else { "" };
-            let internal = if *internal { " internal" } else { "" };
-            let arguments = table(arguments.as_ref());
-            let kind = kind.as_str();
+        Record::DeclareExchange(exchange) => {
+            let auto_delete = if exchange.auto_delete { " auto-delete" } else { "" };
+            let internal = if exchange.internal { " internal" } else { "" };
+            let arguments = table(exchange.arguments.as_ref());
+            let (name, kind) = (&exchange.name, exchange.kind.as_str());
             format!("declare-exchange {name} {kind}{auto_delete}{internal} {arguments}")
         }
         Record::DeleteExchange { name } => format!("delete-exchange {name}"),
