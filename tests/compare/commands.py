@@ -68,7 +68,7 @@ COMMANDS = [
     ("purge_queue -p compared q", TEXT), ("purge_queue -p compared nothing", TEXT),
     ("delete_queue -p compared q --if-unused", TEXT), ("delete_queue -p compared nothing", TEXT),
     ("trace_on -p compared", TEXT), ("trace_off -p compared", TEXT),
-    ("export_definitions /tmp/leveret-compared.json", TEXT), ("import_definitions /tmp/leveret-compared.json", TEXT),
+    ("export_definitions compared.json", TEXT), ("import_definitions compared.json", TEXT),
     ("close_connection '<x@localhost.1.2.3>' gone", TEXT), ("close_all_connections -p compared over", TEXT),
     ("close_all_user_connections compared over", TEXT),
     ("delete_queue -p compared q", TEXT),

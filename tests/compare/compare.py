@@ -1,6 +1,7 @@
 """Holds Leveret beside a RabbitMQ: every endpoint of the HTTP API, every command of rabbitmqctl.
 
-    compare.py --leveret BIN --leveretctl BIN --amqp HOST:PORT --http URL --rabbitmqctl COMMAND [--write FILE]
+    compare.py --leveret BIN --leveretctl BIN --amqp HOST:PORT --http URL
+               --rabbitmqctl COMMAND --rabbitmq-diagnostics COMMAND [--write FILE]
 
 Starts a Leveret, asks it and the RabbitMQ the same in turn, and writes a table: equal, different, or missing; and
 beside itself RabbitMQ's answers over HTTP, for `test_recorded.py`. Of JSON
@@ -34,6 +35,7 @@ STATISTICS_WITHIN_S = 15.0
 COMMAND_WITHIN_S = 90.0
 # RabbitMQ's answers, for the test that runs without one.
 RECORDED = pathlib.Path(__file__).resolve().parent / "recorded.json"
+NAMES = {"ctl": "rabbitmqctl", "diagnostics": "rabbitmq-diagnostics"}
 VERDICTS = ("equal", "different", "missing")
 
 
@@ -58,8 +60,9 @@ class Answered:
 class Side:
     """A broker with its command line tools."""
 
-    def __init__(self, broker, ctl, diagnostics):
-        self.broker, self.api, self.tools = broker, broker.api, {"ctl": ctl, "diagnostics": diagnostics}
+    def __init__(self, broker, tools, folder):
+        """`tools` are the commands `ctl` and `diagnostics`; they run in `folder`."""
+        self.broker, self.api, self.tools, self.folder = broker, broker.api, tools, folder
         self.node = self.api.do("GET", "/api/overview")["node"]
         self.names = {"node": quoted(self.node)}
 
@@ -82,7 +85,7 @@ class Side:
     def run(self, tool, line):
         """Exit code and what was printed, without what is this broker's own."""
         done = subprocess.run(self.tools[tool] + shlex.split(line), capture_output=True, text=True,
-                              timeout=COMMAND_WITHIN_S, errors="replace", check=False)
+                              timeout=COMMAND_WITHIN_S, errors="replace", check=False, cwd=self.folder)
         return done.returncode, self.masked(done.stdout), self.masked(done.stderr)
 
     def masked(self, text):
@@ -151,8 +154,7 @@ def listed(paths):
 
 def compare_command(tool, line, how, leveret, rabbitmq):
     (our_code, our_out, our_error), theirs = leveret.run(tool, line), rabbitmq.run(tool, line)
-    name = {"ctl": "rabbitmqctl", "diagnostics": "rabbitmq-diagnostics"}[tool]
-    what = f"{name} {line}"
+    what = f"{NAMES[tool]} {line}"
     if our_code == 64 and theirs[0] != 64:
         return Row(what, "missing", "no such command or option")
     notes = [] if our_code == theirs[0] else [f"exit code {our_code}, not {theirs[0]}"]
@@ -252,6 +254,16 @@ def document(http, ctl, version):
     ])
 
 
+def our_tools(ctl, broker, folder):
+    """leveretctl under RabbitMQ's names, with the broker's address and login."""
+    login = ["--http-url", broker.api.url, "--username", "guest", "--password", "guest"]
+    tools = {}
+    for tool, name in NAMES.items():
+        (folder / name).symlink_to(ctl.resolve())
+        tools[tool] = [str(folder / name), *login]
+    return tools
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--leveret", required=True, help="the broker's binary")
@@ -259,22 +271,17 @@ def main():
     parser.add_argument("--amqp", required=True, help="RabbitMQ's AMQP address")
     parser.add_argument("--http", required=True, help="the URL of RabbitMQ's API")
     parser.add_argument("--rabbitmqctl", required=True, help="the command that runs RabbitMQ's rabbitmqctl")
-    parser.add_argument("--rabbitmq-diagnostics", help="the same for rabbitmq-diagnostics; its commands, too")
+    parser.add_argument("--rabbitmq-diagnostics", required=True, help="the same for rabbitmq-diagnostics")
     parser.add_argument("--write", type=pathlib.Path, help="where the table goes; printed otherwise")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         broker = Leveret(options.leveret, pathlib.Path(directory))
         try:
             folder = pathlib.Path(directory)
-            tools = {}
-            for name in ("rabbitmqctl", "rabbitmq-diagnostics"):
-                (folder / name).symlink_to(pathlib.Path(options.leveretctl).resolve())
-                tools[name] = [str(folder / name), "--http-url", broker.api.url, "--username", "guest",
-                               "--password", "guest"]
-            leveret = Side(broker, tools["rabbitmqctl"], tools["rabbitmq-diagnostics"])
-            diagnostics = options.rabbitmq_diagnostics or options.rabbitmqctl
-            rabbitmq = Side(RabbitMq(options.amqp, options.http), shlex.split(options.rabbitmqctl),
-                            shlex.split(diagnostics))
+            leveret = Side(broker, our_tools(pathlib.Path(options.leveretctl), broker, folder), folder)
+            theirs = {"ctl": options.rabbitmqctl, "diagnostics": options.rabbitmq_diagnostics}
+            theirs = {name: shlex.split(command) for name, command in theirs.items()}
+            rabbitmq = Side(RabbitMq(options.amqp, options.http), theirs, folder)
             theirs = asked(rabbitmq)
             http = compare_all(asked(leveret), theirs)
             ctl = run_on_both(leveret, rabbitmq)

@@ -16,7 +16,7 @@ KNOWN = pathlib.Path(__file__).resolve().parent / "known_differences.txt"
 def test_answers_have_the_recorded_shapes(pytestconfig, tmp_path):
     broker = Leveret(pytestconfig.getoption("--leveret-bin"), tmp_path)
     try:
-        ours = compare.asked(compare.Side(broker, [], []))
+        ours = compare.asked(compare.Side(broker, {}, tmp_path))
     finally:
         broker.stop()
     theirs = [compare.Answered(**answer) for answer in json.loads(compare.RECORDED.read_text())]
