@@ -80,8 +80,8 @@ COMMANDS = [
     ("set_cluster_name compared", TEXT), ("set_vm_memory_high_watermark 0.5", TEXT),
     ("set_vm_memory_high_watermark absolute 1GB", TEXT), ("set_vm_memory_high_watermark 7", EXIT),
     ("set_disk_free_limit 50MB", TEXT), ("set_disk_free_limit mem_relative 0.1", TEXT),
-    ("list_unresponsive_queues -p compared", TEXT), ("hash_password secret", EXIT), ("list_hashes", EXIT),
-    ("list_ciphers", EXIT), ("list_node_auth_attempt_stats", EXIT), ("force_gc", TEXT), ("rotate_logs", EXIT),
+    ("list_unresponsive_queues -p compared", TEXT), ("hash_password secret", EXIT),
+    ("list_node_auth_attempt_stats", EXIT), ("force_gc", TEXT), ("rotate_logs", EXIT),
     ("suspend_listeners", TEXT), ("resume_listeners", TEXT), ("has_reached_target_cluster_size", EXIT),
     ("reconcile_vhosts", TEXT), ("restart_vhost -p compared", TEXT),
     ("reset", TEXT), ("stop_app", TEXT), ("start_app", TEXT),
@@ -105,6 +105,6 @@ DIAGNOSTICS = [
 LEFT_OUT = (
     "join_cluster, forget_cluster_node, force_boot, force_standalone_khepri_boot: there is one node; "
     "eval, eval_file, exec, remote_shell, observer and the other tools of the Erlang machine; "
-    "encode, decode, encrypt_conf_value, decrypt_conf_value; channel interceptors; "
+    "encode, decode, list_hashes, list_ciphers, encrypt_conf_value, decrypt_conf_value; channel interceptors; "
     "remove_classic_queue_mirroring_from_policies"
 )
