@@ -48,7 +48,14 @@ pub struct Permissions {
 
 /// A pattern of a permission; an empty one matches only the empty name.
 #[derive(Clone, PartialEq, Debug)]
-pub struct PermissionPattern(Option<Pattern>);
+pub struct PermissionPattern(Allowed);
+
+#[derive(Clone, PartialEq, Debug)]
+enum Allowed {
+    Nothing,
+    EmptyName,
+    Matching(Pattern),
+}
 
 impl PermissionPattern {
     /// Compiles `text`.
@@ -57,19 +64,31 @@ impl PermissionPattern {
     /// What RabbitMQ says of a bad regular expression.
     pub fn new(text: &str) -> Result<Self, String> {
         if text.is_empty() {
-            return Ok(Self(None));
+            return Ok(Self(Allowed::EmptyName));
         }
-        Pattern::new(text).map(|pattern| Self(Some(pattern)))
+        Pattern::new(text).map(|pattern| Self(Allowed::Matching(pattern)))
+    }
+
+    /// One that allows no name at all, for who has no permissions any more.
+    pub const fn nothing() -> Self {
+        Self(Allowed::Nothing)
     }
 
     /// Whether it allows `name`.
     pub fn allows(&self, name: &str) -> bool {
-        self.0.as_ref().map_or(name.is_empty(), |pattern| pattern.matches(name))
+        match &self.0 {
+            Allowed::Nothing => false,
+            Allowed::EmptyName => name.is_empty(),
+            Allowed::Matching(pattern) => pattern.matches(name),
+        }
     }
 
     /// The text it was made of.
     pub fn as_str(&self) -> &str {
-        self.0.as_ref().map_or("", Pattern::as_str)
+        match &self.0 {
+            Allowed::Nothing | Allowed::EmptyName => "",
+            Allowed::Matching(pattern) => pattern.as_str(),
+        }
     }
 }
 
@@ -98,6 +117,21 @@ pub struct Access {
 }
 
 impl Access {
+    /// A user who may do nothing.
+    pub fn nothing(user: Name) -> Self {
+        let nothing = PermissionPattern::nothing;
+        Self {
+            user,
+            impersonator: false,
+            permissions: Permissions {
+                configure: nothing(),
+                write: nothing(),
+                read: nothing(),
+            },
+            topic_permissions: Vec::new(),
+        }
+    }
+
     /// Whether the user has `permission` on `resource`.
     pub fn has(&self, permission: Permission, resource: Resource<'_>) -> bool {
         let pattern = match permission {
@@ -205,5 +239,15 @@ mod tests {
             "write access to exchange 'zdlx' in vhost '/' refused for user 'bob'"
         );
         assert!(!bob.has(Permission::Configure, exchange("x")));
+    }
+
+    #[test]
+    fn who_has_lost_his_permissions_may_not_even_use_the_empty_name() {
+        let nobody = Access::nothing("bob".into());
+        let queue = |name| Resource { kind: ResourceKind::Queue, name, vhost: "/" };
+        for permission in [Permission::Configure, Permission::Write, Permission::Read] {
+            assert!(!nobody.has(permission, queue("")) && !nobody.has(permission, queue("q")));
+        }
+        assert!(access("", "", "").has(Permission::Read, queue("")));
     }
 }

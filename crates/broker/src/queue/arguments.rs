@@ -283,8 +283,8 @@ fn same_value(a: &Value<'_>, b: &Value<'_>) -> bool {
 
 fn queue_type(table: TableRef<'_>) -> Result<QueueType, Reason> {
     match table.get("x-queue-type") {
-        None => Ok(QueueType::Classic),
-        Some(Value::LongStr(b"" | b"undefined")) => Ok(QueueType::Classic),
+        _ if leaves_type_open(table) => Ok(QueueType::default()),
+        None => Ok(QueueType::default()),
         Some(Value::LongStr(name)) => QueueType::parse(name).ok_or_else(|| {
             format!("\"unsupported queue type '{}'\"", String::from_utf8_lossy(name))
         }),
@@ -292,7 +292,13 @@ fn queue_type(table: TableRef<'_>) -> Result<QueueType, Reason> {
     }
 }
 
-fn with_queue_type(table: TableRef<'_>, queue_type: QueueType) -> Table {
+/// Whether `x-queue-type` says nothing.
+pub(crate) fn leaves_type_open(table: TableRef<'_>) -> bool {
+    matches!(table.get("x-queue-type"), None | Some(Value::LongStr(b"" | b"undefined")))
+}
+
+/// The arguments with this type.
+pub(crate) fn with_queue_type(table: TableRef<'_>, queue_type: QueueType) -> Table {
     let mut filled = TableBuilder::new();
     for (key, value) in table.iter() {
         if key != b"x-queue-type" {

@@ -35,7 +35,7 @@ impl QueueType {
     }
 
     /// The type of that name.
-    pub(crate) fn parse(name: &[u8]) -> Option<Self> {
+    pub fn parse(name: &[u8]) -> Option<Self> {
         match name {
             b"classic" => Some(Self::Classic),
             b"quorum" => Some(Self::Quorum),

@@ -50,7 +50,7 @@ use crate::message::Name;
 use crate::page::Paging;
 use crate::policy::{Policies, PolicyKind};
 use crate::queue::meter::Meter;
-use crate::queue::{Queue, QueueDefaults};
+use crate::queue::{Queue, QueueDefaults, QueueType};
 use crate::refusal::{Refusal, Resource, ResourceKind};
 pub(crate) use crate::route::At;
 use crate::statistics::VhostCounters;
@@ -71,6 +71,10 @@ pub struct VhostOptions {
     pub consumers_per_channel_max: Option<u32>,
     /// How much of the queues stays in memory.
     pub paging: Paging,
+    /// `default_queue_type`: the type of queues that could have any and say none.
+    pub default_queue_type: QueueType,
+    /// `max-queues`; none is unlimited.
+    pub queues_max: Option<u64>,
 }
 
 impl Default for VhostOptions {
@@ -80,6 +84,8 @@ impl Default for VhostOptions {
             permits_global_qos: true,
             consumers_per_channel_max: None,
             paging: Paging::default(),
+            default_queue_type: QueueType::default(),
+            queues_max: None,
         }
     }
 }
@@ -333,6 +339,16 @@ impl Vhost {
     /// What its node grants it.
     pub fn options(&self) -> VhostOptions {
         self.options
+    }
+
+    /// Queues that are declared from now on without a type have this one, if it fits them.
+    pub fn set_default_queue_type(&mut self, queue_type: QueueType) {
+        self.options.default_queue_type = queue_type;
+    }
+
+    /// From now on there may be so many queues; those that are there stay.
+    pub fn set_queues_max(&mut self, queues_max: Option<u64>) {
+        self.options.queues_max = queues_max;
     }
 
     /// Its queues, in a stable order.

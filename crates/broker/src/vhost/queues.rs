@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use amqp::table::Table;
+
 use super::{At, Vhost};
 use crate::access::Permission;
 use crate::channel::Channel;
@@ -13,7 +15,7 @@ use crate::message::Name;
 use crate::names;
 use crate::publish_properties::DIRECT_REPLY_TO;
 use crate::queue::arguments::{self, check_equivalence, inequivalent};
-use crate::queue::{Queue, QueueArguments, QueueDeclaration};
+use crate::queue::{Queue, QueueArguments, QueueDeclaration, QueueType};
 use crate::record::{QueueRecord, Record};
 use crate::refusal::{Refusal, Resource};
 use crate::timers::Wake;
@@ -96,10 +98,14 @@ impl Vhost {
             )));
         }
         self.require(at, Permission::Configure, self.queue_resource(&name))?;
+        let typed = self.with_default_type(&declare);
+        let arguments = typed.as_ref().map_or(declare.arguments, Table::as_ref);
+        let declare = DeclareQueue { arguments, ..declare };
         if let Some(id) = self.queue_names.get(&*name).copied() {
             self.check_same_queue(at, id, &declare)?;
             return Ok(id);
         }
+        self.check_queues_max(&name)?;
         let arguments = self.new_queue_arguments(at, &name, &declare, server_named)?;
         let exclusive_owner = declare.exclusive.then_some(at.connection);
         Ok(self.create_queue(QueueDeclaration {
@@ -111,6 +117,32 @@ impl Vhost {
             arguments,
             declared_by: self.user(at),
         }))
+    }
+
+    /// The arguments with the vhost's default type, if the client leaves the type open and the queue
+    /// may have that type: one that is not to last is classic.
+    fn with_default_type(&self, declare: &DeclareQueue<'_>) -> Option<Table> {
+        let default = self.options.default_queue_type;
+        let lasts = declare.durable && !declare.exclusive && !declare.auto_delete;
+        let fits = default.may_be_transient() || lasts;
+        (fits && default != QueueType::default() && arguments::leaves_type_open(declare.arguments))
+            .then(|| arguments::with_queue_type(declare.arguments, default))
+    }
+
+    /// Whether there may be one more queue.
+    ///
+    /// # Errors
+    /// 406 with RabbitMQ's text.
+    fn check_queues_max(&self, name: &str) -> Result<(), Refusal> {
+        match self.options.queues_max {
+            Some(max) if self.queues.len() as u64 >= max => {
+                Err(Refusal::precondition_failed(format!(
+                    "cannot declare queue '{name}': queue limit in vhost '{}' ({max}) is reached",
+                    self.name
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Checks everything that a new queue must be, in RabbitMQ's order.

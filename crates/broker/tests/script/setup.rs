@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use broker::access::{Access, PermissionPattern, Permissions, TopicPermission};
 use broker::page::Paging;
-use broker::{ApplyTo, Definition, Pattern, Policy, PolicyKind, VhostOptions};
+use broker::{ApplyTo, Definition, Pattern, Policy, PolicyKind, QueueType, VhostOptions};
 
 use super::words::Words;
 use super::{World, parse};
@@ -26,6 +26,11 @@ impl World {
             "consumers-max" => {
                 options.consumers_per_channel_max = Some(words.next().parse().unwrap());
             }
+            "default-queue-type" => {
+                let queue_type = QueueType::parse(words.next().as_bytes()).unwrap();
+                self.vhost.set_default_queue_type(queue_type);
+            }
+            "queues-max" => self.vhost.set_queues_max(words.next().parse().ok()),
             other => panic!("cannot set {other}"),
         }
         if options != base {
