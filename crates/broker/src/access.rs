@@ -123,11 +123,7 @@ impl Access {
         Self {
             user,
             impersonator: false,
-            permissions: Permissions {
-                configure: nothing(),
-                write: nothing(),
-                read: nothing(),
-            },
+            permissions: Permissions { configure: nothing(), write: nothing(), read: nothing() },
             topic_permissions: Vec::new(),
         }
     }

@@ -17,6 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::Node;
 use crate::answer::ApiError;
+use crate::node::AuditEntry;
 
 /// A user's name and password.
 pub struct Credentials {
@@ -107,13 +108,24 @@ pub(crate) async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match admit(&*node, peer.ip(), request.method(), request.headers()).await {
-        Ok(caller) => {
-            request.extensions_mut().insert(Arc::new(caller));
-            next.run(request).await
-        }
-        Err(error) => error.into_response(),
+    let peer = peer.ip();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let caller = match admit(&*node, peer, &method, request.headers()).await {
+        Ok(caller) => Arc::new(caller),
+        Err(error) => return error.into_response(),
+    };
+    request.extensions_mut().insert(Arc::clone(&caller));
+    let response = next.run(request).await;
+    if is_change(&method) {
+        let (method, status) = (method.as_str(), response.status().as_u16());
+        node.audit(AuditEntry { user: &caller.name, peer, method, path: &path, status });
     }
+    response
+}
+
+/// Whether a request with this method is meant to change something.
+fn is_change(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD)
 }
 
 async fn admit(
@@ -122,20 +134,43 @@ async fn admit(
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Caller, ApiError> {
-    let changes = !matches!(*method, Method::GET | Method::HEAD);
-    if changes && is_from_another_site(headers) {
-        let reason = "requests of other sites are not accepted";
-        return Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", reason));
+    if is_change(method) {
+        check_origin(headers)?;
     }
-    let caller =
-        node.login(credentials(headers)?, peer).await.map_err(|refused| match refused {
-            LoginRefused::Credentials => ApiError::wrong_login(),
-            LoginRefused::NotLoopback => not_localhost(),
-            LoginRefused::Unavailable => {
-                let reason = "logins cannot be checked now";
-                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
-            }
-        })?;
+    let caller = log_in(node, peer, headers, credentials(headers)?).await?;
+    if !accepts_json(headers) {
+        let reason = "only application/json is spoken here";
+        return Err(ApiError::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", reason));
+    }
+    // What a body says of its type is not looked at: tools leave it out or send that of a form, and
+    // RabbitMQ minds it at a few paths only. Pages of other sites are kept out above.
+    Ok(caller)
+}
+
+/// Keeps pages of other sites from changing anything.
+pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
+    if !is_from_another_site(headers) {
+        return Ok(());
+    }
+    let reason = "requests of other sites are not accepted";
+    Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", reason))
+}
+
+/// Who it is that has these credentials and may use the API.
+pub(crate) async fn log_in(
+    node: &dyn Node,
+    peer: IpAddr,
+    headers: &HeaderMap,
+    credentials: Credentials,
+) -> Result<Caller, ApiError> {
+    let caller = node.login(credentials, peer).await.map_err(|refused| match refused {
+        LoginRefused::Credentials => ApiError::wrong_login(),
+        LoginRefused::NotLoopback => not_localhost(),
+        LoginRefused::Unavailable => {
+            let reason = "logins cannot be checked now";
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
+        }
+    })?;
     // COMPAT: rebound names: who may only come from this machine must have asked for it by its name.
     if caller.is_loopback_only && !is_for_this_machine(headers) {
         return Err(not_localhost());
@@ -143,12 +178,6 @@ async fn admit(
     if !caller.is_management() {
         return Err(ApiError::not_authorised("Not management user"));
     }
-    if !accepts_json(headers) {
-        let reason = "only application/json is spoken here";
-        return Err(ApiError::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", reason));
-    }
-    // What a body says of its type is not looked at: tools leave it out or send that of a form, and
-    // RabbitMQ minds it at a few paths only. Pages of other sites are kept out above.
     Ok(caller)
 }
 

@@ -7,6 +7,8 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use crate::node::Unchanged;
+
 /// What browsers and clients are asked for a login with.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"RabbitMQ Management\"");
 
@@ -82,9 +84,32 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized")
     }
 
+    /// What is wrong, for a test.
+    #[cfg(test)]
+    pub(crate) fn reason(&self) -> &str {
+        &self.reason
+    }
+
     /// The user is known and may not do this.
     pub(crate) fn not_authorised(reason: &'static str) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "not_authorised", reason)
+    }
+}
+
+impl From<Unchanged> for ApiError {
+    fn from(unchanged: Unchanged) -> Self {
+        match unchanged {
+            Unchanged::NoSuchUser | Unchanged::NoSuchExchange => Self::not_found(),
+            Unchanged::NoSuchVhost => Self::no_such_vhost(),
+            Unchanged::Protected => {
+                let status = StatusCode::PRECONDITION_FAILED;
+                Self::new(status, "precondition_failed", "protected from deletion")
+            }
+            Unchanged::Invalid(reason) => Self::bad_request(reason),
+            Unchanged::Unable(reason) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
+            }
+        }
     }
 }
 

@@ -34,7 +34,12 @@ use crate::limits::BODY_BYTES_MAX;
 
 pub use access::{Caller, Credentials, LoginRefused};
 pub use metrics::Detail;
-pub use node::{Change, Login, Logins, Node, Policies, Status, Topology, Vhosts};
+pub use node::{
+    Audit, AuditEntry, Change, LimitName, Limits, Login, LoginAttempts, Logins, NewPassword,
+    NewUser, Node, PermissionDetails, Permissions, Policies, Protocol, Status,
+    TopicPermissionDetails, Topology, Unchanged, UserDetails, UserLimit, Users, VhostChange,
+    VhostLimit, VhostMetadata, VhostSettings, Vhosts, maximum,
+};
 pub use policy_json::{PolicyProblem, policy_from_json};
 pub use queue_snapshot::{ConsumerDetails, QueueDetails};
 pub use snapshot::{
@@ -55,6 +60,7 @@ pub fn router(node: Arc<dyn Node>) -> Router {
         .route("/metrics", get(|node| prometheus(node, Detail::Totals)))
         .route("/metrics/per-object", get(|node| prometheus(node, Detail::PerQueue)))
         .merge(api)
+        .merge(api::open_routes())
         // Behind the guard: as in RabbitMQ, neither needs a login.
         .method_not_allowed_fallback(answer::wrong_method)
         .fallback(answer::no_such_path)

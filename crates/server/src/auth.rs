@@ -10,13 +10,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use broker::access::{Access, PermissionPattern, Permissions, TopicPermission};
+use management::UserLimit;
 use parking_lot::{Mutex, RwLock};
 use session::Credentials;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
-use crate::limits::{HASHING_MAX, VERIFIED_FOR, VERIFIED_MAX};
-use crate::password::PasswordHash;
+use crate::limits::{HASHING_MAX, LOGINS_WAITING_MAX, VERIFIED_FOR, VERIFIED_MAX};
+use crate::login_counts::LoginCounts;
+use crate::password::{HashError, PasswordHash};
 
 /// A user.
 #[derive(Clone, Debug)]
@@ -28,7 +30,11 @@ pub(crate) struct User {
     pub(crate) permissions: BTreeMap<String, Permissions>,
     /// By vhost; patterns as text, for they may name the user and the vhost.
     pub(crate) topic_permissions: BTreeMap<String, Vec<TopicPattern>>,
+    pub(crate) limits: BTreeMap<UserLimit, i64>,
 }
+
+/// Users by name.
+pub(crate) type Users = BTreeMap<String, Arc<User>>;
 
 /// Topic permissions as they were given.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +53,13 @@ impl User {
             tags,
             permissions: BTreeMap::new(),
             topic_permissions: BTreeMap::new(),
+            limits: BTreeMap::new(),
         }
+    }
+
+    /// How many he may have of something; none is as many as he likes.
+    pub(crate) fn maximum(&self, limit: UserLimit) -> Option<u64> {
+        management::maximum(&self.limits, limit)
     }
 
     /// What he may do in `vhost`; none if he may not enter it.
@@ -98,6 +110,8 @@ pub(crate) enum LoginError {
     NotLoopback,
     #[error("password hashing is not available")]
     Unavailable,
+    #[error("too many logins wait to be checked")]
+    Busy,
 }
 
 /// A password that was right, recognised by a keyed digest.
@@ -112,12 +126,15 @@ struct Verified {
 /// The users and the logins of the node.
 #[derive(Debug)]
 pub(crate) struct Auth {
-    users: RwLock<BTreeMap<String, Arc<User>>>,
+    users: RwLock<Users>,
     /// Users who may only log in from this machine.
     loopback_users: Vec<String>,
     verified: Mutex<BTreeMap<String, Verified>>,
     digest_key: [u8; 32],
     hashing: Arc<Semaphore>,
+    /// Places for logins that are hashed or wait for that.
+    waiting: Semaphore,
+    pub(crate) counts: LoginCounts,
 }
 
 impl Auth {
@@ -134,12 +151,24 @@ impl Auth {
             verified: Mutex::default(),
             digest_key,
             hashing: Arc::new(Semaphore::new(HASHING_MAX)),
+            waiting: Semaphore::new(LOGINS_WAITING_MAX),
+            counts: LoginCounts::default(),
         })
     }
 
     /// Adds a user or replaces the one of that name.
     pub(crate) fn put(&self, user: User) {
         self.users.write().insert(user.name.clone(), Arc::new(user));
+    }
+
+    /// Replaces all users.
+    pub(crate) fn replace(&self, users: Users) {
+        *self.users.write() = users;
+    }
+
+    /// All users, to change them.
+    pub(crate) fn to_change(&self) -> Users {
+        self.users.read().clone()
     }
 
     /// All users, by name.
@@ -179,6 +208,7 @@ impl Auth {
         if is_verified() {
             return user.ok_or(LoginError::Credentials);
         }
+        let _place = self.waiting.try_acquire().map_err(|_| LoginError::Busy)?;
         let permit = Arc::clone(&self.hashing).acquire_owned().await;
         if is_verified() {
             // Another with the same password was first: after a restart all clients come at once.
@@ -194,6 +224,16 @@ impl Auth {
         let user = user.filter(|_| is_right).ok_or(LoginError::Credentials)?;
         self.remember(&user, digest);
         Ok(user)
+    }
+
+    /// Hashes a new password, in turn with those that are checked.
+    pub(crate) async fn hash(&self, password: Vec<u8>) -> Result<PasswordHash, HashError> {
+        let permit = Arc::clone(&self.hashing).acquire_owned().await;
+        let hash = move || {
+            let _permit = permit;
+            PasswordHash::new(&password)
+        };
+        tokio::task::spawn_blocking(hash).await.map_err(|_| HashError::Hashing)?
     }
 
     /// Who logs in if the password is his.
@@ -331,6 +371,20 @@ mod tests {
         assert_eq!(login(&auth, "bob", "old", HERE).await, Err(LoginError::Credentials));
         assert_eq!(login(&auth, "bob", "new", HERE).await, Ok(()));
         assert_eq!(login(&auth, "bob", "new", HERE).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn more_logins_than_may_wait_are_refused_at_once() {
+        let auth = Auth::new(Vec::new()).unwrap();
+        auth.put(user("bob", "secret"));
+        let every = u32::try_from(LOGINS_WAITING_MAX).unwrap();
+        let places = auth.waiting.acquire_many(every).await.unwrap();
+        assert_eq!(login(&auth, "bob", "secret", HERE).await, Err(LoginError::Busy));
+        drop(places);
+        assert_eq!(login(&auth, "bob", "secret", HERE).await, Ok(()));
+        // Who was there a moment ago needs no place.
+        let _places = auth.waiting.acquire_many(every).await.unwrap();
+        assert_eq!(login(&auth, "bob", "secret", HERE).await, Ok(()));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use storage::{OpenReport, RealDirectory};
 
 use crate::data_dir::DataDir;
 use crate::limits::RESIDENT_BYTES_MAX;
-use crate::node_file;
+use crate::node_file::{self, VhostEntry};
 use crate::restoring::Restoring;
 use crate::shelf::Shelf;
 use crate::store::{Replaying, vhost_path};
@@ -43,7 +43,7 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     let mut faults = 0;
     let mut say = |line: String| writeln!(out, "{line}").map_err(|error| error.to_string());
     say(format!("node.json: {} vhosts, {} users", known.vhosts.len(), known.users.len()))?;
-    for (name, id) in known.vhosts {
+    for VhostEntry { name, id, .. } in known.vhosts {
         let path = vhost_path(data_dir, id);
         let found = match vhost(&path, id, &name) {
             Ok(found) => found,
@@ -126,6 +126,7 @@ fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node_file::NodeFile;
 
     #[test]
     fn a_directory_without_a_broker_is_told() {
@@ -136,7 +137,10 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let empty = check(&folder, &mut out).unwrap_err();
         assert_eq!(empty, format!("{} holds no broker", folder.display()));
-        node_file::write(&folder, [("/", 1)].into_iter(), [].into_iter()).unwrap();
+        let settings = Arc::default();
+        let vhosts = vec![VhostEntry { name: "/".to_owned(), id: 1, settings }];
+        let contents = NodeFile { next_vhost_id: 2, vhosts, users: Vec::new() };
+        node_file::write(&folder, &contents).unwrap();
         assert_eq!(check(&folder, &mut out), Ok(1));
         let said = String::from_utf8(out).unwrap();
         assert!(said.contains("vhosts/1: missing"), "{said}");

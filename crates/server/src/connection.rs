@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use amqp::method::MethodId;
 use broker::refusal::Refusal;
-use broker::{ConnectionId, Lsn};
+use broker::{Command, ConnectionId, Lsn, Request};
+use management::{Protocol, UserLimit};
 use session::{Alive, Credentials, Session, Step};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
@@ -23,7 +24,8 @@ use crate::auth::User;
 use crate::limits::{COMMANDS_PER_LOCK, LINGER_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
 use crate::read_buffer::ReadBuffer;
-use crate::vhosts::{VhostCell, Wait};
+use crate::user_slots::UserSlot;
+use crate::vhosts::{NoEntry, VhostCell, Wait};
 use crate::wire::Wire;
 
 /// `connection.open`, which an error in opening the vhost names.
@@ -58,6 +60,7 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, node: Arc<Node>) 
         session,
         buffer: ReadBuffer::default(),
         user: None,
+        slot: None,
         opened,
         alarm,
         stopping,
@@ -121,6 +124,8 @@ struct Connection {
     session: Session,
     buffer: ReadBuffer,
     user: Option<Arc<User>>,
+    /// What it takes of its user's limits while it is in a vhost.
+    slot: Option<UserSlot>,
     opened: watch::Sender<Option<Opened>>,
     alarm: watch::Receiver<Option<Alarm>>,
     stopping: watch::Receiver<bool>,
@@ -268,7 +273,9 @@ impl Connection {
                     break None;
                 }
                 match self.session.next(&mut input, &mut out) {
-                    Step::Request(request) => {
+                    Step::Request(mut request) => {
+                        let channels = (&self.session, &mut self.slot, &self.user);
+                        limit_channels(&mut request, channels, &self.node);
                         let may_wait = request.command.may_wait();
                         requests.push(request);
                         if may_wait {
@@ -290,6 +297,9 @@ impl Connection {
             {
                 let held = opened.cell.apply(opened.id, requests.into_iter());
                 wait = held.map(|wait| Next::Wait(Arc::clone(&opened.cell), wait));
+            }
+            if let Some(slot) = &mut self.slot {
+                slot.set_channels(self.session.channel_count(), None);
             }
             self.wire.send(&out);
             out.clear();
@@ -314,6 +324,7 @@ impl Connection {
             () = sleep(timeout) => return Err(End::TimedOut),
             _ = self.stopping.changed() => return Err(End::Stopped),
         };
+        self.node.auth.counts.count(Protocol::Amqp091, accepted.is_ok());
         match accepted {
             Ok(user) => {
                 self.user = Some(user);
@@ -329,40 +340,47 @@ impl Connection {
     }
 
     fn open_vhost(&mut self, name: &str) {
-        let now = self.node.clock.time();
-        match self.find_vhost(name) {
-            Ok((cell, access)) => {
-                let client = self.session.client();
-                let cancel_notify = client.capabilities.consumer_cancel_notify;
-                let user = self.user.as_ref().map(|user| user.name.clone()).unwrap_or_default();
-                let connection_name = client.connection_name.as_deref().unwrap_or_default();
-                tracing::info!(peer = %self.peer, user, vhost = name, connection_name, "connected");
-                // Said before the vhost can say anything.
-                self.say(|session, out| session.vhost_opened(now, out));
-                let frame_max = self.session.frame_max();
-                let id = cell.open(access, cancel_notify, &self.wire, frame_max);
-                self.opened.send_replace(Some(Opened { cell, id }));
-            }
-            Err(refusal) => {
-                let reason = refusal.explanation.as_str();
-                tracing::warn!(peer = %self.peer, vhost = name, reason, "vhost refused");
-                self.say(|session, out| session.fail(now, &refusal, OPEN, out));
-            }
+        if let Err(refusal) = self.enter_vhost(name) {
+            let reason = refusal.explanation.as_str();
+            tracing::warn!(peer = %self.peer, vhost = name, reason, "vhost refused");
+            let now = self.node.clock.time();
+            self.say(|session, out| session.fail(now, &refusal, OPEN, out));
         }
     }
 
-    fn find_vhost(
-        &self,
-        name: &str,
-    ) -> Result<(Arc<VhostCell>, Arc<broker::access::Access>), Refusal> {
-        let cell = self.node.vhosts.get(name);
-        let cell = cell.ok_or_else(|| Refusal::not_allowed(format!("vhost {name} not found")))?;
-        let user = self.user.as_deref();
-        let access = user.and_then(|user| user.access(name)).ok_or_else(|| {
-            let user = user.map(|user| user.name.as_str()).unwrap_or_default();
-            Refusal::not_allowed(format!("access to vhost '{name}' refused for user '{user}'"))
+    /// Asks in RabbitMQ's order: is there such a vhost, has it room, has the user, may he enter?
+    fn enter_vhost(&mut self, name: &str) -> Result<(), Refusal> {
+        let login = self.user.as_ref().map(|user| user.name.clone()).unwrap_or_default();
+        let no_entry = |no_entry| match no_entry {
+            NoEntry::Deleted => Refusal::not_allowed(format!("vhost {name} not found")),
+            NoEntry::Full(max) => {
+                refused(name, &login, &format!(": connection limit ({max}) is reached"))
+            }
+        };
+        let cell = self.node.vhosts.get(name).ok_or_else(|| no_entry(NoEntry::Deleted))?;
+        cell.check_room().map_err(no_entry)?;
+        // As he is now, not as he was when he logged in.
+        let user = self.node.auth.user(&login).ok_or_else(|| refused(name, &login, ""))?;
+        let max = user.maximum(UserLimit::MaxConnections);
+        let slot = self.node.user_slots.take(&login, max).ok_or_else(|| {
+            let max = max.unwrap_or_default();
+            Refusal::not_allowed(format!(
+                "connection refused for user '{login}': user connection limit ({max}) is reached"
+            ))
         })?;
-        Ok((cell, access))
+        let access = user.access(name).ok_or_else(|| refused(name, &login, ""))?;
+        let client = self.session.client();
+        let cancel_notify = client.capabilities.consumer_cancel_notify;
+        let connection_name = client.connection_name.as_deref().unwrap_or_default();
+        tracing::info!(peer = %self.peer, user = login, vhost = name, connection_name, "connected");
+        let (now, wire) = (self.node.clock.time(), Arc::clone(&self.wire));
+        let link = (&wire, self.session.frame_max());
+        let welcome = || self.say(|session, out| session.vhost_opened(now, out));
+        let id = cell.open(access, cancel_notify, link, welcome).map_err(no_entry)?;
+        self.slot = Some(slot);
+        self.opened.send_replace(Some(Opened { cell: Arc::clone(&cell), id }));
+        self.node.recheck(&cell, id, &user);
+        Ok(())
     }
 
     fn tick(&mut self, socket: &OwnedReadHalf) -> Alive {
@@ -442,8 +460,9 @@ impl Connection {
     }
 
     /// Ends what the client holds, and says why.
-    fn end(&self, end: &End) {
+    fn end(&mut self, end: &End) {
         self.leave_vhost();
+        self.slot = None;
         self.wire.set_over();
         let peer = self.peer;
         match end {
@@ -453,6 +472,32 @@ impl Connection {
             End::Stopped => tracing::info!(%peer, "disconnected because the broker stops"),
             End::Failed(error) => tracing::info!(%peer, %error, "connection lost"),
         }
+    }
+}
+
+/// A vhost that a user may not enter.
+fn refused(vhost: &str, user: &str, why: &str) -> Refusal {
+    Refusal::not_allowed(format!("access to vhost '{vhost}' refused for user '{user}'{why}"))
+}
+
+/// Refuses a channel that is one too many for its user.
+fn limit_channels(
+    request: &mut Request<'_>,
+    (session, slot, user): (&Session, &mut Option<UserSlot>, &Option<Arc<User>>),
+    node: &Node,
+) {
+    let (Command::OpenChannel, Some(slot), Some(user)) = (&request.command, slot, user) else {
+        return;
+    };
+    let user = node.auth.user(&user.name);
+    let max = user.as_ref().and_then(|user| user.maximum(UserLimit::MaxChannels));
+    if let (false, Some(max)) = (slot.set_channels(session.channel_count(), max), max) {
+        let name = user.as_ref().map_or("", |user| user.name.as_str());
+        request.method = MethodId::NONE;
+        request.command = Command::Refused(Refusal::not_allowed(format!(
+            "number of channels opened for user '{name}' has reached the maximum allowed user limit \
+             of {max}"
+        )));
     }
 }
 

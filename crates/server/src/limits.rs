@@ -109,3 +109,7 @@ pub(crate) const VERIFIED_MAX: usize = 1024;
 
 /// Password hashes computed at the same time: each costs 19 MiB and tens of milliseconds.
 pub(crate) const HASHING_MAX: usize = 2;
+
+/// Logins that are hashed or wait for it: they take memory and time from those that come after them.
+/// More are refused; whoever has logged in a moment ago does not wait.
+pub(crate) const LOGINS_WAITING_MAX: usize = 512;

@@ -18,7 +18,9 @@ mod http;
 mod limits;
 mod listener;
 mod logging;
+mod login_counts;
 mod node;
+mod node_changes;
 mod node_file;
 mod page_work;
 mod pager;
@@ -29,6 +31,7 @@ mod restoring;
 mod shelf;
 mod store;
 mod timer;
+mod user_slots;
 mod vhosts;
 mod wire;
 

@@ -12,7 +12,7 @@ use broker::VhostOptions;
 use broker::access::{PermissionPattern, Permissions};
 use broker::page::Paging;
 use broker::refusal::Refusal;
-use management::Listener;
+use management::{Listener, VhostSettings};
 use parking_lot::Mutex;
 use session::SessionOptions;
 use tokio::sync::watch;
@@ -24,11 +24,13 @@ use crate::config::{Config, DiskFreeLimit, Durability, MemoryWatermark};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
 use crate::limits::{RESIDENT_BYTES_MAX, RESIDENT_SHARE};
-use crate::node_file::{self, NodeFileError};
+use crate::node_file::{self, FIRST_VHOST_ID, NodeFile, NodeFileError};
 use crate::pager::Pager;
 use crate::password::{HashError, PasswordHash};
 use crate::persister::Persister;
+use crate::store;
 use crate::timer::Timer;
+use crate::user_slots::UserSlots;
 use crate::vhosts::{VhostError, Vhosts};
 
 /// Why a node does not start.
@@ -60,6 +62,9 @@ pub(crate) enum StartError {
     Listen { what: &'static str, address: SocketAddr, error: io::Error },
 }
 
+/// What RabbitMQ says of the vhost that is there from the beginning.
+const DEFAULT_VHOST_DESCRIPTION: &str = "Default virtual host";
+
 /// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -67,6 +72,9 @@ pub(crate) struct Node {
     pub(crate) session_options: Arc<SessionOptions>,
     pub(crate) vhosts: Vhosts,
     pub(crate) auth: Auth,
+    pub(crate) user_slots: Arc<UserSlots>,
+    /// Held while users or vhosts change.
+    pub(crate) changes: Mutex<()>,
     pub(crate) alarm: watch::Sender<Option<Alarm>>,
     pub(crate) memory_watermark_bytes: Option<u64>,
     /// Bytes that must be free on the disk.
@@ -121,6 +129,8 @@ impl Node {
             session_options: Arc::new(session_options),
             vhosts: Vhosts::new(config, vhost_options, threads, clock),
             auth: Auth::new(config.loopback_users.clone())?,
+            user_slots: Arc::default(),
+            changes: Mutex::default(),
             alarm: alarms::channel(),
             memory_watermark_bytes,
             disk_free_limit_bytes: match config.disk_free_limit {
@@ -144,15 +154,23 @@ impl Node {
             // From now on a directory with vhosts and without this file has lost it.
             node.save()?;
         }
-        let is_new = known.as_ref().is_none_or(|known| known.vhosts.is_empty());
+        let is_new = known.as_ref().is_none_or(|known| known.next_vhost_id == FIRST_VHOST_ID);
         if let Some(known) = known {
-            for (name, id) in known.vhosts {
-                node.vhosts.open(&name, id)?;
+            store::remove_leftovers(&config.data_dir, &known);
+            node.vhosts.reserve_ids(known.next_vhost_id);
+            for vhost in known.vhosts {
+                node.vhosts.open(vhost)?;
             }
-            known.users.into_iter().for_each(|user| node.auth.put(user));
+            let by_name = known.users.into_iter().map(|user| (user.name.clone(), user));
+            node.auth.replace(by_name.collect());
         }
         if is_new {
-            node.vhosts.create(&config.default_user.vhost)?;
+            let settings = VhostSettings {
+                description: DEFAULT_VHOST_DESCRIPTION.to_owned(),
+                ..VhostSettings::default()
+            };
+            let cell = node.vhosts.make(&config.default_user.vhost, Arc::new(settings))?;
+            node.vhosts.insert(&cell);
         }
         match &config.load_definitions {
             None if is_new => node.make_default_user(config)?,
@@ -169,9 +187,10 @@ impl Node {
     /// # Errors
     /// [`NodeFileError`], a sentence for the operator.
     fn save(&self) -> Result<(), NodeFileError> {
-        let (vhosts, users) = (self.vhosts.ids(), self.auth.users());
-        let vhosts = vhosts.iter().map(|(name, id)| (name.as_str(), *id));
-        node_file::write(&self.data_dir, vhosts, users.iter().map(|user| &**user))
+        let _one_at_a_time = self.changes.lock();
+        let (next_vhost_id, vhosts) = self.vhosts.entries();
+        let contents = NodeFile { next_vhost_id, vhosts, users: self.auth.users() };
+        node_file::write(&self.data_dir, &contents)
     }
 
     fn make_default_user(&self, config: &Config) -> Result<(), StartError> {

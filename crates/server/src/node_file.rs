@@ -1,32 +1,52 @@
-//! `node.json`: what of the node itself outlives a restart. Vhosts with their ids, users with their
-//! password hashes and permissions; replaced as a whole, durably, whenever it changes. It carries a
-//! checksum: a permission of which one letter has changed is as readable as before.
+//! `node.json`: what of the node itself outlives a restart. Vhosts with their ids, settings and limits,
+//! users with their password hashes, permissions and limits; replaced as a whole, durably, whenever it
+//! changes. It carries a checksum: a permission of which one letter has changed is as readable as
+//! before.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use broker::QueueType;
 use broker::access::{PermissionPattern, Permissions};
-use serde_json::{Value, json};
+use management::{LimitName, VhostSettings};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::auth::{TopicPattern, User};
 use crate::password::PasswordHash;
 
 const NAME: &str = "node.json";
-const FORMAT: u64 = 1;
+/// Format 1 had no settings and limits, and vhosts could not be deleted.
+const FORMAT: u64 = 2;
 /// The key of the checksum: of everything else in the file, written without spaces.
 const CHECKSUM: &str = "sha256";
 
 /// What the file says.
 #[derive(Default, Debug)]
 pub(crate) struct NodeFile {
-    /// Vhosts by name, with the ids that their directories have.
-    pub(crate) vhosts: Vec<(String, u64)>,
-    pub(crate) users: Vec<User>,
+    /// No vhost has had this id or a larger one.
+    pub(crate) next_vhost_id: u64,
+    /// Vhosts by name.
+    pub(crate) vhosts: Vec<VhostEntry>,
+    pub(crate) users: Vec<Arc<User>>,
 }
+
+/// A vhost as the node knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct VhostEntry {
+    pub(crate) name: String,
+    /// Names its directory.
+    pub(crate) id: u64,
+    pub(crate) settings: Arc<VhostSettings>,
+}
+
+/// The id of the first vhost.
+pub(crate) const FIRST_VHOST_ID: u64 = 1;
 
 /// Why the file cannot be used.
 #[derive(thiserror::Error, Debug)]
@@ -62,7 +82,7 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<NodeFile>, NodeFileError> {
     let mut root: Value =
         serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
     match root.get("format").and_then(Value::as_u64) {
-        Some(FORMAT) => {}
+        Some(1 | FORMAT) => {}
         Some(version) => return Err(NodeFileError::Version { path, version }),
         None => return Err(damaged("'format' is missing".to_owned())),
     }
@@ -76,10 +96,51 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<NodeFile>, NodeFileError> {
 }
 
 fn parse(root: &Value) -> Option<NodeFile> {
-    let vhost = |vhost: &Value| Some((text(vhost, "name")?, vhost.get("id")?.as_u64()?));
-    let vhosts = root.get("vhosts")?.as_array()?.iter().map(vhost).collect::<Option<_>>()?;
-    let users = root.get("users")?.as_array()?.iter().map(user).collect::<Option<_>>()?;
-    Some(NodeFile { vhosts, users })
+    let vhosts: Vec<VhostEntry> = all(root.get("vhosts")?, vhost)?;
+    let users = all(root.get("users")?, |value| user(value).map(Arc::new))?;
+    let next_vhost_id = match root.get("next_vhost_id") {
+        Some(id) => id.as_u64()?,
+        None => vhosts.iter().map(|vhost| vhost.id + 1).max().unwrap_or(FIRST_VHOST_ID),
+    };
+    Some(NodeFile { next_vhost_id, vhosts, users })
+}
+
+/// Every item of a list.
+fn all<T>(list: &Value, item: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
+    list.as_array()?.iter().map(item).collect()
+}
+
+fn vhost(value: &Value) -> Option<VhostEntry> {
+    let settings = match value.get("settings") {
+        Some(settings) => vhost_settings(settings)?,
+        None => VhostSettings::default(),
+    };
+    let id = value.get("id")?.as_u64()?;
+    Some(VhostEntry { name: text(value, "name")?, id, settings: Arc::new(settings) })
+}
+
+fn vhost_settings(value: &Value) -> Option<VhostSettings> {
+    let queue_type = text(value, "default_queue_type")?;
+    Some(VhostSettings {
+        description: text(value, "description")?,
+        tags: texts(value.get("tags")?)?,
+        default_queue_type: QueueType::parse(queue_type.as_bytes())?,
+        protected_from_deletion: match value.get("protected_from_deletion")? {
+            Value::Null => None,
+            value => Some(value.as_bool()?),
+        },
+        tracing: value.get("tracing")?.as_bool()?,
+        limits: limits(value.get("limits")?)?,
+    })
+}
+
+fn texts(list: &Value) -> Option<Vec<String>> {
+    all(list, |text| text.as_str().map(str::to_owned))
+}
+
+fn limits<L: LimitName>(object: &Value) -> Option<BTreeMap<L, i64>> {
+    let limit = |(name, max): (&String, &Value)| Some((L::parse(name)?, max.as_i64()?));
+    object.as_object()?.iter().map(limit).collect()
 }
 
 /// What guards the file: the hash of what it says.
@@ -95,9 +156,10 @@ fn text(value: &Value, key: &str) -> Option<String> {
 fn user(value: &Value) -> Option<User> {
     let hash = STANDARD.decode(text(value, "password_hash")?).ok()?;
     let password = PasswordHash::from_bytes(&hash, &text(value, "hashing_algorithm")?).ok()?;
-    let tag = |tag: &Value| tag.as_str().map(str::to_owned);
-    let tags = value.get("tags")?.as_array()?.iter().map(tag).collect::<Option<_>>()?;
-    let mut user = User::new(&text(value, "name")?, password, tags);
+    let mut user = User::new(&text(value, "name")?, password, texts(value.get("tags")?)?);
+    if let Some(object) = value.get("limits") {
+        user.limits = limits(object)?;
+    }
     for permission in value.get("permissions")?.as_array()? {
         let pattern = |key| PermissionPattern::new(&text(permission, key)?).ok();
         let permissions = Permissions {
@@ -122,18 +184,40 @@ fn user(value: &Value) -> Option<User> {
 ///
 /// # Errors
 /// [`NodeFileError`]; the old file or the new one is there then.
-pub(crate) fn write<'a>(
-    data_dir: &Path,
-    vhosts: impl Iterator<Item = (&'a str, u64)>,
-    users: impl Iterator<Item = &'a User>,
-) -> Result<(), NodeFileError> {
-    let vhosts: Vec<Value> = vhosts.map(|(name, id)| json!({"name": name, "id": id})).collect();
-    let users: Vec<Value> = users.map(user_value).collect();
-    let mut root = json!({"format": FORMAT, "vhosts": vhosts, "users": users});
+pub(crate) fn write(data_dir: &Path, contents: &NodeFile) -> Result<(), NodeFileError> {
+    let NodeFile { next_vhost_id, vhosts, users } = contents;
+    let vhosts: Vec<Value> = vhosts.iter().map(vhost_value).collect();
+    let users: Vec<Value> = users.iter().map(|user| user_value(user)).collect();
+    let mut root = json!({
+        "format": FORMAT,
+        "next_vhost_id": next_vhost_id,
+        "vhosts": vhosts,
+        "users": users,
+    });
     root[CHECKSUM] = Value::String(checksum(&root));
     let path = data_dir.join(NAME);
     let result = replace(data_dir, &format!("{root:#}\n"));
     result.map_err(|error| NodeFileError::Write { path, error })
+}
+
+fn vhost_value(vhost: &VhostEntry) -> Value {
+    let settings = &vhost.settings;
+    json!({
+        "name": vhost.name,
+        "id": vhost.id,
+        "settings": {
+            "description": settings.description,
+            "tags": settings.tags,
+            "default_queue_type": settings.default_queue_type.as_str(),
+            "protected_from_deletion": settings.protected_from_deletion,
+            "tracing": settings.tracing,
+            "limits": limits_value(&settings.limits),
+        },
+    })
+}
+
+fn limits_value<L: LimitName>(limits: &BTreeMap<L, i64>) -> Map<String, Value> {
+    limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max))).collect()
 }
 
 fn replace(data_dir: &Path, text: &str) -> io::Result<()> {
@@ -171,18 +255,24 @@ fn user_value(user: &User) -> Value {
         "tags": user.tags,
         "permissions": permissions,
         "topic_permissions": topics.collect::<Vec<Value>>(),
+        "limits": limits_value(&user.limits),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use management::{UserLimit, VhostLimit};
+
     use super::*;
 
-    #[test]
-    fn it_reads_back() {
-        let folder = std::env::temp_dir().join(format!("leveret-node-file-{}", std::process::id()));
+    fn folder(test: &str) -> PathBuf {
+        let name = format!("leveret-node-file-{test}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
-        assert!(read(&folder).unwrap().is_none());
+        folder
+    }
+
+    fn contents() -> NodeFile {
         let password = PasswordHash::new(b"secret").unwrap();
         let mut user = User::new("anna", password, vec!["management".to_owned()]);
         let pattern = |text| PermissionPattern::new(text).unwrap();
@@ -195,12 +285,38 @@ mod tests {
             read: ".*".to_owned(),
         };
         user.topic_permissions.insert("/".to_owned(), vec![topic]);
-        write(&folder, [("/", 1), ("other", 7)].into_iter(), [&user].into_iter()).unwrap();
+        user.limits.insert(UserLimit::MaxChannels, 5);
+        let settings = VhostSettings {
+            description: "d".to_owned(),
+            tags: vec!["t".to_owned()],
+            default_queue_type: QueueType::Quorum,
+            protected_from_deletion: Some(true),
+            tracing: true,
+            limits: BTreeMap::from([(VhostLimit::MaxQueues, -1)]),
+        };
+        let entry = |name: &str, id, settings| VhostEntry {
+            name: name.to_owned(),
+            id,
+            settings: Arc::new(settings),
+        };
+        NodeFile {
+            next_vhost_id: 9,
+            vhosts: vec![entry("/", 1, VhostSettings::default()), entry("other", 7, settings)],
+            users: vec![Arc::new(user)],
+        }
+    }
+
+    #[test]
+    fn it_reads_back() {
+        let folder = folder("back");
+        assert!(read(&folder).unwrap().is_none());
+        let contents = contents();
+        write(&folder, &contents).unwrap();
         let back = read(&folder).unwrap().unwrap();
-        assert_eq!(back.vhosts, [("/".to_owned(), 1), ("other".to_owned(), 7)]);
+        assert_eq!((back.next_vhost_id, &back.vhosts), (9, &contents.vhosts));
         let [again] = &back.users[..] else { panic!("one user") };
         assert!(again.password.verify(b"secret"));
-        assert_eq!(user_value(again), user_value(&user));
+        assert_eq!(user_value(again), user_value(&contents.users[0]));
         let text = std::fs::read_to_string(folder.join(NAME)).unwrap();
         for at in text.char_indices().map(|(at, _)| at) {
             let mut changed = text.clone().into_bytes();
@@ -209,10 +325,29 @@ mod tests {
             let is_space = text.as_bytes()[at].is_ascii_whitespace();
             assert!(read(&folder).is_err() || is_space, "octet {at}");
         }
-        std::fs::write(folder.join(NAME), "{\"format\": 2}").unwrap();
-        assert!(matches!(read(&folder), Err(NodeFileError::Version { version: 2, .. })));
-        std::fs::write(folder.join(NAME), "{\"format\": 1, \"vho").unwrap();
+        std::fs::write(folder.join(NAME), "{\"format\": 3}").unwrap();
+        assert!(matches!(read(&folder), Err(NodeFileError::Version { version: 3, .. })));
+        std::fs::write(folder.join(NAME), "{\"format\": 2, \"vho").unwrap();
         assert!(matches!(read(&folder), Err(NodeFileError::Damaged { .. })));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_older_format_is_read() {
+        let folder = folder("older");
+        let mut root = json!({
+            "format": 1,
+            "vhosts": [{"name": "/", "id": 1}, {"name": "v", "id": 4}],
+            "users": [{"name": "anna", "password_hash": "", "tags": [], "permissions": [],
+                "hashing_algorithm": "rabbit_password_hashing_sha256", "topic_permissions": []}],
+        });
+        root[CHECKSUM] = Value::String(checksum(&root));
+        std::fs::write(folder.join(NAME), root.to_string()).unwrap();
+        let NodeFile { next_vhost_id, vhosts, users } = read(&folder).unwrap().unwrap();
+        assert_eq!(next_vhost_id, 5);
+        assert_eq!(vhosts.iter().map(|vhost| vhost.id).collect::<Vec<_>>(), [1, 4]);
+        assert_eq!(*vhosts[1].settings, VhostSettings::default());
+        assert!(users[0].limits.is_empty() && users[0].name == "anna");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Pager {
     /// Vhosts with something to do.
     dirty: Mutex<Vec<Arc<VhostCell>>>,
     changed: Condvar,
+    /// Held while the tasks of a vhost are done.
+    busy: Mutex<()>,
 }
 
 impl Pager {
@@ -39,6 +41,11 @@ impl Pager {
         self.changed.notify_one();
     }
 
+    /// Waits until the tasks that were taken so far of some vhost are done.
+    pub(crate) fn finish(&self) {
+        drop(self.busy.lock());
+    }
+
     fn run(&self) {
         loop {
             let cells = {
@@ -49,6 +56,7 @@ impl Pager {
                 std::mem::take(&mut *dirty)
             };
             for cell in cells {
+                let _busy = self.busy.lock();
                 for task in cell.take_page_tasks() {
                     perform(&cell, task);
                 }

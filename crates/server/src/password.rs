@@ -62,6 +62,14 @@ impl PasswordHash {
         Ok(Self::Argon2 { salt, digest: argon2id(password, &salt)? })
     }
 
+    /// Hashes a password as RabbitMQ does by default, for whoever wants to send it somewhere as a hash.
+    pub(crate) fn new_sha256(password: &[u8]) -> Result<Self, HashError> {
+        let mut salt = [0; RABBITMQ_SALT_BYTES];
+        getrandom::fill(&mut salt).map_err(|_| HashError::Salt)?;
+        let digest = Sha256::new().chain_update(salt).chain_update(password).finalize().to_vec();
+        Ok(Self::Sha256 { salt, digest })
+    }
+
     /// Takes a hash from RabbitMQ: salt and digest, decoded.
     pub(crate) fn from_rabbitmq(bytes: &[u8], algorithm: &str) -> Result<Self, HashError> {
         if bytes.is_empty() {

@@ -8,6 +8,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
@@ -33,12 +34,19 @@ struct Work {
     dirty: Vec<Arc<VhostCell>>,
     /// Next files of logs, made or not.
     prepared: Vec<(Arc<VhostCell>, Option<Prepared<RealDirectory>>)>,
+    /// Vhosts that are deleted; whoever waits for the end of their logs hears when the other end of
+    /// his channel is dropped.
+    retired: Vec<(Arc<VhostCell>, Sender<()>)>,
     stopping: bool,
 }
 
 impl Work {
     fn is_empty(&self) -> bool {
-        self.new.is_empty() && self.dirty.is_empty() && self.prepared.is_empty() && !self.stopping
+        self.new.is_empty()
+            && self.dirty.is_empty()
+            && self.prepared.is_empty()
+            && self.retired.is_empty()
+            && !self.stopping
     }
 }
 
@@ -76,6 +84,21 @@ impl Persister {
         self.changed.notify_one();
     }
 
+    /// Ends the log of a vhost that is deleted; it is closed when this returns.
+    pub(crate) fn retire(&self, cell: &Arc<VhostCell>) {
+        let (done, closed) = channel();
+        {
+            let mut work = self.work.lock();
+            if work.stopping {
+                return;
+            }
+            work.retired.push((Arc::clone(cell), done));
+        }
+        self.changed.notify_one();
+        // Nothing is sent: the end of the channel is the news.
+        let _ = closed.recv();
+    }
+
     /// Writes what is left and ends the thread.
     pub(crate) fn stop(&self) {
         self.work.lock().stopping = true;
@@ -86,7 +109,7 @@ impl Persister {
         let mut written: Vec<Written> = Vec::new();
         let mut spare = Pending::default();
         loop {
-            let Work { new, dirty, prepared, stopping } = {
+            let Work { new, dirty, prepared, retired, stopping } = {
                 let mut work = self.work.lock();
                 while work.is_empty() {
                     self.changed.wait(&mut work);
@@ -105,6 +128,12 @@ impl Persister {
             for cell in dirty {
                 if let Some(one) = written.iter_mut().find(|one| Arc::ptr_eq(&one.cell, &cell)) {
                     self.write(one, &mut spare);
+                }
+            }
+            for (cell, _done) in retired {
+                let at = written.iter().position(|one| Arc::ptr_eq(&one.cell, &cell));
+                if let Some(at) = at {
+                    close(written.swap_remove(at));
                 }
             }
             if stopping && self.work.lock().dirty.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lock                 held by the process that uses the directory
-//! node.json            the format's version, users, permissions, and the id of each vhost
+//! node.json            the format's version, users, permissions, and each vhost with its id
 //! vhosts/ID/           the log of a vhost; names never become paths
 //! vhosts/ID/pages/     what of its long queues waits on disk; means nothing to the next start
 //! ```
@@ -19,6 +19,7 @@ use storage::{Flags, Log, LogOptions, OpenError, ReadProgress, RealDirectory, Re
 
 use crate::config::Durability;
 use crate::limits::RESTORE_REPORT_INTERVAL;
+use crate::node_file::NodeFile;
 use crate::restoring::Restoring;
 use crate::shelf::Shelf;
 
@@ -39,6 +40,28 @@ pub(crate) enum RestoreError {
 /// The directory of the vhost with that id.
 pub(crate) fn vhost_path(data_dir: &Path, id: u64) -> PathBuf {
     data_dir.join("vhosts").join(id.to_string())
+}
+
+/// Removes what is left of a vhost that is deleted.
+pub(crate) fn remove_vhost(data_dir: &Path, id: u64) -> io::Result<()> {
+    std::fs::remove_dir_all(vhost_path(data_dir, id))?;
+    std::fs::File::open(data_dir.join("vhosts"))?.sync_all()
+}
+
+/// Removes the directories of vhosts that were deleted when the broker ended. One that no vhost of this
+/// node can have had is left alone.
+pub(crate) fn remove_leftovers(data_dir: &Path, known: &NodeFile) {
+    let Ok(entries) = std::fs::read_dir(data_dir.join("vhosts")) else { return };
+    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_known = |id| known.vhosts.iter().any(|vhost| vhost.id == id);
+    for id in ids.filter(|id| *id < known.next_vhost_id && !is_known(*id)) {
+        match remove_vhost(data_dir, id) {
+            Ok(()) => tracing::info!(id, "the rest of a deleted vhost is removed"),
+            Err(error) => {
+                tracing::warn!(id, %error, "the rest of a deleted vhost cannot be removed")
+            }
+        }
+    }
 }
 
 /// Replays a vhost's log.
@@ -175,4 +198,26 @@ pub(crate) fn restore(
         "vhost restored"
     );
     Ok(Restored { log, vhost, shelf })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node_file::VhostEntry;
+
+    #[test]
+    fn only_what_a_vhost_of_this_node_can_have_left_is_removed() {
+        let name = format!("leveret-leftovers-{}", std::process::id());
+        let data_dir = std::env::temp_dir().join(name);
+        for name in ["1", "2", "5", "lost+found"] {
+            std::fs::create_dir_all(data_dir.join("vhosts").join(name).join("pages")).unwrap();
+        }
+        let vhosts = vec![VhostEntry { name: "/".to_owned(), id: 1, settings: Arc::default() }];
+        let known = NodeFile { next_vhost_id: 5, vhosts, users: Vec::new() };
+        remove_leftovers(&data_dir, &known);
+        let is_there = |name| data_dir.join("vhosts").join(name).exists();
+        assert!(is_there("1") && is_there("5") && is_there("lost+found"));
+        assert!(!is_there("2"));
+        std::fs::remove_dir_all(&data_dir).unwrap();
+    }
 }

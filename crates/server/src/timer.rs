@@ -45,8 +45,15 @@ impl Timer {
     /// Makes a vhost known.
     pub(crate) fn register(&self, make: impl FnOnce(TimerId) -> Arc<VhostCell>) -> Arc<VhostCell> {
         let mut wakes = self.wakes.lock();
-        let cell = make(TimerId(wakes.cells.len()));
-        wakes.cells.push(Arc::downgrade(&cell));
+        // The place of a vhost that is gone is free; a wake-up that is left of it comes for nothing.
+        let free = wakes.cells.iter().position(|cell| cell.strong_count() == 0);
+        let at = free.unwrap_or(wakes.cells.len());
+        let cell = make(TimerId(at));
+        let known = Arc::downgrade(&cell);
+        match wakes.cells.get_mut(at) {
+            Some(place) => *place = known,
+            None => wakes.cells.push(known),
+        }
         cell
     }
 

@@ -4,9 +4,11 @@
 //! outboxes of their connections while the lock keeps them in order, and writers are woken after it
 //! is given back. Nothing in here waits.
 
+mod changes;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use broker::access::Access;
@@ -17,6 +19,7 @@ use broker::{
     ChannelNumber, ConnectionId, Effect, Event, Lsn, Meaning, Outgoing, Request, Vhost,
     VhostOptions,
 };
+use management::{VhostLimit, VhostSettings, maximum};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use session::transmit;
 use slotmap::SecondaryMap;
@@ -27,6 +30,7 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
 use crate::limits::{PENDING_BYTES_MAX, TICKS_PER_TURN};
+use crate::node_file::{FIRST_VHOST_ID, VhostEntry};
 use crate::page_work::{PagingCounts, PagingState};
 use crate::pager::Pager;
 use crate::persister::Persister;
@@ -58,6 +62,9 @@ struct State {
     paging: PagingState,
     /// What connections are closed with since the broker stops.
     stopped: Option<Refusal>,
+    /// The vhost is deleted.
+    is_retired: bool,
+    settings: Arc<VhostSettings>,
 }
 
 /// An answer that is given when the log is durable up to a position.
@@ -67,6 +74,28 @@ struct Held {
     connection: ConnectionId,
     channel: ChannelNumber,
     outgoing: Outgoing,
+}
+
+impl State {
+    fn check_room(&self) -> Result<(), NoEntry> {
+        if self.is_retired {
+            return Err(NoEntry::Deleted);
+        }
+        let connections = self.vhost.connections().count() as u64;
+        match maximum(&self.settings.limits, VhostLimit::MaxConnections) {
+            Some(max) if connections >= max => Err(NoEntry::Full(max)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why no connection can be opened in a vhost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoEntry {
+    /// It is deleted.
+    Deleted,
+    /// It has as many as it may have.
+    Full(u64),
 }
 
 /// A vhost behind its lock.
@@ -87,6 +116,8 @@ pub(crate) struct VhostCell {
     pending_bytes: AtomicUsize,
     /// How much of that there is.
     paging: PagingCounts,
+    /// The vhost is deleted: nothing of it is written any more.
+    is_retired: AtomicBool,
     /// Up to where the log is durable.
     durable_lsn: AtomicU64,
     /// That has changed.
@@ -125,15 +156,18 @@ impl After {
 }
 
 impl VhostCell {
-    /// Opens a connection in this vhost, only to close it when the broker stops.
+    /// Opens a connection in this vhost, only to close it when the broker stops. `welcome` is called
+    /// before the vhost can say anything.
     pub(crate) fn open(
         &self,
         access: Arc<Access>,
         cancel_notify: bool,
-        wire: &Arc<Wire>,
-        frame_max: u32,
-    ) -> ConnectionId {
+        (wire, frame_max): (&Arc<Wire>, u32),
+        welcome: impl FnOnce(),
+    ) -> Result<ConnectionId, NoEntry> {
         let mut state = self.state.lock();
+        state.check_room()?;
+        welcome();
         let id = state.vhost.open_connection(access, cancel_notify);
         let link = Link { wire: Arc::clone(wire), frame_max, is_touched: false };
         state.links.insert(id, link);
@@ -141,7 +175,12 @@ impl VhostCell {
             state.vhost.force_close(self.clock.now(), id, refusal);
             self.finish(state);
         }
-        id
+        Ok(id)
+    }
+
+    /// Whether a connection could be opened now.
+    pub(crate) fn check_room(&self) -> Result<(), NoEntry> {
+        self.state.lock().check_room()
     }
 
     /// Applies commands of one connection, in order. Perhaps something that the answer to the last of
@@ -238,7 +277,8 @@ impl VhostCell {
 
     /// Whether so much waits for the disk that publishers have to.
     pub(crate) fn is_behind(&self) -> bool {
-        self.pending_bytes.load(Ordering::Relaxed) > PENDING_BYTES_MAX || self.paging.is_behind()
+        let is_full = self.pending_bytes.load(Ordering::Relaxed) > PENDING_BYTES_MAX;
+        (is_full || self.paging.is_behind()) && !self.is_retired.load(Ordering::Acquire)
     }
 
     /// Waits until less waits for the disk.
@@ -510,6 +550,8 @@ pub(crate) struct Vhosts {
     data_dir: PathBuf,
     durability: Durability,
     clock: Clock,
+    /// No vhost has had this id or a larger one.
+    next_id: AtomicU64,
 }
 
 impl Vhosts {
@@ -528,6 +570,7 @@ impl Vhosts {
             data_dir: config.data_dir.clone(),
             durability: config.durability,
             clock,
+            next_id: AtomicU64::new(FIRST_VHOST_ID),
         }
     }
 
@@ -541,9 +584,10 @@ impl Vhosts {
         self.cells.read().values().cloned().collect()
     }
 
-    /// The names and ids of all vhosts.
-    pub(crate) fn ids(&self) -> Vec<(String, u64)> {
-        self.cells.read().values().map(|cell| (cell.name.to_string(), cell.id)).collect()
+    /// What there is to write down of all vhosts: the next id, and each of them.
+    pub(crate) fn entries(&self) -> (u64, Vec<VhostEntry>) {
+        let entries = self.cells.read().values().map(|cell| cell.entry()).collect();
+        (self.next_id.load(Ordering::Acquire), entries)
     }
 
     /// The vhost of that name, made if there is none.
@@ -554,31 +598,72 @@ impl Vhosts {
         if let Some(cell) = self.get(name) {
             return Ok(cell);
         }
-        let id = self.cells.read().values().map(|cell| cell.id).max().unwrap_or(0) + 1;
-        self.begin(name, id, true)
+        let cell = self.make(name, Arc::default())?;
+        self.insert(&cell);
+        Ok(cell)
     }
 
-    /// Brings the vhost with that id back from its log.
+    /// A new vhost, which nobody finds before it is inserted.
     ///
     /// # Errors
     /// When the system has no randomness to seed it with, or the disk refuses.
-    pub(crate) fn open(&self, name: &str, id: u64) -> Result<Arc<VhostCell>, VhostError> {
-        self.begin(name, id, false)
+    pub(crate) fn make(
+        &self,
+        name: &str,
+        settings: Arc<VhostSettings>,
+    ) -> Result<Arc<VhostCell>, VhostError> {
+        // A directory that is there belonged to a vhost that was made when the broker ended.
+        let id = loop {
+            let id = self.next_id.fetch_add(1, Ordering::AcqRel);
+            if !store::vhost_path(&self.data_dir, id).exists() {
+                break id;
+            }
+        };
+        self.begin(VhostEntry { name: name.to_owned(), id, settings }, true)
     }
 
-    fn begin(&self, name: &str, id: u64, is_new: bool) -> Result<Arc<VhostCell>, VhostError> {
+    /// Lets a vhost be found.
+    pub(crate) fn insert(&self, cell: &Arc<VhostCell>) {
+        self.cells.write().insert(cell.name.to_string(), Arc::clone(cell));
+    }
+
+    /// Lets a vhost not be found any more.
+    pub(crate) fn remove(&self, name: &str) -> Option<Arc<VhostCell>> {
+        self.cells.write().remove(name)
+    }
+
+    /// Brings a vhost back from its log.
+    ///
+    /// # Errors
+    /// When the system has no randomness to seed it with, or the disk refuses.
+    pub(crate) fn open(&self, entry: VhostEntry) -> Result<(), VhostError> {
+        self.insert(&self.begin(entry, false)?);
+        Ok(())
+    }
+
+    /// No vhost gets an id below this one.
+    pub(crate) fn reserve_ids(&self, next_id: u64) {
+        self.next_id.fetch_max(next_id, Ordering::AcqRel);
+    }
+
+    fn begin(&self, entry: VhostEntry, is_new: bool) -> Result<Arc<VhostCell>, VhostError> {
+        let VhostEntry { name, id, settings } = entry;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)?;
-        let vhost = Vhost::new(name, seed, self.options);
+        let options = VhostOptions {
+            default_queue_type: settings.default_queue_type,
+            queues_max: maximum(&settings.limits, VhostLimit::MaxQueues),
+            ..self.options
+        };
+        let vhost = Vhost::new(&name, seed, options);
         let path = store::vhost_path(&self.data_dir, id);
         let now = self.clock.now();
         let Restored { log, vhost, shelf } =
             store::restore(&path, id, is_new, vhost, self.durability, now)?;
         let durable_lsn = log.last().0;
-        let mut cells = self.cells.write();
         let cell = self.timer.register(|timer_id| {
             Arc::new_cyclic(|this| VhostCell {
-                name: name.into(),
+                name: name.as_str().into(),
                 id,
                 state: Mutex::new(State {
                     vhost,
@@ -588,6 +673,8 @@ impl Vhosts {
                     writer_knows: false,
                     paging: PagingState::default(),
                     stopped: None,
+                    is_retired: false,
+                    settings,
                 }),
                 armed_us: AtomicU64::new(u64::MAX),
                 timer: Arc::clone(&self.timer),
@@ -597,6 +684,7 @@ impl Vhosts {
                 shelf,
                 pending_bytes: AtomicUsize::new(0),
                 paging: PagingCounts::default(),
+                is_retired: AtomicBool::new(false),
                 durable_lsn: AtomicU64::new(durable_lsn),
                 written: Notify::new(),
                 clock: self.clock,
@@ -606,7 +694,6 @@ impl Vhosts {
         self.persister.add(Arc::clone(&cell), log);
         // What fell due meanwhile happens before anybody connects.
         cell.catch_up();
-        cells.insert(name.to_owned(), Arc::clone(&cell));
         Ok(cell)
     }
 }

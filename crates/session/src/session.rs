@@ -193,6 +193,11 @@ impl Session {
         self.heartbeat_s
     }
 
+    /// How many channels are open, as far as the client has said.
+    pub fn channel_count(&self) -> u64 {
+        self.channels.len() as u64
+    }
+
     /// Whether the client has published anything since this was last asked: publishers are blocked
     /// when they publish, not before.
     pub fn take_published(&mut self) -> bool {

@@ -5,14 +5,20 @@
 //! node does not know is left out.
 
 mod bindings;
+mod body;
 mod cluster_name;
 mod exchanges;
 mod health;
+mod limits;
 mod lists;
+mod logins;
 mod nodes;
 mod overview;
+mod permissions;
 mod policies;
 mod queues;
+mod topic_permissions;
+mod users;
 mod vhosts;
 mod whoami;
 
@@ -42,10 +48,18 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(bindings::routes())
         .merge(exchanges::routes())
         .merge(health::routes())
+        .merge(limits::routes())
+        .merge(logins::routes())
+        .merge(permissions::routes())
         .merge(policies::routes())
         .merge(queues::routes())
+        .merge(topic_permissions::routes())
+        .merge(users::routes())
         .merge(vhosts::routes())
 }
+
+/// The paths that are not, because whoever asks there has not logged in yet.
+pub(crate) use logins::open_routes;
 
 /// The one name in a path, decoded. A name that is no text is nobody's.
 #[derive(Debug)]

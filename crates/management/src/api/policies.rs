@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use broker::PolicyKind;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{Body, Name, NameInVhost, Shared};
+use super::body::Object;
+use super::{Name, NameInVhost, Shared};
 use crate::access::{Administrator, Caller, Management, Policymaker};
 use crate::answer::{ApiError, Json};
 use crate::policy_json::{json_of, policy_from_json};
@@ -90,31 +90,19 @@ async fn set(
     State(node): State<Shared>,
     caller: Arc<Caller>,
     NameInVhost { vhost, name }: NameInVhost,
-    Body(body): Body,
+    body: Object,
     kind: PolicyKind,
 ) -> Result<StatusCode, ApiError> {
     if node.policies(&vhost, kind).is_none() {
         return Err(ApiError::no_such_vhost());
     }
     check_entry(&caller, &vhost)?;
-    let policy = policy_from_json(&name, &object(&body)?, kind)
+    let policy = policy_from_json(&name, &body.0, kind)
         .map_err(|problem| ApiError::bad_request(problem.to_string()))?;
     let is_new = node.set_policy(&vhost, kind, policy).await;
     match is_new.ok_or_else(ApiError::no_such_vhost)? {
         true => Ok(StatusCode::CREATED),
         false => Ok(StatusCode::NO_CONTENT),
-    }
-}
-
-/// The object in a body; no body at all, or `null`, counts as an empty one, as in RabbitMQ.
-fn object(body: &Bytes) -> Result<Map<String, Value>, ApiError> {
-    if body.is_empty() {
-        return Ok(Map::new());
-    }
-    match serde_json::from_slice(body) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(Value::Null) => Ok(Map::new()),
-        Ok(_) | Err(_) => Err(ApiError::bad_request("not_json")),
     }
 }
 

@@ -2,52 +2,210 @@
 
 use axum::Router;
 use axum::extract::State;
-use axum::routing::get;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use broker::QueueType;
 use serde_json::{Value, json};
 
-use super::{Name, Shared};
+use super::body::{Object, not_a, tags};
+use super::lists::Query;
+use super::users::made;
+use super::{Name, NameInVhost, Shared};
 use crate::access::{Administrator, Management};
 use crate::answer::{ApiError, Json};
+use crate::node::{Unchanged, VhostChange, VhostMetadata, VhostSettings};
 use crate::snapshot::VhostTotals;
+
+/// Bytes of a vhost's name: AMQP has room for no more.
+const NAME_BYTES_MAX: usize = 255;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
-    Router::new().route("/api/vhosts", get(list)).route("/api/vhosts/{name}", get(show))
+    Router::new()
+        .route("/api/vhosts", get(list))
+        .route("/api/vhosts/{name}", get(show).put(put).delete(delete))
+        .route("/api/vhosts/{name}/start/{node}", post(start))
+        .route("/api/vhosts/{name}/deletion/protection", post(protect).delete(unprotect))
 }
 
 /// Those that the user may enter; a monitor sees all.
-async fn list(State(node): State<Shared>, Management(caller): Management) -> Json {
+async fn list(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    query: Query,
+) -> Result<Json, ApiError> {
     let name = node.snapshot().name;
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.sees(vhost));
     // One that has gone since is not shown.
-    let totals = seen.filter_map(|vhost| node.vhost_totals(&vhost, None));
-    Json::ok(totals.map(|totals| vhost(&name, &totals)).collect())
+    query.answer(seen.filter_map(|vhost| json_of(&node, &name, &vhost)).collect())
 }
 
 async fn show(
     State(node): State<Shared>,
     _: Administrator,
     Name(name): Name,
+    query: Query,
 ) -> Result<Json, ApiError> {
-    let totals = node.vhost_totals(&name, None).ok_or_else(ApiError::not_found)?;
-    Ok(Json::ok(vhost(&node.snapshot().name, &totals)))
+    let vhost = json_of(&node, &node.snapshot().name, &name);
+    Ok(Json::ok(query.chosen(vhost.ok_or_else(ApiError::not_found)?)))
 }
 
-fn vhost(node: &str, totals: &VhostTotals) -> Value {
-    json!({
-        "name": totals.name,
-        "description": "",
-        "tags": [],
-        "default_queue_type": "classic",
-        "metadata": {"description": "", "tags": [], "default_queue_type": "classic"},
-        "protected_from_deletion": false,
-        "tracing": false,
-        "cluster_state": {node: "running"},
+async fn put(
+    State(node): State<Shared>,
+    Administrator(caller): Administrator,
+    Name(name): Name,
+    body: Object,
+) -> Result<StatusCode, ApiError> {
+    if name.len() > NAME_BYTES_MAX {
+        let reason = format!("the name of a vhost has at most {NAME_BYTES_MAX} bytes");
+        return Err(ApiError::bad_request(reason));
+    }
+    let change = change(&body)?;
+    Ok(made(node.put_vhost(&name, change, &caller.name).await?))
+}
+
+/// What a body changes. Of description, tags and default queue type those that are not named get their
+/// defaults, as in RabbitMQ.
+///
+/// COMPAT: vhosts without metadata: a body that names none of them leaves them as they are, so that who
+/// only makes sure that a vhost is there, or traces it, changes nothing else.
+fn change(body: &Object) -> Result<VhostChange, ApiError> {
+    let tracing = match body.get("tracing") {
+        None => None,
+        Some(Value::Bool(tracing)) => Some(*tracing),
+        Some(Value::String(text)) if text == "true" => Some(true),
+        Some(Value::String(text)) if text == "false" => Some(false),
+        Some(other) => return Err(ApiError::bad_request(format!("not_boolean: {other}"))),
+    };
+    let keys = ["description", "tags", "default_queue_type"];
+    let metadata = keys.iter().any(|key| body.get(key).is_some());
+    let metadata = metadata.then(|| metadata_of(body)).transpose()?;
+    Ok(VhostChange { metadata, tracing, protected_from_deletion: None })
+}
+
+fn metadata_of(body: &Object) -> Result<VhostMetadata, ApiError> {
+    let given = |key| body.get(key).filter(|value| !value.is_null());
+    let description = given("description").map_or(Some(""), Value::as_str);
+    Ok(VhostMetadata {
+        description: description.ok_or_else(|| not_a("description", "string"))?.to_owned(),
+        tags: given("tags").map_or(Ok(Vec::new()), tags)?,
+        default_queue_type: match given("default_queue_type") {
+            None => QueueType::default(),
+            Some(Value::String(name)) => queue_type(name)?,
+            Some(other) => {
+                let reason = format!("{other} is not a valid default_queue_type value");
+                return Err(ApiError::bad_request(reason));
+            }
+        },
+    })
+}
+
+fn queue_type(name: &str) -> Result<QueueType, ApiError> {
+    if matches!(name, "" | "undefined") {
+        return Ok(QueueType::default());
+    }
+    QueueType::parse(name.as_bytes())
+        .ok_or_else(|| ApiError::bad_request(format!("{name} is not a valid queue type")))
+}
+
+async fn delete(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(name): Name,
+) -> Result<StatusCode, ApiError> {
+    let deleted = node.delete_vhost(&name).await;
+    deleted.map_err(|unchanged| match unchanged {
+        Unchanged::NoSuchVhost => ApiError::not_found(),
+        Unchanged::Protected => {
+            let reason = format!(
+                "Refusing to delete virtual host '{name}' because it is protected from deletion"
+            );
+            ApiError::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", reason)
+        }
+        other => other.into(),
+    })?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Every vhost runs already.
+async fn start(
+    State(node): State<Shared>,
+    _: Administrator,
+    NameInVhost { vhost, name }: NameInVhost,
+) -> Result<StatusCode, ApiError> {
+    if node.snapshot().name != name {
+        return Err(ApiError::bad_request(format!("Unknown node: {name}")));
+    }
+    match node.vhost_settings(&vhost) {
+        Some(_) => Ok(StatusCode::NO_CONTENT),
+        None => {
+            let problem = format!("{{no_such_vhost,<<\"{vhost}\">>}}");
+            let reason = format!("Request to node {name} failed with {problem}");
+            Err(ApiError::bad_request(reason))
+        }
+    }
+}
+
+async fn protect(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(name): Name,
+) -> Result<StatusCode, ApiError> {
+    set_protection(&node, &name, true).await
+}
+
+async fn unprotect(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(name): Name,
+) -> Result<StatusCode, ApiError> {
+    set_protection(&node, &name, false).await
+}
+
+async fn set_protection(node: &Shared, name: &str, on: bool) -> Result<StatusCode, ApiError> {
+    let change = VhostChange { protected_from_deletion: Some(on), ..VhostChange::default() };
+    let changed = node.change_vhost(name, change).await;
+    changed.map_err(|unchanged| match unchanged {
+        Unchanged::NoSuchVhost if on => {
+            let reason = format!(
+                "Cannot enable deletion protection of virtual host '{name}' because it does not \
+                 exist"
+            );
+            ApiError::new(StatusCode::NOT_FOUND, "not_found", reason)
+        }
+        Unchanged::NoSuchVhost => ApiError::not_found(),
+        other => other.into(),
+    })?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn json_of(node: &Shared, node_name: &str, name: &str) -> Option<Value> {
+    let settings = node.vhost_settings(name)?;
+    let totals = node.vhost_totals(name, None)?;
+    let VhostSettings { description, tags, protected_from_deletion, tracing, .. } = &settings;
+    let default_queue_type = settings.default_queue_type.as_str();
+    let mut metadata = json!({
+        "description": description,
+        "tags": tags,
+        "default_queue_type": default_queue_type,
+    });
+    if let Some(protected) = protected_from_deletion {
+        metadata["protected_from_deletion"] = json!(protected);
+    }
+    Some(json!({
+        "name": name,
+        "description": description,
+        "tags": tags,
+        "default_queue_type": default_queue_type,
+        "metadata": metadata,
+        "protected_from_deletion": protected_from_deletion.unwrap_or_default(),
+        "tracing": tracing,
+        "cluster_state": {node_name: "running"},
         "messages": totals.messages,
         "messages_ready": totals.messages_ready,
         "messages_unacknowledged": totals.messages_unacknowledged,
-        "message_stats": message_stats(&[totals]),
-    })
+        "message_stats": message_stats(&[&totals]),
+    }))
 }
 
 /// What has happened to messages in some vhosts since the start.
@@ -59,4 +217,37 @@ pub(super) fn message_stats(vhosts: &[&VhostTotals]) -> Value {
         "return_unroutable": sum(|v| v.counters.returned_unroutable),
         "drop_unroutable": sum(|v| v.counters.dropped_unroutable),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &Value) -> Result<VhostChange, String> {
+        let body = Object::parse(body.to_string().as_bytes()).unwrap();
+        change(&body).map_err(|error| error.reason().to_owned())
+    }
+
+    #[test]
+    fn what_is_not_named_gets_its_default_unless_nothing_is_named() {
+        assert_eq!(read(&json!({})), Ok(VhostChange::default()));
+        let traced = VhostChange { tracing: Some(true), ..VhostChange::default() };
+        assert_eq!(read(&json!({"tracing": "true"})), Ok(traced));
+        let described = VhostMetadata { description: "d".to_owned(), ..VhostMetadata::default() };
+        let change = VhostChange { metadata: Some(described), ..VhostChange::default() };
+        assert_eq!(read(&json!({"description": "d", "tags": null})), Ok(change));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (body, reason) in [
+            (json!({"default_queue_type": "nope"}), "nope is not a valid queue type"),
+            (json!({"default_queue_type": 7}), "7 is not a valid default_queue_type value"),
+            (json!({"tracing": 7}), "not_boolean: 7"),
+            (json!({"description": 7}), "description should be a string"),
+            (json!({"tags": [7]}), "tags should be a list of strings"),
+        ] {
+            assert_eq!(read(&body), Err(reason.to_owned()));
+        }
+    }
 }

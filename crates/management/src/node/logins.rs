@@ -8,8 +8,44 @@ use crate::{Caller, Credentials, LoginRefused};
 /// Who logs in, once it is known.
 pub type Login<'a> = Pin<Box<dyn Future<Output = Result<Caller, LoginRefused>> + Send + 'a>>;
 
+/// What somebody logs in over.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Protocol {
+    /// HTTP, with every request.
+    Http,
+    /// AMQP 0-9-1, with every connection.
+    Amqp091,
+}
+
+impl Protocol {
+    /// Its name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Amqp091 => "amqp091",
+        }
+    }
+}
+
+/// How often somebody has tried to log in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoginAttempts {
+    /// Over what.
+    pub protocol: Protocol,
+    /// How often he was let in.
+    pub succeeded: u64,
+    /// How often he was refused.
+    pub failed: u64,
+}
+
 /// Who may use the API.
 pub trait Logins {
     /// Checks a login from `peer`.
     fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_>;
+
+    /// How often somebody has tried since the start or since it was forgotten, by protocol.
+    fn login_attempts(&self) -> Vec<LoginAttempts>;
+
+    /// Counts from zero.
+    fn forget_login_attempts(&self);
 }

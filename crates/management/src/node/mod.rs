@@ -3,24 +3,65 @@
 //! What is read is copied under a vhost's lock and formatted without it. What changes something is a
 //! future that ends when the change is on the disk.
 
+mod audit;
+mod limits;
 mod logins;
+mod permissions;
 mod policies;
 mod status;
 mod topology;
+mod users;
 mod vhosts;
 
 use std::pin::Pin;
 
-pub use logins::{Login, Logins};
+pub use audit::{Audit, AuditEntry};
+pub use limits::{LimitName, Limits, UserLimit, VhostLimit, maximum};
+pub use logins::{Login, LoginAttempts, Logins, Protocol};
+pub use permissions::{PermissionDetails, Permissions, TopicPermissionDetails};
 pub use policies::Policies;
 pub use status::Status;
 pub use topology::Topology;
-pub use vhosts::Vhosts;
+pub use users::{NewPassword, NewUser, UserDetails, Users};
+pub use vhosts::{VhostChange, VhostMetadata, VhostSettings, Vhosts};
 
 /// What a change has led to, once it is on the disk.
 pub type Change<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The node: everything that HTTP asks of it.
-pub trait Node: Status + Vhosts + Topology + Policies + Logins + Send + Sync {}
+/// Why something stayed as it was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unchanged {
+    /// There is no such user.
+    NoSuchUser,
+    /// There is no such vhost.
+    NoSuchVhost,
+    /// There is no such exchange.
+    NoSuchExchange,
+    /// The vhost may not be deleted.
+    Protected,
+    /// Something of it cannot be: a sentence for whoever asked.
+    Invalid(String),
+    /// The node cannot do it now: a sentence for whoever asked.
+    Unable(String),
+}
 
-impl<T: Status + Vhosts + Topology + Policies + Logins + Send + Sync> Node for T {}
+/// The node: everything that HTTP asks of it.
+pub trait Node:
+    Audit + Limits + Logins + Permissions + Policies + Status + Topology + Users + Vhosts + Send + Sync
+{
+}
+
+impl<T> Node for T where
+    T: Audit
+        + Limits
+        + Logins
+        + Permissions
+        + Policies
+        + Status
+        + Topology
+        + Users
+        + Vhosts
+        + Send
+        + Sync
+{
+}

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use management::{Caller, Credentials, Login, LoginRefused};
+use management::{Caller, Credentials, Login, LoginAttempts, LoginRefused, Protocol};
 
 use crate::auth::LoginError;
 use crate::node::Node;
@@ -13,7 +13,9 @@ impl management::Logins for Node {
             let Credentials { user, password } = credentials;
             let credentials =
                 session::Credentials { user: user.clone(), password, mechanism: "HTTP Basic" };
-            match self.auth.login(credentials, peer).await {
+            let accepted = self.auth.login(credentials, peer).await;
+            self.auth.counts.count(Protocol::Http, accepted.is_ok());
+            match accepted {
                 Ok(user) => Ok(Caller {
                     name: user.name.clone(),
                     tags: user.tags.clone(),
@@ -25,10 +27,18 @@ impl management::Logins for Node {
                     Err(match reason {
                         LoginError::Credentials => LoginRefused::Credentials,
                         LoginError::NotLoopback => LoginRefused::NotLoopback,
-                        LoginError::Unavailable => LoginRefused::Unavailable,
+                        LoginError::Unavailable | LoginError::Busy => LoginRefused::Unavailable,
                     })
                 }
             }
         })
+    }
+
+    fn login_attempts(&self) -> Vec<LoginAttempts> {
+        self.auth.counts.attempts()
+    }
+
+    fn forget_login_attempts(&self) {
+        self.auth.counts.forget();
     }
 }

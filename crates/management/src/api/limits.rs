@@ -1,0 +1,130 @@
+//! `/api/vhost-limits` and `/api/user-limits`: how many connections, queues and channels there may be.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, put};
+use serde_json::{Map, Value, json};
+
+use super::body::{Object, limit};
+use super::{Name, NameInVhost, Shared};
+use crate::access::{Administrator, Management};
+use crate::answer::{ApiError, Json};
+use crate::node::{LimitName, Unchanged, UserLimit, VhostLimit};
+
+/// The paths. The first name in those with two is the vhost's or the user's, the second the limit's.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/vhost-limits", get(list_of_vhosts))
+        .route("/api/vhost-limits/{vhost}", get(show_of_vhost))
+        .route("/api/vhost-limits/{vhost}/{name}", put(set_of_vhost).delete(clear_of_vhost))
+        .route("/api/user-limits", get(list_of_users))
+        .route("/api/user-limits/{user}", get(show_of_user))
+        .route("/api/user-limits/{user}/{name}", put(set_of_user).delete(clear_of_user))
+}
+
+/// Those of the vhosts that the user sees.
+async fn list_of_vhosts(State(node): State<Shared>, Management(caller): Management) -> Json {
+    let seen = node.vhost_names().into_iter().filter(|vhost| caller.sees(vhost));
+    // A vhost that has gone since has none.
+    let all = seen.filter_map(|vhost| {
+        let limits = node.vhost_settings(&vhost)?.limits;
+        json_of("vhost", &vhost, &limits)
+    });
+    Json::ok(all.collect())
+}
+
+async fn show_of_vhost(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(vhost): Name,
+) -> Result<Json, ApiError> {
+    let limits = node.vhost_settings(&vhost).ok_or_else(ApiError::not_found)?.limits;
+    if !caller.sees(&vhost) {
+        return Err(ApiError::no_entry());
+    }
+    Ok(Json::ok(json_of("vhost", &vhost, &limits).into_iter().collect()))
+}
+
+async fn set_of_vhost(
+    State(node): State<Shared>,
+    _: Administrator,
+    NameInVhost { vhost, name }: NameInVhost,
+    body: Object,
+) -> Result<StatusCode, ApiError> {
+    node.vhost_settings(&vhost).ok_or_else(ApiError::no_such_vhost)?;
+    let [value] = body.required(["value"])?;
+    let (limit, max) = limit::<VhostLimit>(&name, value, "limits")
+        .map_err(|problem| ApiError::bad_request(format!("Validation failed\n\n{problem}\n")))?;
+    node.set_vhost_limit(&vhost, limit, Some(max)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A limit that is not set, or that nobody knows, is no mistake, as in RabbitMQ.
+async fn clear_of_vhost(
+    State(node): State<Shared>,
+    _: Administrator,
+    NameInVhost { vhost, name }: NameInVhost,
+) -> Result<StatusCode, ApiError> {
+    node.vhost_settings(&vhost).ok_or_else(ApiError::no_such_vhost)?;
+    if let Some(limit) = VhostLimit::parse(&name) {
+        node.set_vhost_limit(&vhost, limit, None).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn list_of_users(State(node): State<Shared>, _: Administrator) -> Json {
+    let users = node.users();
+    Json::ok(users.iter().filter_map(|user| json_of("user", &user.name, &user.limits)).collect())
+}
+
+/// A monitor sees everybody's, others their own.
+async fn show_of_user(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(name): Name,
+) -> Result<Json, ApiError> {
+    if !caller.is_monitor() && caller.name != name {
+        return Err(ApiError::not_authorised("User not authorised to access object"));
+    }
+    let user = node.user(&name).ok_or_else(ApiError::not_found)?;
+    Ok(Json::ok(json_of("user", &name, &user.limits).into_iter().collect()))
+}
+
+async fn set_of_user(
+    State(node): State<Shared>,
+    _: Administrator,
+    NameInVhost { vhost: user, name }: NameInVhost,
+    body: Object,
+) -> Result<StatusCode, ApiError> {
+    let [value] = body.required(["value"])?;
+    let (limit, max) =
+        limit::<UserLimit>(&name, value, "user-limits").map_err(ApiError::bad_request)?;
+    let set = node.set_user_limit(&user, limit, Some(max)).await;
+    set.map_err(|unchanged| match unchanged {
+        Unchanged::NoSuchUser => ApiError::bad_request(format!("no_such_user: {user}")),
+        other => other.into(),
+    })?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn clear_of_user(
+    State(node): State<Shared>,
+    _: Administrator,
+    NameInVhost { vhost: user, name }: NameInVhost,
+) -> Result<StatusCode, ApiError> {
+    node.user(&user).ok_or_else(ApiError::not_found)?;
+    if let Some(limit) = UserLimit::parse(&name) {
+        node.set_user_limit(&user, limit, None).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The limits of a user or a vhost; none if there are none.
+fn json_of<L: LimitName>(of: &str, name: &str, limits: &BTreeMap<L, i64>) -> Option<Value> {
+    let value: Map<String, Value> =
+        limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max))).collect();
+    (!value.is_empty()).then(|| json!({of: name, "value": value}))
+}

@@ -1,0 +1,110 @@
+//! `/api/auth` and `/api/login`: passwords, and how often somebody has tried one.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::{Body, Name, Shared};
+use crate::access::{Administrator, Credentials, Monitor, check_origin, log_in};
+use crate::answer::{ApiError, Json};
+use crate::node::LoginAttempts;
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/auth/hash_password/{password}", get(hash_password))
+        .route("/api/auth/attempts/{node}", get(attempts).delete(forget))
+        .route("/api/auth/attempts/{node}/source", get(attempts_by_source).delete(forget))
+}
+
+/// The path that needs no login because it is one.
+pub(crate) fn open_routes() -> Router<Shared> {
+    Router::new().route("/api/login", post(login).delete(logout))
+}
+
+/// The hash that a user can be given instead of this password.
+async fn hash_password(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(password): Name,
+) -> Result<Json, ApiError> {
+    Ok(Json::ok(json!({"ok": node.hash_password(password.as_bytes())?})))
+}
+
+async fn attempts(
+    State(node): State<Shared>,
+    _: Monitor,
+    Name(name): Name,
+) -> Result<Json, ApiError> {
+    check_node(&node, &name)?;
+    Ok(Json::ok(node.login_attempts().into_iter().map(json_of).collect()))
+}
+
+/// From where they come is not counted, which is RabbitMQ's default.
+async fn attempts_by_source(
+    State(node): State<Shared>,
+    _: Monitor,
+    Name(name): Name,
+) -> Result<Json, ApiError> {
+    check_node(&node, &name)?;
+    Ok(Json::ok(json!([])))
+}
+
+async fn forget(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(name): Name,
+) -> Result<StatusCode, ApiError> {
+    check_node(&node, &name)?;
+    node.forget_login_attempts();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn check_node(node: &Shared, name: &str) -> Result<(), ApiError> {
+    if node.snapshot().name == name { Ok(()) } else { Err(ApiError::not_found()) }
+}
+
+fn json_of(attempts: LoginAttempts) -> Value {
+    json!({
+        "protocol": attempts.protocol.as_str(),
+        "auth_attempts": attempts.succeeded + attempts.failed,
+        "auth_attempts_failed": attempts.failed,
+        "auth_attempts_succeeded": attempts.succeeded,
+    })
+}
+
+/// A form with name and password, as the management UI sends it.
+async fn login(
+    State(node): State<Shared>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json, ApiError> {
+    check_origin(&headers)?;
+    let field = |wanted: &str| {
+        let mut pairs = form_urlencoded::parse(&body);
+        pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
+    };
+    let (user, password) = (field("username"), field("password"));
+    let (Some(user), Some(password)) = (user, password) else {
+        return Err(ApiError::wrong_login());
+    };
+    let token = STANDARD.encode(format!("{user}:{password}"));
+    let credentials = Credentials { user, password: password.into_bytes() };
+    let caller = log_in(&*node, peer.ip(), &headers, credentials).await?;
+    Ok(Json::ok(json!({
+        "user": {"name": caller.name, "tags": caller.tags, "is_internal_user": true},
+        "token": {"type": "basic", "value": token},
+    })))
+}
+
+/// There is nothing to forget: a login holds for one request.
+async fn logout() -> StatusCode {
+    StatusCode::NO_CONTENT
+}

@@ -1,0 +1,161 @@
+//! `/api/users`: who may log in, with which password and tags.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::body::{self, Object, not_a};
+use super::lists::Query;
+use super::{Name, Shared, permissions, topic_permissions};
+use crate::access::Administrator;
+use crate::answer::{ApiError, Json};
+use crate::node::{LimitName, NewPassword, NewUser, UserDetails};
+
+/// RabbitMQ's default for a hash that does not say how it was made.
+const SHA256: &str = "rabbit_password_hashing_sha256";
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/users", get(list))
+        .route("/api/users/without-permissions", get(list_without_permissions))
+        .route("/api/users/bulk-delete", post(delete_many))
+        .route("/api/users/{name}", get(show).put(put).delete(delete))
+        .route("/api/users/{name}/permissions", get(list_permissions))
+        .route("/api/users/{name}/topic-permissions", get(list_topic_permissions))
+}
+
+async fn list(
+    State(node): State<Shared>,
+    _: Administrator,
+    query: Query,
+) -> Result<Json, ApiError> {
+    query.answer(node.users().iter().map(json_of).collect())
+}
+
+async fn list_without_permissions(
+    State(node): State<Shared>,
+    _: Administrator,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let users = node.users();
+    query.answer(users.iter().filter(|user| user.permissions.is_empty()).map(json_of).collect())
+}
+
+async fn show(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(name): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let user = node.user(&name).ok_or_else(ApiError::not_found)?;
+    Ok(Json::ok(query.chosen(json_of(&user))))
+}
+
+async fn put(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(name): Name,
+    body: Object,
+) -> Result<StatusCode, ApiError> {
+    let tags = body.get("tags").ok_or_else(|| ApiError::bad_request("tags_not_present"))?;
+    let limits = match body.get("limits") {
+        None => None,
+        Some(Value::Object(limits)) => {
+            Some(body::limits(limits, "user-limits").map_err(ApiError::bad_request)?)
+        }
+        Some(_) => return Err(not_a("limits", "object")),
+    };
+    let user = NewUser { name, password: password(&body)?, tags: body::tags(tags)?, limits };
+    Ok(made(node.put_user(user).await?))
+}
+
+/// 201 for what is new, 204 for what has changed.
+pub(super) fn made(is_new: bool) -> StatusCode {
+    if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT }
+}
+
+fn password(body: &Object) -> Result<NewPassword, ApiError> {
+    match (body.get("password"), body.get("password_hash")) {
+        (None, None) => Ok(NewPassword::None),
+        (Some(_), Some(_)) => {
+            Err(ApiError::bad_request("both_password_and_password_hash_are_provided"))
+        }
+        (Some(password), None) => {
+            let password = password.as_str().ok_or_else(|| not_a("password", "string"))?;
+            Ok(NewPassword::Plain(password.as_bytes().to_vec()))
+        }
+        (None, Some(hash)) => {
+            let text = hash.as_str().ok_or_else(|| not_a("password_hash", "string"))?;
+            let octets = STANDARD
+                .decode(text)
+                .map_err(|_| ApiError::bad_request(format!("not_base64: {text}")))?;
+            let algorithm = body.get("hashing_algorithm").map_or(Some(SHA256), Value::as_str);
+            let algorithm = algorithm.ok_or_else(|| not_a("hashing_algorithm", "string"))?;
+            Ok(NewPassword::Hash { octets, algorithm: algorithm.to_owned() })
+        }
+    }
+}
+
+async fn delete(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(name): Name,
+) -> Result<StatusCode, ApiError> {
+    match node.delete_users(vec![name]).await? {
+        0 => Err(ApiError::not_found()),
+        _ => Ok(StatusCode::NO_CONTENT),
+    }
+}
+
+/// Those who are not there count as removed.
+async fn delete_many(
+    State(node): State<Shared>,
+    _: Administrator,
+    body: Object,
+) -> Result<StatusCode, ApiError> {
+    let [users] = body.required(["users"])?;
+    let names = users.as_array().into_iter().flatten();
+    let names: Option<Vec<String>> = names.map(|name| name.as_str().map(str::to_owned)).collect();
+    let names = names.filter(|_| users.is_array());
+    let names = names.ok_or_else(|| not_a("users", "list of strings"))?;
+    node.delete_users(names).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn list_permissions(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(name): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let user = node.user(&name).ok_or_else(ApiError::not_found)?;
+    let permissions = user.permissions.iter().map(permissions::json_of);
+    query.without_pages().answer(permissions.collect())
+}
+
+async fn list_topic_permissions(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(name): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let user = node.user(&name).ok_or_else(ApiError::not_found)?;
+    let permissions = user.topic_permissions.iter().map(topic_permissions::json_of);
+    query.without_pages().answer(permissions.collect())
+}
+
+fn json_of(user: &UserDetails) -> Value {
+    let limits = user.limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max)));
+    json!({
+        "name": user.name,
+        "password_hash": user.password_hash,
+        "hashing_algorithm": user.hashing_algorithm,
+        "tags": user.tags,
+        "limits": limits.collect::<Map<String, Value>>(),
+    })
+}

@@ -1,0 +1,86 @@
+//! How many connections and channels each user has: his limits are about all of them together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// What a user has.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Taken {
+    connections: u64,
+    channels: u64,
+}
+
+/// What the users have who have anything.
+#[derive(Default, Debug)]
+pub(crate) struct UserSlots(Mutex<BTreeMap<String, Taken>>);
+
+impl UserSlots {
+    /// Takes a connection for a user, if he has fewer than `max`.
+    pub(crate) fn take(self: &Arc<Self>, user: &str, max: Option<u64>) -> Option<UserSlot> {
+        let mut all = self.0.lock();
+        let connections = all.get(user).map_or(0, |taken| taken.connections);
+        if max.is_some_and(|max| connections >= max) {
+            return None;
+        }
+        all.entry(user.to_owned()).or_default().connections += 1;
+        Some(UserSlot { slots: Arc::clone(self), user: user.to_owned(), channels: 0 })
+    }
+}
+
+/// A connection of a user, until it is dropped, with its channels.
+#[derive(Debug)]
+pub(crate) struct UserSlot {
+    slots: Arc<UserSlots>,
+    user: String,
+    channels: u64,
+}
+
+impl UserSlot {
+    /// The connection has so many channels; false if its user has more than `max` with them.
+    pub(crate) fn set_channels(&mut self, channels: u64, max: Option<u64>) -> bool {
+        if channels == self.channels && max.is_none() {
+            return true;
+        }
+        let mut all = self.slots.0.lock();
+        let Some(taken) = all.get_mut(&self.user) else { return true };
+        taken.channels = taken.channels - self.channels + channels;
+        self.channels = channels;
+        max.is_none_or(|max| taken.channels <= max)
+    }
+}
+
+impl Drop for UserSlot {
+    fn drop(&mut self) {
+        let mut all = self.slots.0.lock();
+        if let Some(taken) = all.get_mut(&self.user) {
+            taken.connections -= 1;
+            taken.channels -= self.channels;
+            if *taken == Taken::default() {
+                all.remove(&self.user);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_has_his_connections_and_the_channels_of_all_of_them() {
+        let slots = Arc::new(UserSlots::default());
+        let mut first = slots.take("anna", Some(2)).unwrap();
+        let mut second = slots.take("anna", Some(2)).unwrap();
+        assert!(slots.take("anna", Some(2)).is_none() && slots.take("bob", Some(0)).is_none());
+        let _bob = slots.take("bob", Some(1)).unwrap();
+        assert!(first.set_channels(2, Some(3)) && second.set_channels(1, Some(3)));
+        assert!(!second.set_channels(2, Some(3)));
+        drop(first);
+        assert!(second.set_channels(3, Some(3)));
+        assert!(slots.take("anna", Some(2)).is_some());
+        drop(second);
+        assert_eq!(slots.0.lock().len(), 1, "who has nothing is forgotten");
+    }
+}

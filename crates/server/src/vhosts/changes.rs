@@ -1,0 +1,90 @@
+//! What happens to a vhost from outside: its settings, its users' permissions, its end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use broker::access::Access;
+use broker::refusal::Refusal;
+use broker::{ConnectionId, Vhost};
+use management::{VhostLimit, VhostSettings, maximum};
+use storage::Pending;
+
+use super::VhostCell;
+use crate::node_file::VhostEntry;
+use crate::page_work::PagingState;
+
+impl VhostCell {
+    /// What is kept of it beside what is in it.
+    pub(crate) fn settings(&self) -> Arc<VhostSettings> {
+        Arc::clone(&self.state.lock().settings)
+    }
+
+    /// What there is to write down of it.
+    pub(crate) fn entry(&self) -> VhostEntry {
+        VhostEntry { name: self.name.to_string(), id: self.id, settings: self.settings() }
+    }
+
+    /// Names its directory.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// From now on these settings count.
+    pub(crate) fn set_settings(&self, settings: Arc<VhostSettings>) {
+        let mut state = self.state.lock();
+        state.vhost.set_default_queue_type(settings.default_queue_type);
+        state.vhost.set_queues_max(maximum(&settings.limits, VhostLimit::MaxQueues));
+        state.settings = settings;
+    }
+
+    /// What a user may do has changed, on all his connections.
+    pub(crate) fn set_access(&self, access: &Arc<Access>) {
+        let mut state = self.state.lock();
+        for connection in connections_of(&state.vhost, &access.user) {
+            state.vhost.set_access(connection, Arc::clone(access));
+        }
+        self.finish(state);
+    }
+
+    /// Closes all connections of a user.
+    pub(crate) fn close_user(&self, user: &str, refusal: &Refusal) {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        for connection in connections_of(&state.vhost, user) {
+            state.vhost.force_close(now, connection, refusal.clone());
+        }
+        self.finish(state);
+    }
+
+    /// Closes one connection.
+    pub(crate) fn force_close(&self, connection: ConnectionId, refusal: Refusal) {
+        self.with(|vhost, now| vhost.force_close(now, connection, refusal));
+    }
+
+    /// The vhost is deleted: its connections are closed, what is in it is forgotten, and when this
+    /// returns nothing touches its files any more.
+    pub(crate) fn retire(self: &Arc<Self>, refusal: &Refusal) {
+        self.stop(refusal);
+        let forgotten = {
+            let mut state = self.state.lock();
+            state.is_retired = true;
+            self.is_retired.store(true, Ordering::Release);
+            state.held.clear();
+            state.pending = Pending::default();
+            state.paging = PagingState::default();
+            let empty = Vhost::new(&self.name, [0; 32], state.vhost.options());
+            std::mem::replace(&mut state.vhost, empty)
+        };
+        // Nobody waits for a log that is not written any more.
+        self.durable_lsn.store(u64::MAX, Ordering::Release);
+        self.written.notify_waiters();
+        self.persister.retire(self);
+        self.pager.finish();
+        drop(forgotten);
+    }
+}
+
+fn connections_of(vhost: &Vhost, user: &str) -> Vec<ConnectionId> {
+    let his = vhost.connections().filter(|(_, connection)| *connection.access.user == *user);
+    his.map(|(id, _)| id).collect()
+}
