@@ -7,7 +7,8 @@
 use amqp::method::MethodId;
 
 use crate::dead_letter::DeathReason;
-use crate::ids::{ChannelNumber, ConnectionId, DeliveryTag, Lsn, PublishSeq};
+use crate::delivery::Delivery;
+use crate::ids::{ChannelNumber, ConnectionId, Lsn, PublishSeq};
 use crate::message::{Message, Name};
 use crate::page::PageTask;
 use crate::queue::DropCause;
@@ -139,28 +140,6 @@ pub enum Outgoing {
     TxSelectOk,
     TxCommitOk,
     TxRollbackOk,
-}
-
-/// A message on its way to a client.
-#[derive(Clone, Debug)]
-pub struct Delivery {
-    /// Its tag on the channel.
-    pub tag: DeliveryTag,
-    /// Whether it was delivered before.
-    pub redelivered: bool,
-    /// Headers that the queue adds, if its type counts deliveries and there is something to tell.
-    pub counts: Option<DeliveryCounts>,
-    /// The message.
-    pub message: Message,
-}
-
-/// How often a quorum queue has handed out a message before (spec 7.2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DeliveryCounts {
-    /// `x-acquired-count`.
-    pub acquired: u32,
-    /// `x-delivery-count`, shown from 1 on.
-    pub delivery: u32,
 }
 
 /// Something worth a line in the broker's log.

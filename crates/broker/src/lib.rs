@@ -21,6 +21,7 @@ pub mod time;
 mod channel;
 mod command;
 mod deadlines;
+mod delivery;
 mod effect;
 mod exchange;
 mod expiration;
@@ -41,7 +42,8 @@ pub use channel::Channel;
 pub use command::{
     Bind, Command, Consume, DeclareExchange, DeclareQueue, DeleteQueue, Outcome, Publish, Request,
 };
-pub use effect::{Delivery, DeliveryCounts, Effect, Event, Outgoing};
+pub use delivery::{Delivery, DeliveryCounts};
+pub use effect::{Effect, Event, Outgoing};
 pub use exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeType};
 pub use ids::{
     ChannelNumber, ConnectionId, ConsumerId, DeliveryTag, EntryId, ExchangeId, Lsn, PageId,

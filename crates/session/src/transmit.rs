@@ -14,12 +14,10 @@ use amqp::method::{
     QueueDeclareOk, QueueDeleteOk, QueuePurgeOk, QueueUnbindOk, TxCommitOk, TxRollbackOk,
     TxSelectOk, write_method,
 };
-use amqp::properties::Properties;
 use amqp::reply_code::ReplyCode;
-use amqp::table::{Table, TableBuilder, Value};
 use amqp::wire::{put_u16, put_u32};
 use broker::refusal::Refusal;
-use broker::{DeliveryCounts, Message, Outgoing};
+use broker::{Message, Outgoing};
 
 use crate::limits::UNCOPIED_BODY_BYTES_MIN;
 use crate::outbox::Outbox;
@@ -31,9 +29,12 @@ pub fn transmit(outgoing: &Outgoing, channel: u16, frame_max: u32, outbox: &mut 
     }
     match outgoing {
         Outgoing::Deliver { delivery, .. } | Outgoing::GetOk { delivery, .. } => {
-            write_content(&delivery.message, delivery.counts, channel, frame_max, outbox);
+            let properties = delivery.properties();
+            write_content(&delivery.message, &properties, channel, frame_max, outbox);
         }
-        Outgoing::Return { message } => write_content(message, None, channel, frame_max, outbox),
+        Outgoing::Return { message } => {
+            write_content(message, message.properties(), channel, frame_max, outbox);
+        }
         Outgoing::ChannelClose { refusal, method } => {
             let reply_text = refusal.code.text(&refusal.explanation);
             let close = ChannelClose {
@@ -138,22 +139,13 @@ fn method(outgoing: &Outgoing) -> Option<Method<'_>> {
 
 fn write_content(
     message: &Message,
-    counts: Option<DeliveryCounts>,
+    properties: &[u8],
     channel: u16,
     frame_max: u32,
     outbox: &mut Outbox,
 ) {
     let body = message.body();
-    match counts {
-        None => {
-            let properties = message.properties();
-            write_content_header(outbox.tail(), channel, body.len() as u64, properties);
-        }
-        Some(counts) => {
-            let properties = with_counts(message.properties(), counts);
-            write_content_header(outbox.tail(), channel, body.len() as u64, &properties);
-        }
-    }
+    write_content_header(outbox.tail(), channel, body.len() as u64, properties);
     let overhead = u32::try_from(FRAME_OVERHEAD).unwrap_or(0);
     let payload_max = frame_max.saturating_sub(overhead).max(1);
     if body.len() < UNCOPIED_BODY_BYTES_MIN {
@@ -172,38 +164,4 @@ fn write_content(
         outbox.tail().push(FRAME_END);
         start = end;
     }
-}
-
-/// The properties with the headers by which a quorum queue tells how often it has handed out a
-/// message; they replace what a client sent under these names (spec 7.2).
-fn with_counts(properties: &[u8], counts: DeliveryCounts) -> Vec<u8> {
-    // They were validated when the message was published.
-    let mut properties = Properties::parse(properties).unwrap_or_default();
-    let headers = counted_headers(&properties, counts);
-    properties.headers = Some(headers.as_ref());
-    let mut out = Vec::new();
-    properties.encode(&mut out);
-    out
-}
-
-fn counted_headers(properties: &Properties<'_>, counts: DeliveryCounts) -> Table {
-    let acquired: (&[u8], Value<'_>) =
-        (b"x-acquired-count", Value::I64(i64::from(counts.acquired)));
-    let delivery: (&[u8], Value<'_>) =
-        (b"x-delivery-count", Value::I64(i64::from(counts.delivery)));
-    let mut entries = vec![acquired];
-    if counts.delivery > 0 {
-        entries.push(delivery);
-    }
-    for (key, value) in properties.headers.iter().flat_map(|headers| headers.iter()) {
-        if entries.iter().all(|(told, _)| *told != key) {
-            entries.push((key, value));
-        }
-    }
-    entries.sort_by_key(|(key, _)| *key);
-    let mut table = TableBuilder::new();
-    for (key, value) in entries {
-        table.insert(key, value);
-    }
-    table.finish()
 }
