@@ -1,10 +1,10 @@
 //! Answers: JSON, also for what is wrong.
 
-use std::borrow::Cow;
-
+use amqp::reply_code::ReplyCode;
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use broker::refusal::Refusal;
 use serde_json::{Value, json};
 
 use crate::node::Unchanged;
@@ -35,17 +35,14 @@ impl IntoResponse for Json {
 pub(crate) struct ApiError {
     status: StatusCode,
     error: &'static str,
-    reason: Cow<'static, str>,
+    /// A text; for some mistakes of form RabbitMQ's clients get a list.
+    reason: Value,
     /// A login is asked for.
     is_challenge: bool,
 }
 
 impl ApiError {
-    pub(crate) fn new(
-        status: StatusCode,
-        error: &'static str,
-        reason: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub(crate) fn new(status: StatusCode, error: &'static str, reason: impl Into<Value>) -> Self {
         Self { status, error, reason: reason.into(), is_challenge: false }
     }
 
@@ -70,7 +67,7 @@ impl ApiError {
     }
 
     /// The request cannot be understood.
-    pub(crate) fn bad_request(reason: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn bad_request(reason: impl Into<Value>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", reason)
     }
 
@@ -87,12 +84,34 @@ impl ApiError {
     /// What is wrong, for a test.
     #[cfg(test)]
     pub(crate) fn reason(&self) -> &str {
-        &self.reason
+        self.reason.as_str().unwrap_or_default()
     }
 
     /// The user is known and may not do this.
-    pub(crate) fn not_authorised(reason: &'static str) -> Self {
+    pub(crate) fn not_authorised(reason: impl Into<Value>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "not_authorised", reason)
+    }
+
+    /// The user may look at this and not change it.
+    pub(crate) fn access_refused() -> Self {
+        Self::not_authorised("Access refused.")
+    }
+
+    /// What the request needs is not there.
+    pub(crate) fn missing(reason: impl Into<Value>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", reason)
+    }
+}
+
+/// What the core refuses, as RabbitMQ tells it of changes to the topology: what somebody may not do
+/// without saying why.
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal.code {
+            ReplyCode::NotFound => Self::missing(refusal.explanation),
+            ReplyCode::AccessRefused | ReplyCode::NotAllowed => Self::access_refused(),
+            _ => Self::bad_request(refusal.explanation),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! AMQP's field tables as JSON.
 
 use amqp::table::{TableRef, Value as Field};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 /// The fields by name, numbers as they were given. Of duplicate keys the first counts, as everywhere.
@@ -33,9 +35,12 @@ fn field(value: Field<'_>) -> Value {
     }
 }
 
-/// JSON has no octets: what is no text is shown with replacement characters.
-fn text(octets: &[u8]) -> String {
-    String::from_utf8_lossy(octets).into_owned()
+/// JSON has no octets: what is no text is shown in the words of RabbitMQ.
+pub(crate) fn text(octets: &[u8]) -> String {
+    match std::str::from_utf8(octets) {
+        Ok(text) => text.to_owned(),
+        Err(_) => format!("Not UTF-8, base64 is: {}", STANDARD.encode(octets)),
+    }
 }
 
 #[cfg(test)]
@@ -68,6 +73,7 @@ mod tests {
             list.push(Field::Void);
         });
         let shown = table(fields.finish().as_ref());
-        assert_eq!(shown, json!({"\u{fffd}": "a\u{fffd}", "k": true, "list": [null]}));
+        let octets = |base64: &str| format!("Not UTF-8, base64 is: {base64}");
+        assert_eq!(shown, json!({octets("/w=="): octets("Yf8="), "k": true, "list": [null]}));
     }
 }

@@ -11,8 +11,11 @@
 mod access;
 mod answer;
 mod api;
+mod binding_key;
 mod edge;
+mod erlang_hash;
 mod field_table;
+mod json_table;
 pub mod limits;
 mod metrics;
 mod node;
@@ -34,12 +37,7 @@ use crate::limits::BODY_BYTES_MAX;
 
 pub use access::{Caller, Credentials, LoginRefused};
 pub use metrics::Detail;
-pub use node::{
-    Audit, AuditEntry, Change, LimitName, Limits, Login, LoginAttempts, Logins, NewPassword,
-    NewUser, Node, PermissionDetails, Permissions, Policies, Protocol, Status,
-    TopicPermissionDetails, Topology, Unchanged, UserDetails, UserLimit, Users, VhostChange,
-    VhostLimit, VhostMetadata, VhostSettings, Vhosts, maximum,
-};
+pub use node::*;
 pub use policy_json::{PolicyProblem, policy_from_json};
 pub use queue_snapshot::{ConsumerDetails, QueueDetails};
 pub use snapshot::{

@@ -22,6 +22,7 @@ mod login_counts;
 mod node;
 mod node_changes;
 mod node_file;
+mod own_channel;
 mod page_work;
 mod pager;
 mod password;

@@ -26,6 +26,7 @@ use slotmap::SecondaryMap;
 use smallvec::SmallVec;
 use storage::{Flags, NewRecord, Pending, Written};
 use tokio::sync::Notify;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
@@ -48,10 +49,15 @@ struct Link {
     is_touched: bool,
 }
 
+/// The connections of the node itself, with who listens there.
+type OwnLinks = SecondaryMap<ConnectionId, UnboundedSender<Outgoing>>;
+
 #[derive(Debug)]
 struct State {
     vhost: Vhost,
     links: SecondaryMap<ConnectionId, Link>,
+    /// The connections of the node itself, with who listens there.
+    own: OwnLinks,
     /// Answers that wait for the log.
     held: Vec<Held>,
     /// Records that wait for the disk.
@@ -183,6 +189,23 @@ impl VhostCell {
         self.state.lock().check_room()
     }
 
+    /// Opens a connection of the node's own, on behalf of a user, and what it will be told.
+    pub(crate) fn open_own(
+        &self,
+        access: Arc<Access>,
+    ) -> (ConnectionId, UnboundedReceiver<Outgoing>) {
+        // One answer for each command, and none is applied before the last is answered.
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut state = self.state.lock();
+        let id = state.vhost.open_connection(access, false);
+        state.own.insert(id, sender);
+        if let Some(refusal) = state.stopped.clone() {
+            state.vhost.force_close(self.clock.now(), id, refusal);
+            self.finish(state);
+        }
+        (id, receiver)
+    }
+
     /// Applies commands of one connection, in order. Perhaps something that the answer to the last of
     /// them waits for: nothing more may be applied before.
     pub(crate) fn apply<'a>(
@@ -208,6 +231,7 @@ impl VhostCell {
         let mut state = self.state.lock();
         state.vhost.close_connection(now, connection);
         state.links.remove(connection);
+        state.own.remove(connection);
         let last = state.vhost.last_lsn();
         self.finish(state);
         last
@@ -404,8 +428,9 @@ impl VhostCell {
     /// The same, with answers that had to wait. What a new one waits for.
     fn finish_with(&self, mut state: MutexGuard<'_, State>, answers: &[Held]) -> Option<Wait> {
         let mut after = After::default();
-        let State { vhost, links, held, pending, writer_knows, paging, .. } = &mut *state;
+        let State { vhost, links, own, held, pending, writer_knows, paging, .. } = &mut *state;
         for Held { connection, channel, outgoing, .. } in answers {
+            tell(own, *connection, || outgoing.clone());
             if let Some(link) = links.get_mut(*connection) {
                 link.wire.append(|outbox| transmit(outgoing, channel.0, link.frame_max, outbox));
                 after.touch(*connection, link);
@@ -413,7 +438,7 @@ impl VhostCell {
         }
         vhost.flush();
         loop {
-            deliver(vhost, links, (pending, paging, &self.paging), held, &mut after);
+            deliver(vhost, (links, own), (pending, paging, &self.paging), held, &mut after);
             if after.asked.is_empty() {
                 break;
             }
@@ -464,7 +489,7 @@ impl VhostCell {
 /// Turns effects into bytes in the outboxes they are for.
 fn deliver(
     vhost: &mut Vhost,
-    links: &mut SecondaryMap<ConnectionId, Link>,
+    (links, own): (&mut SecondaryMap<ConnectionId, Link>, &mut OwnLinks),
     (pending, paging, counts): (&mut Pending, &mut PagingState, &PagingCounts),
     held: &mut Vec<Held>,
     after: &mut After,
@@ -473,7 +498,10 @@ fn deliver(
     while let Some(effect) = effects.next() {
         match effect {
             Effect::Send { connection, channel, outgoing } => {
-                let Some(link) = links.get_mut(connection) else { continue };
+                let Some(link) = links.get_mut(connection) else {
+                    tell(own, connection, || outgoing);
+                    continue;
+                };
                 let mut closing = matches!(outgoing, Outgoing::ConnectionClose { .. });
                 link.wire.append(|outbox| {
                     transmit(&outgoing, channel.0, link.frame_max, outbox);
@@ -524,6 +552,14 @@ fn deliver(
             Effect::AwaitGet(connection) => after.wait = Some(Wait::Page(connection)),
             Effect::Event(event) => after.events.push(event),
         }
+    }
+}
+
+/// Tells a connection of the node itself something, if it is one.
+fn tell(own: &OwnLinks, connection: ConnectionId, outgoing: impl FnOnce() -> Outgoing) {
+    if let Some(listener) = own.get(connection) {
+        // Who listens no more has closed it, or is about to.
+        let _ = listener.send(outgoing());
     }
 }
 
@@ -668,6 +704,7 @@ impl Vhosts {
                 state: Mutex::new(State {
                     vhost,
                     links: SecondaryMap::new(),
+                    own: SecondaryMap::new(),
                     held: Vec::new(),
                     pending: Pending::default(),
                     writer_knows: false,

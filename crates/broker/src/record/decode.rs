@@ -407,10 +407,9 @@ mod tests {
     #[test]
     fn a_declaration_without_its_user_is_still_read() {
         let declared_by = |octets: &[u8]| {
-            match Record::decode(16, octets, &mut Envelopes::default()).unwrap().record {
-                Record::DeclareQueue(queue) => queue.declared_by.to_string(),
-                other => panic!("{other:?}"),
-            }
+            let decoded = Record::decode(16, octets, &mut Envelopes::default()).unwrap();
+            let Record::DeclareQueue(queue) = decoded.record else { panic!("no queue") };
+            queue.declared_by.to_string()
         };
         let queue = [7, 1, b'q', 0, 0];
         assert_eq!(declared_by(&queue), INTERNAL_USER);

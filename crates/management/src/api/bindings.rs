@@ -3,8 +3,6 @@
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::exchanges::name_in_path;
@@ -12,6 +10,7 @@ use super::lists::Query;
 use super::{Name, NameInVhost, Shared};
 use crate::access::{Caller, Management};
 use crate::answer::{ApiError, Json};
+use crate::binding_key::properties_key;
 use crate::field_table::table;
 use crate::topology_snapshot::{BindingDetails, BindingsOf};
 
@@ -84,12 +83,14 @@ fn list_of(
     query.without_pages().answer(in_order(bindings).collect())
 }
 
-fn in_order(mut bindings: Vec<BindingDetails>) -> impl Iterator<Item = Value> {
+/// Bindings in the order of lists, as they are shown.
+pub(super) fn in_order(mut bindings: Vec<BindingDetails>) -> impl Iterator<Item = Value> {
     bindings.sort_by(|a, b| a.place().cmp(&b.place()));
     bindings.into_iter().map(|binding| shown(&binding))
 }
 
-fn shown(binding: &BindingDetails) -> Value {
+/// A binding as it is shown.
+pub(super) fn shown(binding: &BindingDetails) -> Value {
     json!({
         "source": *binding.source,
         "vhost": *binding.vhost,
@@ -99,40 +100,4 @@ fn shown(binding: &BindingDetails) -> Value {
         "arguments": table(binding.arguments.as_ref()),
         "properties_key": properties_key(binding),
     })
-}
-
-/// What tells the bindings from one thing to another apart in a path.
-fn properties_key(binding: &BindingDetails) -> String {
-    let key: String = form_urlencoded::byte_serialize(binding.routing_key.as_bytes()).collect();
-    // In RabbitMQ's paths a star is encoded, too.
-    let key = key.replace('*', "%2A");
-    let arguments = binding.arguments.as_ref();
-    match (key.is_empty(), arguments.is_empty()) {
-        (true, true) => "~".to_owned(),
-        (false, true) => key,
-        (_, false) => {
-            let hash = fnv1a(arguments.as_bytes()).to_be_bytes();
-            format!("{key}~{}", URL_SAFE_NO_PAD.encode(hash))
-        }
-    }
-}
-
-/// FNV-1a: the same on every machine and after every restart. Nobody is harmed by a collision but who
-/// makes it, in his own vhost.
-fn fnv1a(octets: &[u8]) -> u64 {
-    octets.iter().fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
-        (hash ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_hash_is_the_known_one() {
-        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
-    }
 }

@@ -27,6 +27,28 @@ pub(super) struct Query {
     pub(super) enable_queue_totals: bool,
 }
 
+/// What must be the case for something to be deleted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Conditions {
+    /// Nobody uses it.
+    pub(super) if_unused: bool,
+    /// Nothing waits in it.
+    pub(super) if_empty: bool,
+}
+
+impl<S: Sync> FromRequestParts<S> for Conditions {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        let is_set = |wanted: &str| {
+            let pairs = form_urlencoded::parse(query.as_bytes());
+            pairs.into_iter().any(|(name, value)| name == wanted && value == "true")
+        };
+        Ok(Self { if_unused: is_set("if-unused"), if_empty: is_set("if-empty") })
+    }
+}
+
 #[derive(Debug)]
 struct Page {
     number: u64,

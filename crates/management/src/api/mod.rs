@@ -4,18 +4,25 @@
 //! tag is needed), and answers with [`crate::answer::Json`] or an error. Fields are RabbitMQ's; what the
 //! node does not know is left out.
 
+mod binding_changes;
 mod bindings;
 mod body;
 mod cluster_name;
+mod exchange_changes;
 mod exchanges;
+mod fields;
+mod get;
 mod health;
 mod limits;
 mod lists;
 mod logins;
 mod nodes;
+mod on_behalf;
 mod overview;
 mod permissions;
 mod policies;
+mod publish;
+mod queue_changes;
 mod queues;
 mod topic_permissions;
 mod users;
@@ -45,13 +52,18 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/api/nodes", get(nodes::list))
         .route("/api/nodes/{name}", get(nodes::show))
         .route("/api/whoami", get(whoami::show))
+        .merge(binding_changes::routes())
         .merge(bindings::routes())
+        .merge(exchange_changes::routes())
         .merge(exchanges::routes())
+        .merge(get::routes())
         .merge(health::routes())
         .merge(limits::routes())
         .merge(logins::routes())
         .merge(permissions::routes())
         .merge(policies::routes())
+        .merge(publish::routes())
+        .merge(queue_changes::routes())
         .merge(queues::routes())
         .merge(topic_permissions::routes())
         .merge(users::routes())

@@ -19,6 +19,7 @@ use crate::queue_snapshot::{ConsumerDetails, QueueDetails};
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/api/queues", get(list))
+        .route("/api/queues/detailed", get(list))
         .route("/api/queues/{vhost}", get(list_of_vhost))
         .route("/api/queues/{vhost}/{name}", get(show))
 }

@@ -4,6 +4,7 @@
 //! future that ends when the change is on the disk.
 
 mod audit;
+mod channels;
 mod limits;
 mod logins;
 mod permissions;
@@ -16,6 +17,7 @@ mod vhosts;
 use std::pin::Pin;
 
 pub use audit::{Audit, AuditEntry};
+pub use channels::{Channel, ChannelRefused, Channels};
 pub use limits::{LimitName, Limits, UserLimit, VhostLimit, maximum};
 pub use logins::{Login, LoginAttempts, Logins, Protocol};
 pub use permissions::{PermissionDetails, Permissions, TopicPermissionDetails};
@@ -47,12 +49,24 @@ pub enum Unchanged {
 
 /// The node: everything that HTTP asks of it.
 pub trait Node:
-    Audit + Limits + Logins + Permissions + Policies + Status + Topology + Users + Vhosts + Send + Sync
+    Audit
+    + Channels
+    + Limits
+    + Logins
+    + Permissions
+    + Policies
+    + Status
+    + Topology
+    + Users
+    + Vhosts
+    + Send
+    + Sync
 {
 }
 
 impl<T> Node for T where
     T: Audit
+        + Channels
         + Limits
         + Logins
         + Permissions

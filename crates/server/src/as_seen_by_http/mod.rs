@@ -2,6 +2,7 @@
 //! under the vhosts' locks.
 
 mod audit;
+mod channels;
 mod limits;
 mod logins;
 mod permissions;
