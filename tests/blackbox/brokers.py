@@ -37,16 +37,20 @@ class Api:
     def __init__(self, url):
         self.url = url
 
-    def ask(self, path, user="guest", password=None, method="GET", body=None, **headers):
-        """The answer, whatever it is. The password is the user's name; None for the user sends no login."""
+    def ask(self, path, user="guest", password=None, method="GET", body=None, raw=None, **headers):
+        """The answer, whatever it is. The password is the user's name; None for the user sends no login.
+
+        `body` is sent as JSON, `raw` as it is.
+        """
         request = urllib.request.Request(self.url + path, method=method)
         if user is not None:
             login = base64.b64encode(f"{user}:{password or user}".encode()).decode()
             request.add_header("authorization", "Basic " + login)
-        data = None
+        data = raw
         if body is not None:
-            request.add_header("content-type", "application/json")
             data = json.dumps(body).encode()
+        if data is not None:
+            request.add_header("content-type", "application/json")
         for name, value in headers.items():
             request.add_header(name.replace("_", "-"), value)
         try:
