@@ -51,8 +51,9 @@ pub use ids::{
 };
 pub use message::{Content, Envelope, Facts, Message, Name, RoutingKey};
 pub use policy::{
-    ApplyTo, DeadLetterStrategy, Definition, DelayedRetryType, ExpiryOrder, InForce, Overflow,
-    Pattern, Policies, Policy, PolicyKey, PolicyKind, PolicyValue,
+    ApplyTo, DeadLetterStrategy, Definition, DelayedRetryType, ExpiryOrder, ExplainedKey,
+    Explanation, InForce, LostValue, Overflow, Pattern, Policies, Policy, PolicyKey, PolicyKind,
+    PolicyValue, Source,
 };
 pub use queue::{
     ByCause, ByReason, Consumer, DelayedRetry, DropCause, Entry, Queue, QueueArguments,

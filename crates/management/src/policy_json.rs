@@ -126,7 +126,8 @@ fn priority(priority: f64) -> Value {
     priority.to_string().parse::<i64>().map_or_else(|_| json!(priority), |integer| json!(integer))
 }
 
-fn json_value(value: &PolicyValue) -> Value {
+/// A value as it was given.
+pub(crate) fn json_value(value: &PolicyValue) -> Value {
     match value {
         PolicyValue::Integer(value) => json!(value),
         PolicyValue::Float(value) => json!(value),

@@ -10,6 +10,7 @@ use std::fmt;
 use amqp::erlang_binary::PrintedBinary;
 use amqp::limits::SHORT_STRING_BYTES_MAX;
 
+use super::merge::Merge;
 use super::values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
 use crate::queue::QueueType;
 use crate::term;
@@ -57,30 +58,36 @@ impl fmt::Display for PolicyValue {
     }
 }
 
-/// How an operator's value and a user's value of the same key become one.
+/// Whose value counts if an argument and policies give one each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Merge {
-    Lower,
-    Higher,
-    Operator,
-    /// The lower, but the higher if one of them is negative, which means unlimited.
-    DeliveryLimit,
+enum WithArgument {
+    /// There is no argument, or none that has an effect.
+    None,
+    Merge(Merge),
+    /// Classic queues prefer the argument, quorum queues the policy.
+    Overflow,
 }
+
+const ARGUMENT: WithArgument = WithArgument::Merge(Merge::Second);
+const POLICY: WithArgument = WithArgument::Merge(Merge::First);
+const LOWER: WithArgument = WithArgument::Merge(Merge::Lower);
 
 struct Rule {
     name: &'static str,
     /// Completes "is not a valid ...".
     what: &'static str,
     is_valid: fn(&PolicyValue) -> bool,
-    /// None: not a key of operator policies.
+    /// How a user's value and an operator's become one; none: not a key of operator policies.
     operator: Option<Merge>,
+    /// How that and an argument become one.
+    argument: WithArgument,
     /// A policy with this key does not apply to queues of these types at all.
     disqualifies: &'static [QueueType],
 }
 
 macro_rules! keys {
     ($($(#[$doc:meta])* $key:ident = $name:literal, $what:literal, $valid:expr, $operator:expr,
-        [$($disqualified:ident),*];)+) => {
+        $argument:expr, [$($disqualified:ident),*];)+) => {
         /// The keys of a policy definition.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum PolicyKey {
@@ -98,6 +105,7 @@ macro_rules! keys {
                         what: $what,
                         is_valid: $valid,
                         operator: $operator,
+                        argument: $argument,
                         disqualifies: &[$(QueueType::$disqualified),*],
                     },)+
                 }
@@ -139,88 +147,100 @@ fn max_age(value: &PolicyValue) -> bool {
 
 keys! {
     /// `message-ttl`, milliseconds.
-    MessageTtl = "message-ttl", "message TTL", non_negative, Some(Merge::Lower), [];
+    MessageTtl = "message-ttl", "message TTL", non_negative, Some(Merge::Lower), LOWER, [];
     /// `expires`, milliseconds.
-    Expires = "expires", "queue expiry", positive, Some(Merge::Lower), [];
+    Expires = "expires", "queue expiry", positive, Some(Merge::Lower), LOWER, [];
     /// `max-length`, messages.
-    MaxLength = "max-length", "maximum length", non_negative, Some(Merge::Lower), [];
+    MaxLength = "max-length", "maximum length", non_negative, Some(Merge::Lower), LOWER, [];
     /// `max-length-bytes`.
     MaxLengthBytes = "max-length-bytes", "maximum length in bytes", non_negative,
-        Some(Merge::Lower), [];
+        Some(Merge::Lower), LOWER, [];
     /// `overflow`.
     Overflow = "overflow", "overflow value",
         |v| v.as_text().is_some_and(|w| Overflow::parse(w.as_bytes()).is_some()),
-        Some(Merge::Operator), [];
+        Some(Merge::Second), WithArgument::Overflow, [];
     /// `dead-letter-exchange`.
-    DeadLetterExchange = "dead-letter-exchange", "dead letter exchange name", text, None, [];
+    DeadLetterExchange = "dead-letter-exchange", "dead letter exchange name", text, None, ARGUMENT, [];
     /// `dead-letter-routing-key`.
-    DeadLetterRoutingKey = "dead-letter-routing-key", "dead letter routing key", short_text, None,
-        [];
+    DeadLetterRoutingKey = "dead-letter-routing-key", "dead letter routing key", short_text, None, ARGUMENT, [];
     /// `dead-letter-strategy`.
     DeadLetterStrategy = "dead-letter-strategy", "dead letter strategy",
         |v| v.as_text().is_some_and(|w| DeadLetterStrategy::parse(w.as_bytes()).is_some()),
-        None, [Classic];
+        None, ARGUMENT, [Classic];
     /// `delivery-limit`; negative is unlimited.
     DeliveryLimit = "delivery-limit", "delivery limit", |v| v.as_integer().is_some(),
-        Some(Merge::DeliveryLimit), [Classic];
+        Some(Merge::DeliveryLimit), WithArgument::Merge(Merge::DeliveryLimit), [Classic];
     /// `consumer-timeout`, milliseconds.
-    ConsumerTimeout = "consumer-timeout", "consumer timeout", non_negative, None, [];
+    ConsumerTimeout = "consumer-timeout", "consumer timeout", non_negative, None, LOWER, [];
     /// `consumer-disconnected-timeout`, milliseconds; has no effect on one node.
     ConsumerDisconnectedTimeout = "consumer-disconnected-timeout", "consumer disconnected timeout",
-        non_negative, None, [];
+        non_negative, None, WithArgument::None, [];
     /// `delayed-retry-type`.
     DelayedRetryType = "delayed-retry-type",
         "delayed retry type. Must be one of: all, failed, returned, disabled",
         |v| v.as_text().is_some_and(|w| DelayedRetryType::parse(w.as_bytes()).is_some()),
-        Some(Merge::Operator), [];
+        Some(Merge::Second), POLICY, [];
     /// `delayed-retry-min`, milliseconds.
     DelayedRetryMin = "delayed-retry-min",
-        "delayed retry minimum delay. Must be a positive integer", positive, Some(Merge::Higher), [];
+        "delayed retry minimum delay. Must be a positive integer", positive, Some(Merge::Higher), LOWER, [];
     /// `delayed-retry-max`, milliseconds.
     DelayedRetryMax = "delayed-retry-max",
-        "delayed retry maximum delay. Must be a positive integer", positive, Some(Merge::Lower), [];
+        "delayed retry maximum delay. Must be a positive integer", positive, Some(Merge::Lower), LOWER, [];
     /// `target-group-size`; has no effect on one node.
-    TargetGroupSize = "target-group-size", "qq target count value", positive, Some(Merge::Higher),
-        [Classic];
+    TargetGroupSize = "target-group-size", "qq target count value", positive, Some(Merge::Higher), WithArgument::None, [Classic];
     /// `max-in-memory-length`; has no effect.
     MaxInMemoryLength = "max-in-memory-length", "maximum memory in bytes", non_negative,
-        Some(Merge::Lower), [Classic];
+        Some(Merge::Lower), WithArgument::None, [Classic];
     /// `max-in-memory-bytes`; has no effect.
     MaxInMemoryBytes = "max-in-memory-bytes", "maximum memory in bytes", non_negative,
-        Some(Merge::Lower), [Classic];
+        Some(Merge::Lower), WithArgument::None, [Classic];
     /// `queue-version`; has no effect.
     QueueVersion = "queue-version", "queue-version value",
-        |v| matches!(v.as_integer(), Some(1 | 2)), Some(Merge::Operator), [];
+        |v| matches!(v.as_integer(), Some(1 | 2)), Some(Merge::Second), WithArgument::None, [];
     /// `queue-mode`; has no effect.
-    QueueMode = "queue-mode", "queue-mode value", |v| one_of(v, &["default", "lazy"]), None,
-        [Quorum];
+    QueueMode = "queue-mode", "queue-mode value", |v| one_of(v, &["default", "lazy"]), None, WithArgument::None, [Quorum];
     /// `queue-leader-locator`; has no effect on one node.
     QueueLeaderLocator = "queue-leader-locator", "queue leader locator value",
-        |v| one_of(v, &["client-local", "balanced", "random", "least-leaders"]), None, [];
+        |v| one_of(v, &["client-local", "balanced", "random", "least-leaders"]), None, WithArgument::None, [];
     /// `max-age` of streams.
-    MaxAge = "max-age", "max age", max_age, None, [Classic, Quorum];
+    MaxAge = "max-age", "max age", max_age, None, WithArgument::None, [Classic, Quorum];
     /// `stream-max-segment-size-bytes`.
     StreamMaxSegmentSizeBytes = "stream-max-segment-size-bytes", "segment size",
-        |v| v.as_integer().is_some_and(|v| (0..=3_000_000_000).contains(&v)), None,
-        [Classic, Quorum];
+        |v| v.as_integer().is_some_and(|v| (0..=3_000_000_000).contains(&v)), None, WithArgument::None, [Classic, Quorum];
     /// `stream-filter-size-bytes`.
     StreamFilterSizeBytes = "stream-filter-size-bytes", "filter size. Valid range is 16-255",
-        |v| v.as_integer().is_some_and(|v| (16..=255).contains(&v)), None, [];
+        |v| v.as_integer().is_some_and(|v| (16..=255).contains(&v)), None, WithArgument::None, [];
     /// `initial-cluster-size` of streams.
-    InitialClusterSize = "initial-cluster-size", "cluster size", non_negative, None,
-        [Classic, Quorum];
+    InitialClusterSize = "initial-cluster-size", "cluster size", non_negative, None, WithArgument::None, [Classic, Quorum];
     /// `alternate-exchange` of exchanges.
-    AlternateExchange = "alternate-exchange", "alternate exchange name", text, None, [];
+    AlternateExchange = "alternate-exchange", "alternate exchange name", text, None, ARGUMENT, [];
     /// `expiry-order`, Leveret's own.
     ExpiryOrder = "expiry-order", "expiry order",
         |v| v.as_text().is_some_and(|w| ExpiryOrder::parse(w.as_bytes()).is_some()),
-        Some(Merge::Operator), [];
+        Some(Merge::Second), ARGUMENT, [];
 }
 
 impl PolicyKey {
     /// The key's name.
     pub const fn as_str(self) -> &'static str {
         self.rule().name
+    }
+
+    /// How a user's value and an operator's value of it become one.
+    pub(crate) const fn merge_of_policies(self) -> Merge {
+        match self.rule().operator {
+            Some(merge) => merge,
+            None => Merge::Second,
+        }
+    }
+
+    /// How what policies say of it and an argument become one.
+    pub(crate) const fn merge_with_argument(self, queue_type: QueueType) -> Merge {
+        match self.rule().argument {
+            WithArgument::Merge(merge) => merge,
+            WithArgument::Overflow if queue_type.overflow_policy_wins() => Merge::First,
+            WithArgument::Overflow | WithArgument::None => Merge::Second,
+        }
     }
 
     /// The key of that name.
@@ -308,20 +328,24 @@ impl Definition {
         self.0.get(&key)?.as_integer()
     }
 
-    /// The non-negative integer under `key`.
-    pub fn unsigned(&self, key: PolicyKey) -> Option<u64> {
-        self.integer(key).and_then(|v| u64::try_from(v).ok())
-    }
-
     /// The string under `key`.
     pub fn text(&self, key: PolicyKey) -> Option<&str> {
         self.0.get(&key)?.as_text()
     }
 
-    /// Whether a policy with this definition can apply to queues of that type: one key that the type
-    /// does not have disqualifies the whole policy.
+    /// What is said of `key`.
+    pub fn get(&self, key: PolicyKey) -> Option<&PolicyValue> {
+        self.0.get(&key)
+    }
+
+    /// Whether a policy with this definition can apply to queues of that type.
     pub fn applies_to(&self, queue_type: QueueType) -> bool {
-        self.0.keys().all(|key| !key.rule().disqualifies.contains(&queue_type))
+        self.disqualified_by(queue_type).is_none()
+    }
+
+    /// The first key that the type does not have: one disqualifies the whole policy.
+    pub(crate) fn disqualified_by(&self, queue_type: QueueType) -> Option<PolicyKey> {
+        self.0.keys().copied().find(|key| key.rule().disqualifies.contains(&queue_type))
     }
 
     /// The definition in force when an operator's policy limits this one (spec 5.3).
@@ -330,31 +354,19 @@ impl Definition {
         let mut merged = self.0.clone();
         for (key, limit) in &operator.0 {
             let value = match merged.get(key) {
-                None => limit.clone(),
-                Some(asked) => merge(key.rule().operator, asked, limit),
+                Some(asked)
+                    if !key
+                        .merge_of_policies()
+                        .prefers_second(asked.as_integer(), limit.as_integer()) =>
+                {
+                    continue;
+                }
+                Some(_) | None => limit.clone(),
             };
             merged.insert(*key, value);
         }
         Self(merged)
     }
-}
-
-fn merge(rule: Option<Merge>, asked: &PolicyValue, limit: &PolicyValue) -> PolicyValue {
-    let (Some(a), Some(b)) = (asked.as_integer(), limit.as_integer()) else {
-        return limit.clone();
-    };
-    PolicyValue::Integer(match rule {
-        Some(Merge::Lower) => a.min(b),
-        Some(Merge::Higher) => a.max(b),
-        Some(Merge::DeliveryLimit) => lower_delivery_limit(a, b),
-        Some(Merge::Operator) | None => b,
-    })
-}
-
-/// The stricter of two delivery limits by RabbitMQ's rule: the lower, but the higher if one of them
-/// is negative (spec 5.3).
-pub(crate) fn lower_delivery_limit(a: i64, b: i64) -> i64 {
-    if a < 0 || b < 0 { a.max(b) } else { a.min(b) }
 }
 
 #[cfg(test)]

@@ -4,15 +4,19 @@
 //! the one with the highest priority (spec 5.1). Matching means: same kind of thing, a definition
 //! that its type supports, and a pattern found in its name.
 
+pub(crate) mod decision;
 mod definition;
+mod explain;
+mod merge;
 mod pattern;
 pub(crate) mod values;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(crate) use definition::lower_delivery_limit;
+pub use decision::Source;
 pub use definition::{Definition, PolicyKey, PolicyKind, PolicyValue};
+pub use explain::{ExplainedKey, Explanation, LostValue};
 pub use pattern::Pattern;
 pub use values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
 
@@ -82,9 +86,21 @@ impl ApplyTo {
         }
     }
 
-    const fn covers_exchanges(self) -> bool {
-        matches!(self, Self::All | Self::Exchanges)
+    const fn covers(self, thing: Thing) -> bool {
+        match thing {
+            Thing::Queue(queue_type) => self.covers_queue(queue_type),
+            Thing::Exchange => matches!(self, Self::All | Self::Exchanges),
+        }
     }
+}
+
+/// What policies can be on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Thing {
+    /// A queue of this type.
+    Queue(QueueType),
+    /// An exchange.
+    Exchange,
 }
 
 /// A policy.
@@ -102,8 +118,18 @@ pub struct Policy {
     pub definition: Definition,
 }
 
+impl Policy {
+    /// The key that keeps it from what it would be on otherwise.
+    fn disqualified_by(&self, thing: Thing) -> Option<PolicyKey> {
+        match thing {
+            Thing::Queue(queue_type) => self.definition.disqualified_by(queue_type),
+            Thing::Exchange => None,
+        }
+    }
+}
+
 /// The policies of a vhost.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Policies {
     user: BTreeMap<Name, Arc<Policy>>,
     operator: BTreeMap<Name, Arc<Policy>>,
@@ -119,6 +145,14 @@ pub struct InForce {
 }
 
 impl InForce {
+    /// The one of this kind.
+    pub fn of_kind(&self, kind: PolicyKind) -> Option<&Arc<Policy>> {
+        match kind {
+            PolicyKind::User => self.user.as_ref(),
+            PolicyKind::Operator => self.operator.as_ref(),
+        }
+    }
+
     /// Both definitions as one.
     pub fn definition(&self) -> Definition {
         let asked = self.user.as_ref().map(|p| p.definition.clone()).unwrap_or_default();
@@ -168,23 +202,32 @@ impl Policies {
 
     /// What is in force for a queue.
     pub fn for_queue(&self, name: &str, queue_type: QueueType) -> InForce {
-        let applies = |policy: &Policy| {
-            policy.apply_to.covers_queue(queue_type) && policy.definition.applies_to(queue_type)
-        };
-        self.in_force(name, applies)
+        self.in_force(name, Thing::Queue(queue_type))
     }
 
     /// What is in force for an exchange.
     pub fn for_exchange(&self, name: &str) -> InForce {
-        self.in_force(name, |policy| policy.apply_to.covers_exchanges())
+        self.in_force(name, Thing::Exchange)
     }
 
-    fn in_force(&self, name: &str, applies: impl Fn(&Policy) -> bool) -> InForce {
-        let best = |policies: &BTreeMap<Name, Arc<Policy>>| {
-            let matching = policies.values().filter(|p| applies(p) && p.pattern.matches(name));
+    fn in_force(&self, name: &str, thing: Thing) -> InForce {
+        let best = |kind| {
+            let matching = self.matching(kind, name, thing);
+            let matching = matching.filter(|policy| policy.disqualified_by(thing).is_none());
             // Among equals the last name wins, as observed on RabbitMQ 4.3.6.
             matching.max_by(|a, b| a.priority.total_cmp(&b.priority)).map(Arc::clone)
         };
-        InForce { user: best(&self.user), operator: best(&self.operator) }
+        InForce { user: best(PolicyKind::User), operator: best(PolicyKind::Operator) }
+    }
+
+    /// Those that mean something of that name, by name; one key may yet keep them from it.
+    fn matching(
+        &self,
+        kind: PolicyKind,
+        name: &str,
+        thing: Thing,
+    ) -> impl Iterator<Item = &Arc<Policy>> {
+        let policies = self.of_kind(kind).values();
+        policies.filter(move |p| p.apply_to.covers(thing) && p.pattern.matches(name))
     }
 }

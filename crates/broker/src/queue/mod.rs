@@ -8,6 +8,7 @@
 pub(crate) mod arguments;
 pub(crate) mod consumers;
 mod counters;
+pub(crate) mod decided;
 mod delayed;
 mod kind;
 mod level;
@@ -130,7 +131,7 @@ impl Queue {
             auto_delete: declaration.auto_delete,
             declared_by: declaration.declared_by,
             exclusive_owner: declaration.exclusive_owner,
-            settings: Settings::resolve(&arguments, &policies.definition(), defaults),
+            settings: Settings::resolve(&arguments, &policies, defaults),
             policies,
             counters: QueueCounters::default(),
             consumers: Consumers::new(kind.activation(arguments.single_active_consumer)),

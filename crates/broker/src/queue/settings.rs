@@ -1,14 +1,14 @@
-//! What is in force for a queue: its arguments and the policies on it, resolved key by key.
+//! What is in force for a queue: its arguments and the policies on it, resolved key by key (`decided`).
 //!
-//! Numbers take the lowest of all that are set, dead-letter keys prefer the argument, `overflow`
-//! depends on the queue type (spec 5.3). The result replaces the old one as a whole, so that a policy
-//! that sets a limit and its overflow mode never acts with half of it.
+//! The result replaces the old one as a whole, so that a policy that sets a limit and its overflow
+//! mode never acts with half of it.
 
 use super::arguments::QueueArguments;
+use super::decided::Decided;
 use crate::dead_letter::DeadLetterTarget;
-use crate::limits::{CONSUMER_TIMEOUT_MS_DEFAULT, DELIVERY_LIMIT_DEFAULT};
+use crate::limits::CONSUMER_TIMEOUT_MS_DEFAULT;
+use crate::policy::InForce;
 use crate::policy::values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
-use crate::policy::{Definition, PolicyKey, lower_delivery_limit};
 
 /// The settings in force for a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,6 +49,13 @@ pub struct DelayedRetry {
 }
 
 impl DelayedRetry {
+    fn of(decided: &Decided<'_>) -> Option<Self> {
+        let kind = DelayedRetryType::parse(decided.delayed_retry_type.text()?)?;
+        let min_ms = decided.delayed_retry_min.unsigned()?;
+        let max_ms = decided.delayed_retry_max.unsigned()?;
+        Some(Self { kind, min_ms, max_ms })
+    }
+
     /// How long a message that failed `delivery_count` times waits; none if it does not.
     pub(crate) fn delay_ms(self, failed: bool, delivery_count: u32) -> Option<u64> {
         let delayed = match self.kind {
@@ -76,68 +83,37 @@ impl Default for QueueDefaults {
 }
 
 impl Settings {
-    /// What `arguments` and the merged policy definition make together.
+    /// What `arguments` and the policies in force make together.
     pub(crate) fn resolve(
         arguments: &QueueArguments,
-        policy: &Definition,
+        policies: &InForce,
         defaults: QueueDefaults,
     ) -> Self {
-        let queue_type = arguments.queue_type;
-        let lowest = |argument: Option<u64>, key| lowest(argument, policy.unsigned(key));
-        let dead_letter_exchange = arguments
-            .dead_letter_exchange
-            .clone()
-            .or_else(|| policy.text(PolicyKey::DeadLetterExchange).map(Into::into));
-        let routing_key = arguments
-            .dead_letter_routing_key
-            .clone()
-            .or_else(|| policy.text(PolicyKey::DeadLetterRoutingKey).map(Into::into));
-        let overflow_policy = policy.text(PolicyKey::Overflow);
-        let overflow_policy = overflow_policy.and_then(|w| Overflow::parse(w.as_bytes()));
-        let overflow = if queue_type.overflow_policy_wins() {
-            overflow_policy.or(arguments.overflow)
-        } else {
-            arguments.overflow.or(overflow_policy)
-        };
-        let expiry_order = arguments.expiry_order.or_else(|| {
-            policy.text(PolicyKey::ExpiryOrder).and_then(|w| ExpiryOrder::parse(w.as_bytes()))
-        });
-        let consumer_timeout_ms = lowest(arguments.consumer_timeout_ms, PolicyKey::ConsumerTimeout)
-            .or(defaults.consumer_timeout_ms)
-            .filter(|_| queue_type.has_consumer_timeout());
-        let mut settings = Self {
-            message_ttl_ms: lowest(arguments.message_ttl_ms, PolicyKey::MessageTtl),
-            expires_ms: lowest(arguments.expires_ms, PolicyKey::Expires),
-            dead_letter: dead_letter_exchange
-                .map(|exchange| DeadLetterTarget { exchange, routing_key }),
-            dead_letter_strategy: DeadLetterStrategy::AtMostOnce,
-            max_length: lowest(arguments.max_length, PolicyKey::MaxLength),
-            max_length_bytes: lowest(arguments.max_length_bytes, PolicyKey::MaxLengthBytes),
-            overflow: overflow.unwrap_or(Overflow::DropHead),
-            delivery_limit: delivery_limit(arguments, policy),
-            consumer_timeout_ms,
-            delayed_retry: delayed_retry(arguments, policy),
-            expiry_order: expiry_order.unwrap_or(ExpiryOrder::Deadline),
-        };
-        settings.dead_letter_strategy = settings.effective_strategy(arguments, policy);
-        settings
+        Self::of(&Decided::of(arguments, policies, defaults))
     }
 
-    /// At-least-once is in force only with a dead-letter exchange and `reject-publish`: a queue that
-    /// evicts messages could not keep what it may not lose (spec 3.8).
-    fn effective_strategy(
-        &self,
-        arguments: &QueueArguments,
-        policy: &Definition,
-    ) -> DeadLetterStrategy {
-        let asked = arguments.dead_letter_strategy.or_else(|| {
-            let word = policy.text(PolicyKey::DeadLetterStrategy)?;
-            DeadLetterStrategy::parse(word.as_bytes())
+    /// What was decided.
+    fn of(decided: &Decided<'_>) -> Self {
+        let dead_letter = decided.dead_letter_exchange.text().map(|exchange| DeadLetterTarget {
+            exchange: String::from_utf8_lossy(exchange).into(),
+            routing_key: decided.dead_letter_routing_key.text().map(Into::into),
         });
-        let keeps = self.dead_letter.is_some() && self.overflow == Overflow::RejectPublish;
-        match asked {
-            Some(DeadLetterStrategy::AtLeastOnce) if keeps => DeadLetterStrategy::AtLeastOnce,
-            _ => DeadLetterStrategy::AtMostOnce,
+        let strategy = decided.dead_letter_strategy.text().and_then(DeadLetterStrategy::parse);
+        let expiry_order = decided.expiry_order.text().and_then(ExpiryOrder::parse);
+        let overflow = decided.overflow.text().and_then(Overflow::parse);
+        Self {
+            message_ttl_ms: decided.message_ttl.unsigned(),
+            expires_ms: decided.expires.unsigned(),
+            dead_letter,
+            dead_letter_strategy: strategy.unwrap_or(DeadLetterStrategy::AtMostOnce),
+            max_length: decided.max_length.unsigned(),
+            max_length_bytes: decided.max_length_bytes.unsigned(),
+            overflow: overflow.unwrap_or(Overflow::DropHead),
+            // Negative is unlimited; so is anything that cannot be counted to.
+            delivery_limit: decided.delivery_limit.integer().and_then(|v| u32::try_from(v).ok()),
+            consumer_timeout_ms: decided.consumer_timeout.unsigned(),
+            delayed_retry: DelayedRetry::of(decided),
+            expiry_order: expiry_order.unwrap_or(ExpiryOrder::Deadline),
         }
     }
 
@@ -151,47 +127,4 @@ impl Settings {
     pub(crate) fn rejects_publishes(&self) -> bool {
         matches!(self.overflow, Overflow::RejectPublish | Overflow::RejectPublishDlx)
     }
-}
-
-fn lowest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
-}
-
-fn delivery_limit(arguments: &QueueArguments, policy: &Definition) -> Option<u32> {
-    if !arguments.queue_type.counts_deliveries() {
-        return None;
-    }
-    let limit = match (arguments.delivery_limit, policy.integer(PolicyKey::DeliveryLimit)) {
-        (Some(a), Some(b)) => lower_delivery_limit(a, b),
-        (Some(limit), None) | (None, Some(limit)) => limit,
-        (None, None) => i64::from(DELIVERY_LIMIT_DEFAULT),
-    };
-    // Negative is unlimited; so is anything that cannot be counted to.
-    u32::try_from(limit).ok()
-}
-
-/// The policy's type wins over the argument's, the delays take the lower (spec 5.3); combinations
-/// that make no sense disable it.
-fn delayed_retry(arguments: &QueueArguments, policy: &Definition) -> Option<DelayedRetry> {
-    if !arguments.queue_type.counts_deliveries() {
-        return None;
-    }
-    let kind = policy
-        .text(PolicyKey::DelayedRetryType)
-        .and_then(|w| DelayedRetryType::parse(w.as_bytes()))
-        .or(arguments.delayed_retry_type)?;
-    let min_ms =
-        lowest(arguments.delayed_retry_min_ms, policy.unsigned(PolicyKey::DelayedRetryMin));
-    let max_ms =
-        lowest(arguments.delayed_retry_max_ms, policy.unsigned(PolicyKey::DelayedRetryMax));
-    let min_ms = min_ms.filter(|min| *min > 0)?;
-    let max_ms = max_ms.unwrap_or(min_ms);
-    (kind != DelayedRetryType::Disabled && max_ms >= min_ms).then_some(DelayedRetry {
-        kind,
-        min_ms,
-        max_ms,
-    })
 }

@@ -12,8 +12,10 @@ use crate::exchange::Exchange;
 use crate::ids::{ExchangeId, QueueId};
 use crate::limits::EXPIRY_SLICE;
 use crate::message::Name;
-use crate::policy::{Policy, PolicyKey, PolicyKind};
-use crate::queue::Settings;
+use crate::policy::decision::{Decision, Setting};
+use crate::policy::{Explanation, InForce, Policies, Policy, PolicyKey, PolicyKind, Thing};
+use crate::queue::decided::Decided;
+use crate::queue::{QueueType, Settings};
 use crate::record::Record;
 use crate::time::Now;
 
@@ -41,6 +43,23 @@ impl Vhost {
             self.apply_policies();
         }
         existed
+    }
+
+    /// What is in force for a queue and why, if there is one of that name.
+    pub fn explain_queue(&self, name: &str) -> Option<Explanation> {
+        let queue = self.queue(name)?;
+        let decided = Decided::of(&queue.arguments, &queue.policies, self.options.queue_defaults);
+        let thing = Thing::Queue(queue.kind());
+        Some(Explanation::of(&self.policies, &queue.policies, (name, thing), decided.iter()))
+    }
+
+    /// What is in force for an exchange and why, if there is one of that name.
+    pub fn explain_exchange(&self, name: &str) -> Option<Explanation> {
+        let exchange = self.exchange(name)?;
+        let in_force = self.policies.for_exchange(name);
+        let decision = decide_alternate(exchange, &in_force);
+        let about = (name, Thing::Exchange);
+        Some(Explanation::of(&self.policies, &in_force, about, std::iter::once(&decision)))
     }
 
     /// Puts the policies there are in force.
@@ -88,8 +107,7 @@ impl Vhost {
         if in_force == queue.policies {
             return false;
         }
-        let definition = in_force.definition();
-        let settings = Settings::resolve(&queue.arguments, &definition, options.queue_defaults);
+        let settings = Settings::resolve(&queue.arguments, &in_force, options.queue_defaults);
         queue.policies = in_force;
         queue.apply_settings(settings, now.time);
         queue.renew_lease(now.time);
@@ -98,9 +116,15 @@ impl Vhost {
     }
 }
 
-fn alternate(exchange: &Exchange, policies: &crate::policy::Policies) -> Option<Name> {
-    exchange.alternate_argument.clone().or_else(|| {
-        let definition = policies.for_exchange(&exchange.name).definition();
-        definition.text(PolicyKey::AlternateExchange).map(Arc::from)
-    })
+fn alternate(exchange: &Exchange, policies: &Policies) -> Option<Name> {
+    let in_force = policies.for_exchange(&exchange.name);
+    let decision = decide_alternate(exchange, &in_force);
+    decision.text().map(|name| String::from_utf8_lossy(name).into())
+}
+
+fn decide_alternate<'a>(exchange: &'a Exchange, in_force: &'a InForce) -> Decision<'a> {
+    let argument = exchange.alternate_argument.as_ref();
+    let argument = argument.map(|name| Setting::Text(name.as_bytes()));
+    // Exchanges have no types that would differ in this.
+    Decision::of(PolicyKey::AlternateExchange, QueueType::Classic, argument, in_force)
 }

@@ -10,6 +10,7 @@ mod body;
 mod cluster_name;
 mod exchange_changes;
 mod exchanges;
+mod explain;
 mod fields;
 mod get;
 mod health;
@@ -56,6 +57,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(bindings::routes())
         .merge(exchange_changes::routes())
         .merge(exchanges::routes())
+        .merge(explain::routes())
         .merge(get::routes())
         .merge(health::routes())
         .merge(limits::routes())

@@ -5,6 +5,7 @@
 
 mod audit;
 mod channels;
+mod explain;
 mod limits;
 mod logins;
 mod permissions;
@@ -18,6 +19,7 @@ use std::pin::Pin;
 
 pub use audit::{Audit, AuditEntry};
 pub use channels::{Channel, ChannelRefused, Channels};
+pub use explain::{Explain, Explained};
 pub use limits::{LimitName, Limits, UserLimit, VhostLimit, maximum};
 pub use logins::{Login, LoginAttempts, Logins, Protocol};
 pub use permissions::{PermissionDetails, Permissions, TopicPermissionDetails};
@@ -51,6 +53,7 @@ pub enum Unchanged {
 pub trait Node:
     Audit
     + Channels
+    + Explain
     + Limits
     + Logins
     + Permissions
@@ -67,6 +70,7 @@ pub trait Node:
 impl<T> Node for T where
     T: Audit
         + Channels
+        + Explain
         + Limits
         + Logins
         + Permissions

@@ -3,6 +3,7 @@
 
 mod audit;
 mod channels;
+mod explain;
 mod limits;
 mod logins;
 mod permissions;
