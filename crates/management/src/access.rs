@@ -76,6 +76,14 @@ impl Caller {
         self.has_one_of(&["administrator"])
     }
 
+    /// Refuses everybody else.
+    pub(crate) fn must_be_administrator(&self) -> Result<(), ApiError> {
+        match self.is_administrator() {
+            true => Ok(()),
+            false => Err(ApiError::not_authorised("Not administrator user")),
+        }
+    }
+
     /// He may set policies.
     fn is_policymaker(&self) -> bool {
         self.has_one_of(&["administrator", "policymaker"])
@@ -301,10 +309,8 @@ impl<S: Sync> FromRequestParts<S> for Administrator {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let caller = caller(parts)?;
-        match caller.is_administrator() {
-            true => Ok(Self(caller)),
-            false => Err(ApiError::not_authorised("Not administrator user")),
-        }
+        caller.must_be_administrator()?;
+        Ok(Self(caller))
     }
 }
 

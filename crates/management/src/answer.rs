@@ -71,6 +71,11 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", reason)
     }
 
+    /// The node cannot do it, for no fault of the request.
+    pub(crate) fn internal(reason: impl Into<Value>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_server_error", reason)
+    }
+
     /// Nobody has logged in.
     pub(crate) fn login_required() -> Self {
         Self { is_challenge: true, ..Self::wrong_login() }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 /// The fields by name, numbers as they were given. Of duplicate keys the first counts, as everywhere.
-pub(crate) fn table(fields: TableRef<'_>) -> Value {
+pub fn table(fields: TableRef<'_>) -> Value {
     let mut object = Map::new();
     for (key, value) in fields {
         object.entry(text(key)).or_insert_with(|| field(value));

@@ -18,6 +18,7 @@ mod field_table;
 mod json_table;
 pub mod limits;
 mod metrics;
+mod multipart;
 mod node;
 mod policy_json;
 mod queue_snapshot;
@@ -36,9 +37,10 @@ use axum::routing::get;
 use crate::limits::BODY_BYTES_MAX;
 
 pub use access::{Caller, Credentials, LoginRefused};
+pub use field_table::table as table_to_json;
 pub use metrics::Detail;
 pub use node::*;
-pub use policy_json::{PolicyProblem, policy_from_json};
+pub use policy_json::{PolicyProblem, policy_from_json, policy_to_json};
 pub use queue_snapshot::{ConsumerDetails, QueueDetails};
 pub use snapshot::{
     Listener, NodeSnapshot, ProcessSnapshot, QueueSnapshot, VhostSnapshot, VhostTotals,

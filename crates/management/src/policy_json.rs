@@ -46,27 +46,82 @@ pub fn policy_from_json(
             return Err(PolicyProblem::Missing(missing.map(|(field, _)| field).collect()));
         }
     };
-    let definition = self::definition(definition, kind);
-    let apply_to = apply_to(object.get("apply-to"));
-    let pattern = match pattern.as_str() {
-        Some(text) => Pattern::new(text),
-        None => Err(format!("pattern should be a binary but was {}", value_of(pattern))),
+    Parts {
+        definition: self::definition(definition, kind),
+        apply_to: apply_to(object.get("apply-to")),
+        pattern: self::pattern(pattern),
+        priority: object.get("priority").map_or(Ok(0.0), priority),
+    }
+    .policy(name)
+}
+
+/// The policy that the value of a runtime parameter describes; there a priority must be given, and
+/// nothing that is not known.
+///
+/// # Errors
+/// [`PolicyProblem`] with everything that is wrong.
+pub(crate) fn parameter_from_json(
+    name: &str,
+    value: &Value,
+    kind: PolicyKind,
+) -> Result<Policy, PolicyProblem> {
+    let invalid = |problem| Err(PolicyProblem::Invalid(vec![problem]));
+    let Value::Object(object) = value else {
+        return invalid(format!("{name} not a list {}", value_of(value)));
     };
-    let priority = match object.get("priority") {
-        None => Ok(0.0),
-        Some(value) => value.as_f64().ok_or_else(|| {
-            format!("priority should be a number, actually was {}", value_of(value))
-        }),
-    };
-    match (definition, apply_to, pattern, priority) {
-        (Ok(definition), Ok(apply_to), Ok(pattern), Ok(priority)) => {
-            Ok(Policy { name: name.into(), pattern, apply_to, priority, definition })
-        }
-        (definition, apply_to, pattern, priority) => {
-            let problems = [definition.err(), apply_to.err(), pattern.err(), priority.err()];
-            Err(PolicyProblem::Invalid(problems.into_iter().flatten().collect()))
+    let is_known = |key: &str| ["definition", "apply-to", "pattern", "priority"].contains(&key);
+    let unknown = object.iter().filter(|(key, _)| !is_known(key));
+    let unknown: Vec<String> = unknown
+        .map(|(key, value)| format!("{{{},{}}}", value_of(&json!(key)), value_of(value)))
+        .collect();
+    if !unknown.is_empty() {
+        return invalid(format!("Unrecognised terms [{}] in {name}", unknown.join(",")));
+    }
+    let field = |key| object.get(key).ok_or_else(|| format!("Key \"{key}\" not found in {name}"));
+    Parts {
+        definition: field("definition").and_then(|value| definition(value, kind)),
+        apply_to: apply_to(object.get("apply-to")),
+        pattern: field("pattern").and_then(pattern),
+        priority: field("priority").and_then(priority),
+    }
+    .policy(name)
+}
+
+/// What a policy is made of, or what is wrong with it.
+struct Parts {
+    definition: Result<Definition, String>,
+    apply_to: Result<ApplyTo, String>,
+    pattern: Result<Pattern, String>,
+    priority: Result<f64, String>,
+}
+
+impl Parts {
+    fn policy(self, name: &str) -> Result<Policy, PolicyProblem> {
+        match self {
+            Self {
+                definition: Ok(definition),
+                apply_to: Ok(apply_to),
+                pattern: Ok(pattern),
+                priority: Ok(priority),
+            } => Ok(Policy { name: name.into(), pattern, apply_to, priority, definition }),
+            Self { definition, apply_to, pattern, priority } => {
+                let problems = [definition.err(), apply_to.err(), pattern.err(), priority.err()];
+                Err(PolicyProblem::Invalid(problems.into_iter().flatten().collect()))
+            }
         }
     }
+}
+
+fn pattern(value: &Value) -> Result<Pattern, String> {
+    match value.as_str() {
+        Some(text) => Pattern::new(text),
+        None => Err(format!("pattern should be a binary but was {}", value_of(value))),
+    }
+}
+
+fn priority(value: &Value) -> Result<f64, String> {
+    let wrong = || format!("priority should be a number, actually was {}", value_of(value));
+    value.as_f64().ok_or_else(wrong)
 }
 
 fn definition(value: &Value, kind: PolicyKind) -> Result<Definition, String> {
@@ -105,13 +160,22 @@ fn value_of(value: &Value) -> PolicyValue {
 
 /// A policy of a vhost as an object.
 pub(crate) fn json_of(vhost: &str, policy: &Policy) -> Value {
+    let mut shown = Map::new();
+    shown.insert("vhost".to_owned(), json!(vhost));
+    if let Value::Object(mut policy) = policy_to_json(policy) {
+        shown.append(&mut policy);
+    }
+    Value::Object(shown)
+}
+
+/// A policy as an object, without its vhost.
+pub fn policy_to_json(policy: &Policy) -> Value {
     json!({
-        "vhost": vhost,
         "name": *policy.name,
         "pattern": policy.pattern.as_str(),
         "apply-to": policy.apply_to.as_str(),
         "definition": json_of_definition(&policy.definition),
-        "priority": priority(policy.priority),
+        "priority": shown_priority(policy.priority),
     })
 }
 
@@ -122,7 +186,7 @@ pub(crate) fn json_of_definition(definition: &Definition) -> Value {
 }
 
 /// Without a fraction if it has none.
-fn priority(priority: f64) -> Value {
+fn shown_priority(priority: f64) -> Value {
     priority.to_string().parse::<i64>().map_or_else(|_| json!(priority), |integer| json!(integer))
 }
 

@@ -14,6 +14,7 @@ mod config;
 mod connection;
 mod data_dir;
 mod definitions;
+mod global_parameters;
 mod http;
 mod limits;
 mod listener;

@@ -14,6 +14,7 @@ use broker::page::Paging;
 use broker::refusal::Refusal;
 use management::{Listener, VhostSettings};
 use parking_lot::Mutex;
+use serde_json::Value;
 use session::SessionOptions;
 use tokio::sync::watch;
 
@@ -23,6 +24,7 @@ use crate::clock::Clock;
 use crate::config::{Config, DiskFreeLimit, Durability, MemoryWatermark};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
+use crate::global_parameters::GlobalParameters;
 use crate::limits::{RESIDENT_BYTES_MAX, RESIDENT_SHARE};
 use crate::node_file::{self, FIRST_VHOST_ID, NodeFile, NodeFileError};
 use crate::pager::Pager;
@@ -83,7 +85,9 @@ pub(crate) struct Node {
     pub(crate) stopping: watch::Sender<bool>,
     /// Its name, as RabbitMQ names nodes.
     pub(crate) name: String,
-    pub(crate) cluster_name: String,
+    /// What the cluster is called unless a global parameter says something else.
+    default_cluster_name: String,
+    pub(crate) global_parameters: Arc<GlobalParameters>,
     pub(crate) durability: Durability,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) started: Instant,
@@ -102,6 +106,7 @@ impl Node {
     pub(crate) fn start(config: &Config, listeners: Vec<Listener>) -> Result<Self, StartError> {
         let lock = DataDir::open(&config.data_dir)?;
         let known = node_file::read(&config.data_dir)?;
+        let global_parameters = GlobalParameters::open(&config.data_dir)?;
         let clock = Clock::start();
         let timer = Timer::start(clock).map_err(StartError::Timer)?;
         let (persister, writer) = Persister::start().map_err(StartError::Persister)?;
@@ -141,7 +146,8 @@ impl Node {
             },
             stopping: watch::Sender::new(false),
             name,
-            cluster_name,
+            default_cluster_name: cluster_name,
+            global_parameters: Arc::new(global_parameters),
             durability: config.durability,
             listeners,
             started: Instant::now(),
@@ -182,11 +188,19 @@ impl Node {
         Ok(node)
     }
 
+    /// What the cluster is called.
+    pub(crate) fn cluster_name(&self) -> String {
+        match self.global_parameters.get("cluster_name") {
+            Some(Value::String(name)) => name,
+            _ => self.default_cluster_name.clone(),
+        }
+    }
+
     /// Writes down which vhosts and users there are.
     ///
     /// # Errors
     /// [`NodeFileError`], a sentence for the operator.
-    fn save(&self) -> Result<(), NodeFileError> {
+    pub(crate) fn save(&self) -> Result<(), NodeFileError> {
         let _one_at_a_time = self.changes.lock();
         let (next_vhost_id, vhosts) = self.vhosts.entries();
         let contents = NodeFile { next_vhost_id, vhosts, users: self.auth.users() };

@@ -144,7 +144,7 @@ fn limits<L: LimitName>(object: &Value) -> Option<BTreeMap<L, i64>> {
 }
 
 /// What guards the file: the hash of what it says.
-fn checksum(root: &Value) -> String {
+pub(crate) fn checksum(root: &Value) -> String {
     let hash = Sha256::digest(root.to_string().as_bytes());
     hash.iter().map(|octet| format!("{octet:02x}")).collect()
 }
@@ -196,7 +196,7 @@ pub(crate) fn write(data_dir: &Path, contents: &NodeFile) -> Result<(), NodeFile
     });
     root[CHECKSUM] = Value::String(checksum(&root));
     let path = data_dir.join(NAME);
-    let result = replace(data_dir, &format!("{root:#}\n"));
+    let result = replace(data_dir, NAME, &format!("{root:#}\n"));
     result.map_err(|error| NodeFileError::Write { path, error })
 }
 
@@ -220,12 +220,13 @@ fn limits_value<L: LimitName>(limits: &BTreeMap<L, i64>) -> Map<String, Value> {
     limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max))).collect()
 }
 
-fn replace(data_dir: &Path, text: &str) -> io::Result<()> {
-    let new = data_dir.join("node.json.new");
+/// Replaces a file of a data directory; when this returns it is durable.
+pub(crate) fn replace(data_dir: &Path, name: &str, text: &str) -> io::Result<()> {
+    let new = data_dir.join(format!("{name}.new"));
     let mut file = File::create(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    std::fs::rename(&new, data_dir.join(NAME))?;
+    std::fs::rename(&new, data_dir.join(name))?;
     File::open(data_dir)?.sync_all()
 }
 

@@ -8,11 +8,13 @@ mod binding_changes;
 mod bindings;
 mod body;
 mod cluster_name;
+mod definitions;
 mod exchange_changes;
 mod exchanges;
 mod explain;
 mod fields;
 mod get;
+mod global_parameters;
 mod health;
 mod limits;
 mod lists;
@@ -20,6 +22,7 @@ mod logins;
 mod nodes;
 mod on_behalf;
 mod overview;
+mod parameters;
 mod permissions;
 mod policies;
 mod publish;
@@ -49,19 +52,22 @@ type Shared = Arc<dyn Node>;
 pub(crate) fn routes() -> Router<Shared> {
     Router::new()
         .route("/api/overview", get(overview::show))
-        .route("/api/cluster-name", get(cluster_name::show))
+        .route("/api/cluster-name", get(cluster_name::show).put(cluster_name::set))
         .route("/api/nodes", get(nodes::list))
         .route("/api/nodes/{name}", get(nodes::show))
         .route("/api/whoami", get(whoami::show))
         .merge(binding_changes::routes())
         .merge(bindings::routes())
+        .merge(definitions::routes())
         .merge(exchange_changes::routes())
         .merge(exchanges::routes())
         .merge(explain::routes())
         .merge(get::routes())
+        .merge(global_parameters::routes())
         .merge(health::routes())
         .merge(limits::routes())
         .merge(logins::routes())
+        .merge(parameters::routes())
         .merge(permissions::routes())
         .merge(policies::routes())
         .merge(publish::routes())

@@ -123,7 +123,7 @@ async fn clear(
 }
 
 /// A vhost that the user may not enter answers as if it were not there, in other words.
-fn check_entry(caller: &Caller, vhost: &str) -> Result<(), ApiError> {
+pub(super) fn check_entry(caller: &Caller, vhost: &str) -> Result<(), ApiError> {
     match caller.looks_into(vhost) {
         true => Ok(()),
         false => Err(ApiError::no_entry()),

@@ -5,9 +5,11 @@
 
 mod audit;
 mod channels;
+mod definitions;
 mod explain;
 mod limits;
 mod logins;
+mod parameters;
 mod permissions;
 mod policies;
 mod status;
@@ -19,9 +21,11 @@ use std::pin::Pin;
 
 pub use audit::{Audit, AuditEntry};
 pub use channels::{Channel, ChannelRefused, Channels};
+pub use definitions::Definitions;
 pub use explain::{Explain, Explained};
 pub use limits::{LimitName, Limits, UserLimit, VhostLimit, maximum};
 pub use logins::{Login, LoginAttempts, Logins, Protocol};
+pub use parameters::Parameters;
 pub use permissions::{PermissionDetails, Permissions, TopicPermissionDetails};
 pub use policies::Policies;
 pub use status::Status;
@@ -53,9 +57,11 @@ pub enum Unchanged {
 pub trait Node:
     Audit
     + Channels
+    + Definitions
     + Explain
     + Limits
     + Logins
+    + Parameters
     + Permissions
     + Policies
     + Status
@@ -70,9 +76,11 @@ pub trait Node:
 impl<T> Node for T where
     T: Audit
         + Channels
+        + Definitions
         + Explain
         + Limits
         + Logins
+        + Parameters
         + Permissions
         + Policies
         + Status

@@ -3,9 +3,11 @@
 
 mod audit;
 mod channels;
+mod definitions;
 mod explain;
 mod limits;
 mod logins;
+mod parameters;
 mod permissions;
 mod policies;
 mod status;

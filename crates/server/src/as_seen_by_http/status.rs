@@ -12,7 +12,7 @@ impl management::Status for Node {
         NodeSnapshot {
             name: self.name.clone(),
             version: env!("CARGO_PKG_VERSION"),
-            cluster_name: self.cluster_name.clone(),
+            cluster_name: self.cluster_name(),
             durability: self.durability.as_str(),
             listeners: self.listeners.clone(),
             uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -1,0 +1,111 @@
+//! `/api/definitions`: everything that is declared, out and in. What is taken in is made as a whole or
+//! not at all.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{RawQuery, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::{Map, Value};
+
+use super::{Body, Name, Shared};
+use crate::access::Administrator;
+use crate::answer::{ApiError, Json};
+use crate::multipart;
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/definitions", get(export).post(import))
+        .route("/api/definitions/{vhost}", get(export_vhost).post(import_vhost))
+}
+
+async fn export(
+    State(node): State<Shared>,
+    Administrator(_): Administrator,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let download = download(query.as_deref())?;
+    Ok(file(node.definitions(), download))
+}
+
+async fn export_vhost(
+    State(node): State<Shared>,
+    Administrator(_): Administrator,
+    Name(vhost): Name,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let definitions = node.definitions_of(&vhost).ok_or_else(ApiError::no_such_vhost)?;
+    Ok(file(definitions, download(query.as_deref())?))
+}
+
+/// The name of the file that a browser is to make of the answer.
+fn download(query: Option<&str>) -> Result<Option<String>, ApiError> {
+    let query = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let Some((_, name)) = query.into_iter().find(|(key, _)| key == "download") else {
+        return Ok(None);
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return Err(ApiError::bad_request("'download' is no plain name of a file"));
+    }
+    Ok(Some(name.into_owned()))
+}
+
+fn file(definitions: Value, name: Option<String>) -> Response {
+    let answer = Json::ok(definitions);
+    match name {
+        None => answer.into_response(),
+        Some(name) => {
+            let disposition = format!("attachment; filename={name}");
+            ([(CONTENT_DISPOSITION, disposition)], answer).into_response()
+        }
+    }
+}
+
+async fn import(
+    State(node): State<Shared>,
+    Administrator(_): Administrator,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<StatusCode, ApiError> {
+    take(node, None, object(&headers, &body)?).await
+}
+
+async fn import_vhost(
+    State(node): State<Shared>,
+    Administrator(_): Administrator,
+    Name(vhost): Name,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<StatusCode, ApiError> {
+    if !node.vhost_names().contains(&vhost) {
+        return Err(ApiError::no_such_vhost());
+    }
+    take(node, Some(vhost), object(&headers, &body)?).await
+}
+
+async fn take(
+    node: Shared,
+    vhost: Option<String>,
+    definitions: Map<String, Value>,
+) -> Result<StatusCode, ApiError> {
+    Arc::clone(&node).import(vhost, definitions).await.map_err(ApiError::bad_request)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The definitions in a body, or in the file of a form.
+fn object(headers: &HeaderMap, body: &Bytes) -> Result<Map<String, Value>, ApiError> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let octets = if multipart::is_form(kind) {
+        let missing = || ApiError::bad_request("the form has no part that is named file");
+        multipart::part(kind, body, "file").ok_or_else(missing)?
+    } else {
+        body
+    };
+    serde_json::from_slice(octets).map_err(|_| ApiError::bad_request("failed_to_parse_json"))
+}

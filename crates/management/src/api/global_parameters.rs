@@ -1,0 +1,55 @@
+//! `/api/global-parameters`: what tools keep at the node by name.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use serde_json::json;
+
+use super::body::Object;
+use super::{Name, Shared};
+use crate::access::Policymaker;
+use crate::answer::{ApiError, Json};
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/global-parameters", get(list))
+        .route("/api/global-parameters/{name}", get(show).put(set).delete(clear))
+}
+
+async fn list(State(node): State<Shared>, Policymaker(_): Policymaker) -> Json {
+    let all = node.global_parameters();
+    Json::ok(all.iter().map(|(name, value)| json!({"name": name, "value": value})).collect())
+}
+
+async fn show(
+    State(node): State<Shared>,
+    Policymaker(_): Policymaker,
+    Name(name): Name,
+) -> Result<Json, ApiError> {
+    let known = node.global_parameters().into_iter().find(|(known, _)| *known == name);
+    let (name, value) = known.ok_or_else(ApiError::not_found)?;
+    Ok(Json::ok(json!({"value": value, "name": name})))
+}
+
+async fn set(
+    State(node): State<Shared>,
+    Policymaker(_): Policymaker,
+    Name(name): Name,
+    body: Object,
+) -> Result<StatusCode, ApiError> {
+    let [value] = body.required(["value"])?;
+    let is_new =
+        node.set_global_parameter(&name, value.clone()).await.map_err(ApiError::internal)?;
+    Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
+}
+
+async fn clear(
+    State(node): State<Shared>,
+    Policymaker(_): Policymaker,
+    Name(name): Name,
+) -> Result<StatusCode, ApiError> {
+    let existed = node.clear_global_parameter(&name).await.map_err(ApiError::internal)?;
+    if existed { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+}

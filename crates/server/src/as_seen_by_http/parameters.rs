@@ -1,0 +1,40 @@
+//! Global parameters.
+
+use std::sync::Arc;
+
+use management::Change;
+use serde_json::Value;
+
+use crate::global_parameters::GlobalParameters;
+use crate::node::Node;
+use crate::node_file::NodeFileError;
+
+impl management::Parameters for Node {
+    fn global_parameters(&self) -> Vec<(String, Value)> {
+        self.global_parameters.all()
+    }
+
+    fn set_global_parameter(&self, name: &str, value: Value) -> Change<'_, Result<bool, String>> {
+        let name = name.to_owned();
+        self.change_parameters(move |parameters| parameters.set(&name, value))
+    }
+
+    fn clear_global_parameter(&self, name: &str) -> Change<'_, Result<bool, String>> {
+        let name = name.to_owned();
+        self.change_parameters(move |parameters| parameters.clear(&name))
+    }
+}
+
+impl Node {
+    /// Changes them where the disk holds nobody up.
+    fn change_parameters(
+        &self,
+        change: impl FnOnce(&GlobalParameters) -> Result<bool, NodeFileError> + Send + 'static,
+    ) -> Change<'_, Result<bool, String>> {
+        let parameters = Arc::clone(&self.global_parameters);
+        Box::pin(async move {
+            let changed = tokio::task::spawn_blocking(move || change(&parameters)).await;
+            changed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        })
+    }
+}

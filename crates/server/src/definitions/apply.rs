@@ -1,0 +1,132 @@
+//! Making what definitions ask for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::plan::{Grant, InVhost, Plan, Planned};
+use super::rehearsal::text;
+use super::topology::is_reserved;
+use super::{Durable, ItemError};
+use crate::auth::User;
+use crate::node::Node;
+use crate::vhosts::VhostCell;
+
+/// Makes everything of `plan`, in RabbitMQ's order (spec 5.6). What has to be durable for that.
+///
+/// # Errors
+/// [`ItemError`] if the disk refuses, or if something that was there is not any more.
+pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
+    let Plan { users, vhosts, permissions, topic_permissions, global_parameters, .. } = plan;
+    tell("users", users.len());
+    for Planned { item, .. } in users {
+        let mut user = User::new(&item.name, item.password, item.tags);
+        if let Some(known) = node.auth.user(&item.name) {
+            user.permissions = known.permissions.clone();
+            user.topic_permissions = known.topic_permissions.clone();
+        }
+        node.auth.put(user);
+    }
+    tell("vhosts", vhosts.len());
+    for planned in vhosts {
+        let made = node.vhosts.create(&planned.item);
+        made.map_err(|error| planned.refused(error.to_string()))?;
+    }
+    tell("permissions", permissions.len());
+    for Planned { item: Grant { user, vhost, what }, .. } in permissions {
+        change_user(node, &user, |user| {
+            user.permissions.insert(vhost, what);
+        });
+    }
+    tell("topic_permissions", topic_permissions.len());
+    for Planned { item: Grant { user, vhost, what }, .. } in topic_permissions {
+        change_user(node, &user, |user| {
+            let patterns = user.topic_permissions.entry(vhost).or_default();
+            patterns.retain(|known| known.exchange != what.exchange);
+            patterns.push(what);
+        });
+    }
+    tell("global_parameters", global_parameters.len());
+    for planned in global_parameters {
+        let (name, value) = &planned.item;
+        let set = node.global_parameters.set(name, value.clone());
+        set.map_err(|error| planned.refused(error.to_string()))?;
+    }
+    let mut touched = BTreeMap::new();
+    tell("exchanges", plan.exchanges.len());
+    for planned in plan.exchanges {
+        let exchange = &planned.item.what;
+        let cell = touch(node, &mut touched, &planned)?;
+        let made = cell.with(|vhost, now| {
+            if is_reserved(&exchange.name) || vhost.exchange(&exchange.name).is_some() {
+                return Ok(());
+            }
+            vhost.execute(now, exchange.command())
+        });
+        made.map_err(|refusal| planned.refused(text(&refusal)))?;
+    }
+    tell("policies", plan.policies.len());
+    for planned in plan.policies {
+        let cell = touch(node, &mut touched, &planned)?;
+        let (kind, policy) = planned.item.what;
+        cell.with(|vhost, now| vhost.set_policy(now, kind, policy));
+    }
+    tell("queues", plan.queues.len());
+    for planned in plan.queues {
+        let queue = &planned.item.what;
+        let cell = touch(node, &mut touched, &planned)?;
+        let made = cell.with(|vhost, now| {
+            if is_reserved(&queue.name) || vhost.queue(&queue.name).is_some() {
+                return Ok(());
+            }
+            vhost.execute(now, queue.command())
+        });
+        made.map_err(|refusal| planned.refused(text(&refusal)))?;
+    }
+    tell("bindings", plan.bindings.len());
+    for planned in plan.bindings {
+        let binding = &planned.item.what;
+        let cell = touch(node, &mut touched, &planned)?;
+        let bound = cell.with(|vhost, now| {
+            if binding.is_in_vain(vhost) {
+                return Ok(());
+            }
+            vhost.execute(now, binding.command(&binding.destination))
+        });
+        bound.map_err(|refusal| planned.refused(text(&refusal)))?;
+    }
+    let last = |cell: Arc<VhostCell>| {
+        let lsn = cell.with(|vhost, _| vhost.last_lsn());
+        (cell, lsn)
+    };
+    Ok(touched.into_values().map(last).collect())
+}
+
+fn tell(family: &str, count: usize) {
+    if count > 0 {
+        tracing::info!(family, count, "definitions imported");
+    }
+}
+
+/// The vhost of an item, which has something to wait for from now on.
+fn touch<T>(
+    node: &Node,
+    touched: &mut BTreeMap<String, Arc<VhostCell>>,
+    planned: &Planned<InVhost<T>>,
+) -> Result<Arc<VhostCell>, ItemError> {
+    let name = &planned.item.vhost;
+    if let Some(cell) = touched.get(name) {
+        return Ok(Arc::clone(cell));
+    }
+    let cell = node.vhosts.get(name).ok_or_else(|| planned.refused("the vhost has gone"))?;
+    touched.insert(name.clone(), Arc::clone(&cell));
+    Ok(cell)
+}
+
+/// A user who has gone since needs no change.
+fn change_user(node: &Node, name: &str, change: impl FnOnce(&mut User)) {
+    if let Some(user) = node.auth.user(name) {
+        let mut user = (*user).clone();
+        change(&mut user);
+        node.auth.put(user);
+    }
+}

@@ -1,0 +1,234 @@
+//! What there is, as definitions: what is imported from it is the same again.
+//!
+//! Exclusive queues are left out, and so are names that only the broker can give, with the bindings
+//! that lead to either.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use broker::PolicyKind;
+use management::{RABBITMQ_VERSION, policy_to_json, table_to_json};
+use serde_json::{Map, Value, json};
+
+use super::topology::{
+    BindingDefinition, ExchangeDefinition, QueueDefinition, is_defined, is_reserved,
+};
+use crate::auth::User;
+use crate::node::Node;
+
+type Object = Map<String, Value>;
+
+/// Everything.
+pub(crate) fn export_all(node: &Node) -> Value {
+    let cluster = node.cluster_name();
+    let mut root = header("cluster", format!("Definitions of cluster '{cluster}'"));
+    root.insert("original_cluster_name".to_owned(), json!(cluster));
+    let users = node.auth.users();
+    let list = |values: Vec<Value>| Value::Array(values);
+    root.insert("users".to_owned(), list(users.iter().map(|one| user(one)).collect()));
+    let vhosts = node.vhosts.all();
+    root.insert(
+        "vhosts".to_owned(),
+        list(vhosts.iter().map(|cell| Value::Object(vhost_itself(cell.name()))).collect()),
+    );
+    let all = |of: &dyn Fn(&User) -> Vec<Value>| list(users.iter().flat_map(|u| of(u)).collect());
+    root.insert("permissions".to_owned(), all(&permissions));
+    root.insert("topic_permissions".to_owned(), all(&topic_permissions));
+    root.insert("global_parameters".to_owned(), list(global_parameters(node)));
+    let mut contents: Vec<Contents> = Vec::new();
+    for cell in &vhosts {
+        contents.push(Contents::of(node, cell.name(), Some(cell.name())));
+    }
+    for (family, of) in FAMILIES {
+        let items = contents.iter_mut().flat_map(|contents| std::mem::take(of(contents)));
+        root.insert((*family).to_owned(), list(items.collect()));
+    }
+    Value::Object(root)
+}
+
+/// What is in one vhost, if there is one of that name.
+pub(crate) fn export_vhost(node: &Node, name: &str) -> Option<Value> {
+    node.vhosts.get(name)?;
+    let explanation = format!("Definitions of virtual host '{name}'");
+    let mut root = header("single_virtual_host", explanation);
+    root.insert("original_vhost_name".to_owned(), json!(name));
+    let mut itself = vhost_itself(name);
+    itself.remove("name");
+    root.insert("description".to_owned(), json!(""));
+    root.append(&mut itself);
+    let mut contents = Contents::of(node, name, None);
+    for (family, of) in FAMILIES {
+        root.insert((*family).to_owned(), Value::Array(std::mem::take(of(&mut contents))));
+    }
+    Some(Value::Object(root))
+}
+
+fn header(format: &str, explanation: String) -> Object {
+    let fields = [
+        ("rabbit_version", RABBITMQ_VERSION.to_owned()),
+        ("rabbitmq_version", RABBITMQ_VERSION.to_owned()),
+        ("product_name", "Leveret".to_owned()),
+        ("product_version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("rabbitmq_definition_format", format.to_owned()),
+        ("explanation", explanation),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()
+}
+
+/// COMPAT: argon2id in definitions: RabbitMQ takes such a user and lets him not log in before he has
+/// got a new password.
+fn user(user: &User) -> Value {
+    let (hash, algorithm) = user.password.to_bytes();
+    json!({
+        "name": user.name,
+        "password_hash": STANDARD.encode(hash),
+        "hashing_algorithm": algorithm,
+        "tags": user.tags,
+        "limits": {},
+    })
+}
+
+fn vhost_itself(name: &str) -> Object {
+    let metadata = json!({"description": "", "tags": [], "default_queue_type": "classic"});
+    let fields = [("name", json!(name)), ("limits", json!({})), ("metadata", metadata)];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn permissions(user: &User) -> Vec<Value> {
+    let of_vhost = user.permissions.iter().map(|(vhost, permissions)| {
+        json!({
+            "user": user.name,
+            "vhost": vhost,
+            "configure": permissions.configure.as_str(),
+            "write": permissions.write.as_str(),
+            "read": permissions.read.as_str(),
+        })
+    });
+    of_vhost.collect()
+}
+
+fn topic_permissions(user: &User) -> Vec<Value> {
+    let all = user.topic_permissions.iter().flat_map(|(vhost, patterns)| {
+        patterns.iter().map(move |pattern| {
+            json!({
+                "user": user.name,
+                "vhost": vhost,
+                "exchange": pattern.exchange,
+                "write": pattern.write,
+                "read": pattern.read,
+            })
+        })
+    });
+    all.collect()
+}
+
+/// Those that are nobody's but the cluster's own are left out, as in RabbitMQ.
+fn global_parameters(node: &Node) -> Vec<Value> {
+    let all = node.global_parameters.all().into_iter();
+    let shown = all.filter(|(name, _)| !name.starts_with("internal"));
+    shown.map(|(name, value)| json!({"name": name, "value": value})).collect()
+}
+
+/// The families of what is in a vhost, each with its items.
+type Family = fn(&mut Contents) -> &mut Vec<Value>;
+
+const FAMILIES: &[(&str, Family)] = &[
+    ("parameters", |contents| &mut contents.parameters),
+    ("policies", |contents| &mut contents.policies),
+    ("exchanges", |contents| &mut contents.exchanges),
+    ("queues", |contents| &mut contents.queues),
+    ("bindings", |contents| &mut contents.bindings),
+];
+
+/// What is in a vhost.
+#[derive(Default)]
+struct Contents {
+    parameters: Vec<Value>,
+    policies: Vec<Value>,
+    exchanges: Vec<Value>,
+    queues: Vec<Value>,
+    bindings: Vec<Value>,
+}
+
+impl Contents {
+    /// Each item names the vhost if `named` does. A vhost that has gone since has nothing.
+    fn of(node: &Node, name: &str, named: Option<&str>) -> Self {
+        let Some(cell) = node.vhosts.get(name) else {
+            return Self::default();
+        };
+        let (policies, operator_policies, mut exchanges, mut queues, bindings) =
+            cell.with(|vhost, _| {
+                let policies = |kind| vhost.policies().iter(kind).cloned().collect::<Vec<_>>();
+                let all = || vhost.exchanges().map(|(_, exchange)| exchange);
+                let defined = all().filter(|exchange| !is_reserved(&exchange.name));
+                let queues = vhost.queues().map(|(_, queue)| queue);
+                let bindings = all().flat_map(|source| BindingDefinition::from(vhost, source));
+                (
+                    policies(PolicyKind::User),
+                    policies(PolicyKind::Operator),
+                    defined.map(ExchangeDefinition::of).collect::<Vec<_>>(),
+                    queues.filter(|q| is_defined(q)).map(QueueDefinition::of).collect::<Vec<_>>(),
+                    bindings.collect::<Vec<_>>(),
+                )
+            });
+        exchanges.sort_by(|a, b| a.name.cmp(&b.name));
+        queues.sort_by(|a, b| a.name.cmp(&b.name));
+        let in_vhost = |mut item: Value| {
+            if let (Some(item), Some(named)) = (item.as_object_mut(), named) {
+                item.insert("vhost".to_owned(), json!(named));
+            }
+            item
+        };
+        let policy = |policy| in_vhost(policy_to_json(policy));
+        Self {
+            parameters: operator_policies.iter().map(|p| in_vhost(parameter(p))).collect(),
+            policies: policies.iter().map(|one| policy(one)).collect(),
+            exchanges: exchanges.iter().map(|one| in_vhost(exchange(one))).collect(),
+            queues: queues.iter().map(|one| in_vhost(queue(one))).collect(),
+            bindings: bindings.iter().map(|one| in_vhost(binding(one))).collect(),
+        }
+    }
+}
+
+/// Operator policies are runtime parameters here, as in RabbitMQ.
+fn parameter(policy: &broker::Policy) -> Value {
+    let mut value = policy_to_json(policy);
+    let name = value.as_object_mut().and_then(|value| value.remove("name"));
+    json!({"component": "operator_policy", "name": name, "value": value})
+}
+
+/// COMPAT: internal exchanges in definitions: RabbitMQ leaves them out and their bindings in, so that
+/// it does not take back what it gave.
+fn exchange(exchange: &ExchangeDefinition) -> Value {
+    let mut shown = json!({
+        "name": exchange.name,
+        "type": exchange.kind,
+        "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete,
+        "arguments": table_to_json(exchange.arguments.as_ref()),
+    });
+    if let Some(shown) = shown.as_object_mut().filter(|_| exchange.internal) {
+        shown.insert("internal".to_owned(), json!(true));
+    }
+    shown
+}
+
+fn queue(queue: &QueueDefinition) -> Value {
+    let arguments = table_to_json(queue.arguments.as_ref());
+    json!({
+        "name": queue.name,
+        "type": arguments.get("x-queue-type"),
+        "durable": queue.durable,
+        "auto_delete": queue.auto_delete,
+        "arguments": arguments,
+    })
+}
+
+fn binding(binding: &BindingDefinition) -> Value {
+    json!({
+        "source": binding.source,
+        "destination": binding.destination,
+        "destination_type": if binding.to_queue { "queue" } else { "exchange" },
+        "routing_key": binding.routing_key,
+        "arguments": table_to_json(binding.arguments.as_ref()),
+    })
+}

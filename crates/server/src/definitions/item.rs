@@ -1,0 +1,101 @@
+//! One item of definitions, read field by field.
+
+use std::fmt;
+
+use amqp::limits::SHORT_STRING_BYTES_MAX;
+use amqp::table::Table;
+use broker::access::PermissionPattern;
+use serde_json::Value;
+
+use super::Problem;
+use super::arguments::table;
+
+/// What definitions are of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scope<'a> {
+    /// The whole node: each item says which vhost it belongs to.
+    Node,
+    /// This vhost, whatever they say; users and vhosts are left out.
+    Vhost(&'a str),
+}
+
+/// Where in definitions something stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    pub(crate) family: &'static str,
+    /// The first is 0; none is the family as a whole.
+    pub(crate) index: Option<usize>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            Some(index) => write!(f, "{}, item {}", self.family, index + 1),
+            None => f.write_str(self.family),
+        }
+    }
+}
+
+/// One item of a family.
+#[derive(Clone, Copy)]
+pub(super) struct Item<'a> {
+    pub(super) value: &'a Value,
+    pub(super) scope: Scope<'a>,
+}
+
+impl<'a> Item<'a> {
+    /// The same with another object.
+    pub(super) fn with(self, value: &'a Value) -> Self {
+        Self { value, ..self }
+    }
+
+    /// A field; `null` counts as none.
+    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
+        self.value.get(key).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn text(&self, key: &str) -> Result<&'a str, Problem> {
+        let value = self.get(key).ok_or_else(|| format!("'{key}' is missing"))?;
+        value.as_str().ok_or_else(|| format!("'{key}' must be a string"))
+    }
+
+    /// A name or a routing key, which AMQP writes as a short string.
+    pub(super) fn short(&self, key: &str) -> Result<&'a str, Problem> {
+        let text = self.text(key)?;
+        if text.len() > SHORT_STRING_BYTES_MAX {
+            return Err(format!("'{key}' is longer than {SHORT_STRING_BYTES_MAX} bytes"));
+        }
+        Ok(text)
+    }
+
+    pub(super) fn text_or(&self, key: &str, default: &'a str) -> Result<&'a str, Problem> {
+        self.get(key).map_or(Ok(default), |_| self.text(key))
+    }
+
+    pub(super) fn flag(&self, key: &str, default: bool) -> Result<bool, Problem> {
+        let value = self.get(key).map_or(Some(default), Value::as_bool);
+        value.ok_or_else(|| format!("'{key}' must be true or false"))
+    }
+
+    pub(super) fn arguments(&self) -> Result<Table, Problem> {
+        match self.get("arguments") {
+            None => Ok(Table::default()),
+            Some(Value::Object(arguments)) => table(arguments),
+            // An empty list is how some tools write no arguments.
+            Some(Value::Array(list)) if list.is_empty() => Ok(Table::default()),
+            Some(_) => Err("'arguments' must be an object".to_owned()),
+        }
+    }
+
+    pub(super) fn pattern(&self, key: &str) -> Result<PermissionPattern, Problem> {
+        PermissionPattern::new(self.text(key)?).map_err(|error| format!("'{key}': {error}"))
+    }
+
+    /// The vhost it belongs to.
+    pub(super) fn vhost(&self) -> Result<String, Problem> {
+        match self.scope {
+            Scope::Node => self.short("vhost").map(str::to_owned),
+            Scope::Vhost(name) => Ok(name.to_owned()),
+        }
+    }
+}

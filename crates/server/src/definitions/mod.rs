@@ -1,0 +1,195 @@
+//! Definitions: users, vhosts, permissions, policies, parameters, exchanges, queues and bindings in
+//! RabbitMQ's JSON format (spec 5.6), from a file at the start, over HTTP, and back.
+//!
+//! All of them are read (`plan`), then everything that reading cannot know is tried out on a vhost of
+//! straw (`rehearsal`), and only then they are made (`apply`): what is wrong is named, and changes
+//! nothing. What exists already stays as it is if it is a queue or an exchange, and is replaced if it
+//! is something else; names that begin with `amq.` are skipped, as in RabbitMQ.
+
+mod apply;
+mod arguments;
+mod export;
+mod item;
+mod plan;
+mod rehearsal;
+mod topology;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use broker::Lsn;
+use serde_json::{Map, Value};
+
+pub(crate) use export::{export_all, export_vhost};
+pub(crate) use item::{Place, Scope};
+
+use crate::node::Node;
+use crate::vhosts::VhostCell;
+
+/// Why definitions cannot be taken.
+#[derive(thiserror::Error, Debug)]
+pub(crate) enum DefinitionsError {
+    #[error("cannot read definitions {path}: {error}")]
+    Read { path: PathBuf, error: std::io::Error },
+    #[error("definitions {path}: {error}")]
+    Json { path: PathBuf, error: serde_json::Error },
+    #[error("definitions {path}: {error}")]
+    Item { path: PathBuf, error: ItemError },
+}
+
+/// What is wrong with definitions, and where.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+#[error("{place}: {problem}")]
+pub(crate) struct ItemError {
+    pub(crate) place: Place,
+    pub(crate) problem: Problem,
+}
+
+impl ItemError {
+    /// What is wrong comes first, in the words that RabbitMQ has for it.
+    pub(crate) fn in_rabbitmqs_order(&self) -> String {
+        format!("{} ({})", self.problem, self.place)
+    }
+}
+
+/// What is wrong with one item.
+type Problem = String;
+
+/// Where the log of a vhost must be durable up to, for the definitions to be.
+pub(crate) type Durable = Vec<(Arc<VhostCell>, Lsn)>;
+
+/// Takes the definitions in the file at `path`.
+///
+/// # Errors
+/// [`DefinitionsError`], which names the item.
+pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
+    let text = std::fs::read(path)
+        .map_err(|error| DefinitionsError::Read { path: path.to_owned(), error })?;
+    let root: Map<String, Value> = serde_json::from_slice(&text)
+        .map_err(|error| DefinitionsError::Json { path: path.to_owned(), error })?;
+    let result = import(node, &root, Scope::Node);
+    result.map(|_| ()).map_err(|error| DefinitionsError::Item { path: path.to_owned(), error })
+}
+
+/// Takes definitions, all or none. Hashes passwords and writes files: it takes its time.
+///
+/// # Errors
+/// [`ItemError`], which names the first item that is wrong; nothing has changed then, unless it is the
+/// disk that refuses.
+pub(crate) fn import(
+    node: &Node,
+    root: &Map<String, Value>,
+    scope: Scope<'_>,
+) -> Result<Durable, ItemError> {
+    let plan = plan::read(root, scope)?;
+    rehearsal::rehearse(node, &plan)?;
+    apply::apply(node, plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::Config;
+
+    /// A node that has taken `definitions`, or what it says of them.
+    fn start(test: &str, definitions: &Value) -> Result<Node, String> {
+        let folder = std::env::temp_dir().join(format!("leveret-{}-{test}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("definitions.json");
+        std::fs::write(&path, definitions.to_string()).unwrap();
+        let config = Config {
+            data_dir: folder.clone(),
+            load_definitions: Some(path.clone()),
+            ..Config::default()
+        };
+        let node = Node::start(&config, Vec::new());
+        std::fs::remove_dir_all(&folder).unwrap();
+        node.map_err(|error| error.to_string().replace(&*path.to_string_lossy(), "FILE"))
+    }
+
+    fn problem(definitions: &Value) -> String {
+        start("problem", definitions).unwrap_err()
+    }
+
+    #[test]
+    fn everything_is_made_in_an_order_that_works() {
+        let node = start(
+            "order",
+            &json!({
+                "bindings": [{"vhost": "v", "source": "e", "destination": "q",
+                    "destination_type": "queue", "routing_key": "k", "arguments": {}}],
+                "queues": [{"vhost": "v", "name": "q", "type": "quorum", "arguments": {}},
+                    {"vhost": "v", "name": "amq.gen-skipped"}],
+                "policies": [{"vhost": "v", "name": "p", "pattern": ".*", "priority": 1,
+                    "definition": {"message-ttl": 1000}}],
+                "parameters": [{"vhost": "v", "component": "shovel", "name": "s", "value": {}}],
+                "exchanges": [{"vhost": "v", "name": "e", "type": "direct"}],
+                "permissions": [{"user": "u", "vhost": "v", "configure": "", "write": "",
+                    "read": ".*"}],
+                "vhosts": [{"name": "v", "limits": {"max-queues": 1}}],
+                "users": [{"name": "u", "password": "secret", "tags": "monitoring, management"}],
+                "rabbitmq_version": "4.3.6",
+            }),
+        )
+        .unwrap();
+        let user = node.auth.user("u").unwrap();
+        assert_eq!(user.tags, ["monitoring", "management"]);
+        assert!(user.access("v").is_some() && user.access("/").is_none());
+        let cell = node.vhosts.get("v").unwrap();
+        let has = |name: &str| cell.with(|vhost, _| vhost.queue(name).is_some());
+        assert!(has("q") && !has("amq.gen-skipped"));
+        assert!(cell.with(|vhost, _| vhost.exchange("e").is_some()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let in_vhost = |family: &str, item: Value| json!({"vhosts": [{"name": "/"}], "users": [{"name": "u"}], family: [item]});
+        let long = "x".repeat(256);
+        for (definitions, expected) in [
+            (json!({"users": {}}), "users: must be a list"),
+            (json!({"users": [{"name": "a"}, 1]}), "users, item 2: must be an object"),
+            (json!({"users": [{"name": 1}]}), "users, item 1: 'name' must be a string"),
+            (
+                json!({"users": [{"name": "a", "password_hash": "AAAA"}]}),
+                "users, item 1: the password hash does not have the length of its algorithm",
+            ),
+            (json!({"queues": [{"name": "q"}]}), "queues, item 1: 'vhost' is missing"),
+            (
+                json!({"queues": [{"name": "q", "vhost": "v"}]}),
+                "queues, item 1: Please create virtual host \"v\" prior to importing definitions.",
+            ),
+            (
+                in_vhost("queues", json!({"vhost": "/", "name": long})),
+                "queues, item 1: 'name' is longer than 255 bytes",
+            ),
+            (
+                in_vhost("queues", json!({"vhost": "/", "name": "q", "type": 5})),
+                "queues, item 1: 'type' must be a string",
+            ),
+            (
+                in_vhost("queues", json!({"vhost": "/", "name": "q", "arguments": {&long: 1}})),
+                "queues, item 1: an argument's name is too long",
+            ),
+            (
+                in_vhost(
+                    "permissions",
+                    json!({"vhost": "/", "user": "nobody", "configure": "",
+                    "write": "", "read": ""}),
+                ),
+                "permissions, item 1: there is no user 'nobody'",
+            ),
+            (
+                in_vhost(
+                    "bindings",
+                    json!({"vhost": "/", "source": "amq.topic",
+                    "destination": "q", "destination_type": "queue", "routing_key": long}),
+                ),
+                "bindings, item 1: 'routing_key' is longer than 255 bytes",
+            ),
+        ] {
+            assert_eq!(problem(&definitions), format!("definitions FILE: {expected}"));
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! What definitions ask for, as far as that can be told without looking at the node: every item has
+//! been read, and nothing in it is of a wrong type.
+
+use amqp::table::{TableBuilder, Value as Field};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use broker::access::Permissions;
+use broker::{Policy, PolicyKind};
+use management::{PolicyProblem, policy_from_json};
+use serde_json::{Map, Value};
+
+use super::item::{Item, Place, Scope};
+use super::topology::{BindingDefinition, ExchangeDefinition, QueueDefinition};
+use super::{ItemError, Problem};
+use crate::auth::TopicPattern;
+use crate::password::PasswordHash;
+
+/// Everything that is to be made, in the order of the definitions.
+#[derive(Default, Debug)]
+pub(super) struct Plan {
+    pub(super) users: Vec<Planned<NewUser>>,
+    pub(super) vhosts: Vec<Planned<String>>,
+    pub(super) permissions: Vec<Planned<Grant<Permissions>>>,
+    pub(super) topic_permissions: Vec<Planned<Grant<TopicPattern>>>,
+    pub(super) global_parameters: Vec<Planned<(String, Value)>>,
+    pub(super) policies: Vec<Planned<InVhost<(PolicyKind, Policy)>>>,
+    pub(super) exchanges: Vec<Planned<InVhost<ExchangeDefinition>>>,
+    pub(super) queues: Vec<Planned<InVhost<QueueDefinition>>>,
+    pub(super) bindings: Vec<Planned<InVhost<BindingDefinition>>>,
+}
+
+/// Something that is to be made, and where that is said.
+#[derive(Debug)]
+pub(super) struct Planned<T> {
+    pub(super) place: Place,
+    pub(super) item: T,
+}
+
+impl<T> Planned<T> {
+    pub(super) fn refused(&self, problem: impl Into<String>) -> ItemError {
+        ItemError { place: self.place, problem: problem.into() }
+    }
+}
+
+/// A user.
+#[derive(Debug)]
+pub(super) struct NewUser {
+    pub(super) name: String,
+    pub(super) password: PasswordHash,
+    pub(super) tags: Vec<String>,
+}
+
+/// What a user may in a vhost.
+#[derive(Debug)]
+pub(super) struct Grant<T> {
+    pub(super) user: String,
+    pub(super) vhost: String,
+    pub(super) what: T,
+}
+
+/// Something in a vhost.
+#[derive(Debug)]
+pub(super) struct InVhost<T> {
+    pub(super) vhost: String,
+    pub(super) what: T,
+}
+
+/// The families, each with those of its items that were read.
+type Read = fn(&mut Plan, Place, &Item<'_>) -> Result<(), Problem>;
+
+const FAMILIES: &[(&str, Read)] = &[
+    ("users", |plan, place, item| keep(&mut plan.users, place, user(item))),
+    ("vhosts", |plan, place, item| keep(&mut plan.vhosts, place, vhost(item))),
+    ("permissions", |plan, place, item| keep(&mut plan.permissions, place, permission(item))),
+    ("topic_permissions", |plan, place, item| {
+        keep(&mut plan.topic_permissions, place, topic_permission(item))
+    }),
+    ("global_parameters", |plan, place, item| {
+        keep(&mut plan.global_parameters, place, global_parameter(item))
+    }),
+    ("policies", |plan, place, item| {
+        keep(&mut plan.policies, place, policy(item, item, PolicyKind::User))
+    }),
+    ("parameters", parameter),
+    ("exchanges", |plan, place, item| keep(&mut plan.exchanges, place, exchange(item))),
+    ("queues", |plan, place, item| keep(&mut plan.queues, place, queue(item))),
+    ("bindings", |plan, place, item| keep(&mut plan.bindings, place, binding(item))),
+];
+
+/// What the definitions of a vhost do not hold.
+const OF_THE_NODE: &[&str] =
+    &["users", "vhosts", "permissions", "topic_permissions", "global_parameters"];
+
+fn keep<T>(
+    family: &mut Vec<Planned<T>>,
+    place: Place,
+    read: Result<T, Problem>,
+) -> Result<(), Problem> {
+    family.push(Planned { place, item: read? });
+    Ok(())
+}
+
+/// Reads definitions.
+///
+/// # Errors
+/// [`ItemError`] for the first that is wrong.
+pub(super) fn read(root: &Map<String, Value>, scope: Scope<'_>) -> Result<Plan, ItemError> {
+    let mut plan = Plan::default();
+    for (family, read) in FAMILIES {
+        if matches!(scope, Scope::Vhost(_)) && OF_THE_NODE.contains(family) {
+            continue;
+        }
+        let items = match root.get(*family) {
+            None => continue,
+            Some(Value::Array(items)) => items,
+            Some(_) => {
+                let place = Place { family, index: None };
+                return Err(ItemError { place, problem: "must be a list".to_owned() });
+            }
+        };
+        for (index, value) in items.iter().enumerate() {
+            let place = Place { family, index: Some(index) };
+            let result = match value {
+                Value::Object(_) => read(&mut plan, place, &Item { value, scope }),
+                _ => Err("must be an object".to_owned()),
+            };
+            result.map_err(|problem| ItemError { place, problem })?;
+        }
+    }
+    Ok(plan)
+}
+
+fn user(item: &Item<'_>) -> Result<NewUser, Problem> {
+    let tags = match item.get("tags") {
+        None => Vec::new(),
+        Some(Value::String(tags)) => {
+            tags.split(',').map(|tag| tag.trim().to_owned()).filter(|t| !t.is_empty()).collect()
+        }
+        Some(Value::Array(tags)) => {
+            let text = |tag: &Value| tag.as_str().map(str::to_owned);
+            let tags: Option<Vec<String>> = tags.iter().map(text).collect();
+            tags.ok_or_else(|| "'tags' must be strings".to_owned())?
+        }
+        Some(_) => return Err("'tags' must be a list or a string".to_owned()),
+    };
+    let name = item.text("name")?.to_owned();
+    let password = match item.get("password") {
+        Some(_) => PasswordHash::new(item.text("password")?.as_bytes()),
+        None => {
+            let hash = item.text_or("password_hash", "")?;
+            let bytes =
+                STANDARD.decode(hash).map_err(|error| format!("'password_hash': {error}"))?;
+            let algorithm = item.text_or("hashing_algorithm", "rabbit_password_hashing_sha256")?;
+            PasswordHash::from_bytes(&bytes, algorithm)
+        }
+    };
+    let password = password.map_err(|error| error.to_string())?;
+    warn_of_limits(item, &name);
+    Ok(NewUser { name, password, tags })
+}
+
+fn vhost(item: &Item<'_>) -> Result<String, Problem> {
+    let name = item.short("name")?;
+    warn_of_limits(item, name);
+    Ok(name.to_owned())
+}
+
+/// Limits of users and vhosts belong to features that are not there.
+fn warn_of_limits(item: &Item<'_>, name: &str) {
+    if let Some(Value::Object(limits)) = item.get("limits")
+        && !limits.is_empty()
+    {
+        tracing::warn!(name, "limits ignored");
+    }
+}
+
+fn permission(item: &Item<'_>) -> Result<Grant<Permissions>, Problem> {
+    let what = Permissions {
+        configure: item.pattern("configure")?,
+        write: item.pattern("write")?,
+        read: item.pattern("read")?,
+    };
+    grant(item, what)
+}
+
+fn topic_permission(item: &Item<'_>) -> Result<Grant<TopicPattern>, Problem> {
+    item.pattern("write")?;
+    item.pattern("read")?;
+    let what = TopicPattern {
+        exchange: item.short("exchange")?.to_owned(),
+        write: item.text("write")?.to_owned(),
+        read: item.text("read")?.to_owned(),
+    };
+    grant(item, what)
+}
+
+fn grant<T>(item: &Item<'_>, what: T) -> Result<Grant<T>, Problem> {
+    Ok(Grant { user: item.text("user")?.to_owned(), vhost: item.vhost()?, what })
+}
+
+fn global_parameter(item: &Item<'_>) -> Result<(String, Value), Problem> {
+    let value = item.value.get("value").ok_or_else(|| "'value' is missing".to_owned())?;
+    Ok((item.text("name")?.to_owned(), value.clone()))
+}
+
+/// Of runtime parameters only operator policies mean something yet; others belong to features that
+/// are not there.
+fn parameter(plan: &mut Plan, place: Place, item: &Item<'_>) -> Result<(), Problem> {
+    let component = item.text("component")?;
+    if component != "operator_policy" {
+        tracing::warn!(component, "runtime parameter ignored");
+        return Ok(());
+    }
+    let value = item.get("value").ok_or_else(|| "'value' is missing".to_owned())?;
+    keep(&mut plan.policies, place, policy(item, &item.with(value), PolicyKind::Operator))
+}
+
+fn policy(
+    item: &Item<'_>,
+    value: &Item<'_>,
+    kind: PolicyKind,
+) -> Result<InVhost<(PolicyKind, Policy)>, Problem> {
+    let name = item.text("name")?;
+    let none = Map::new();
+    let policy = policy_from_json(name, value.value.as_object().unwrap_or(&none), kind);
+    let policy = policy.map_err(|problem| match problem {
+        PolicyProblem::Missing(fields) => format!("'{}' is missing", fields.join("', '")),
+        PolicyProblem::Invalid(problems) => problems.join(", "),
+    })?;
+    Ok(InVhost { vhost: item.vhost()?, what: (kind, policy) })
+}
+
+fn exchange(item: &Item<'_>) -> Result<InVhost<ExchangeDefinition>, Problem> {
+    let what = ExchangeDefinition {
+        name: item.short("name")?.to_owned(),
+        kind: item.text("type")?.to_owned(),
+        durable: item.flag("durable", true)?,
+        auto_delete: item.flag("auto_delete", false)?,
+        internal: item.flag("internal", false)?,
+        arguments: item.arguments()?,
+    };
+    Ok(InVhost { vhost: item.vhost()?, what })
+}
+
+fn queue(item: &Item<'_>) -> Result<InVhost<QueueDefinition>, Problem> {
+    let mut arguments = item.arguments()?;
+    let kind = item.text_or("type", "")?;
+    if !kind.is_empty() && arguments.as_ref().get("x-queue-type").is_none() {
+        let mut with_type = TableBuilder::new();
+        for (key, value) in arguments.as_ref().iter() {
+            with_type.insert(key, value);
+        }
+        with_type.insert("x-queue-type", Field::LongStr(kind.as_bytes()));
+        arguments = with_type.finish();
+    }
+    let what = QueueDefinition {
+        name: item.short("name")?.to_owned(),
+        durable: item.flag("durable", true)?,
+        auto_delete: item.flag("auto_delete", false)?,
+        arguments,
+    };
+    Ok(InVhost { vhost: item.vhost()?, what })
+}
+
+fn binding(item: &Item<'_>) -> Result<InVhost<BindingDefinition>, Problem> {
+    let to_queue = match item.text("destination_type")? {
+        "queue" => true,
+        "exchange" => false,
+        other => return Err(format!("there is no destination_type '{other}'")),
+    };
+    let what = BindingDefinition {
+        source: item.short("source")?.to_owned(),
+        destination: item.short("destination")?.to_owned(),
+        to_queue,
+        routing_key: item.short("routing_key")?.to_owned(),
+        arguments: item.arguments()?,
+    };
+    Ok(InVhost { vhost: item.vhost()?, what })
+}

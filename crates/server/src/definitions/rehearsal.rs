@@ -1,0 +1,168 @@
+//! Trying definitions out: what only the core can say of them it says of a vhost of straw, in which
+//! what there is has been copied as far as they speak of it. So nothing is half made.
+
+use std::collections::BTreeSet;
+
+use amqp::table::Table;
+use broker::refusal::Refusal;
+use broker::time::Now;
+use broker::{Vhost, VhostOptions};
+
+use super::ItemError;
+use super::plan::{InVhost, Plan, Planned};
+use super::topology::{ExchangeDefinition, QueueDefinition, is_reserved};
+use crate::node::Node;
+
+/// Whether everything of `plan` can be made.
+///
+/// # Errors
+/// [`ItemError`] for the first that cannot.
+pub(super) fn rehearse(node: &Node, plan: &Plan) -> Result<(), ItemError> {
+    let known = Known {
+        node,
+        users: plan.users.iter().map(|planned| &*planned.item.name).collect(),
+        vhosts: plan.vhosts.iter().map(|planned| &*planned.item).collect(),
+    };
+    for planned in &plan.permissions {
+        known.check_vhost(planned, &planned.item.vhost)?;
+        known.check_user(planned, &planned.item.user)?;
+    }
+    for planned in &plan.topic_permissions {
+        known.check_vhost(planned, &planned.item.vhost)?;
+        known.check_user(planned, &planned.item.user)?;
+    }
+    known.vhosts_of(&plan.policies)?;
+    let mut vhosts = known.vhosts_of(&plan.exchanges)?;
+    vhosts.append(&mut known.vhosts_of(&plan.queues)?);
+    vhosts.append(&mut known.vhosts_of(&plan.bindings)?);
+    vhosts.into_iter().try_for_each(|vhost| topology(node, plan, vhost))
+}
+
+/// Users and vhosts that there are, or will be.
+struct Known<'a> {
+    node: &'a Node,
+    users: BTreeSet<&'a str>,
+    vhosts: BTreeSet<&'a str>,
+}
+
+impl Known<'_> {
+    fn check_user<T>(&self, planned: &Planned<T>, name: &str) -> Result<(), ItemError> {
+        if self.users.contains(name) || self.node.auth.user(name).is_some() {
+            return Ok(());
+        }
+        Err(planned.refused(format!("there is no user '{name}'")))
+    }
+
+    fn check_vhost<T>(&self, planned: &Planned<T>, name: &str) -> Result<(), ItemError> {
+        if self.vhosts.contains(name) || self.node.vhosts.get(name).is_some() {
+            return Ok(());
+        }
+        Err(planned.refused(format!(
+            "Please create virtual host \"{name}\" prior to importing definitions."
+        )))
+    }
+
+    fn vhosts_of<'a, T>(
+        &self,
+        items: &'a [Planned<InVhost<T>>],
+    ) -> Result<BTreeSet<&'a str>, ItemError> {
+        let mut names = BTreeSet::new();
+        for planned in items {
+            let name = &*planned.item.vhost;
+            if names.insert(name) {
+                self.check_vhost(planned, name)?;
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// Exchanges, queues and bindings of one vhost.
+fn topology(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
+    let now = Now::from_millis(0);
+    let mut straw = Vhost::new(vhost, [0; 32], VhostOptions::default());
+    let existing = Existing::of(node, plan, vhost);
+    for exchange in &existing.exchanges {
+        // What exists could be declared.
+        let _ = straw.execute(now, exchange.command());
+    }
+    // Stands for every queue that there is already; nothing else can be called so.
+    let stand_in = QueueDefinition {
+        name: "-".repeat(1 + amqp::limits::SHORT_STRING_BYTES_MAX),
+        durable: true,
+        auto_delete: false,
+        arguments: Table::default(),
+    };
+    let _ = straw.execute(now, stand_in.command());
+    for planned in of_vhost(&plan.exchanges, vhost) {
+        let exchange = &planned.item.what;
+        if !is_reserved(&exchange.name) && straw.exchange(&exchange.name).is_none() {
+            let declared = straw.execute(now, exchange.command());
+            declared.map_err(|refusal| planned.refused(text(&refusal)))?;
+        }
+    }
+    for planned in of_vhost(&plan.queues, vhost) {
+        let queue = &planned.item.what;
+        let exists = existing.queues.contains(&queue.name) || straw.queue(&queue.name).is_some();
+        if !is_reserved(&queue.name) && !exists {
+            let declared = straw.execute(now, queue.command());
+            declared.map_err(|refusal| planned.refused(text(&refusal)))?;
+        }
+    }
+    for planned in of_vhost(&plan.bindings, vhost) {
+        let binding = &planned.item.what;
+        let exists = binding.to_queue && existing.queues.contains(&binding.destination);
+        if !exists && binding.is_in_vain(&straw) {
+            continue;
+        }
+        let destination = if exists { &stand_in.name } else { &binding.destination };
+        let bound = straw.execute(now, binding.command(destination));
+        bound.map_err(|refusal| planned.refused(text(&refusal)))?;
+    }
+    Ok(())
+}
+
+fn of_vhost<'a, T>(
+    items: &'a [Planned<InVhost<T>>],
+    vhost: &'a str,
+) -> impl Iterator<Item = &'a Planned<InVhost<T>>> + Clone {
+    items.iter().filter(move |planned| planned.item.vhost == vhost)
+}
+
+/// Those things in a vhost that definitions speak of.
+#[derive(Default)]
+struct Existing {
+    exchanges: Vec<ExchangeDefinition>,
+    queues: BTreeSet<String>,
+}
+
+impl Existing {
+    fn of(node: &Node, plan: &Plan, vhost: &str) -> Self {
+        let Some(cell) = node.vhosts.get(vhost) else {
+            return Self::default();
+        };
+        let declared = of_vhost(&plan.exchanges, vhost).map(|planned| &planned.item.what.name);
+        let sources = of_vhost(&plan.bindings, vhost).map(|planned| &planned.item.what.source);
+        let destinations = of_vhost(&plan.bindings, vhost).map(|p| &p.item.what.destination);
+        let queues = of_vhost(&plan.queues, vhost).map(|planned| &planned.item.what.name);
+        let exchanges: BTreeSet<&String> =
+            declared.chain(sources).chain(destinations.clone()).collect();
+        cell.with(|vhost, _| Self {
+            exchanges: exchanges
+                .into_iter()
+                .filter(|name| !is_reserved(name))
+                .filter_map(|name| vhost.exchange(name).map(ExchangeDefinition::of))
+                .collect(),
+            queues: queues
+                .chain(destinations)
+                .filter(|name| vhost.queue(name).is_some())
+                .cloned()
+                .collect(),
+        })
+    }
+}
+
+/// As RabbitMQ tells of what the core refuses.
+pub(super) fn text(refusal: &Refusal) -> String {
+    format!("{}: {}", refusal.code.name().to_ascii_lowercase(), refusal.explanation)
+}
