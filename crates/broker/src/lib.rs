@@ -56,7 +56,7 @@ pub use policy::{
     PolicyValue, Source,
 };
 pub use queue::{
-    ByCause, ByReason, Consumer, DelayedRetry, DropCause, Entry, Queue, QueueArguments,
+    ByCause, ByReason, Consumer, DelayedRetry, Deliveries, DropCause, Entry, Queue, QueueArguments,
     QueueCounters, QueueDefaults, QueueType, Settings,
 };
 pub use record::{BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record};

@@ -1,6 +1,9 @@
-//! What a vhost counts of itself: how late expiry is, what died and what could not be delivered.
+//! What a vhost counts of itself: what clients did, how late expiry is, what died and what could not be
+//! delivered. Counts are plain numbers beside what they count; sums are made when somebody asks.
 
-use crate::queue::{ByCause, ByReason};
+use crate::dead_letter::DeathReason;
+use crate::policy::DeadLetterStrategy;
+use crate::queue::{ByCause, ByReason, Deliveries, QueueType};
 
 /// Buckets of the lateness histogram.
 const BUCKETS: usize = 24;
@@ -51,15 +54,134 @@ impl Lateness {
     }
 }
 
+/// Upper bounds of the buckets of [`MessageSizes`] in bytes, inclusive; the last has no bound.
+pub const MESSAGE_SIZE_BOUNDS: [u64; 8] =
+    [100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000, 100_000_000];
+
+/// How large the bodies of publishes were: a histogram with RabbitMQ's buckets.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct MessageSizes {
+    buckets: [u64; MESSAGE_SIZE_BOUNDS.len() + 1],
+    sum_bytes: u64,
+}
+
+impl MessageSizes {
+    /// Counts a body of so many bytes.
+    pub(crate) fn record(&mut self, bytes: usize) {
+        let bytes = bytes as u64;
+        let bucket = MESSAGE_SIZE_BOUNDS.iter().take_while(|bound| **bound < bytes).count();
+        self.buckets[bucket] += 1;
+        self.sum_bytes += bytes;
+    }
+
+    /// How many were counted in each bucket.
+    pub fn buckets(&self) -> &[u64] {
+        &self.buckets
+    }
+
+    /// The sum of all sizes, in bytes.
+    pub fn sum_bytes(&self) -> u64 {
+        self.sum_bytes
+    }
+}
+
+/// What a channel's client has published and what became of that, and what was delivered to it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ChannelCounters {
+    /// Messages published, in a transaction at its commit.
+    pub published: u64,
+    /// Publishes confirmed.
+    pub confirmed: u64,
+    /// Publishes that went nowhere and came back.
+    pub returned_unroutable: u64,
+    /// Publishes that went nowhere and were dropped.
+    pub dropped_unroutable: u64,
+    /// What was delivered.
+    pub deliveries: Deliveries,
+}
+
+/// What an exchange has routed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ExchangeCounters {
+    /// Messages that clients published to it.
+    pub published_in: u64,
+    /// Queues that these were routed to, in all.
+    pub published_out: u64,
+}
+
+/// What a dead letter's queue promises, as RabbitMQ's metrics tell strategies apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strategy {
+    /// There is no dead-letter exchange.
+    Disabled,
+    /// `at-most-once`.
+    AtMostOnce,
+    /// `at-least-once`.
+    AtLeastOnce,
+}
+
+impl Strategy {
+    /// All, in the order of metrics.
+    pub const ALL: [Self; 3] = [Self::AtLeastOnce, Self::AtMostOnce, Self::Disabled];
+
+    /// The word in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::AtMostOnce => "at_most_once",
+            Self::AtLeastOnce => "at_least_once",
+        }
+    }
+}
+
+impl From<DeadLetterStrategy> for Strategy {
+    fn from(strategy: DeadLetterStrategy) -> Self {
+        match strategy {
+            DeadLetterStrategy::AtMostOnce => Self::AtMostOnce,
+            DeadLetterStrategy::AtLeastOnce => Self::AtLeastOnce,
+        }
+    }
+}
+
+/// Messages that died and left their queue, by its type and strategy.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Deaths([[ByReason<u64>; Strategy::ALL.len()]; QueueType::ALL.len()]);
+
+impl Deaths {
+    /// How many.
+    pub fn get(&self, kind: QueueType, strategy: Strategy, reason: DeathReason) -> u64 {
+        self.0[kind as usize][strategy as usize].get(reason)
+    }
+
+    /// Counts one.
+    pub(crate) fn count(&mut self, kind: QueueType, strategy: Strategy, reason: DeathReason) {
+        *self.0[kind as usize][strategy as usize].get_mut(reason) += 1;
+    }
+}
+
 /// The counts of a vhost since it started.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct VhostCounters {
+    /// Connections opened.
+    pub connections_opened: u64,
+    /// Connections that have ended.
+    pub connections_closed: u64,
+    /// Channels opened.
+    pub channels_opened: u64,
+    /// Channels closed, in whichever way.
+    pub channels_closed: u64,
     /// How late messages expired.
     pub message_expiry: Lateness,
     /// How late unused queues expired.
     pub queue_expiry: Lateness,
     /// Messages published by clients.
     pub published: u64,
+    /// Those of them that want a confirm.
+    pub published_for_confirm: u64,
+    /// Queues that they were routed to, in all.
+    pub routed: u64,
+    /// How large they were.
+    pub message_sizes: MessageSizes,
     /// Publishes confirmed.
     pub confirmed: u64,
     /// Publishes that went nowhere and came back.
@@ -77,8 +199,16 @@ pub struct VhostCounters {
     pub dead_lettered: ByReason<u64>,
     /// Messages that died and left nothing, in queues that are gone, too.
     pub dropped: ByReason<ByCause>,
-    /// Queues declared.
+    /// The same deaths, in RabbitMQ's order.
+    pub deaths: Deaths,
+    /// What was delivered from queues that are gone, by type.
+    pub delivered_from_gone: [Deliveries; QueueType::ALL.len()],
+    /// What was consumed as direct replies, without a queue.
+    pub direct_replies: u64,
+    /// Declarations of queues that were accepted, repeated ones included.
     pub queues_declared: u64,
+    /// Queues made.
+    pub queues_created: u64,
     /// Queues deleted.
     pub queues_deleted: u64,
 }
@@ -86,6 +216,16 @@ pub struct VhostCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_fall_below_their_bounds() {
+        let mut sizes = MessageSizes::default();
+        for bytes in [0, 100, 101, 100_000_001] {
+            sizes.record(bytes);
+        }
+        assert_eq!(sizes.buckets(), [2, 1, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(sizes.sum_bytes(), 100_000_202);
+    }
 
     #[test]
     fn lateness_falls_into_powers_of_two() {

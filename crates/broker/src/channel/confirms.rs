@@ -55,6 +55,11 @@ impl Confirms {
         self.nacked.push(seq.0);
     }
 
+    /// How many publishes wait for the log or for the next flush.
+    pub(crate) fn unconfirmed_count(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// The log position the newest waiting publish needs.
     pub(crate) fn waits_for(&self) -> Option<Lsn> {
         self.waiting.back().map(|(_, lsn)| *lsn)

@@ -11,9 +11,11 @@ pub(crate) mod unacked;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::command::Outcome;
 use crate::ids::{ConsumerId, DeliveryTag, ExchangeId, QueueId};
 use crate::message::{Envelope, Name};
 use crate::route::Route;
+use crate::statistics::ChannelCounters;
 use crate::time::Time;
 use confirms::Confirms;
 use transaction::Transaction;
@@ -82,6 +84,8 @@ pub struct Channel {
     pub(crate) flush_listed: bool,
     /// The wake-up that the vhost's timers hold for acknowledgement timeouts.
     pub(crate) armed: Option<Time>,
+    /// What has happened on it.
+    pub counters: ChannelCounters,
     last_tag: u64,
 }
 
@@ -95,6 +99,47 @@ impl Channel {
     pub(crate) fn next_tag(&mut self) -> DeliveryTag {
         self.last_tag += 1;
         DeliveryTag(self.last_tag)
+    }
+
+    /// Counts deliveries that the client has settled.
+    pub(crate) fn count_settled(&mut self, outcome: Outcome, count: usize) {
+        if outcome == Outcome::Ack {
+            self.counters.deliveries.acknowledged += count as u64;
+        }
+    }
+
+    /// Whether it takes part in the life of its client: one that the broker has closed does not.
+    pub fn is_open(&self) -> bool {
+        !self.closing
+    }
+
+    /// `prefetch_count` of consumers to come; 0 is unlimited.
+    pub fn prefetch_count(&self) -> u16 {
+        self.prefetch_count
+    }
+
+    /// Unacknowledged deliveries that all its consumers together may have; 0 is unlimited.
+    pub fn global_prefetch_count(&self) -> u16 {
+        self.prefetch_count_global
+    }
+
+    /// Whether its publishes are confirmed.
+    pub fn is_confirming(&self) -> bool {
+        matches!(self.mode, PublishMode::Confirm(_))
+    }
+
+    /// Publishes that are not confirmed yet.
+    pub fn unconfirmed_count(&self) -> usize {
+        match &self.mode {
+            PublishMode::Confirm(confirms) => confirms.unconfirmed_count(),
+            PublishMode::Plain | PublishMode::Transactional(_) => 0,
+        }
+    }
+
+    /// Whether it is in tx mode; then the publishes and the settled deliveries that wait for commit.
+    pub fn uncommitted_counts(&self) -> Option<(usize, usize)> {
+        let transaction = self.in_transaction()?;
+        Some((transaction.publishes.len(), transaction.deliveries().count()))
     }
 
     /// Whether the global prefetch leaves room for another delivery.

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::unacked::Unacked;
 use crate::command::Outcome;
-use crate::ids::{DeliveryTag, QueueId};
+use crate::ids::{DeliveryTag, ExchangeId, QueueId};
 use crate::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_OPERATIONS_MAX};
 use crate::message::Message;
 use crate::refusal::Refusal;
@@ -16,6 +16,7 @@ use crate::route::Route;
 /// A publish that waits for commit.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingPublish {
+    pub(crate) exchange: ExchangeId,
     pub(crate) message: Message,
     pub(crate) route: Route,
     pub(crate) mandatory: bool,

@@ -23,6 +23,7 @@ use crate::ids::{ExchangeId, Lsn, QueueId};
 use crate::message::Name;
 use crate::queue::QueueType;
 use crate::refusal::Refusal;
+use crate::statistics::ExchangeCounters;
 use consistent_hash::ConsistentHash;
 use direct::Direct;
 use fanout::Fanout;
@@ -198,6 +199,8 @@ pub struct Exchange {
     /// The bindings that lead here.
     pub(crate) bound_from: BTreeSet<(ExchangeId, Binding)>,
     bindings: BTreeSet<Binding>,
+    /// What it has routed.
+    pub counters: ExchangeCounters,
     router: Router,
 }
 
@@ -254,6 +257,7 @@ impl Exchange {
             alternate_argument: declaration.alternate,
             bound_from: BTreeSet::new(),
             bindings: BTreeSet::new(),
+            counters: ExchangeCounters::default(),
             router,
         })
     }

@@ -81,25 +81,70 @@ impl ByCause {
     }
 }
 
+/// What clients got, of a queue or on a channel, and what they acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Deliveries {
+    /// By `basic.get` or not, without need of an acknowledgement or with.
+    handed_out: [[u64; 2]; 2],
+    /// Those of messages that had been delivered before.
+    pub redelivered: u64,
+    /// Messages acknowledged.
+    pub acknowledged: u64,
+    /// `basic.get`s that found nothing.
+    pub got_nothing: u64,
+}
+
+impl Deliveries {
+    /// Counts a delivery.
+    pub(crate) fn count(&mut self, no_ack: bool, by_get: bool, redelivered: bool) {
+        self.handed_out[usize::from(by_get)][usize::from(no_ack)] += 1;
+        self.redelivered += u64::from(redelivered);
+    }
+
+    /// To consumers that acknowledge.
+    pub fn delivered(&self) -> u64 {
+        self.handed_out[0][0]
+    }
+
+    /// To consumers that need not acknowledge.
+    pub fn delivered_no_ack(&self) -> u64 {
+        self.handed_out[0][1]
+    }
+
+    /// Answers to `basic.get` that are acknowledged.
+    pub fn got(&self) -> u64 {
+        self.handed_out[1][0]
+    }
+
+    /// Answers to `basic.get` that need no acknowledgement.
+    pub fn got_no_ack(&self) -> u64 {
+        self.handed_out[1][1]
+    }
+
+    /// All of these, repeated ones included.
+    pub fn all(&self) -> u64 {
+        self.handed_out.iter().flatten().sum()
+    }
+
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        let both = self.handed_out.iter_mut().flatten().zip(other.handed_out.iter().flatten());
+        both.for_each(|(count, more)| *count += more);
+        self.redelivered += other.redelivered;
+        self.acknowledged += other.acknowledged;
+        self.got_nothing += other.got_nothing;
+    }
+}
+
 /// The counts of one queue since it was declared.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct QueueCounters {
     /// Messages that entered the queue, by publish or as dead letters.
     pub entered: u64,
     /// Publishes refused because the queue was full; they never entered.
     pub refused: u64,
-    /// Deliveries to consumers and `basic.get`, repeated ones included.
-    pub delivered: u64,
-    /// Deliveries of messages that had been delivered before.
-    pub redelivered: u64,
-    /// Messages acknowledged by a client.
-    pub acknowledged: u64,
-    /// Messages delivered without need of an acknowledgement.
-    pub auto_acknowledged: u64,
-    /// Those of all deliveries that answered a `basic.get`.
-    pub got: u64,
-    /// Those of them that needed no acknowledgement.
-    pub got_auto_acknowledged: u64,
+    /// Deliveries to consumers and `basic.get`.
+    pub deliveries: Deliveries,
     /// Messages that died and became at least one dead letter.
     pub dead_lettered: ByReason<u64>,
     /// Messages that died and left nothing.
@@ -116,6 +161,8 @@ impl QueueCounters {
     pub fn left(&self) -> u64 {
         let dead_lettered: u64 = self.dead_lettered.all().sum();
         let dropped: u64 = self.dropped.all().map(|by_cause| by_cause.total()).sum();
-        self.acknowledged + self.auto_acknowledged + dead_lettered + dropped + self.purged
+        let Deliveries { acknowledged, .. } = self.deliveries;
+        let without_ack = self.deliveries.delivered_no_ack() + self.deliveries.got_no_ack();
+        acknowledged + without_ack + dead_lettered + dropped + self.purged
     }
 }

@@ -19,6 +19,9 @@ pub enum QueueType {
 }
 
 impl QueueType {
+    /// All types, in the order listings show them.
+    pub const ALL: [Self; 2] = [Self::Classic, Self::Quorum];
+
     /// The value of `x-queue-type`.
     pub const fn as_str(self) -> &'static str {
         match self {

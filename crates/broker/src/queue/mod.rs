@@ -22,7 +22,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 pub use arguments::QueueArguments;
 pub use consumers::Consumer;
-pub use counters::{ByCause, ByReason, DropCause, QueueCounters};
+pub use counters::{ByCause, ByReason, Deliveries, DropCause, QueueCounters};
 pub use kind::QueueType;
 pub use ready::Entry;
 pub use settings::{DelayedRetry, QueueDefaults, Settings};
@@ -225,6 +225,22 @@ impl Queue {
             || self.single_active_consumer().is_some_and(|active| active.id == consumer.id)
     }
 
+    /// Whether a consumer has room for another delivery.
+    pub fn has_waiting_consumer(&self) -> bool {
+        self.consumers.any_waits()
+    }
+
+    /// When the next message that waits here expires; where only heads expire, the next of these.
+    /// Perhaps of a message that is gone.
+    pub fn next_message_deadline(&self) -> Option<Time> {
+        self.next_deadline()
+    }
+
+    /// When the oldest message that waits at the head of a priority arrived.
+    pub fn oldest_arrival(&self) -> Option<Time> {
+        self.ready.heads().map(|front| front.arrived).min()
+    }
+
     /// How many consumers it has.
     pub fn consumer_count(&self) -> u32 {
         u32::try_from(self.consumers.len()).unwrap_or(u32::MAX)
@@ -336,11 +352,7 @@ impl Queue {
     /// know of that, and was not going to yet.
     #[must_use]
     pub(crate) fn handed_out(&mut self, entry: &mut Entry, needs_ack: bool, by_get: bool) -> bool {
-        self.counters.delivered += 1;
-        self.counters.got += u64::from(by_get);
-        if entry.acquired_count > 0 {
-            self.counters.redelivered += 1;
-        }
+        self.counters.deliveries.count(!needs_ack, by_get, entry.acquired_count > 0);
         if needs_ack {
             entry.acquired_count = entry.acquired_count.saturating_add(1);
             self.unacked += 1;
@@ -348,8 +360,6 @@ impl Queue {
             self.unacked_gets += u64::from(by_get);
             self.note_delivered(entry)
         } else {
-            self.counters.auto_acknowledged += 1;
-            self.counters.got_auto_acknowledged += u64::from(by_get);
             false
         }
     }

@@ -22,6 +22,7 @@ use crate::timers::Wake;
 impl Vhost {
     /// A client has opened a connection to this vhost.
     pub fn open_connection(&mut self, access: Arc<Access>, cancel_notify: bool) -> ConnectionId {
+        self.counters.connections_opened += 1;
         self.connections.insert(Connection {
             access,
             cancel_notify,
@@ -37,7 +38,8 @@ impl Vhost {
     pub fn close_connection(&mut self, now: Now, id: ConnectionId) {
         self.advance(now);
         self.clear_connection(id);
-        self.connections.remove(id);
+        let closed = self.connections.remove(id).is_some();
+        self.counters.connections_closed += u64::from(closed);
         self.finish_deaths();
     }
 
@@ -64,7 +66,8 @@ impl Vhost {
         for channel in channels {
             self.clear_channel(At { connection, channel });
             if let Some(known) = self.connections.get_mut(connection) {
-                known.channels.remove(&channel);
+                let open = known.channels.remove(&channel).is_some_and(|channel| channel.is_open());
+                self.counters.channels_closed += u64::from(open);
             }
         }
         if let Some(known) = self.connections.get_mut(connection) {
@@ -108,6 +111,7 @@ impl Vhost {
             return Err(Refusal::new(ReplyCode::ChannelError, "second 'channel.open' seen"));
         }
         connection.channels.insert(at.channel, Channel::default());
+        self.counters.channels_opened += 1;
         self.send(at, Outgoing::ChannelOpenOk);
         Ok(())
     }
@@ -120,6 +124,7 @@ impl Vhost {
             self.clear_channel(at);
             if let Some(connection) = self.connections.get_mut(at.connection) {
                 connection.channels.remove(&at.channel);
+                self.counters.channels_closed += 1;
             }
         }
         // When both sides close, the client still owes its agreement.
@@ -147,7 +152,9 @@ impl Vhost {
         self.remove_consumers(at);
         self.clear_channel(at);
         if let Some(channel) = self.channel(at) {
+            let was_open = channel.is_open();
             *channel = Channel::closing();
+            self.counters.channels_closed += u64::from(was_open);
         }
         self.send(at, Outgoing::ChannelClose { refusal, method });
     }

@@ -219,9 +219,22 @@ impl Vhost {
         // What is left in front may have expired, if more had than a slice holds.
         let expired = self.queues.get(id).is_some_and(|queue| queue.front_is_expired(now));
         match if expired { None } else { self.pop_front(id) } {
-            None => self.send(at, Outgoing::GetEmpty),
+            None => {
+                if let Some(queue) = self.queues.get_mut(id) {
+                    queue.counters.deliveries.got_nothing += 1;
+                }
+                self.send_get_empty(at);
+            }
             Some(entry) => self.hand_over(at, id, entry, no_ack),
         }
+    }
+
+    /// Answers `basic.get` with nothing.
+    pub(super) fn send_get_empty(&mut self, at: At) {
+        if let Some(channel) = self.channel(at) {
+            channel.counters.deliveries.got_nothing += 1;
+        }
+        self.send(at, Outgoing::GetEmpty);
     }
 
     /// Answers `basic.get` with a message.
@@ -240,6 +253,7 @@ impl Vhost {
         let tag = channel.next_tag();
         let counts = super::deliver::delivery_counts(queue.kind().counts_deliveries(), &entry);
         let redelivered = entry.acquired_count > 0;
+        channel.counters.deliveries.count(no_ack, true, redelivered);
         let message = entry.message.clone();
         if queue.handed_out(&mut entry, !no_ack, true) {
             self.delivered.push(id);

@@ -22,6 +22,7 @@ use crate::message::{Message, Name};
 use crate::policy::{DeadLetterStrategy, Overflow};
 use crate::queue::{DropCause, Entry};
 use crate::record::Record;
+use crate::statistics::Strategy;
 use crate::timers::Wake;
 
 /// A message that died.
@@ -192,6 +193,8 @@ impl Vhost {
         if let Corpse::Entry(_) = dying.body {
             *queue.counters.dead_lettered.get_mut(dying.reason) += 1;
             *self.counters.dead_lettered.get_mut(dying.reason) += 1;
+            let strategy = queue.settings.dead_letter_strategy.into();
+            self.counters.deaths.count(queue.kind(), strategy, dying.reason);
         }
         for (cause, copies) in
             [(DropCause::Cycle, targets.cyclic), (DropCause::TargetFull, targets.full)]
@@ -295,6 +298,14 @@ impl Vhost {
         dropped.count(cause, 1);
         let is_news = cause != DropCause::NoDeadLetterExchange && dropped.get(cause) == 1;
         let name = Arc::clone(&queue.name);
+        let strategy = match cause {
+            DropCause::NoDeadLetterExchange => Strategy::Disabled,
+            DropCause::ExchangeMissing
+            | DropCause::Unroutable
+            | DropCause::Cycle
+            | DropCause::TargetFull => queue.settings.dead_letter_strategy.into(),
+        };
+        self.counters.deaths.count(queue.kind(), strategy, dying.reason);
         self.counters.dropped.get_mut(dying.reason).count(cause, 1);
         self.log_settled(dying.queue, &entry);
         self.left(dying.queue);

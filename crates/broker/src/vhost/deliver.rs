@@ -127,6 +127,7 @@ impl Vhost {
             counts: delivery_counts(queue.kind().counts_deliveries(), &entry),
             message: entry.message.clone(),
         };
+        channel.counters.deliveries.count(chosen.no_ack, false, delivery.redelivered);
         connection.backlog.bytes += entry.message.delivery_bytes();
         effects.push(Effect::Send {
             connection: chosen.at.connection,

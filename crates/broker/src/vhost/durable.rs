@@ -6,7 +6,7 @@
 //! (`Effect::SendDurable`).
 
 use super::{At, Vhost};
-use crate::channel::PublishMode;
+use crate::channel::{Channel, PublishMode};
 use crate::effect::{Effect, Outgoing};
 use crate::ids::Lsn;
 use crate::record::Record;
@@ -96,7 +96,8 @@ impl Vhost {
             return;
         };
         channel.flush_listed = false;
-        let PublishMode::Confirm(confirms) = &mut channel.mode else {
+        let Channel { mode, counters: channel_counters, .. } = channel;
+        let PublishMode::Confirm(confirms) = mode else {
             return;
         };
         confirms.durable(*durable_lsn);
@@ -104,6 +105,7 @@ impl Vhost {
             let (seq, multiple) = (confirm.seq, confirm.multiple);
             let outgoing = if confirm.ack {
                 counters.confirmed += confirm.count;
+                channel_counters.confirmed += confirm.count;
                 Outgoing::Ack { seq, multiple }
             } else {
                 Outgoing::Nack { seq, multiple }

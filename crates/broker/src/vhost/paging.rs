@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use super::{At, Vhost};
-use crate::effect::{Effect, Outgoing};
+use crate::effect::Effect;
 use crate::ids::{ConnectionId, PageId, QueueId};
 use crate::limits::{EXPIRY_SLICE, PAGES_PER_ARRIVAL};
 use crate::page::{Held, PageAt, PageRead, PageTask, PagedMessage, Paging, Wanted};
@@ -144,7 +144,8 @@ impl Vhost {
     pub(super) fn answer_gets_empty(&mut self, queue: &mut Queue) {
         for (at, _) in std::mem::take(&mut queue.awaited_gets) {
             if self.is_awaited(at) {
-                self.send(at, Outgoing::GetEmpty);
+                queue.counters.deliveries.got_nothing += 1;
+                self.send_get_empty(at);
             }
         }
     }

@@ -48,19 +48,21 @@ impl Vhost {
             _ => self.find_route(at, exchange, &publish, &prepared)?,
         };
         let mandatory = publish.mandatory;
+        let bytes = publish.content.body().len();
         let rewritten = prepared.rewritten.as_deref();
         let message = || Message::new(envelope, prepared.facts, publish.content, rewritten);
         let Some(channel) = self.channel(at) else { return Ok(()) };
         let seq = match &mut channel.mode {
             PublishMode::Transactional(transaction) => {
                 let message = message();
-                return transaction.publish(PendingPublish { message, route, mandatory });
+                return transaction.publish(PendingPublish { exchange, message, route, mandatory });
             }
             PublishMode::Confirm(confirms) => Some(confirms.assign()),
             PublishMode::Plain => None,
         };
+        self.count_publish(at, exchange, &route, bytes);
         let verdict = if route.is_empty() && !mandatory {
-            self.drop_unroutable()
+            self.drop_unroutable(at)
         } else {
             self.enter(at, message(), &route, mandatory)
         };
@@ -167,6 +169,30 @@ impl Vhost {
         Ok((envelope, route))
     }
 
+    /// Counts a publish with everybody who counts it.
+    pub(super) fn count_publish(
+        &mut self,
+        at: At,
+        exchange: ExchangeId,
+        route: &Route,
+        bytes: usize,
+    ) {
+        let routed = route.queues.len() as u64;
+        if let Some(exchange) = self.exchanges.get_mut(exchange) {
+            exchange.counters.published_in += 1;
+            exchange.counters.published_out += routed;
+        }
+        let mut confirms = false;
+        if let Some(channel) = self.channel(at) {
+            channel.counters.published += 1;
+            confirms = channel.is_confirming();
+        }
+        self.counters.published += 1;
+        self.counters.published_for_confirm += u64::from(confirms);
+        self.counters.routed += routed;
+        self.counters.message_sizes.record(bytes);
+    }
+
     /// Lets a publish into its queues. One that has none comes back if it is mandatory.
     pub(super) fn enter(
         &mut self,
@@ -176,11 +202,13 @@ impl Vhost {
         mandatory: bool,
     ) -> Verdict {
         if route.is_empty() && !mandatory {
-            return self.drop_unroutable();
+            return self.drop_unroutable(at);
         }
-        self.counters.published += 1;
         if route.is_empty() {
             self.counters.returned_unroutable += 1;
+            if let Some(channel) = self.channel(at) {
+                channel.counters.returned_unroutable += 1;
+            }
             self.send(at, Outgoing::Return { message });
             return Verdict::Accepted(None);
         }
@@ -204,9 +232,11 @@ impl Vhost {
     }
 
     /// A publish goes nowhere, which nobody wants to know.
-    fn drop_unroutable(&mut self) -> Verdict {
-        self.counters.published += 1;
+    fn drop_unroutable(&mut self, at: At) -> Verdict {
         self.counters.dropped_unroutable += 1;
+        if let Some(channel) = self.channel(at) {
+            channel.counters.dropped_unroutable += 1;
+        }
         Verdict::Accepted(None)
     }
 
@@ -332,7 +362,7 @@ impl Vhost {
     }
 
     fn try_deliver_reply(&mut self, to: At, message: &Message) -> bool {
-        let Self { connections, effects, .. } = self;
+        let Self { connections, effects, counters, .. } = self;
         let Some(connection) = connections.get_mut(to.connection) else {
             return false;
         };
@@ -347,6 +377,8 @@ impl Vhost {
         }
         let consumer_tag = Arc::clone(&consumer.tag);
         let tag = channel.next_tag();
+        channel.counters.deliveries.count(true, false, false);
+        counters.direct_replies += 1;
         connection.backlog.bytes += message.delivery_bytes();
         let asks = connection.backlog.bytes >= OUTBOX_BYTES_MAX && !connection.backlog.asked;
         connection.backlog.asked |= asks;

@@ -103,11 +103,13 @@ impl Vhost {
         let declare = DeclareQueue { arguments, ..declare };
         if let Some(id) = self.queue_names.get(&*name).copied() {
             self.check_same_queue(at, id, &declare)?;
+            self.counters.queues_declared += 1;
             return Ok(id);
         }
         self.check_queues_max(&name)?;
         let arguments = self.new_queue_arguments(at, &name, &declare, server_named)?;
         let exclusive_owner = declare.exclusive.then_some(at.connection);
+        self.counters.queues_declared += 1;
         Ok(self.create_queue(QueueDeclaration {
             name,
             // An exclusive queue does not outlive its connection.
@@ -224,7 +226,7 @@ impl Vhost {
             owner.exclusive_queues.insert(id);
         }
         self.queue_names.insert(name, id);
-        self.counters.queues_declared += 1;
+        self.counters.queues_created += 1;
         self.topology_changed();
         self.arm_queue(id);
         id
@@ -389,6 +391,8 @@ impl Vhost {
         self.end_pages(pages);
         self.answer_gets_empty(&mut queue);
         self.counters.queues_deleted += 1;
+        let of_type = &mut self.counters.delivered_from_gone[queue.kind() as usize];
+        of_type.add(&queue.counters.deliveries);
         self.topology_changed();
         self.drop_consumers(id, &queue);
         message_count

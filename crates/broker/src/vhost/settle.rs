@@ -36,6 +36,7 @@ impl Vhost {
         }
         let mut settled: SmallVec<[Unacked; 1]> = SmallVec::new();
         channel.unacked.take(tags, |_, unacked| settled.push(unacked))?;
+        channel.count_settled(outcome, settled.len());
         self.settle_all(at, settled, outcome);
         Ok(())
     }
@@ -98,7 +99,7 @@ impl Vhost {
         };
         match outcome {
             Outcome::Ack => {
-                queue.counters.acknowledged += 1;
+                queue.counters.deliveries.acknowledged += 1;
                 self.log_settled(id, &entry);
                 self.left(id);
             }

@@ -14,10 +14,14 @@ impl Vhost {
         let transaction = self.take_transaction(at)?;
         let mut refused = false;
         for publish in transaction.publishes {
-            let PendingPublish { message, route, mandatory } = publish;
+            let PendingPublish { exchange, message, route, mandatory } = publish;
+            self.count_publish(at, exchange, &route, message.body().len());
             refused |= self.enter(at, message, &route, mandatory) == Verdict::Refused;
         }
         for settle in transaction.settles {
+            if let Some(channel) = self.channel(at) {
+                channel.count_settled(settle.outcome, settle.deliveries.len());
+            }
             let deliveries = settle.deliveries.into_iter().map(|(_, unacked)| unacked);
             self.settle_all(at, deliveries, settle.outcome);
         }

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `at 250ms` | time passes and the timer fires whenever something is due |
 //! | `late 250ms`, `tick` | time passes, but the timer does not fire; it fires once |
-//! | `show QUEUE`, `consumers QUEUE`, `policies NAME`, `counters` | show the state |
+//! | `show QUEUE`, `consumers QUEUE`, `policies NAME`, `counters`, `channels`, `exchanges` | show the state |
 //! | `policy`, `operator-policy`, `clear-policy`, `clear-operator-policy` | change policies |
 //! | `user NAME CONFIGURE WRITE READ` | sets permissions, also of one who is connected |
 //! | `backlog BYTES` | that many bytes wait for the client's socket |
@@ -200,6 +200,8 @@ impl World {
             "policies" => out.push(show::policies(&self.vhost, &words.next())),
             "consumers" => out.push(show::consumers(&self.vhost, &words.next())),
             "counters" => out.push(show::counters(&self.vhost)),
+            "channels" => out.extend(show::channels(&self.vhost)),
+            "exchanges" => out.extend(show::exchanges(&self.vhost)),
             "policy" => self.policy(PolicyKind::User, &mut words, &mut out),
             "operator-policy" => self.policy(PolicyKind::Operator, &mut words, &mut out),
             "clear-policy" => self.clear_policy(PolicyKind::User, &words.next(), &mut out),

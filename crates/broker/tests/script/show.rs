@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use broker::dead_letter::DeathReason;
-use broker::{Definition, DropCause, Policy, Vhost};
+use broker::statistics::Strategy;
+use broker::{Definition, Deliveries, DropCause, Policy, QueueType, Vhost};
 
 /// What is in a queue and what became of the rest.
 pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
@@ -101,7 +102,10 @@ pub(crate) fn counters(vhost: &Vhost) -> String {
     for cause in DropCause::ALL {
         add(&format!("copies-dropped({})", cause.as_str()), counters.copies_dropped.get(cause));
     }
+    add("connections-closed", counters.connections_closed);
+    add("channels-closed", counters.channels_closed);
     add("queues-declared", counters.queues_declared);
+    add("queues-created", counters.queues_created);
     add("queues-deleted", counters.queues_deleted);
     for reason in DeathReason::ALL {
         add(&format!("dead-lettered({reason})"), counters.dead_lettered.get(reason));
@@ -110,8 +114,67 @@ pub(crate) fn counters(vhost: &Vhost) -> String {
             add(&format!("dropped({reason},{})", cause.as_str()), dropped);
         }
     }
+    for (kind, gone) in QueueType::ALL.iter().zip(&counters.delivered_from_gone) {
+        deliveries(gone, &mut |what, count| add(&format!("{}-gone-{what}", kind.as_str()), count));
+        for strategy in Strategy::ALL {
+            for reason in DeathReason::ALL {
+                let what = format!("{}-{}({reason})", kind.as_str(), strategy.as_str());
+                if strategy != Strategy::Disabled {
+                    add(&what, counters.deaths.get(*kind, strategy, reason));
+                }
+            }
+        }
+    }
     add("expiries", counters.message_expiry.count());
     add("latest-expiry-us", counters.message_expiry.max_us());
     add("lease-expiries", counters.queue_expiry.count());
     out
+}
+
+/// What has happened on every open channel, zeros left out.
+pub(crate) fn channels(vhost: &Vhost) -> Vec<String> {
+    let channels = vhost.connections().flat_map(|(_, connection)| connection.channels());
+    let open = channels.filter(|(_, channel)| channel.is_open());
+    open.map(|(number, channel)| {
+        let counters = &channel.counters;
+        let mut out = format!("channel {number}:");
+        let mut add = |what: &str, count: u64| {
+            if count > 0 {
+                write!(out, " {what}={count}").unwrap();
+            }
+        };
+        add("published", counters.published);
+        add("confirmed", counters.confirmed);
+        add("returned", counters.returned_unroutable);
+        add("unroutable", counters.dropped_unroutable);
+        deliveries(&counters.deliveries, &mut add);
+        add("unacked", channel.unacked_count() as u64);
+        add("unconfirmed", channel.unconfirmed_count() as u64);
+        if let Some((publishes, settled)) = channel.uncommitted_counts() {
+            add("uncommitted", publishes as u64);
+            add("settled-uncommitted", settled as u64);
+        }
+        out
+    })
+    .collect()
+}
+
+/// What the exchanges have routed, if anything.
+pub(crate) fn exchanges(vhost: &Vhost) -> Vec<String> {
+    let used = vhost.exchanges().filter(|(_, exchange)| exchange.counters.published_in > 0);
+    used.map(|(_, exchange)| {
+        let (into, out) = (exchange.counters.published_in, exchange.counters.published_out);
+        format!("exchange '{}': in={into} out={out}", exchange.name)
+    })
+    .collect()
+}
+
+fn deliveries(counted: &Deliveries, add: &mut impl FnMut(&str, u64)) {
+    add("delivered", counted.delivered());
+    add("delivered-no-ack", counted.delivered_no_ack());
+    add("got", counted.got());
+    add("got-no-ack", counted.got_no_ack());
+    add("got-nothing", counted.got_nothing);
+    add("redelivered", counted.redelivered);
+    add("acknowledged", counted.acknowledged);
 }

@@ -133,8 +133,7 @@ fn policy_name(policy: Option<&Policy>) -> Value {
 
 /// What has happened to messages in the queue since it was declared or the broker started.
 fn message_stats(counters: &QueueCounters) -> Value {
-    let QueueCounters { delivered, auto_acknowledged, got, got_auto_acknowledged, .. } = *counters;
-    let deliver_no_ack = auto_acknowledged.saturating_sub(got_auto_acknowledged);
+    let deliveries = &counters.deliveries;
     let dead_lettered = |reason| counters.dead_lettered.get(reason);
     let dropped = |reason| counters.dropped.get(reason).total();
     let died = |reason: DeathReason| {
@@ -149,13 +148,14 @@ fn message_stats(counters: &QueueCounters) -> Value {
     };
     json!({
         "publish": counters.entered,
-        "deliver": delivered.saturating_sub(got).saturating_sub(deliver_no_ack),
-        "deliver_no_ack": deliver_no_ack,
-        "get": got.saturating_sub(got_auto_acknowledged),
-        "get_no_ack": got_auto_acknowledged,
-        "deliver_get": delivered,
-        "redeliver": counters.redelivered,
-        "ack": counters.acknowledged,
+        "deliver": deliveries.delivered(),
+        "deliver_no_ack": deliveries.delivered_no_ack(),
+        "get": deliveries.got(),
+        "get_no_ack": deliveries.got_no_ack(),
+        "get_empty": deliveries.got_nothing,
+        "deliver_get": deliveries.all(),
+        "redeliver": deliveries.redelivered,
+        "ack": deliveries.acknowledged,
         "expired": dead_lettered(DeathReason::Expired) + dropped(DeathReason::Expired),
         "dead_lettered": DeathReason::ALL.into_iter().map(dead_lettered).sum::<u64>(),
         "dead_lettered_by_reason": by_reason(&|reason| json!(dead_lettered(reason))),
