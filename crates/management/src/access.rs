@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::extract::{ConnectInfo, FromRequestParts, Path, Request, State};
 use axum::http::header::{ACCEPT, AUTHORIZATION, HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
@@ -18,6 +18,9 @@ use base64::engine::general_purpose::STANDARD;
 use crate::Node;
 use crate::answer::ApiError;
 use crate::node::AuditEntry;
+
+/// What somebody is told who asks for what belongs to others.
+const NOT_HIS: &str = "User not authorised to access object";
 
 /// A user's name and password.
 pub struct Credentials {
@@ -82,6 +85,22 @@ impl Caller {
             true => Ok(()),
             false => Err(ApiError::not_authorised("Not administrator user")),
         }
+    }
+
+    /// Whether lists show him the clients of this user.
+    pub(crate) fn sees_client(&self, user: &str) -> bool {
+        self.is_monitor() || self.name == user
+    }
+
+    /// Refuses to show him a client of this user, if that is not for him.
+    pub(crate) fn may_see_client(&self, user: &str) -> Result<(), ApiError> {
+        if self.sees_client(user) { Ok(()) } else { Err(ApiError::not_authorised(NOT_HIS)) }
+    }
+
+    /// Refuses to let him close a client of this user, if that is not for him.
+    pub(crate) fn may_close_client(&self, user: &str) -> Result<(), ApiError> {
+        let may = self.is_administrator() || self.name == user;
+        if may { Ok(()) } else { Err(ApiError::not_authorised(NOT_HIS)) }
     }
 
     /// He may set policies.
@@ -269,6 +288,27 @@ pub(crate) struct Policymaker(pub(crate) Arc<Caller>);
 #[derive(Debug)]
 pub(crate) struct Administrator(pub(crate) Arc<Caller>);
 
+/// Who asks, and the vhost in the path, which he has permissions in; an administrator needs none.
+#[derive(Debug)]
+pub(crate) struct UserOfVhost {
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) vhost: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for UserOfVhost {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let caller = caller(parts)?;
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let Path(vhost) = path.map_err(|_| ApiError::not_found())?;
+        match caller.looks_into(&vhost) {
+            true => Ok(Self { caller, vhost }),
+            false => Err(ApiError::no_entry()),
+        }
+    }
+}
+
 fn caller(parts: &Parts) -> Result<Arc<Caller>, ApiError> {
     parts.extensions.get().cloned().ok_or_else(ApiError::login_required)
 }
@@ -299,7 +339,7 @@ impl<S: Sync> FromRequestParts<S> for Policymaker {
         let caller = caller(parts)?;
         match caller.is_policymaker() {
             true => Ok(Self(caller)),
-            false => Err(ApiError::not_authorised("User not authorised to access object")),
+            false => Err(ApiError::not_authorised(NOT_HIS)),
         }
     }
 }

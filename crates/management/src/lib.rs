@@ -12,12 +12,15 @@ mod access;
 mod answer;
 mod api;
 mod binding_key;
+mod client_snapshot;
 mod edge;
 mod erlang_hash;
 mod field_table;
+mod history;
 mod json_table;
 pub mod limits;
 mod metrics;
+mod moment;
 mod multipart;
 mod node;
 mod policy_json;
@@ -37,11 +40,16 @@ use axum::routing::get;
 use crate::limits::BODY_BYTES_MAX;
 
 pub use access::{Caller, Credentials, LoginRefused};
+pub use client_snapshot::{
+    ChannelDetails, ClientDescription, ClientOf, ClientPid, ConnectionDetails, ConnectionState,
+    ConsumerDetails, Traffic, connection_name,
+};
 pub use field_table::table as table_to_json;
+pub use history::{SharedHistory, Taken, Taking, VhostTaken};
 pub use metrics::Detail;
 pub use node::*;
 pub use policy_json::{PolicyProblem, policy_from_json, policy_to_json};
-pub use queue_snapshot::{ConsumerDetails, QueueDetails};
+pub use queue_snapshot::QueueDetails;
 pub use snapshot::{
     Listener, NodeSnapshot, ProcessSnapshot, QueueSnapshot, VhostSnapshot, VhostTotals,
 };

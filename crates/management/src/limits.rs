@@ -22,3 +22,19 @@ pub const TABLE_BYTES_MAX: usize = 128 * 1024 - 1024;
 /// Octets that the messages in one answer to `get` take, about; it ends with the message that reaches
 /// them. An answer is made in memory.
 pub(crate) const GET_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes that samples of queues, exchanges, connections and channels take, as long as there are no more
+/// than a million of these: a history of ten minutes for two thousand busy queues.
+pub(crate) const HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Samples that each thing keeps at most, at each distance: ten minutes at the usual interval.
+pub(crate) const HISTORY_SAMPLES_MAX: usize = 122;
+
+/// Samples that each thing keeps at least: a rate is made of two.
+pub(crate) const HISTORY_SAMPLES_MIN: usize = 2;
+
+/// Seconds that a request may look back: a year.
+pub(crate) const AGE_S_MAX: u64 = 31_536_000;
+
+/// Moments that a request may want to see of each number; 400.
+pub(crate) const MOMENTS_MAX: u64 = 1000;

@@ -1,17 +1,25 @@
 //! A queue at one moment with everything that the API tells of it.
 
+use std::sync::Arc;
+
 use amqp::table::Table;
-use broker::{Consumer, InForce, Name, Queue, QueueCounters, QueueType, Settings, Vhost};
+use broker::{InForce, Name, Queue, QueueCounters, QueueNumber, QueueType, Settings, Vhost};
+
+use crate::client_snapshot::{ClientDescription, ClientOf, ConsumerDetails};
+use crate::history::fields;
 
 /// What the API tells of a queue, as it was at one moment.
 #[derive(Clone, Debug)]
 pub struct QueueDetails {
     pub(crate) vhost: Name,
     pub(crate) name: Name,
+    pub(crate) number: QueueNumber,
     pub(crate) kind: QueueType,
     pub(crate) durable: bool,
     pub(crate) auto_delete: bool,
     pub(crate) exclusive: bool,
+    /// The client that alone may use it.
+    pub(crate) owner: Option<Arc<ClientDescription>>,
     pub(crate) arguments: Table,
     pub(crate) policies: InForce,
     pub(crate) settings: Settings,
@@ -21,8 +29,12 @@ pub struct QueueDetails {
     pub(crate) pending: Amount,
     pub(crate) paged_out: Amount,
     pub(crate) consumers: u32,
+    /// A consumer has room for another delivery.
+    pub(crate) has_waiting_consumer: bool,
     pub(crate) exclusive_consumer: Option<Name>,
     pub(crate) single_active_consumer: Option<Name>,
+    /// What is sampled of it.
+    pub(crate) numbers: fields::QueueNumbers,
     pub(crate) counters: QueueCounters,
 }
 
@@ -33,43 +45,36 @@ pub(crate) struct Amount {
     pub(crate) bytes: u64,
 }
 
-/// What the API tells of a consumer, as it was at one moment.
-#[derive(Clone, Debug)]
-pub struct ConsumerDetails {
-    pub(crate) tag: Name,
-    pub(crate) user: Option<Name>,
-    pub(crate) channel: u16,
-    pub(crate) ack_required: bool,
-    pub(crate) active: bool,
-    pub(crate) exclusive: bool,
-    pub(crate) prefetch_count: u16,
-    pub(crate) timeout_ms: Option<u64>,
-    pub(crate) arguments: Table,
-}
-
 impl QueueDetails {
     /// Copies every queue of `vhost`.
-    pub fn all(vhost: &Vhost) -> Vec<Self> {
-        vhost.queues().map(|(_, queue)| Self::of(vhost, queue)).collect()
+    pub fn all(vhost: &Vhost, client_of: ClientOf<'_>) -> Vec<Self> {
+        vhost.queues().map(|(_, queue)| Self::of(vhost, queue, client_of)).collect()
     }
 
     /// Copies one queue of `vhost` with its consumers, if there is one of that name.
-    pub fn one(vhost: &Vhost, name: &str) -> Option<(Self, Vec<ConsumerDetails>)> {
+    pub fn one(
+        vhost: &Vhost,
+        name: &str,
+        client_of: ClientOf<'_>,
+    ) -> Option<(Self, Vec<ConsumerDetails>)> {
         let queue = vhost.queue(name)?;
-        let consumers = queue.consumers().map(|one| ConsumerDetails::of(vhost, queue, one));
-        Some((Self::of(vhost, queue), consumers.collect()))
+        let consumers = ConsumerDetails::of(vhost, queue, client_of);
+        Some((Self::of(vhost, queue, client_of), consumers))
     }
 
-    fn of(vhost: &Vhost, queue: &Queue) -> Self {
+    fn of(vhost: &Vhost, queue: &Queue, client_of: ClientOf<'_>) -> Self {
         let amount = |messages, bytes| Amount { messages, bytes };
         let (paged_out, paged_out_bytes) = queue.paged_out();
         Self {
             vhost: vhost.name().clone(),
             name: queue.name.clone(),
+            number: queue.number,
+            numbers: fields::of_queue(queue),
             kind: queue.kind(),
             durable: queue.durable,
             auto_delete: queue.auto_delete,
             exclusive: queue.exclusive_owner.is_some(),
+            owner: queue.exclusive_owner.and_then(client_of),
             arguments: queue.arguments.table.clone(),
             policies: queue.policies.clone(),
             settings: queue.settings.clone(),
@@ -79,6 +84,7 @@ impl QueueDetails {
             pending: amount(queue.pending_count(), queue.pending_bytes()),
             paged_out: amount(paged_out, paged_out_bytes),
             consumers: queue.consumer_count(),
+            has_waiting_consumer: queue.has_waiting_consumer(),
             exclusive_consumer: queue
                 .consumers()
                 .find(|consumer| consumer.exclusive)
@@ -86,7 +92,7 @@ impl QueueDetails {
             single_active_consumer: queue
                 .single_active_consumer()
                 .map(|consumer| consumer.tag.clone()),
-            counters: queue.counters.clone(),
+            counters: queue.counters,
         }
     }
 
@@ -96,22 +102,6 @@ impl QueueDetails {
         Amount {
             messages: all.iter().map(|amount| amount.messages).sum(),
             bytes: all.iter().map(|amount| amount.bytes).sum(),
-        }
-    }
-}
-
-impl ConsumerDetails {
-    fn of(vhost: &Vhost, queue: &Queue, consumer: &Consumer) -> Self {
-        Self {
-            tag: consumer.tag.clone(),
-            user: vhost.connection(consumer.connection).map(|on| on.access.user.clone()),
-            channel: consumer.channel.0,
-            ack_required: !consumer.no_ack,
-            active: queue.is_active(consumer),
-            exclusive: consumer.exclusive,
-            prefetch_count: consumer.prefetch_count,
-            timeout_ms: consumer.timeout_ms,
-            arguments: consumer.arguments.clone(),
         }
     }
 }

@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 use broker::statistics::VhostCounters;
 use broker::{Queue, QueueCounters, QueueType, Vhost};
 
+use crate::client_snapshot::Traffic;
+use crate::history::fields::{QueueSums, VHOST, VhostNumbers, of_connection, of_vhost};
+
 /// The node at one moment, without its vhosts.
 #[derive(Clone, Debug)]
 pub struct NodeSnapshot {
@@ -123,11 +126,15 @@ pub struct VhostTotals {
     pub messages_unacknowledged: u64,
     /// What it has counted.
     pub counters: VhostCounters,
+    /// What is sampled of it.
+    pub(crate) numbers: VhostNumbers,
 }
 
 impl VhostTotals {
     /// Adds up what is the case in `vhost`; with a user, of connections and channels only his.
-    pub fn of(vhost: &Vhost, user: Option<&str>) -> Self {
+    /// `traffic` is what went over the sockets of its clients.
+    pub fn of(vhost: &Vhost, user: Option<&str>, traffic: &Traffic) -> Self {
+        let mut sums = QueueSums::default();
         let mut totals = Self {
             name: vhost.name().to_string(),
             connections: 0,
@@ -139,6 +146,7 @@ impl VhostTotals {
             messages_ready: 0,
             messages_unacknowledged: 0,
             counters: *vhost.counters(),
+            numbers: [0; VHOST.len()],
         };
         for (_, connection) in vhost.connections() {
             if user.is_none_or(|user| *connection.access.user == *user) {
@@ -152,7 +160,10 @@ impl VhostTotals {
             totals.messages += queue.message_count();
             totals.messages_ready += queue.ready_count();
             totals.messages_unacknowledged += queue.unacked_count();
+            sums.add(queue);
         }
+        let data = of_connection(traffic);
+        totals.numbers = of_vhost(vhost, &sums.and_gone(vhost), data);
         totals
     }
 }
@@ -184,7 +195,7 @@ impl QueueSnapshot {
             delayed: queue.delayed_count(),
             pending: queue.pending_count(),
             consumers: queue.consumer_count(),
-            counters: queue.counters.clone(),
+            counters: queue.counters,
         }
     }
 

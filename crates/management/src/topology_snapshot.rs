@@ -1,11 +1,13 @@
 //! Exchanges and bindings at one moment.
 
 use amqp::table::Table;
-use broker::{Binding, Destination, Exchange, ExchangeType, Name, Vhost};
+use broker::statistics::ExchangeCounters;
+use broker::{Binding, Destination, Exchange, ExchangeId, ExchangeType, Name, Vhost};
 
 /// What the API tells of an exchange, as it was at one moment.
 #[derive(Clone, Debug)]
 pub struct ExchangeDetails {
+    pub(crate) id: ExchangeId,
     pub(crate) vhost: Name,
     pub(crate) name: Name,
     pub(crate) kind: ExchangeType,
@@ -14,6 +16,7 @@ pub struct ExchangeDetails {
     pub(crate) internal: bool,
     pub(crate) arguments: Table,
     pub(crate) policy: Option<Name>,
+    pub(crate) counters: ExchangeCounters,
 }
 
 /// What the API tells of a binding, as it was at one moment.
@@ -43,17 +46,20 @@ pub enum BindingsOf<'a> {
 impl ExchangeDetails {
     /// Copies every exchange of `vhost`.
     pub fn all(vhost: &Vhost) -> Vec<Self> {
-        vhost.exchanges().map(|(_, exchange)| Self::of(vhost, exchange)).collect()
+        vhost.exchanges().map(|(id, exchange)| Self::of(vhost, id, exchange)).collect()
     }
 
     /// Copies one exchange of `vhost`, if there is one of that name.
     pub fn one(vhost: &Vhost, name: &str) -> Option<Self> {
-        vhost.exchange(name).map(|exchange| Self::of(vhost, exchange))
+        let id = vhost.exchange_id(name)?;
+        vhost.exchange_of(id).map(|exchange| Self::of(vhost, id, exchange))
     }
 
-    fn of(vhost: &Vhost, exchange: &Exchange) -> Self {
+    fn of(vhost: &Vhost, id: ExchangeId, exchange: &Exchange) -> Self {
         let policy = vhost.policies().for_exchange(&exchange.name).user;
         Self {
+            id,
+            counters: exchange.counters,
             vhost: vhost.name().clone(),
             name: exchange.name.clone(),
             kind: exchange.kind,

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use amqp::method::MethodId;
 use broker::refusal::Refusal;
-use broker::{Command, ConnectionId, Lsn, Request};
-use management::{Protocol, UserLimit};
+use broker::{Command, Lsn, Request};
+use management::{ClientDescription, Protocol, UserLimit};
 use session::{Alive, Credentials, Session, Step};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::alarms::Alarm;
 use crate::auth::User;
+use crate::clients::{Client, Intake, Socket, Standing};
 use crate::limits::{COMMANDS_PER_LOCK, LINGER_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
 use crate::read_buffer::ReadBuffer;
@@ -37,9 +38,11 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, node: Arc<Node>) 
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
+    // A socket that does not know where it is has gone already.
+    let local = socket.local_addr().unwrap_or(peer);
     let (reads, writes) = socket.into_split();
     let wire = Arc::new(Wire::default());
-    let (opened, open) = watch::channel::<Option<Opened>>(None);
+    let (opened, open) = watch::channel::<Option<Arc<Client>>>(None);
     let mut writer = {
         let wire = Arc::clone(&wire);
         tokio::spawn(async move {
@@ -56,7 +59,9 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, node: Arc<Node>) 
     let mut connection = Connection {
         node,
         peer,
+        local,
         wire,
+        intake: Arc::default(),
         session,
         buffer: ReadBuffer::default(),
         user: None,
@@ -80,13 +85,6 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, node: Arc<Node>) 
             tracing::debug!(%peer, %error, "cannot reset the socket");
         }
     }
-}
-
-/// Where a connection is in its vhost.
-#[derive(Clone, Debug)]
-struct Opened {
-    cell: Arc<VhostCell>,
-    id: ConnectionId,
 }
 
 /// What the bytes at hand lead to.
@@ -120,13 +118,16 @@ enum End {
 struct Connection {
     node: Arc<Node>,
     peer: SocketAddr,
+    local: SocketAddr,
     wire: Arc<Wire>,
+    intake: Arc<Intake>,
     session: Session,
     buffer: ReadBuffer,
     user: Option<Arc<User>>,
     /// What it takes of its user's limits while it is in a vhost.
     slot: Option<UserSlot>,
-    opened: watch::Sender<Option<Opened>>,
+    /// In its vhost.
+    opened: watch::Sender<Option<Arc<Client>>>,
     alarm: watch::Receiver<Option<Alarm>>,
     stopping: watch::Receiver<bool>,
     /// The alarm that keeps this publisher from being read.
@@ -203,7 +204,7 @@ impl Connection {
         let is_new = self.wire.is_closing() && self.session.is_running();
         if is_new {
             self.session.start_closing(self.node.clock.time());
-            self.blocked = None;
+            self.set_blocked(None);
         }
         is_new
     }
@@ -229,7 +230,7 @@ impl Connection {
     async fn read(&mut self, socket: &OwnedReadHalf) -> Result<bool, End> {
         match self.buffer.read(socket) {
             Ok(0) => return Err(End::Gone),
-            Ok(_) => {}
+            Ok(bytes) => self.intake.count(bytes),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
             Err(error) => return Err(End::Failed(error)),
         }
@@ -239,7 +240,9 @@ impl Connection {
             self.buffer.park();
             let opened = self.opened.borrow().clone();
             if let Some(opened) = opened.filter(|opened| opened.cell.is_behind()) {
+                self.intake.set_standing(Standing::HeldBack);
                 self.patiently(socket, opened.cell.caught_up()).await?;
+                self.intake.set_standing(self.standing());
             }
             match next {
                 Next::Read => return Ok(true),
@@ -373,14 +376,42 @@ impl Connection {
         let cancel_notify = client.capabilities.consumer_cancel_notify;
         let connection_name = client.connection_name.as_deref().unwrap_or_default();
         tracing::info!(peer = %self.peer, user = login, vhost = name, connection_name, "connected");
-        let (now, wire) = (self.node.clock.time(), Arc::clone(&self.wire));
-        let link = (&wire, self.session.frame_max());
+        let now = self.node.clock.time();
+        let description = Arc::new(self.description(name, &login));
+        let (wire, intake) = (Arc::clone(&self.wire), Arc::clone(&self.intake));
+        let socket = Socket { wire, intake };
         let welcome = || self.say(|session, out| session.vhost_opened(now, out));
+        let link = (socket.clone(), &description);
         let id = cell.open(access, cancel_notify, link, welcome).map_err(no_entry)?;
         self.slot = Some(slot);
-        self.opened.send_replace(Some(Opened { cell: Arc::clone(&cell), id }));
+        let client = Arc::new(Client { description, cell: Arc::clone(&cell), id, socket });
+        self.node.clients.add(Arc::clone(&client));
+        self.opened.send_replace(Some(client));
         self.node.recheck(&cell, id, &user);
         Ok(())
+    }
+
+    /// What is agreed with the client, for whoever looks at it.
+    fn description(&self, vhost: &str, user: &str) -> ClientDescription {
+        let ends = [self.peer, self.local];
+        // A socket of IPv6 that takes IPv4, too, has clients of both.
+        let [peer, local] = ends.map(|end| SocketAddr::new(end.ip().to_canonical(), end.port()));
+        let client = self.session.client();
+        ClientDescription {
+            pid: self.node.clients.next_pid(),
+            name: management::connection_name(peer, local),
+            peer,
+            local,
+            user: user.to_owned(),
+            mechanism: self.session.mechanism(),
+            vhost: vhost.to_owned(),
+            properties: client.properties.clone(),
+            connection_name: client.connection_name.clone(),
+            channel_max: self.session.channel_max(),
+            frame_max: self.session.frame_max(),
+            heartbeat_s: self.session.heartbeat_s(),
+            connected_at_ms: self.node.clock.now().wall_ms,
+        }
     }
 
     fn tick(&mut self, socket: &OwnedReadHalf) -> Alive {
@@ -407,14 +438,15 @@ impl Connection {
         let has_published = self.session.take_published();
         let alarm = *self.alarm.borrow();
         if let (true, None, Some(alarm)) = (has_published, self.blocked, alarm) {
-            self.blocked = Some(alarm);
+            self.set_blocked(Some(alarm));
             self.say_if_told_of_blocking(|out| session::write_blocked(alarm.reason(), out));
         }
     }
 
     fn alarm_changed(&mut self) {
         let alarm = *self.alarm.borrow_and_update();
-        if alarm.is_none() && self.blocked.take().is_some() {
+        if alarm.is_none() && self.blocked.is_some() {
+            self.set_blocked(None);
             self.say_if_told_of_blocking(session::write_unblocked);
         }
     }
@@ -423,6 +455,16 @@ impl Connection {
         if self.session.client().capabilities.connection_blocked {
             self.say(|_, out| write(out));
         }
+    }
+
+    fn set_blocked(&mut self, alarm: Option<Alarm>) {
+        self.blocked = alarm;
+        self.intake.set_standing(self.standing());
+    }
+
+    /// Whether it is read, as long as the disk keeps up.
+    fn standing(&self) -> Standing {
+        if self.blocked.is_some() { Standing::Blocked } else { Standing::Reading }
     }
 
     /// Sends what the session has to say.
@@ -434,9 +476,10 @@ impl Connection {
 
     /// Leaves the vhost, with the position up to which its log tells of what happened here.
     fn leave_vhost(&self) -> Option<(Arc<VhostCell>, Lsn)> {
-        let opened = self.opened.send_replace(None)?;
-        let lsn = opened.cell.close(opened.id);
-        Some((opened.cell, lsn))
+        let client = self.opened.send_replace(None)?;
+        let lsn = client.cell.close(client.id);
+        self.node.clients.remove(&client);
+        Some((Arc::clone(&client.cell), lsn))
     }
 
     /// Waits for the disk, but no longer than the client lives.

@@ -90,6 +90,15 @@ pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long clients have to agree when the broker stops.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Time between two samples for statistics if the configuration does not say; RabbitMQ's.
+pub(crate) const STATISTICS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Shortest time between two samples that may be configured.
+pub(crate) const STATISTICS_INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// Queues that statistics are copied of before the vhost's lock is given back.
+pub(crate) const SAMPLED_PER_LOCK: usize = 512;
+
 /// How often the process looks at its memory and its disk.
 pub(crate) const ALARM_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 

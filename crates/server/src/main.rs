@@ -9,6 +9,7 @@ mod as_seen_by_http;
 mod auth;
 mod check;
 mod cli;
+mod clients;
 mod clock;
 mod config;
 mod connection;
@@ -30,6 +31,7 @@ mod password;
 mod persister;
 mod read_buffer;
 mod restoring;
+mod sampler;
 mod shelf;
 mod store;
 mod timer;
@@ -110,6 +112,7 @@ async fn run(config: &Config) -> Result<(), StartError> {
     let http = axum::serve(HttpListener::new(http).tap_io(|_| {}), router);
     tokio::spawn(http.into_future());
     tokio::spawn(alarms::watch(Arc::clone(&node)));
+    tokio::spawn(sampler::run(Arc::clone(&node), config.statistics_interval));
     drop(alive);
     tracing::info!(
         took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -12,7 +12,7 @@ use broker::VhostOptions;
 use broker::access::{PermissionPattern, Permissions};
 use broker::page::Paging;
 use broker::refusal::Refusal;
-use management::{Listener, VhostSettings};
+use management::{Listener, SharedHistory, VhostSettings};
 use parking_lot::Mutex;
 use serde_json::Value;
 use session::SessionOptions;
@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use crate::alarms::{self, Alarm};
 use crate::auth::{Auth, User};
+use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::config::{Config, DiskFreeLimit, Durability, MemoryWatermark};
 use crate::data_dir::{DataDir, DataDirError};
@@ -77,6 +78,8 @@ pub(crate) struct Node {
     pub(crate) user_slots: Arc<UserSlots>,
     /// Held while users or vhosts change.
     pub(crate) changes: Mutex<()>,
+    pub(crate) clients: Clients,
+    pub(crate) history: SharedHistory,
     pub(crate) alarm: watch::Sender<Option<Alarm>>,
     pub(crate) memory_watermark_bytes: Option<u64>,
     /// Bytes that must be free on the disk.
@@ -133,6 +136,8 @@ impl Node {
             clock,
             session_options: Arc::new(session_options),
             vhosts: Vhosts::new(config, vhost_options, threads, clock),
+            history: SharedHistory::default(),
+            clients: Clients::new(&name, clock.now().wall_ms / 1000),
             auth: Auth::new(config.loopback_users.clone())?,
             user_slots: Arc::default(),
             changes: Mutex::default(),

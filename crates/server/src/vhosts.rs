@@ -19,7 +19,7 @@ use broker::{
     ChannelNumber, ConnectionId, Effect, Event, Lsn, Meaning, Outgoing, Request, Vhost,
     VhostOptions,
 };
-use management::{VhostLimit, VhostSettings, maximum};
+use management::{ClientDescription, ClientOf, Traffic, VhostLimit, VhostSettings, maximum};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use session::transmit;
 use slotmap::SecondaryMap;
@@ -28,6 +28,7 @@ use storage::{Flags, NewRecord, Pending, Written};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
+use crate::clients::Socket;
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
 use crate::limits::{PENDING_BYTES_MAX, TICKS_PER_TURN};
@@ -43,7 +44,8 @@ use crate::wire::Wire;
 /// A connection as its vhost's effects reach it.
 #[derive(Debug)]
 struct Link {
-    wire: Arc<Wire>,
+    socket: Socket,
+    client: Arc<ClientDescription>,
     frame_max: u32,
     /// Something was put into its outbox in this batch.
     is_touched: bool,
@@ -66,6 +68,8 @@ struct State {
     writer_knows: bool,
     /// What is to be done with pages.
     paging: PagingState,
+    /// What went over the sockets of clients that have gone.
+    traffic_of_gone: Traffic,
     /// What connections are closed with since the broker stops.
     stopped: Option<Refusal>,
     /// The vhost is deleted.
@@ -168,14 +172,19 @@ impl VhostCell {
         &self,
         access: Arc<Access>,
         cancel_notify: bool,
-        (wire, frame_max): (&Arc<Wire>, u32),
+        (socket, client): (Socket, &Arc<ClientDescription>),
         welcome: impl FnOnce(),
     ) -> Result<ConnectionId, NoEntry> {
         let mut state = self.state.lock();
         state.check_room()?;
         welcome();
         let id = state.vhost.open_connection(access, cancel_notify);
-        let link = Link { wire: Arc::clone(wire), frame_max, is_touched: false };
+        let link = Link {
+            socket,
+            client: Arc::clone(client),
+            frame_max: client.frame_max,
+            is_touched: false,
+        };
         state.links.insert(id, link);
         if let Some(refusal) = state.stopped.clone() {
             state.vhost.force_close(self.clock.now(), id, refusal);
@@ -216,7 +225,7 @@ impl VhostCell {
         let now = self.clock.now();
         let mut state = self.state.lock();
         if let Some(link) = state.links.get(connection) {
-            let unsent = link.wire.unsent();
+            let unsent = link.socket.wire.unsent();
             state.vhost.set_backlog(now, connection, unsent);
         }
         for request in requests {
@@ -230,7 +239,9 @@ impl VhostCell {
         let now = self.clock.now();
         let mut state = self.state.lock();
         state.vhost.close_connection(now, connection);
-        state.links.remove(connection);
+        if let Some(link) = state.links.remove(connection) {
+            state.traffic_of_gone.add(&link.socket.traffic());
+        }
         state.own.remove(connection);
         let last = state.vhost.last_lsn();
         self.finish(state);
@@ -278,6 +289,20 @@ impl VhostCell {
         let result = change(&mut state.vhost, now);
         self.finish(state);
         result
+    }
+
+    /// Looks at the vhost and at who its clients are; to be short, for clients wait.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Vhost, ClientOf<'_>) -> T) -> T {
+        let state = self.state.lock();
+        look(&state.vhost, &|id| state.links.get(id).map(|link| Arc::clone(&link.client)))
+    }
+
+    /// What went over the sockets of its clients, of those who have gone, too.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let state = self.state.lock();
+        let mut sum = state.traffic_of_gone;
+        state.links.values().for_each(|link| sum.add(&link.socket.traffic()));
+        sum
     }
 
     /// Closes every connection because the broker stops, and those that are opened later.
@@ -432,7 +457,9 @@ impl VhostCell {
         for Held { connection, channel, outgoing, .. } in answers {
             tell(own, *connection, || outgoing.clone());
             if let Some(link) = links.get_mut(*connection) {
-                link.wire.append(|outbox| transmit(outgoing, channel.0, link.frame_max, outbox));
+                link.socket
+                    .wire
+                    .append(|outbox| transmit(outgoing, channel.0, link.frame_max, outbox));
                 after.touch(*connection, link);
             }
         }
@@ -444,7 +471,7 @@ impl VhostCell {
             }
             let now = self.clock.now();
             for connection in after.asked.drain(..) {
-                let unsent = links.get(connection).map_or(0, |link| link.wire.unsent());
+                let unsent = links.get(connection).map_or(0, |link| link.socket.wire.unsent());
                 vhost.set_backlog(now, connection, unsent);
             }
         }
@@ -456,7 +483,7 @@ impl VhostCell {
         for connection in after.touched {
             if let Some(link) = links.get_mut(connection) {
                 link.is_touched = false;
-                wires.push(Arc::clone(&link.wire));
+                wires.push(Arc::clone(&link.socket.wire));
             }
         }
         drop(state);
@@ -503,7 +530,7 @@ fn deliver(
                     continue;
                 };
                 let mut closing = matches!(outgoing, Outgoing::ConnectionClose { .. });
-                link.wire.append(|outbox| {
+                link.socket.wire.append(|outbox| {
                     transmit(&outgoing, channel.0, link.frame_max, outbox);
                     // One lock of the outbox for all that goes to the same connection in a row.
                     while let Some(Effect::Send { connection: next, .. }) = effects.peek()
@@ -517,7 +544,7 @@ fn deliver(
                     }
                 });
                 if closing {
-                    link.wire.set_closing();
+                    link.socket.wire.set_closing();
                 }
                 after.touch(connection, link);
             }
@@ -527,7 +554,7 @@ fn deliver(
             }
             Effect::Stalled(connection) => {
                 let Some(link) = links.get_mut(connection) else { continue };
-                link.wire.set_stalled();
+                link.socket.wire.set_stalled();
                 after.touch(connection, link);
             }
             Effect::AskBacklog(connection) => after.asked.push(connection),
@@ -709,6 +736,7 @@ impl Vhosts {
                     pending: Pending::default(),
                     writer_knows: false,
                     paging: PagingState::default(),
+                    traffic_of_gone: Traffic::default(),
                     stopped: None,
                     is_retired: false,
                     settings,

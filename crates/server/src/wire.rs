@@ -23,6 +23,8 @@ pub(crate) struct Wire {
     unsent: AtomicU64,
     /// Bytes written so far.
     written: AtomicU64,
+    /// Writes that took them.
+    writes: AtomicU64,
     /// The core waits to hear that less is unsent.
     stalled: AtomicBool,
     /// `connection.close` has been said.
@@ -63,6 +65,11 @@ impl Wire {
     /// Bytes that have gone out.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
+    }
+
+    /// Writes that took them.
+    pub(crate) fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
     }
 
     /// The core waits to hear that less is unsent.
@@ -114,6 +121,7 @@ impl Wire {
                 writing.consume(count);
                 let count = count as u64;
                 self.written.fetch_add(count, Ordering::Relaxed);
+                self.writes.fetch_add(1, Ordering::Relaxed);
                 let before = self.unsent.fetch_sub(count, Ordering::Relaxed);
                 if before >= UNSENT_BYTES_LOW && before - count < UNSENT_BYTES_LOW {
                     self.reader.notify_one();

@@ -188,6 +188,16 @@ impl Session {
         self.payload_max
     }
 
+    /// Channels that this client may open; 0 is unlimited. Known once it is running.
+    pub fn channel_max(&self) -> u16 {
+        self.channel_max
+    }
+
+    /// How it has logged in; known once it is running.
+    pub fn mechanism(&self) -> &'static str {
+        self.mechanism
+    }
+
     /// The agreed heartbeat interval, in seconds; 0 is none.
     pub fn heartbeat_s(&self) -> u16 {
         self.heartbeat_s

@@ -87,6 +87,12 @@ impl Consumer {
         has_room
     }
 
+    /// Whether it has as many deliveries as it may: its own prefetch, its channel or its connection leaves
+    /// no room.
+    pub fn is_full(&self) -> bool {
+        self.is_parked() || !self.has_room()
+    }
+
     /// Whether it waits for room on its channel or connection.
     pub(crate) fn is_parked(&self) -> bool {
         self.state == Waiting::Parked

@@ -111,6 +111,11 @@ impl Connection {
     pub fn channels(&self) -> impl Iterator<Item = (ChannelNumber, &Channel)> {
         self.channels.iter().map(|(number, channel)| (*number, channel))
     }
+
+    /// Those of them that the broker has not closed.
+    pub fn open_channels(&self) -> impl Iterator<Item = (ChannelNumber, &Channel)> {
+        self.channels().filter(|(_, channel)| channel.is_open())
+    }
 }
 
 /// What waits for a connection's socket, as far as the core knows.
@@ -374,6 +379,11 @@ impl Vhost {
     /// The exchange of that name.
     pub fn exchange(&self, name: &str) -> Option<&Exchange> {
         self.exchanges.get(*self.exchange_names.get(name)?)
+    }
+
+    /// The id of the exchange of that name.
+    pub fn exchange_id(&self, name: &str) -> Option<ExchangeId> {
+        self.exchange_names.get(name).copied()
     }
 
     /// The exchange of that id.

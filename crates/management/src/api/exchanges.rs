@@ -3,14 +3,19 @@
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::lists::Query;
-use super::{Name, NameInVhost, Shared};
+use super::{Name, NameInVhost, Shared, details};
 use crate::access::Management;
 use crate::answer::{ApiError, Json};
 use crate::field_table::table;
+use crate::history::Trend;
+use crate::history::fields::{EXCHANGE, of_exchange};
 use crate::topology_snapshot::ExchangeDetails;
+
+/// How the numbers of an exchange change.
+type ExchangeTrend = Trend<{ EXCHANGE.len() }>;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -30,8 +35,8 @@ async fn list(
     query: Query,
 ) -> Result<Json, ApiError> {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
-    let exchanges = seen.filter_map(|vhost| node.exchanges(&vhost));
-    query.answer(exchanges.flat_map(in_order).collect())
+    let exchanges = seen.filter_map(|vhost| node.exchanges(&vhost)).flatten().collect();
+    query.answer(in_order(&node, exchanges, &query))
 }
 
 async fn list_of_vhost(
@@ -42,7 +47,7 @@ async fn list_of_vhost(
 ) -> Result<Json, ApiError> {
     caller.may_look_into(&vhost)?;
     let exchanges = node.exchanges(&vhost).ok_or_else(ApiError::not_found)?;
-    query.answer(in_order(exchanges).collect())
+    query.answer(in_order(&node, exchanges, &query))
 }
 
 async fn show(
@@ -53,7 +58,14 @@ async fn show(
 ) -> Result<Json, ApiError> {
     caller.may_look_into(&vhost)?;
     let exchange = node.exchange(&vhost, name_in_path(&name)).ok_or_else(ApiError::not_found)?;
-    Ok(Json::ok(query.chosen(shown(&exchange))))
+    let trend = node.history().look(|h| h.of_exchange(&vhost, exchange.id, &query.spans));
+    let mut object = shown(&exchange, &trend, &query);
+    if !query.disable_stats {
+        // By queue and channel nothing is counted; RabbitMQ does so only if it is asked to.
+        object.insert("incoming".to_owned(), json!([]));
+        object.insert("outgoing".to_owned(), json!([]));
+    }
+    Ok(Json::ok(query.chosen(Value::Object(object))))
 }
 
 /// The name of the exchange that a path means.
@@ -61,23 +73,34 @@ pub(super) fn name_in_path(name: &str) -> &str {
     if name == DEFAULT { "" } else { name }
 }
 
-fn in_order(mut exchanges: Vec<ExchangeDetails>) -> impl Iterator<Item = Value> {
-    exchanges.sort_by(|a, b| a.name.cmp(&b.name));
-    exchanges.into_iter().map(|exchange| shown(&exchange))
+fn in_order(node: &Shared, mut exchanges: Vec<ExchangeDetails>, query: &Query) -> Vec<Value> {
+    exchanges.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
+    let trends: Vec<ExchangeTrend> = node.history().look(|history| {
+        let of = |one: &ExchangeDetails| history.of_exchange(&one.vhost, one.id, &query.spans);
+        exchanges.iter().map(of).collect()
+    });
+    let all = exchanges.iter().zip(&trends);
+    all.map(|(exchange, trend)| Value::Object(shown(exchange, trend, query))).collect()
 }
 
-fn shown(exchange: &ExchangeDetails) -> Value {
-    let mut shown = json!({
-        "name": *exchange.name,
-        "vhost": *exchange.vhost,
-        "type": exchange.kind.as_str(),
-        "durable": exchange.durable,
-        "auto_delete": exchange.auto_delete,
-        "internal": exchange.internal,
-        "arguments": table(exchange.arguments.as_ref()),
-    });
-    if let (Some(shown), Some(policy)) = (shown.as_object_mut(), &exchange.policy) {
-        shown.insert("policy".to_owned(), json!(**policy));
+fn shown(exchange: &ExchangeDetails, trend: &ExchangeTrend, query: &Query) -> Map<String, Value> {
+    let mut shown = Map::new();
+    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+    put("name", json!(*exchange.name));
+    put("vhost", json!(*exchange.vhost));
+    put("type", json!(exchange.kind.as_str()));
+    put("durable", json!(exchange.durable));
+    put("auto_delete", json!(exchange.auto_delete));
+    put("internal", json!(exchange.internal));
+    put("arguments", table(exchange.arguments.as_ref()));
+    if let Some(policy) = &exchange.policy {
+        put("policy", json!(**policy));
+    }
+    // As in RabbitMQ what was never published to has no statistics.
+    if !query.disable_stats && exchange.counters.published_in > 0 {
+        let numbers = of_exchange(&exchange.counters);
+        let stats = details::message_stats(&EXCHANGE, (&numbers, trend));
+        put("message_stats", Value::Object(stats));
     }
     shown
 }

@@ -12,7 +12,8 @@ use broker::Pattern;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{ApiError, Json};
-use crate::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use crate::history::{Span, Spans};
+use crate::limits::{AGE_S_MAX, MOMENTS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 
 /// The query of a request, decoded once.
 #[derive(Default, Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Query {
     pub(super) disable_stats: bool,
     /// But how many messages there are.
     pub(super) enable_queue_totals: bool,
+    /// Which past is asked for.
+    pub(super) spans: Spans,
 }
 
 /// What must be the case for something to be deleted.
@@ -94,6 +97,12 @@ impl Query {
             columns: find("columns").map(|names| names.split(',').map(str::to_owned).collect()),
             disable_stats: is_true("disable_stats"),
             enable_queue_totals: is_true("enable_queue_totals"),
+            spans: Spans {
+                lengths: span(&find, "lengths")?,
+                messages: span(&find, "msg_rates")?,
+                data: span(&find, "data_rates")?,
+                node: span(&find, "node_stats")?,
+            },
         })
     }
 
@@ -138,6 +147,23 @@ impl Query {
         };
         let paths: Vec<&str> = columns.iter().map(String::as_str).collect();
         chosen(&item, &paths).unwrap_or_else(|| json!({}))
+    }
+}
+
+/// The past that is asked for of some numbers: `_age` and `_incr`, in seconds.
+fn span(find: &impl Fn(&str) -> Option<String>, of: &str) -> Result<Option<Span>, ApiError> {
+    let (age, step) = (find(&format!("{of}_age")), find(&format!("{of}_incr")));
+    let (Some(age), Some(step)) = (age, step) else {
+        return Ok(None);
+    };
+    // As in RabbitMQ what is no number asks for nothing.
+    let number = |text: &str| text.parse::<u64>().ok().filter(|seconds| *seconds <= AGE_S_MAX);
+    match number(&age).zip(number(&step).filter(|step| *step > 0)) {
+        Some((age_s, step_s)) if age_s / step_s >= MOMENTS_MAX => {
+            let what = format!("{of}_age {age}, {of}_incr {step}");
+            Err(ApiError::bad_request(format!("more than {MOMENTS_MAX} moments: {what}")))
+        }
+        span => Ok(span.map(|(age, step)| Span { age_ms: age * 1000, step_ms: step * 1000 })),
     }
 }
 
@@ -292,6 +318,19 @@ mod tests {
         let all = named(&[&"a".repeat(40)]);
         let page = answer("page=1&use_regex=true&name=(a*)*\\1b", all);
         assert_eq!(page["filtered_count"], json!(0));
+    }
+
+    #[test]
+    fn a_past_has_an_age_and_a_step() {
+        let spans = |query: &str| Query::parse(query).map(|query| query.spans);
+        let span = Span { age_ms: 60_000, step_ms: 5000 };
+        let expected = Spans { messages: Some(span), ..Spans::default() };
+        assert_eq!(spans("msg_rates_age=60&msg_rates_incr=5").unwrap(), expected);
+        assert_eq!(spans("msg_rates_age=60").unwrap(), Spans::default());
+        for nothing in ["0&lengths_age=60", "x&lengths_age=60", "5&lengths_age=-1"] {
+            assert_eq!(spans(&format!("lengths_incr={nothing}")).unwrap(), Spans::default());
+        }
+        assert!(spans("lengths_incr=1&lengths_age=1000").is_err());
     }
 
     #[test]

@@ -7,8 +7,12 @@
 mod binding_changes;
 mod bindings;
 mod body;
+mod channels;
 mod cluster_name;
+mod connections;
+mod consumers;
 mod definitions;
+mod details;
 mod exchange_changes;
 mod exchanges;
 mod explain;
@@ -30,6 +34,7 @@ mod queue_changes;
 mod queues;
 mod topic_permissions;
 mod users;
+mod vhost_stats;
 mod vhosts;
 mod whoami;
 
@@ -58,6 +63,9 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/api/whoami", get(whoami::show))
         .merge(binding_changes::routes())
         .merge(bindings::routes())
+        .merge(channels::routes())
+        .merge(connections::routes())
+        .merge(consumers::routes())
         .merge(definitions::routes())
         .merge(exchange_changes::routes())
         .merge(exchanges::routes())

@@ -2,66 +2,90 @@
 
 use axum::extract::State;
 use broker::ExchangeType;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Shared, vhosts};
+use super::Shared;
+use super::lists::Query;
+use super::vhost_stats::VhostStats;
 use crate::RABBITMQ_VERSION;
 use crate::access::Management;
 use crate::answer::Json;
+use crate::history::RETENTION_S;
+use crate::history::fields::About;
 use crate::snapshot::{Listener, NodeSnapshot, VhostTotals};
 
 /// A user who is no monitor sees what concerns the vhosts that he may enter and his own connections.
-pub(super) async fn show(State(node): State<Shared>, Management(caller): Management) -> Json {
+pub(super) async fn show(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    query: Query,
+) -> Json {
     let is_monitor = caller.is_monitor();
     let user = (!is_monitor).then_some(caller.name.as_str());
-    let seen = node.vhost_names().into_iter().filter(|vhost| caller.sees(vhost));
+    let live = node.vhost_names();
+    let seen = live.iter().filter(|vhost| caller.sees(vhost));
     let totals: Vec<VhostTotals> =
-        seen.filter_map(|vhost| node.vhost_totals(&vhost, user)).collect();
+        seen.filter_map(|vhost| node.vhost_totals(vhost, user)).collect();
     let now = node.snapshot();
-    let mut overview = overview(&now, &totals);
-    if is_monitor && let Some(overview) = overview.as_object_mut() {
-        overview.insert("node".to_owned(), json!(now.name));
-        let listeners = now.listeners.iter();
-        let shown = listeners.clone().map(|one| listener(&now.name, one)).collect();
-        overview.insert("listeners".to_owned(), shown);
-        let http = listeners.filter(|listener| listener.protocol == "http");
-        let contexts = http.map(|listener| context(&now.name, listener)).collect();
-        overview.insert("contexts".to_owned(), contexts);
+    let mut overview = versions(&now, &query);
+    let mut put = |name: &str, value: Value| overview.insert(name.to_owned(), value);
+    if !query.disable_stats {
+        let mut stats = VhostStats::of_all(&node, &totals, &query.spans);
+        if is_monitor {
+            stats = stats.and_gone(&node, &live);
+        }
+        put("message_stats", stats.object(About::Messages));
+        put("churn_rates", stats.object(About::Node));
+        put("queue_totals", stats.object(About::Lengths));
+        put("statistics_db_event_queue", json!(0));
     }
-    Json::ok(overview)
+    let sum = |count: fn(&VhostTotals) -> u64| totals.iter().map(count).sum::<u64>();
+    let objects = json!({
+        "channels": sum(|v| v.channels),
+        "consumers": sum(|v| v.consumers),
+        "exchanges": sum(|v| v.exchanges),
+        "connections": sum(|v| v.connections),
+        "queues": sum(|v| v.queues),
+    });
+    put("object_totals", objects);
+    if is_monitor {
+        put("node", json!(now.name));
+        let listeners = now.listeners.iter();
+        put("listeners", listeners.clone().map(|one| listener(&now.name, one)).collect());
+        let http = listeners.filter(|listener| listener.protocol == "http");
+        put("contexts", http.map(|listener| context(&now.name, listener)).collect());
+    }
+    Json::ok(query.chosen(Value::Object(overview)))
 }
 
-fn overview(node: &NodeSnapshot, vhosts: &[VhostTotals]) -> Value {
-    let sum = |count: fn(&VhostTotals) -> u64| vhosts.iter().map(count).sum::<u64>();
-    let all: Vec<&VhostTotals> = vhosts.iter().collect();
-    json!({
+/// What runs here.
+fn versions(node: &NodeSnapshot, query: &Query) -> Map<String, Value> {
+    let (global, basic) = RETENTION_S;
+    let versions = json!({
         "management_version": RABBITMQ_VERSION,
-        "rates_mode": "none",
+        "rates_mode": "basic",
+        "sample_retention_policies": {"global": global, "basic": basic, "detailed": [600]},
         "exchange_types": exchange_types(),
         "product_version": node.version,
         "product_name": "Leveret",
         "rabbitmq_version": RABBITMQ_VERSION,
         "cluster_name": node.cluster_name,
+        "cluster_tags": {},
+        "node_tags": {},
+        // Clients want a text; there is no Erlang.
+        "erlang_version": "none",
+        "erlang_full_version": "none",
         "durability": node.durability,
+        "disable_stats": query.disable_stats,
+        "enable_queue_totals": query.enable_queue_totals,
         "default_queue_type": "classic",
-        "message_stats": vhosts::message_stats(&all),
-        "churn_rates": {
-            "queue_created": sum(|v| v.counters.queues_declared),
-            "queue_deleted": sum(|v| v.counters.queues_deleted),
-        },
-        "queue_totals": {
-            "messages": sum(|v| v.messages),
-            "messages_ready": sum(|v| v.messages_ready),
-            "messages_unacknowledged": sum(|v| v.messages_unacknowledged),
-        },
-        "object_totals": {
-            "channels": sum(|v| v.channels),
-            "consumers": sum(|v| v.consumers),
-            "exchanges": sum(|v| v.exchanges),
-            "connections": sum(|v| v.connections),
-            "queues": sum(|v| v.queues),
-        },
-    })
+        "is_op_policy_updating_enabled": true,
+        "require_definition_json_extension": false,
+    });
+    match versions {
+        Value::Object(versions) => versions,
+        _ => Map::new(),
+    }
 }
 
 /// The exchange types that there are.

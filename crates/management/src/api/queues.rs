@@ -8,12 +8,18 @@ use broker::{DelayedRetryType, DropCause, Policy, QueueCounters, QueueType};
 use serde_json::{Map, Value, json};
 
 use super::lists::Query;
-use super::{Name, NameInVhost, Shared};
+use super::{Name, NameInVhost, Shared, consumers, details};
 use crate::access::Management;
 use crate::answer::{ApiError, Json};
 use crate::field_table::table;
+use crate::history::Trend;
+use crate::history::fields::{About, QUEUE};
+use crate::moment::rfc3339;
 use crate::policy_json::json_of_definition;
-use crate::queue_snapshot::{ConsumerDetails, QueueDetails};
+use crate::queue_snapshot::QueueDetails;
+
+/// How the numbers of a queue change.
+type QueueTrend = Trend<{ QUEUE.len() }>;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -32,9 +38,8 @@ async fn list(
 ) -> Result<Json, ApiError> {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
     // A vhost that has gone since has no queues.
-    let queues = seen.filter_map(|vhost| node.queues(&vhost));
-    let name = node.snapshot().name;
-    query.answer(queues.flat_map(|queues| in_order(&name, queues, &query)).collect())
+    let queues = seen.filter_map(|vhost| node.queues(&vhost)).flatten().collect();
+    query.answer(in_order(&node, queues, &query))
 }
 
 async fn list_of_vhost(
@@ -45,7 +50,7 @@ async fn list_of_vhost(
 ) -> Result<Json, ApiError> {
     caller.may_look_into(&vhost)?;
     let queues = node.queues(&vhost).ok_or_else(ApiError::not_found)?;
-    query.answer(in_order(&node.snapshot().name, queues, &query))
+    query.answer(in_order(&node, queues, &query))
 }
 
 async fn show(
@@ -56,22 +61,40 @@ async fn show(
 ) -> Result<Json, ApiError> {
     caller.may_look_into(&vhost)?;
     let (queue, consumers) = node.queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
-    let node = node.snapshot().name;
-    let mut object = shown(&node, &queue, &query);
+    let name = node.snapshot().name;
+    let trend = trend(&node, &queue, &query);
+    let mut object = shown(&name, (&queue, &trend), &query);
     if !query.disable_stats {
-        let consumers = consumers.iter().map(|one| consumer(&node, &queue, one));
+        let consumers = consumers.iter().map(|one| consumers::shown(&name, one));
         object.insert("consumer_details".to_owned(), consumers.collect());
+        // By channel and exchange nothing is counted; RabbitMQ does so only if it is asked to.
+        object.insert("deliveries".to_owned(), json!([]));
+        object.insert("incoming".to_owned(), json!([]));
     }
     Ok(Json::ok(query.chosen(Value::Object(object))))
 }
 
-fn in_order(node: &str, mut queues: Vec<QueueDetails>, query: &Query) -> Vec<Value> {
-    queues.sort_by(|a, b| a.name.cmp(&b.name));
-    queues.iter().map(|queue| Value::Object(shown(node, queue, query))).collect()
+fn in_order(node: &Shared, mut queues: Vec<QueueDetails>, query: &Query) -> Vec<Value> {
+    queues.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
+    let name = node.snapshot().name;
+    let trends: Vec<QueueTrend> = node.history().look(|history| {
+        let of = |queue: &QueueDetails| history.of_queue(&queue.vhost, queue.number, &query.spans);
+        queues.iter().map(of).collect()
+    });
+    let all = queues.iter().zip(&trends);
+    all.map(|queue| Value::Object(shown(&name, queue, query))).collect()
+}
+
+fn trend(node: &Shared, queue: &QueueDetails, query: &Query) -> QueueTrend {
+    node.history().look(|history| history.of_queue(&queue.vhost, queue.number, &query.spans))
 }
 
 /// What is told of a queue wherever it is shown.
-fn shown(node: &str, queue: &QueueDetails, query: &Query) -> Map<String, Value> {
+fn shown(
+    node: &str,
+    (queue, trend): (&QueueDetails, &QueueTrend),
+    query: &Query,
+) -> Map<String, Value> {
     let mut shown = Map::new();
     let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
     put("name", json!(*queue.name));
@@ -97,18 +120,32 @@ fn shown(node: &str, queue: &QueueDetails, query: &Query) -> Map<String, Value> 
     if query.disable_stats && !query.enable_queue_totals {
         return shown;
     }
-    put("messages", json!(queue.total().messages));
-    put("messages_ready", json!(queue.ready.messages));
-    put("messages_unacknowledged", json!(queue.unacked.messages));
     if query.disable_stats {
+        put("messages", json!(queue.total().messages));
+        put("messages_ready", json!(queue.ready.messages));
+        put("messages_unacknowledged", json!(queue.unacked.messages));
         return shown;
     }
+    details::put(&mut shown, &QUEUE, About::Lengths, (&queue.numbers, trend));
+    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
     put("message_bytes", json!(queue.total().bytes));
     put("message_bytes_ready", json!(queue.ready.bytes));
     put("message_bytes_unacknowledged", json!(queue.unacked.bytes));
     put("messages_paged_out", json!(queue.paged_out.messages));
     put("message_bytes_paged_out", json!(queue.paged_out.bytes));
     put("consumers", json!(queue.consumers));
+    // What is the case now stands for what was lately.
+    let capacity = u8::from(queue.has_waiting_consumer);
+    put("consumer_capacity", json!(capacity));
+    put("consumer_utilisation", json!(capacity));
+    if let Some(idle_since_ms) = trend.idle_since_ms {
+        put("idle_since", json!(rfc3339(idle_since_ms)));
+    }
+    if let Some(owner) = &queue.owner {
+        let (host, port) = (owner.peer.ip().to_string(), owner.peer.port());
+        let owner = json!({"name": owner.name, "peer_host": host, "peer_port": port});
+        put("owner_pid_details", owner);
+    }
     put("single_active_consumer_tag", json!(queue.single_active_consumer.as_deref()));
     match queue.kind {
         QueueType::Classic => {
@@ -123,7 +160,9 @@ fn shown(node: &str, queue: &QueueDetails, query: &Query) -> Map<String, Value> 
             put("delayed_retry", json!(retry.as_str()));
         }
     }
-    put("message_stats", message_stats(&queue.counters));
+    let mut stats = details::message_stats(&QUEUE, (&queue.numbers, trend));
+    put_reasons(&mut stats, &queue.counters);
+    put("message_stats", Value::Object(stats));
     shown
 }
 
@@ -131,56 +170,20 @@ fn policy_name(policy: Option<&Policy>) -> Value {
     json!(policy.map(|policy| &*policy.name))
 }
 
-/// What has happened to messages in the queue since it was declared or the broker started.
-fn message_stats(counters: &QueueCounters) -> Value {
-    let deliveries = &counters.deliveries;
-    let dead_lettered = |reason| counters.dead_lettered.get(reason);
-    let dropped = |reason| counters.dropped.get(reason).total();
-    let died = |reason: DeathReason| {
-        let causes = DropCause::ALL.into_iter();
-        let causes = causes.map(|cause| (cause, counters.dropped.get(reason).get(cause)));
+/// Why messages died that became dead letters, and why and how those went that left nothing.
+fn put_reasons(stats: &mut Map<String, Value>, counters: &QueueCounters) {
+    let reasons = || DeathReason::ALL.into_iter();
+    let dead_lettered = |reason: DeathReason| {
+        (reason.as_str().to_owned(), json!(counters.dead_lettered.get(reason)))
+    };
+    stats.insert("dead_lettered_by_reason".to_owned(), reasons().map(dead_lettered).collect());
+    let dropped = |reason: DeathReason| {
+        let by_cause = counters.dropped.get(reason);
+        let causes = DropCause::ALL.into_iter().map(|cause| (cause, by_cause.get(cause)));
         let causes = causes.filter(|(_, count)| *count > 0);
-        causes.map(|(cause, count)| (cause.as_str().to_owned(), json!(count))).collect::<Value>()
+        let causes: Value =
+            causes.map(|(cause, count)| (cause.as_str().to_owned(), json!(count))).collect();
+        (reason.as_str().to_owned(), causes)
     };
-    let by_reason = |count: &dyn Fn(DeathReason) -> Value| {
-        let reasons = DeathReason::ALL.into_iter();
-        reasons.map(|reason| (reason.as_str().to_owned(), count(reason))).collect::<Value>()
-    };
-    json!({
-        "publish": counters.entered,
-        "deliver": deliveries.delivered(),
-        "deliver_no_ack": deliveries.delivered_no_ack(),
-        "get": deliveries.got(),
-        "get_no_ack": deliveries.got_no_ack(),
-        "get_empty": deliveries.got_nothing,
-        "deliver_get": deliveries.all(),
-        "redeliver": deliveries.redelivered,
-        "ack": deliveries.acknowledged,
-        "expired": dead_lettered(DeathReason::Expired) + dropped(DeathReason::Expired),
-        "dead_lettered": DeathReason::ALL.into_iter().map(dead_lettered).sum::<u64>(),
-        "dead_lettered_by_reason": by_reason(&|reason| json!(dead_lettered(reason))),
-        "dropped": DeathReason::ALL.into_iter().map(dropped).sum::<u64>(),
-        "dropped_by_reason": by_reason(&died),
-    })
-}
-
-fn consumer(node: &str, queue: &QueueDetails, consumer: &ConsumerDetails) -> Value {
-    let mut shown = json!({
-        "consumer_tag": *consumer.tag,
-        "queue": {"name": *queue.name, "vhost": *queue.vhost},
-        "ack_required": consumer.ack_required,
-        "active": consumer.active,
-        "exclusive": consumer.exclusive,
-        "prefetch_count": consumer.prefetch_count,
-        "arguments": table(consumer.arguments.as_ref()),
-        "channel_details": {
-            "node": node,
-            "number": consumer.channel,
-            "user": consumer.user.as_deref(),
-        },
-    });
-    if let (Some(shown), Some(timeout_ms)) = (shown.as_object_mut(), consumer.timeout_ms) {
-        shown.insert("consumer_timeout".to_owned(), json!(timeout_ms));
-    }
-    shown
+    stats.insert("dropped_by_reason".to_owned(), reasons().map(dropped).collect());
 }

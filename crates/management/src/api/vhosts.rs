@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use super::body::{Object, not_a, tags};
 use super::lists::Query;
 use super::users::made;
+use super::vhost_stats::VhostStats;
 use super::{Name, NameInVhost, Shared};
 use crate::access::{Administrator, Management};
 use crate::answer::{ApiError, Json};
+use crate::history::fields::About;
 use crate::node::{Unchanged, VhostChange, VhostMetadata, VhostSettings};
-use crate::snapshot::VhostTotals;
 
 /// Bytes of a vhost's name: AMQP has room for no more.
 const NAME_BYTES_MAX: usize = 255;
@@ -34,10 +35,9 @@ async fn list(
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
-    let name = node.snapshot().name;
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.sees(vhost));
     // One that has gone since is not shown.
-    query.answer(seen.filter_map(|vhost| json_of(&node, &name, &vhost)).collect())
+    query.answer(seen.filter_map(|vhost| shown(&node, &vhost, &query)).collect())
 }
 
 async fn show(
@@ -46,8 +46,8 @@ async fn show(
     Name(name): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
-    let vhost = json_of(&node, &node.snapshot().name, &name);
-    Ok(Json::ok(query.chosen(vhost.ok_or_else(ApiError::not_found)?)))
+    let vhost = shown(&node, &name, &query).ok_or_else(ApiError::not_found)?;
+    Ok(Json::ok(query.chosen(vhost)))
 }
 
 async fn put(
@@ -179,7 +179,7 @@ async fn set_protection(node: &Shared, name: &str, on: bool) -> Result<StatusCod
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn json_of(node: &Shared, node_name: &str, name: &str) -> Option<Value> {
+fn shown(node: &Shared, name: &str, query: &Query) -> Option<Value> {
     let settings = node.vhost_settings(name)?;
     let totals = node.vhost_totals(name, None)?;
     let VhostSettings { description, tags, protected_from_deletion, tracing, .. } = &settings;
@@ -192,7 +192,7 @@ fn json_of(node: &Shared, node_name: &str, name: &str) -> Option<Value> {
     if let Some(protected) = protected_from_deletion {
         metadata["protected_from_deletion"] = json!(protected);
     }
-    Some(json!({
+    let mut shown = json!({
         "name": name,
         "description": description,
         "tags": tags,
@@ -200,23 +200,17 @@ fn json_of(node: &Shared, node_name: &str, name: &str) -> Option<Value> {
         "metadata": metadata,
         "protected_from_deletion": protected_from_deletion.unwrap_or_default(),
         "tracing": tracing,
-        "cluster_state": {node_name: "running"},
-        "messages": totals.messages,
-        "messages_ready": totals.messages_ready,
-        "messages_unacknowledged": totals.messages_unacknowledged,
-        "message_stats": message_stats(&[&totals]),
-    }))
-}
-
-/// What has happened to messages in some vhosts since the start.
-pub(super) fn message_stats(vhosts: &[&VhostTotals]) -> Value {
-    let sum = |count: fn(&VhostTotals) -> u64| vhosts.iter().map(|v| count(v)).sum::<u64>();
-    json!({
-        "publish": sum(|v| v.counters.published),
-        "confirm": sum(|v| v.counters.confirmed),
-        "return_unroutable": sum(|v| v.counters.returned_unroutable),
-        "drop_unroutable": sum(|v| v.counters.dropped_unroutable),
-    })
+        "cluster_state": {node.snapshot().name: "running"},
+    });
+    if let Some(shown) = shown.as_object_mut()
+        && !query.disable_stats
+    {
+        let stats = VhostStats::of_one(node, &totals, &query.spans);
+        stats.put(shown, About::Data);
+        stats.put(shown, About::Lengths);
+        shown.insert("message_stats".to_owned(), stats.object(About::Messages));
+    }
+    Some(shown)
 }
 
 #[cfg(test)]

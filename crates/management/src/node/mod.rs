@@ -5,6 +5,7 @@
 
 mod audit;
 mod channels;
+mod clients;
 mod definitions;
 mod explain;
 mod limits;
@@ -12,6 +13,7 @@ mod logins;
 mod parameters;
 mod permissions;
 mod policies;
+mod statistics;
 mod status;
 mod topology;
 mod users;
@@ -21,6 +23,7 @@ use std::pin::Pin;
 
 pub use audit::{Audit, AuditEntry};
 pub use channels::{Channel, ChannelRefused, Channels};
+pub use clients::Clients;
 pub use definitions::Definitions;
 pub use explain::{Explain, Explained};
 pub use limits::{LimitName, Limits, UserLimit, VhostLimit, maximum};
@@ -28,6 +31,7 @@ pub use logins::{Login, LoginAttempts, Logins, Protocol};
 pub use parameters::Parameters;
 pub use permissions::{PermissionDetails, Permissions, TopicPermissionDetails};
 pub use policies::Policies;
+pub use statistics::Statistics;
 pub use status::Status;
 pub use topology::Topology;
 pub use users::{NewPassword, NewUser, UserDetails, Users};
@@ -57,6 +61,7 @@ pub enum Unchanged {
 pub trait Node:
     Audit
     + Channels
+    + Clients
     + Definitions
     + Explain
     + Limits
@@ -64,6 +69,7 @@ pub trait Node:
     + Parameters
     + Permissions
     + Policies
+    + Statistics
     + Status
     + Topology
     + Users
@@ -76,6 +82,7 @@ pub trait Node:
 impl<T> Node for T where
     T: Audit
         + Channels
+        + Clients
         + Definitions
         + Explain
         + Limits
@@ -83,6 +90,7 @@ impl<T> Node for T where
         + Parameters
         + Permissions
         + Policies
+        + Statistics
         + Status
         + Topology
         + Users

@@ -3,6 +3,7 @@
 
 mod audit;
 mod channels;
+mod clients;
 mod definitions;
 mod explain;
 mod limits;
@@ -10,6 +11,7 @@ mod logins;
 mod parameters;
 mod permissions;
 mod policies;
+mod statistics;
 mod status;
 mod topology;
 mod users;

@@ -7,7 +7,7 @@ use crate::node::Node;
 
 impl management::Vhosts for Node {
     fn vhosts(&self) -> Vec<VhostSnapshot> {
-        self.vhosts.all().iter().map(|cell| cell.with(|v, _| VhostSnapshot::of(v))).collect()
+        self.vhosts.all().iter().map(|cell| cell.look(|v, _| VhostSnapshot::of(v))).collect()
     }
 
     fn vhost_names(&self) -> Vec<String> {
@@ -15,7 +15,9 @@ impl management::Vhosts for Node {
     }
 
     fn vhost_totals(&self, name: &str, user: Option<&str>) -> Option<VhostTotals> {
-        Some(self.vhosts.get(name)?.with(|v, _| VhostTotals::of(v, user)))
+        let cell = self.vhosts.get(name)?;
+        let traffic = cell.traffic();
+        Some(cell.look(|v, _| VhostTotals::of(v, user, &traffic)))
     }
 
     fn vhost_settings(&self, name: &str) -> Option<VhostSettings> {

@@ -7,9 +7,12 @@ mod options;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use broker::VhostOptions;
 use session::SessionOptions;
+
+use crate::limits::STATISTICS_INTERVAL;
 
 /// How log lines look.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -78,6 +81,8 @@ pub(crate) struct Config {
     pub(crate) http_listener: SocketAddr,
     pub(crate) data_dir: PathBuf,
     pub(crate) durability: Durability,
+    /// Time between two samples of everything; `collect_statistics_interval`.
+    pub(crate) statistics_interval: Duration,
     pub(crate) session: SessionOptions,
     pub(crate) vhost: VhostOptions,
     pub(crate) default_user: DefaultUser,
@@ -110,6 +115,7 @@ impl Default for Config {
             http_listener: SocketAddr::new(any, 15672),
             data_dir: PathBuf::from("data"),
             durability: Durability::default(),
+            statistics_interval: STATISTICS_INTERVAL,
             session: SessionOptions::default(),
             vhost: VhostOptions::default(),
             default_user: DefaultUser {

@@ -2,9 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use amqp::limits::{BODY_SIZE_MAX, FRAME_MIN_SIZE};
 use broker::access::PermissionPattern;
+
+use crate::limits::STATISTICS_INTERVAL_MIN;
 
 use super::{Config, DiskFreeLimit, Durability, LogFormat, MemoryWatermark};
 
@@ -55,6 +58,13 @@ pub(super) fn set(
             config.load_definitions = Some(PathBuf::from(value));
         }
         "definitions.import_backend" if value == "local_filesystem" => {}
+        "collect_statistics_interval" => {
+            config.statistics_interval = Duration::from_millis(number(key, value)?);
+            if config.statistics_interval < STATISTICS_INTERVAL_MIN {
+                let min_ms = STATISTICS_INTERVAL_MIN.as_millis();
+                return Err(format!("{key} must be at least {min_ms}, got {value}"));
+            }
+        }
         "durability" => config.durability = durability(key, value)?,
         "cluster_name" => config.cluster_name = Some(value.to_owned()),
         "vm_memory_high_watermark.relative" => {

@@ -1,0 +1,133 @@
+//! `/api/channels`: the open channels of clients.
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use serde_json::{Map, Value, json};
+
+use super::lists::Query;
+use super::{Name, Shared, consumers, details};
+use crate::access::{Management, UserOfVhost};
+use crate::answer::{ApiError, Json};
+use crate::client_snapshot::{ChannelDetails, parse_channel_name};
+use crate::history::fields::{CHANNEL, of_channel};
+use crate::history::{History, Trend};
+use crate::moment::rfc3339;
+
+/// How the numbers of a channel change.
+type ChannelTrend = Trend<{ CHANNEL.len() }>;
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/channels", get(list))
+        .route("/api/channels/{name}", get(show))
+        .route("/api/vhosts/{name}/channels", get(list_of_vhost))
+}
+
+/// A user who is no monitor sees those of his own connections.
+async fn list(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let vhosts = node.vhost_names().into_iter();
+    let all = vhosts.filter_map(|vhost| node.channels(&vhost)).flatten();
+    answer(&node, all.filter(|one| caller.sees_client(&one.client.user)).collect(), &query)
+}
+
+async fn list_of_vhost(
+    State(node): State<Shared>,
+    UserOfVhost { caller, vhost }: UserOfVhost,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let mut channels = node.channels(&vhost).ok_or_else(ApiError::not_found)?;
+    channels.retain(|one| caller.sees_client(&one.client.user));
+    answer(&node, channels, &query)
+}
+
+async fn show(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(name): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let (connection, number) = parse_channel_name(&name).ok_or_else(ApiError::not_found)?;
+    let (connection, channels) = node.connection(connection).ok_or_else(ApiError::not_found)?;
+    caller.may_see_client(&connection.client.user)?;
+    let channel = channels.into_iter().find(|channel| channel.number == number);
+    let channel = channel.ok_or_else(ApiError::not_found)?;
+    let name = node.snapshot().name;
+    let trend = node.history().look(|history| trend(history, &channel, &query));
+    let mut object = shown(&name, (&channel, &trend));
+    let consumers = node.consumers(&channel.client.vhost).unwrap_or_default();
+    let is_here = |pid| pid == Some(&channel.client.pid);
+    let here = consumers.iter().filter(|one| {
+        one.channel == number && is_here(one.client.as_ref().map(|client| &client.pid))
+    });
+    let here = here.map(|one| consumers::shown(&name, one)).collect();
+    object.insert("consumer_details".to_owned(), here);
+    // By queue and exchange nothing is counted; RabbitMQ does so only if it is asked to.
+    object.insert("deliveries".to_owned(), json!([]));
+    object.insert("publishes".to_owned(), json!([]));
+    Ok(Json::ok(query.chosen(Value::Object(object))))
+}
+
+/// A list of channels, as it was asked for.
+pub(super) fn answer(
+    node: &Shared,
+    mut channels: Vec<ChannelDetails>,
+    query: &Query,
+) -> Result<Json, ApiError> {
+    channels.sort_by(|a, b| (&a.client.name, a.number).cmp(&(&b.client.name, b.number)));
+    let name = node.snapshot().name;
+    let trends: Vec<ChannelTrend> = node
+        .history()
+        .look(|history| channels.iter().map(|one| trend(history, one, query)).collect());
+    let all = channels.iter().zip(&trends);
+    query.answer(all.map(|channel| Value::Object(shown(&name, channel))).collect())
+}
+
+fn trend(history: &History, channel: &ChannelDetails, query: &Query) -> ChannelTrend {
+    let of = (channel.client.pid.number(), channel.number);
+    history.of_channel(&channel.client.vhost, of, &query.spans)
+}
+
+fn shown(node: &str, (channel, trend): (&ChannelDetails, &ChannelTrend)) -> Map<String, Value> {
+    let client = &channel.client;
+    let shown = json!({
+        "name": channel.name(),
+        "pid": client.pid.of_channel(channel.number),
+        "number": channel.number.0,
+        "node": node,
+        "vhost": client.vhost,
+        "user": client.user,
+        "user_who_performed_action": client.user,
+        "connection_details": {
+            "name": client.name,
+            "peer_host": client.peer.ip().to_string(),
+            "peer_port": client.peer.port(),
+        },
+        "state": "running",
+        "confirm": channel.confirms,
+        "transactional": channel.is_transactional,
+        "prefetch_count": channel.prefetch_count,
+        "global_prefetch_count": channel.global_prefetch_count,
+        "consumer_count": channel.consumers,
+        "messages_unacknowledged": channel.unacked,
+        "messages_unconfirmed": channel.unconfirmed,
+        "messages_uncommitted": channel.uncommitted,
+        "acks_uncommitted": channel.acks_uncommitted,
+    });
+    let mut shown = match shown {
+        Value::Object(shown) => shown,
+        _ => Map::new(),
+    };
+    let numbers = of_channel(&channel.counters);
+    let stats = details::message_stats(&CHANNEL, (&numbers, trend));
+    shown.insert("message_stats".to_owned(), Value::Object(stats));
+    if let Some(idle_since_ms) = trend.idle_since_ms {
+        shown.insert("idle_since".to_owned(), json!(rfc3339(idle_since_ms)));
+    }
+    shown
+}

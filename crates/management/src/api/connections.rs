@@ -1,0 +1,190 @@
+//! `/api/connections`: the connections of clients, to look at and to close.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::get;
+use serde_json::{Value, json};
+
+use super::lists::Query;
+use super::{Name, Shared, channels, details};
+use crate::access::{Management, UserOfVhost};
+use crate::answer::{ApiError, Json};
+use crate::client_snapshot::ConnectionDetails;
+use crate::field_table::table;
+use crate::history::fields::{About, CONNECTION, of_connection};
+use crate::history::{History, Trend};
+
+/// How the numbers of a connection change.
+type ConnectionTrend = Trend<{ CONNECTION.len() }>;
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/connections", get(list))
+        .route("/api/connections/{name}", get(show).delete(close))
+        .route("/api/connections/{name}/channels", get(list_of_channels))
+        .route("/api/connections/username/{user}", get(list_of_user).delete(close_of_user))
+        .route("/api/vhosts/{name}/connections", get(list_of_vhost))
+}
+
+/// Why a connection is closed if who asks for it does not say; RabbitMQ's words.
+const REASON: &str = "Closed via management plugin";
+
+/// A user who is no monitor sees his own.
+async fn list(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let mut connections = all(&node);
+    connections.retain(|one| caller.sees_client(&one.client.user));
+    answer(&node, connections, &query)
+}
+
+async fn list_of_vhost(
+    State(node): State<Shared>,
+    UserOfVhost { caller, vhost }: UserOfVhost,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let mut connections = node.connections(&vhost).ok_or_else(ApiError::not_found)?;
+    connections.retain(|one| caller.sees_client(&one.client.user));
+    answer(&node, connections, &query)
+}
+
+async fn list_of_user(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(user): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    caller.may_see_client(&user)?;
+    let mut connections = all(&node);
+    connections.retain(|one| one.client.user == user);
+    answer(&node, connections, &query)
+}
+
+async fn show(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(name): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let (connection, _) = node.connection(&name).ok_or_else(ApiError::not_found)?;
+    caller.may_see_client(&connection.client.user)?;
+    let trend = node.history().look(|history| trend(history, &connection, &query));
+    Ok(Json::ok(query.chosen(shown(&node.snapshot().name, (&connection, &trend)))))
+}
+
+/// The channels of a connection.
+///
+/// COMPAT: unknown connection: 404 for the channels of a connection that is not there; RabbitMQ fails
+/// with 500.
+async fn list_of_channels(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(name): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let (connection, channels) = node.connection(&name).ok_or_else(ApiError::not_found)?;
+    caller.may_see_client(&connection.client.user)?;
+    channels::answer(&node, channels, &query.without_pages())
+}
+
+async fn close(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(name): Name,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    let (connection, _) = node.connection(&name).ok_or_else(ApiError::not_found)?;
+    caller.may_close_client(&connection.client.user)?;
+    // One that has gone meanwhile is closed, too.
+    node.close_connection(&name, &caller.name, &reason(&headers)).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn close_of_user(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(user): Name,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    caller.may_close_client(&user)?;
+    node.close_connections_of(&user, &caller.name, &reason(&headers)).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Why, as the client is told.
+fn reason(headers: &HeaderMap) -> String {
+    let given = headers.get("x-reason").map(|value| String::from_utf8_lossy(value.as_bytes()));
+    given.map_or_else(|| REASON.to_owned(), std::borrow::Cow::into_owned)
+}
+
+fn all(node: &Shared) -> Vec<ConnectionDetails> {
+    let vhosts = node.vhost_names().into_iter();
+    vhosts.filter_map(|vhost| node.connections(&vhost)).flatten().collect()
+}
+
+fn answer(
+    node: &Shared,
+    mut connections: Vec<ConnectionDetails>,
+    query: &Query,
+) -> Result<Json, ApiError> {
+    connections.sort_by(|a, b| a.client.name.cmp(&b.client.name));
+    let name = node.snapshot().name;
+    let trends: Vec<ConnectionTrend> = node
+        .history()
+        .look(|history| connections.iter().map(|one| trend(history, one, query)).collect());
+    query.answer(connections.iter().zip(&trends).map(|one| shown(&name, one)).collect())
+}
+
+fn trend(history: &History, connection: &ConnectionDetails, query: &Query) -> ConnectionTrend {
+    history.of_connection(connection.client.pid.number(), &query.spans)
+}
+
+fn shown(node: &str, (connection, trend): (&ConnectionDetails, &ConnectionTrend)) -> Value {
+    let ConnectionDetails { client, state, traffic, channels } = connection;
+    let mut shown = json!({
+        "name": client.name,
+        "pid": client.pid.to_string(),
+        "node": node,
+        "type": "network",
+        "protocol": "AMQP 0-9-1",
+        "host": client.local.ip().to_string(),
+        "port": client.local.port(),
+        "peer_host": client.peer.ip().to_string(),
+        "peer_port": client.peer.port(),
+        "user": client.user,
+        "user_who_performed_action": client.user,
+        "auth_mechanism": client.mechanism,
+        "vhost": client.vhost,
+        "client_properties": table(client.properties.as_ref()),
+        "channel_max": client.channel_max,
+        "frame_max": client.frame_max,
+        "timeout": client.heartbeat_s,
+        "connected_at": client.connected_at_ms,
+        "state": state.as_str(),
+        "channels": channels,
+        "recv_cnt": traffic.reads,
+        "send_cnt": traffic.writes,
+        "send_pend": traffic.unsent_bytes,
+        "ssl": false,
+        "ssl_protocol": "",
+        "ssl_key_exchange": "",
+        "ssl_cipher": "",
+        "ssl_hash": "",
+        "peer_cert_subject": "",
+        "peer_cert_issuer": "",
+        "peer_cert_validity": "",
+        "peer_cert_serial_number": "",
+    });
+    if let Some(shown) = shown.as_object_mut() {
+        let numbers = of_connection(traffic);
+        details::put(shown, &CONNECTION, About::Data, (&numbers, trend));
+        if let Some(name) = &client.connection_name {
+            shown.insert("user_provided_name".to_owned(), json!(name));
+        }
+    }
+    shown
+}

@@ -1,0 +1,90 @@
+//! `/api/consumers`: who consumes from what.
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use serde_json::{Value, json};
+
+use super::lists::Query;
+use super::{Name, Shared};
+use crate::access::Management;
+use crate::answer::{ApiError, Json};
+use crate::client_snapshot::{ConsumerDetails, channel_name};
+use crate::field_table::table;
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/consumers", get(list))
+        .route("/api/consumers/{vhost}", get(list_of_vhost))
+}
+
+/// A user who is no monitor sees his own.
+async fn list(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let vhosts = node.vhost_names().into_iter();
+    let all = vhosts.filter_map(|vhost| node.consumers(&vhost)).flatten();
+    answer(&node, all.filter(|one| caller.sees_client(user(one))).collect(), query)
+}
+
+async fn list_of_vhost(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(vhost): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let consumers = node.consumers(&vhost).ok_or_else(ApiError::not_found)?;
+    if !caller.sees(&vhost) {
+        return Err(ApiError::no_entry());
+    }
+    let seen = consumers.into_iter().filter(|one| caller.sees_client(user(one)));
+    answer(&node, seen.collect(), query)
+}
+
+fn user(consumer: &ConsumerDetails) -> &str {
+    consumer.client.as_ref().map_or("", |client| &client.user)
+}
+
+fn answer(
+    node: &Shared,
+    mut consumers: Vec<ConsumerDetails>,
+    query: Query,
+) -> Result<Json, ApiError> {
+    consumers.sort_by(|a, b| (&a.vhost, &a.queue, &a.tag).cmp(&(&b.vhost, &b.queue, &b.tag)));
+    let name = node.snapshot().name;
+    let shown = consumers.iter().map(|one| shown(&name, one)).collect();
+    // Consumers have no names to filter by; RabbitMQ's list is always whole.
+    query.without_pages().answer(shown)
+}
+
+/// What is told of a consumer wherever it is shown.
+pub(super) fn shown(node: &str, consumer: &ConsumerDetails) -> Value {
+    let mut on = json!({"node": node, "number": consumer.channel.0});
+    if let (Some(on), Some(client)) = (on.as_object_mut(), &consumer.client) {
+        let mut put = |name: &str, value: Value| on.insert(name.to_owned(), value);
+        put("name", json!(channel_name(&client.name, consumer.channel)));
+        put("connection_name", json!(client.name));
+        put("peer_host", json!(client.peer.ip().to_string()));
+        put("peer_port", json!(client.peer.port()));
+        put("user", json!(client.user));
+        put("pid", json!(client.pid.of_channel(consumer.channel)));
+    }
+    let mut shown = json!({
+        "consumer_tag": *consumer.tag,
+        "queue": {"name": *consumer.queue, "vhost": *consumer.vhost},
+        "channel_details": on,
+        "ack_required": consumer.ack_required,
+        "active": consumer.active,
+        "activity_status": consumer.activity.as_str(),
+        "exclusive": consumer.exclusive,
+        "prefetch_count": consumer.prefetch_count,
+        "arguments": table(consumer.arguments.as_ref()),
+    });
+    if let (Some(shown), Some(timeout_ms)) = (shown.as_object_mut(), consumer.timeout_ms) {
+        shown.insert("consumer_timeout".to_owned(), json!(timeout_ms));
+    }
+    shown
+}

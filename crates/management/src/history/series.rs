@@ -1,0 +1,214 @@
+//! The samples of one thing: its numbers over time, from which rates are made.
+//!
+//! Time comes from outside, in milliseconds of the epoch. Samples that say the same as those on both
+//! sides are not kept, so that what is idle costs two of them, however long that lasts. Older samples
+//! are kept at larger distances.
+
+use std::collections::VecDeque;
+
+/// How far apart samples are, and how long they are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Tier {
+    /// Distance in milliseconds; 0 for every sample that is taken.
+    pub(super) step_ms: u64,
+    /// Milliseconds.
+    pub(super) kept_ms: u64,
+}
+
+/// Some numbers at one moment.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Sample<const N: usize> {
+    at_ms: u64,
+    values: [u64; N],
+}
+
+/// The samples of one thing, finest tier first.
+#[derive(Clone, Debug)]
+pub(super) struct Series<const N: usize> {
+    tiers: Vec<VecDeque<Sample<N>>>,
+}
+
+/// The span of time and the steps that a request wants to see.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Span {
+    /// How far back, in milliseconds.
+    pub(crate) age_ms: u64,
+    /// Distance of what is shown, in milliseconds; not 0.
+    pub(crate) step_ms: u64,
+}
+
+impl Span {
+    /// The moments to show, the latest first: multiples of the step.
+    fn moments(self, now_ms: u64) -> impl Iterator<Item = u64> {
+        let last = now_ms - now_ms % self.step_ms;
+        (0..=self.age_ms / self.step_ms).map(move |n| last.saturating_sub(n * self.step_ms))
+    }
+}
+
+/// Numbers at several moments, the latest first.
+pub(crate) type Window<const N: usize> = Vec<(u64, [u64; N])>;
+
+impl<const N: usize> Series<N> {
+    /// A thing that had counted nothing before it was first seen; `before_ms` is when nobody saw it.
+    pub(super) fn new(tiers: &[Tier], before_ms: Option<u64>) -> Self {
+        let nothing = before_ms.map(|at_ms| Sample { at_ms, values: [0; N] });
+        Self { tiers: tiers.iter().map(|_| nothing.into_iter().collect()).collect() }
+    }
+
+    /// Adds a sample; `kept_max` is how many each tier may hold.
+    pub(super) fn push(&mut self, tiers: &[Tier], sample: (u64, [u64; N]), kept_max: usize) {
+        let (at_ms, values) = sample;
+        for (tier, samples) in tiers.iter().zip(&mut self.tiers) {
+            let last = samples.back().map(|last| last.at_ms);
+            if tier.step_ms > 0 && last.is_some_and(|l| l / tier.step_ms == at_ms / tier.step_ms) {
+                continue;
+            }
+            add(samples, Sample { at_ms, values });
+            let oldest_ms = at_ms.saturating_sub(tier.kept_ms);
+            // The one before the oldest moment says what was the case then.
+            while samples.len() > kept_max
+                || samples.get(1).is_some_and(|second| second.at_ms <= oldest_ms)
+            {
+                samples.pop_front();
+            }
+        }
+    }
+
+    /// Change in a second, between the last two samples.
+    pub(super) fn rates(&self) -> [f64; N] {
+        let mut rates = [0.0; N];
+        let samples = self.tiers.first();
+        let newest =
+            samples.and_then(|samples| Some((samples.back()?, samples.iter().nth_back(1)?)));
+        if let Some((new, old)) = newest {
+            let elapsed_ms = new.at_ms.saturating_sub(old.at_ms);
+            for (rate, (new, old)) in rates.iter_mut().zip(new.values.iter().zip(&old.values)) {
+                *rate = per_second(*new, *old, elapsed_ms);
+            }
+        }
+        rates
+    }
+
+    /// The last numbers.
+    pub(super) fn last(&self) -> Option<[u64; N]> {
+        Some(self.tiers.first()?.back()?.values)
+    }
+
+    /// Since when nothing has changed, as far as samples tell, in milliseconds of the epoch.
+    pub(super) fn idle_since_ms(&self) -> Option<u64> {
+        let samples = self.tiers.first()?;
+        let (new, old) = (samples.back()?, samples.iter().nth_back(1)?);
+        (new.values == old.values).then_some(old.at_ms)
+    }
+
+    /// What a request wants to see. Before the first sample there was nothing.
+    pub(super) fn window(&self, tiers: &[Tier], now_ms: u64, span: Span) -> Window<N> {
+        let reaches = tiers.iter().position(|tier| tier.kept_ms >= span.age_ms);
+        let tier = reaches.unwrap_or(tiers.len().saturating_sub(1));
+        let fine = self.tiers.first();
+        let samples = self.tiers.get(tier);
+        let at = |moment| {
+            // The coarse tiers lag behind; what is newer stands in the finest.
+            let of = |samples: Option<&VecDeque<Sample<N>>>| {
+                let samples = samples?;
+                let after = samples.partition_point(|sample| sample.at_ms <= moment);
+                samples.get(after.checked_sub(1)?).copied()
+            };
+            let found = [of(fine), of(samples)].into_iter().flatten();
+            found.max_by_key(|sample| sample.at_ms).map_or([0; N], |sample| sample.values)
+        };
+        span.moments(now_ms).map(|moment| (moment, at(moment))).collect()
+    }
+}
+
+/// Appends a sample; one that only prolongs what was the case moves the last.
+fn add<const N: usize>(samples: &mut VecDeque<Sample<N>>, sample: Sample<N>) {
+    let before_last = samples.iter().nth_back(1).map(|before| before.values);
+    match samples.back_mut() {
+        Some(last) if last.values == sample.values && before_last == Some(sample.values) => {
+            last.at_ms = sample.at_ms;
+        }
+        _ => samples.push_back(sample),
+    }
+}
+
+/// Change in a second.
+#[expect(clippy::cast_precision_loss, reason = "rates are not exact")]
+fn per_second(new: u64, old: u64, elapsed_ms: u64) -> f64 {
+    if elapsed_ms == 0 {
+        return 0.0;
+    }
+    (new as f64 - old as f64) * 1000.0 / elapsed_ms as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIERS: [Tier; 2] =
+        [Tier { step_ms: 0, kept_ms: 20_000 }, Tier { step_ms: 10_000, kept_ms: 100_000 }];
+
+    fn series(samples: &[(u64, u64)]) -> Series<1> {
+        let mut series = Series::new(&TIERS, None);
+        for (at_ms, value) in samples {
+            series.push(&TIERS, (*at_ms, [*value]), 100);
+        }
+        series
+    }
+
+    fn counted(series: &Series<1>) -> Vec<usize> {
+        series.tiers.iter().map(VecDeque::len).collect()
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_last_two_samples() {
+        assert_eq!(series(&[]).rates(), [0.0]);
+        assert_eq!(series(&[(0, 7)]).rates(), [0.0]);
+        assert_eq!(series(&[(0, 7), (5000, 7), (10_000, 17)]).rates(), [2.0]);
+        assert_eq!(series(&[(0, 7), (5000, 2)]).rates(), [-1.0]);
+        assert_eq!(series(&[(0, 7), (5000, 17), (10_000, 17), (15_000, 17)]).rates(), [0.0]);
+    }
+
+    #[test]
+    fn what_is_new_had_counted_nothing() {
+        let mut series = Series::new(&TIERS, Some(5000));
+        series.push(&TIERS, (10_000, [10]), 100);
+        assert_eq!(series.rates(), [2.0]);
+    }
+
+    #[test]
+    fn what_is_idle_costs_two_samples() {
+        let mut idle = series(&[(0, 1), (1000, 5)]);
+        for second in 2..10_000 {
+            idle.push(&TIERS, (second * 1000, [5]), 100);
+        }
+        assert_eq!(counted(&idle), [2, 2]);
+        assert_eq!((idle.rates(), idle.idle_since_ms()), ([0.0], Some(1000)));
+        assert_eq!(series(&[(0, 1), (5000, 2)]).idle_since_ms(), None);
+    }
+
+    #[test]
+    fn old_samples_go_and_so_do_those_that_are_too_many() {
+        let mut busy = series(&[]);
+        for second in 0..1000 {
+            busy.push(&TIERS, (second * 1000, [second]), 1000);
+        }
+        assert_eq!(counted(&busy), [21, 11]);
+        busy.push(&TIERS, (1_000_000, [0]), 3);
+        assert_eq!(counted(&busy), [3, 3]);
+    }
+
+    #[test]
+    fn windows_have_every_moment_and_say_what_was_the_case_then() {
+        let series = series(&[(11_000, 1), (16_000, 6), (21_000, 9)]);
+        let window = series.window(&TIERS, 23_456, Span { age_ms: 15_000, step_ms: 5000 });
+        assert_eq!(window, [(20_000, [6]), (15_000, [1]), (10_000, [0]), (5000, [0])]);
+    }
+
+    #[test]
+    fn what_is_long_ago_is_told_by_the_coarse_samples() {
+        let all: Vec<(u64, u64)> = (0..100).map(|second| (second * 1000, second)).collect();
+        let window = series(&all).window(&TIERS, 99_500, Span { age_ms: 90_000, step_ms: 30_000 });
+        assert_eq!(window, [(90_000, [90]), (60_000, [60]), (30_000, [30]), (0, [0])]);
+    }
+}
