@@ -157,6 +157,64 @@ def test_health_checks_of_a_healthy_broker(http):
     eventually(lambda: http.ask("/api/health/checks/virtual-hosts").json, {"status": "ok"})
 
 
+@pytest.mark.parametrize("check", [
+    "below-node-connection-limit", "is-in-service", "ready-to-serve-clients", "metadata-store/initialized",
+    "metadata-store/initialized/with-data", "certificate-expiration/1/months",
+    "quorum-queues-without-elected-leaders/all-vhosts", "quorum-queues-without-elected-leaders/all-vhosts/pattern/.*",
+    "quorum-queues-without-elected-leaders/vhost/%2F", "quorum-queues-without-elected-leaders/vhost/%2F/pattern/x",
+])
+def test_what_holds_of_every_single_node(http, check):
+    answer = http.ask("/api/health/checks/" + check)
+    assert (answer.status, answer.json) == (200, {"status": "ok"})
+
+
+def test_no_majority_depends_on_a_single_node(http):
+    answer = http.ask("/api/health/checks/node-is-quorum-critical")
+    assert (answer.status, answer.json) == (200, {"status": "ok", "reason": "single node cluster"})
+
+
+def test_a_span_until_certificates_expire_has_a_number_and_a_unit(http):
+    unit = "Time unit not recognised. Supported units: days, weeks, months, years."
+    for path, reason in {"1/nope": unit, "x/days": "Invalid expiration value."}.items():
+        answer = http.ask("/api/health/checks/certificate-expiration/" + path)
+        assert (answer.status, answer.json) == (400, {"error": "bad_request", "reason": reason})
+
+
+def test_feature_flags_are_on(http):
+    flags = {flag["name"]: flag for flag in http.ask("/api/feature-flags").json}
+    types = {"name": str, "desc": str, "doc_url": str, "state": str, "stability": str, "provided_by": str}
+    # NServiceBus wants stream_queue.
+    for name in ("stream_queue", "quorum_queue", "drop_unroutable_metric", "rabbitmq_4.3.0"):
+        assert flags[name]["state"] == "enabled"
+        assert {field: type(flags[name][field]) for field in types} == types
+    assert http.ask("/api/feature-flags/quorum_queue/enable", method="PUT", body={}).status == 204
+    answer = http.ask("/api/feature-flags/nope/enable", method="PUT", body={})
+    assert (answer.status, answer.json) == (400, {"error": "bad_request", "reason": "unsupported"})
+
+
+def test_what_is_about_to_go_is_told(http, client):
+    features = {feature["name"]: feature for feature in http.ask("/api/deprecated-features").json}
+    assert features["transient_nonexcl_queues"]["state"] == "permitted"
+    assert features["classic_queue_mirroring"]["deprecation_phase"] == "removed"
+    client.channel().queue(durable=False)
+
+    def used():
+        return "transient_nonexcl_queues" in [feature["name"] for feature in http.ask("/api/deprecated-features/used").json]
+
+    eventually(used, True)
+
+
+def test_the_memory_of_the_node_is_divided(http):
+    name = http.ask("/api/overview").json["node"]
+    memory = http.ask(f"/api/nodes/{quoted(name)}/memory").json["memory"]
+    assert memory["strategy"] == "rss" and memory["total"].keys() == {"erlang", "rss", "allocated"}
+    parts = [bytes for part, bytes in memory.items() if part not in ("strategy", "total")]
+    assert len(parts) == 26 and all(isinstance(bytes, int) for bytes in parts)
+    assert http.ask(f"/api/nodes/{quoted(name)}?memory=true").json["memory"].keys() == memory.keys()
+    assert http.ask("/api/nodes/nope@nowhere/memory").status == 404
+    assert isinstance(http.ask("/api/extensions").json, list)
+
+
 def test_a_port_is_listened_on_or_not(http, under):
     port = under.shared().amqp[1]
     answer = http.ask(f"/api/health/checks/port-listener/{port}")

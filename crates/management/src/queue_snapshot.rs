@@ -96,6 +96,15 @@ impl QueueDetails {
         }
     }
 
+    /// Those of its messages that are held in memory.
+    pub(crate) fn in_memory(&self) -> Amount {
+        let all = self.total();
+        Amount {
+            messages: all.messages.saturating_sub(self.paged_out.messages),
+            bytes: all.bytes.saturating_sub(self.paged_out.bytes),
+        }
+    }
+
     /// Every message in it.
     pub(crate) fn total(&self) -> Amount {
         let all = [self.ready, self.unacked, self.delayed, self.pending];

@@ -126,6 +126,12 @@ pub struct VhostTotals {
     pub messages_unacknowledged: u64,
     /// What it has counted.
     pub counters: VhostCounters,
+    /// A queue that others may use does not survive a restart.
+    pub(crate) has_transient_queue: bool,
+    /// A channel limits the deliveries of all its consumers together.
+    pub(crate) has_global_prefetch: bool,
+    /// Bytes of memory that the waiting messages take.
+    pub resident_bytes: u64,
     /// What is sampled of it.
     pub(crate) numbers: VhostNumbers,
 }
@@ -146,16 +152,23 @@ impl VhostTotals {
             messages_ready: 0,
             messages_unacknowledged: 0,
             counters: *vhost.counters(),
+            has_transient_queue: false,
+            has_global_prefetch: false,
+            resident_bytes: vhost.resident_bytes(),
             numbers: [0; VHOST.len()],
         };
         for (_, connection) in vhost.connections() {
             if user.is_none_or(|user| *connection.access.user == *user) {
                 totals.connections += 1;
-                totals.channels += connection.channels().count() as u64;
+                totals.channels += connection.open_channels().count() as u64;
             }
         }
+        let channels = vhost.connections().flat_map(|(_, connection)| connection.open_channels());
+        totals.has_global_prefetch =
+            channels.into_iter().any(|(_, channel)| channel.global_prefetch_count() > 0);
         for (_, queue) in vhost.queues() {
             totals.queues += 1;
+            totals.has_transient_queue |= !queue.durable && queue.exclusive_owner.is_none();
             totals.consumers += u64::from(queue.consumer_count());
             totals.messages += queue.message_count();
             totals.messages_ready += queue.ready_count();

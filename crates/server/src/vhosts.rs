@@ -637,6 +637,11 @@ impl Vhosts {
         }
     }
 
+    /// What each of them is granted.
+    pub(crate) fn options(&self) -> VhostOptions {
+        self.options
+    }
+
     /// The vhost of that name.
     pub(crate) fn get(&self, name: &str) -> Option<Arc<VhostCell>> {
         self.cells.read().get(name).cloned()

@@ -72,7 +72,7 @@ pub(super) fn shown(node: &str, consumer: &ConsumerDetails) -> Value {
         put("user", json!(client.user));
         put("pid", json!(client.pid.of_channel(consumer.channel)));
     }
-    let mut shown = json!({
+    json!({
         "consumer_tag": *consumer.tag,
         "queue": {"name": *consumer.queue, "vhost": *consumer.vhost},
         "channel_details": on,
@@ -81,10 +81,8 @@ pub(super) fn shown(node: &str, consumer: &ConsumerDetails) -> Value {
         "activity_status": consumer.activity.as_str(),
         "exclusive": consumer.exclusive,
         "prefetch_count": consumer.prefetch_count,
+        // Clients want a number; 0 is none.
+        "consumer_timeout": consumer.timeout_ms.unwrap_or(0),
         "arguments": table(consumer.arguments.as_ref()),
-    });
-    if let (Some(shown), Some(timeout_ms)) = (shown.as_object_mut(), consumer.timeout_ms) {
-        shown.insert("consumer_timeout".to_owned(), json!(timeout_ms));
-    }
-    shown
+    })
 }

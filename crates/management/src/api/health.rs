@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::{Name, Shared};
+use super::{Name, NameInVhost, Shared};
 use crate::answer::{ApiError, Json};
 use crate::snapshot::{Listener, NodeSnapshot};
 
@@ -18,6 +18,26 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/api/health/checks/virtual-hosts", get(virtual_hosts))
         .route("/api/health/checks/port-listener/{port}", get(port_listener))
         .route("/api/health/checks/protocol-listener/{protocol}", get(protocol_listener))
+        .route("/api/health/checks/below-node-connection-limit", get(always))
+        .route("/api/health/checks/is-in-service", get(always))
+        .route("/api/health/checks/ready-to-serve-clients", get(always))
+        .route("/api/health/checks/metadata-store/initialized", get(always))
+        .route("/api/health/checks/metadata-store/initialized/with-data", get(always))
+        .route("/api/health/checks/node-is-quorum-critical", get(single_node))
+        .route("/api/health/checks/certificate-expiration/{within}/{unit}", get(certificates))
+        .route("/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts", get(always))
+        .route(
+            "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/{pattern}",
+            get(always),
+        )
+        .route(
+            "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}",
+            get(always),
+        )
+        .route(
+            "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}",
+            get(always),
+        )
 }
 
 /// RabbitMQ's other words for a protocol.
@@ -50,6 +70,31 @@ fn in_effect(node: &NodeSnapshot, reason: &str) -> Json {
 /// Every vhost runs: a node on which one cannot be restored does not start.
 async fn virtual_hosts() -> Json {
     Json::ok(json!({"status": "ok"}))
+}
+
+/// What holds as long as the node answers: it is open to clients as soon as it answers at all, it limits
+/// the number of its connections by file descriptors alone, and every queue is led here.
+async fn always() -> Json {
+    Json::ok(json!({"status": "ok"}))
+}
+
+/// No majority depends on this node.
+async fn single_node() -> Json {
+    Json::ok(json!({"status": "ok", "reason": "single node cluster"}))
+}
+
+/// Whether no certificate of a listener expires soon: there are none.
+async fn certificates(
+    NameInVhost { vhost: within, name: unit }: NameInVhost,
+) -> Result<Json, ApiError> {
+    if within.parse::<u32>().is_err() {
+        return Err(ApiError::bad_request("Invalid expiration value."));
+    }
+    if !["days", "weeks", "months", "years"].contains(&unit.as_str()) {
+        let reason = "Time unit not recognised. Supported units: days, weeks, months, years.";
+        return Err(ApiError::bad_request(reason));
+    }
+    Ok(Json::ok(json!({"status": "ok"})))
 }
 
 /// Whether there is a listener on a port.

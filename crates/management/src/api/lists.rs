@@ -26,6 +26,8 @@ pub(super) struct Query {
     pub(super) disable_stats: bool,
     /// But how many messages there are.
     pub(super) enable_queue_totals: bool,
+    /// What the memory is used for, too.
+    pub(super) with_memory: bool,
     /// Which past is asked for.
     pub(super) spans: Spans,
 }
@@ -97,6 +99,7 @@ impl Query {
             columns: find("columns").map(|names| names.split(',').map(str::to_owned).collect()),
             disable_stats: is_true("disable_stats"),
             enable_queue_totals: is_true("enable_queue_totals"),
+            with_memory: is_true("memory"),
             spans: Spans {
                 lengths: span(&find, "lengths")?,
                 messages: span(&find, "msg_rates")?,

@@ -16,6 +16,8 @@ mod details;
 mod exchange_changes;
 mod exchanges;
 mod explain;
+mod extensions;
+mod features;
 mod fields;
 mod get;
 mod global_parameters;
@@ -32,6 +34,7 @@ mod policies;
 mod publish;
 mod queue_changes;
 mod queues;
+mod reset;
 mod topic_permissions;
 mod users;
 mod vhost_stats;
@@ -60,6 +63,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/api/cluster-name", get(cluster_name::show).put(cluster_name::set))
         .route("/api/nodes", get(nodes::list))
         .route("/api/nodes/{name}", get(nodes::show))
+        .route("/api/cluster-name", get(cluster_name::show))
         .route("/api/whoami", get(whoami::show))
         .merge(binding_changes::routes())
         .merge(bindings::routes())
@@ -70,17 +74,21 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(exchange_changes::routes())
         .merge(exchanges::routes())
         .merge(explain::routes())
+        .merge(extensions::routes())
+        .merge(features::routes())
         .merge(get::routes())
         .merge(global_parameters::routes())
         .merge(health::routes())
         .merge(limits::routes())
         .merge(logins::routes())
+        .merge(nodes::routes())
         .merge(parameters::routes())
         .merge(permissions::routes())
         .merge(policies::routes())
         .merge(publish::routes())
         .merge(queue_changes::routes())
         .merge(queues::routes())
+        .merge(reset::routes())
         .merge(topic_permissions::routes())
         .merge(users::routes())
         .merge(vhosts::routes())

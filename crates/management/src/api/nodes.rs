@@ -1,20 +1,52 @@
 //! `/api/nodes`: the node, its memory, its disk and its process.
 
+use axum::Router;
 use axum::extract::State;
+use axum::routing::get;
 use serde_json::{Map, Value, json};
 
-use super::overview::exchange_types;
-use super::{Name, Shared};
+use super::lists::Query;
+use super::overview::{contexts, exchange_types};
+use super::vhost_stats::VhostStats;
+use super::{Name, Shared, details};
 use crate::RABBITMQ_VERSION;
 use crate::access::Monitor;
 use crate::answer::{ApiError, Json};
-use crate::snapshot::{NodeSnapshot, ProcessSnapshot};
+use crate::history::fields::{About, NODE, of_node};
+use crate::snapshot::{NodeSnapshot, VhostTotals};
 
-pub(super) async fn list(State(node): State<Shared>, _: Monitor) -> Json {
-    Json::ok(json!([shown(&node.snapshot(), &node.process())]))
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/nodes", get(list))
+        .route("/api/nodes/{name}", get(show))
+        .route("/api/nodes/{name}/memory", get(show_memory))
 }
 
-pub(super) async fn show(
+async fn list(State(node): State<Shared>, _: Monitor, query: Query) -> Result<Json, ApiError> {
+    let now = node.snapshot();
+    let all = vec![Value::Object(shown(&node, &now, &query))];
+    query.without_pages().answer(all)
+}
+
+async fn show(
+    State(node): State<Shared>,
+    _: Monitor,
+    Name(name): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let now = node.snapshot();
+    if name != now.name {
+        return Err(ApiError::not_found());
+    }
+    let mut object = shown(&node, &now, &query);
+    if query.with_memory {
+        object.insert("memory".to_owned(), memory(&node, &now));
+    }
+    Ok(Json::ok(query.chosen(Value::Object(object))))
+}
+
+async fn show_memory(
     State(node): State<Shared>,
     _: Monitor,
     Name(name): Name,
@@ -23,45 +55,112 @@ pub(super) async fn show(
     if name != now.name {
         return Err(ApiError::not_found());
     }
-    Ok(Json::ok(shown(&now, &node.process())))
+    Ok(Json::ok(json!({"memory": memory(&node, &now)})))
 }
 
-fn shown(node: &NodeSnapshot, process: &ProcessSnapshot) -> Value {
+fn shown(node: &Shared, now: &NodeSnapshot, query: &Query) -> Map<String, Value> {
     let mut shown = Map::new();
     let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
-    put("name", json!(node.name));
+    put("name", json!(now.name));
     put("type", json!("disc"));
     put("running", json!(true));
     put("being_drained", json!(false));
+    if query.disable_stats {
+        return shown;
+    }
+    let process = node.process();
     put("partitions", json!([]));
     put("cluster_links", json!([]));
     put("rabbitmq_version", json!(RABBITMQ_VERSION));
     put("os_pid", json!(process.id.to_string()));
-    put("uptime", json!(node.uptime_ms));
+    put("uptime", json!(now.uptime_ms));
     put("processors", json!(process.processors));
     put("mem_calculation_strategy", json!("rss"));
-    put("mem_alarm", json!(node.memory_alarm));
-    put("disk_free_limit", json!(node.disk_free_limit_bytes));
-    put("disk_free_alarm", json!(node.disk_alarm));
-    // What the system does not tell is left out.
-    for (name, value) in [
-        ("mem_used", node.resident_bytes),
-        ("mem_limit", node.memory_watermark_bytes),
-        ("disk_free", node.disk_free_bytes),
-        ("fd_used", process.fd_used),
-        ("fd_total", process.fd_total),
-    ] {
-        if let Some(value) = value {
-            put(name, json!(value));
-        }
+    put("mem_alarm", json!(now.memory_alarm));
+    put("disk_free_limit", json!(now.disk_free_limit_bytes));
+    put("disk_free_alarm", json!(now.disk_alarm));
+    if let Some(limit) = now.memory_watermark_bytes {
+        put("mem_limit", json!(limit));
+    }
+    if let Some(total) = process.fd_total {
+        // Clients read 32 bits.
+        put("fd_total", json!(total.min(u32::MAX.into())));
+        put("sockets_total", json!(total.min(u32::MAX.into())));
     }
     put("db_dir", json!(process.data_dir));
-    put("durability", json!(node.durability));
-    put("rates_mode", json!("none"));
+    put("config_files", json!([]));
+    put("log_files", json!(["<stdout>"]));
+    put("durability", json!(now.durability));
+    put("rates_mode", json!("basic"));
     put("exchange_types", exchange_types());
     put("auth_mechanisms", auth_mechanisms());
-    put("enabled_plugins", json!([]));
-    Value::Object(shown)
+    put("contexts", contexts(now));
+    put("enabled_plugins", json!(["rabbitmq_management", "rabbitmq_prometheus"]));
+    put("applications", json!([]));
+    let trend = node.history().look(|history| history.of_node(&query.spans));
+    let (live, totals) = totals(node);
+    let sockets = totals.iter().map(|vhost| vhost.connections).sum();
+    let numbers = of_node(now, &process, sockets);
+    details::put(&mut shown, &NODE, About::Node, (&numbers, &trend));
+    let stats = VhostStats::of_all(node, &totals, &query.spans).and_gone(node, &live);
+    stats.put(&mut shown, About::Node);
+    shown
+}
+
+fn totals(node: &Shared) -> (Vec<String>, Vec<VhostTotals>) {
+    let live = node.vhost_names();
+    let totals = live.iter().filter_map(|vhost| node.vhost_totals(vhost, None)).collect();
+    (live, totals)
+}
+
+/// What the memory is used for, as far as that is known: messages that wait, and samples. RabbitMQ's
+/// other parts are processes and tables that are not there.
+fn memory(node: &Shared, now: &NodeSnapshot) -> Value {
+    let all = now.resident_bytes.unwrap_or_default();
+    let messages: u64 = totals(node).1.iter().map(|vhost| vhost.resident_bytes).sum();
+    let samples = node.history().look(|history| history.bytes());
+    let rest = all.saturating_sub(messages).saturating_sub(samples);
+    let mut memory = Map::new();
+    for part in [
+        "connection_readers",
+        "connection_writers",
+        "connection_channels",
+        "connection_other",
+        "stream_queue_procs",
+        "stream_queue_replica_reader_procs",
+        "stream_queue_coordinator_procs",
+        "queue_procs",
+        "quorum_queue_procs",
+        "quorum_queue_dlx_procs",
+        "plugins",
+        "metadata_store",
+        "other_proc",
+        "metrics",
+        "mgmt_db",
+        "quorum_ets",
+        "mnesia",
+        "metadata_store_ets",
+        "other_ets",
+        "binary",
+        "msg_index",
+        "code",
+        "atom",
+        "other_system",
+        "allocated_unused",
+        "reserved_unallocated",
+    ] {
+        let bytes = match part {
+            "binary" => messages,
+            "mgmt_db" => samples,
+            "other_system" => rest,
+            _ => 0,
+        };
+        memory.insert(part.to_owned(), json!(bytes));
+    }
+    memory.insert("strategy".to_owned(), json!("rss"));
+    let total = json!({"erlang": all, "rss": all, "allocated": all});
+    memory.insert("total".to_owned(), total);
+    Value::Object(memory)
 }
 
 fn auth_mechanisms() -> Value {

@@ -10,8 +10,8 @@ use super::vhost_stats::VhostStats;
 use crate::RABBITMQ_VERSION;
 use crate::access::Management;
 use crate::answer::Json;
-use crate::history::RETENTION_S;
 use crate::history::fields::About;
+use crate::history::{RETENTION_S, Spans};
 use crate::snapshot::{Listener, NodeSnapshot, VhostTotals};
 
 /// A user who is no monitor sees what concerns the vhosts that he may enter and his own connections.
@@ -30,7 +30,9 @@ pub(super) async fn show(
     let mut overview = versions(&now, &query);
     let mut put = |name: &str, value: Value| overview.insert(name.to_owned(), value);
     if !query.disable_stats {
-        let mut stats = VhostStats::of_all(&node, &totals, &query.spans);
+        // The churn is asked for with the rates of messages.
+        let spans = Spans { node: query.spans.messages, ..query.spans };
+        let mut stats = VhostStats::of_all(&node, &totals, &spans);
         if is_monitor {
             stats = stats.and_gone(&node, &live);
         }
@@ -51,9 +53,8 @@ pub(super) async fn show(
     if is_monitor {
         put("node", json!(now.name));
         let listeners = now.listeners.iter();
-        put("listeners", listeners.clone().map(|one| listener(&now.name, one)).collect());
-        let http = listeners.filter(|listener| listener.protocol == "http");
-        put("contexts", http.map(|listener| context(&now.name, listener)).collect());
+        put("listeners", listeners.map(|one| listener(&now.name, one)).collect());
+        put("contexts", contexts(&now));
     }
     Json::ok(query.chosen(Value::Object(overview)))
 }
@@ -113,6 +114,12 @@ fn listener(node: &str, listener: &Listener) -> Value {
         "port": listener.address.port(),
         "tls": false,
     })
+}
+
+/// Where this API is, on each of its listeners.
+pub(super) fn contexts(node: &NodeSnapshot) -> Value {
+    let http = node.listeners.iter().filter(|listener| listener.protocol == "http");
+    http.map(|listener| context(&node.name, listener)).collect()
 }
 
 /// Where this API is.

@@ -131,11 +131,14 @@ fn shown(
     put("message_bytes", json!(queue.total().bytes));
     put("message_bytes_ready", json!(queue.ready.bytes));
     put("message_bytes_unacknowledged", json!(queue.unacked.bytes));
+    let in_memory = queue.in_memory();
+    put("messages_ram", json!(in_memory.messages));
+    put("message_bytes_ram", json!(in_memory.bytes));
     put("messages_paged_out", json!(queue.paged_out.messages));
     put("message_bytes_paged_out", json!(queue.paged_out.bytes));
     put("consumers", json!(queue.consumers));
     // What is the case now stands for what was lately.
-    let capacity = u8::from(queue.has_waiting_consumer);
+    let capacity = f64::from(u8::from(queue.has_waiting_consumer));
     put("consumer_capacity", json!(capacity));
     put("consumer_utilisation", json!(capacity));
     if let Some(idle_since_ms) = trend.idle_since_ms {

@@ -5,6 +5,7 @@ use broker::statistics::{ChannelCounters, ExchangeCounters};
 use broker::{Deliveries, Queue, QueueCounters, QueueType, Vhost};
 
 use crate::client_snapshot::Traffic;
+use crate::snapshot::{NodeSnapshot, ProcessSnapshot};
 
 /// Which of a request's spans is about a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,6 +185,16 @@ pub(crate) fn of_channel(counters: &ChannelCounters) -> ChannelNumbers {
 
 pub(crate) fn of_connection(traffic: &Traffic) -> ConnectionNumbers {
     [traffic.received_bytes, traffic.sent_bytes]
+}
+
+/// Of the node, to which so many clients are connected.
+pub(crate) fn of_node(node: &NodeSnapshot, process: &ProcessSnapshot, sockets: u64) -> NodeNumbers {
+    [
+        node.resident_bytes.unwrap_or_default(),
+        process.fd_used.unwrap_or_default(),
+        sockets,
+        node.disk_free_bytes.unwrap_or_default(),
+    ]
 }
 
 /// What the queues of a vhost add up to.

@@ -202,6 +202,21 @@ impl History {
         gone
     }
 
+    /// Bytes that the samples take, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        let vhosts = self.vhosts.values().map(|of| {
+            let parts = [
+                of.totals.bytes(),
+                of.queues.values().map(Series::bytes).sum(),
+                of.exchanges.values().map(Series::bytes).sum(),
+                of.channels.values().map(Series::bytes).sum(),
+            ];
+            parts.iter().sum::<usize>()
+        });
+        let connections = self.connections.values().map(Series::bytes);
+        (vhosts.chain(connections).sum::<usize>() + self.node.bytes()) as u64
+    }
+
     fn now_ms(&self) -> u64 {
         self.last_ms.unwrap_or_default()
     }

@@ -74,6 +74,11 @@ impl<const N: usize> Series<N> {
         }
     }
 
+    /// Bytes that the samples take.
+    pub(super) fn bytes(&self) -> usize {
+        self.tiers.iter().map(|samples| samples.capacity() * size_of::<Sample<N>>()).sum()
+    }
+
     /// Change in a second, between the last two samples.
     pub(super) fn rates(&self) -> [f64; N] {
         let mut rates = [0.0; N];

@@ -31,12 +31,7 @@ pub struct VhostTaken {
 impl Taken {
     /// Samples of the node, in which that many sockets of clients are open.
     pub fn new(node: &NodeSnapshot, process: &ProcessSnapshot, sockets: u64) -> Self {
-        let numbers = [
-            node.resident_bytes.unwrap_or_default(),
-            process.fd_used.unwrap_or_default(),
-            sockets,
-            node.disk_free_bytes.unwrap_or_default(),
-        ];
+        let numbers = fields::of_node(node, process, sockets);
         Self { node: numbers, vhosts: Vec::new(), connections: Vec::new() }
     }
 

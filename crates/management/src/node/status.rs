@@ -7,6 +7,9 @@ pub trait Status {
     /// What is the case now.
     fn snapshot(&self) -> NodeSnapshot;
 
+    /// Whether the prefetch of a whole channel is honoured.
+    fn permits_global_qos(&self) -> bool;
+
     /// What the operating system knows of it now.
     fn process(&self) -> ProcessSnapshot;
 }

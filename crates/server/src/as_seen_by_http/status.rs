@@ -25,6 +25,10 @@ impl management::Status for Node {
         }
     }
 
+    fn permits_global_qos(&self) -> bool {
+        self.vhosts.options().permits_global_qos
+    }
+
     fn process(&self) -> ProcessSnapshot {
         let open = std::fs::read_dir("/proc/self/fd");
         ProcessSnapshot {

@@ -1,0 +1,19 @@
+//! `/api/extensions`: pages that plugins add to RabbitMQ's interface.
+
+use axum::Router;
+use axum::routing::get;
+use serde_json::json;
+
+use super::Shared;
+use crate::access::Management;
+use crate::answer::Json;
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new().route("/api/extensions", get(list))
+}
+
+/// There are none.
+async fn list(_: Management) -> Json {
+    Json::ok(json!([]))
+}

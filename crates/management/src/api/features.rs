@@ -1,0 +1,131 @@
+//! `/api/feature-flags` and `/api/deprecated-features`: what nodes of different versions agree on, and what
+//! is about to go.
+//!
+//! Nothing can be switched here. A flag says since which version of RabbitMQ clients may rely on
+//! something, so all flags of the version whose API this is are on.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, put};
+use serde_json::{Value, json};
+
+use super::{Name, Shared};
+use crate::access::{Administrator, Management};
+use crate::answer::{ApiError, Json};
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/feature-flags", get(flags))
+        .route("/api/feature-flags/{name}/enable", put(enable))
+        .route("/api/deprecated-features", get(deprecated))
+        .route("/api/deprecated-features/used", get(used))
+}
+
+/// RabbitMQ's flags that are about what clients can do or see, with what they stand for.
+///
+/// COMPAT: feature flags: `stream_queue` is on, because clients take it for a version; there are no
+/// streams yet.
+const FLAGS: [(&str, &str); 13] = [
+    ("classic_queue_type_delivery_support", "Deliveries name the type of their queue"),
+    ("drop_unroutable_metric", "Unroutable messages that are dropped are counted"),
+    ("empty_basic_get_metric", "Gets that find nothing are counted"),
+    ("feature_flags_v2", "Flags are listed with their stability"),
+    ("implicit_default_bindings", "Bindings to the default exchange are not stored"),
+    ("quorum_queue", "Queues of the type quorum"),
+    ("rabbit_exchange_type_local_random", "Exchanges of the type x-local-random"),
+    ("rabbitmq_4.0.0", "Everything of RabbitMQ 4.0"),
+    ("rabbitmq_4.1.0", "Everything of RabbitMQ 4.1"),
+    ("rabbitmq_4.2.0", "Everything of RabbitMQ 4.2"),
+    ("rabbitmq_4.3.0", "Everything of RabbitMQ 4.3"),
+    ("stream_queue", "Queues of the type stream are known, not offered"),
+    ("virtual_host_metadata", "Vhosts have descriptions and tags"),
+];
+
+async fn flags(_: Management) -> Json {
+    let flag = |(name, description): (&str, &str)| {
+        json!({
+            "name": name,
+            "desc": description,
+            "doc_url": "",
+            "state": "enabled",
+            "stability": "required",
+            "require_level": "hard",
+            "experiment_level": "supported",
+            "callbacks": [],
+            "provided_by": "rabbit",
+        })
+    };
+    Json::ok(FLAGS.into_iter().map(flag).collect())
+}
+
+/// What is on is switched on again.
+async fn enable(_: Administrator, Name(name): Name) -> Result<StatusCode, ApiError> {
+    match FLAGS.iter().any(|(flag, _)| *flag == name) {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(ApiError::bad_request("unsupported")),
+    }
+}
+
+/// A feature that RabbitMQ is about to lose.
+struct Deprecated {
+    name: &'static str,
+    is_permitted: bool,
+    phase: &'static str,
+}
+
+impl Deprecated {
+    fn shown(&self) -> Value {
+        json!({
+            "name": self.name,
+            "desc": "",
+            "deprecation_phase": self.phase,
+            "doc_url": "",
+            "provided_by": "rabbit",
+        })
+    }
+}
+
+fn all(node: &Shared) -> [Deprecated; 4] {
+    [
+        Deprecated {
+            name: "global_qos",
+            is_permitted: node.permits_global_qos(),
+            phase: "denied_by_default",
+        },
+        Deprecated {
+            name: "transient_nonexcl_queues",
+            is_permitted: true,
+            phase: "permitted_by_default",
+        },
+        Deprecated { name: "classic_queue_mirroring", is_permitted: false, phase: "removed" },
+        Deprecated { name: "ram_node_type", is_permitted: false, phase: "removed" },
+    ]
+}
+
+async fn deprecated(State(node): State<Shared>, _: Management) -> Json {
+    let shown = all(&node).map(|feature| {
+        let mut shown = feature.shown();
+        let state = if feature.is_permitted { "permitted" } else { "denied" };
+        if let Some(shown) = shown.as_object_mut() {
+            shown.insert("state".to_owned(), json!(state));
+        }
+        shown
+    });
+    Json::ok(shown.into_iter().collect())
+}
+
+/// Those that are used now.
+async fn used(State(node): State<Shared>, _: Management) -> Json {
+    let totals = node.vhost_names().into_iter().filter_map(|name| node.vhost_totals(&name, None));
+    let (transient, global_qos) = totals.fold((false, false), |(queues, channels), vhost| {
+        (queues || vhost.has_transient_queue, channels || vhost.has_global_prefetch)
+    });
+    let is_used = |feature: &Deprecated| match feature.name {
+        "transient_nonexcl_queues" => transient,
+        "global_qos" => global_qos,
+        _ => false,
+    };
+    Json::ok(all(&node).iter().filter(|one| is_used(one)).map(Deprecated::shown).collect())
+}
