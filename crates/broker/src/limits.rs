@@ -20,6 +20,10 @@ pub const CONSUMER_TIMEOUT_MS_DEFAULT: u64 = 1_800_000;
 /// million simultaneous deadlines never stall a publisher for longer than about a millisecond.
 pub const EXPIRY_SLICE: usize = 512;
 
+/// Deadlines of messages that are gone which are dropped at a time to find the first that is left, when
+/// somebody wants to know.
+pub const GONE_DEADLINES_SLICE: usize = 4096;
+
 /// Messages that one call moves to where dead letters go, before it leaves the rest to the timer: a
 /// client that rejects a million deliveries, or dead-letter exchanges that multiply every message,
 /// hold nobody else up.

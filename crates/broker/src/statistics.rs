@@ -107,6 +107,10 @@ pub struct ExchangeCounters {
     pub published_in: u64,
     /// Queues that these were routed to, in all.
     pub published_out: u64,
+    /// Those that went nowhere and came back.
+    pub returned_unroutable: u64,
+    /// Those that went nowhere and were dropped.
+    pub dropped_unroutable: u64,
 }
 
 /// What a dead letter's queue promises, as RabbitMQ's metrics tell strategies apart.

@@ -141,6 +141,8 @@ impl Deliveries {
 pub struct QueueCounters {
     /// Messages that entered the queue, by publish or as dead letters.
     pub entered: u64,
+    /// Publishes that were routed here, those included that were refused.
+    pub published: u64,
     /// Publishes refused because the queue was full; they never entered.
     pub refused: u64,
     /// Deliveries to consumers and `basic.get`.

@@ -20,6 +20,7 @@ mod settings;
 
 use std::collections::{BTreeSet, VecDeque};
 
+use amqp::properties::Properties;
 pub use arguments::QueueArguments;
 pub use consumers::Consumer;
 pub use counters::{ByCause, ByReason, Deliveries, DropCause, QueueCounters};
@@ -230,15 +231,30 @@ impl Queue {
         self.consumers.any_waits()
     }
 
-    /// When the next message that waits here expires; where only heads expire, the next of these.
-    /// Perhaps of a message that is gone.
-    pub fn next_message_deadline(&self) -> Option<Time> {
-        self.next_deadline()
+    /// The first deadline of a message that waits here, on disk or in memory; where only heads expire,
+    /// the first of these. None, too, while it is not known because messages with earlier deadlines have
+    /// just gone ([`Vhost::forget_gone_deadlines`](crate::Vhost::forget_gone_deadlines)).
+    pub fn first_deadline(&self) -> Option<Time> {
+        let own = match (self.settings.expiry_order, self.deadlines.first()) {
+            (ExpiryOrder::Head, _) => return self.next_deadline(),
+            (ExpiryOrder::Deadline, None) => None,
+            (ExpiryOrder::Deadline, Some((at, id))) if self.is_waiting(id) => Some(at),
+            (ExpiryOrder::Deadline, Some(_)) => return None,
+        };
+        let shared = self.oldest().map(|(deadline, _)| deadline);
+        own.into_iter().chain(shared).chain(self.ready.first_paged_deadline()).min()
     }
 
-    /// When the oldest message that waits at the head of a priority arrived.
+    /// When the message arrived that waits longest, as far as it is not being read from disk.
     pub fn oldest_arrival(&self) -> Option<Time> {
-        self.ready.heads().map(|front| front.arrived).min()
+        let fronts = self.ready.oldest().chain(self.delayed.oldest());
+        fronts.map(|front| front.arrived).min()
+    }
+
+    /// The time that the publisher of the next message has given it, in seconds of the epoch.
+    pub fn head_timestamp_s(&self) -> Option<u64> {
+        let properties = Properties::parse(self.ready.front_message()?.properties()).ok()?;
+        properties.timestamp
     }
 
     /// How many consumers it has.
@@ -473,12 +489,29 @@ impl Queue {
     fn skip_stale_deadlines(&mut self, now: Time) {
         while let Some((deadline, id)) = self.deadlines.first()
             && deadline <= now
-            && !self.ready.contains(id)
-            && !self.delayed.contains(id)
+            && !self.is_waiting(id)
         {
             self.deadlines.pop();
             self.deadlines.popped_stale();
         }
+    }
+
+    /// Drops the first deadlines as long as they are of messages that are gone, at most so many.
+    pub(crate) fn forget_gone_deadlines(&mut self, at_most: usize) {
+        for _ in 0..at_most {
+            let Some((_, id)) = self.deadlines.first() else { return };
+            if self.is_waiting(id) {
+                return;
+            }
+            // One that comes back is listed again.
+            self.deadlines.pop();
+            self.deadlines.popped_stale();
+        }
+    }
+
+    /// Whether a message waits in memory.
+    fn is_waiting(&self, id: EntryId) -> bool {
+        self.ready.contains(id) || self.delayed.contains(id)
     }
 
     /// Takes a delayed message that is ready again.

@@ -9,6 +9,7 @@ use crate::exchange::Destination;
 use crate::ids::{ConsumerId, EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::OUTBOX_BYTES_MAX;
 use crate::page::{Held, PageAt};
+use crate::policy::ExpiryOrder;
 use crate::queue::{Entry, Queue};
 use crate::time::Time;
 use crate::timers::Wake;
@@ -156,7 +157,15 @@ impl Vhost {
             if queue.pending_count() > 0 && !self.pending_sources.contains(&id) {
                 broken.push(format!("{name}: its dead letters are not offered again"));
             }
-            for due in [queue.next_wake(), queue.earliest_deadline()] {
+            let earliest = queue.earliest_deadline();
+            if queue.settings.expiry_order == ExpiryOrder::Deadline
+                && let Some(first) = queue.first_deadline()
+                && (!queue.has_pages() && Some(first) != earliest
+                    || earliest.is_some_and(|earliest| first > earliest))
+            {
+                broken.push(format!("{name}: first deadline {first:?}, found {earliest:?}"));
+            }
+            for due in [queue.next_wake(), earliest] {
                 if !self.is_armed(queue.armed, due) {
                     let armed = queue.armed;
                     broken.push(format!("{name}: due {due:?}, armed {armed:?}"));

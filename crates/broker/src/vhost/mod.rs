@@ -44,7 +44,7 @@ use crate::command::{Command, Request};
 use crate::effect::{Effect, Event, Outgoing};
 use crate::exchange::{Binding, Exchange};
 use crate::ids::{ChannelNumber, ConnectionId, ExchangeId, Lsn, PageId, QueueId, QueueNumber};
-use crate::limits::EFFECTS_KEPT_MAX;
+use crate::limits::{EFFECTS_KEPT_MAX, GONE_DEADLINES_SLICE};
 use crate::lookup::Lookup;
 use crate::message::Name;
 use crate::page::Paging;
@@ -364,6 +364,14 @@ impl Vhost {
     /// The queue of that name.
     pub fn queue(&self, name: &str) -> Option<&Queue> {
         self.queues.get(*self.queue_names.get(name)?)
+    }
+
+    /// Makes sure that the first deadline of a queue is of a message that waits there, unless thousands
+    /// have gone before their deadlines at once; call it before [`Queue::first_deadline`].
+    pub fn forget_gone_deadlines(&mut self, queue: QueueId) {
+        if let Some(queue) = self.queues.get_mut(queue) {
+            queue.forget_gone_deadlines(GONE_DEADLINES_SLICE);
+        }
     }
 
     /// The queue of that id.

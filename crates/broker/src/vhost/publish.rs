@@ -60,7 +60,7 @@ impl Vhost {
             PublishMode::Confirm(confirms) => Some(confirms.assign()),
             PublishMode::Plain => None,
         };
-        self.count_publish(at, exchange, &route, bytes);
+        self.count_publish(at, exchange, (&route, mandatory), bytes);
         let verdict = if route.is_empty() && !mandatory {
             self.drop_unroutable(at)
         } else {
@@ -174,13 +174,17 @@ impl Vhost {
         &mut self,
         at: At,
         exchange: ExchangeId,
-        route: &Route,
+        (route, mandatory): (&Route, bool),
         bytes: usize,
     ) {
         let routed = route.queues.len() as u64;
         if let Some(exchange) = self.exchanges.get_mut(exchange) {
             exchange.counters.published_in += 1;
             exchange.counters.published_out += routed;
+            if route.is_empty() {
+                exchange.counters.returned_unroutable += u64::from(mandatory);
+                exchange.counters.dropped_unroutable += u64::from(!mandatory);
+            }
         }
         let mut confirms = false;
         if let Some(channel) = self.channel(at) {
@@ -225,6 +229,7 @@ impl Vhost {
             let Some(queue) = self.queues.get_mut(*id) else {
                 continue;
             };
+            queue.counters.published += 1;
             placed.assign(*id, queue, &message);
         }
         let lsn = self.enter_placed(message, &placed);
@@ -251,6 +256,7 @@ impl Vhost {
         let Some(queue) = self.queues.get_mut(id) else {
             return false;
         };
+        queue.counters.published += 1;
         queue.counters.refused += 1;
         self.counters.refused += 1;
         if queue.settings.overflow == Overflow::RejectPublishDlx {

@@ -15,7 +15,8 @@ impl Vhost {
         let mut refused = false;
         for publish in transaction.publishes {
             let PendingPublish { exchange, message, route, mandatory } = publish;
-            self.count_publish(at, exchange, &route, message.body().len());
+            let bytes = message.body().len();
+            self.count_publish(at, exchange, (&route, mandatory), bytes);
             refused |= self.enter(at, message, &route, mandatory) == Verdict::Refused;
         }
         for settle in transaction.settles {

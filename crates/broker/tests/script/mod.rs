@@ -199,6 +199,7 @@ impl World {
             "show" => out.push(show::queue(&self.vhost, &words.next())),
             "policies" => out.push(show::policies(&self.vhost, &words.next())),
             "consumers" => out.push(show::consumers(&self.vhost, &words.next())),
+            "ages" => out.push(show::ages(&mut self.vhost, &words.next())),
             "counters" => out.push(show::counters(&self.vhost)),
             "channels" => out.extend(show::channels(&self.vhost)),
             "exchanges" => out.extend(show::exchanges(&self.vhost)),

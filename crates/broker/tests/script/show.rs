@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use broker::dead_letter::DeathReason;
 use broker::statistics::Strategy;
+use broker::time::Time;
 use broker::{Definition, Deliveries, DropCause, Policy, QueueType, Vhost};
 
 /// What is in a queue and what became of the rest.
@@ -35,6 +36,19 @@ pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
     }
     add("purged", queue.counters.purged);
     out
+}
+
+/// When the oldest message in a queue arrived, and the first deadline there, in milliseconds.
+pub(crate) fn ages(vhost: &mut Vhost, name: &str) -> String {
+    let id = vhost.queues().find(|(_, queue)| *queue.name == *name).map(|(id, _)| id);
+    let Some(id) = id else { return format!("{name} is gone") };
+    vhost.forget_gone_deadlines(id);
+    let queue = vhost.queue_of(id).unwrap();
+    let millis = |time: Option<Time>| {
+        time.map_or_else(|| "none".to_owned(), |time| (time.as_micros() / 1000).to_string())
+    };
+    let (oldest, first) = (millis(queue.oldest_arrival()), millis(queue.first_deadline()));
+    format!("{name}: oldest={oldest} first-deadline={first} published={}", queue.counters.published)
 }
 
 /// The policies in force for a queue or an exchange, and what they say together.
@@ -164,7 +178,16 @@ pub(crate) fn exchanges(vhost: &Vhost) -> Vec<String> {
     let used = vhost.exchanges().filter(|(_, exchange)| exchange.counters.published_in > 0);
     used.map(|(_, exchange)| {
         let (into, out) = (exchange.counters.published_in, exchange.counters.published_out);
-        format!("exchange '{}': in={into} out={out}", exchange.name)
+        let mut shown = format!("exchange '{}': in={into} out={out}", exchange.name);
+        for (what, count) in [
+            ("returned", exchange.counters.returned_unroutable),
+            ("unroutable", exchange.counters.dropped_unroutable),
+        ] {
+            if count > 0 {
+                write!(shown, " {what}={count}").unwrap();
+            }
+        }
+        shown
     })
     .collect()
 }
