@@ -3,8 +3,7 @@
 //! It asks the node for snapshots, which are copied under the vhosts' locks, and formats them without
 //! these. It knows nothing of frames, files or tasks.
 //!
-//! - `/metrics`: Prometheus, sums over all queues; without login
-//! - `/metrics/per-object`: Prometheus, every queue for itself; without login
+//! - `/metrics` and what is below it: Prometheus' format; without login
 //! - `/api`: RabbitMQ's management API; a request passes `edge`, its route and `access`, and only
 //!   then one of the files of `api`, which has one for each resource
 
@@ -31,11 +30,8 @@ mod topology_snapshot;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::IntoResponse;
-use axum::routing::get;
 
 use crate::limits::BODY_BYTES_MAX;
 
@@ -46,27 +42,21 @@ pub use client_snapshot::{
 };
 pub use field_table::table as table_to_json;
 pub use history::{SharedHistory, Taken, Taking, VhostTaken};
-pub use metrics::Detail;
+pub use metrics::{ConnectionScrape, Scrape, Scraping, VhostScrape};
 pub use node::*;
 pub use policy_json::{PolicyProblem, policy_from_json, policy_to_json};
 pub use queue_snapshot::QueueDetails;
-pub use snapshot::{
-    Listener, NodeSnapshot, ProcessSnapshot, QueueSnapshot, VhostSnapshot, VhostTotals,
-};
+pub use snapshot::{Listener, NodeSnapshot, ProcessSnapshot, VhostTotals};
 pub use topology_snapshot::{BindingDetails, BindingsOf, ExchangeDetails};
 
 /// The version of RabbitMQ whose API this is: clients choose by it what they ask for.
 pub const RABBITMQ_VERSION: &str = "4.3.6";
 
-/// The content type of Prometheus' text format.
-const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-
 /// Answers HTTP requests about `node`; it must be served with the `SocketAddr` of each client.
 pub fn router(node: Arc<dyn Node>) -> Router {
     let api = api::routes().route_layer(from_fn_with_state(Arc::clone(&node), access::guard));
     let routes = Router::new()
-        .route("/metrics", get(|node| prometheus(node, Detail::Totals)))
-        .route("/metrics/per-object", get(|node| prometheus(node, Detail::PerQueue)))
+        .merge(metrics::routes())
         .merge(api)
         .merge(api::open_routes())
         // Behind the guard: as in RabbitMQ, neither needs a login.
@@ -76,9 +66,4 @@ pub fn router(node: Arc<dyn Node>) -> Router {
         .with_state(node);
     // Around the routes, not on them: what comes in may change its path.
     Router::new().fallback_service(routes).layer(from_fn(edge::pass))
-}
-
-async fn prometheus(State(node): State<Arc<dyn Node>>, detail: Detail) -> impl IntoResponse {
-    let text = metrics::text(&node.snapshot(), &node.vhosts(), detail);
-    ([(CONTENT_TYPE, PROMETHEUS)], text)
 }

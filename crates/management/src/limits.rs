@@ -38,3 +38,6 @@ pub(crate) const AGE_S_MAX: u64 = 31_536_000;
 
 /// Moments that a request may want to see of each number; 400.
 pub(crate) const MOMENTS_MAX: u64 = 1000;
+
+/// Bytes of the prefix that a request may want names of metrics to begin with.
+pub(crate) const METRICS_PREFIX_BYTES_MAX: usize = 64;

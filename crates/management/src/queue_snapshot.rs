@@ -39,7 +39,7 @@ pub struct QueueDetails {
 }
 
 /// Some messages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Amount {
     pub(crate) messages: u64,
     pub(crate) bytes: u64,

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
+use broker::Vhost;
 use broker::statistics::VhostCounters;
-use broker::{Queue, QueueCounters, QueueType, Vhost};
 
 use crate::client_snapshot::Traffic;
 use crate::history::fields::{QueueSums, VHOST, VhostNumbers, of_connection, of_vhost};
@@ -59,48 +59,6 @@ pub struct ProcessSnapshot {
     pub processors: usize,
     /// The data directory.
     pub data_dir: String,
-}
-
-/// A vhost at one moment.
-#[derive(Clone, Debug)]
-pub struct VhostSnapshot {
-    /// Its name.
-    pub name: String,
-    /// Connections to it.
-    pub connections: usize,
-    /// Channels of these.
-    pub channels: usize,
-    /// What it has counted.
-    pub counters: VhostCounters,
-    /// Its queues.
-    pub queues: Vec<QueueSnapshot>,
-}
-
-/// A queue at one moment.
-#[derive(Clone, Debug)]
-pub struct QueueSnapshot {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub kind: QueueType,
-    /// Messages ready for delivery.
-    pub ready: u64,
-    /// Bytes of these.
-    pub ready_bytes: u64,
-    /// Ready messages that wait on disk instead of in memory.
-    pub paged_out: u64,
-    /// Bytes of these.
-    pub paged_out_bytes: u64,
-    /// Messages delivered and not acknowledged.
-    pub unacked: u64,
-    /// Messages that were returned and wait.
-    pub delayed: u64,
-    /// Messages that died and wait for somewhere to go.
-    pub pending: u64,
-    /// Consumers.
-    pub consumers: u32,
-    /// What has happened in it.
-    pub counters: QueueCounters,
 }
 
 /// The sums of a vhost at one moment.
@@ -178,42 +136,5 @@ impl VhostTotals {
         let data = of_connection(traffic);
         totals.numbers = of_vhost(vhost, &sums.and_gone(vhost), data);
         totals
-    }
-}
-
-impl VhostSnapshot {
-    /// Copies what is the case in `vhost`.
-    pub fn of(vhost: &Vhost) -> Self {
-        Self {
-            name: vhost.name().to_string(),
-            connections: vhost.connections().count(),
-            channels: vhost.connections().map(|(_, c)| c.channels().count()).sum(),
-            counters: *vhost.counters(),
-            queues: vhost.queues().map(|(_, queue)| QueueSnapshot::of(queue)).collect(),
-        }
-    }
-}
-
-impl QueueSnapshot {
-    fn of(queue: &Queue) -> Self {
-        let (paged_out, paged_out_bytes) = queue.paged_out();
-        Self {
-            name: queue.name.to_string(),
-            kind: queue.kind(),
-            ready: queue.ready_count(),
-            ready_bytes: queue.ready_bytes(),
-            paged_out,
-            paged_out_bytes,
-            unacked: queue.unacked_count(),
-            delayed: queue.delayed_count(),
-            pending: queue.pending_count(),
-            consumers: queue.consumer_count(),
-            counters: queue.counters,
-        }
-    }
-
-    /// Every message in it.
-    pub fn messages(&self) -> u64 {
-        self.ready + self.unacked + self.delayed + self.pending
     }
 }

@@ -414,6 +414,11 @@ impl Vhost {
         &self.policies
     }
 
+    /// Memory that the messages that wait in its queues take, about, in bytes.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.resident.bytes()
+    }
+
     /// What it has counted.
     pub fn counters(&self) -> &VhostCounters {
         &self.counters

@@ -10,6 +10,7 @@ mod definitions;
 mod explain;
 mod limits;
 mod logins;
+mod metrics;
 mod parameters;
 mod permissions;
 mod policies;
@@ -28,6 +29,7 @@ pub use definitions::Definitions;
 pub use explain::{Explain, Explained};
 pub use limits::{LimitName, Limits, UserLimit, VhostLimit, maximum};
 pub use logins::{Login, LoginAttempts, Logins, Protocol};
+pub use metrics::{Made, Metrics};
 pub use parameters::Parameters;
 pub use permissions::{PermissionDetails, Permissions, TopicPermissionDetails};
 pub use policies::Policies;
@@ -66,6 +68,7 @@ pub trait Node:
     + Explain
     + Limits
     + Logins
+    + Metrics
     + Parameters
     + Permissions
     + Policies
@@ -87,6 +90,7 @@ impl<T> Node for T where
         + Explain
         + Limits
         + Logins
+        + Metrics
         + Parameters
         + Permissions
         + Policies

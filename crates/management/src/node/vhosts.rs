@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use broker::QueueType;
 
 use super::{Change, Unchanged, VhostLimit};
-use crate::{VhostSnapshot, VhostTotals};
+use crate::VhostTotals;
 
 /// What is kept of a vhost beside what is in it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -61,9 +61,6 @@ impl VhostSettings {
 
 /// The vhosts of the node.
 pub trait Vhosts {
-    /// Every vhost with its queues, by name.
-    fn vhosts(&self) -> Vec<VhostSnapshot>;
-
     /// The names of all vhosts, in order.
     fn vhost_names(&self) -> Vec<String>;
 

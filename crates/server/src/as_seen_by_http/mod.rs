@@ -8,6 +8,7 @@ mod definitions;
 mod explain;
 mod limits;
 mod logins;
+mod metrics;
 mod parameters;
 mod permissions;
 mod policies;

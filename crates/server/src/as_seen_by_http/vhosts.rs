@@ -1,15 +1,11 @@
 //! Vhosts, each as a whole.
 
-use management::{Change, Unchanged, VhostChange, VhostSettings, VhostSnapshot, VhostTotals};
+use management::{Change, Unchanged, VhostChange, VhostSettings, VhostTotals};
 
 use super::change;
 use crate::node::Node;
 
 impl management::Vhosts for Node {
-    fn vhosts(&self) -> Vec<VhostSnapshot> {
-        self.vhosts.all().iter().map(|cell| cell.look(|v, _| VhostSnapshot::of(v))).collect()
-    }
-
     fn vhost_names(&self) -> Vec<String> {
         self.vhosts.all().iter().map(|cell| cell.name().to_owned()).collect()
     }

@@ -1,0 +1,136 @@
+//! What did not stay in a queue and why, and how late expiry was: what RabbitMQ does not tell.
+
+use broker::dead_letter::DeathReason;
+use broker::statistics::{Lateness, VhostCounters};
+use broker::{ByCause, ByReason, DropCause, QueueCounters};
+
+use super::Detail;
+use super::scrape::{QueueScrape, VhostScrape};
+use super::text::{Kind, Labels, Namespace, Samples, Text, Value, labels};
+
+/// What has become of the messages of a queue, or of a vhost's.
+#[derive(Debug)]
+pub(super) struct Fate {
+    refused: u64,
+    dead_lettered: ByReason<u64>,
+    dropped: ByReason<ByCause>,
+    copies_dropped: ByCause,
+    /// Known of queues only.
+    purged: Option<u64>,
+}
+
+impl From<&VhostScrape> for Fate {
+    fn from(vhost: &VhostScrape) -> Self {
+        let VhostCounters { refused, dead_lettered, dropped, copies_dropped, .. } = vhost.counters;
+        Self { refused, dead_lettered, dropped, copies_dropped, purged: None }
+    }
+}
+
+impl From<&QueueScrape> for Fate {
+    fn from(queue: &QueueScrape) -> Self {
+        let QueueCounters { refused, dead_lettered, dropped, copies_dropped, purged, .. } =
+            queue.counters;
+        Self { refused, dead_lettered, dropped, copies_dropped, purged: Some(purged) }
+    }
+}
+
+impl Fate {
+    /// Messages that died of `reason`, whatever became of them.
+    fn died(&self, reason: DeathReason) -> u64 {
+        self.dead_lettered.get(reason) + self.dropped.get(reason).total()
+    }
+}
+
+/// `queue_death_metrics`. Of a vhost, which remembers queues that are gone, every count is told; of a
+/// queue only what has happened, for most of it never does.
+pub(super) fn write(
+    text: &mut Text,
+    namespace: Namespace,
+    fates: &[Fate],
+    labels: &Labels,
+    detail: Detail,
+) {
+    let tells_zeros = detail == Detail::Totals;
+    let mut family = |name: &str, help: &str, put: &dyn Fn(&mut Samples<'_>, &str, &Fate)| {
+        let mut samples = text.family(namespace, name, Kind::Counter, help);
+        for (fate, labels) in fates.iter().zip(labels.iter()) {
+            put(&mut samples, labels, fate);
+        }
+    };
+    family(
+        "queue_messages_expired_total",
+        "Messages that expired, whatever became of them",
+        &|samples, labels, fate| samples.put(labels, fate.died(DeathReason::Expired)),
+    );
+    family("queue_messages_refused_total", "Messages that a full queue refused", {
+        &|samples, labels, fate| samples.put(labels, fate.refused)
+    });
+    family("queue_messages_purged_total", "Messages purged", &|samples, labels, fate| {
+        if let Some(purged) = fate.purged {
+            samples.put(labels, purged);
+        }
+    });
+    family(
+        "queue_messages_dead_lettered_total",
+        "Messages that died and became dead letters",
+        &|samples, labels, fate| {
+            for reason in DeathReason::ALL {
+                let labels = format!("{labels},reason=\"{reason}\"");
+                samples.put(&labels, fate.dead_lettered.get(reason));
+            }
+        },
+    );
+    let put_causes = |samples: &mut Samples<'_>, labels: &str, counts: ByCause| {
+        for cause in DropCause::ALL {
+            let count = counts.get(cause);
+            if count > 0 || tells_zeros {
+                samples.put(&format!("{labels},cause=\"{}\"", cause.as_str()), count);
+            }
+        }
+    };
+    family(
+        "queue_messages_dropped_total",
+        "Messages that died and left nothing",
+        &|samples, labels, fate| {
+            for reason in DeathReason::ALL {
+                let labels = format!("{labels},reason=\"{reason}\"");
+                put_causes(samples, &labels, fate.dropped.get(reason));
+            }
+        },
+    );
+    family(
+        "queue_dead_letter_copies_dropped_total",
+        "Dead letters that one of several targets did not take",
+        &|samples, labels, fate| put_causes(samples, labels, fate.copies_dropped),
+    );
+}
+
+/// How late something was, by vhost: name, help, where it is.
+type Late = (&'static str, &'static str, fn(&VhostCounters) -> &Lateness);
+
+const LATENESS: [Late; 2] = [
+    (
+        "message_expiry_lateness_seconds",
+        "How long after its deadline a message expired",
+        |counters| &counters.message_expiry,
+    ),
+    (
+        "queue_expiry_lateness_seconds",
+        "How long after the end of its lease an unused queue expired",
+        |counters| &counters.queue_expiry,
+    ),
+];
+
+/// `expiry_lateness_metrics`.
+pub(super) fn lateness(text: &mut Text, namespace: Namespace, vhosts: &[VhostScrape]) {
+    for (name, help, of) in LATENESS {
+        let mut samples = text.family(namespace, name, Kind::Histogram, help);
+        for vhost in vhosts {
+            let lateness = of(&vhost.counters);
+            let buckets = lateness.cumulative();
+            let buckets = buckets.map(|(bound, up_to)| (bound.map(Value::Micros), up_to));
+            let labels = labels(&[("vhost", &vhost.name)]);
+            samples.histogram(&labels, buckets, Value::Micros(lateness.sum_us()));
+        }
+    }
+}

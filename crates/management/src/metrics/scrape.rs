@@ -1,0 +1,267 @@
+//! What metrics are made of, copied at one moment.
+
+use broker::statistics::VhostCounters;
+use broker::time::{Now, Time};
+use broker::{
+    Deliveries, Exchange, ExchangeType, Name, Queue, QueueCounters, QueueId, QueueType, Vhost,
+};
+
+use super::text::Value;
+use crate::client_snapshot::{ChannelDetails, ClientDescription, ClientOf, Traffic};
+use crate::node::LoginAttempts;
+use crate::queue_snapshot::Amount;
+use crate::snapshot::{NodeSnapshot, ProcessSnapshot};
+
+/// Everything at one moment.
+#[derive(Debug)]
+pub struct Scrape {
+    /// The node.
+    pub node: NodeSnapshot,
+    /// Its process.
+    pub process: ProcessSnapshot,
+    /// Seconds of the epoch at which that started.
+    pub started_s: u64,
+    /// Logins by protocol.
+    pub logins: Vec<LoginAttempts>,
+    /// The vhosts that are wanted.
+    pub vhosts: Vec<VhostScrape>,
+}
+
+/// A vhost at one moment.
+#[derive(Debug)]
+pub struct VhostScrape {
+    pub(super) name: Name,
+    pub(super) counters: VhostCounters,
+    /// Memory of messages that wait, in bytes.
+    pub(super) waiting_bytes: u64,
+    /// What was delivered, by type of queue.
+    pub(super) deliveries: [Deliveries; QueueType::ALL.len()],
+    pub(super) queues: Vec<QueueScrape>,
+    pub(super) exchanges: Vec<ExchangeScrape>,
+    pub(super) channels: Vec<ChannelScrape>,
+    pub(super) connections: Vec<ConnectionScrape>,
+    /// What went over all sockets, also of those who have gone.
+    pub(super) traffic: Traffic,
+}
+
+/// A queue at one moment, or some together.
+#[derive(Clone, Default, Debug)]
+pub(super) struct QueueScrape {
+    pub(super) name: Name,
+    pub(super) kind: QueueType,
+    pub(super) ready: Amount,
+    pub(super) unacked: Amount,
+    pub(super) delayed: Amount,
+    pub(super) pending: Amount,
+    pub(super) paged_out: Amount,
+    pub(super) consumers: u64,
+    pub(super) has_waiting_consumer: bool,
+    pub(super) head_timestamp_s: Option<u64>,
+    pub(super) oldest_age_us: Option<u64>,
+    pub(super) first_deadline_us: Option<u64>,
+    pub(super) lease_ends_us: Option<u64>,
+    pub(super) counters: QueueCounters,
+}
+
+/// An exchange at one moment, or all together.
+#[derive(Clone, Debug)]
+pub(super) struct ExchangeScrape {
+    pub(super) name: Name,
+    pub(super) kind: ExchangeType,
+    pub(super) bindings: u64,
+    pub(super) published_in: u64,
+    pub(super) published_out: u64,
+    pub(super) returned_unroutable: u64,
+    pub(super) dropped_unroutable: u64,
+}
+
+/// A channel at one moment, or all together.
+#[derive(Clone, Default, Debug)]
+pub(super) struct ChannelScrape {
+    /// Its name in RabbitMQ's form of a process.
+    pub(super) pid: String,
+    pub(super) consumers: u64,
+    pub(super) unacked: u64,
+    pub(super) unconfirmed: u64,
+    pub(super) uncommitted: u64,
+    pub(super) acks_uncommitted: u64,
+    pub(super) prefetch: u64,
+    pub(super) global_prefetch: u64,
+    pub(super) published: u64,
+    pub(super) confirmed: u64,
+    pub(super) returned_unroutable: u64,
+    pub(super) dropped_unroutable: u64,
+    pub(super) deliveries: Deliveries,
+    /// Direct replies that are not among the deliveries.
+    pub(super) direct_replies: u64,
+}
+
+/// A connection at one moment, or all together.
+#[derive(Clone, Default, Debug)]
+pub struct ConnectionScrape {
+    /// Its name in RabbitMQ's form of a process.
+    pub(super) pid: String,
+    pub(super) traffic: Traffic,
+    pub(super) channels: u64,
+    /// 1 if bytes wait for its socket.
+    pub(super) pending: u64,
+}
+
+impl ConnectionScrape {
+    /// A client's connection, over which so much has gone, with so many open channels.
+    pub fn new(client: &ClientDescription, traffic: Traffic, channels: usize) -> Self {
+        let pending = u64::from(traffic.unsent_bytes > 0);
+        Self { pid: client.pid.to_string(), traffic, channels: channels as u64, pending }
+    }
+}
+
+impl Scrape {
+    /// The sum of a number over all vhosts.
+    pub(super) fn sum(&self, value: impl Fn(&VhostScrape) -> u64) -> Option<Value> {
+        Some(self.vhosts.iter().map(value).sum::<u64>().into())
+    }
+}
+
+/// The queues of a vhost that are being copied, a slice at a time, so that its clients need not wait for
+/// all of them.
+#[derive(Default, Debug)]
+pub struct Scraping(Vec<(QueueId, QueueScrape)>);
+
+impl Scraping {
+    /// The queues to copy.
+    pub fn queues(vhost: &Vhost) -> Vec<QueueId> {
+        vhost.queues().map(|(id, _)| id).collect()
+    }
+
+    /// Copies some queues; those that have gone since are left out.
+    pub fn slice(&mut self, vhost: &mut Vhost, now: Now, queues: &[QueueId]) {
+        for id in queues {
+            vhost.forget_gone_deadlines(*id);
+            self.0.extend(vhost.queue_of(*id).map(|queue| (*id, QueueScrape::of(queue, now))));
+        }
+    }
+
+    /// Copies everything else. A queue that has gone since counts among those that are gone, not twice:
+    /// sums never shrink.
+    pub fn end(
+        self,
+        vhost: &Vhost,
+        client_of: ClientOf<'_>,
+        (connections, traffic): (Vec<ConnectionScrape>, Traffic),
+    ) -> VhostScrape {
+        let is_there = |id: QueueId| vhost.queue_of(id).is_some();
+        let queues = self.0.into_iter().filter(|(id, _)| is_there(*id));
+        let queues: Vec<QueueScrape> = queues.map(|(_, queue)| queue).collect();
+        let mut deliveries = vhost.counters().delivered_from_gone;
+        for queue in &queues {
+            if let Some(of_type) = deliveries.get_mut(queue.kind as usize) {
+                of_type.add(&queue.counters.deliveries);
+            }
+        }
+        VhostScrape {
+            name: vhost.name().clone(),
+            counters: *vhost.counters(),
+            waiting_bytes: vhost.waiting_bytes(),
+            deliveries,
+            queues,
+            exchanges: vhost.exchanges().map(|(_, exchange)| exchange.into()).collect(),
+            channels: ChannelDetails::all(vhost, client_of).iter().map(Into::into).collect(),
+            connections,
+            traffic,
+        }
+    }
+}
+
+impl QueueScrape {
+    fn of(queue: &Queue, now: Now) -> Self {
+        let amount = |messages, bytes| Amount { messages, bytes };
+        let (paged_out, paged_out_bytes) = queue.paged_out();
+        Self {
+            name: queue.name.clone(),
+            kind: queue.kind(),
+            ready: amount(queue.ready_count(), queue.ready_bytes()),
+            unacked: amount(queue.unacked_count(), queue.unacked_bytes()),
+            delayed: amount(queue.delayed_count(), queue.delayed_bytes()),
+            pending: amount(queue.pending_count(), queue.pending_bytes()),
+            paged_out: amount(paged_out, paged_out_bytes),
+            consumers: u64::from(queue.consumer_count()),
+            has_waiting_consumer: queue.has_waiting_consumer(),
+            head_timestamp_s: queue.head_timestamp_s(),
+            oldest_age_us: queue.oldest_arrival().map(|at| now.time.micros_since(at)),
+            first_deadline_us: queue.first_deadline().map(Time::as_micros),
+            lease_ends_us: queue.lease_ends().map(Time::as_micros),
+            counters: queue.counters,
+        }
+    }
+
+    /// Adds what can be added; the oldest of all is the oldest, the first deadline the first.
+    pub(super) fn add(&mut self, other: &Self) {
+        for (sum, part) in [
+            (&mut self.ready, other.ready),
+            (&mut self.unacked, other.unacked),
+            (&mut self.delayed, other.delayed),
+            (&mut self.pending, other.pending),
+            (&mut self.paged_out, other.paged_out),
+        ] {
+            sum.messages += part.messages;
+            sum.bytes += part.bytes;
+        }
+        self.consumers += other.consumers;
+        self.oldest_age_us = self.oldest_age_us.max(other.oldest_age_us);
+        let first = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        self.first_deadline_us = first(self.first_deadline_us, other.first_deadline_us);
+        self.lease_ends_us = first(self.lease_ends_us, other.lease_ends_us);
+    }
+
+    /// Every message in it.
+    pub(super) fn total(&self) -> Amount {
+        let all = [self.ready, self.unacked, self.delayed, self.pending];
+        Amount {
+            messages: all.iter().map(|amount| amount.messages).sum(),
+            bytes: all.iter().map(|amount| amount.bytes).sum(),
+        }
+    }
+
+    /// Messages ready for delivery that are in memory.
+    pub(super) fn ready_in_memory(&self) -> Amount {
+        Amount {
+            messages: self.ready.messages.saturating_sub(self.paged_out.messages),
+            bytes: self.ready.bytes.saturating_sub(self.paged_out.bytes),
+        }
+    }
+}
+
+impl From<&ChannelDetails> for ChannelScrape {
+    fn from(channel: &ChannelDetails) -> Self {
+        Self {
+            pid: channel.client.pid.of_channel(channel.number),
+            consumers: channel.consumers as u64,
+            unacked: channel.unacked as u64,
+            unconfirmed: channel.unconfirmed as u64,
+            uncommitted: channel.uncommitted as u64,
+            acks_uncommitted: channel.acks_uncommitted as u64,
+            prefetch: channel.prefetch_count.into(),
+            global_prefetch: channel.global_prefetch_count.into(),
+            published: channel.counters.published,
+            confirmed: channel.counters.confirmed,
+            returned_unroutable: channel.counters.returned_unroutable,
+            dropped_unroutable: channel.counters.dropped_unroutable,
+            deliveries: channel.counters.deliveries,
+            direct_replies: 0,
+        }
+    }
+}
+
+impl From<&Exchange> for ExchangeScrape {
+    fn from(exchange: &Exchange) -> Self {
+        Self {
+            name: exchange.name.clone(),
+            kind: exchange.kind,
+            bindings: exchange.bindings().count() as u64,
+            published_in: exchange.counters.published_in,
+            published_out: exchange.counters.published_out,
+            returned_unroutable: exchange.counters.returned_unroutable,
+            dropped_unroutable: exchange.counters.dropped_unroutable,
+        }
+    }
+}

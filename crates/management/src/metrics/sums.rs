@@ -1,0 +1,71 @@
+//! Everything of a kind together. Counts come from the vhosts, which remember what is gone: they grow as
+//! long as the broker lives.
+
+use broker::{Deliveries, ExchangeType, Name};
+
+use super::scrape::{ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, VhostScrape};
+
+fn deliveries(vhosts: &[VhostScrape]) -> Deliveries {
+    let mut sum = Deliveries::default();
+    vhosts.iter().flat_map(|vhost| &vhost.deliveries).for_each(|of_type| sum.add(of_type));
+    sum
+}
+
+/// All queues.
+pub(super) fn queues(vhosts: &[VhostScrape]) -> QueueScrape {
+    let mut sum = QueueScrape::default();
+    vhosts.iter().flat_map(|vhost| &vhost.queues).for_each(|queue| sum.add(queue));
+    sum.counters.published = vhosts.iter().map(|vhost| vhost.counters.routed).sum();
+    sum.counters.deliveries = deliveries(vhosts);
+    sum
+}
+
+/// All channels.
+pub(super) fn channels(vhosts: &[VhostScrape]) -> ChannelScrape {
+    let mut sum = ChannelScrape { deliveries: deliveries(vhosts), ..ChannelScrape::default() };
+    for channel in vhosts.iter().flat_map(|vhost| &vhost.channels) {
+        sum.consumers += channel.consumers;
+        sum.unacked += channel.unacked;
+        sum.unconfirmed += channel.unconfirmed;
+        sum.uncommitted += channel.uncommitted;
+        sum.acks_uncommitted += channel.acks_uncommitted;
+        sum.prefetch += channel.prefetch;
+        sum.global_prefetch += channel.global_prefetch;
+    }
+    for counters in vhosts.iter().map(|vhost| &vhost.counters) {
+        sum.published += counters.published;
+        sum.confirmed += counters.confirmed;
+        sum.returned_unroutable += counters.returned_unroutable;
+        sum.dropped_unroutable += counters.dropped_unroutable;
+        sum.direct_replies += counters.direct_replies;
+    }
+    sum
+}
+
+/// All connections.
+pub(super) fn connections(vhosts: &[VhostScrape]) -> ConnectionScrape {
+    let mut sum = ConnectionScrape::default();
+    for vhost in vhosts {
+        sum.traffic.add(&vhost.traffic);
+        for connection in &vhost.connections {
+            sum.channels += connection.channels;
+            sum.pending += connection.pending;
+        }
+    }
+    sum
+}
+
+/// All exchanges.
+pub(super) fn exchanges(vhosts: &[VhostScrape]) -> ExchangeScrape {
+    let counters = || vhosts.iter().map(|vhost| &vhost.counters);
+    let exchanges = || vhosts.iter().flat_map(|vhost| &vhost.exchanges);
+    ExchangeScrape {
+        name: Name::default(),
+        kind: ExchangeType::Direct,
+        bindings: exchanges().map(|exchange| exchange.bindings).sum(),
+        published_in: counters().map(|counters| counters.published).sum(),
+        published_out: counters().map(|counters| counters.routed).sum(),
+        returned_unroutable: counters().map(|counters| counters.returned_unroutable).sum(),
+        dropped_unroutable: counters().map(|counters| counters.dropped_unroutable).sum(),
+    }
+}

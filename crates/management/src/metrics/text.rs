@@ -1,0 +1,252 @@
+//! Prometheus' text format, written into one buffer.
+
+use std::fmt::Write as _;
+
+/// What a family's numbers do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// They only grow, until a restart.
+    Counter,
+    /// They go up and down.
+    Gauge,
+    /// Counts by bounds.
+    Histogram,
+    /// RabbitMQ does not say.
+    Untyped,
+}
+
+impl Kind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+            Self::Untyped => "untyped",
+        }
+    }
+}
+
+/// A number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Value {
+    /// As it is.
+    Whole(u64),
+    /// Microseconds, told in seconds.
+    Micros(u64),
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Self::Whole(value)
+    }
+}
+
+/// The part of a name behind `rabbitmq_`, as RabbitMQ tells its endpoints apart.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Namespace {
+    /// None.
+    #[default]
+    Plain,
+    /// `detailed_`: what was asked for by family.
+    Detailed,
+    /// `cluster_`: what is the same on all nodes.
+    Cluster,
+}
+
+impl Namespace {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Detailed => "detailed_",
+            Self::Cluster => "cluster_",
+        }
+    }
+}
+
+/// A text that grows.
+#[derive(Debug)]
+pub(super) struct Text {
+    out: String,
+    prefix: String,
+}
+
+impl Text {
+    /// An empty one, in which every name begins with `prefix` and an underscore.
+    pub(super) fn new(prefix: &str) -> Self {
+        Self { out: String::new(), prefix: prefix.to_owned() }
+    }
+
+    /// Begins a family.
+    pub(super) fn family(
+        &mut self,
+        namespace: Namespace,
+        name: &str,
+        kind: Kind,
+        help: &str,
+    ) -> Samples<'_> {
+        let name = format!("{}_{}{name}", self.prefix, namespace.as_str());
+        self.family_named(name, kind, help)
+    }
+
+    /// Begins a family whose name has no prefix.
+    pub(super) fn family_named(&mut self, name: String, kind: Kind, help: &str) -> Samples<'_> {
+        // Writing into a string cannot fail.
+        let _ = writeln!(self.out, "# TYPE {name} {}\n# HELP {name} {help}", kind.as_str());
+        Samples { out: &mut self.out, name }
+    }
+
+    /// All of it.
+    pub(super) fn into_string(self) -> String {
+        self.out
+    }
+}
+
+/// The samples of a family.
+#[derive(Debug)]
+pub(super) struct Samples<'a> {
+    out: &'a mut String,
+    name: String,
+}
+
+impl Samples<'_> {
+    /// Adds one. `labels` are [`Labels`], or nothing.
+    pub(super) fn put(&mut self, labels: &str, value: impl Into<Value>) {
+        self.put_part("", labels, value.into());
+    }
+
+    fn put_part(&mut self, part: &str, labels: &str, value: Value) {
+        self.out.push_str(&self.name);
+        self.out.push_str(part);
+        if !labels.is_empty() {
+            self.out.push('{');
+            self.out.push_str(labels);
+            self.out.push('}');
+        }
+        self.out.push(' ');
+        let _ = match value {
+            Value::Whole(value) => write!(self.out, "{value}"),
+            Value::Micros(micros) => seconds(self.out, micros),
+        };
+        self.out.push('\n');
+    }
+
+    /// Adds a histogram: the upper bounds of its buckets, each with the number of all counted up to it,
+    /// and the sum of what was counted.
+    pub(super) fn histogram(
+        &mut self,
+        labels: &str,
+        buckets: impl Iterator<Item = (Option<Value>, u64)>,
+        sum: Value,
+    ) {
+        let mut count = 0;
+        for (bound, up_to) in buckets {
+            let mut labels = format!("{labels},le=\"");
+            let _ = match bound {
+                None => write!(labels, "+Inf"),
+                Some(Value::Whole(bound)) => write!(labels, "{bound}"),
+                Some(Value::Micros(bound)) => seconds(&mut labels, bound),
+            };
+            labels.push('"');
+            self.put_part("_bucket", &labels, up_to.into());
+            count = up_to;
+        }
+        self.put_part("_sum", labels, sum);
+        self.put_part("_count", labels, count.into());
+    }
+}
+
+fn seconds(out: &mut String, micros: u64) -> std::fmt::Result {
+    write!(out, "{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+/// The labels of many objects, one behind the other in one buffer.
+#[derive(Default, Debug)]
+pub(super) struct Labels {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Labels {
+    /// Adds those of the next object.
+    pub(super) fn push(&mut self, pairs: &[(&str, &str)]) {
+        put_labels(&mut self.text, pairs);
+        self.ends.push(self.text.len());
+    }
+
+    /// Those of every object, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(start, end)| self.text.get(*start..*end).unwrap_or_default())
+    }
+}
+
+/// The labels of one object.
+pub(super) fn labels(pairs: &[(&str, &str)]) -> String {
+    let mut text = String::new();
+    put_labels(&mut text, pairs);
+    text
+}
+
+/// Values are data, never syntax.
+fn put_labels(text: &mut String, pairs: &[(&str, &str)]) {
+    for (at, (name, value)) in pairs.iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(name);
+        text.push_str("=\"");
+        for c in value.chars() {
+            match c {
+                '\\' => text.push_str("\\\\"),
+                '"' => text.push_str("\\\""),
+                '\n' => text.push_str("\\n"),
+                c => text.push(c),
+            }
+        }
+        text.push('"');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_data() {
+        let mut all = Labels::default();
+        all.push(&[("vhost", "/"), ("queue", "a\"b\\c\nd")]);
+        all.push(&[]);
+        all.push(&[("x", "")]);
+        let expected = ["vhost=\"/\",queue=\"a\\\"b\\\\c\\nd\"", "", "x=\"\""];
+        assert_eq!(all.iter().collect::<Vec<_>>(), expected);
+        assert_eq!(labels(&[("x", "")]), expected[2]);
+    }
+
+    #[test]
+    fn a_family_has_its_type_its_help_and_its_samples() {
+        let mut text = Text::new("rabbitmq");
+        let mut samples = text.family(Namespace::Detailed, "ages_seconds", Kind::Gauge, "How old");
+        samples.put("", 3);
+        samples.put("q=\"a\"", Value::Micros(1_500_000));
+        let expected = "# TYPE rabbitmq_detailed_ages_seconds gauge\n\
+                        # HELP rabbitmq_detailed_ages_seconds How old\n\
+                        rabbitmq_detailed_ages_seconds 3\n\
+                        rabbitmq_detailed_ages_seconds{q=\"a\"} 1.500000\n";
+        assert_eq!(text.into_string(), expected);
+    }
+
+    #[test]
+    fn a_histogram_ends_with_its_sum_and_its_count() {
+        let mut text = Text::new("p");
+        let buckets = [(Some(Value::Micros(2)), 1), (Some(Value::Whole(7)), 4), (None, 5)];
+        let mut samples = text.family(Namespace::Plain, "h", Kind::Histogram, "H");
+        samples.histogram("v=\"/\"", buckets.into_iter(), Value::Micros(9));
+        let expected = "# TYPE p_h histogram\n# HELP p_h H\n\
+                        p_h_bucket{v=\"/\",le=\"0.000002\"} 1\n\
+                        p_h_bucket{v=\"/\",le=\"7\"} 4\n\
+                        p_h_bucket{v=\"/\",le=\"+Inf\"} 5\n\
+                        p_h_sum{v=\"/\"} 0.000009\n\
+                        p_h_count{v=\"/\"} 5\n";
+        assert_eq!(text.into_string(), expected);
+    }
+}
