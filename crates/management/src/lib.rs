@@ -67,3 +67,9 @@ pub fn router(node: Arc<dyn Node>) -> Router {
     // Around the routes, not on them: what comes in may change its path.
     Router::new().fallback_service(routes).layer(from_fn(edge::pass))
 }
+
+/// Answers requests for metrics only: for a listener that nothing else is reached through.
+pub fn metrics_router(node: Arc<dyn Node>) -> Router {
+    let routes = metrics::routes().fallback(answer::no_such_path).with_state(node);
+    Router::new().fallback_service(routes).layer(from_fn(edge::pass))
+}

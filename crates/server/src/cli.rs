@@ -7,17 +7,18 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Settings, Source, environment};
 
 /// A message broker that every RabbitMQ client works with, exact in time.
 #[derive(Parser, Debug)]
 #[command(version, about, long_about = None)]
 pub(crate) struct Arguments {
-    /// Configuration in the format of rabbitmq.conf
-    #[arg(long, value_name = "FILE", env = "LEVERET_CONFIG_FILE", global = true)]
-    config: Option<PathBuf>,
-    /// Where the broker keeps its data [default: ./data]
-    #[arg(long, value_name = "DIR", env = "LEVERET_DATA_DIR", global = true)]
+    /// Configuration in the format of rabbitmq.conf: a file, or a directory with files *.conf; may be
+    /// given several times [default: what LEVERET_CONFIG_FILE and LEVERET_CONFIG_FILES say]
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Vec<PathBuf>,
+    /// Where the broker keeps its data [default: what LEVERET_DATA_DIR says, or ./data]
+    #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<PathBuf>,
     /// Where AMQP clients connect, instead of what the configuration says [default: all addresses,
     /// port 5672]
@@ -27,6 +28,10 @@ pub(crate) struct Arguments {
     /// port 15672]
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
+    /// Show every key of the configuration with the value that is in force and where it was set,
+    /// without secrets, and start nothing
+    #[arg(long)]
+    print_config: bool,
     #[command(subcommand)]
     task: Option<Task>,
 }
@@ -45,22 +50,43 @@ impl Arguments {
         matches!(self.task, Some(Task::Check))
     }
 
-    /// The configuration: defaults, then the file, then the command line.
+    /// Whether the configuration is to be shown instead of a broker run.
+    pub(crate) fn prints_config(&self) -> bool {
+        self.print_config
+    }
+
+    /// The configuration: defaults, then files, then the environment, then the command line.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
-        let mut config = match &self.config {
-            Some(path) => Config::load(path)?,
-            None => Config::default(),
+        let mut settings = Settings::default();
+        let files = match self.config.is_empty() {
+            true => environment::files(&environment::of_process),
+            false => self.config.clone(),
         };
+        files.iter().for_each(|path| settings.read(path));
+        environment::apply(&mut settings, &environment::of_process);
         if let Some(data_dir) = &self.data_dir {
-            config.data_dir.clone_from(data_dir);
+            let source = Source::CommandLine("--data-dir");
+            settings.set("data_dir", &data_dir.to_string_lossy(), source);
         }
         if let Some(amqp) = self.amqp {
-            config.amqp_listeners = vec![amqp];
+            let source = Source::CommandLine("--amqp");
+            settings.set("listeners.tcp.default", &amqp.to_string(), source);
         }
         if let Some(http) = self.http {
-            config.http_listener = http;
+            let source = || Source::CommandLine("--http");
+            settings.set("management.tcp.ip", &http.ip().to_string(), source());
+            settings.set("management.tcp.port", &http.port().to_string(), source());
         }
-        Ok(config)
+        settings.into_config()
+    }
+}
+
+/// Shows what is in force, as a configuration file.
+pub(crate) fn print_config(config: &Config) -> ExitCode {
+    let lines = config.effective.iter().map(|one| format!("{one}\n"));
+    match std::io::stdout().write_all(lines.collect::<String>().as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }
 

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use crate::alarms::Alarm;
 use crate::auth::User;
 use crate::clients::{Client, Intake, Socket, Standing};
+use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::limits::{COMMANDS_PER_LOCK, LINGER_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
 use crate::read_buffer::ReadBuffer;
@@ -72,6 +73,7 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, node: Arc<Node>) 
         blocked: None,
         written_at_tick: 0,
         unread_at_tick: 0,
+        place: None,
     };
     let end = connection.run(&reads, &mut writer).await;
     connection.end(&end);
@@ -134,6 +136,8 @@ struct Connection {
     blocked: Option<Alarm>,
     written_at_tick: u64,
     unread_at_tick: u64,
+    /// Its place among the connections that the node may have.
+    place: Option<ConnectionSlot>,
 }
 
 impl Connection {
@@ -351,7 +355,7 @@ impl Connection {
         }
     }
 
-    /// Asks in RabbitMQ's order: is there such a vhost, has it room, has the user, may he enter?
+    /// Asks in RabbitMQ's order: has the node room, is there such a vhost, has it room, has the user, may he enter?
     fn enter_vhost(&mut self, name: &str) -> Result<(), Refusal> {
         let login = self.user.as_ref().map(|user| user.name.clone()).unwrap_or_default();
         let no_entry = |no_entry| match no_entry {
@@ -360,6 +364,7 @@ impl Connection {
                 refused(name, &login, &format!(": connection limit ({max}) is reached"))
             }
         };
+        self.place = self.node.connection_slots.as_ref().map(ConnectionSlots::take).transpose()?;
         let cell = self.node.vhosts.get(name).ok_or_else(|| no_entry(NoEntry::Deleted))?;
         cell.check_room().map_err(no_entry)?;
         // As he is now, not as he was when he logged in.
@@ -505,7 +510,7 @@ impl Connection {
     /// Ends what the client holds, and says why.
     fn end(&mut self, end: &End) {
         self.leave_vhost();
-        self.slot = None;
+        (self.slot, self.place) = (None, None);
         self.wire.set_over();
         let peer = self.peer;
         match end {

@@ -93,8 +93,8 @@ pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two samples for statistics if the configuration does not say; RabbitMQ's.
 pub(crate) const STATISTICS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Shortest time between two samples that may be configured.
-pub(crate) const STATISTICS_INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// Shortest time between two samples that may be configured, in milliseconds.
+pub(crate) const STATISTICS_INTERVAL_MIN_MS: u64 = 100;
 
 /// Queues that statistics are copied of before the vhost's lock is given back.
 pub(crate) const SAMPLED_PER_LOCK: usize = 512;

@@ -44,6 +44,11 @@ impl Listener {
         Ok(Self { what, socket, warned: None })
     }
 
+    /// What for.
+    pub(crate) fn what(&self) -> &'static str {
+        self.what
+    }
+
     /// Where it listens.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()

@@ -3,23 +3,35 @@
 use broker::Event;
 use tracing_subscriber::EnvFilter;
 
-use crate::config::LogFormat;
+use crate::config::{LogFormat, LogLevel, LogOptions};
 
-/// Starts logging at `level`.
-pub(crate) fn start(level: &str, format: LogFormat) {
-    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
+/// Starts logging.
+pub(crate) fn start(options: &LogOptions) {
+    let level = options.console.level.unwrap_or(options.level);
+    let filter = EnvFilter::try_new(word(level)).unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)
         // A log that cannot be written is no reason to stop: the report of it would panic.
         .log_internal_errors(false)
         .with_writer(std::io::stderr);
-    match format {
+    match options.console.format {
         LogFormat::Plain => {
             let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
             builder.with_ansi(colours).init();
         }
         LogFormat::Json => builder.json().init(),
+    }
+}
+
+/// The word of `tracing` for a level.
+const fn word(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warning => "warn",
+        LogLevel::Error => "error",
+        LogLevel::None => "off",
     }
 }
 

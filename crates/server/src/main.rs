@@ -1,5 +1,5 @@
-//! The broker: `leveret [--config FILE] [--data-dir DIR] [--amqp ADDR:PORT] [--http ADDR:PORT]`, and
-//! `leveret check --data-dir DIR`.
+//! The broker: `leveret [--config FILE] [--data-dir DIR] [--amqp ADDR:PORT] [--http ADDR:PORT]`,
+//! `leveret --print-config`, and `leveret check --data-dir DIR`.
 //!
 //! This crate is the shell around the pure ones: sockets, tasks, the clock, the vhosts' locks, the
 //! timer, configuration. It decides nothing about messages.
@@ -13,8 +13,10 @@ mod clients;
 mod clock;
 mod config;
 mod connection;
+mod connection_slots;
 mod data_dir;
 mod definitions;
+mod endpoints;
 mod global_parameters;
 mod http;
 mod limits;
@@ -28,6 +30,7 @@ mod own_channel;
 mod page_work;
 mod pager;
 mod password;
+mod path_prefix;
 mod persister;
 mod read_buffer;
 mod restoring;
@@ -39,21 +42,18 @@ mod user_slots;
 mod vhosts;
 mod wire;
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::serve::ListenerExt;
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::config::Config;
-use crate::http::HttpListener;
+use crate::endpoints::Endpoints;
 use crate::limits::STOP_TIMEOUT;
-use crate::listener::Listener;
 use crate::node::{Node, StartError};
 
 #[global_allocator]
@@ -68,7 +68,13 @@ fn main() -> ExitCode {
     if arguments.checks() {
         return check::run(&config.data_dir);
     }
-    logging::start(&config.log_level, config.log_format);
+    if arguments.prints_config() {
+        return cli::print_config(&config);
+    }
+    logging::start(&config.log);
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
     raise_descriptor_limit();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -88,38 +94,18 @@ fn main() -> ExitCode {
 async fn run(config: &Config) -> Result<(), StartError> {
     let began = Instant::now();
     let mut signals = StopSignals::watch()?;
-    let mut listeners = Vec::new();
-    for address in &config.amqp_listeners {
-        listeners.push(Listener::bind("AMQP", *address)?);
-    }
-    let http = Listener::bind("HTTP", config.http_listener)?;
-    let of = |listener: &Listener, protocol| {
-        Some(management::Listener { protocol, address: listener.local_addr().ok()? })
-    };
-    let amqp: Vec<_> = listeners.iter().filter_map(|listener| of(listener, "amqp")).collect();
-    let addresses: Vec<String> = amqp.iter().map(|one| one.address.to_string()).collect();
-    let all = amqp.into_iter().chain(of(&http, "http")).collect();
-    let node = Arc::new(Node::start(config, all)?);
+    let endpoints = Endpoints::bind(config)?;
+    let node = Arc::new(Node::start(config, endpoints.shown())?);
     let (alive, mut gone) = mpsc::channel::<()>(1);
-    for listener in listeners {
-        tokio::spawn(listener::accept_amqp(listener, Arc::clone(&node), alive.clone()));
-    }
-    let http_address = http.local_addr().map(|address| address.to_string()).unwrap_or_default();
-    let as_seen_by_http: Arc<dyn management::Node> = Arc::clone(&node) as _;
-    let router = management::router(as_seen_by_http);
-    let router = router.into_make_service_with_connect_info::<SocketAddr>();
-    // Of a listener that is tapped axum knows that its clients have addresses.
-    let http = axum::serve(HttpListener::new(http).tap_io(|_| {}), router);
-    tokio::spawn(http.into_future());
+    let addresses = endpoints.in_words();
+    endpoints.serve(&node, &alive);
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     tokio::spawn(sampler::run(Arc::clone(&node), config.statistics_interval));
     drop(alive);
     tracing::info!(
         took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "leveret {} started: AMQP on {}, HTTP on {}, data in {}, durability {}",
+        "leveret {} started: {addresses}, data in {}, durability {}",
         env!("CARGO_PKG_VERSION"),
-        addresses.join(" and "),
-        http_address,
         config.data_dir.display(),
         config.durability.as_str()
     );

@@ -1,5 +1,6 @@
 //! The node: what all connections share, from start to stop.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,7 +23,8 @@ use crate::alarms::{self, Alarm};
 use crate::auth::{Auth, User};
 use crate::clients::Clients;
 use crate::clock::Clock;
-use crate::config::{Config, DiskFreeLimit, Durability, MemoryWatermark};
+use crate::config::{Config, DiskFreeLimit, Durability, MemoryWatermark, SeededUser};
+use crate::connection_slots::ConnectionSlots;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
 use crate::global_parameters::GlobalParameters;
@@ -94,6 +96,9 @@ pub(crate) struct Node {
     pub(crate) durability: Durability,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) started: Instant,
+    /// Places for connections; none for any number.
+    pub(crate) connection_slots: Option<ConnectionSlots>,
+    default_users: BTreeMap<String, SeededUser>,
     persister: Arc<Persister>,
     writer: Mutex<Option<JoinHandle<()>>>,
     pub(crate) data_dir: PathBuf,
@@ -115,11 +120,11 @@ impl Node {
         let (persister, writer) = Persister::start().map_err(StartError::Persister)?;
         let pager = Pager::start().map_err(StartError::Pager)?;
         let mut session_options = config.session.clone();
-        let name = host_name();
+        let name = node_name(config.node_name.as_deref());
         let cluster_name = config.cluster_name.clone().unwrap_or_else(|| name.clone());
         session_options.server_properties =
             session::server_properties(env!("CARGO_PKG_VERSION"), &cluster_name);
-        let total = alarms::total_bytes();
+        let total = config.total_memory_bytes.or_else(alarms::total_bytes);
         let memory_watermark_bytes = match config.memory_watermark {
             MemoryWatermark::Absolute(bytes) => Some(bytes),
             MemoryWatermark::Relative(fraction) => total.map(|total| share(total, fraction)),
@@ -156,6 +161,8 @@ impl Node {
             durability: config.durability,
             listeners,
             started: Instant::now(),
+            connection_slots: config.connections_max.map(ConnectionSlots::new),
+            default_users: config.default_users.clone(),
             persister,
             writer: Mutex::new(Some(writer)),
             data_dir: config.data_dir.clone(),
@@ -182,6 +189,7 @@ impl Node {
             };
             let cell = node.vhosts.make(&config.default_user.vhost, Arc::new(settings))?;
             node.vhosts.insert(&cell);
+            node.make_default_users(&config.default_user.vhost)?;
         }
         match &config.load_definitions {
             None if is_new => node.make_default_user(config)?,
@@ -227,6 +235,35 @@ impl Node {
         Ok(())
     }
 
+    /// Makes the configured users whose pattern a new vhost's name matches, and lets them in.
+    ///
+    /// # Errors
+    /// [`StartError`], a sentence for the operator.
+    pub(crate) fn make_default_users(&self, vhost: &str) -> Result<(), StartError> {
+        let pattern = |text: &str| PermissionPattern::new(text).map_err(StartError::Permissions);
+        for (name, seeded) in &self.default_users {
+            if !pattern(&seeded.vhost_pattern)?.allows(vhost) {
+                continue;
+            }
+            let mut user = match (self.auth.user(name), &seeded.password) {
+                (Some(user), _) => User::clone(&user),
+                (None, None) => User::new(name, PasswordHash::None, seeded.tags.clone()),
+                (None, Some(password)) => {
+                    let password = PasswordHash::new(password.as_bytes())?;
+                    User::new(name, password, seeded.tags.clone())
+                }
+            };
+            let permissions = Permissions {
+                configure: pattern(&seeded.configure)?,
+                write: pattern(&seeded.write)?,
+                read: pattern(&seeded.read)?,
+            };
+            user.permissions.insert(vhost.to_owned(), permissions);
+            self.auth.put(user);
+        }
+        Ok(())
+    }
+
     /// Tells every client that the broker stops: those in a vhost why, others by the end of their
     /// sockets.
     pub(crate) fn stop(&self) {
@@ -260,7 +297,11 @@ fn share(total: u64, fraction: f64) -> u64 {
     bytes
 }
 
-fn host_name() -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    format!("leveret@{name}")
+/// The name that was given, with this machine's if it has none.
+fn node_name(given: Option<&str>) -> String {
+    let given = given.unwrap_or("leveret");
+    if given.contains('@') {
+        return given.to_owned();
+    }
+    format!("{given}@{}", rustix::system::uname().nodename().to_string_lossy())
 }

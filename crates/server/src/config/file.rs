@@ -1,43 +1,199 @@
-//! `rabbitmq.conf`: one `key = value` per line, `#` starts a comment, values may be quoted with `'`.
+//! `rabbitmq.conf`: one `key = value` per line, `#` starts a comment.
+//!
+//! A value may stand in `'single quotes'`, or over several lines between `'''` and `'''`. A backslash
+//! in front of a dot makes the dot a part of a name. `include FILE` reads another file in its place.
 
-/// One line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Entry<'a> {
-    pub(super) key: &'a str,
-    pub(super) value: &'a str,
+/// What a line says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Line {
+    /// A setting.
+    Entry { key: KeyName, value: String },
+    /// Go on with another file.
+    Include(String),
+}
+
+/// The parts of a key, between its dots.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct KeyName(pub(super) Vec<String>);
+
+impl KeyName {
+    /// A key as it is written in a file.
+    pub(super) fn new(text: &str) -> Self {
+        let mut parts = vec![String::new()];
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' if chars.peek() == Some(&'.') => {
+                    chars.next();
+                    push(&mut parts, '.');
+                }
+                '.' => parts.push(String::new()),
+                c => push(&mut parts, c),
+            }
+        }
+        Self(parts)
+    }
+}
+
+fn push(parts: &mut [String], c: char) {
+    if let Some(last) = parts.last_mut() {
+        last.push(c);
+    }
+}
+
+impl std::fmt::Display for KeyName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, part) in self.0.iter().enumerate() {
+            let dot = if index == 0 { "" } else { "." };
+            write!(f, "{dot}{}", part.replace('.', "\\."))?;
+        }
+        Ok(())
+    }
 }
 
 /// What is wrong in which line.
-type Problem = (usize, String);
+pub(super) type Problem = (usize, String);
 
-/// The entries of a file with their line numbers.
-pub(super) fn entries(text: &str) -> impl Iterator<Item = Result<(usize, Entry<'_>), Problem>> {
-    text.lines().enumerate().filter_map(|(index, line)| {
+/// What the lines of a file say, with their numbers.
+pub(super) fn lines(text: &str) -> Vec<Result<(usize, Line), Problem>> {
+    let mut found = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((index, line)) = lines.next() {
         let number = index + 1;
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
-            return None;
+            continue;
         }
-        Some(entry(line).map(|entry| (number, entry)).map_err(|problem| (number, problem)))
-    })
+        if let Some(path) = line.strip_prefix("include ").filter(|path| !path.contains('=')) {
+            let path = unquoted(path.trim()).map(Line::Include);
+            found.push(path.map(|line| (number, line)).map_err(|problem| (number, problem)));
+            continue;
+        }
+        let entry = match split(line) {
+            Ok((key, value)) => match value.strip_prefix("'''") {
+                Some(begin) => long_value(begin, &mut lines.by_ref().map(|(_, line)| line)),
+                None => unquoted(value),
+            }
+            .map(|value| Line::Entry { key: KeyName::new(key), value })
+            .map_err(|problem| format!("{key}: {problem}")),
+            Err(problem) => Err(problem),
+        };
+        found.push(entry.map(|line| (number, line)).map_err(|problem| (number, problem)));
+    }
+    found
 }
 
-fn entry(line: &str) -> Result<Entry<'_>, String> {
+fn split(line: &str) -> Result<(&str, &str), String> {
     let (key, value) =
         line.split_once('=').ok_or_else(|| format!("expected 'key = value', got '{line}'"))?;
-    let (key, value) = (key.trim(), value.trim());
+    Ok((key.trim(), value.trim()))
+}
+
+/// A value without its quotes and without the comment behind it.
+fn unquoted(value: &str) -> Result<String, String> {
     let value = match value.strip_prefix('\'') {
         Some(quoted) => {
             let (value, rest) = quoted
                 .split_once('\'')
-                .ok_or_else(|| format!("{key}: the quote in front of '{quoted} is not closed"))?;
-            let rest = rest.trim_start();
-            if !rest.is_empty() && !rest.starts_with('#') {
-                return Err(format!("{key}: '{rest}' stands behind the quotes"));
-            }
+                .ok_or_else(|| format!("the quote in front of '{quoted} is not closed"))?;
+            nothing_behind(rest)?;
             value
         }
-        None => value.split_once(" #").map_or(value, |(value, _)| value).trim(),
+        None => value.split_once('#').map_or(value, |(value, _)| value).trim(),
     };
-    Ok(Entry { key, value })
+    if value.is_empty() {
+        return Err("there is no value".to_owned());
+    }
+    Ok(value.to_owned())
+}
+
+/// A value that goes on until `'''`.
+fn long_value<'a>(
+    begin: &'a str,
+    lines: &mut dyn Iterator<Item = &'a str>,
+) -> Result<String, String> {
+    let mut value = String::new();
+    for line in std::iter::once(begin).chain(lines) {
+        match line.split_once("'''") {
+            Some((end, rest)) => {
+                nothing_behind(rest)?;
+                value.push_str(end);
+                return Ok(value);
+            }
+            None => {
+                value.push_str(line);
+                value.push('\n');
+            }
+        }
+    }
+    Err("the quotes ''' are not closed".to_owned())
+}
+
+fn nothing_behind(rest: &str) -> Result<(), String> {
+    let rest = rest.trim();
+    if rest.is_empty() || rest.starts_with('#') {
+        Ok(())
+    } else {
+        Err(format!("'{rest}' stands behind the quotes"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(text: &str) -> Result<(String, String), String> {
+        match lines(text).remove(0) {
+            Ok((1, Line::Entry { key, value })) => Ok((key.to_string(), value)),
+            Ok(other) => panic!("{other:?}"),
+            Err((1, problem)) => Err(problem),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_are_read_as_rabbitmq_reads_them() {
+        for (text, key, value) in [
+            ("a=1", "a", "1"),
+            ("  a.b-c = with spaces  in  # and a comment", "a.b-c", "with spaces  in"),
+            ("a = abc#def", "a", "abc"),
+            ("a = 'abc#def'", "a", "abc#def"),
+            ("a = b=c", "a", "b=c"),
+            ("a = \"b\"", "a", "\"b\""),
+            ("a = '''one\ntwo''' # three\n", "a", "one\ntwo"),
+            ("user\\.name = ü", "user\\.name", "ü"),
+        ] {
+            assert_eq!(entry(text), Ok((key.to_owned(), value.to_owned())), "{text}");
+        }
+        assert_eq!(lines("\r\n# nothing\r\n"), []);
+    }
+
+    #[test]
+    fn a_dot_may_be_part_of_a_name() {
+        let parts = |text| KeyName::new(text).0;
+        assert_eq!(parts("loopback_users.a\\.b"), ["loopback_users", "a.b"]);
+        assert_eq!(parts("loopback_users.a.b"), ["loopback_users", "a", "b"]);
+    }
+
+    #[test]
+    fn what_is_no_setting_is_told() {
+        for (text, problem) in [
+            ("heartbeat", "expected 'key = value', got 'heartbeat'"),
+            ("a =", "a: there is no value"),
+            ("a = ''", "a: there is no value"),
+            ("a = # b", "a: there is no value"),
+            ("a = 'open", "a: the quote in front of 'open is not closed"),
+            ("a = 'it's'  # mine", "a: 's'  # mine' stands behind the quotes"),
+            ("a = '''b\nc", "a: the quotes ''' are not closed"),
+            ("include ''", "there is no value"),
+        ] {
+            assert_eq!(entry(text), Err(problem.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn another_file_is_named() {
+        let line = Line::Include("/etc/more.conf".to_owned());
+        assert_eq!(lines("include /etc/more.conf"), [Ok((1, line))]);
+    }
 }

@@ -1,12 +1,21 @@
-//! The configuration: RabbitMQ's file format and key names, then command line flags.
+//! The configuration: RabbitMQ's file format and key names, environment variables, command line flags.
 //!
-//! `file` knows the format, `options` the keys with their types; this is what comes out.
+//! `file` knows the format, `keys` what can be set, `settings` who wins; this is what comes out.
 
+pub(crate) mod environment;
 mod file;
-mod options;
+mod key;
+mod keys;
+mod log;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod values;
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use broker::VhostOptions;
@@ -14,15 +23,9 @@ use session::SessionOptions;
 
 use crate::limits::STATISTICS_INTERVAL;
 
-/// How log lines look.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum LogFormat {
-    /// Text.
-    #[default]
-    Plain,
-    /// One JSON object per line.
-    Json,
-}
+pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream};
+pub(crate) use settings::{Effective, Settings, Source};
+pub(crate) use tls::{CertificateLogin, CertificateName, SanType, TlsOptions, TlsVersion};
 
 /// The user that exists from the first start.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,6 +37,32 @@ pub(crate) struct DefaultUser {
     pub(crate) configure: String,
     pub(crate) write: String,
     pub(crate) read: String,
+}
+
+/// A further user, who is made when a vhost is whose name his pattern matches.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct SeededUser {
+    /// None: nobody can log in as him before he is given one.
+    pub(crate) password: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) vhost_pattern: String,
+    pub(crate) configure: String,
+    pub(crate) write: String,
+    pub(crate) read: String,
+}
+
+impl Default for SeededUser {
+    fn default() -> Self {
+        let all = || ".*".to_owned();
+        Self {
+            password: None,
+            tags: Vec::new(),
+            vhost_pattern: all(),
+            configure: all(),
+            write: all(),
+            read: all(),
+        }
+    }
 }
 
 /// When a persistent message counts as safe.
@@ -74,50 +103,103 @@ pub(crate) enum DiskFreeLimit {
     Relative(f64),
 }
 
+/// A listener that there may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MaybeListener {
+    pub(crate) ip: IpAddr,
+    /// Without a port there is none.
+    pub(crate) port: Option<u16>,
+}
+
+impl MaybeListener {
+    const fn on(port: Option<u16>) -> Self {
+        Self { ip: IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED), port }
+    }
+
+    /// Where it listens, if it does.
+    pub(crate) fn address(self) -> Option<SocketAddr> {
+        self.port.map(|port| SocketAddr::new(self.ip, port))
+    }
+}
+
 /// Everything that can be configured.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) amqp_listeners: Vec<SocketAddr>,
-    pub(crate) http_listener: SocketAddr,
+    /// AMQP over TLS.
+    pub(crate) amqps_listeners: Vec<SocketAddr>,
+    pub(crate) http: MaybeListener,
+    /// Whether it is wanted: not if only TLS is asked for.
+    pub(crate) has_http: bool,
+    pub(crate) https: MaybeListener,
+    /// A listener that answers metrics only.
+    pub(crate) prometheus: MaybeListener,
+    /// What stands in front of every path of the management API: nothing, or with a slash in front.
+    pub(crate) path_prefix: Option<String>,
+    pub(crate) tls: TlsOptions,
+    pub(crate) https_tls: TlsOptions,
+    pub(crate) tls_handshake_timeout_ms: u64,
+    pub(crate) certificate_login: CertificateLogin,
+    /// What clients may log in with, by name.
+    pub(crate) auth_mechanisms: Vec<&'static str>,
     pub(crate) data_dir: PathBuf,
     pub(crate) durability: Durability,
     /// Time between two samples of everything; `collect_statistics_interval`.
     pub(crate) statistics_interval: Duration,
     pub(crate) session: SessionOptions,
     pub(crate) vhost: VhostOptions,
+    /// AMQP connections of the whole node.
+    pub(crate) connections_max: Option<u64>,
     pub(crate) default_user: DefaultUser,
+    /// By name.
+    pub(crate) default_users: BTreeMap<String, SeededUser>,
     pub(crate) loopback_users: Vec<String>,
     pub(crate) load_definitions: Option<PathBuf>,
     pub(crate) memory_watermark: MemoryWatermark,
+    /// What the machine's memory is said to be.
+    pub(crate) total_memory_bytes: Option<u64>,
     /// Share of the memory watermark that messages waiting in the queues of a vhost may take before
     /// long queues are put aside; none for the default.
     pub(crate) paging_ratio: Option<f64>,
     pub(crate) disk_free_limit: DiskFreeLimit,
+    pub(crate) node_name: Option<String>,
     pub(crate) cluster_name: Option<String>,
-    pub(crate) log_level: String,
-    pub(crate) log_format: LogFormat,
+    pub(crate) log: LogOptions,
+    /// What is to be said in the log about all this.
+    pub(crate) warnings: Vec<String>,
+    /// Every key with its value and source.
+    pub(crate) effective: Vec<Effective>,
 }
 
 /// Why a configuration cannot be used.
-#[derive(thiserror::Error, Debug)]
-pub(crate) enum ConfigError {
-    #[error("cannot read configuration file {path}: {error}")]
-    Read { path: PathBuf, error: std::io::Error },
-    #[error("{path}, line {line}: {problem}")]
-    Line { path: PathBuf, line: usize, problem: String },
+#[derive(PartialEq, Eq, thiserror::Error, Debug)]
+#[error("{}", problems.join("\nleveret: "))]
+pub(crate) struct ConfigError {
+    /// Each with its place.
+    pub(crate) problems: Vec<String>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        let any = std::net::IpAddr::from([0_u16; 8]);
         Self {
-            amqp_listeners: vec![SocketAddr::new(any, 5672)],
-            http_listener: SocketAddr::new(any, 15672),
+            amqp_listeners: MaybeListener::on(Some(5672)).address().into_iter().collect(),
+            amqps_listeners: Vec::new(),
+            http: MaybeListener::on(Some(15672)),
+            has_http: true,
+            https: MaybeListener::on(None),
+            prometheus: MaybeListener::on(None),
+            path_prefix: None,
+            tls: TlsOptions::default(),
+            https_tls: TlsOptions::default(),
+            tls_handshake_timeout_ms: 5000,
+            certificate_login: CertificateLogin::default(),
+            auth_mechanisms: vec!["PLAIN", "AMQPLAIN"],
             data_dir: PathBuf::from("data"),
             durability: Durability::default(),
             statistics_interval: STATISTICS_INTERVAL,
             session: SessionOptions::default(),
             vhost: VhostOptions::default(),
+            connections_max: None,
             default_user: DefaultUser {
                 name: "guest".to_owned(),
                 password: "guest".to_owned(),
@@ -127,128 +209,48 @@ impl Default for Config {
                 write: ".*".to_owned(),
                 read: ".*".to_owned(),
             },
+            default_users: BTreeMap::new(),
             loopback_users: vec!["guest".to_owned()],
             load_definitions: None,
             memory_watermark: MemoryWatermark::Relative(0.6),
+            total_memory_bytes: None,
             paging_ratio: None,
             disk_free_limit: DiskFreeLimit::Absolute(50_000_000),
+            node_name: None,
             cluster_name: None,
-            log_level: "info".to_owned(),
-            log_format: LogFormat::Plain,
+            log: LogOptions::default(),
+            warnings: Vec::new(),
+            effective: Vec::new(),
         }
     }
 }
 
 impl Config {
-    /// The defaults with what the file at `path` says.
-    ///
-    /// # Errors
-    /// [`ConfigError`], which names the file and the line.
-    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
-        Self::parse(&text).map_err(|(line, problem)| ConfigError::Line {
-            path: path.to_owned(),
-            line,
-            problem,
-        })
+    /// Where HTTP without TLS is spoken.
+    pub(crate) fn http_listener(&self) -> Option<SocketAddr> {
+        self.http.address().filter(|_| self.has_http)
     }
 
-    /// The defaults with what `text` says; on failure the line and what is wrong with it.
-    fn parse(text: &str) -> Result<Self, (usize, String)> {
-        let mut config = Self::default();
-        let mut seen = options::Seen::default();
-        for entry in file::entries(text) {
-            let (line, entry) = entry?;
-            options::set(&mut config, &mut seen, entry.key, entry.value)
-                .map_err(|problem| (line, problem))?;
+    /// TLS of the HTTP listener: its own files, or else those of AMQP.
+    pub(crate) fn https_options(&self) -> TlsOptions {
+        let (own, amqp) = (&self.https_tls, &self.tls);
+        TlsOptions {
+            cacertfile: own.cacertfile.clone().or_else(|| amqp.cacertfile.clone()),
+            certfile: own.certfile.clone().or_else(|| amqp.certfile.clone()),
+            keyfile: own.keyfile.clone().or_else(|| amqp.keyfile.clone()),
+            ..own.clone()
         }
-        Ok(config)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn problem(text: &str) -> (usize, String) {
-        Config::parse(text).unwrap_err()
     }
 
-    #[test]
-    fn keys_have_rabbitmqs_names() {
-        let config = Config::parse(
-            "# a comment\n\
-             listeners.tcp.default = 5673\n\
-             \n\
-             management.tcp.port = 15673   # another\n\
-             heartbeat = 30\n\
-             channel_max = 128\n\
-             frame_max = 65536\n\
-             max_message_size = 1048576\n\
-             consumer_timeout = 1000\n\
-             default_user = bob\n\
-             default_pass = 's#cret'\n\
-             default_user_tags.administrator = false\n\
-             default_user_tags.monitoring = true\n\
-             loopback_users = none\n\
-             vm_memory_high_watermark.absolute = 2GB\n\
-             disk_free_limit.relative = 1.5\n\
-             durability = os\n\
-             vm_memory_high_watermark_paging_ratio = 0.25\n\
-             deprecated_features.permit.global_qos = true\n\
-             log.console.level = warning\n",
-        )
-        .unwrap();
-        assert_eq!(config.amqp_listeners, ["[::]:5673".parse().unwrap()]);
-        assert_eq!(config.http_listener, "[::]:15673".parse().unwrap());
-        assert_eq!(config.session.heartbeat_s, 30);
-        assert_eq!(config.session.channel_max, 128);
-        assert_eq!(config.session.frame_max, 65_536);
-        assert_eq!(config.session.message_bytes_max, 1_048_576);
-        assert_eq!(config.vhost.queue_defaults.consumer_timeout_ms, Some(1000));
-        assert_eq!(config.default_user.name, "bob");
-        assert_eq!(config.default_user.password, "s#cret");
-        assert_eq!(config.default_user.tags, ["monitoring"]);
-        assert!(config.loopback_users.is_empty());
-        assert_eq!(config.memory_watermark, MemoryWatermark::Absolute(2_000_000_000));
-        assert_eq!(config.disk_free_limit, DiskFreeLimit::Relative(1.5));
-        assert_eq!(config.durability, Durability::Os);
-        assert_eq!(config.paging_ratio, Some(0.25));
-        assert!(config.vhost.permits_global_qos);
-        assert_eq!(config.log_level, "warn");
-    }
-
-    #[test]
-    fn listeners_are_ports_or_addresses() {
-        let config = Config::parse(
-            "listeners.tcp.1 = 127.0.0.1:5672\nlisteners.tcp.2 = ::1:5673\nlisteners.tcp.3 = 5674",
-        );
-        let expected: Vec<SocketAddr> = ["127.0.0.1:5672", "[::1]:5673", "[::]:5674"]
-            .into_iter()
-            .map(|address| address.parse().unwrap())
-            .collect();
-        assert_eq!(config.unwrap().amqp_listeners, expected);
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_with_its_line() {
-        assert_eq!(problem("\n\nheartbeat = soon").0, 3);
-        assert_eq!(problem("heartbeet = 1"), (1, "unknown key 'heartbeet'".to_owned()));
-        assert_eq!(problem("heartbeat"), (1, "expected 'key = value', got 'heartbeat'".to_owned()));
-        assert_eq!(
-            problem("frame_max = 100"),
-            (1, "frame_max must be at least 8192, got 100".to_owned())
-        );
-        assert_eq!(
-            problem("default_pass = 'open"),
-            (1, "default_pass: the quote in front of 'open is not closed".to_owned())
-        );
-        assert_eq!(
-            problem("default_pass = 'it's'  # mine"),
-            (1, "default_pass: 's'  # mine' stands behind the quotes".to_owned())
-        );
-        let (line, text) = problem("default_vhost = a\ndefault_permissions.read = (");
-        assert!(line == 2 && text.starts_with("default_permissions.read: "), "{line} {text}");
+    /// What cannot be together, or is not complete.
+    fn contradictions(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if !self.amqps_listeners.is_empty() {
+            problems.extend(self.tls.problem("listeners.ssl", "ssl_options"));
+        }
+        if self.https.port.is_some() {
+            problems.extend(self.https_options().problem("management.ssl.port", "management.ssl"));
+        }
+        problems
     }
 }

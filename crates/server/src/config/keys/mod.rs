@@ -1,0 +1,86 @@
+//! The keys that there are. `docs/configuration.md` lists the same, which a test compares.
+
+mod limits;
+mod listeners;
+mod log;
+mod tls;
+mod users;
+mod without_effect;
+
+use super::Config;
+use super::file::KeyName;
+use super::key::{Effect, Key, Match};
+
+/// Every key, in the order in which they are shown.
+pub(super) fn all() -> impl Iterator<Item = &'static Key> {
+    let tables = [listeners::KEYS, tls::KEYS, limits::KEYS, users::KEYS, log::KEYS];
+    tables.into_iter().chain([without_effect::KEYS]).flatten()
+}
+
+/// The key of that name.
+pub(super) fn find(name: &KeyName) -> Option<(&'static Key, Match)> {
+    all().find_map(|key| key.matches(name).map(|matched| (key, matched)))
+}
+
+/// The names of keys that are one name only: what a misspelt one may have meant.
+pub(super) fn plain_names() -> impl Iterator<Item = &'static str> {
+    let known = all().filter(|key| !matches!(key.effect, Effect::Refused(_)));
+    known
+        .flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()))
+        .filter(|name| !name.contains(['$', '*']))
+}
+
+/// Several keys that make one list. What is said of it replaces the default as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    /// What their names begin with.
+    pub(super) prefix: &'static str,
+    /// The keys and values of the default.
+    pub(super) default: &'static [(&'static str, &'static str)],
+    /// Makes room for another.
+    pub(super) clear: fn(&mut Config),
+}
+
+/// Every list.
+pub(super) const LISTS: &[List] = &[
+    List {
+        prefix: "listeners.tcp",
+        default: &[("listeners.tcp.default", "5672")],
+        clear: |config| config.amqp_listeners.clear(),
+    },
+    List { prefix: "listeners.ssl", default: &[], clear: |config| config.amqps_listeners.clear() },
+    List {
+        prefix: "auth_mechanisms",
+        default: &[("auth_mechanisms.1", "PLAIN"), ("auth_mechanisms.2", "AMQPLAIN")],
+        clear: |config| config.auth_mechanisms.clear(),
+    },
+    List {
+        prefix: "ssl_options.versions",
+        default: &[("ssl_options.versions.1", "tlsv1.3"), ("ssl_options.versions.2", "tlsv1.2")],
+        clear: |config| config.tls.versions.clear(),
+    },
+    List {
+        prefix: "management.ssl.versions",
+        default: &[
+            ("management.ssl.versions.1", "tlsv1.3"),
+            ("management.ssl.versions.2", "tlsv1.2"),
+        ],
+        clear: |config| config.https_tls.versions.clear(),
+    },
+    List {
+        prefix: "default_user_tags",
+        default: &[("default_user_tags.administrator", "true")],
+        clear: |config| config.default_user.tags.clear(),
+    },
+    List {
+        prefix: "loopback_users",
+        default: &[("loopback_users.guest", "true")],
+        clear: |config| config.loopback_users.clear(),
+    },
+];
+
+/// Keys of which only the first is in force when both are given.
+pub(super) const EITHER: &[(&str, &str)] = &[
+    ("vm_memory_high_watermark.absolute", "vm_memory_high_watermark.relative"),
+    ("disk_free_limit.absolute", "disk_free_limit.relative"),
+];

@@ -1,0 +1,111 @@
+//! Certificates, and what is asked of clients'.
+
+use crate::config::key::Key;
+use crate::config::values::{boolean, number, one_of, readable_file};
+use crate::config::{CertificateName, Config, SanType, TlsOptions, TlsVersion};
+
+/// The words for a version.
+const VERSIONS: &[(&str, TlsVersion)] =
+    &[("tlsv1.2", TlsVersion::Tls12), ("tlsv1.3", TlsVersion::Tls13)];
+
+/// Whether clients' certificates are looked at.
+const VERIFY: &[(&str, bool)] = &[("verify_none", false), ("verify_peer", true)];
+
+/// What of a certificate is the name of a user.
+const LOGIN_FROM: &[(&str, CertificateName)] = &[
+    ("distinguished_name", CertificateName::DistinguishedName),
+    ("common_name", CertificateName::CommonName),
+    ("subject_alternative_name", CertificateName::SubjectAlternativeName),
+    ("subject_alt_name", CertificateName::SubjectAlternativeName),
+];
+
+/// The kinds of alternative names.
+const SAN_TYPES: &[(&str, SanType)] =
+    &[("dns", SanType::Dns), ("ip", SanType::Ip), ("email", SanType::Email), ("uri", SanType::Uri)];
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new("ssl_options.cacertfile", None, cacertfile::<Amqps>),
+    Key::new("ssl_options.certfile", None, certfile::<Amqps>),
+    Key::new("ssl_options.keyfile", None, keyfile::<Amqps>),
+    Key::new("ssl_options.verify", Some("verify_none"), verify::<Amqps>),
+    Key::new("ssl_options.fail_if_no_peer_cert", Some("false"), fail_if_none::<Amqps>),
+    Key::new("ssl_options.versions.$version", None, version::<Amqps>),
+    Key::new("ssl_handshake_timeout", Some("5000"), |config, _, value| {
+        config.tls_handshake_timeout_ms = number(value, 1..=600_000)?;
+        Ok(())
+    }),
+    Key::new("ssl_cert_login_from", Some("distinguished_name"), |config, _, value| {
+        config.certificate_login.name = one_of(value, LOGIN_FROM)?;
+        Ok(())
+    }),
+    Key::new("ssl_cert_login_san_type", Some("dns"), |config, _, value| {
+        config.certificate_login.san_type = one_of(value, SAN_TYPES)?;
+        Ok(())
+    }),
+    Key::new("ssl_cert_login_san_index", Some("0"), |config, _, value| {
+        config.certificate_login.san_index = number(value, 0..=1000)?;
+        Ok(())
+    }),
+    Key::new("management.ssl.cacertfile", None, cacertfile::<Https>),
+    Key::new("management.ssl.certfile", None, certfile::<Https>),
+    Key::new("management.ssl.keyfile", None, keyfile::<Https>),
+    Key::new("management.ssl.verify", Some("verify_none"), verify::<Https>),
+    Key::new("management.ssl.fail_if_no_peer_cert", Some("false"), fail_if_none::<Https>),
+    Key::new("management.ssl.versions.$version", None, version::<Https>),
+];
+
+/// Which of the two sets of options.
+trait Which {
+    /// These, of a configuration.
+    fn of(config: &mut Config) -> &mut TlsOptions;
+}
+
+struct Amqps;
+
+impl Which for Amqps {
+    fn of(config: &mut Config) -> &mut TlsOptions {
+        &mut config.tls
+    }
+}
+
+struct Https;
+
+impl Which for Https {
+    fn of(config: &mut Config) -> &mut TlsOptions {
+        &mut config.https_tls
+    }
+}
+
+fn cacertfile<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
+    W::of(config).cacertfile = Some(readable_file(value)?);
+    Ok(())
+}
+
+fn certfile<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
+    W::of(config).certfile = Some(readable_file(value)?);
+    Ok(())
+}
+
+fn keyfile<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
+    W::of(config).keyfile = Some(readable_file(value)?);
+    Ok(())
+}
+
+fn verify<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
+    W::of(config).verifies_peer = one_of(value, VERIFY)?;
+    Ok(())
+}
+
+fn fail_if_none<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
+    W::of(config).needs_peer_certificate = boolean(value)?;
+    Ok(())
+}
+
+fn version<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
+    let version = one_of(value, VERSIONS)?;
+    let versions = &mut W::of(config).versions;
+    if !versions.contains(&version) {
+        versions.push(version);
+    }
+    Ok(())
+}

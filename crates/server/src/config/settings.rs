@@ -1,0 +1,324 @@
+//! What is said to the broker, where, and what of it is in force.
+//!
+//! Files, then the environment, then the command line: what comes later replaces what was said before
+//! of the same key, and of the same list when it comes from elsewhere.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::file::{self, KeyName, Line};
+use super::key::{Effect, Key, nearest};
+use super::keys::{self, EITHER, LISTS};
+use super::{Config, ConfigError};
+
+/// Files that name each other, at most: more are a circle.
+const INCLUDES_MAX: usize = 16;
+
+/// Values that stand for each other, at most: more are a circle.
+const SUBSTITUTIONS_MAX: usize = 16;
+
+/// Where a value was said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// Nowhere.
+    Default,
+    /// In a file.
+    File { path: PathBuf, line: usize },
+    /// In the environment.
+    Environment(&'static str),
+    /// On the command line.
+    CommandLine(&'static str),
+}
+
+impl Source {
+    /// Whether both say things of one list together.
+    fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{}, line {line}", path.display()),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::CommandLine(name) => write!(f, "command line {name}"),
+        }
+    }
+}
+
+/// One thing that was said.
+#[derive(Clone, Debug)]
+struct Assignment {
+    key: &'static Key,
+    name: KeyName,
+    variable: String,
+    value: String,
+    source: Source,
+}
+
+/// What was said and is not replaced.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Settings {
+    assignments: Vec<Assignment>,
+    problems: Vec<String>,
+}
+
+impl Settings {
+    /// Reads a file, or those in a directory whose names end in `.conf`, in order.
+    pub(crate) fn read(&mut self, path: &Path) {
+        if !path.is_dir() {
+            self.read_file(path, 0);
+            return;
+        }
+        match std::fs::read_dir(path) {
+            Ok(entries) => {
+                let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+                let is_one = |path: &PathBuf| path.extension().is_some_and(|e| e == "conf");
+                let mut paths: Vec<PathBuf> = paths.filter(is_one).collect();
+                paths.sort();
+                paths.iter().for_each(|path| self.read_file(path, 0));
+            }
+            Err(error) => self.cannot_read(path, &error),
+        }
+    }
+
+    fn cannot_read(&mut self, path: &Path, error: &std::io::Error) {
+        let path = path.display();
+        self.problems.push(format!("cannot read configuration file {path}: {error}"));
+    }
+
+    fn read_file(&mut self, path: &Path, depth: usize) {
+        match std::fs::read_to_string(path) {
+            Ok(text) => self.read_text(&text, path, depth),
+            Err(error) => self.cannot_read(path, &error),
+        }
+    }
+
+    /// Takes what the text of a file says.
+    pub(super) fn read_text(&mut self, text: &str, path: &Path, depth: usize) {
+        for line in file::lines(text) {
+            let at = |line| Source::File { path: path.to_owned(), line };
+            match line {
+                Ok((line, Line::Entry { key, value })) => self.say(&key, &value, at(line)),
+                Ok((line, Line::Include(_))) if depth == INCLUDES_MAX => {
+                    self.problem(&at(line), "files include each other in a circle");
+                }
+                Ok((_, Line::Include(other))) => {
+                    let beside = path.parent().unwrap_or(Path::new("")).join(other);
+                    self.read_file(&beside, depth + 1);
+                }
+                Err((line, problem)) => self.problem(&at(line), &problem),
+            }
+        }
+    }
+
+    fn problem(&mut self, source: &Source, problem: &str) {
+        self.problems.push(format!("{source}: {problem}"));
+    }
+
+    /// Takes one setting.
+    pub(crate) fn set(&mut self, name: &str, value: &str, source: Source) {
+        self.say(&KeyName::new(name), value, source);
+    }
+
+    fn say(&mut self, name: &KeyName, value: &str, source: Source) {
+        let Some((key, found)) = keys::find(name) else {
+            let meant = nearest(&name.to_string(), keys::plain_names());
+            let meant = meant.map(|name| format!(", did you mean '{name}'?")).unwrap_or_default();
+            self.problem(&source, &format!("unknown key '{name}'{meant}"));
+            return;
+        };
+        if let Some(list) = list_of(&found.name) {
+            let of_list = |one: &Assignment| is_within(&one.name, list);
+            self.assignments.retain(|one| !of_list(one) || one.source.is_like(&source));
+        }
+        self.assignments.retain(|one| one.name != found.name);
+        let (name, value) = (found.name, value.to_owned());
+        self.assignments.push(Assignment { key, name, variable: found.variable, value, source });
+    }
+
+    /// The configuration that all this makes, with what is worth a warning.
+    ///
+    /// # Errors
+    /// [`ConfigError`], with everything that is wrong and where.
+    pub(crate) fn into_config(mut self) -> Result<Config, ConfigError> {
+        self.substitute();
+        let mut config = Config::default();
+        for (winner, loser) in EITHER {
+            if let Some(source) = self.source(winner).cloned()
+                && self.source(loser).is_some()
+            {
+                let warning = format!("{source}: {winner} is in force, {loser} is not");
+                config.warnings.push(warning);
+                self.assignments.retain(|one| one.name != KeyName::new(loser));
+            }
+        }
+        for list in LISTS {
+            if self.assignments.iter().any(|one| is_within(&one.name, list.prefix)) {
+                (list.clear)(&mut config);
+            }
+        }
+        // `none` for a list is the last word on it.
+        self.assignments.sort_by_key(|one| LISTS.iter().any(|list| one.key.name == list.prefix));
+        for one in &self.assignments {
+            let Assignment { key, name, variable, value, source } = one;
+            match key.effect {
+                Effect::Sets(set) => {
+                    if let Err(problem) = set(&mut config, variable, value) {
+                        let problem = hide(key, value, problem);
+                        self.problems.push(format!("{source}: {name} {problem}"));
+                    }
+                }
+                Effect::Nothing(why) => {
+                    config.warnings.push(format!("{source}: {name} has no effect: {why}"));
+                }
+                // What is not asked for need not be refused.
+                Effect::Refused(_) if matches!(value.as_str(), "false" | "none") => {}
+                Effect::Refused(why) => {
+                    self.problems.push(format!("{source}: {name} is not possible: {why}"));
+                }
+            }
+        }
+        config.has_http = self.source_of("management.tcp").is_some() || config.https.port.is_none();
+        if self.problems.is_empty() {
+            self.problems.extend(config.contradictions());
+        }
+        if !self.problems.is_empty() {
+            return Err(ConfigError { problems: self.problems });
+        }
+        config.effective = self.effective(&config);
+        Ok(config)
+    }
+
+    /// Where a key was set.
+    fn source(&self, name: &str) -> Option<&Source> {
+        let name = KeyName::new(name);
+        self.assignments.iter().find(|one| one.name == name).map(|one| &one.source)
+    }
+
+    /// Where something was set whose name begins so.
+    fn source_of(&self, prefix: &str) -> Option<&Source> {
+        let one = self.assignments.iter().find(|one| is_within(&one.name, prefix));
+        one.map(|one| &one.source)
+    }
+
+    /// `$(NAME)` in a file stands for the value of another key or of a variable of the environment.
+    fn substitute(&mut self) {
+        let plain = self.assignments.iter().filter(|one| !one.key.is_secret);
+        let known: BTreeMap<String, String> =
+            plain.map(|one| (one.name.to_string(), one.value.clone())).collect();
+        let mut problems = Vec::new();
+        for one in &mut self.assignments {
+            if matches!(one.source, Source::File { .. }) {
+                match substituted(&one.value, &known) {
+                    Ok(value) => one.value = value,
+                    Err(problem) => {
+                        problems.push(format!("{}: {} {problem}", one.source, one.name))
+                    }
+                }
+            }
+        }
+        self.problems.extend(problems);
+    }
+
+    /// Every key that is in force, as a file would say it, with its source.
+    fn effective(&self, config: &Config) -> Vec<Effective> {
+        let mut shown = Vec::new();
+        for key in keys::all().filter(|key| matches!(key.effect, Effect::Sets(_))) {
+            let said: Vec<&Assignment> =
+                self.assignments.iter().filter(|one| std::ptr::eq(one.key, key)).collect();
+            for one in &said {
+                let value = if key.is_secret { MASK.to_owned() } else { one.value.clone() };
+                let source = one.source.clone();
+                shown.push(Effective { name: one.name.to_string(), value, source });
+            }
+            if said.is_empty() {
+                shown.extend(self.default_of(key, config));
+            }
+        }
+        shown
+    }
+
+    /// What is in force for a key of which nothing was said.
+    fn default_of(&self, key: &Key, config: &Config) -> Vec<Effective> {
+        let default = |name: &str, value: &str| {
+            let value = if key.is_secret { MASK } else { value };
+            Effective { name: name.to_owned(), value: value.to_owned(), source: Source::Default }
+        };
+        let is_overruled = EITHER.iter().any(|(a, b)| {
+            (*a == key.name && self.source(b).is_some())
+                || (*b == key.name && self.source(a).is_some())
+        });
+        if is_overruled || (key.name.starts_with("management.tcp") && !config.has_http) {
+            return Vec::new();
+        }
+        if let Some(value) = key.default {
+            return vec![default(key.name, value)];
+        }
+        let lists = LISTS.iter().filter(|list| self.source_of(list.prefix).is_none());
+        let values = lists.flat_map(|list| list.default);
+        let of_key = values.filter(|(name, _)| key.matches(&KeyName::new(name)).is_some());
+        of_key.map(|(name, value)| default(name, value)).collect()
+    }
+}
+
+/// What is shown instead of a secret.
+const MASK: &str = "********";
+
+/// A key that is in force.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Effective {
+    pub(crate) name: String,
+    pub(crate) value: String,
+    pub(crate) source: Source,
+}
+
+impl fmt::Display for Effective {
+    /// A line of a configuration file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, value, source } = self;
+        let needs_quotes = value.contains('#') || value.starts_with('\'');
+        let value = match value {
+            value if value.contains(['\n', '\'']) && needs_quotes => format!("'''{value}'''"),
+            value if needs_quotes => format!("'{value}'"),
+            value => value.clone(),
+        };
+        let setting = format!("{name} = {value}");
+        write!(f, "{setting:<50} # {source}")
+    }
+}
+
+/// The list that a key belongs to.
+fn list_of(name: &KeyName) -> Option<&'static str> {
+    LISTS.iter().map(|list| list.prefix).find(|prefix| is_within(name, prefix))
+}
+
+/// Whether a key is a list's, or says something of the list as a whole.
+fn is_within(name: &KeyName, prefix: &str) -> bool {
+    name.0.starts_with(&KeyName::new(prefix).0)
+}
+
+/// What is wrong with a value, without the value if that is nobody's business.
+fn hide(key: &Key, value: &str, problem: String) -> String {
+    if key.is_secret { problem.replace(value, MASK) } else { problem }
+}
+
+fn substituted(value: &str, known: &BTreeMap<String, String>) -> Result<String, String> {
+    let mut value = value.to_owned();
+    for _ in 0..SUBSTITUTIONS_MAX {
+        let Some((before, (name, after))) =
+            value.split_once("$(").and_then(|(before, rest)| Some((before, rest.split_once(')')?)))
+        else {
+            return Ok(value);
+        };
+        let found = known.get(name).cloned().or_else(|| std::env::var(name).ok());
+        let found = found.ok_or_else(|| {
+            format!("names $({name}), which is neither a key nor a variable of the environment")
+        })?;
+        value = format!("{before}{found}{after}");
+    }
+    Err("refers to itself".to_owned())
+}

@@ -1,0 +1,53 @@
+//! `connection_max`: how many AMQP connections the node may have.
+
+use std::sync::Arc;
+
+use broker::refusal::Refusal;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The places for connections.
+#[derive(Debug)]
+pub(crate) struct ConnectionSlots {
+    max: u64,
+    free: Arc<Semaphore>,
+}
+
+/// A place that is taken for as long as this lives.
+pub(crate) type ConnectionSlot = OwnedSemaphorePermit;
+
+impl ConnectionSlots {
+    /// So many places.
+    pub(crate) fn new(max: u64) -> Self {
+        let count = usize::try_from(max).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        Self { max, free: Arc::new(Semaphore::new(count)) }
+    }
+
+    /// Takes a place.
+    ///
+    /// # Errors
+    /// When none is free.
+    pub(crate) fn take(&self) -> Result<ConnectionSlot, Refusal> {
+        Arc::clone(&self.free).try_acquire_owned().map_err(|_| {
+            let max = self.max;
+            let text = format!("connection refused: node connection limit ({max}) is reached");
+            Refusal::not_allowed(text)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_free_again_when_its_connection_is_gone() {
+        let slots = ConnectionSlots::new(1);
+        let first = slots.take().unwrap();
+        assert_eq!(
+            slots.take().unwrap_err().explanation.as_str(),
+            "connection refused: node connection limit (1) is reached"
+        );
+        drop(first);
+        assert!(slots.take().is_ok());
+    }
+}
