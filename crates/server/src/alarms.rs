@@ -60,34 +60,42 @@ pub(crate) fn channel() -> watch::Sender<Option<Alarm>> {
 /// Watches the memory of the process and the disk of its data.
 pub(crate) async fn watch(node: Arc<Node>) {
     loop {
-        let (resident, free) = (resident_bytes(), free_bytes(&node.data_dir));
-        let watermark = node.memory_watermark_bytes;
-        let memory = resident.zip(watermark).is_some_and(|(resident, max)| resident > max);
-        let disk = free.is_some_and(|free| free < node.disk_free_limit_bytes);
-        let alarm = Alarm::of(memory, disk);
-        let changed = node.alarm.send_if_modified(|current| {
-            let changed = *current != alarm;
-            *current = alarm;
-            changed
-        });
-        let limit = node.disk_free_limit_bytes;
-        match (changed, alarm) {
-            (true, Some(alarm)) => tracing::warn!(
-                resident,
-                watermark,
-                free,
-                limit,
-                "alarm on: publishers are blocked, {}",
-                alarm.reason()
-            ),
-            (true, None) => tracing::info!(resident, watermark, free, limit, "alarm off"),
-            (false, _) => {}
-        }
+        let free = look(&node);
         // A flood can fill what is left in less than the usual interval.
+        let limit = node.alarm_limits.disk_free_limit_bytes();
         let is_near = free.is_some_and(|free| free.saturating_sub(limit) < DISK_NEAR_BYTES);
         let interval = if is_near { DISK_NEAR_CHECK_INTERVAL } else { ALARM_CHECK_INTERVAL };
         tokio::time::sleep(interval).await;
     }
+}
+
+/// Sets the alarm as memory and disk are now; what is free on the disk.
+pub(crate) fn look(node: &Node) -> Option<u64> {
+    let _turn = node.alarm_limits.one_at_a_time();
+    let (resident, free) = (resident_bytes(), free_bytes(&node.data_dir));
+    let watermark = node.alarm_limits.memory_watermark_bytes();
+    let limit = node.alarm_limits.disk_free_limit_bytes();
+    let memory = resident.zip(watermark).is_some_and(|(resident, max)| resident > max);
+    let disk = free.is_some_and(|free| free < limit);
+    let alarm = Alarm::of(memory, disk);
+    let changed = node.alarm.send_if_modified(|current| {
+        let changed = *current != alarm;
+        *current = alarm;
+        changed
+    });
+    match (changed, alarm) {
+        (true, Some(alarm)) => tracing::warn!(
+            resident,
+            watermark,
+            free,
+            limit,
+            "alarm on: publishers are blocked, {}",
+            alarm.reason()
+        ),
+        (true, None) => tracing::info!(resident, watermark, free, limit, "alarm off"),
+        (false, _) => {}
+    }
+    free
 }
 
 /// Bytes that are free on the disk of a directory.

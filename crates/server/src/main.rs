@@ -4,6 +4,7 @@
 //! This crate is the shell around the pure ones: sockets, tasks, the clock, the vhosts' locks, the
 //! timer, configuration. It decides nothing about messages.
 
+mod alarm_limits;
 mod alarms;
 mod as_seen_by_http;
 mod auth;

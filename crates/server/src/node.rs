@@ -19,11 +19,12 @@ use serde_json::Value;
 use session::SessionOptions;
 use tokio::sync::watch;
 
+use crate::alarm_limits::{AlarmLimits, share};
 use crate::alarms::{self, Alarm};
 use crate::auth::{Auth, User};
 use crate::clients::Clients;
 use crate::clock::Clock;
-use crate::config::{Config, DiskFreeLimit, Durability, MemoryWatermark, SeededUser};
+use crate::config::{Config, Durability, SeededUser};
 use crate::connection_slots::ConnectionSlots;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
@@ -83,9 +84,7 @@ pub(crate) struct Node {
     pub(crate) clients: Clients,
     pub(crate) history: SharedHistory,
     pub(crate) alarm: watch::Sender<Option<Alarm>>,
-    pub(crate) memory_watermark_bytes: Option<u64>,
-    /// Bytes that must be free on the disk.
-    pub(crate) disk_free_limit_bytes: u64,
+    pub(crate) alarm_limits: AlarmLimits,
     /// True once the broker stops, for everybody to watch.
     pub(crate) stopping: watch::Sender<bool>,
     /// Its name, as RabbitMQ names nodes.
@@ -125,11 +124,9 @@ impl Node {
         session_options.server_properties =
             session::server_properties(env!("CARGO_PKG_VERSION"), &cluster_name);
         let total = config.total_memory_bytes.or_else(alarms::total_bytes);
-        let memory_watermark_bytes = match config.memory_watermark {
-            MemoryWatermark::Absolute(bytes) => Some(bytes),
-            MemoryWatermark::Relative(fraction) => total.map(|total| share(total, fraction)),
-        };
-        let resident_bytes_max = match (memory_watermark_bytes, config.paging_ratio) {
+        let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
+        let resident_bytes_max = match (alarm_limits.memory_watermark_bytes(), config.paging_ratio)
+        {
             (Some(watermark), Some(ratio)) => share(watermark, ratio),
             (Some(watermark), None) => RESIDENT_BYTES_MAX.min(watermark / RESIDENT_SHARE),
             (None, _) => RESIDENT_BYTES_MAX,
@@ -147,13 +144,7 @@ impl Node {
             user_slots: Arc::default(),
             changes: Mutex::default(),
             alarm: alarms::channel(),
-            memory_watermark_bytes,
-            disk_free_limit_bytes: match config.disk_free_limit {
-                DiskFreeLimit::Absolute(bytes) => bytes,
-                DiskFreeLimit::Relative(multiple) => {
-                    total.map_or(0, |total| share(total, multiple))
-                }
-            },
+            alarm_limits,
             stopping: watch::Sender::new(false),
             name,
             default_cluster_name: cluster_name,
@@ -284,17 +275,6 @@ impl Node {
             tracing::error!("the writer of the log has failed");
         }
     }
-}
-
-fn share(total: u64, fraction: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a limit needs no exact bytes, and the factor is not negative"
-    )]
-    let bytes = (total as f64 * fraction) as u64;
-    bytes
 }
 
 /// The name that was given, with this machine's if it has none.

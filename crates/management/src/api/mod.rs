@@ -4,6 +4,7 @@
 //! tag is needed), and answers with [`crate::answer::Json`] or an error. Fields are RabbitMQ's; what the
 //! node does not know is left out.
 
+mod alarm_limits;
 mod binding_changes;
 mod bindings;
 mod body;
@@ -62,6 +63,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/api/overview", get(overview::show))
         .route("/api/cluster-name", get(cluster_name::show).put(cluster_name::set))
         .route("/api/whoami", get(whoami::show))
+        .merge(alarm_limits::routes())
         .merge(binding_changes::routes())
         .merge(bindings::routes())
         .merge(channels::routes())

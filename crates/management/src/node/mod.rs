@@ -3,6 +3,7 @@
 //! What is read is copied under a vhost's lock and formatted without it. What changes something is a
 //! future that ends when the change is on the disk.
 
+mod alarm_limits;
 mod audit;
 mod channels;
 mod clients;
@@ -22,6 +23,7 @@ mod vhosts;
 
 use std::pin::Pin;
 
+pub use alarm_limits::{AlarmLimits, DiskFreeLimit, MemoryWatermark};
 pub use audit::{Audit, AuditEntry};
 pub use channels::{Channel, ChannelRefused, Channels};
 pub use clients::Clients;
@@ -61,7 +63,8 @@ pub enum Unchanged {
 
 /// The node: everything that HTTP asks of it.
 pub trait Node:
-    Audit
+    AlarmLimits
+    + Audit
     + Channels
     + Clients
     + Definitions
@@ -83,7 +86,8 @@ pub trait Node:
 }
 
 impl<T> Node for T where
-    T: Audit
+    T: AlarmLimits
+        + Audit
         + Channels
         + Clients
         + Definitions

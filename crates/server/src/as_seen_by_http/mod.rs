@@ -1,6 +1,7 @@
 //! The node as HTTP sees it, one file for each trait of `management::Node`: what is the case is copied
 //! under the vhosts' locks.
 
+mod alarm_limits;
 mod audit;
 mod channels;
 mod clients;

@@ -17,10 +17,10 @@ impl management::Status for Node {
             listeners: self.listeners.clone(),
             uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             resident_bytes: alarms::resident_bytes(),
-            memory_watermark_bytes: self.memory_watermark_bytes,
+            memory_watermark_bytes: self.alarm_limits.memory_watermark_bytes(),
             memory_alarm: alarm.is_some_and(Alarm::is_of_memory),
             disk_free_bytes: alarms::free_bytes(&self.data_dir),
-            disk_free_limit_bytes: self.disk_free_limit_bytes,
+            disk_free_limit_bytes: self.alarm_limits.disk_free_limit_bytes(),
             disk_alarm: alarm.is_some_and(Alarm::is_of_disk),
         }
     }

@@ -24,6 +24,7 @@ use session::SessionOptions;
 use crate::limits::STATISTICS_INTERVAL;
 
 pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream};
+pub(crate) use management::{DiskFreeLimit, MemoryWatermark};
 pub(crate) use settings::{Effective, Settings, Source};
 pub(crate) use tls::{CertificateLogin, CertificateName, SanType, TlsOptions, TlsVersion};
 
@@ -83,24 +84,6 @@ impl Durability {
             Self::Os => "os",
         }
     }
-}
-
-/// How much memory the process may hold before publishers are blocked.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum MemoryWatermark {
-    /// A fraction of the machine's memory.
-    Relative(f64),
-    /// Bytes.
-    Absolute(u64),
-}
-
-/// How much must be free on the disk before publishers are blocked.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum DiskFreeLimit {
-    /// Bytes.
-    Absolute(u64),
-    /// A multiple of the machine's memory.
-    Relative(f64),
 }
 
 /// A listener that there may be.

@@ -86,6 +86,7 @@ const VALUES: &[(&str, &[&str], &[&str])] = &[
     ("connection_max", &["0", "1000", "infinity"], &["unlimited"]),
     ("max_connections", &["7"], &["x"]),
     ("durability", &["fsync", "os"], &["none"]),
+    ("collect_statistics_interval", &["100", "86400000"], &["99", "86400001", "often"]),
     ("consumer_timeout", &["1", "undefined", "infinity", "false"], &["0", "never"]),
     ("consumer_max_per_channel", &["1", "infinity"], &["0"]),
     ("deprecated_features.permit.global_qos", &["true", "false"], &["deny"]),

@@ -1,0 +1,106 @@
+//! At which memory and which free disk publishers are blocked: from the configuration, or as they were
+//! set since.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use management::{DiskFreeLimit, MemoryWatermark};
+use parking_lot::{Mutex, MutexGuard};
+
+/// What stands for no watermark: nothing is larger.
+const NONE: u64 = u64::MAX;
+
+/// The limits in bytes, for everybody to read.
+#[derive(Debug)]
+pub(crate) struct AlarmLimits {
+    /// What shares and multiples are of, if the system tells.
+    memory_bytes: Option<u64>,
+    watermark_bytes: AtomicU64,
+    disk_free_bytes: AtomicU64,
+    looking: Mutex<()>,
+}
+
+impl AlarmLimits {
+    /// These limits, on a machine with so much memory.
+    pub(crate) fn new(
+        memory_bytes: Option<u64>,
+        watermark: MemoryWatermark,
+        disk_free: DiskFreeLimit,
+    ) -> Self {
+        let limits = Self {
+            memory_bytes,
+            watermark_bytes: AtomicU64::new(NONE),
+            disk_free_bytes: AtomicU64::new(0),
+            looking: Mutex::new(()),
+        };
+        limits.set_memory_watermark(watermark);
+        limits.set_disk_free_limit(disk_free);
+        limits
+    }
+
+    /// Bytes of memory that the process may hold; none for any number.
+    pub(crate) fn memory_watermark_bytes(&self) -> Option<u64> {
+        let bytes = self.watermark_bytes.load(Ordering::Relaxed);
+        (bytes != NONE).then_some(bytes)
+    }
+
+    /// Bytes that must be free on the disk.
+    pub(crate) fn disk_free_limit_bytes(&self) -> u64 {
+        self.disk_free_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Held by whoever compares with the limits, so that nobody acts by those of before.
+    pub(crate) fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
+        self.looking.lock()
+    }
+
+    pub(crate) fn set_memory_watermark(&self, watermark: MemoryWatermark) {
+        let bytes = match watermark {
+            MemoryWatermark::Absolute(bytes) => bytes,
+            MemoryWatermark::Relative(fraction) => {
+                self.memory_bytes.map_or(NONE, |total| share(total, fraction))
+            }
+        };
+        self.watermark_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_disk_free_limit(&self, limit: DiskFreeLimit) {
+        let bytes = match limit {
+            DiskFreeLimit::Absolute(bytes) => bytes,
+            DiskFreeLimit::Relative(multiple) => {
+                self.memory_bytes.map_or(0, |total| share(total, multiple))
+            }
+        };
+        self.disk_free_bytes.store(bytes, Ordering::Relaxed);
+    }
+}
+
+/// So large a part of something.
+pub(crate) fn share(total: u64, fraction: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a limit needs no exact bytes, and the factor is not negative"
+    )]
+    let bytes = (total as f64 * fraction) as u64;
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_of_the_machines_memory() {
+        let (half, twice) = (MemoryWatermark::Relative(0.5), DiskFreeLimit::Relative(2.0));
+        let limits = AlarmLimits::new(Some(1000), half, twice);
+        assert_eq!(limits.memory_watermark_bytes(), Some(500));
+        assert_eq!(limits.disk_free_limit_bytes(), 2000);
+        limits.set_memory_watermark(MemoryWatermark::Absolute(7));
+        limits.set_disk_free_limit(DiskFreeLimit::Absolute(8));
+        assert_eq!(limits.memory_watermark_bytes(), Some(7));
+        assert_eq!(limits.disk_free_limit_bytes(), 8);
+        let unknown = AlarmLimits::new(None, half, twice);
+        assert_eq!((unknown.memory_watermark_bytes(), unknown.disk_free_limit_bytes()), (None, 0));
+    }
+}
