@@ -1,0 +1,196 @@
+//! A command: what it is called, what it takes, and what it does.
+
+use std::io::Write;
+
+use crate::arguments::{Parsed, Switch};
+use crate::failure::Failure;
+use crate::format::{Formatter, Output};
+use crate::node::Node;
+use crate::tool::Tool;
+
+/// What somebody asked for, with whom it is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    /// The tool that was called.
+    pub(crate) tool: Tool,
+    /// The words behind the command's name.
+    pub(crate) words: &'a [String],
+    /// The options.
+    pub(crate) options: &'a Parsed,
+    /// The node that it is about.
+    pub(crate) node: &'a Node,
+    /// Looks for the node again: one that starts has other ports and another token.
+    pub(crate) find: &'a dyn Fn() -> Result<Node, Failure>,
+    /// Only the answer is wanted.
+    pub(crate) is_quiet: bool,
+}
+
+impl Call<'_> {
+    /// The word at this position; empty if there are fewer, which the command has made sure of.
+    pub(crate) fn word(&self, at: usize) -> &str {
+        self.words.get(at).map(String::as_str).unwrap_or_default()
+    }
+
+    /// The vhost that it is about.
+    pub(crate) fn vhost(&self) -> &str {
+        self.options.text("vhost").unwrap_or("/")
+    }
+
+    /// Says at once how far a command is that takes long.
+    pub(crate) fn say(&self, text: &str) {
+        if !self.is_quiet {
+            let mut out = std::io::stdout();
+            // Whoever has closed it does not want to hear more.
+            let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+        }
+    }
+
+    /// Whether a flag is given.
+    pub(crate) fn has(&self, flag: &str) -> bool {
+        self.options.flag(flag) == Some(true)
+    }
+}
+
+/// A chapter of the list of commands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Section {
+    Help,
+    Nodes,
+    Cluster,
+    Users,
+    AccessControl,
+    Monitoring,
+    Parameters,
+    Policies,
+    VirtualHosts,
+    Queues,
+    Operations,
+    FeatureFlags,
+    Configuration,
+    Definitions,
+    Other,
+}
+
+impl Section {
+    /// Its headline.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Help => "Help",
+            Self::Nodes => "Nodes",
+            Self::Cluster => "Cluster",
+            Self::Users => "Users",
+            Self::AccessControl => "Access Control",
+            Self::Monitoring => "Monitoring, observability and health checks",
+            Self::Parameters => "Parameters",
+            Self::Policies => "Policies",
+            Self::VirtualHosts => "Virtual hosts",
+            Self::Queues => "Queues",
+            Self::Operations => "Operations",
+            Self::FeatureFlags => "Feature flags",
+            Self::Configuration => "Configuration and Environment",
+            Self::Definitions => "Definitions",
+            Self::Other => "Other",
+        }
+    }
+}
+
+/// Which tools have a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tools {
+    /// `rabbitmqctl` and `leveretctl`.
+    Ctl,
+    /// `rabbitmq-diagnostics` and `leveretctl`.
+    Diagnostics,
+    /// All of them.
+    All,
+}
+
+/// A command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    pub(crate) section: Section,
+    pub(crate) tools: Tools,
+    /// How it is written, behind the name of the tool and the options of all commands.
+    pub(crate) usage: &'static str,
+    /// What it does, in a line.
+    pub(crate) about: &'static str,
+    /// The fewest and the most words it takes.
+    pub(crate) words: (usize, usize),
+    /// Its own options.
+    pub(crate) switches: &'static [Switch],
+    /// The format of what it says, when none is asked for.
+    pub(crate) formatter: Formatter,
+    /// What is said before anything else, if it is not asked to be quiet.
+    pub(crate) banner: fn(&Call<'_>) -> String,
+    /// What can be known to be wrong without asking the node.
+    pub(crate) check: fn(&Call<'_>) -> Result<(), Failure>,
+    pub(crate) run: fn(&Call<'_>) -> Result<Output, Failure>,
+    /// Whether the banner comes before the command has an answer: it may take long.
+    pub(crate) waits: bool,
+}
+
+impl Command {
+    /// A command of `rabbitmqctl` without words, options and banner.
+    pub(crate) const fn new(
+        section: Section,
+        name: &'static str,
+        usage: &'static str,
+        about: &'static str,
+        run: fn(&Call<'_>) -> Result<Output, Failure>,
+    ) -> Self {
+        Self {
+            name,
+            section,
+            tools: Tools::Ctl,
+            usage,
+            about,
+            words: (0, 0),
+            switches: &[],
+            formatter: Formatter::Table,
+            banner: |_| String::new(),
+            check: |_| Ok(()),
+            run,
+            waits: false,
+        }
+    }
+
+    pub(crate) const fn words(self, min: usize, max: usize) -> Self {
+        Self { words: (min, max), ..self }
+    }
+
+    pub(crate) const fn switches(self, switches: &'static [Switch]) -> Self {
+        Self { switches, ..self }
+    }
+
+    pub(crate) const fn banner(self, banner: fn(&Call<'_>) -> String) -> Self {
+        Self { banner, ..self }
+    }
+
+    pub(crate) const fn check(self, check: fn(&Call<'_>) -> Result<(), Failure>) -> Self {
+        Self { check, ..self }
+    }
+
+    pub(crate) const fn formatter(self, formatter: Formatter) -> Self {
+        Self { formatter, ..self }
+    }
+
+    pub(crate) const fn usage(self, usage: &'static str) -> Self {
+        Self { usage, ..self }
+    }
+
+    /// It is a command of both tools.
+    pub(crate) const fn everywhere(self) -> Self {
+        Self { tools: Tools::All, ..self }
+    }
+
+    /// It is a command of `rabbitmq-diagnostics` only.
+    pub(crate) const fn diagnostics(self) -> Self {
+        Self { tools: Tools::Diagnostics, ..self }
+    }
+
+    /// It may take long, and says so at once.
+    pub(crate) const fn waits(self) -> Self {
+        Self { waits: true, ..self }
+    }
+}

@@ -1,0 +1,105 @@
+//! Definitions: everything that is declared and allowed, in a file.
+
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::arguments::Switch;
+use crate::command::{Call, Command, Section};
+use crate::failure::{DATA, Failure, INPUT_OUTPUT, USAGE};
+use crate::format::Output;
+
+const FORMAT: Switch = Switch::text("format");
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(
+        Section::Definitions,
+        "export_definitions",
+        "export_definitions <file_path | \"-\"> [--format <json | erlang>] [--timeout <timeout>]",
+        "Writes users, vhosts, permissions, policies and topology to a file",
+        export,
+    )
+    .words(1, 1)
+    .switches(&[FORMAT])
+    .check(|call| {
+        check_format(call)?;
+        let directory = Path::new(call.word(0)).parent().filter(|path| *path != Path::new(""));
+        match directory {
+            Some(directory) if call.word(0) != "-" && !directory.is_dir() => {
+                let problem = format!("Directory {} does not exist", directory.display());
+                Err(Failure::bad_argument(Some(&problem)))
+            }
+            _ => Ok(()),
+        }
+    })
+    .banner(|call| match call.word(0) {
+        "-" => String::new(),
+        file => format!("Exporting definitions in JSON to a file at \"{file}\" ..."),
+    }),
+    Command::new(
+        Section::Definitions,
+        "import_definitions",
+        "import_definitions <file_path> [--format <json | erlang>] [--skip-if-unchanged] \
+         [--timeout <timeout>]",
+        "Takes over users, vhosts, permissions, policies and topology of a file",
+        import,
+    )
+    .words(0, 1)
+    .switches(&[FORMAT, Switch::flag("skip-if-unchanged")])
+    .check(|call| {
+        check_format(call)?;
+        match call.words.first().map(Path::new) {
+            Some(file) if file != Path::new("-") && !file.exists() => {
+                let problem = format!("File {} does not exist", file.display());
+                Err(Failure::bad_argument(Some(&problem)))
+            }
+            _ => Ok(()),
+        }
+    })
+    .banner(|call| match call.words.first() {
+        Some(file) => format!("Importing definitions in JSON from a file at \"{file}\" ..."),
+        None => "Importing definitions in JSON from standard input ...".to_owned(),
+    }),
+];
+
+// COMPAT: Erlang terms in files: definitions are exported and imported as JSON only.
+fn check_format(call: &Call<'_>) -> Result<(), Failure> {
+    match call.options.text("format") {
+        None | Some("json" | "JSON") => Ok(()),
+        Some(other) => {
+            let problem = format!("Formatting should be json, '{other}' is not supported");
+            Err(Failure::arguments(USAGE, problem))
+        }
+    }
+}
+
+fn export(call: &Call<'_>) -> Result<Output, Failure> {
+    let text = call.node.api.get_text("/api/definitions")?;
+    if call.word(0) == "-" {
+        let document = serde_json::from_str(&text).unwrap_or(Value::Null);
+        return Ok(Output::Both(text, document));
+    }
+    std::fs::write(call.word(0), text).map_err(|error| {
+        Failure::error(INPUT_OUTPUT, format!("cannot write {}: {error}", call.word(0)))
+    })?;
+    Ok(Output::Done)
+}
+
+// COMPAT: end of an import: the command ends when everything is there, and says so, where RabbitMQ's
+// ends before.
+fn import(call: &Call<'_>) -> Result<Output, Failure> {
+    let mut text = String::new();
+    let read = match call.words.first().map(String::as_str) {
+        None | Some("-") => std::io::stdin().read_to_string(&mut text).map(drop),
+        Some(file) => std::fs::read_to_string(file).map(|read| text = read),
+    };
+    read.map_err(|error| Failure::error(DATA, format!("cannot read the definitions: {error}")))?;
+    if let Err(error) = serde_json::from_str::<Value>(&text) {
+        let text = format!("Failed to deserialise input (format: JSON) (error: {error})");
+        return Err(Failure::error(DATA, text));
+    }
+    call.node.api.post_text("/api/definitions", &text)?;
+    let done = "Definitions are imported.";
+    Ok(Output::Both(done.to_owned(), json!({"message": done, "result": "ok"})))
+}

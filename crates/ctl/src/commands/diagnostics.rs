@@ -1,0 +1,241 @@
+//! Checks of health, for monitoring: silent texts for people, exit codes for programs.
+
+use serde_json::{Value, json};
+
+use super::policy_preview::not_found;
+use super::status::{alarms, own_node};
+use crate::command::{Call, Command, Section};
+use crate::failure::{Failure, UNAVAILABLE};
+use crate::format::Output;
+use crate::http::{HttpError, path};
+use crate::rows::{document, rows_of, same};
+use crate::term::Term;
+
+pub(super) const COMMANDS: &[Command] = &[
+    check("check_running", "Fails if the node does not serve clients", check_running)
+        .banner(|call| format!("Checking if RabbitMQ is running on node {} ...", call.node.name())),
+    check("is_running", "Tells whether the node serves clients", is_running)
+        .banner(|call| format!("Asking node {} for its status ...", call.node.name())),
+    check("is_booting", "Tells whether the node is about to start", |call| {
+        call.node.api.get("/api/whoami").map(drop).or_else(refused_is_an_answer)?;
+        let node = call.node.name();
+        let text = format!(
+            "RabbitMQ on node {node} is fully booted (check with is_running), stopped or has not \
+             started booting yet"
+        );
+        Ok(Output::Both(text.clone(), json!({"result": false, "message": text})))
+    })
+    .banner(|call| format!("Asking node {} for its boot status ...", call.node.name())),
+    check("check_alarms", "Fails if an alarm is in force", check_alarms).banner(|call| {
+        format!("Asking node {} to report any local resource alarms ...", call.node.name())
+    }),
+    check("check_local_alarms", "The same as check_alarms", check_alarms).banner(|call| {
+        format!("Asking node {} to report any local resource alarms ...", call.node.name())
+    }),
+    check("alarms", "Lists the alarms in force", |call| {
+        let alarms = alarms(&own_node(call)?);
+        let text = match alarms.is_empty() {
+            true => no_alarms(call),
+            false => alarms.join("\n"),
+        };
+        let told = json!({"node": call.node.name(), "local": alarms, "global": alarms});
+        Ok(Output::Both(text, told))
+    })
+    .banner(|call| {
+        format!("Asking node {} to report any known resource alarms ...", call.node.name())
+    }),
+    check("check_virtual_hosts", "Fails if a vhost does not run", check_vhosts)
+        .banner(|call| format!("Checking if all vhosts are running on node {} ...", call.node.name())),
+    check(
+        "check_if_node_is_quorum_critical",
+        "Passes: a single node has no quorum to lose",
+        |call| {
+            Ok(Output::Text(format!(
+                "Node {} seems to be the only one in a single node cluster, the check does not apply",
+                call.node.name()
+            )))
+        },
+    )
+    .banner(|call| {
+        let node = call.node.name();
+        format!("Checking if node {node} is critical for quorum of any queues/streams ...")
+    }),
+    check(
+        "check_if_new_quorum_queue_replicas_have_finished_initial_sync",
+        "Passes: a single node has no replicas",
+        |call| {
+            let node = call.node.name();
+            let text = format!("Node {node} reported no queues with promotable replicas");
+            Ok(Output::Text(text))
+        },
+    )
+    .banner(|call| {
+        let node = call.node.name();
+        format!("Checking if node {node} runs promotable replicas of any queues ...")
+    }),
+    check(
+        "check_if_metadata_store_is_initialized",
+        "Fails if the node does not know yet what it keeps",
+        |call| {
+            call.node.api.get("/api/whoami")?;
+            let node = call.node.name();
+            let text = format!("Metadata store on node {node} has completed its initialization");
+            Ok(Output::Text(text))
+        },
+    )
+    .banner(|call| {
+        let node = call.node.name();
+        format!("Checking if metadata store on node {node} has finished initializing ...")
+    }),
+    check("log_location", "Shows where the node writes its log", |call| {
+        let node = own_node(call)?;
+        let files = node.get("log_files").cloned().unwrap_or_else(|| json!(["<stderr>"]));
+        let file = |file: &Value| file.as_str().unwrap_or_default().to_owned();
+        let lines: Vec<String> = files.as_array().into_iter().flatten().map(file).collect();
+        Ok(Output::Both(lines.join("\n"), json!({"log_files": files})))
+    })
+    .switches(&[crate::arguments::Switch::flag("all").or('a')])
+    .banner(|call| format!("Log file location(s) on node {} ...", call.node.name())),
+    check("os_env", "Lists the variables of the environment that this tool reads", os_env).banner(|_| {
+        "Listing the variables that leveretctl and leveret read from their environment...".to_owned()
+    }),
+    check(
+        "list_policies_that_match",
+        "Lists the policies whose pattern matches a queue; the first is in force",
+        policies_that_match,
+    )
+    .usage("list_policies_that_match [--vhost <vhost>] <name>")
+    .words(1, 1)
+    .banner(|call| {
+        let (queue, vhost) = (call.word(0), call.vhost());
+        format!("Listing policies that match queue '{queue}' in vhost '{vhost}' ...")
+    }),
+    Command::new(
+        Section::Other,
+        "node_health_check",
+        "node_health_check [--timeout <timeout>]",
+        "Does nothing: rabbitmq-diagnostics has checks instead",
+        |_| {
+            let instead = "This command is DEPRECATED and is a no-op. It will be removed in a future \
+                           version. \nUse the checks of rabbitmq-diagnostics instead.";
+            Ok(Output::Text(instead.to_owned()))
+        },
+    )
+    .everywhere(),
+];
+
+/// A command of `rabbitmq-diagnostics` without words.
+const fn check(
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Call<'_>) -> Result<Output, Failure>,
+) -> Command {
+    Command::new(Section::Monitoring, name, name, about, run).diagnostics()
+}
+
+/// A node that refuses is there.
+fn refused_is_an_answer(error: HttpError) -> Result<(), HttpError> {
+    match error {
+        HttpError::Refused { .. } => Ok(()),
+        error => Err(error),
+    }
+}
+
+fn running_text(call: &Call<'_>) -> String {
+    format!("RabbitMQ on node {} is fully booted and running", call.node.name())
+}
+
+fn stopped_text(call: &Call<'_>) -> String {
+    format!("RabbitMQ on node {} is stopped", call.node.name())
+}
+
+fn is_up(call: &Call<'_>) -> Result<bool, Failure> {
+    match call.node.api.get("/api/whoami") {
+        Ok(_) => Ok(true),
+        Err(HttpError::Refused { status: 503, .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn check_running(call: &Call<'_>) -> Result<Output, Failure> {
+    match is_up(call)? {
+        true => {
+            let text = running_text(call);
+            Ok(Output::Both(text.clone(), json!({"message": text})))
+        }
+        false => Err(Failure::plain(UNAVAILABLE, stopped_text(call))),
+    }
+}
+
+fn is_running(call: &Call<'_>) -> Result<Output, Failure> {
+    let is = is_up(call)?;
+    let text = if is { running_text(call) } else { stopped_text(call) };
+    Ok(Output::Both(text.clone(), json!({"result": is, "message": text})))
+}
+
+fn no_alarms(call: &Call<'_>) -> String {
+    format!("Node {} reported no alarms, local or clusterwide", call.node.name())
+}
+
+fn check_alarms(call: &Call<'_>) -> Result<Output, Failure> {
+    let alarms = alarms(&own_node(call)?);
+    if alarms.is_empty() {
+        return Ok(Output::Both(no_alarms(call), json!({"result": "ok"})));
+    }
+    Err(Failure::error(UNAVAILABLE, alarms.join("\n")))
+}
+
+fn check_vhosts(call: &Call<'_>) -> Result<Output, Failure> {
+    let vhosts = call.node.api.get("/api/vhosts")?;
+    let is_down = |vhost: &&Value| {
+        let states = vhost.get("cluster_state").and_then(Value::as_object);
+        states.is_some_and(|states| states.values().any(|state| state != "running"))
+    };
+    let down: Vec<String> = vhosts
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(is_down)
+        .map(|vhost| Term::of(vhost.get("name")).shown())
+        .collect();
+    let node = call.node.name();
+    if down.is_empty() {
+        return Ok(Output::Text(format!("Node {node} reported all vhosts as running")));
+    }
+    let text = format!("Some virtual hosts on node {node} are down:\n{}", down.join("\n"));
+    Err(Failure::error(UNAVAILABLE, text))
+}
+
+fn os_env(_: &Call<'_>) -> Result<Output, Failure> {
+    let ours = |name: &str| name.starts_with("LEVERET_") || name.starts_with("RABBITMQ_");
+    let is_secret = |name: &str| name.contains("PASS");
+    let mut all: Vec<(String, String)> = std::env::vars().filter(|(name, _)| ours(name)).collect();
+    all.sort();
+    let value = |(name, value): &(String, String)| match is_secret(name) {
+        true => format!("{name}=(not shown)"),
+        false => format!("{name}={value}"),
+    };
+    let lines: Vec<String> = all.iter().map(value).collect();
+    Ok(if lines.is_empty() { Output::Done } else { Output::Text(lines.join("\n")) })
+}
+
+/// The policy that is in force for a queue.
+// COMPAT: policies that match: the one policy in force is listed, not those that it wins against.
+fn policies_that_match(call: &Call<'_>) -> Result<Output, Failure> {
+    let queue = call.node.api.find(&path(&["queues", call.vhost(), call.word(0)]))?;
+    let queue = queue.ok_or_else(not_found)?;
+    let name = queue.get("policy").and_then(Value::as_str).filter(|name| !name.is_empty());
+    let Some(name) = name else { return Ok(Vec::new().into()) };
+    let policy = call.node.api.find(&path(&["policies", call.vhost(), name]))?;
+    let all = json!([policy.unwrap_or_default()]);
+    Ok(rows_of(&all, |policy| {
+        vec![
+            same(policy, "name"),
+            same(policy, "pattern"),
+            same(policy, "apply-to"),
+            document(policy, "definition"),
+            same(policy, "priority"),
+        ]
+    })
+    .into())
+}

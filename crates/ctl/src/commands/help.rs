@@ -1,0 +1,53 @@
+//! What there is, and how it is used.
+
+use crate::command::{Call, Command, Section};
+use crate::failure::{Failure, USAGE};
+use crate::format::Output;
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(
+        Section::Help,
+        "help",
+        "help [<command>]",
+        "Shows what commands there are, or how one is used",
+        |call| match call.words.first() {
+            None => Ok(Output::Text(crate::help::all(call.tool))),
+            Some(name) => match crate::help::find(call.tool, name) {
+                Some(command) => Ok(Output::Text(crate::help::one(call.tool, command))),
+                None => Err(Failure::error(USAGE, format!("\nCommand '{name}' not found."))),
+            },
+        },
+    )
+    .everywhere()
+    .words(0, 1),
+    Command::new(
+        Section::Help,
+        "version",
+        "version",
+        "Shows the version of this tool: as rabbitmqctl that of RabbitMQ which it is like",
+        |call| Ok(Output::Text(call.tool.version().to_owned())),
+    )
+    .everywhere(),
+    Command::new(
+        Section::Help,
+        "autocomplete",
+        "autocomplete [prefix] [--timeout <timeout>]",
+        "Lists the commands that begin so",
+        |call: &Call<'_>| {
+            let mut names: Vec<&str> = super::of(call.tool).map(|command| command.name).collect();
+            names.retain(|name| name.starts_with(call.word(0)));
+            names.sort_unstable();
+            Ok(if names.is_empty() { Output::Done } else { Output::Text(names.join("\n")) })
+        },
+    )
+    .everywhere()
+    .words(1, 1),
+    Command::new(
+        Section::Help,
+        "install_links",
+        "install_links <directory>",
+        "Makes rabbitmqctl and rabbitmq-diagnostics in a directory: links to this program",
+        |call| crate::links::install(call.word(0)),
+    )
+    .words(1, 1),
+];

@@ -1,0 +1,77 @@
+//! All commands, one file for each kind of thing that they are about.
+
+mod clients;
+mod definitions;
+mod diagnostics;
+mod features;
+mod help;
+mod life;
+mod limits;
+mod listeners;
+mod parameters;
+mod permissions;
+mod policies;
+mod policy_preview;
+mod queues;
+mod status;
+mod topic_permissions;
+mod topology;
+mod tracing;
+mod users;
+mod vhosts;
+mod watermarks;
+
+use crate::command::{Command, Tools};
+use crate::tool::Tool;
+
+/// The commands, kind by kind.
+const ALL: &[&[Command]] = &[
+    help::COMMANDS,
+    life::COMMANDS,
+    users::COMMANDS,
+    permissions::COMMANDS,
+    topic_permissions::COMMANDS,
+    vhosts::COMMANDS,
+    limits::COMMANDS,
+    parameters::COMMANDS,
+    policies::COMMANDS,
+    policy_preview::COMMANDS,
+    queues::COMMANDS,
+    topology::COMMANDS,
+    clients::COMMANDS,
+    tracing::COMMANDS,
+    definitions::COMMANDS,
+    features::COMMANDS,
+    watermarks::COMMANDS,
+    status::COMMANDS,
+    listeners::COMMANDS,
+    diagnostics::COMMANDS,
+];
+
+/// The commands that a tool has.
+pub(crate) fn of(tool: Tool) -> impl Iterator<Item = &'static Command> {
+    ALL.iter().copied().flatten().filter(move |command| match (tool, command.tools) {
+        (Tool::Leveretctl, _) | (_, Tools::All) => true,
+        (Tool::Rabbitmqctl, tools) => tools == Tools::Ctl,
+        (Tool::Diagnostics, tools) => tools == Tools::Diagnostics,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn every_command_is_there_once_and_its_usage_begins_with_its_name() {
+        let mut seen = BTreeMap::new();
+        for command in of(Tool::Leveretctl) {
+            let usage = command.usage.split(' ').next();
+            assert_eq!(usage, Some(command.name));
+            assert!(!command.about.is_empty(), "{}", command.name);
+            assert!(command.words.0 <= command.words.1, "{}", command.name);
+            assert_eq!(seen.insert(command.name, ()), None, "{}", command.name);
+        }
+    }
+}

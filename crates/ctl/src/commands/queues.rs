@@ -1,0 +1,176 @@
+//! Queues: lists, purging, deleting.
+
+use serde_json::Value;
+
+use super::policy_preview::not_found;
+use crate::arguments::Switch;
+use crate::columns::{Column, selected, validate};
+use crate::command::{Call, Command, Section};
+use crate::failure::{Failure, UNAVAILABLE, USAGE};
+use crate::format::{Empty, Output, Rows};
+use crate::http::{HttpError, path};
+use crate::pids::Pids;
+use crate::rows::rows_of;
+use crate::term::Term;
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(
+        Section::Monitoring,
+        "list_queues",
+        "list_queues [--vhost <vhost>] [--online] [--offline] [--local] [--no-table-headers] \
+         [<column>, ...] [--timeout <timeout>]",
+        "Lists the queues of a vhost",
+        list,
+    )
+    .everywhere()
+    .words(0, usize::MAX)
+    .switches(&[Switch::flag("online"), Switch::flag("offline"), Switch::flag("local")])
+    .check(|call| validate(call.words, COLUMNS))
+    .banner(|call| {
+        let seconds = call.options.integer("timeout").unwrap_or(60);
+        format!("Timeout: {seconds}.0 seconds ...\nListing queues for vhost {} ...", call.vhost())
+    }),
+    Command::new(
+        Section::Monitoring,
+        "list_unresponsive_queues",
+        "list_unresponsive_queues [--local] [--queue-timeout <milliseconds>] [<column> ...]",
+        "Lists the queues that do not answer, which there are none of",
+        |_| Ok(Output::Rows(Rows { rows: Vec::new(), empty: Empty::Nothing, has_header: true })),
+    )
+    .everywhere()
+    .words(0, usize::MAX)
+    .switches(&[Switch::flag("local"), Switch::integer("queue-timeout")])
+    .check(|call| validate(call.words, COLUMNS))
+    .banner(|call| format!("Listing unresponsive queues for vhost {} ...", call.vhost())),
+    Command::new(
+        Section::Queues,
+        "purge_queue",
+        "purge_queue <queue> [--timeout <timeout>]",
+        "Removes the messages that are ready in a queue",
+        purge,
+    )
+    .words(1, 1)
+    .banner(|call| format!("Purging queue '{}' in vhost '{}' ...", call.word(0), call.vhost())),
+    Command::new(
+        Section::Queues,
+        "delete_queue",
+        "delete_queue [--vhost <vhost>] <queue_name> [--if-empty|-e] [--if-unused|-u] [--force] \
+         [--timeout <timeout>]",
+        "Removes a queue with its messages",
+        delete,
+    )
+    .words(1, 1)
+    .switches(&[
+        Switch::flag("if-empty").or('e'),
+        Switch::flag("if-unused").or('u'),
+        Switch::flag("force"),
+    ])
+    .banner(|call| {
+        let condition = match (call.has("if-empty"), call.has("if-unused")) {
+            (true, true) => "if queue is empty and if queue is unused ",
+            (true, false) => "if queue is empty ",
+            (false, true) => "if queue is unused ",
+            (false, false) => "",
+        };
+        format!("Deleting queue '{}' on vhost '{}' {condition}...", call.word(0), call.vhost())
+    }),
+];
+
+pub(super) const COLUMNS: &[Column] = &[
+    Column::same("name"),
+    Column::atom("durable"),
+    Column::atom("auto_delete"),
+    Column::arguments("arguments"),
+    Column::same("policy"),
+    Column::same("operator_policy"),
+    Column::new("effective_policy_definition", |queue, _| {
+        match Term::of(queue.get("effective_policy_definition")) {
+            Term::Map(definition) => Term::Map(definition),
+            _ => Term::Map(Vec::new()),
+        }
+    }),
+    Column::new("pid", |queue, pids| {
+        let text = |key| queue.get(key).and_then(Value::as_str).unwrap_or_default();
+        Term::atom(pids.queue(text("vhost"), text("name")))
+    }),
+    Column::new("owner_pid", |queue, pids| {
+        let owner = queue.get("owner_pid_details").and_then(|owner| owner.get("name"));
+        Term::atom(
+            owner.and_then(Value::as_str).map_or_else(String::new, |name| pids.connection(name)),
+        )
+    }),
+    Column::atom("exclusive"),
+    Column::same("exclusive_consumer_pid"),
+    Column::same("exclusive_consumer_tag"),
+    Column::same("messages_ready"),
+    Column::same("messages_unacknowledged"),
+    Column::same("messages"),
+    Column::same("messages_ready_ram"),
+    Column::same("messages_unacknowledged_ram"),
+    Column::same("messages_ram"),
+    Column::same("messages_persistent"),
+    Column::same("message_bytes"),
+    Column::same("message_bytes_ready"),
+    Column::same("message_bytes_unacknowledged"),
+    Column::same("message_bytes_ram"),
+    Column::same("message_bytes_persistent"),
+    Column::same("head_message_timestamp"),
+    Column::same("disk_reads"),
+    Column::same("disk_writes"),
+    Column::same("consumers"),
+    Column::same("consumer_utilisation"),
+    Column::same("consumer_capacity"),
+    Column::same("memory"),
+    Column::atom("state"),
+    Column::atom("type"),
+    Column::atom("leader"),
+    Column::atom("members"),
+    Column::atom("online"),
+];
+
+fn list(call: &Call<'_>) -> Result<Output, Failure> {
+    let columns = selected(call.words, COLUMNS, &["name", "messages"]);
+    let is_offline = call.has("offline") && !call.has("online");
+    // All queues of the one node are there when it answers.
+    let queues = match call.node.api.find(&path(&["queues", call.vhost()]))? {
+        Some(queues) if !is_offline => queues,
+        _ => Value::Null,
+    };
+    let pids = match columns.iter().any(|column| column.name.ends_with("pid")) {
+        true => Pids::ask(call.node)?,
+        false => Pids::default(),
+    };
+    let rows = rows_of(&queues, |queue| columns.iter().map(|c| c.cell(queue, &pids)).collect());
+    Ok(Output::Rows(Rows { rows, empty: Empty::Nothing, has_header: true }))
+}
+
+fn purge(call: &Call<'_>) -> Result<Output, Failure> {
+    match call.node.api.remove(&path(&["queues", call.vhost(), call.word(0), "contents"]))? {
+        true => Ok(Output::Done),
+        false => Err(not_found()),
+    }
+}
+
+fn delete(call: &Call<'_>) -> Result<Output, Failure> {
+    let missing = || Failure::error(USAGE, "No such queue was found");
+    let at = path(&["queues", call.vhost(), call.word(0)]);
+    let queue = call.node.api.find(&at)?.ok_or_else(missing)?;
+    let ready = queue.get("messages_ready").and_then(Value::as_u64).unwrap_or_default();
+    let mut conditions = Vec::new();
+    for condition in ["if-empty", "if-unused"] {
+        if call.has(condition) {
+            conditions.push(format!("{condition}=true"));
+        }
+    }
+    match call.node.api.remove(&format!("{at}?{}", conditions.join("&"))) {
+        Ok(true) => {
+            Ok(Output::Text(format!("Queue was successfully deleted with {ready} ready messages")))
+        }
+        Ok(false) => Err(missing()),
+        Err(HttpError::Refused { status: 400, reason }) => {
+            let reason = format!("{{:amqp_error, :precondition_failed, ~c\"{reason}\", :none}}");
+            Err(Failure::error(UNAVAILABLE, reason))
+        }
+        Err(error) => Err(error.into()),
+    }
+}

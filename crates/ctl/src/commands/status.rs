@@ -1,0 +1,323 @@
+//! What the node says of itself.
+
+use serde_json::{Value, json};
+
+use super::listeners;
+use crate::arguments::Switch;
+use crate::command::{Call, Command, Section};
+use crate::failure::{Failure, USAGE};
+use crate::format::{Formatter, Output, Style, formatted};
+use crate::term::Term;
+
+const UNIT: &[Switch] = &[Switch::text("unit")];
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(
+        Section::Monitoring,
+        "status",
+        "status [--unit <unit>] [--timeout <timeout>]",
+        "Shows process, memory, disk, alarms and listeners of the node",
+        status,
+    )
+    .everywhere()
+    .switches(UNIT)
+    .check(|call| unit(call).map(drop))
+    .banner(|call| format!("Status of node {} ...", call.node.name())),
+    Command::new(
+        Section::Cluster,
+        "cluster_status",
+        "cluster_status [--timeout <timeout>]",
+        "Shows the nodes of the cluster, of which there is one",
+        cluster_status,
+    )
+    .everywhere()
+    .banner(|call| format!("Cluster status of node {} ...", call.node.name())),
+    Command::new(
+        Section::Configuration,
+        "environment",
+        "environment",
+        "Shows what the node knows of itself, as Erlang's terms",
+        |call| Ok(Output::Both(erlang(&own_node(call)?), own_node(call)?)),
+    )
+    .everywhere()
+    .formatter(Formatter::Table)
+    .banner(|call| format!("Application environment of node {} ...", call.node.name())),
+    Command::new(
+        Section::Monitoring,
+        "memory_breakdown",
+        "memory_breakdown [--unit <unit>] [--timeout <timeout>]",
+        "Shows how much memory the node uses",
+        memory_breakdown,
+    )
+    .diagnostics()
+    .switches(UNIT)
+    .check(|call| unit(call).map(drop))
+    .banner(|call| format!("Reporting memory breakdown on node {}...", call.node.name())),
+    Command::new(
+        Section::Monitoring,
+        "server_version",
+        "server_version [--timeout <timeout>]",
+        "Shows the version of RabbitMQ that the node is like",
+        |call| {
+            let overview = call.node.api.get("/api/overview")?;
+            let version = shown(&overview, "rabbitmq_version");
+            Ok(Output::Both(version.clone(), json!({"result": "ok", "value": version})))
+        },
+    )
+    .diagnostics()
+    .banner(|call| format!("Asking node {} for its RabbitMQ version...", call.node.name())),
+    Command::new(
+        Section::Monitoring,
+        "report",
+        "report [--timeout <timeout>]",
+        "Shows the status of the node and what there is in each vhost",
+        report,
+    )
+    .everywhere()
+    .banner(|call| format!("Reporting server status of node {} ...\n", call.node.name())),
+];
+
+/// A unit of memory.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Bytes,
+    Megabytes,
+    Gigabytes,
+}
+
+impl Unit {
+    /// A number of bytes in it.
+    fn of(self, bytes: u64) -> String {
+        #[expect(clippy::cast_precision_loss, reason = "it is rounded to four places anyway")]
+        let bytes_f = bytes as f64;
+        let rounded = |factor: f64| (bytes_f / factor * 10_000.0).round() / 10_000.0;
+        match self {
+            Self::Bytes => format!("{bytes} bytes"),
+            Self::Megabytes => format!("{:?} mb", rounded(1e6)),
+            Self::Gigabytes => format!("{:?} gb", rounded(1e9)),
+        }
+    }
+}
+
+fn unit(call: &Call<'_>) -> Result<Unit, Failure> {
+    match call.options.text("unit").map(str::to_lowercase).as_deref() {
+        None | Some("gb") => Ok(Unit::Gigabytes),
+        Some("mb") => Ok(Unit::Megabytes),
+        Some("bytes") => Ok(Unit::Bytes),
+        Some(other) => Err(Failure::arguments(
+            USAGE,
+            format!("\"unit '{other}' is not supported. Please use one of: bytes, mb, gb\""),
+        )),
+    }
+}
+
+/// The node's entry in the list of nodes.
+pub(super) fn own_node(call: &Call<'_>) -> Result<Value, Failure> {
+    let mut nodes = call.node.api.get("/api/nodes")?;
+    Ok(nodes.get_mut(0).map(Value::take).unwrap_or_default())
+}
+
+fn shown(of: &Value, name: &str) -> String {
+    Term::of(of.get(name)).shown()
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of.get(name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// The alarms in force, each as a sentence.
+pub(super) fn alarms(node: &Value) -> Vec<String> {
+    let name = shown(node, "name");
+    let is = |field| node.get(field) == Some(&Value::Bool(true));
+    let mut alarms = Vec::new();
+    if is("mem_alarm") {
+        alarms.push(format!("Memory alarm on node {name}"));
+    }
+    if is("disk_free_alarm") {
+        alarms.push(format!("Free disk space alarm on node {name}"));
+    }
+    alarms
+}
+
+fn chapter(title: &str, lines: &[String]) -> String {
+    let none = ["(none)".to_owned()];
+    let lines = if lines.is_empty() { &none[..] } else { lines };
+    format!("{title}\n\n{}\n", lines.join("\n"))
+}
+
+fn status(call: &Call<'_>) -> Result<Output, Failure> {
+    let unit = unit(call)?;
+    let (overview, node) = (call.node.api.get("/api/overview")?, own_node(call)?);
+    let totals = overview.get("object_totals").unwrap_or(&Value::Null);
+    let vhosts = call.node.api.get("/api/vhosts")?;
+    let memory_used = number(&node, "mem_used");
+    let chapters = [
+        chapter(
+            "Runtime",
+            &[
+                format!("OS PID: {}", shown(&node, "os_pid")),
+                "OS: Linux".to_owned(),
+                format!("Uptime (seconds): {}", number(&node, "uptime") / 1000),
+                format!(
+                    "Is under maintenance?: {}",
+                    node.get("being_drained") == Some(&json!(true))
+                ),
+                format!("RabbitMQ version: {}", shown(&overview, "rabbitmq_version")),
+                format!("Node name: {}", shown(&node, "name")),
+            ],
+        ),
+        chapter("Data directory", &[format!("Node data directory: {}", shown(&node, "db_dir"))]),
+        chapter("Config files", &listed(&node, "config_files")),
+        chapter("Log file(s)", &listed(&node, "log_files")),
+        chapter("Alarms", &alarms(&node)),
+        chapter(
+            "Memory",
+            &[
+                format!("Total memory used: {}", unit.of(memory_used)),
+                format!("Calculation strategy: {}", shown(&node, "mem_calculation_strategy")),
+                format!("Memory high watermark: {}", unit.of(number(&node, "mem_limit"))),
+            ],
+        ),
+        chapter(
+            "Free Disk Space",
+            &[
+                format!(
+                    "Low free disk space watermark: {}",
+                    unit.of(number(&node, "disk_free_limit"))
+                ),
+                format!("Free disk space: {}", unit.of(number(&node, "disk_free"))),
+            ],
+        ),
+        chapter(
+            "Totals",
+            &[
+                format!("Connection count: {}", number(totals, "connections")),
+                format!("Queue count: {}", number(totals, "queues")),
+                format!("Virtual host count: {}", vhosts.as_array().map_or(0, Vec::len)),
+            ],
+        ),
+        chapter(
+            "Listeners",
+            &listeners::of(&overview).iter().map(listeners::shown).collect::<Vec<_>>(),
+        ),
+    ];
+    let all = json!({
+        "node": node,
+        "overview": overview,
+        "alarms": alarms(&node),
+        "memory": {"total": memory_used},
+    });
+    Ok(Output::Both(chapters.join("\n"), all))
+}
+
+/// The texts of a list, as lines of a list.
+fn listed(node: &Value, name: &str) -> Vec<String> {
+    let all = node.get(name).and_then(Value::as_array);
+    let texts = all.into_iter().flatten().filter_map(Value::as_str);
+    texts.map(|text| format!(" * {text}")).collect()
+}
+
+fn cluster_status(call: &Call<'_>) -> Result<Output, Failure> {
+    let (overview, node) = (call.node.api.get("/api/overview")?, own_node(call)?);
+    let flags = call.node.api.find("/api/feature-flags")?.unwrap_or_default();
+    let name = shown(&node, "name");
+    let processors = number(&node, "processors");
+    let version = shown(&overview, "rabbitmq_version");
+    let listeners = listeners::of(&overview);
+    let of_node = |listener| format!("Node: {name}, {}", lower_first(&listeners::shown(listener)));
+    let flag =
+        |one: &Value| format!("Flag: {}, state: {}", shown(one, "name"), shown(one, "state"));
+    let chapters = [
+        chapter(
+            "Basics",
+            &[
+                format!("Cluster name: {}", shown(&overview, "cluster_name")),
+                format!("Total CPU cores available cluster-wide: {processors}"),
+            ],
+        ),
+        chapter("Cluster Tags", &[]),
+        chapter("Disk Nodes", std::slice::from_ref(&name)),
+        chapter("Running Nodes", std::slice::from_ref(&name)),
+        chapter("Versions", &[format!("{name}: RabbitMQ {version}")]),
+        chapter("CPU Cores", &[format!("Node: {name}, available CPU cores: {processors}")]),
+        chapter("Maintenance status", &[format!("Node: {name}, status: not under maintenance")]),
+        chapter("Alarms", &alarms(&node)),
+        chapter("Network Partitions", &[]),
+        chapter("Listeners", &listeners.iter().map(of_node).collect::<Vec<_>>()),
+        chapter(
+            "Feature flags",
+            &flags.as_array().into_iter().flatten().map(flag).collect::<Vec<_>>(),
+        ),
+    ];
+    let all = json!({
+        "alarms": alarms(&node),
+        "cluster_name": overview.get("cluster_name"),
+        "cluster_tags": [],
+        "cpu_cores": {&name: processors},
+        "disk_nodes": [&name],
+        "ram_nodes": [],
+        "running_nodes": [&name],
+        "partitions": {},
+        "versions": {&name: {"rabbitmq_name": "RabbitMQ", "rabbitmq_version": version}},
+        "maintenance_status": {&name: "not under maintenance"},
+        "listeners": {&name: listeners},
+        "feature_flags": flags,
+    });
+    Ok(Output::Both(chapters.join("\n"), all))
+}
+
+fn lower_first(text: &str) -> String {
+    let mut rest = text.chars();
+    let first = rest.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(rest).collect()
+}
+
+fn erlang(value: &Value) -> String {
+    let pairs = |map: &serde_json::Map<String, Value>| {
+        Term::Pairs(map.iter().map(|(name, v)| (name.clone(), Term::of(Some(v)))).collect())
+    };
+    let own = value.as_object().map_or_else(|| Term::List(Vec::new()), pairs);
+    Term::Pairs(vec![("rabbit".to_owned(), own)]).erlang(0)
+}
+
+// COMPAT: memory breakdown: Leveret has one heap, of which the system tells the size; RabbitMQ divides
+// it by kinds of processes.
+fn memory_breakdown(call: &Call<'_>) -> Result<Output, Failure> {
+    let unit = unit(call)?;
+    let used = number(&own_node(call)?, "mem_used");
+    let text = format!("resident: {} (100.0%)\n", unit.of(used));
+    Ok(Output::Both(text, json!({"resident": {"bytes": used, "percentage": 100.0}})))
+}
+
+fn report(call: &Call<'_>) -> Result<Output, Failure> {
+    let style = Style { has_header: true, is_unicode: true };
+    let text = |output: &Output| formatted(output, Formatter::Table, style, call.node.name());
+    let mut all = format!("{}\n{}", text(&status(call)?), text(&cluster_status(call)?));
+    let lists = ["list_connections", "list_channels", "list_policies", "list_queues"];
+    let lists = lists.iter().chain(&["list_exchanges", "list_bindings", "list_permissions"]);
+    let vhosts = call.node.api.get("/api/vhosts")?;
+    for vhost in vhosts.as_array().into_iter().flatten() {
+        let vhost = shown(vhost, "name");
+        let words = ["--vhost".to_owned(), vhost.clone()];
+        let options = crate::arguments::parse(&words, crate::GLOBAL_SWITCHES);
+        let call = Call { words: &[], options: &options, ..*call };
+        for name in lists.clone() {
+            let Some(command) = crate::help::find(call.tool, name) else { continue };
+            all.push_str(&format!("\n{name} in vhost {vhost}\n{}", text(&(command.run)(&call)?)));
+        }
+    }
+    Ok(Output::Text(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units() {
+        assert_eq!(Unit::Gigabytes.of(50_000_000), "0.05 gb");
+        assert_eq!(Unit::Megabytes.of(77_344_812), "77.3448 mb");
+        assert_eq!(Unit::Bytes.of(5), "5 bytes");
+        assert_eq!(Unit::Gigabytes.of(0), "0.0 gb");
+    }
+}

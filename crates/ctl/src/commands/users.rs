@@ -1,0 +1,229 @@
+//! Users: names, passwords, tags.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::arguments::Switch;
+use crate::command::{Call, Command, Section};
+use crate::failure::{DATA, Failure, NO_USER, SOFTWARE, UNAVAILABLE};
+use crate::format::Output;
+use crate::http::path;
+use crate::password;
+use crate::rows::{rows_of, text};
+use crate::term::{Term, quoted};
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(
+        Section::Users,
+        "add_user",
+        "add_user <username> [<password>] [<password_hash> --pre-hashed-password]",
+        "Makes a user, who may not do anything yet",
+        add,
+    )
+    .words(1, 2)
+    .switches(&[Switch::flag("pre-hashed-password")])
+    .banner(|call| format!("Adding user \"{}\" ...", call.word(0))),
+    Command::new(
+        Section::Users,
+        "delete_user",
+        "delete_user <username>",
+        "Removes a user with all that he may do",
+        delete,
+    )
+    .words(1, 1)
+    .banner(|call| format!("Deleting user \"{}\" ...", call.word(0))),
+    Command::new(
+        Section::Users,
+        "change_password",
+        "change_password <username> <password>",
+        "Gives a user another password",
+        change_password,
+    )
+    .words(1, 2)
+    .banner(|call| format!("Changing password for user \"{}\" ...", call.word(0))),
+    Command::new(
+        Section::Users,
+        "clear_password",
+        "clear_password <username>",
+        "Takes a user's password away, so that he cannot log in with one",
+        clear_password,
+    )
+    .words(1, 1)
+    .banner(|call| format!("Clearing password for user \"{}\" ...", call.word(0))),
+    Command::new(
+        Section::Users,
+        "authenticate_user",
+        "authenticate_user <username> [<password>]",
+        "Tries whether a user can log in with a password",
+        authenticate,
+    )
+    .words(1, 2)
+    .banner(|call| format!("Authenticating user \"{}\" ...", call.word(0))),
+    Command::new(
+        Section::Users,
+        "set_user_tags",
+        "set_user_tags <username> <tag> [...]",
+        "Replaces the tags of a user, which open the management API",
+        set_tags,
+    )
+    .words(1, usize::MAX)
+    .banner(|call| {
+        let tags = call.words.get(1..).unwrap_or_default().join(", ");
+        format!("Setting tags for user \"{}\" to [{tags}] ...", call.word(0))
+    }),
+    Command::new(
+        Section::Users,
+        "list_users",
+        "list_users [--no-table-headers] [--timeout <timeout>]",
+        "Lists users and their tags",
+        list,
+    )
+    .everywhere()
+    .banner(|_| "Listing users ...".to_owned()),
+    Command::new(
+        Section::Other,
+        "hash_password",
+        "hash_password [<cleartext_password>]",
+        "Shows a password as users of definitions files have it",
+        hash,
+    )
+    .words(0, 1)
+    .banner(|call| match call.words.first() {
+        Some(password) => format!("Will hash password {password}"),
+        None => "Will hash provided password".to_owned(),
+    }),
+];
+
+fn add(call: &Call<'_>) -> Result<Output, Failure> {
+    let name = call.word(0);
+    let password = password_of(call, 1)?;
+    let users = path(&["users", name]);
+    if call.node.api.find(&users)?.is_some() {
+        return Err(Failure::error(SOFTWARE, format!("User {} already exists", quoted(name))));
+    }
+    let key = if call.has("pre-hashed-password") { "password_hash" } else { "password" };
+    call.node.api.put(&users, &json!({key: password, "tags": ""}))?;
+    let done = "Done. Don't forget to grant the user permissions to some virtual hosts! See \
+                'rabbitmqctl help set_permissions' to learn more.";
+    let told = json!({"status": "ok", "node": call.node.name(), "message": done});
+    Ok(Output::Both(done.to_owned(), told))
+}
+
+fn delete(call: &Call<'_>) -> Result<Output, Failure> {
+    call.node.api.remove(&path(&["users", call.word(0)]))?;
+    Ok(Output::Done)
+}
+
+fn change_password(call: &Call<'_>) -> Result<Output, Failure> {
+    let password = password_of(call, 1)?;
+    let user = existing(call, |name| no_user(name))?;
+    replace(call, &user, &[("password", json!(password))])
+}
+
+fn clear_password(call: &Call<'_>) -> Result<Output, Failure> {
+    let user = existing(call, |name| no_such_user(name))?;
+    replace(call, &user, &[("password_hash", json!(""))])
+}
+
+fn set_tags(call: &Call<'_>) -> Result<Output, Failure> {
+    let mut user = existing(call, |name| no_user(name))?;
+    // What is sent without a password takes it away.
+    let kept = ["password_hash", "hashing_algorithm"].map(|key| (key, user[key].take()));
+    user["tags"] = json!(call.words.get(1..).unwrap_or_default());
+    replace(call, &user, &kept)
+}
+
+/// Writes a user again as he is, but for these fields.
+fn replace(call: &Call<'_>, user: &Value, fields: &[(&str, Value)]) -> Result<Output, Failure> {
+    let mut body = Map::new();
+    body.insert("tags".to_owned(), Value::from(tags(user).join(",")));
+    for (key, value) in fields {
+        body.insert((*key).to_owned(), value.clone());
+    }
+    call.node.api.put(&path(&["users", call.word(0)]), &Value::Object(body))?;
+    Ok(Output::Done)
+}
+
+fn authenticate(call: &Call<'_>) -> Result<Output, Failure> {
+    let (name, password) = (call.word(0), password_of(call, 1)?);
+    if call.node.api.accepts(name, &password)? {
+        return Ok(Output::Both("Success".to_owned(), json!({"message": "Success"})));
+    }
+    let text = format!(
+        "Error: failed to authenticate user {}\nuser '{name}' - invalid credentials",
+        quoted(name)
+    );
+    Err(Failure::error(DATA, text))
+}
+
+fn list(call: &Call<'_>) -> Result<Output, Failure> {
+    let users = call.node.api.get("/api/users")?;
+    let row = |user: &Value| {
+        let tags = tags(user).into_iter().map(Term::Atom).collect();
+        vec![("user".to_owned(), text(user, "name")), ("tags".to_owned(), Term::List(tags))]
+    };
+    Ok(rows_of(&users, row).into())
+}
+
+/// RabbitMQ's salted SHA-256.
+fn hash(call: &Call<'_>) -> Result<Output, Failure> {
+    let password = password_of(call, 0)?;
+    let mut hashed = vec![0; 4];
+    getrandom::fill(&mut hashed)
+        .map_err(|error| Failure::plain(SOFTWARE, format!("Error: no randomness: {error}")))?;
+    let digest = Sha256::new().chain_update(&hashed).chain_update(password).finalize();
+    hashed.extend(digest.iter());
+    Ok(Output::Text(STANDARD.encode(hashed)))
+}
+
+/// The tags, which older nodes give as one text.
+fn tags(user: &Value) -> Vec<String> {
+    match user.get("tags") {
+        Some(Value::Array(tags)) => {
+            tags.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        }
+        Some(Value::String(tags)) => tags
+            .split(',')
+            .map(str::trim)
+            .filter(|tag| !tag.is_empty())
+            .map(str::to_owned)
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn password_of(call: &Call<'_>, at: usize) -> Result<String, Failure> {
+    match call.words.get(at) {
+        Some(password) => Ok(password.clone()),
+        None => password::read(),
+    }
+}
+
+/// The user of the first word.
+fn existing(call: &Call<'_>, missing: fn(&str) -> Failure) -> Result<Value, Failure> {
+    let user = call.node.api.find(&path(&["users", call.word(0)]))?;
+    user.ok_or_else(|| missing(call.word(0)))
+}
+
+fn no_user(name: &str) -> Failure {
+    Failure::error(NO_USER, format!("User {} does not exist", quoted(name)))
+}
+
+/// What commands say that RabbitMQ's tool leaves to its printer of terms.
+pub(super) fn no_such_user(name: &str) -> Failure {
+    Failure::error(UNAVAILABLE, format!("{{:no_such_user, {}}}", quoted(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_in_both_forms() {
+        assert_eq!(tags(&json!({"tags": ["a", "b"]})), ["a", "b"]);
+        assert_eq!(tags(&json!({"tags": "a, b,"})), ["a", "b"]);
+        assert!(tags(&json!({})).is_empty());
+    }
+}

@@ -1,0 +1,140 @@
+//! Texts of help: the list of commands, the usage of one, and the name that was perhaps meant.
+
+use std::fmt::Write as _;
+
+use crate::command::Command;
+use crate::commands;
+use crate::tool::Tool;
+
+/// How alike a name must be to be suggested.
+const SIMILARITY_MIN: f64 = 0.7;
+
+/// The options of all commands.
+const OPTIONS: &str = "\
+Options of all commands
+
+  -?, --help              show how a command is used
+  -n, --node <node>       the node: its name, or rabbit@HOST on another machine
+  -p, --vhost <vhost>     the vhost, for commands that are about one [/]
+  -t, --timeout <n>       how many seconds the node may take
+  -q, --quiet             say nothing but the answer
+  -s, --silent            the same, and tables without their first line
+      --no-table-headers  tables without their first line
+      --formatter <name>  table, pretty_table, csv, json or erlang
+      --dry-run           do nothing
+  -l, --longnames, --print-stacktrace  mean nothing here
+
+Where the node is and who asks (first the options, then the environment, then ctl.json in the data
+directory of a node on this machine)
+
+      --http-url <url>    LEVERET_HTTP_URL     the management API
+      --host, --port      LEVERET_HTTP_HOST, LEVERET_HTTP_PORT
+      --username          LEVERET_USER
+      --password          LEVERET_PASSWORD
+      --data-dir <dir>    LEVERET_DATA_DIR     [data]
+      --config <file>     LEVERET_CONFIG_FILE
+";
+
+/// All commands of a tool.
+pub(crate) fn all(tool: Tool) -> String {
+    let mut commands: Vec<&Command> = commands::of(tool).collect();
+    commands.sort_by_key(|command| (command.section, command.name));
+    let width = commands.iter().map(|command| command.name.len()).max().unwrap_or_default();
+    let name = tool.name();
+    let mut text = format!(
+        "\nUsage\n\n{name} [--node <node>] [--timeout <timeout>] [--longnames] [--quiet] <command> \
+         [<command options>]\n\nAvailable commands:\n"
+    );
+    let mut section = None;
+    for command in commands {
+        if section != Some(command.section) {
+            section = Some(command.section);
+            // A string takes everything, here and below.
+            let _ = write!(text, "\n{}:\n\n", command.section.title());
+        }
+        let _ = writeln!(text, "   {:width$}  {}", command.name, command.about);
+    }
+    let _ = write!(text, "\nUse '{name} help <command>' to learn more about a specific command\n");
+    text
+}
+
+/// The usage of a command, as it stands below its faults.
+pub(crate) fn usage(tool: Tool, command: &Command) -> String {
+    let name = tool.name();
+    format!("\nUsage\n\n{name} [--node <node>] [--longnames] [--quiet] {}", command.usage)
+}
+
+/// How a command is used.
+pub(crate) fn one(tool: Tool, command: &Command) -> String {
+    format!("{}\n\n{}.\n\n{OPTIONS}", usage(tool, command), command.about)
+}
+
+/// The command of that name.
+pub(crate) fn find(tool: Tool, name: &str) -> Option<&'static Command> {
+    // Names of commands of our own are written as people write options, too.
+    let name = name.replace('-', "_");
+    commands::of(tool).find(|command| command.name == name)
+}
+
+/// What is said of a command that there is not.
+pub(crate) fn unknown(tool: Tool, name: &str) -> String {
+    let alike = |command: &'static Command| (similarity(name, command.name), command.name);
+    let best = commands::of(tool).map(alike).max_by(|one, other| one.0.total_cmp(&other.0));
+    match best {
+        Some((similarity, suggestion)) if similarity >= SIMILARITY_MIN => {
+            format!("\nCommand '{name}' not found. \nDid you mean '{suggestion}'? \n")
+        }
+        _ => format!("\nCommand '{name}' not found. \n{}", all(tool)),
+    }
+}
+
+/// The similarity of Jaro: 1 for the same, 0 for nothing in common.
+fn similarity(one: &str, other: &str) -> f64 {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let reach = (one.len().max(other.len()) / 2).saturating_sub(1);
+    let mut is_taken = vec![false; other.len()];
+    let mut matched = Vec::new();
+    for (at, c) in one.iter().enumerate() {
+        let window = at.saturating_sub(reach)..(at + reach + 1).min(other.len());
+        let free = window.into_iter().find(|i| !is_taken[*i] && other[*i] == *c);
+        if let Some(i) = free {
+            is_taken[i] = true;
+            matched.push(*c);
+        }
+    }
+    if matched.is_empty() {
+        return 0.0;
+    }
+    let in_order = is_taken.iter().zip(&other).filter(|(taken, _)| **taken).map(|(_, c)| c);
+    let moved = matched.iter().zip(in_order).filter(|(one, other)| one != other).count();
+    #[expect(clippy::cast_precision_loss, reason = "names are short")]
+    let [m, moved, one, other] =
+        [matched.len(), moved / 2, one.len(), other.len()].map(|n| n as f64);
+    (m / one + m / other + (m - moved) / m) / 3.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_perhaps_meant() {
+        let told = |name| unknown(Tool::Rabbitmqctl, name);
+        assert_eq!(
+            told("list_queuess"),
+            "\nCommand 'list_queuess' not found. \nDid you mean 'list_queues'? \n"
+        );
+        assert!(told("set_polcy").contains("Did you mean 'set_policy'? "));
+        assert!(told("bogus").contains("Available commands:"));
+    }
+
+    #[test]
+    fn similarity_is_jaro_s() {
+        let is =
+            |one, other, expected: f64| assert!((similarity(one, other) - expected).abs() < 1e-3);
+        is("martha", "marhta", 0.944);
+        is("dixon", "dicksonx", 0.767);
+        is("a", "a", 1.0);
+        is("abc", "xyz", 0.0);
+    }
+}

@@ -1,0 +1,282 @@
+//! The management API of a node, as commands ask it.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use ureq::Agent;
+use ureq::http::Request;
+
+use crate::term;
+
+/// How a caller shows who he is.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Login {
+    /// A user with his password.
+    Password(String, String),
+    /// The token that the node gave out to this machine.
+    Token(String),
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Password(user, _) => {
+                f.debug_tuple("Password").field(user).finish_non_exhaustive()
+            }
+            Self::Token(_) => f.debug_tuple("Token").finish_non_exhaustive(),
+        }
+    }
+}
+
+/// Why a question has no answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum HttpError {
+    /// Nobody is there, or it does not speak HTTP; why.
+    Unreachable(String),
+    /// The answer did not come in time.
+    TimedOut,
+    /// The node refuses.
+    Refused {
+        /// HTTP's status.
+        status: u16,
+        /// The node's reason.
+        reason: String,
+    },
+}
+
+impl HttpError {
+    /// The node itself is the problem: it is not there, lets nobody in, or is stopped.
+    pub(crate) fn is_about_the_node(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            Self::TimedOut => false,
+            Self::Refused { status, .. } => matches!(status, 401 | 409 | 503),
+        }
+    }
+}
+
+/// Where the API is, and who asks it.
+#[derive(Debug)]
+pub(crate) struct Api {
+    agent: Agent,
+    url: String,
+    authorization: String,
+    user: Option<String>,
+}
+
+/// What may stand in a part of a path as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// A path of the API from its parts, which may be any names.
+pub(crate) fn path(parts: &[&str]) -> String {
+    let parts: Vec<String> =
+        parts.iter().map(|part| utf8_percent_encode(part, PLAIN).to_string()).collect();
+    format!("/api/{}", parts.join("/"))
+}
+
+impl Api {
+    /// The API at this address; no question takes longer than `timeout`.
+    pub(crate) fn new(url: &str, login: &Login, timeout: Option<Duration>) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .max_redirects(0)
+            .timeout_global(timeout)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .build();
+        let (authorization, user) = match login {
+            Login::Password(user, password) => {
+                let login = STANDARD.encode(format!("{user}:{password}"));
+                (format!("Basic {login}"), Some(user.clone()))
+            }
+            Login::Token(token) => (format!("Bearer {token}"), None),
+        };
+        let url = url.trim_end_matches('/').to_owned();
+        Self { agent: config.into(), url, authorization, user }
+    }
+
+    /// Where it is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The host of it.
+    pub(crate) fn host(&self) -> &str {
+        let authority = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
+        match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((address, _)) => address,
+            None => authority.split(':').next().unwrap_or_default(),
+        }
+    }
+
+    /// Whether the token of a node is used, which another start of it makes void.
+    pub(crate) fn has_token(&self) -> bool {
+        self.authorization.starts_with("Bearer ")
+    }
+
+    /// Who asks, for people.
+    pub(crate) fn who(&self) -> String {
+        match &self.user {
+            Some(user) => format!("the login of '{user}'"),
+            None => "the token of its ctl.json".to_owned(),
+        }
+    }
+
+    /// What is at a path.
+    pub(crate) fn get(&self, path: &str) -> Result<Value, HttpError> {
+        parsed(&self.ask("GET", path, None)?)
+    }
+
+    /// The same as it was sent.
+    pub(crate) fn get_text(&self, path: &str) -> Result<String, HttpError> {
+        self.ask("GET", path, None)
+    }
+
+    /// The same, or None where there is nothing.
+    pub(crate) fn find(&self, path: &str) -> Result<Option<Value>, HttpError> {
+        match self.get(path) {
+            Ok(value) => Ok(Some(value)),
+            Err(HttpError::Refused { status: 404, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Puts something at a path.
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Result<(), HttpError> {
+        self.ask("PUT", path, Some(&body.to_string())).map(drop)
+    }
+
+    /// Sends something to a path; what is answered.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, HttpError> {
+        parsed(&self.ask("POST", path, Some(&body.to_string()))?)
+    }
+
+    /// Sends a document as it is to a path.
+    pub(crate) fn post_text(&self, path: &str, body: &str) -> Result<(), HttpError> {
+        self.ask("POST", path, Some(body)).map(drop)
+    }
+
+    /// Removes what is at a path.
+    pub(crate) fn delete(&self, path: &str) -> Result<(), HttpError> {
+        self.ask("DELETE", path, None).map(drop)
+    }
+
+    /// The same; whether something was there.
+    pub(crate) fn remove(&self, path: &str) -> Result<bool, HttpError> {
+        match self.delete(path) {
+            Ok(()) => Ok(true),
+            Err(HttpError::Refused { status: 404, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same with a word to the clients it concerns.
+    pub(crate) fn delete_with_reason(&self, path: &str, reason: &str) -> Result<(), HttpError> {
+        // What cannot stand in a header is no reason to leave a connection open.
+        let reason: String = reason.chars().filter(|c| !c.is_control()).collect();
+        self.send("DELETE", path, None, &[("x-reason", &reason)]).map(drop)
+    }
+
+    /// Whether this user and password are accepted.
+    pub(crate) fn accepts(&self, user: &str, password: &str) -> Result<bool, HttpError> {
+        let login = Login::Password(user.to_owned(), password.to_owned());
+        let other = Self::new(&self.url, &login, Some(LOGIN_TIMEOUT));
+        match other.get("/api/whoami") {
+            Ok(_) => Ok(true),
+            // A user without the tags for the API has logged in, too.
+            Err(HttpError::Refused { status: 401, reason }) => Ok(reason == "Not management user"),
+            Err(HttpError::Refused { status: 403, .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn ask(&self, method: &str, path: &str, body: Option<&str>) -> Result<String, HttpError> {
+        self.send(method, path, body, &[])
+    }
+
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&str>,
+        headers: &[(&str, &str)],
+    ) -> Result<String, HttpError> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url))
+            .header("authorization", &self.authorization)
+            .header("content-type", "application/json")
+            // Some of RabbitMQ's resources refuse whoever insists on JSON.
+            .header("accept", "*/*");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request
+            .body(body.unwrap_or_default().to_owned())
+            .map_err(|error| HttpError::Unreachable(error.to_string()))?;
+        let mut response = self.agent.run(request).map_err(|error| self.unreachable(&error))?;
+        let status = response.status().as_u16();
+        let text = response
+            .body_mut()
+            .with_config()
+            .limit(ANSWER_BYTES_MAX)
+            .read_to_string()
+            .map_err(|error| self.unreachable(&error))?;
+        if (200..300).contains(&status) {
+            return Ok(text);
+        }
+        let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+        let reason = match answer.get("reason") {
+            Some(Value::String(reason)) => reason.clone(),
+            Some(reason) => term::inspected(reason),
+            None => text.trim().to_owned(),
+        };
+        let reason = match reason.is_empty() {
+            true => format!("{method} {path} is answered with the status {status}"),
+            false => reason,
+        };
+        Err(HttpError::Refused { status, reason })
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> HttpError {
+        match error {
+            ureq::Error::Timeout(ureq::Timeout::Connect) => {
+                HttpError::Unreachable(format!("no connection to {} in time", self.url))
+            }
+            ureq::Error::Timeout(_) => HttpError::TimedOut,
+            ureq::Error::Io(error) => HttpError::Unreachable(format!("{}: {error}", self.url)),
+            other => HttpError::Unreachable(format!("{}: {other}", self.url)),
+        }
+    }
+}
+
+/// How long a connection may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a login may take to be checked.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The longest answer that is read, which is longer than the definitions of any broker.
+const ANSWER_BYTES_MAX: u64 = 1 << 30;
+
+fn parsed(text: &str) -> Result<Value, HttpError> {
+    if text.is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_str(text)
+        .map_err(|error| HttpError::Unreachable(format!("the answer is no JSON: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_any_kind_stand_in_a_path() {
+        assert_eq!(path(&["queues", "/", "a b/ü?#%"]), "/api/queues/%2F/a%20b%2F%C3%BC%3F%23%25");
+        assert_eq!(path(&["users", ".."]), "/api/users/..");
+    }
+}

@@ -1,0 +1,37 @@
+//! The names of RabbitMQ's tools, as links to this program.
+
+use std::io;
+use std::path::Path;
+
+use crate::failure::{Failure, INPUT_OUTPUT};
+use crate::format::Output;
+
+/// The names under which it works as RabbitMQ's tools; those of Windows are in documentation, too.
+const NAMES: [&str; 4] =
+    ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmqctl.bat", "rabbitmq-diagnostics.bat"];
+
+/// Makes the links in a directory, instead of links that are there.
+///
+/// # Errors
+/// When one cannot be made, or something else has its name.
+pub(crate) fn install(directory: &str) -> Result<Output, Failure> {
+    let cannot = |what: &str, error: &io::Error| {
+        Failure::plain(INPUT_OUTPUT, format!("Error: cannot make {what}: {error}"))
+    };
+    let program = std::env::current_exe().map_err(|error| cannot("links", &error))?;
+    let mut made = Vec::new();
+    for name in NAMES {
+        let link = Path::new(directory).join(name);
+        let shown = link.display().to_string();
+        link_to(&program, &link).map_err(|error| cannot(&shown, &error))?;
+        made.push(format!("{shown} -> {}", program.display()));
+    }
+    Ok(Output::Text(made.join("\n")))
+}
+
+fn link_to(program: &Path, link: &Path) -> io::Result<()> {
+    if link.is_symlink() {
+        std::fs::remove_file(link)?;
+    }
+    std::os::unix::fs::symlink(program, link)
+}

@@ -1,0 +1,273 @@
+//! `leveretctl`, which is `rabbitmqctl` and `rabbitmq-diagnostics` when it is called so: it operates a
+//! node over its management API, with the commands, words and exit codes of RabbitMQ's tools.
+//!
+//! A run is: read the command line, find the node, do what was asked, say it in a format. Nothing in
+//! here knows what a command does; `commands` has a file for each kind of thing they are about.
+
+mod arguments;
+mod columns;
+mod command;
+mod commands;
+mod documents;
+mod failure;
+mod format;
+mod help;
+mod http;
+mod links;
+mod node;
+mod password;
+mod pids;
+mod rows;
+mod term;
+mod tool;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::arguments::{Parsed, Switch, parse};
+use crate::command::{Call, Command, Section};
+use crate::failure::{Failure, TIMEOUT, UNAVAILABLE, USAGE};
+use crate::format::{Formatter, Output, Style, formatted};
+use crate::http::HttpError;
+use crate::node::{Node, Surroundings};
+use crate::tool::Tool;
+
+/// The options of all commands.
+const GLOBAL_SWITCHES: &[Switch] = &[
+    Switch::text("node").or('n'),
+    Switch::text("vhost").or('p'),
+    Switch::flag("quiet").or('q'),
+    Switch::flag("silent").or('s'),
+    Switch::flag("longnames").or('l'),
+    Switch::integer("timeout").or('t'),
+    Switch::text("formatter"),
+    Switch::flag("table-headers"),
+    Switch::flag("dry-run"),
+    Switch::flag("help").or('?'),
+    Switch::flag("version"),
+    Switch::flag("print-stacktrace"),
+    Switch::flag("pad-to-header"),
+    Switch::text("printer"),
+    Switch::text("file"),
+    Switch::text("script-name"),
+    Switch::text("erlang-cookie"),
+    Switch::text("http-url"),
+    Switch::text("host"),
+    Switch::text("port"),
+    Switch::text("username"),
+    Switch::text("password"),
+    Switch::text("data-dir"),
+    Switch::text("config"),
+];
+
+/// What a run leaves behind.
+#[derive(Default, Debug)]
+struct Said {
+    out: String,
+    err: String,
+    code: u8,
+}
+
+impl Said {
+    fn out(text: &str) -> Self {
+        Self { out: format!("{text}\n"), ..Self::default() }
+    }
+
+    fn err(code: u8, text: String) -> Self {
+        Self { err: text, code, ..Self::default() }
+    }
+}
+
+fn main() -> ExitCode {
+    let mut line = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let tool = Tool::called(&line.next().unwrap_or_default());
+    let said = run(tool, &line.collect::<Vec<_>>());
+    // Whoever closes these does not want to hear more.
+    let _ = std::io::stdout().write_all(said.out.as_bytes());
+    let _ = std::io::stderr().write_all(said.err.as_bytes());
+    ExitCode::from(said.code)
+}
+
+/// Finds the command of a line and does it.
+fn run(tool: Tool, line: &[String]) -> Said {
+    let of_commands = commands::of(tool).flat_map(|command| command.switches);
+    let every: Vec<Switch> = GLOBAL_SWITCHES.iter().chain(of_commands).copied().collect();
+    let first = parse(line, &every);
+    let Some(name) = first.words.first().filter(|name| !name.is_empty()) else {
+        return match first.flag("version") {
+            Some(true) => Said::out(tool.version()),
+            _ => Said::err(USAGE, help::all(tool)),
+        };
+    };
+    let Some(command) = help::find(tool, name) else {
+        return Said::err(USAGE, format!("{}\n", help::unknown(tool, name)));
+    };
+    if first.flag("help") == Some(true) {
+        return Said::out(&help::one(tool, command));
+    }
+    let switches: Vec<Switch> = GLOBAL_SWITCHES.iter().chain(command.switches).copied().collect();
+    let options = parse(line, &switches);
+    let words = options.words.get(1..).unwrap_or_default();
+    let mut said = Said::default();
+    if let Err((failure, node)) = perform(tool, command, words, &options, &mut said) {
+        let (code, text, shows_usage) = told(failure, command, node.as_ref(), &options);
+        said.code = code;
+        said.err = format!("{text}\n");
+        if shows_usage {
+            let usage = help::usage(tool, command);
+            said.err.push_str(&format!("Arguments given:\n\t{}\n{usage}\n", line.join(" ")));
+        }
+    }
+    said
+}
+
+/// Does a command. A failure comes with the node that it is about, once that is known.
+fn perform(
+    tool: Tool,
+    command: &Command,
+    words: &[String],
+    options: &Parsed,
+    said: &mut Said,
+) -> Result<(), (Failure, Option<Node>)> {
+    let early = |failure| (failure, None);
+    let formatter = valid(command, words, options).map_err(early)?;
+    let found = || find(options, command.section != Section::Help);
+    let node = find(options, false).map_err(early)?;
+    let is_quiet = ["quiet", "silent"].iter().any(|flag| options.flag(flag) == Some(true))
+        || formatter.is_for_programs();
+    let call = Call { tool, words, options, node: &node, find: &found, is_quiet };
+    let result = (command.check)(&call).and_then(|()| command.answer(&call, said));
+    let style = Style {
+        has_header: options.flag("table-headers") != Some(false)
+            && options.flag("silent") != Some(true),
+        is_unicode: speaks_unicode(),
+    };
+    match result {
+        Ok(Output::Done) if formatter != Formatter::Json => Ok(()),
+        Ok(output) => {
+            said.out.push_str(&formatted(&output, formatter, style, node.name()));
+            Ok(())
+        }
+        Err(failure) => Err((failure, Some(node))),
+    }
+}
+
+/// Checks what is known to be wrong without the command; the format of the answer.
+fn valid(command: &Command, words: &[String], options: &Parsed) -> Result<Formatter, Failure> {
+    if !options.wrong.is_empty() {
+        let mut problem = "Invalid options for this command:".to_owned();
+        for (written, value) in &options.wrong {
+            problem.push_str(&format!("\n{written} : {}", value.as_deref().unwrap_or_default()));
+        }
+        return Err(Failure::arguments(USAGE, problem));
+    }
+    if words.len() < command.words.0 {
+        return Err(Failure::not_enough_arguments());
+    }
+    if words.len() > command.words.1 {
+        return Err(Failure::too_many_arguments());
+    }
+    let Some(name) = options.text("formatter") else { return Ok(command.formatter) };
+    Formatter::named(name)
+        .ok_or_else(|| Failure::arguments(USAGE, format!("there is no formatter '{name}'")))
+}
+
+impl Command {
+    /// The answer to a call; its banner is put before it.
+    fn answer(&self, call: &Call<'_>, said: &mut Said) -> Result<Output, Failure> {
+        let needs_node = !self.waits && !matches!(self.section, Section::Help | Section::Other);
+        if needs_node {
+            (call.find)()?;
+        }
+        let banner = |said: &mut Said| {
+            let banner = if call.is_quiet { String::new() } else { (self.banner)(call) };
+            if !banner.is_empty() {
+                said.out.push_str(&banner);
+                said.out.push('\n');
+            }
+        };
+        if call.has("dry-run") {
+            banner(said);
+            return Ok(Output::Done);
+        }
+        if self.waits {
+            let text = (self.banner)(call);
+            if !text.is_empty() {
+                call.say(&text);
+            }
+            return (self.run)(call);
+        }
+        let result = (self.run)(call);
+        // A node that is not there, or not in the right state, is said before anything else.
+        if !matches!(&result, Err(Failure::Http(error)) if error.is_about_the_node()) {
+            banner(said);
+        }
+        result
+    }
+}
+
+/// The node that the options speak of; with `checks` the name is made sure of.
+fn find(options: &Parsed, checks: bool) -> Result<Node, Failure> {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let around = Surroundings {
+        variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
+        read: &|path| std::fs::read_to_string(path).ok(),
+        host: host.trim().to_owned(),
+    };
+    let node = Node::find(options, &around)?;
+    if checks {
+        node.must_have_the_name(&around)?;
+    }
+    Ok(node)
+}
+
+/// Whether the terminal is said to show Unicode.
+fn speaks_unicode() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    locale.is_some_and(|locale| locale.to_lowercase().replace('-', "").contains("utf8"))
+}
+
+/// What a failure is told as: the code of the process, the text, and whether the usage follows.
+fn told(
+    failure: Failure,
+    command: &Command,
+    node: Option<&Node>,
+    options: &Parsed,
+) -> (u8, String, bool) {
+    let error = match failure {
+        Failure::Said { code, text, shows_usage } => return (code, text, shows_usage),
+        Failure::Http(error) => error,
+    };
+    let url = node.map(|node| node.api.url()).unwrap_or_default();
+    let needs = |state: &str, remedy: &str| {
+        let text = format!(
+            "Error: this command requires the 'rabbit' app to be {state} on the target node. \
+             {remedy} it with 'rabbitmqctl {}_app'.",
+            remedy.to_lowercase()
+        );
+        (USAGE, text, true)
+    };
+    match error {
+        HttpError::Unreachable(why) => {
+            let text = node.map_or(why.clone(), |node| node.unreachable(&why));
+            (UNAVAILABLE, text, false)
+        }
+        HttpError::TimedOut => {
+            let timeout_ms = options.integer("timeout").unwrap_or_default() * 1000;
+            let name = options.text("node").unwrap_or("rabbit@localhost");
+            let text = format!(
+                "Error: operation {} on node {name} timed out. Timeout value used: {timeout_ms}",
+                command.name
+            );
+            (TIMEOUT, text, false)
+        }
+        HttpError::Refused { status: 401, reason } => {
+            let who = node.map(|node| node.api.who()).unwrap_or_default();
+            (UNAVAILABLE, format!("Error: the node at {url} refuses {who}: {reason}"), false)
+        }
+        HttpError::Refused { status: 503, .. } => needs("running", "Start"),
+        HttpError::Refused { status: 409, .. } => needs("stopped", "Stop"),
+        HttpError::Refused { reason, .. } => (UNAVAILABLE, format!("Error:\n{reason}"), false),
+    }
+}

@@ -1,0 +1,308 @@
+//! The node that a command is about: where its API is, what it is called, and how to log in.
+//!
+//! Options come first, then the environment, then what a node on this machine has left in its data
+//! directory (`ctl.json`), and at last what every new node has: port 15672, guest, guest.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::arguments::Parsed;
+use crate::failure::{CONFIG, Failure, UNAVAILABLE};
+use crate::http::{Api, HttpError, Login};
+
+/// The port of a node whose address says none.
+const HTTP_PORT: u16 = 15672;
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Its API.
+    pub(crate) api: Api,
+    name: OnceCell<String>,
+    /// The name that was asked for.
+    asked: Option<String>,
+    /// That is the name of a node on another machine.
+    is_elsewhere: bool,
+    /// Where a node of this machine was looked for in vain.
+    missing: Option<PathBuf>,
+}
+
+/// What a node that runs on this machine has left in its data directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Local {
+    url: String,
+    name: String,
+    token: String,
+}
+
+/// What of the surroundings matters.
+pub(crate) struct Surroundings<'a> {
+    /// A variable of the environment.
+    pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The text of a file.
+    pub(crate) read: &'a dyn Fn(&Path) -> Option<String>,
+    /// The name of this machine.
+    pub(crate) host: String,
+}
+
+impl Node {
+    /// Finds the node that the options and the surroundings speak of.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(crate) fn find(options: &Parsed, around: &Surroundings<'_>) -> Result<Self, Failure> {
+        let given = |option: &str, variable: &str| {
+            options.text(option).map(str::to_owned).or_else(|| (around.variable)(variable))
+        };
+        let directory = data_dir(&given, around);
+        let file = directory.join("ctl.json");
+        let local = (around.read)(&file).and_then(|text| Local::parse(&text));
+        let asked = options.text("node").map(str::to_owned);
+        let elsewhere = asked.as_deref().and_then(|name| other_host(name, local.as_ref(), around));
+        let url = match (given("http-url", "LEVERET_HTTP_URL"), address(&given)?, &elsewhere) {
+            (Some(url), ..) => Some(checked(&url)?),
+            (None, Some(url), _) => Some(url),
+            (None, None, Some(host)) => Some(format!("http://{host}:{HTTP_PORT}")),
+            (None, None, None) => None,
+        };
+        let user = given("username", "LEVERET_USER");
+        let password = given("password", "LEVERET_PASSWORD");
+        let guest = || Login::Password("guest".to_owned(), "guest".to_owned());
+        let login = match (user, password, &local) {
+            (Some(user), password, _) => Login::Password(user, password.unwrap_or_default()),
+            (None, Some(password), _) => Login::Password("guest".to_owned(), password),
+            // The token is told to nobody but the node that it is of.
+            (None, None, Some(local)) if url.as_ref().is_none_or(|url| *url == local.url) => {
+                Login::Token(local.token.clone())
+            }
+            (None, None, _) => guest(),
+        };
+        let is_missing = url.is_none() && local.is_none();
+        let name = OnceCell::new();
+        let url = match (url, local) {
+            (None, Some(local)) => {
+                // It is empty until now.
+                let _ = name.set(local.name);
+                local.url
+            }
+            (Some(url), _) => url,
+            (None, None) => format!("http://127.0.0.1:{HTTP_PORT}"),
+        };
+        let seconds = options.integer("timeout").and_then(|seconds| u64::try_from(seconds).ok());
+        let api = Api::new(&url, &login, seconds.map(Duration::from_secs));
+        let missing = is_missing.then_some(file);
+        Ok(Self { api, name, asked, missing, is_elsewhere: elsewhere.is_some() })
+    }
+
+    /// Its name, as it tells it; the one that was asked for if it does not answer.
+    pub(crate) fn name(&self) -> &str {
+        self.name.get_or_init(|| {
+            let overview = self.api.get("/api/overview").ok();
+            let name = overview.as_ref().and_then(|told| told.get("node")?.as_str());
+            name.or(self.asked.as_deref()).unwrap_or("rabbit@localhost").to_owned()
+        })
+    }
+
+    /// The node that was found must be the one that was asked for.
+    ///
+    /// # Errors
+    /// That it is not.
+    // COMPAT: node names of ctl: a node of this machine is also found as rabbit or leveret, so that
+    // scripts with the usual name go on; any other name must be its own.
+    pub(crate) fn must_have_the_name(&self, around: &Surroundings<'_>) -> Result<(), Failure> {
+        let Some(asked) = self.asked.as_deref().filter(|_| !self.is_elsewhere) else {
+            return Ok(());
+        };
+        let (local, host) = parts(asked);
+        let is_usual = matches!(local, "rabbit" | "leveret");
+        if is_usual && host.is_none_or(|host| is_this_machine(host, around)) {
+            return Ok(());
+        }
+        let name = self.name();
+        let same_host = |host: &str| Some(host) == parts(name).1 || is_this_machine(host, around);
+        if asked == name || (local == parts(name).0 && host.is_none_or(same_host)) {
+            return Ok(());
+        }
+        let why = format!("The node at {} is called {name}", self.api.url());
+        Err(Failure::plain(UNAVAILABLE, unable(asked, &why)))
+    }
+
+    /// What is said when it has not answered.
+    pub(crate) fn unreachable(&self, why: &str) -> String {
+        let name = self.asked.as_ref().or(self.name.get()).map_or("rabbit@localhost", |name| name);
+        let hint = self.missing.as_ref().map_or_else(String::new, |file| {
+            let file = file.display();
+            format!("; there is no {file} of a node of this machine (see --data-dir, --http-url)")
+        });
+        unable(name, &format!("{why}{hint}"))
+    }
+
+    /// Whether anybody answers at all.
+    pub(crate) fn answers(&self) -> bool {
+        matches!(self.api.get("/api/whoami"), Ok(_) | Err(HttpError::Refused { .. }))
+    }
+}
+
+impl Local {
+    fn parse(text: &str) -> Option<Self> {
+        let file: Value = serde_json::from_str(text).ok()?;
+        let text = |key| file.get(key)?.as_str().map(str::to_owned);
+        Some(Self { url: text("http")?, name: text("node")?, token: text("token")? })
+    }
+}
+
+fn unable(node: &str, why: &str) -> String {
+    format!("Error: unable to perform an operation on node '{node}'. {why}")
+}
+
+/// The name of a node without its host, and the host.
+fn parts(name: &str) -> (&str, Option<&str>) {
+    match name.split_once('@') {
+        Some((local, host)) => (local, Some(host)),
+        None => (name, None),
+    }
+}
+
+fn is_this_machine(host: &str, around: &Surroundings<'_>) -> bool {
+    let short = |host: &str| host.split('.').next().unwrap_or_default().to_owned();
+    matches!(host, "localhost" | "127.0.0.1" | "::1") || short(host) == short(&around.host)
+}
+
+/// The host of a node that is on another machine.
+fn other_host(name: &str, local: Option<&Local>, around: &Surroundings<'_>) -> Option<String> {
+    let host = parts(name).1?;
+    let is_known = local.is_some_and(|local| parts(&local.name).1 == Some(host));
+    (!is_known && !is_this_machine(host, around)).then(|| host.to_owned())
+}
+
+type Given<'a> = dyn Fn(&str, &str) -> Option<String> + 'a;
+
+/// Where a node of this machine keeps its data.
+fn data_dir(given: &Given<'_>, around: &Surroundings<'_>) -> PathBuf {
+    if let Some(directory) = given("data-dir", "LEVERET_DATA_DIR") {
+        return PathBuf::from(directory);
+    }
+    let config = given("config", "LEVERET_CONFIG_FILE");
+    let configured = config.and_then(|path| {
+        let text = (around.read)(Path::new(&path))?;
+        let value = |line: &str| {
+            let (key, value) = line.split_once('=')?;
+            (key.trim() == "data_dir").then(|| value.trim().to_owned())
+        };
+        text.lines().filter_map(value).next_back()
+    });
+    PathBuf::from(configured.unwrap_or_else(|| "data".to_owned()))
+}
+
+/// The address that a host and a port make.
+fn address(given: &Given<'_>) -> Result<Option<String>, Failure> {
+    let host = given("host", "LEVERET_HTTP_HOST");
+    let port = given("port", "LEVERET_HTTP_PORT");
+    if host.is_none() && port.is_none() {
+        return Ok(None);
+    }
+    let host = host.unwrap_or_else(|| "127.0.0.1".to_owned());
+    let host =
+        if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host };
+    let port = port.unwrap_or_else(|| HTTP_PORT.to_string());
+    if port.parse::<u16>().is_err() {
+        return Err(Failure::plain(CONFIG, format!("Error: '{port}' is no port")));
+    }
+    checked(&format!("http://{host}:{port}")).map(Some)
+}
+
+fn checked(url: &str) -> Result<String, Failure> {
+    let wrong = |why: &str| Failure::plain(CONFIG, format!("Error: '{url}' {why}"));
+    let uri: ureq::http::Uri = url.parse().map_err(|_| wrong("is no address of HTTP"))?;
+    match uri.scheme_str() {
+        Some("http") if uri.host().is_some() => Ok(url.trim_end_matches('/').to_owned()),
+        Some("https") => Err(wrong("is of HTTPS, which this tool does not speak")),
+        _ => Err(wrong("is no address of HTTP")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GLOBAL_SWITCHES;
+    use crate::arguments::parse;
+
+    const FILE: &str =
+        r#"{"http": "http://127.0.0.1:25672", "node": "leveret@box", "token": "secret"}"#;
+
+    /// Where the API of the found node is and who asks it, or what is wrong.
+    fn found(line: &str, variables: &[(&str, &str)], files: &[(&str, &str)]) -> String {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let options = parse(&words, GLOBAL_SWITCHES);
+        let look = |all: &[(&str, &str)], key: &str| {
+            all.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned())
+        };
+        let around = Surroundings {
+            variable: &|name| look(variables, name),
+            read: &|path| look(files, path.to_str()?),
+            host: "box.example.org".to_owned(),
+        };
+        let checked = |node: Node| node.must_have_the_name(&around).map(|()| node);
+        match Node::find(&options, &around).and_then(checked) {
+            Ok(node) => format!("{:?}", node.api).split("url: ").nth(1).unwrap().to_owned(),
+            Err(Failure::Said { text, .. }) => text,
+            Err(other) => format!("{other:?}"),
+        }
+    }
+
+    fn is(line: &str, variables: &[(&str, &str)], files: &[(&str, &str)], url: &str, login: &str) {
+        let expected = format!("{url:?}, authorization: {login:?}, ");
+        let found = found(line, variables, files);
+        assert!(found.starts_with(&expected), "{line}: {found}");
+    }
+
+    const GUEST: &str = "Basic Z3Vlc3Q6Z3Vlc3Q=";
+    const TOKEN: &str = "Bearer secret";
+    const LOCAL: (&str, &str) = ("data/ctl.json", FILE);
+
+    #[test]
+    fn options_then_the_environment_then_the_file_then_what_is_usual() {
+        let url = [("LEVERET_HTTP_URL", "http://other:1"), ("LEVERET_USER", "guest")];
+        is("", &[], &[], "http://127.0.0.1:15672", GUEST);
+        is("", &[], &[LOCAL], "http://127.0.0.1:25672", TOKEN);
+        is("", &url, &[LOCAL], "http://other:1", "Basic Z3Vlc3Q6");
+        is("--http-url http://a:2/ --password guest", &[], &[LOCAL], "http://a:2", GUEST);
+        is("--port 99", &[], &[], "http://127.0.0.1:99", GUEST);
+        is("--host ::1", &[], &[], "http://[::1]:15672", GUEST);
+        is("--data-dir d", &[], &[("d/ctl.json", FILE)], "http://127.0.0.1:25672", TOKEN);
+        let dir = [("LEVERET_DATA_DIR", "e")];
+        is("", &dir, &[("e/ctl.json", FILE)], "http://127.0.0.1:25672", TOKEN);
+        let config = [("l.conf", "a = b\ndata_dir = f\n"), ("f/ctl.json", FILE)];
+        is("--config l.conf", &[], &config, "http://127.0.0.1:25672", TOKEN);
+    }
+
+    #[test]
+    fn the_token_goes_to_its_own_node_only() {
+        is("--http-url http://127.0.0.1:25672", &[], &[LOCAL], "http://127.0.0.1:25672", TOKEN);
+        is("--http-url http://evil:25672", &[], &[LOCAL], "http://evil:25672", GUEST);
+        is("-n rabbit@elsewhere", &[], &[LOCAL], "http://elsewhere:15672", GUEST);
+    }
+
+    #[test]
+    fn names_of_this_machine_s_node() {
+        for name in ["rabbit", "rabbit@localhost", "rabbit@box", "leveret@box", "leveret@localhost"]
+        {
+            is(&format!("-n {name}"), &[], &[LOCAL], "http://127.0.0.1:25672", TOKEN);
+        }
+        assert_eq!(
+            found("-n jct@localhost", &[], &[LOCAL]),
+            "Error: unable to perform an operation on node 'jct@localhost'. The node at \
+             http://127.0.0.1:25672 is called leveret@box"
+        );
+    }
+
+    #[test]
+    fn addresses_that_are_none() {
+        assert_eq!(found("--port many", &[], &[]), "Error: 'many' is no port");
+        assert_eq!(found("--http-url host", &[], &[]), "Error: 'host' is no address of HTTP");
+        assert!(found("--http-url https://h", &[], &[]).contains("HTTPS"));
+    }
+}

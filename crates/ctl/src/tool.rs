@@ -1,0 +1,63 @@
+//! Under which name the program was called.
+
+use std::path::Path;
+
+/// A tool that the program can be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tool {
+    /// Leveret's own, which has all commands.
+    Leveretctl,
+    Rabbitmqctl,
+    /// `rabbitmq-diagnostics`.
+    Diagnostics,
+}
+
+/// The version of RabbitMQ whose tools these are like; the management API tells the same.
+const RABBITMQ_VERSION: &str = "4.3.6";
+
+impl Tool {
+    /// The tool of a program's path.
+    pub(crate) fn called(program: &str) -> Self {
+        let name = Path::new(program).file_name().and_then(|name| name.to_str());
+        match name.unwrap_or_default().trim_end_matches(".bat") {
+            "rabbitmqctl" => Self::Rabbitmqctl,
+            "rabbitmq-diagnostics" => Self::Diagnostics,
+            _ => Self::Leveretctl,
+        }
+    }
+
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Leveretctl => "leveretctl",
+            Self::Rabbitmqctl => "rabbitmqctl",
+            Self::Diagnostics => "rabbitmq-diagnostics",
+        }
+    }
+
+    /// Its version.
+    pub(crate) const fn version(self) -> &'static str {
+        match self {
+            Self::Leveretctl => env!("CARGO_PKG_VERSION"),
+            Self::Rabbitmqctl | Self::Diagnostics => RABBITMQ_VERSION,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_decides() {
+        for (program, tool) in [
+            ("/usr/sbin/rabbitmqctl", Tool::Rabbitmqctl),
+            ("rabbitmqctl.bat", Tool::Rabbitmqctl),
+            ("./rabbitmq-diagnostics", Tool::Diagnostics),
+            ("target/debug/leveretctl", Tool::Leveretctl),
+            ("anything", Tool::Leveretctl),
+        ] {
+            assert_eq!(Tool::called(program), tool, "{program}");
+        }
+    }
+}
