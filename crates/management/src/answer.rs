@@ -86,8 +86,7 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized")
     }
 
-    /// What is wrong, for a test.
-    #[cfg(test)]
+    /// What is wrong, in words; empty where it is a list.
     pub(crate) fn reason(&self) -> &str {
         self.reason.as_str().unwrap_or_default()
     }

@@ -36,6 +36,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use crate::limits::BODY_BYTES_MAX;
 
 pub use access::{Caller, Credentials, LoginRefused};
+pub use api::{limits_from_json, vhost_change_from_json};
 pub use client_snapshot::{
     ChannelDetails, ClientDescription, ClientOf, ClientPid, ConnectionDetails, ConnectionState,
     ConsumerDetails, Traffic, connection_name,

@@ -10,16 +10,128 @@ use amqp::reply_code::ReplyCode;
 use broker::ConnectionId;
 use broker::access::{Access, PermissionPattern, Permissions};
 use broker::refusal::Refusal;
-use management::{Unchanged, UserLimit, VhostChange, VhostSettings};
+use management::{Unchanged, UserLimit, VhostChange, VhostLimit, VhostSettings};
 
-use crate::auth::{User, Users};
+use crate::auth::{TopicPattern, User, Users};
 use crate::node::Node;
 use crate::node_file::{self, NodeFile, VhostEntry};
 use crate::password::PasswordHash;
 use crate::store;
 use crate::vhosts::VhostCell;
 
+/// A user in definitions.
+#[derive(Debug)]
+pub(crate) struct NewUser {
+    pub(crate) name: String,
+    pub(crate) password: PasswordHash,
+    pub(crate) tags: Vec<String>,
+    /// None if he keeps those that he has.
+    pub(crate) limits: Option<BTreeMap<UserLimit, i64>>,
+}
+
+/// A vhost in definitions.
+#[derive(Debug)]
+pub(crate) struct NewVhost {
+    pub(crate) name: String,
+    pub(crate) change: VhostChange,
+    /// None if it keeps those that it has.
+    pub(crate) limits: Option<BTreeMap<VhostLimit, i64>>,
+}
+
+/// What a user may in a vhost, in definitions.
+#[derive(Debug)]
+pub(crate) struct Grant<T> {
+    pub(crate) user: String,
+    pub(crate) vhost: String,
+    pub(crate) what: T,
+}
+
+/// What definitions say of users and vhosts.
+#[derive(Debug)]
+pub(crate) struct Identities {
+    pub(crate) users: Vec<NewUser>,
+    pub(crate) vhosts: Vec<NewVhost>,
+    pub(crate) permissions: Vec<Grant<Permissions>>,
+    pub(crate) topic_permissions: Vec<Grant<TopicPattern>>,
+}
+
 impl Node {
+    /// Makes or changes all of these, or nothing. What is said of a user who is not there says
+    /// nothing.
+    pub(crate) fn take_over(&self, identities: Identities) -> Result<(), Unchanged> {
+        let Identities { users: new, vhosts, permissions, topic_permissions } = identities;
+        let _one_at_a_time = self.changes.lock();
+        let mut users = self.auth.to_change();
+        for NewUser { name, password, tags, limits } in new {
+            let user = users
+                .entry(name.clone())
+                .or_insert_with(|| Arc::new(User::new(&name, PasswordHash::None, Vec::new())));
+            let user = Arc::make_mut(user);
+            (user.password, user.tags) = (password, tags);
+            user.limits = limits.unwrap_or_else(|| std::mem::take(&mut user.limits));
+        }
+        for Grant { user, vhost, what } in permissions {
+            if let Some(user) = users.get_mut(&user) {
+                Arc::make_mut(user).permissions.insert(vhost, what);
+            }
+        }
+        for Grant { user, vhost, what } in topic_permissions {
+            if let Some(user) = users.get_mut(&user) {
+                let patterns = Arc::make_mut(user).topic_permissions.entry(vhost).or_default();
+                patterns.retain(|known| known.exchange != what.exchange);
+                patterns.push(what);
+            }
+        }
+        let mut settings: BTreeMap<String, VhostSettings> = BTreeMap::new();
+        for NewVhost { name, change, limits } in vhosts {
+            let known = || self.vhosts.get(&name).map(|cell| (*cell.settings()).clone());
+            let settings =
+                settings.entry(name.clone()).or_insert_with(|| known().unwrap_or_default());
+            settings.change(change);
+            settings.limits = limits.unwrap_or_else(|| std::mem::take(&mut settings.limits));
+        }
+        let mut made = Vec::new();
+        let taken = self.take_over_vhosts(settings, &users, &mut made);
+        if let Err(unchanged) = taken {
+            made.iter().for_each(|cell| self.discard(cell));
+            return Err(unchanged);
+        }
+        made.iter().for_each(|cell| self.vhosts.insert(cell));
+        let names: Vec<String> = users.keys().cloned().collect();
+        self.auth.replace(users);
+        names.iter().for_each(|name| self.refresh_access(name));
+        Ok(())
+    }
+
+    /// Writes down users and vhosts; those that are new are in `made`, whatever comes of it.
+    fn take_over_vhosts(
+        &self,
+        settings: BTreeMap<String, VhostSettings>,
+        users: &Users,
+        made: &mut Vec<Arc<VhostCell>>,
+    ) -> Result<(), Unchanged> {
+        let mut changed = Vec::new();
+        for (name, settings) in settings {
+            let settings = Arc::new(settings);
+            match self.vhosts.get(&name) {
+                Some(cell) => changed.push((cell, settings)),
+                None => {
+                    made.push(self.vhosts.make(&name, settings).map_err(|error| unable(&error))?);
+                }
+            }
+        }
+        let (next_vhost_id, mut vhosts) = self.vhosts.entries();
+        for vhost in &mut vhosts {
+            if let Some((_, settings)) = changed.iter().find(|(cell, _)| cell.id() == vhost.id) {
+                vhost.settings = Arc::clone(settings);
+            }
+        }
+        vhosts.extend(made.iter().map(|cell| cell.entry()));
+        self.write_down(next_vhost_id, vhosts, users)?;
+        changed.into_iter().for_each(|(cell, settings)| cell.set_settings(settings));
+        Ok(())
+    }
+
     /// Adds a user, or changes the one of that name, who keeps his permissions, and his limits if there
     /// are no new ones: whether he is new.
     pub(crate) fn put_user(

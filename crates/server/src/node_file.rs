@@ -216,7 +216,8 @@ fn vhost_value(vhost: &VhostEntry) -> Value {
     })
 }
 
-fn limits_value<L: LimitName>(limits: &BTreeMap<L, i64>) -> Map<String, Value> {
+/// Limits as an object.
+pub(crate) fn limits_value<L: LimitName>(limits: &BTreeMap<L, i64>) -> Map<String, Value> {
     limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max))).collect()
 }
 

@@ -93,7 +93,7 @@ pub(super) fn tags(value: &Value) -> Result<Vec<String>, ApiError> {
 ///
 /// # Errors
 /// What RabbitMQ says of the first that is wrong; `of` is what it calls them.
-pub(super) fn limits<L: LimitName>(
+pub fn limits_from_json<L: LimitName>(
     limits: &Map<String, Value>,
     of: &str,
 ) -> Result<BTreeMap<L, i64>, String> {

@@ -1,6 +1,7 @@
-//! `/api/parameters`: runtime parameters of vhosts. The component `operator_policy` is there, which is
-//! another way to operator policies; `policy` can be looked at.
+//! `/api/parameters`: runtime parameters of vhosts. The components `operator_policy` and `vhost-limits`
+//! are there, which are other ways to operator policies and to limits; `policy` can be looked at.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
@@ -9,13 +10,14 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::routing::get;
 use broker::{Policy, PolicyKind};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::body::Object;
+use super::body::{Object, limits_from_json};
 use super::policies::check_entry;
 use super::{Name, NameInVhost, Shared};
 use crate::access::{Caller, Policymaker};
 use crate::answer::{ApiError, Json};
+use crate::node::{LimitName, VhostLimit};
 use crate::policy_json::{parameter_from_json, policy_to_json};
 
 /// The paths.
@@ -30,6 +32,9 @@ pub(super) fn routes() -> Router<Shared> {
 /// What policies are called here.
 const POLICY: &str = "policy";
 const OPERATOR_POLICY: &str = "operator_policy";
+/// What the limits of a vhost are called, and the one parameter that they are.
+const VHOST_LIMITS: &str = "vhost-limits";
+const LIMITS: &str = "limits";
 
 /// The kind of policies that a component is.
 fn kind(component: &str) -> Option<PolicyKind> {
@@ -60,7 +65,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Place {
 
 /// All but policies, which have paths of their own, as in RabbitMQ.
 async fn list(State(node): State<Shared>, Policymaker(caller): Policymaker) -> Json {
-    Json::ok(everywhere(&node, &caller, OPERATOR_POLICY))
+    let components = [OPERATOR_POLICY, VHOST_LIMITS].into_iter();
+    let all = components.flat_map(|component| everywhere(&node, &caller, component));
+    Json::ok(all.collect())
 }
 
 async fn list_of_component(
@@ -68,10 +75,10 @@ async fn list_of_component(
     Policymaker(caller): Policymaker,
     Name(component): Name,
 ) -> Json {
-    Json::ok(everywhere(&node, &caller, &component))
+    Json::ok(Value::Array(everywhere(&node, &caller, &component)))
 }
 
-fn everywhere(node: &Shared, caller: &Caller, component: &str) -> Value {
+fn everywhere(node: &Shared, caller: &Caller, component: &str) -> Vec<Value> {
     let entered = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
     // A vhost that has gone since has none.
     entered.flat_map(|vhost| of_vhost(node, component, &vhost).unwrap_or_default()).collect()
@@ -89,6 +96,10 @@ async fn list_of_vhost(
 
 /// None if there is no such vhost.
 fn of_vhost(node: &Shared, component: &str, vhost: &str) -> Option<Vec<Value>> {
+    if component == VHOST_LIMITS {
+        let limits = node.vhost_settings(vhost)?.limits;
+        return Some(shown_limits(vhost, &limits).into_iter().collect());
+    }
     let kind_or_any = kind(component).unwrap_or(PolicyKind::Operator);
     let policies = node.policies(vhost, kind_or_any)?;
     let known = policies.iter().filter(|_| kind(component).is_some());
@@ -100,12 +111,19 @@ async fn show(
     Policymaker(caller): Policymaker,
     Place { component, vhost, name }: Place,
 ) -> Result<Json, ApiError> {
-    let kind_or_any = kind(&component).unwrap_or(PolicyKind::Operator);
-    let policies = node.policies(&vhost, kind_or_any).ok_or_else(ApiError::not_found)?;
+    let parameters = of_vhost(&node, &component, &vhost).ok_or_else(ApiError::not_found)?;
     check_entry(&caller, &vhost)?;
-    let known = policies.iter().filter(|_| kind(&component).is_some());
-    let policy = known.into_iter().find(|policy| *policy.name == *name);
-    Ok(Json::ok(shown(&component, &vhost, policy.ok_or_else(ApiError::not_found)?)))
+    let parameter = parameters.into_iter().find(|parameter| parameter["name"] == *name);
+    Ok(Json::ok(parameter.ok_or_else(ApiError::not_found)?))
+}
+
+/// None if there are none.
+fn shown_limits(vhost: &str, limits: &BTreeMap<VhostLimit, i64>) -> Option<Value> {
+    let value: Map<String, Value> =
+        limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max))).collect();
+    let parameter =
+        json!({"value": value, "vhost": vhost, "component": VHOST_LIMITS, "name": LIMITS});
+    (!limits.is_empty()).then_some(parameter)
 }
 
 fn shown(component: &str, vhost: &str, policy: &Policy) -> Value {
@@ -126,6 +144,9 @@ async fn set(
     check_entry(&caller, &vhost)?;
     let [value] = body.required(["value"])?;
     check_component(&caller, &component)?;
+    if component == VHOST_LIMITS {
+        return set_limits(&node, &vhost, &name, value).await;
+    }
     let policy = parameter_from_json(&name, value, PolicyKind::Operator)
         .map_err(|problem| ApiError::bad_request(problem.to_string()))?;
     let is_new = node.set_policy(&vhost, PolicyKind::Operator, policy).await;
@@ -135,16 +156,45 @@ async fn set(
     }
 }
 
+/// COMPAT: limits of a vhost as parameters: RabbitMQ answers 500 to another name than `limits`, and
+/// keeps them under it nonetheless.
+async fn set_limits(
+    node: &Shared,
+    vhost: &str,
+    name: &str,
+    value: &Value,
+) -> Result<StatusCode, ApiError> {
+    let invalid = |problem| ApiError::bad_request(format!("Validation failed\n\n{problem}\n"));
+    let object = value.as_object();
+    let object = object.ok_or_else(|| invalid(format!("limits not a list {value}")))?;
+    if name != LIMITS {
+        return Err(invalid(format!("{VHOST_LIMITS} must have the name {LIMITS}")));
+    }
+    let limits = limits_from_json(object, "limits").map_err(invalid)?;
+    let is_new = node.vhost_settings(vhost).is_some_and(|settings| settings.limits.is_empty());
+    node.replace_vhost_limits(vhost, limits).await?;
+    Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
+}
+
 async fn clear(
     State(node): State<Shared>,
     Policymaker(caller): Policymaker,
     Place { component, vhost, name }: Place,
 ) -> Result<StatusCode, ApiError> {
-    if kind(&component).is_none() || node.policies(&vhost, PolicyKind::Operator).is_none() {
+    let is_known = kind(&component).is_some() || component == VHOST_LIMITS;
+    if !is_known || node.policies(&vhost, PolicyKind::Operator).is_none() {
         return Err(ApiError::not_found());
     }
     check_entry(&caller, &vhost)?;
     check_component(&caller, &component)?;
+    if component == VHOST_LIMITS {
+        let has = node.vhost_settings(&vhost).is_some_and(|known| !known.limits.is_empty());
+        if !has || name != LIMITS {
+            return Err(ApiError::not_found());
+        }
+        node.replace_vhost_limits(&vhost, BTreeMap::new()).await?;
+        return Ok(StatusCode::NO_CONTENT);
+    }
     match node.clear_policy(&vhost, PolicyKind::Operator, &name).await {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(ApiError::not_found()),
@@ -153,10 +203,11 @@ async fn clear(
 
 /// Whether parameters of this component may be changed here, by him.
 ///
-/// COMPAT: operator policies as parameters: RabbitMQ lets a policymaker change them here, though at
-/// their own paths only an administrator may.
+/// COMPAT: operator policies as parameters: RabbitMQ lets a policymaker change them and limits here,
+/// though at their own paths only an administrator may.
 fn check_component(caller: &Arc<Caller>, component: &str) -> Result<(), ApiError> {
     match kind(component) {
+        None if component == VHOST_LIMITS => caller.must_be_administrator(),
         Some(PolicyKind::Operator) => caller.must_be_administrator(),
         Some(PolicyKind::User) => {
             Err(ApiError::bad_request("policies may not be set using this method"))

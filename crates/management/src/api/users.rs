@@ -66,7 +66,7 @@ async fn put(
     let limits = match body.get("limits") {
         None => None,
         Some(Value::Object(limits)) => {
-            Some(body::limits(limits, "user-limits").map_err(ApiError::bad_request)?)
+            Some(body::limits_from_json(limits, "user-limits").map_err(ApiError::bad_request)?)
         }
         Some(_) => return Err(not_a("limits", "object")),
     };

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use broker::QueueType;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::body::{Object, not_a, tags};
 use super::lists::Query;
@@ -81,6 +81,16 @@ fn change(body: &Object) -> Result<VhostChange, ApiError> {
     let metadata = keys.iter().any(|key| body.get(key).is_some());
     let metadata = metadata.then(|| metadata_of(body)).transpose()?;
     Ok(VhostChange { metadata, tracing, protected_from_deletion: None })
+}
+
+/// The same for a vhost in definitions, which may be protected there, too.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn vhost_change_from_json(object: &Map<String, Value>) -> Result<VhostChange, String> {
+    let protected_from_deletion = object.get("protected_from_deletion").and_then(Value::as_bool);
+    let change = change(&Object(object.clone())).map_err(|error| error.reason().to_owned())?;
+    Ok(VhostChange { protected_from_deletion, ..change })
 }
 
 fn metadata_of(body: &Object) -> Result<VhostMetadata, ApiError> {

@@ -73,6 +73,13 @@ pub trait Limits {
         to: Option<i64>,
     ) -> Change<'_, Result<(), Unchanged>>;
 
+    /// Gives a vhost these limits and no others.
+    fn replace_vhost_limits(
+        &self,
+        vhost: &str,
+        limits: BTreeMap<VhostLimit, i64>,
+    ) -> Change<'_, Result<(), Unchanged>>;
+
     /// Sets or clears a limit of a vhost.
     fn set_vhost_limit(
         &self,

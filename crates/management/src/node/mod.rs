@@ -21,6 +21,7 @@ mod topology;
 mod users;
 mod vhosts;
 
+use std::fmt;
 use std::pin::Pin;
 
 pub use alarm_limits::{AlarmLimits, DiskFreeLimit, MemoryWatermark};
@@ -59,6 +60,18 @@ pub enum Unchanged {
     Invalid(String),
     /// The node cannot do it now: a sentence for whoever asked.
     Unable(String),
+}
+
+impl fmt::Display for Unchanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchUser => f.write_str("there is no such user"),
+            Self::NoSuchVhost => f.write_str("there is no such vhost"),
+            Self::NoSuchExchange => f.write_str("there is no such exchange"),
+            Self::Protected => f.write_str("protected from deletion"),
+            Self::Invalid(reason) | Self::Unable(reason) => f.write_str(reason),
+        }
+    }
 }
 
 /// The node: everything that HTTP asks of it.

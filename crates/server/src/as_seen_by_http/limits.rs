@@ -23,6 +23,15 @@ impl management::Limits for Node {
         })
     }
 
+    fn replace_vhost_limits(
+        &self,
+        vhost: &str,
+        limits: BTreeMap<VhostLimit, i64>,
+    ) -> Change<'_, Result<(), Unchanged>> {
+        let name = vhost.to_owned();
+        change(move || self.change_settings(&name, |settings| settings.limits = limits))
+    }
+
     fn set_vhost_limit(
         &self,
         vhost: &str,

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::plan::{Grant, InVhost, Plan, Planned};
+use super::plan::{InVhost, Plan, Planned};
 use super::rehearsal::text;
 use super::topology::is_reserved;
-use super::{Durable, ItemError};
-use crate::auth::User;
+use super::{Durable, ItemError, Place};
 use crate::node::Node;
+use crate::node_changes::Identities;
 use crate::vhosts::VhostCell;
 
 /// Makes everything of `plan`, in RabbitMQ's order (spec 5.6). What has to be durable for that.
@@ -16,35 +16,24 @@ use crate::vhosts::VhostCell;
 /// # Errors
 /// [`ItemError`] if the disk refuses, or if something that was there is not any more.
 pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
-    let Plan { users, vhosts, permissions, topic_permissions, global_parameters, .. } = plan;
+    let Plan {
+        users, vhosts, vhost_limits, permissions, topic_permissions, global_parameters, ..
+    } = plan;
     tell("users", users.len());
-    for Planned { item, .. } in users {
-        let mut user = User::new(&item.name, item.password, item.tags);
-        if let Some(known) = node.auth.user(&item.name) {
-            user.permissions = known.permissions.clone();
-            user.topic_permissions = known.topic_permissions.clone();
-        }
-        node.auth.put(user);
-    }
     tell("vhosts", vhosts.len());
-    for planned in vhosts {
-        let made = node.vhosts.create(&planned.item);
-        made.map_err(|error| planned.refused(error.to_string()))?;
-    }
     tell("permissions", permissions.len());
-    for Planned { item: Grant { user, vhost, what }, .. } in permissions {
-        change_user(node, &user, |user| {
-            user.permissions.insert(vhost, what);
-        });
-    }
     tell("topic_permissions", topic_permissions.len());
-    for Planned { item: Grant { user, vhost, what }, .. } in topic_permissions {
-        change_user(node, &user, |user| {
-            let patterns = user.topic_permissions.entry(vhost).or_default();
-            patterns.retain(|known| known.exchange != what.exchange);
-            patterns.push(what);
-        });
-    }
+    let identities = Identities {
+        users: items(users),
+        // Limits come after the vhosts that they are of.
+        vhosts: items(vhosts).into_iter().chain(items(vhost_limits)).collect(),
+        permissions: items(permissions),
+        topic_permissions: items(topic_permissions),
+    };
+    node.take_over(identities).map_err(|unchanged| {
+        let place = Place { family: "vhosts", index: None };
+        ItemError { place, problem: unchanged.to_string() }
+    })?;
     tell("global_parameters", global_parameters.len());
     for planned in global_parameters {
         let (name, value) = &planned.item;
@@ -122,11 +111,6 @@ fn touch<T>(
     Ok(cell)
 }
 
-/// A user who has gone since needs no change.
-fn change_user(node: &Node, name: &str, change: impl FnOnce(&mut User)) {
-    if let Some(user) = node.auth.user(name) {
-        let mut user = (*user).clone();
-        change(&mut user);
-        node.auth.put(user);
-    }
+fn items<T>(planned: Vec<Planned<T>>) -> Vec<T> {
+    planned.into_iter().map(|planned| planned.item).collect()
 }

@@ -14,6 +14,8 @@ use super::topology::{
 };
 use crate::auth::User;
 use crate::node::Node;
+use crate::node_file::limits_value;
+use crate::vhosts::VhostCell;
 
 type Object = Map<String, Value>;
 
@@ -28,7 +30,7 @@ pub(crate) fn export_all(node: &Node) -> Value {
     let vhosts = node.vhosts.all();
     root.insert(
         "vhosts".to_owned(),
-        list(vhosts.iter().map(|cell| Value::Object(vhost_itself(cell.name()))).collect()),
+        list(vhosts.iter().map(|cell| Value::Object(vhost_itself(cell))).collect()),
     );
     let all = |of: &dyn Fn(&User) -> Vec<Value>| list(users.iter().flat_map(|u| of(u)).collect());
     root.insert("permissions".to_owned(), all(&permissions));
@@ -47,13 +49,13 @@ pub(crate) fn export_all(node: &Node) -> Value {
 
 /// What is in one vhost, if there is one of that name.
 pub(crate) fn export_vhost(node: &Node, name: &str) -> Option<Value> {
-    node.vhosts.get(name)?;
+    let cell = node.vhosts.get(name)?;
     let explanation = format!("Definitions of virtual host '{name}'");
     let mut root = header("single_virtual_host", explanation);
     root.insert("original_vhost_name".to_owned(), json!(name));
-    let mut itself = vhost_itself(name);
+    let mut itself = vhost_itself(&cell);
     itself.remove("name");
-    root.insert("description".to_owned(), json!(""));
+    root.insert("description".to_owned(), json!(cell.settings().description));
     root.append(&mut itself);
     let mut contents = Contents::of(node, name, None);
     for (family, of) in FAMILIES {
@@ -83,13 +85,22 @@ fn user(user: &User) -> Value {
         "password_hash": STANDARD.encode(hash),
         "hashing_algorithm": algorithm,
         "tags": user.tags,
-        "limits": {},
+        "limits": limits_value(&user.limits),
     })
 }
 
-fn vhost_itself(name: &str) -> Object {
-    let metadata = json!({"description": "", "tags": [], "default_queue_type": "classic"});
-    let fields = [("name", json!(name)), ("limits", json!({})), ("metadata", metadata)];
+fn vhost_itself(cell: &VhostCell) -> Object {
+    let settings = cell.settings();
+    let mut metadata = json!({
+        "description": settings.description,
+        "tags": settings.tags,
+        "default_queue_type": settings.default_queue_type.as_str(),
+    });
+    if let Some(protected) = settings.protected_from_deletion {
+        metadata["protected_from_deletion"] = json!(protected);
+    }
+    let limits = Value::Object(limits_value(&settings.limits));
+    let fields = [("name", json!(cell.name())), ("limits", limits), ("metadata", metadata)];
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -180,13 +191,24 @@ impl Contents {
         };
         let policy = |policy| in_vhost(policy_to_json(policy));
         Self {
-            parameters: operator_policies.iter().map(|p| in_vhost(parameter(p))).collect(),
+            parameters: limits_parameter(&cell)
+                .into_iter()
+                .chain(operator_policies.iter().map(|policy| parameter(policy)))
+                .map(in_vhost)
+                .collect(),
             policies: policies.iter().map(|one| policy(one)).collect(),
             exchanges: exchanges.iter().map(|one| in_vhost(exchange(one))).collect(),
             queues: queues.iter().map(|one| in_vhost(queue(one))).collect(),
             bindings: bindings.iter().map(|one| in_vhost(binding(one))).collect(),
         }
     }
+}
+
+/// Limits are a runtime parameter, too, as in RabbitMQ.
+fn limits_parameter(cell: &VhostCell) -> Option<Value> {
+    let limits = limits_value(&cell.settings().limits);
+    let parameter = json!({"component": "vhost-limits", "name": "limits", "value": limits});
+    (!limits.is_empty()).then_some(parameter)
 }
 
 /// Operator policies are runtime parameters here, as in RabbitMQ.

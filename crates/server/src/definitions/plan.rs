@@ -1,25 +1,33 @@
 //! What definitions ask for, as far as that can be told without looking at the node: every item has
 //! been read, and nothing in it is of a wrong type.
 
+use std::collections::BTreeMap;
+
 use amqp::table::{TableBuilder, Value as Field};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::access::Permissions;
 use broker::{Policy, PolicyKind};
-use management::{PolicyProblem, policy_from_json};
+use management::{
+    LimitName, PolicyProblem, VhostChange, limits_from_json, policy_from_json,
+    vhost_change_from_json,
+};
 use serde_json::{Map, Value};
 
 use super::item::{Item, Place, Scope};
 use super::topology::{BindingDefinition, ExchangeDefinition, QueueDefinition};
 use super::{ItemError, Problem};
 use crate::auth::TopicPattern;
+use crate::node_changes::{Grant, NewUser, NewVhost};
 use crate::password::PasswordHash;
 
 /// Everything that is to be made, in the order of the definitions.
 #[derive(Default, Debug)]
 pub(super) struct Plan {
     pub(super) users: Vec<Planned<NewUser>>,
-    pub(super) vhosts: Vec<Planned<String>>,
+    pub(super) vhosts: Vec<Planned<NewVhost>>,
+    /// Limits of vhosts that are there, or are made.
+    pub(super) vhost_limits: Vec<Planned<NewVhost>>,
     pub(super) permissions: Vec<Planned<Grant<Permissions>>>,
     pub(super) topic_permissions: Vec<Planned<Grant<TopicPattern>>>,
     pub(super) global_parameters: Vec<Planned<(String, Value)>>,
@@ -40,22 +48,6 @@ impl<T> Planned<T> {
     pub(super) fn refused(&self, problem: impl Into<String>) -> ItemError {
         ItemError { place: self.place, problem: problem.into() }
     }
-}
-
-/// A user.
-#[derive(Debug)]
-pub(super) struct NewUser {
-    pub(super) name: String,
-    pub(super) password: PasswordHash,
-    pub(super) tags: Vec<String>,
-}
-
-/// What a user may in a vhost.
-#[derive(Debug)]
-pub(super) struct Grant<T> {
-    pub(super) user: String,
-    pub(super) vhost: String,
-    pub(super) what: T,
 }
 
 /// Something in a vhost.
@@ -155,22 +147,26 @@ fn user(item: &Item<'_>) -> Result<NewUser, Problem> {
         }
     };
     let password = password.map_err(|error| error.to_string())?;
-    warn_of_limits(item, &name);
-    Ok(NewUser { name, password, tags })
+    Ok(NewUser { name, password, tags, limits: limits(item, "user limits")? })
 }
 
-fn vhost(item: &Item<'_>) -> Result<String, Problem> {
-    let name = item.short("name")?;
-    warn_of_limits(item, name);
-    Ok(name.to_owned())
+fn vhost(item: &Item<'_>) -> Result<NewVhost, Problem> {
+    let name = item.short("name")?.to_owned();
+    // Older definitions have description and tags beside the name.
+    let metadata = item.get("metadata").unwrap_or(item.value);
+    let metadata = metadata.as_object().ok_or_else(|| "'metadata' must be an object".to_owned())?;
+    let change = vhost_change_from_json(metadata)?;
+    Ok(NewVhost { name, change, limits: limits(item, "limits")? })
 }
 
-/// Limits of users and vhosts belong to features that are not there.
-fn warn_of_limits(item: &Item<'_>, name: &str) {
-    if let Some(Value::Object(limits)) = item.get("limits")
-        && !limits.is_empty()
-    {
-        tracing::warn!(name, "limits ignored");
+/// None if nothing is said of them.
+fn limits<L: LimitName>(item: &Item<'_>, of: &str) -> Result<Option<BTreeMap<L, i64>>, Problem> {
+    match item.get("limits") {
+        None => Ok(None),
+        Some(Value::Object(limits)) => limits_from_json(limits, of).map(Some),
+        // An empty list is how some tools write no limits.
+        Some(Value::Array(list)) if list.is_empty() => Ok(Some(BTreeMap::new())),
+        Some(_) => Err("'limits' must be an object".to_owned()),
     }
 }
 
@@ -203,16 +199,27 @@ fn global_parameter(item: &Item<'_>) -> Result<(String, Value), Problem> {
     Ok((item.text("name")?.to_owned(), value.clone()))
 }
 
-/// Of runtime parameters only operator policies mean something yet; others belong to features that
+/// Of runtime parameters operator policies and limits mean something; others belong to features that
 /// are not there.
 fn parameter(plan: &mut Plan, place: Place, item: &Item<'_>) -> Result<(), Problem> {
     let component = item.text("component")?;
-    if component != "operator_policy" {
-        tracing::warn!(component, "runtime parameter ignored");
-        return Ok(());
+    let value = || item.get("value").ok_or_else(|| "'value' is missing".to_owned());
+    match component {
+        "operator_policy" => {
+            let policy = policy(item, &item.with(value()?), PolicyKind::Operator);
+            keep(&mut plan.policies, place, policy)
+        }
+        "vhost-limits" => {
+            let object = value()?.as_object().ok_or_else(|| "limits not a list".to_owned())?;
+            let limits = Some(limits_from_json(object, "limits")?);
+            let vhost = NewVhost { name: item.vhost()?, change: VhostChange::default(), limits };
+            keep(&mut plan.vhost_limits, place, Ok(vhost))
+        }
+        _ => {
+            tracing::warn!(component, "runtime parameter ignored");
+            Ok(())
+        }
     }
-    let value = item.get("value").ok_or_else(|| "'value' is missing".to_owned())?;
-    keep(&mut plan.policies, place, policy(item, &item.with(value), PolicyKind::Operator))
 }
 
 fn policy(

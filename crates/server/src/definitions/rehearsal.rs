@@ -21,8 +21,11 @@ pub(super) fn rehearse(node: &Node, plan: &Plan) -> Result<(), ItemError> {
     let known = Known {
         node,
         users: plan.users.iter().map(|planned| &*planned.item.name).collect(),
-        vhosts: plan.vhosts.iter().map(|planned| &*planned.item).collect(),
+        vhosts: plan.vhosts.iter().map(|planned| planned.item.name.as_str()).collect(),
     };
+    for planned in &plan.vhost_limits {
+        known.check_vhost(planned, &planned.item.name)?;
+    }
     for planned in &plan.permissions {
         known.check_vhost(planned, &planned.item.vhost)?;
         known.check_user(planned, &planned.item.user)?;
