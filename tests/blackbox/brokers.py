@@ -133,6 +133,7 @@ class Leveret:
         if config:
             (directory / "leveret.conf").write_text(config)
             self.command += ["--config", str(directory / "leveret.conf")]
+        self.directory = directory
         self.log = []
         self._reported = False
         self._start()

@@ -13,6 +13,7 @@ import brokers  # noqa: E402
 import client as client_module  # noqa: E402
 import definitions as defs  # noqa: E402
 import field_table  # noqa: E402
+import made as made_module  # noqa: E402
 
 logging.getLogger("pika").setLevel(logging.CRITICAL)  # refusals are what is tested here
 field_table.install()
@@ -172,3 +173,11 @@ def bob(defined, prefix):
 def api(under):
     """The HTTP API of the shared broker."""
     return under.shared().api
+
+
+@pytest.fixture
+def made(api, prefix):
+    """Users and vhosts that a test makes over HTTP; removed when it is over. See `made.Made`."""
+    made = made_module.Made(api, prefix)
+    yield made
+    made.remove()

@@ -16,6 +16,7 @@ use session::Credentials;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
+use crate::hashing::Hashers;
 use crate::limits::{HASHING_MAX, LOGINS_WAITING_MAX, VERIFIED_FOR, VERIFIED_MAX};
 use crate::login_counts::LoginCounts;
 use crate::password::{HashError, PasswordHash};
@@ -123,6 +124,15 @@ struct Verified {
     until: Instant,
 }
 
+/// Why nobody could log in.
+#[derive(thiserror::Error, Debug)]
+pub(crate) enum AuthError {
+    #[error("the system has no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
+    #[error("cannot start the threads that hash passwords: {0}")]
+    Threads(#[from] std::io::Error),
+}
+
 /// The users and the logins of the node.
 #[derive(Debug)]
 pub(crate) struct Auth {
@@ -131,7 +141,9 @@ pub(crate) struct Auth {
     loopback_users: Vec<String>,
     verified: Mutex<BTreeMap<String, Verified>>,
     digest_key: [u8; 32],
+    /// Turns at the threads that hash.
     hashing: Arc<Semaphore>,
+    hashers: Hashers,
     /// Places for logins that are hashed or wait for that.
     waiting: Semaphore,
     pub(crate) counts: LoginCounts,
@@ -141,8 +153,8 @@ impl Auth {
     /// Nobody yet.
     ///
     /// # Errors
-    /// When the system has no randomness.
-    pub(crate) fn new(loopback_users: Vec<String>) -> Result<Self, getrandom::Error> {
+    /// When the system has no randomness or no threads.
+    pub(crate) fn new(loopback_users: Vec<String>) -> Result<Self, AuthError> {
         let mut digest_key = [0; 32];
         getrandom::fill(&mut digest_key)?;
         Ok(Self {
@@ -151,6 +163,7 @@ impl Auth {
             verified: Mutex::default(),
             digest_key,
             hashing: Arc::new(Semaphore::new(HASHING_MAX)),
+            hashers: Hashers::start()?,
             waiting: Semaphore::new(LOGINS_WAITING_MAX),
             counts: LoginCounts::default(),
         })
@@ -219,8 +232,7 @@ impl Auth {
             let _permit = permit;
             hash.verify(&credentials.password)
         };
-        let is_right = tokio::task::spawn_blocking(verify).await;
-        let is_right = is_right.map_err(|_| LoginError::Unavailable)?;
+        let is_right = self.hashers.run(verify).await.ok_or(LoginError::Unavailable)?;
         let user = user.filter(|_| is_right).ok_or(LoginError::Credentials)?;
         self.remember(&user, digest);
         Ok(user)
@@ -233,7 +245,7 @@ impl Auth {
             let _permit = permit;
             PasswordHash::new(&password)
         };
-        tokio::task::spawn_blocking(hash).await.map_err(|_| HashError::Hashing)?
+        self.hashers.run(hash).await.ok_or(HashError::Hashing)?
     }
 
     /// Who logs in if the password is his.

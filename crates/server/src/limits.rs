@@ -122,3 +122,7 @@ pub(crate) const HASHING_MAX: usize = 2;
 /// Logins that are hashed or wait for it: they take memory and time from those that come after them.
 /// More are refused; whoever has logged in a moment ago does not wait.
 pub(crate) const LOGINS_WAITING_MAX: usize = 512;
+
+/// Niceness of the threads that do it: while others have something to do, they get a tenth of a
+/// processor.
+pub(crate) const HASHING_NICENESS: i32 = 10;

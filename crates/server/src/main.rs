@@ -19,6 +19,7 @@ mod data_dir;
 mod definitions;
 mod endpoints;
 mod global_parameters;
+mod hashing;
 mod http;
 mod limits;
 mod listener;

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use crate::alarm_limits::{AlarmLimits, share};
 use crate::alarms::{self, Alarm};
-use crate::auth::{Auth, User};
+use crate::auth::{Auth, AuthError, User};
 use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::config::{Config, Durability, SeededUser};
@@ -56,8 +56,8 @@ pub(crate) enum StartError {
     Vhost(#[from] VhostError),
     #[error("cannot watch for signals: {0}")]
     Signals(io::Error),
-    #[error("the system has no randomness: {0}")]
-    Randomness(#[from] getrandom::Error),
+    #[error(transparent)]
+    Auth(#[from] AuthError),
     #[error("cannot make the default user: {0}")]
     DefaultUser(#[from] HashError),
     #[error("permissions of the default user: {0}")]

@@ -9,6 +9,10 @@ use super::Body;
 use crate::answer::ApiError;
 use crate::node::LimitName;
 
+/// What RabbitMQ says to a client that has encoded its object twice.
+const JSON_IN_JSON: &str = "invalid payload: the request body JSON-decoded to a string. Is the input \
+    doubly-JSON-encoded?";
+
 /// The object in the body. No body at all, or `null`, counts as an empty one, as in RabbitMQ.
 #[derive(Debug)]
 pub(super) struct Object(pub(super) Map<String, Value>);
@@ -30,6 +34,7 @@ impl Object {
         match serde_json::from_slice(body) {
             Ok(Value::Object(object)) => Ok(Self(object)),
             Ok(Value::Null) => Ok(Self(Map::new())),
+            Ok(Value::String(_)) => Err(ApiError::bad_request(JSON_IN_JSON)),
             Ok(_) | Err(_) => Err(ApiError::bad_request("not_json")),
         }
     }
@@ -124,7 +129,8 @@ mod tests {
     #[test]
     fn what_is_no_object_is_told_from_what_lacks_something() {
         let reason = |error: ApiError| error.reason().to_owned();
-        for text in ["{", "[]", "5", "\"x\""] {
+        assert_eq!(reason(Object::parse(b"\"{}\"").unwrap_err()), JSON_IN_JSON);
+        for text in ["{", "[]", "5"] {
             assert_eq!(reason(Object::parse(text.as_bytes()).unwrap_err()), "not_json", "{text}");
         }
         for text in ["", "null", "{}"] {

@@ -94,7 +94,7 @@ impl Node {
 
 fn pattern(text: &str) -> Result<PermissionPattern, Unchanged> {
     PermissionPattern::new(text)
-        .map_err(|problem| Unchanged::Invalid(format!("invalid_regexp: {text}: {problem}")))
+        .map_err(|problem| Unchanged::Invalid(format!("invalid_regexp: {problem}")))
 }
 
 /// What is not there cannot be taken away.
