@@ -124,9 +124,11 @@ impl From<Unchanged> for ApiError {
         match unchanged {
             Unchanged::NoSuchUser | Unchanged::NoSuchExchange => Self::not_found(),
             Unchanged::NoSuchVhost => Self::no_such_vhost(),
-            Unchanged::Protected => {
-                let status = StatusCode::PRECONDITION_FAILED;
-                Self::new(status, "precondition_failed", "protected from deletion")
+            Unchanged::Protected(vhost) => {
+                let reason = format!(
+                    "Refusing to delete virtual host '{vhost}' because it is protected from deletion"
+                );
+                Self::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", reason)
             }
             Unchanged::Invalid(reason) => Self::bad_request(reason),
             Unchanged::Unable(reason) => {

@@ -238,7 +238,7 @@ impl Node {
         let _one_at_a_time = self.changes.lock();
         let cell = self.vhosts.get(name).ok_or(Unchanged::NoSuchVhost)?;
         if cell.settings().protected_from_deletion == Some(true) {
-            return Err(Unchanged::Protected);
+            return Err(Unchanged::Protected(name.to_owned()));
         }
         let mut users = self.auth.to_change();
         for user in users.values_mut().filter(|user| user.is_known_in(name)) {

@@ -121,13 +121,15 @@ fn vhost(value: &Value) -> Option<VhostEntry> {
 
 fn vhost_settings(value: &Value) -> Option<VhostSettings> {
     let queue_type = text(value, "default_queue_type")?;
+    let protected = value.get("protected_from_deletion")?;
     Some(VhostSettings {
         description: text(value, "description")?,
         tags: texts(value.get("tags")?)?,
         default_queue_type: QueueType::parse(queue_type.as_bytes())?,
-        protected_from_deletion: match value.get("protected_from_deletion")? {
-            Value::Null => None,
-            value => Some(value.as_bool()?),
+        protected_from_deletion: if protected.is_null() {
+            None
+        } else {
+            Some(protected.as_bool()?)
         },
         tracing: value.get("tracing")?.as_bool()?,
         limits: limits(value.get("limits")?)?,

@@ -40,6 +40,7 @@ use crate::shelf::Shelf;
 use crate::store::{self, RestoreError, Restored};
 use crate::timer::{Timer, TimerId};
 use crate::wire::Wire;
+pub(crate) use changes::NoEntry;
 
 /// A connection as its vhost's effects reach it.
 #[derive(Debug)]
@@ -84,28 +85,6 @@ struct Held {
     connection: ConnectionId,
     channel: ChannelNumber,
     outgoing: Outgoing,
-}
-
-impl State {
-    fn check_room(&self) -> Result<(), NoEntry> {
-        if self.is_retired {
-            return Err(NoEntry::Deleted);
-        }
-        let connections = self.vhost.connections().count() as u64;
-        match maximum(&self.settings.limits, VhostLimit::MaxConnections) {
-            Some(max) if connections >= max => Err(NoEntry::Full(max)),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Why no connection can be opened in a vhost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum NoEntry {
-    /// It is deleted.
-    Deleted,
-    /// It has as many as it may have.
-    Full(u64),
 }
 
 /// A vhost behind its lock.
@@ -191,11 +170,6 @@ impl VhostCell {
             self.finish(state);
         }
         Ok(id)
-    }
-
-    /// Whether a connection could be opened now.
-    pub(crate) fn check_room(&self) -> Result<(), NoEntry> {
-        self.state.lock().check_room()
     }
 
     /// Opens a connection of the node's own, on behalf of a user, and what it will be told.

@@ -107,9 +107,9 @@ pub fn limits_from_json<L: LimitName>(
 
 /// One limit.
 pub(super) fn limit<L: LimitName>(name: &str, value: &Value, of: &str) -> Result<(L, i64), String> {
-    let shown = || match value {
-        Value::String(text) => format!("<<\"{text}\">>"),
-        other => other.to_string(),
+    let shown = || match value.as_str() {
+        Some(text) => format!("<<\"{text}\">>"),
+        None => value.to_string(),
     };
     let limit = L::parse(name)
         .ok_or_else(|| format!("Unrecognised terms [{{<<\"{name}\">>,{}}}] in {of}", shown()))?;

@@ -103,9 +103,11 @@ async fn set_of_user(
     let (limit, max) =
         limit::<UserLimit>(&name, value, "user-limits").map_err(ApiError::bad_request)?;
     let set = node.set_user_limit(&user, limit, Some(max)).await;
-    set.map_err(|unchanged| match unchanged {
-        Unchanged::NoSuchUser => ApiError::bad_request(format!("no_such_user: {user}")),
-        other => other.into(),
+    set.map_err(|unchanged| {
+        if unchanged == Unchanged::NoSuchUser {
+            return ApiError::bad_request(format!("no_such_user: {user}"));
+        }
+        unchanged.into()
     })?;
     Ok(StatusCode::NO_CONTENT)
 }

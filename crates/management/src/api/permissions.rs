@@ -81,10 +81,10 @@ fn no_place() -> ApiError {
 
 /// Why permissions were not set.
 pub(super) fn to_set(unchanged: Unchanged) -> ApiError {
-    match unchanged {
-        Unchanged::NoSuchUser | Unchanged::NoSuchVhost => no_place(),
-        other => other.into(),
+    if matches!(unchanged, Unchanged::NoSuchUser | Unchanged::NoSuchVhost) {
+        return no_place();
     }
+    unchanged.into()
 }
 
 async fn delete(

@@ -83,11 +83,11 @@ async fn put(
     let [exchange, write, read] = body.texts(["exchange", "write", "read"])?.map(str::to_owned);
     let to = TopicPermissionDetails { user, vhost, exchange, write, read };
     let no_exchange = ApiError::bad_request(format!("no_such_exchange: {}", to.exchange));
-    let is_new = node.set_topic_permissions(to).await.map_err(|unchanged| match unchanged {
-        Unchanged::NoSuchExchange => no_exchange,
-        other => to_set(other),
-    });
-    Ok(made(is_new?))
+    let set = node.set_topic_permissions(to).await;
+    let is_new = set.map_err(|unchanged| {
+        if unchanged == Unchanged::NoSuchExchange { no_exchange } else { to_set(unchanged) }
+    })?;
+    Ok(made(is_new))
 }
 
 async fn delete(

@@ -124,15 +124,8 @@ async fn delete(
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
     let deleted = node.delete_vhost(&name).await;
-    deleted.map_err(|unchanged| match unchanged {
-        Unchanged::NoSuchVhost => ApiError::not_found(),
-        Unchanged::Protected => {
-            let reason = format!(
-                "Refusing to delete virtual host '{name}' because it is protected from deletion"
-            );
-            ApiError::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", reason)
-        }
-        other => other.into(),
+    deleted.map_err(|unchanged| {
+        if unchanged == Unchanged::NoSuchVhost { ApiError::not_found() } else { unchanged.into() }
     })?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -175,18 +168,18 @@ async fn unprotect(
 async fn set_protection(node: &Shared, name: &str, on: bool) -> Result<StatusCode, ApiError> {
     let change = VhostChange { protected_from_deletion: Some(on), ..VhostChange::default() };
     let changed = node.change_vhost(name, change).await;
-    changed.map_err(|unchanged| match unchanged {
-        Unchanged::NoSuchVhost if on => {
+    match changed {
+        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Err(Unchanged::NoSuchVhost) if on => {
             let reason = format!(
                 "Cannot enable deletion protection of virtual host '{name}' because it does not \
                  exist"
             );
-            ApiError::new(StatusCode::NOT_FOUND, "not_found", reason)
+            Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", reason))
         }
-        Unchanged::NoSuchVhost => ApiError::not_found(),
-        other => other.into(),
-    })?;
-    Ok(StatusCode::NO_CONTENT)
+        Err(Unchanged::NoSuchVhost) => Err(ApiError::not_found()),
+        Err(unchanged) => Err(unchanged.into()),
+    }
 }
 
 fn shown(node: &Shared, name: &str, query: &Query) -> Option<Value> {

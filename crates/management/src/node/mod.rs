@@ -54,8 +54,8 @@ pub enum Unchanged {
     NoSuchVhost,
     /// There is no such exchange.
     NoSuchExchange,
-    /// The vhost may not be deleted.
-    Protected,
+    /// This vhost may not be deleted.
+    Protected(String),
     /// Something of it cannot be: a sentence for whoever asked.
     Invalid(String),
     /// The node cannot do it now: a sentence for whoever asked.
@@ -68,7 +68,7 @@ impl fmt::Display for Unchanged {
             Self::NoSuchUser => f.write_str("there is no such user"),
             Self::NoSuchVhost => f.write_str("there is no such vhost"),
             Self::NoSuchExchange => f.write_str("there is no such exchange"),
-            Self::Protected => f.write_str("protected from deletion"),
+            Self::Protected(vhost) => write!(f, "vhost '{vhost}' is protected from deletion"),
             Self::Invalid(reason) | Self::Unable(reason) => f.write_str(reason),
         }
     }

@@ -1,4 +1,4 @@
-//! What happens to a vhost from outside: its settings, its users' permissions, its end.
+//! What happens to a vhost from outside: who gets in, its settings, its users' permissions, its end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,11 +9,38 @@ use broker::{ConnectionId, Vhost};
 use management::{VhostLimit, VhostSettings, maximum};
 use storage::Pending;
 
-use super::VhostCell;
+use super::{State, VhostCell};
 use crate::node_file::VhostEntry;
 use crate::page_work::PagingState;
 
+/// Why no connection can be opened in a vhost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoEntry {
+    /// It is deleted.
+    Deleted,
+    /// It has as many as it may have.
+    Full(u64),
+}
+
+impl State {
+    pub(super) fn check_room(&self) -> Result<(), NoEntry> {
+        if self.is_retired {
+            return Err(NoEntry::Deleted);
+        }
+        let connections = self.vhost.connections().count() as u64;
+        match maximum(&self.settings.limits, VhostLimit::MaxConnections) {
+            Some(max) if connections >= max => Err(NoEntry::Full(max)),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl VhostCell {
+    /// Whether a connection could be opened now.
+    pub(crate) fn check_room(&self) -> Result<(), NoEntry> {
+        self.state.lock().check_room()
+    }
+
     /// What is kept of it beside what is in it.
     pub(crate) fn settings(&self) -> Arc<VhostSettings> {
         Arc::clone(&self.state.lock().settings)
