@@ -231,8 +231,24 @@ impl Message {
         deaths: Arc<Deaths>,
     ) -> Self {
         let facts = Facts { expiration_ms: None, ..self.facts() };
+        self.with_body(envelope, facts, Some(deaths), properties)
+    }
+
+    /// Another message with the same body.
+    pub(crate) fn retold(&self, envelope: Arc<Envelope>, properties: &[u8]) -> Self {
+        self.with_body(envelope, Facts::default(), None, properties)
+    }
+
+    /// A message with the body of this one, which they share if it is long.
+    fn with_body(
+        &self,
+        envelope: Arc<Envelope>,
+        facts: Facts,
+        deaths: Option<Arc<Deaths>>,
+        properties: &[u8],
+    ) -> Self {
         if self.body().len() < SHARED_BODY_BYTES_MIN {
-            return Self::copied(envelope, facts, Some(deaths), properties, self.body());
+            return Self::copied(envelope, facts, deaths, properties, self.body());
         }
         let body = match &self.header().body {
             BodyAt::Inline(_) => BodyAt::Of(self.clone()),
@@ -240,10 +256,7 @@ impl Message {
             BodyAt::Of(origin) => BodyAt::Of(origin.clone()),
         };
         let properties_len = offset(properties.len());
-        Self::build(
-            Header { envelope, facts, deaths: Some(deaths), body, properties_len },
-            properties,
-        )
+        Self::build(Header { envelope, facts, deaths, body, properties_len }, properties)
     }
 
     fn copied(

@@ -137,7 +137,7 @@ impl Node {
         let node = Self {
             clock,
             session_options: Arc::new(session_options),
-            vhosts: Vhosts::new(config, vhost_options, threads, clock),
+            vhosts: Vhosts::new(&name, config, vhost_options, threads, clock),
             history: SharedHistory::default(),
             clients: Clients::new(&name, clock.now().wall_ms / 1000),
             auth: Auth::new(config.loopback_users.clone())?,

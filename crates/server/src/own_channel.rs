@@ -13,6 +13,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::vhosts::VhostCell;
 
+/// What people see where they see names of connections.
+const NAME: &str = "HTTP";
+
 /// The only channel of its connection.
 const CHANNEL: ChannelNumber = ChannelNumber(1);
 
@@ -28,7 +31,7 @@ impl OwnChannel {
     /// Opens a connection and its channel, once the disk has not too much to do.
     pub(crate) async fn open(cell: Arc<VhostCell>, access: Arc<Access>) -> Result<Self, Refusal> {
         cell.caught_up().await;
-        let (connection, told) = cell.open_own(access);
+        let (connection, told) = cell.open_own(NAME, access);
         let mut channel = Self { cell, connection, told };
         channel.request(Command::OpenChannel);
         channel.next().await?;

@@ -158,6 +158,7 @@ impl VhostCell {
         state.check_room()?;
         welcome();
         let id = state.vhost.open_connection(access, cancel_notify);
+        state.vhost.set_connection_name(id, &client.name);
         let link = Link {
             socket,
             client: Arc::clone(client),
@@ -175,12 +176,14 @@ impl VhostCell {
     /// Opens a connection of the node's own, on behalf of a user, and what it will be told.
     pub(crate) fn open_own(
         &self,
+        name: &str,
         access: Arc<Access>,
     ) -> (ConnectionId, UnboundedReceiver<Outgoing>) {
         // One answer for each command, and none is applied before the last is answered.
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = self.state.lock();
         let id = state.vhost.open_connection(access, false);
+        state.vhost.set_connection_name(id, name);
         state.own.insert(id, sender);
         if let Some(refusal) = state.stopped.clone() {
             state.vhost.force_close(self.clock.now(), id, refusal);
@@ -584,6 +587,8 @@ pub(crate) struct Vhosts {
     timer: Arc<Timer>,
     persister: Arc<Persister>,
     pager: Arc<Pager>,
+    /// What the node is called.
+    node: String,
     data_dir: PathBuf,
     durability: Durability,
     clock: Clock,
@@ -592,7 +597,9 @@ pub(crate) struct Vhosts {
 }
 
 impl Vhosts {
+    /// No vhosts yet, on the node of that name.
     pub(crate) fn new(
+        node: &str,
         config: &Config,
         options: VhostOptions,
         (timer, persister, pager): (Arc<Timer>, Arc<Persister>, Arc<Pager>),
@@ -604,6 +611,7 @@ impl Vhosts {
             timer,
             persister,
             pager,
+            node: node.to_owned(),
             data_dir: config.data_dir.clone(),
             durability: config.durability,
             clock,
@@ -697,11 +705,13 @@ impl Vhosts {
             queues_max: maximum(&settings.limits, VhostLimit::MaxQueues),
             ..self.options
         };
-        let vhost = Vhost::new(&name, seed, options);
+        let mut vhost = Vhost::new(&name, seed, options);
+        vhost.set_node_name(&self.node);
         let path = store::vhost_path(&self.data_dir, id);
         let now = self.clock.now();
-        let Restored { log, vhost, shelf } =
+        let Restored { log, mut vhost, shelf } =
             store::restore(&path, id, is_new, vhost, self.durability, now)?;
+        vhost.set_tracing(settings.tracing);
         let durable_lsn = log.last().0;
         let cell = self.timer.register(|timer_id| {
             Arc::new_cyclic(|this| VhostCell {

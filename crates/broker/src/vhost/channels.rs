@@ -25,6 +25,7 @@ impl Vhost {
         self.counters.connections_opened += 1;
         self.connections.insert(Connection {
             access,
+            name: Name::default(),
             cancel_notify,
             channels: BTreeMap::new(),
             exclusive_queues: BTreeSet::new(),

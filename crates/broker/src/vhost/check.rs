@@ -25,6 +25,9 @@ impl Vhost {
         self.check_timers(&mut broken);
         self.check_consumers(&mut broken);
         self.check_bindings(&mut broken);
+        if !self.firehose.is_told() {
+            broken.push("the firehose has something left to tell".to_owned());
+        }
         broken
     }
 

@@ -10,7 +10,6 @@ use crate::access::Permission;
 use crate::channel::unacked::Unacked;
 use crate::channel::{ConsumerAt, ReplyConsumer};
 use crate::command::Consume;
-use crate::delivery::Delivery;
 use crate::effect::Outgoing;
 use crate::ids::QueueId;
 use crate::message::Name;
@@ -239,6 +238,9 @@ impl Vhost {
 
     /// Answers `basic.get` with a message.
     fn hand_over(&mut self, at: At, id: QueueId, mut entry: Entry, no_ack: bool) {
+        if self.is_tracing() {
+            self.tell_delivery(at, id, &entry);
+        }
         let now = self.now.time;
         let Self { queues, connections, timers, .. } = self;
         let Some(queue) = queues.get_mut(id) else {
@@ -251,14 +253,11 @@ impl Vhost {
             return;
         };
         let tag = channel.next_tag();
-        let counts = super::deliver::delivery_counts(queue.kind().counts_deliveries(), &entry);
-        let redelivered = entry.acquired_count > 0;
-        channel.counters.deliveries.count(no_ack, true, redelivered);
-        let message = entry.message.clone();
+        let delivery = queue.delivery(&entry, tag);
+        channel.counters.deliveries.count(no_ack, true, delivery.redelivered);
         if queue.handed_out(&mut entry, !no_ack, true) {
             self.delivered.push(id);
         }
-        let delivery = Delivery { tag, redelivered, counts, message };
         let outgoing = Outgoing::GetOk { delivery, message_count: count(queue.ready_count()) };
         if no_ack {
             self.log_settled(id, &entry);

@@ -86,13 +86,17 @@ impl Vhost {
 
     /// Moves everything that died, and what dies of that in turn. What is more than a call may move
     /// is left to the timer, and so is what dies until it is done with that. Consumers get what stood
-    /// behind messages that expired.
+    /// behind messages that expired, and whoever listens to the firehose hears of it.
     pub(super) fn finish_deaths(&mut self) {
         while !self.to_dispatch.is_empty()
+            || !self.firehose.is_told()
             || self.deaths_armed.is_none() && (!self.dying.is_empty() || self.retry_pending)
         {
             for queue in std::mem::take(&mut self.to_dispatch) {
                 self.dispatch(queue);
+            }
+            if !self.firehose.is_told() {
+                self.enter_told();
             }
             if self.deaths_armed.is_none() {
                 self.move_deaths(DEATHS_PER_CALL_MAX);

@@ -10,11 +10,11 @@ use crate::channel::ConsumerAt;
 use crate::channel::unacked::Unacked;
 use crate::delivery::{Delivery, DeliveryCounts};
 use crate::effect::{Effect, Outgoing};
-use crate::ids::{ChannelNumber, ConnectionId, ConsumerId, QueueId};
+use crate::ids::{ChannelNumber, ConnectionId, ConsumerId, DeliveryTag, QueueId};
 use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX};
 use crate::message::Name;
-use crate::queue::Entry;
 use crate::queue::consumers::Room;
+use crate::queue::{Entry, Queue};
 use crate::record::Record;
 use crate::timers::Wake;
 
@@ -109,6 +109,9 @@ impl Vhost {
     }
 
     fn deliver(&mut self, id: QueueId, mut entry: Entry, chosen: Chosen) {
+        if self.is_tracing() {
+            self.tell_delivery(chosen.at, id, &entry);
+        }
         let now = self.now.time;
         let Self { queues, connections, effects, timers, .. } = self;
         let Some(queue) = queues.get_mut(id) else {
@@ -121,12 +124,7 @@ impl Vhost {
             return;
         };
         let tag = channel.next_tag();
-        let delivery = Delivery {
-            tag,
-            redelivered: entry.acquired_count > 0,
-            counts: delivery_counts(queue.kind().counts_deliveries(), &entry),
-            message: entry.message.clone(),
-        };
+        let delivery = queue.delivery(&entry, tag);
         channel.counters.deliveries.count(chosen.no_ack, false, delivery.redelivered);
         connection.backlog.bytes += entry.message.delivery_bytes();
         effects.push(Effect::Send {
@@ -212,10 +210,17 @@ impl Vhost {
     }
 }
 
-/// Redeliveries of a queue that counts tell their counts (spec 7.2).
-pub(super) fn delivery_counts(counts: bool, entry: &Entry) -> Option<DeliveryCounts> {
-    (counts && entry.acquired_count > 0).then_some(DeliveryCounts {
-        acquired: entry.acquired_count,
-        delivery: entry.delivery_count,
-    })
+impl Queue {
+    /// A message as it is handed out. Redeliveries of a queue that counts tell their counts (spec 7.2).
+    pub(super) fn delivery(&self, entry: &Entry, tag: DeliveryTag) -> Delivery {
+        let redelivered = entry.acquired_count > 0;
+        let counts =
+            DeliveryCounts { acquired: entry.acquired_count, delivery: entry.delivery_count };
+        Delivery {
+            tag,
+            redelivered,
+            counts: (self.kind().counts_deliveries() && redelivered).then_some(counts),
+            message: entry.message.clone(),
+        }
+    }
 }

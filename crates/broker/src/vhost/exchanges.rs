@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use amqp::table::{Table, Value};
 
+use super::firehose::TRACE_EXCHANGE;
 use super::{At, Vhost};
 use crate::access::INTERNAL_USER;
 use crate::access::Permission;
@@ -26,9 +27,12 @@ const PREDECLARED: [(&str, ExchangeType, bool); 7] = [
     ("amq.fanout", ExchangeType::Fanout, false),
     ("amq.headers", ExchangeType::Headers, false),
     ("amq.match", ExchangeType::Headers, false),
-    ("amq.rabbitmq.trace", ExchangeType::Topic, true),
+    (TRACE_EXCHANGE, ExchangeType::Topic, true),
     ("amq.topic", ExchangeType::Topic, false),
 ];
+
+/// Where RabbitMQ can send its log, which the vhost `/` has, too. Nothing is sent there.
+const LOG_EXCHANGE: (&str, ExchangeType, bool) = ("amq.rabbitmq.log", ExchangeType::Topic, true);
 
 /// Which end of a binding is a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +43,8 @@ enum BindTo {
 
 impl Vhost {
     pub(super) fn predeclare_exchanges(&mut self) {
-        for (name, kind, internal) in PREDECLARED {
+        let log = (*self.name == *"/").then_some(LOG_EXCHANGE);
+        for (name, kind, internal) in PREDECLARED.into_iter().chain(log) {
             let declaration = ExchangeDeclaration {
                 name: name.into(),
                 kind,

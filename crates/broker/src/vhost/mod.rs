@@ -20,6 +20,7 @@ mod death;
 mod deliver;
 mod durable;
 mod exchanges;
+mod firehose;
 mod paging;
 mod placed;
 mod policies;
@@ -57,6 +58,7 @@ use crate::statistics::VhostCounters;
 use crate::time::{Now, Time};
 use crate::timers::Timers;
 use death::Dying;
+use firehose::Firehose;
 pub use replay::{Replay, ReplayProblem};
 
 /// What a node grants to its vhosts.
@@ -95,6 +97,8 @@ impl Default for VhostOptions {
 pub struct Connection {
     /// Who is on it.
     pub access: Arc<Access>,
+    /// What people call it; empty until it is named.
+    pub name: Name,
     /// It wants `basic.cancel` when a consumer is gone (capability `consumer_cancel_notify`).
     pub cancel_notify: bool,
     pub(crate) channels: BTreeMap<ChannelNumber, Channel>,
@@ -178,6 +182,7 @@ pub struct Vhost {
     durable_lsn: Lsn,
     last_queue_number: u64,
     last_page: PageId,
+    firehose: Firehose,
     /// Memory of what waits in the queues.
     resident: Meter,
     effects: Vec<Effect>,
@@ -222,6 +227,7 @@ impl Vhost {
             durable_lsn: Lsn(0),
             last_queue_number: 0,
             last_page: PageId(0),
+            firehose: Firehose::default(),
             resident: Meter::default(),
             effects: Vec::new(),
             counters: VhostCounters::default(),

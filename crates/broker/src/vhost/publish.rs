@@ -50,6 +50,11 @@ impl Vhost {
         let mandatory = publish.mandatory;
         let bytes = publish.content.body().len();
         let rewritten = prepared.rewritten.as_deref();
+        if self.is_tracing() {
+            let (envelope, content) = (Arc::clone(&envelope), publish.content.clone());
+            let message = Message::new(envelope, prepared.facts, content, rewritten);
+            self.tell_publish(at, &message, &route);
+        }
         let message = || Message::new(envelope, prepared.facts, publish.content, rewritten);
         let Some(channel) = self.channel(at) else { return Ok(()) };
         let seq = match &mut channel.mode {
@@ -248,7 +253,7 @@ impl Vhost {
     /// Whether a full queue refuses a publish.
     ///
     /// COMPAT: reject-publish: a hard limit on every queue type; RabbitMQ's quorum queues overshoot.
-    fn refuses(&mut self, id: QueueId, message: &Message) -> bool {
+    pub(super) fn refuses(&mut self, id: QueueId, message: &Message) -> bool {
         let rejects = |queue: &Queue| queue.settings.rejects_publishes();
         if !self.queues.get(id).is_some_and(rejects) || !self.is_full_for(id, message) {
             return false;
@@ -363,6 +368,8 @@ impl Vhost {
         let delivered = self.try_deliver_reply(to, message);
         if !delivered {
             self.counters.direct_replies_dropped += 1;
+        } else if self.is_tracing() {
+            self.tell_reply(to, message);
         }
         delivered
     }

@@ -91,6 +91,7 @@ fn topology() -> impl Strategy<Value = String> {
             .prop_map(str::to_owned),
         6 => (actor(), queue(), from.clone())
             .prop_map(|(actor, queue, from)| format!("{actor} bind {queue} {from}")),
+        1 => queue().prop_map(|queue| format!("c: bind {queue} amq.rabbitmq.trace #")),
         2 => (actor(), queue(), from)
             .prop_map(|(actor, queue, from)| format!("{actor} unbind {queue} {from}")),
         2 => select(&["c: bind-exchange x y a", "c: bind-exchange y x -", "c: bind-exchange z x -"][..])
@@ -173,6 +174,7 @@ pub(crate) fn line() -> impl Strategy<Value = String> {
         8 => (1..40_u64).prop_map(|millis| format!("sleep {millis}")),
         2 => (1..60_u64).prop_map(|millis| format!("drift {millis}")),
         2 => Just("tick".to_owned()),
+        1 => select(&["tracing on", "tracing on", "tracing off"][..]).prop_map(str::to_owned),
     ]
 }
 

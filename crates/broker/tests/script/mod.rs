@@ -10,6 +10,7 @@
 //! | `late 250ms`, `tick` | time passes, but the timer does not fire; it fires once |
 //! | `show QUEUE`, `consumers QUEUE`, `policies NAME`, `counters`, `channels`, `exchanges` | show the state |
 //! | `policy`, `operator-policy`, `clear-policy`, `clear-operator-policy` | change policies |
+//! | `tracing on`, `tracing off` | turns the firehose on or off |
 //! | `user NAME CONFIGURE WRITE READ` | sets permissions, also of one who is connected |
 //! | `backlog BYTES` | that many bytes wait for the client's socket |
 //! | `batch`, `end` | the commands between them are flushed together |
@@ -158,8 +159,10 @@ impl World {
     }
 
     fn with(options: VhostOptions) -> Self {
+        let mut vhost = Vhost::new("/", [7; 32], options);
+        vhost.set_node_name("node");
         Self {
-            vhost: Vhost::new("/", [7; 32], options),
+            vhost,
             now_us: 0,
             clients: BTreeMap::new(),
             access: BTreeMap::new(),
@@ -215,6 +218,7 @@ impl World {
                 let refusal = Refusal::new(ReplyCode::ConnectionForced, words.next());
                 self.vhost.force_close(self.now(), connection, refusal);
             }
+            "tracing" => self.vhost.set_tracing(words.next() == "on"),
             "user" => self.user(&mut words),
             "backlog" => {
                 let bytes = words.next().parse().unwrap();
@@ -309,6 +313,7 @@ impl World {
         }
         let access = self.access.get(client).cloned().unwrap_or_else(|| access(client, [".*"; 3]));
         let connection = self.vhost.open_connection(access, self.cancel_notify);
+        self.vhost.set_connection_name(connection, client);
         self.clients.insert(client.to_owned(), connection);
         connection
     }

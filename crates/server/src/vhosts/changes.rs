@@ -61,6 +61,7 @@ impl VhostCell {
         let mut state = self.state.lock();
         state.vhost.set_default_queue_type(settings.default_queue_type);
         state.vhost.set_queues_max(maximum(&settings.limits, VhostLimit::MaxQueues));
+        state.vhost.set_tracing(settings.tracing);
         state.settings = settings;
     }
 

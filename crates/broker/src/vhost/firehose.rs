@@ -1,0 +1,259 @@
+//! The firehose: while it is on, whatever is published or delivered is also told to the exchange
+//! `amq.rabbitmq.trace`, with the same body and in its headers where it came from and where it went.
+//!
+//! What is told enters its queues at the end of the call that caused it, so that no queue gets a message
+//! while another is being handed out there. What came through the trace exchange is not told again,
+//! nor what became of it by dead-lettering: there is always an end.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use amqp::limits::SHORT_STRING_BYTES_MAX;
+use amqp::properties::Properties;
+use amqp::table::{Table, TableBuilder, TableRef, Value};
+
+use super::placed::Placed;
+use super::{At, Vhost};
+use crate::delivery::Delivery;
+use crate::ids::{ConnectionId, DeliveryTag, QueueId};
+use crate::message::{Envelope, Message, Name};
+use crate::queue::Entry;
+use crate::route::Route;
+
+/// The exchange that it is told to.
+pub(super) const TRACE_EXCHANGE: &str = "amq.rabbitmq.trace";
+
+/// Whether it is on, and what is to be told at the end of this call.
+#[derive(Default, Debug)]
+pub(super) struct Firehose {
+    is_on: bool,
+    /// What the node is called.
+    node: Name,
+    told: Vec<Message>,
+}
+
+impl Firehose {
+    /// Whether nothing is left to be told.
+    pub(super) fn is_told(&self) -> bool {
+        self.told.is_empty()
+    }
+}
+
+/// What a message is told for.
+enum Told<'a> {
+    /// It was published, and goes to these queues.
+    Published(Vec<Cow<'a, str>>),
+    /// It was delivered, perhaps not for the first time.
+    Delivered { redelivered: bool },
+}
+
+impl Vhost {
+    /// Turns the firehose on or off. It is off in a new vhost; who wants it on after a restart turns it
+    /// on again.
+    pub fn set_tracing(&mut self, on: bool) {
+        self.firehose.is_on = on;
+    }
+
+    /// Whether the firehose is on.
+    pub fn is_tracing(&self) -> bool {
+        self.firehose.is_on
+    }
+
+    /// What the firehose calls the node.
+    pub fn set_node_name(&mut self, name: &str) {
+        self.firehose.node = name.into();
+    }
+
+    /// What the firehose calls a connection.
+    pub fn set_connection_name(&mut self, id: ConnectionId, name: &str) {
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.name = name.into();
+        }
+    }
+
+    /// Tells that a message was published.
+    pub(super) fn tell_publish(&mut self, at: At, message: &Message, route: &Route) {
+        if !self.is_to_be_told(message) {
+            return;
+        }
+        let queues = route.queues.iter().filter_map(|id| self.queues.get(*id));
+        let queues = queues.map(|queue| Cow::Borrowed(&*queue.name));
+        let requesters = route.requesters.iter().filter_map(|at| self.reply_address(*at));
+        let routed = queues.chain(requesters.map(|name| Cow::Owned(name.to_string()))).collect();
+        let key = format!("publish.{}", message.envelope().exchange);
+        let told = Told::Published(routed);
+        let headers = self.trace_headers(at, message, message.properties(), &told);
+        self.tell(&key, message, headers);
+    }
+
+    /// Tells that a message is delivered out of a queue.
+    pub(super) fn tell_delivery(&mut self, at: At, id: QueueId, entry: &Entry) {
+        if !self.is_to_be_told(&entry.message) {
+            return;
+        }
+        let Some(queue) = self.queues.get(id) else {
+            return;
+        };
+        let (name, delivery) = (Arc::clone(&queue.name), queue.delivery(entry, DeliveryTag(0)));
+        self.tell_delivered(at, &name, &delivery);
+    }
+
+    /// Tells that a direct reply is delivered.
+    pub(super) fn tell_reply(&mut self, at: At, message: &Message) {
+        if !self.is_to_be_told(message) {
+            return;
+        }
+        let Some(name) = self.reply_address(at).cloned() else {
+            return;
+        };
+        let message = message.clone();
+        let delivery = Delivery { tag: DeliveryTag(0), redelivered: false, counts: None, message };
+        self.tell_delivered(at, &name, &delivery);
+    }
+
+    fn tell_delivered(&mut self, at: At, queue: &str, delivery: &Delivery) {
+        let told = Told::Delivered { redelivered: delivery.redelivered };
+        let headers = self.trace_headers(at, &delivery.message, &delivery.properties(), &told);
+        self.tell(&format!("deliver.{queue}"), &delivery.message, headers);
+    }
+
+    /// Whether somebody may want to hear of this message.
+    fn is_to_be_told(&self, message: &Message) -> bool {
+        let exchange = self.exchange(TRACE_EXCHANGE);
+        let is_heard = exchange.is_some_and(|x| x.is_bound() || x.alternate.is_some());
+        let mut died_of = message.deaths().into_iter().flat_map(|deaths| &deaths.entries);
+        is_heard
+            && *message.envelope().exchange != *TRACE_EXCHANGE
+            && died_of.all(|death| *death.exchange != *TRACE_EXCHANGE)
+    }
+
+    /// Where a requester waits for direct replies.
+    fn reply_address(&self, at: At) -> Option<&Name> {
+        let channel = self.connections.get(at.connection)?.channels.get(&at.channel)?;
+        Some(&channel.reply_consumer.as_ref()?.address)
+    }
+
+    /// The headers of what is told. Those of the message are left out if they would be nested too
+    /// deeply there.
+    fn trace_headers(
+        &self,
+        at: At,
+        message: &Message,
+        properties: &[u8],
+        told: &Told<'_>,
+    ) -> Table {
+        // They were validated when the message was published.
+        let properties = Properties::parse(properties).unwrap_or_default();
+        let all = self.headers_with(at, message, &fields(&properties), told);
+        if TableRef::from_bytes(all.as_ref().as_bytes()).is_ok() {
+            return all;
+        }
+        let others = Properties { headers: None, ..properties };
+        self.headers_with(at, message, &fields(&others), told)
+    }
+
+    /// The same with the properties as they are told, sorted by key.
+    fn headers_with(
+        &self,
+        at: At,
+        message: &Message,
+        properties: &Table,
+        told: &Told<'_>,
+    ) -> Table {
+        let connection = self.connections.get(at.connection);
+        let name = connection.map(|connection| &*connection.name).unwrap_or_default();
+        let user = connection.map(|connection| &*connection.access.user).unwrap_or_default();
+        let mut headers = TableBuilder::new();
+        headers.insert("channel", Value::I32(at.channel.0.into()));
+        headers.insert("connection", text(name));
+        headers.insert("exchange_name", text(&message.envelope().exchange));
+        headers.insert("node", text(&self.firehose.node));
+        headers.insert("properties", Value::Table(properties.as_ref()));
+        match told {
+            Told::Published(queues) => {
+                headers.array("routed_queues", |names| {
+                    for queue in queues {
+                        names.push(text(queue));
+                    }
+                });
+            }
+            Told::Delivered { redelivered } => {
+                headers.insert("redelivered", Value::I32((*redelivered).into()));
+            }
+        }
+        headers.array("routing_keys", |keys| {
+            for key in message.envelope().routing_keys() {
+                keys.push(Value::LongStr(key.as_bytes()));
+            }
+        });
+        headers.insert("user", text(user)).insert("vhost", text(&self.name));
+        headers.finish()
+    }
+
+    fn tell(&mut self, key: &str, message: &Message, headers: Table) {
+        let key = key.get(..key.floor_char_boundary(SHORT_STRING_BYTES_MAX)).unwrap_or(key);
+        let envelope = Envelope::new(TRACE_EXCHANGE.into(), key.into());
+        let mut properties = Vec::new();
+        Properties { headers: Some(headers.as_ref()), ..Properties::default() }
+            .encode(&mut properties);
+        let retold = message.retold(Arc::new(envelope), &properties);
+        self.firehose.told.push(retold);
+    }
+
+    /// Lets what is told into the queues of whoever wants to hear it.
+    pub(super) fn enter_told(&mut self) {
+        let Ok(exchange) = self.find_exchange(TRACE_EXCHANGE) else {
+            return;
+        };
+        for message in std::mem::take(&mut self.firehose.told) {
+            let route = self.route(exchange, message.envelope(), message.properties());
+            let mut placed = Placed::default();
+            for id in route.queues {
+                if self.refuses(id, &message) {
+                    continue;
+                }
+                if let Some(queue) = self.queues.get_mut(id) {
+                    placed.assign(id, queue, &message);
+                }
+            }
+            self.enter_placed(message, &placed);
+        }
+    }
+}
+
+fn text(text: &str) -> Value<'_> {
+    Value::LongStr(text.as_bytes())
+}
+
+/// The properties that a message has, as RabbitMQ tells them.
+fn fields(properties: &Properties<'_>) -> Table {
+    let mut table = TableBuilder::new();
+    let text = Value::LongStr;
+    let octet = |value: u8| Value::I32(value.into());
+    // COMPAT: firehose: a timestamp after 2038 is told as it is; RabbitMQ cuts it to 32 bits.
+    let seconds = |value: u64| match i32::try_from(value) {
+        Ok(value) => Value::I32(value),
+        Err(_) => Value::I64(value.cast_signed()),
+    };
+    for (name, value) in [
+        ("cluster_id", properties.cluster_id.map(text)),
+        ("app_id", properties.app_id.map(text)),
+        ("user_id", properties.user_id.map(text)),
+        ("type", properties.type_.map(text)),
+        ("timestamp", properties.timestamp.map(seconds)),
+        ("message_id", properties.message_id.map(text)),
+        ("expiration", properties.expiration.map(text)),
+        ("reply_to", properties.reply_to.map(text)),
+        ("correlation_id", properties.correlation_id.map(text)),
+        ("priority", properties.priority.map(octet)),
+        ("delivery_mode", properties.delivery_mode.map(octet)),
+        ("headers", properties.headers.map(Value::Table)),
+        ("content_encoding", properties.content_encoding.map(text)),
+        ("content_type", properties.content_type.map(text)),
+    ] {
+        if let Some(value) = value {
+            table.insert(name, value);
+        }
+    }
+    table.finish()
+}
