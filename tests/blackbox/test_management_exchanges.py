@@ -61,6 +61,8 @@ def test_what_every_vhost_has_is_listed(defined, prefix):
     listed = defined.client.broker.api.ask("/api/exchanges/" + quoted(vhost)).json
     assert {one["name"]: one["type"] for one in listed} == PREDECLARED
     assert {one["name"] for one in listed if one["internal"]} == {"amq.rabbitmq.trace"}
+    of_default = defined.client.broker.api.ask("/api/exchanges/%2F").json
+    assert {one["name"] for one in of_default if one["internal"]} == {"amq.rabbitmq.trace", "amq.rabbitmq.log"}
     everything = defined.client.broker.api.ask("/api/exchanges").json
     assert {(one["vhost"], one["name"]) for one in everything} >= {(v, n) for v in ("/", vhost) for n in PREDECLARED}
 

@@ -111,10 +111,13 @@ impl ApiError {
 /// without saying why.
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
-        match refusal.code {
-            ReplyCode::NotFound => Self::missing(refusal.explanation),
-            ReplyCode::AccessRefused | ReplyCode::NotAllowed => Self::access_refused(),
-            _ => Self::bad_request(refusal.explanation),
+        let code = refusal.code;
+        if code == ReplyCode::NotFound {
+            Self::missing(refusal.explanation)
+        } else if code == ReplyCode::AccessRefused || code == ReplyCode::NotAllowed {
+            Self::access_refused()
+        } else {
+            Self::bad_request(refusal.explanation)
         }
     }
 }

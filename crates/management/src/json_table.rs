@@ -40,11 +40,10 @@ impl From<BadTable> for ApiError {
 
 /// The table that `value` stands for; as in RabbitMQ an empty list is an empty table.
 pub(crate) fn table_from_json(value: &Value) -> Result<Table, BadTable> {
-    let table = match value {
-        Value::Object(fields) => table(fields, 1)?,
-        Value::Array(items) if items.is_empty() => Table::default(),
-        _ => return Err(BadTable::NoObject),
-    };
+    if value.as_array().is_some_and(Vec::is_empty) {
+        return Ok(Table::default());
+    }
+    let table = table(value.as_object().ok_or(BadTable::NoObject)?, 1)?;
     match table.as_ref().as_bytes().len() > TABLE_BYTES_MAX {
         true => Err(BadTable::Size),
         false => Ok(table),

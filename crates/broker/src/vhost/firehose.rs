@@ -83,7 +83,7 @@ impl Vhost {
         let key = format!("publish.{}", message.envelope().exchange);
         let told = Told::Published(routed);
         let headers = self.trace_headers(at, message, message.properties(), &told);
-        self.tell(&key, message, headers);
+        self.tell(&key, message, &headers);
     }
 
     /// Tells that a message is delivered out of a queue.
@@ -114,7 +114,7 @@ impl Vhost {
     fn tell_delivered(&mut self, at: At, queue: &str, delivery: &Delivery) {
         let told = Told::Delivered { redelivered: delivery.redelivered };
         let headers = self.trace_headers(at, &delivery.message, &delivery.properties(), &told);
-        self.tell(&format!("deliver.{queue}"), &delivery.message, headers);
+        self.tell(&format!("deliver.{queue}"), &delivery.message, &headers);
     }
 
     /// Whether somebody may want to hear of this message.
@@ -190,7 +190,7 @@ impl Vhost {
         headers.finish()
     }
 
-    fn tell(&mut self, key: &str, message: &Message, headers: Table) {
+    fn tell(&mut self, key: &str, message: &Message, headers: &Table) {
         let key = key.get(..key.floor_char_boundary(SHORT_STRING_BYTES_MAX)).unwrap_or(key);
         let envelope = Envelope::new(TRACE_EXCHANGE.into(), key.into());
         let mut properties = Vec::new();

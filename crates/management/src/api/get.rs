@@ -41,17 +41,20 @@ async fn get(
     let fields = Fields::read(&body)?;
     let wanted = Wanted::read(&fields)?;
     let mut channel = entry.channel().await?;
-    let messages = wanted.take(&mut *channel, &name).await.map_err(refused)?;
+    let messages = wanted.take(&mut *channel, &name).await.map_err(|r| refused(&r))?;
     channel.close().await;
     Ok(Json::ok(Value::Array(messages)))
 }
 
 /// A refused get is told with all that AMQP tells.
-fn refused(refusal: Refusal) -> ApiError {
-    match refusal.code {
-        ReplyCode::NotFound => ApiError::missing(refusal.to_string()),
-        ReplyCode::AccessRefused => ApiError::not_authorised(refusal.to_string()),
-        code => ApiError::bad_request(format!("{} {refusal}", code.code())),
+fn refused(refusal: &Refusal) -> ApiError {
+    let code = refusal.code;
+    if code == ReplyCode::NotFound {
+        ApiError::missing(refusal.to_string())
+    } else if code == ReplyCode::AccessRefused {
+        ApiError::not_authorised(refusal.to_string())
+    } else {
+        ApiError::bad_request(format!("{} {refusal}", code.code()))
     }
 }
 

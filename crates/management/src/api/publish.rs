@@ -58,7 +58,7 @@ async fn publish(
         mandatory: true,
         content,
     };
-    match confirmed(&mut *channel, publish).await.map_err(refused)? {
+    match confirmed(&mut *channel, publish).await.map_err(|r| refused(&r))? {
         Confirm::Routed => Ok(Json::ok(json!({"routed": true}))),
         Confirm::Returned => Ok(Json::ok(json!({"routed": false}))),
         Confirm::Rejected => {
@@ -84,17 +84,20 @@ async fn confirmed(channel: &mut dyn Channel, publish: Publish<'_>) -> Result<Co
     let mut confirm = Confirm::Routed;
     channel.apply(Command::Publish(publish));
     loop {
-        match channel.answer().await? {
-            Outgoing::Ack { .. } => return Ok(confirm),
-            Outgoing::Nack { .. } => return Ok(Confirm::Rejected),
-            // Its confirm comes behind it.
-            _ => confirm = Confirm::Returned,
+        let told = channel.answer().await?;
+        if matches!(told, Outgoing::Ack { .. }) {
+            return Ok(confirm);
         }
+        if matches!(told, Outgoing::Nack { .. }) {
+            return Ok(Confirm::Rejected);
+        }
+        // It came back; its confirm comes behind it.
+        confirm = Confirm::Returned;
     }
 }
 
 /// A refused publish is told with all that AMQP tells.
-fn refused(refusal: Refusal) -> ApiError {
+fn refused(refusal: &Refusal) -> ApiError {
     ApiError::bad_request(format!("{} {refusal}", refusal.code.code()))
 }
 
@@ -104,7 +107,7 @@ fn check_size(entry: &Entry, content: &Content<'_>) -> Result<(), ApiError> {
         return Ok(());
     }
     let text = format!("message size {size} is larger than configured max size {max}");
-    Err(refused(Refusal::new(ReplyCode::PreconditionFailed, text)))
+    Err(refused(&Refusal::new(ReplyCode::PreconditionFailed, text)))
 }
 
 /// COMPAT: alarms: while publishers are blocked, the API takes no messages either; RabbitMQ's does.
@@ -131,11 +134,10 @@ fn decoded(payload: &str, encoding: &Value) -> Result<Bytes, ApiError> {
 /// The properties as AMQP carries them; names that are none are ignored.
 fn encoded(properties: &Value) -> Result<Vec<u8>, ApiError> {
     let none = Map::new();
-    let properties = match properties {
-        Value::Object(properties) => properties,
-        Value::Array(items) if items.is_empty() => &none,
-        _ => return Err(ApiError::bad_request("properties must be an object")),
-    };
+    let is_empty = properties.as_array().is_some_and(Vec::is_empty);
+    let properties = properties.as_object().or_else(|| is_empty.then_some(&none));
+    let properties =
+        properties.ok_or_else(|| ApiError::bad_request("properties must be an object"))?;
     let headers = properties.get("headers").map(table_from_json).transpose()?;
     let text = |name: &str| properties.get(name).map(|value| short_text(name, value)).transpose();
     let octet = |name: &str| properties.get(name).map(|value| number(name, value)).transpose();
@@ -206,22 +208,12 @@ mod tests {
             read.app_id,
             read.cluster_id,
         ];
-        assert_eq!(texts.concat_texts(), "abcd5efghi");
+        let texts: Vec<&[u8]> = texts.into_iter().flatten().collect();
+        assert_eq!(texts.concat(), b"abcd5efghi");
         assert_eq!((read.delivery_mode, read.priority), (Some(2), Some(255)));
         assert_eq!(read.timestamp, Some(u64::MAX));
         assert_eq!(read.headers.unwrap().len(), 1);
         assert_eq!(encoded(&json!([])), encoded(&json!({})));
-    }
-
-    trait ConcatTexts {
-        fn concat_texts(&self) -> String;
-    }
-
-    impl ConcatTexts for [Option<&[u8]>] {
-        fn concat_texts(&self) -> String {
-            let texts = self.iter().flatten().map(|text| String::from_utf8_lossy(text));
-            texts.collect()
-        }
     }
 
     #[test]
