@@ -5,6 +5,7 @@ import pytest
 import expectations as want
 from brokers import quoted
 from definitions import User
+from field_table import Wire
 
 NOT_FOUND = (404, {"error": "Object Not Found", "reason": "Not Found"})
 NO_VHOST = (404, {"error": "not_found", "reason": "vhost_not_found"})
@@ -309,6 +310,20 @@ def test_a_binding_is_addressed_by_the_key_that_lists_show(http, under, ends, ki
 
 def quoted_for_location(key):
     return quoted(key)
+
+
+@pytest.mark.parametrize("arguments, key", [
+    ({"a": Wire("b", -1), "b": Wire("B", 255), "c": Wire("s", -2), "d": Wire("u", 3), "e": "twelve bytes"}, "UjF0NQ"),
+    ({"v": Wire("V")}, "wLtq5A"), ({"n": Wire("T", 2**64 - 1)}, "fmWwFQ"), ({"f": Wire("f", -0.25)}, "yO7Pfg"),
+    ({"t": {"k": Wire("x", b"\xff\0\1"), "l": Wire("i", 7)}}, "R5w1xQ"),
+])
+def test_a_binding_of_a_client_has_the_same_key(http, ch, ends, arguments, key):
+    x, destinations = ends
+    ch.bind(destinations["q"], x, "k", **arguments)
+    path = ("bindings", "/", "e", x, "q", destinations["q"])
+    assert [one["properties_key"] for one in http.get(*path)] == ["k~" + key]
+    assert http.delete(*path, "k~" + key) == (204, None)
+    assert http.get(*path) == []
 
 
 def test_messages_take_a_binding_that_was_made_so(http, ch, ends):
