@@ -199,6 +199,19 @@ def test_a_body_that_is_too_large_is_refused(defined, prefix):
     assert answer == (200, {"routed": True})
 
 
+@pytest.mark.better
+def test_blocked_publishers_are_blocked_here_too(defined, by_broker):
+    """RabbitMQ's answer was seen on one whose memory watermark was set to a megabyte."""
+    ch = defined(settings="disk_free_limit.absolute = 1000000GB")
+    api = defined.client.broker.api
+    if defined.client.broker.name == "leveret":
+        ch.poll(lambda: api.ask("/api/health/checks/local-alarms").status == 503, what="the alarm")
+    q = ch.queue()
+    status, _ = poster(api)("exchanges", "/", "amq.default", "publish", **(WHOLE | {"routing_key": q}))
+    assert status == by_broker(rabbitmq=200, leveret=503)
+    assert ch.count(q) == by_broker(rabbitmq=1, leveret=0)
+
+
 # --- get
 
 
