@@ -60,6 +60,11 @@ impl<K: Ord + Copy> Deadlines<K> {
         self.bring_near();
     }
 
+    /// Whether nothing is listed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The earliest deadline; perhaps of something that is gone.
     pub(crate) fn first(&self) -> Option<(Time, K)> {
         self.near.peek().map(|Reverse(first)| *first)

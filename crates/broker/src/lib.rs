@@ -56,8 +56,11 @@ pub use policy::{
     PolicyValue, Source,
 };
 pub use queue::{
-    ByCause, ByReason, Consumer, DelayedRetry, Deliveries, DropCause, Entry, Queue, QueueArguments,
-    QueueCounters, QueueDefaults, QueueType, Settings,
+    ByCause, ByReason, Consumer, DelayedRetry, Deliveries, DropCause, Entry, Forecast, Queue,
+    QueueArguments, QueueCounters, QueueDefaults, QueueType, Settings, Span,
 };
 pub use record::{BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record};
-pub use vhost::{Connection, Replay, ReplayProblem, Vhost, VhostOptions};
+pub use vhost::{
+    Connection, DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, Replay, ReplayProblem,
+    SettingChange, Vhost, VhostOptions,
+};

@@ -47,6 +47,10 @@ impl Run {
         Some(fresh)
     }
 
+    fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        self.entries.iter().map(|(seq, fresh)| Piece::Message(seq, fresh))
+    }
+
     /// Whether it holds what so many pages hold.
     fn fills(&self, pages: usize, paging: Paging) -> bool {
         self.entries.len() >= pages * paging.page_messages
@@ -62,6 +66,9 @@ pub(super) struct Page {
     last_seq: u64,
     /// Messages that are in the queue and not in memory.
     pub(super) held: Held,
+    /// When the first and the last that were put into it arrived.
+    pub(super) first_arrived: Time,
+    pub(super) last_arrived: Time,
     /// What these count against the queue's limits.
     pub(super) bytes: u64,
     /// Some left without their size being known, while the log was read.
@@ -72,6 +79,22 @@ pub(super) struct Page {
     pub(super) is_awaited: bool,
     /// Messages in it that expire soon are being read.
     pub(super) is_asked: bool,
+}
+
+/// A message in memory, or a page of them.
+#[derive(Debug)]
+pub(super) enum Piece<'a> {
+    Message(u64, &'a Fresh),
+    Page(&'a Page),
+}
+
+impl Piece<'_> {
+    pub(super) fn first_seq(&self) -> u64 {
+        match self {
+            Self::Message(seq, _) => *seq,
+            Self::Page(page) => page.first_seq,
+        }
+    }
 }
 
 /// The messages of one level.
@@ -139,6 +162,12 @@ impl Level {
         self.head.entries.iter().chain(self.tail.entries.iter())
     }
 
+    /// All of it in order.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        let pages = self.pages.iter().map(Piece::Page);
+        self.head.pieces().chain(pages).chain(self.tail.pieces())
+    }
+
     /// Its pages.
     pub(super) fn pages(&self) -> impl Iterator<Item = &Page> {
         self.pages.iter()
@@ -194,6 +223,8 @@ impl Level {
             id,
             first_seq: first.seq,
             last_seq: last.seq,
+            first_arrived: first.arrived,
+            last_arrived: last.arrived,
             held: Held::all(messages.iter().map(|message| message.facts.seq)),
             bytes: messages.iter().map(|message| message.facts.bytes).sum(),
             left_unseen: false,

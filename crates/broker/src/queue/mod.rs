@@ -10,6 +10,7 @@ pub(crate) mod consumers;
 mod counters;
 pub(crate) mod decided;
 mod delayed;
+mod forecast;
 mod kind;
 mod level;
 pub(crate) mod meter;
@@ -24,6 +25,7 @@ use amqp::properties::Properties;
 pub use arguments::QueueArguments;
 pub use consumers::Consumer;
 pub use counters::{ByCause, ByReason, Deliveries, DropCause, QueueCounters};
+pub use forecast::{Forecast, Span};
 pub use kind::QueueType;
 pub use ready::Entry;
 pub use settings::{DelayedRetry, QueueDefaults, Settings};
@@ -399,11 +401,7 @@ impl Queue {
 
     /// When a message expires.
     fn deadline(&self, front: &Front) -> Option<Time> {
-        let ttl = match (self.settings.message_ttl_ms, front.expiration_ms) {
-            (Some(queue), Some(own)) => Some(queue.min(own)),
-            (queue, own) => queue.or(own),
-        };
-        ttl.map(|millis| front.arrived.plus_ms(millis))
+        self.settings.deadline(front.arrived, front.expiration_ms)
     }
 
     /// Whether a message that came back has passed its deadline.
@@ -437,6 +435,11 @@ impl Queue {
                 own.into_iter().chain(shared).chain(self.ready.next_ask()).min()
             }
         }
+    }
+
+    /// Whether a message has perhaps passed its deadline and is still there.
+    pub(crate) fn is_overdue(&self, now: Time) -> bool {
+        self.next_deadline().is_some_and(|deadline| deadline <= now)
     }
 
     /// The first own deadline at hand, unless an earlier one is being read.
@@ -526,11 +529,15 @@ impl Queue {
         self.last_used = now;
     }
 
+    /// Whether somebody keeps it from expiring.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.consumers.is_empty() || (self.unacked_gets > 0 && self.kind().get_holds_lease())
+    }
+
     /// When the unused queue expires.
     pub fn lease_ends(&self) -> Option<Time> {
-        let held =
-            !self.consumers.is_empty() || (self.unacked_gets > 0 && self.kind().get_holds_lease());
-        self.settings.expires_ms.filter(|_| !held).map(|ms| self.last_used.plus_ms(ms))
+        let expires_ms = self.settings.expires_ms.filter(|_| !self.is_held());
+        expires_ms.map(|ms| self.last_used.plus_ms(ms))
     }
 
     /// When something happens here by itself.

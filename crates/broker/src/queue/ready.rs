@@ -210,6 +210,11 @@ impl Ready {
         self.bytes
     }
 
+    /// Where messages go that come back.
+    pub(super) fn returns_to(&self) -> ReturnTo {
+        self.return_to
+    }
+
     /// What `message` would add to `bytes`.
     pub(crate) fn bytes_of(&self, message: &Message) -> u64 {
         self.counted.of(message)

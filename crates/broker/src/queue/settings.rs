@@ -9,6 +9,7 @@ use crate::dead_letter::DeadLetterTarget;
 use crate::limits::CONSUMER_TIMEOUT_MS_DEFAULT;
 use crate::policy::InForce;
 use crate::policy::values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
+use crate::time::Time;
 
 /// The settings in force for a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,7 +94,7 @@ impl Settings {
     }
 
     /// What was decided.
-    fn of(decided: &Decided<'_>) -> Self {
+    pub(crate) fn of(decided: &Decided<'_>) -> Self {
         let dead_letter = decided.dead_letter_exchange.text().map(|exchange| DeadLetterTarget {
             exchange: String::from_utf8_lossy(exchange).into(),
             routing_key: decided.dead_letter_routing_key.text().map(Into::into),
@@ -115,6 +116,15 @@ impl Settings {
             delayed_retry: DelayedRetry::of(decided),
             expiry_order: expiry_order.unwrap_or(ExpiryOrder::Deadline),
         }
+    }
+
+    /// When a message expires that arrived then and may have an `expiration` of its own.
+    pub(crate) fn deadline(&self, arrived: Time, expiration_ms: Option<u64>) -> Option<Time> {
+        let ttl = match (self.message_ttl_ms, expiration_ms) {
+            (Some(queue), Some(own)) => Some(queue.min(own)),
+            (queue, own) => queue.or(own),
+        };
+        ttl.map(|millis| arrived.plus_ms(millis))
     }
 
     /// Whether a queue with `length` messages and `bytes` waiting has more than it may.

@@ -18,6 +18,7 @@ mod check;
 mod consume;
 mod death;
 mod deliver;
+mod dry_run;
 mod durable;
 mod exchanges;
 mod firehose;
@@ -58,6 +59,7 @@ use crate::statistics::VhostCounters;
 use crate::time::{Now, Time};
 use crate::timers::Timers;
 use death::Dying;
+pub use dry_run::{DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, SettingChange};
 use firehose::Firehose;
 pub use replay::{Replay, ReplayProblem};
 

@@ -122,7 +122,7 @@ fn alternate(exchange: &Exchange, policies: &Policies) -> Option<Name> {
     decision.text().map(|name| String::from_utf8_lossy(name).into())
 }
 
-fn decide_alternate<'a>(exchange: &'a Exchange, in_force: &'a InForce) -> Decision<'a> {
+pub(super) fn decide_alternate<'a>(exchange: &'a Exchange, in_force: &'a InForce) -> Decision<'a> {
     let argument = exchange.alternate_argument.as_ref();
     let argument = argument.map(|name| Setting::Text(name.as_bytes()));
     // Exchanges have no types that would differ in this.

@@ -15,7 +15,7 @@ use crate::delivery::Delivery;
 use crate::effect::{Effect, Outgoing};
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, ExchangeId, Lsn, PublishSeq, QueueId};
-use crate::limits::{OUTBOX_BYTES_MAX, REPLY_BACKLOG_BYTES_MAX};
+use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX, REPLY_BACKLOG_BYTES_MAX};
 use crate::message::{Envelope, Message};
 use crate::policy::Overflow;
 use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
@@ -333,7 +333,13 @@ impl Vhost {
         if queue.settings.overflow != Overflow::DropHead || !queue.is_over_limit() {
             return;
         }
-        self.expire_due(id);
+        let expired = self.expire_due(id);
+        let is_overdue = |queue: &Queue| queue.is_overdue(self.now.time);
+        if expired >= EXPIRY_SLICE && self.queues.get(id).is_some_and(is_overdue) {
+            // What has expired makes room first; the timer goes on with that.
+            self.arm_queue(id);
+            return;
+        }
         while let Some(queue) = self.queues.get_mut(id)
             && queue.is_over_limit()
             && let Some(entry) = queue.evict()

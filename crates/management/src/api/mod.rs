@@ -14,6 +14,7 @@ mod connections;
 mod consumers;
 mod definitions;
 mod details;
+mod dry_run;
 mod exchange_changes;
 mod exchanges;
 mod explain;
@@ -73,6 +74,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(connections::routes())
         .merge(consumers::routes())
         .merge(definitions::routes())
+        .merge(dry_run::routes())
         .merge(exchange_changes::routes())
         .merge(exchanges::routes())
         .merge(explain::routes())

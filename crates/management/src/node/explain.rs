@@ -1,6 +1,6 @@
-//! Why things are as they are.
+//! Why things are as they are, and how they would be.
 
-use broker::Explanation;
+use broker::{DryRun, Explanation, PolicyChange, PolicyKind};
 
 /// What is in force for something, and why.
 #[derive(Clone, Debug)]
@@ -18,4 +18,8 @@ pub trait Explain {
 
     /// For an exchange, if there is one of that name in a vhost of that name.
     fn explain_exchange(&self, vhost: &str, name: &str) -> Option<Explained>;
+
+    /// What a change of the policies of a vhost would do now, if there is one of that name, and in it
+    /// the policy if that is to be removed.
+    fn dry_run(&self, vhost: &str, kind: PolicyKind, change: PolicyChange) -> Option<DryRun>;
 }

@@ -1,5 +1,6 @@
-//! Why queues and exchanges are as they are.
+//! Why queues and exchanges are as they are, and how they would be.
 
+use broker::{DryRun, PolicyChange, PolicyKind};
 use management::Explained;
 
 use crate::node::Node;
@@ -17,5 +18,9 @@ impl management::Explain for Node {
             let kind = v.exchange(name)?.kind.as_str();
             Some(Explained { kind, explanation: v.explain_exchange(name)? })
         })
+    }
+
+    fn dry_run(&self, vhost: &str, kind: PolicyKind, change: PolicyChange) -> Option<DryRun> {
+        self.vhosts.get(vhost)?.with(|v, now| v.dry_run(now, kind, change))
     }
 }
