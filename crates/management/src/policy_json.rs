@@ -149,11 +149,29 @@ fn value_of(value: &Value) -> PolicyValue {
         Value::String(text) => PolicyValue::Text(text.clone()),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(integer), _) => PolicyValue::Integer(integer),
-            (None, Some(float)) => PolicyValue::Float(float),
-            (None, None) => PolicyValue::Other(number.to_string()),
+            // COMPAT: large integers: what takes more than 64 bits is no number of anything here.
+            (None, Some(float)) if !number.is_u64() => PolicyValue::Float(float),
+            (None, _) => PolicyValue::Other(number.to_string()),
         },
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-            PolicyValue::Other(value.to_string())
+        Value::Null | Value::Bool(_) => PolicyValue::Other(value.to_string()),
+        Value::Array(_) | Value::Object(_) => PolicyValue::Other(term(value)),
+    }
+}
+
+/// As RabbitMQ prints it in a complaint.
+fn term(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(term).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(entries) => {
+            let entries: BTreeMap<&String, &Value> = entries.iter().collect();
+            let entry = |(key, value)| format!("{} => {}", value_of(&json!(key)), term(value));
+            format!("#{{{}}}", entries.into_iter().map(entry).collect::<Vec<_>>().join(","))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            value_of(value).to_string()
         }
     }
 }

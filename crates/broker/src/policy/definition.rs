@@ -258,6 +258,9 @@ pub enum PolicyKind {
     Operator,
 }
 
+/// A key of former versions of RabbitMQ.
+const WITHDRAWN: &str = "queue-master-locator";
+
 /// A valid policy definition.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Definition(BTreeMap<PolicyKey, PolicyValue>);
@@ -270,6 +273,9 @@ impl Definition {
     pub fn parse(entries: Vec<(String, PolicyValue)>, kind: PolicyKind) -> Result<Self, String> {
         if entries.is_empty() {
             return Err("no policy provided".to_owned());
+        }
+        if entries.iter().any(|(name, _)| name == WITHDRAWN) {
+            return Err(format!("use of deprecated {WITHDRAWN} argument is not permitted"));
         }
         let mut known = BTreeMap::new();
         let mut unknown = Vec::new();
