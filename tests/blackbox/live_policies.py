@@ -7,12 +7,12 @@ from definitions import Policy
 
 
 @contextlib.contextmanager
-def live_policy(api, client, definition, on="q", operator=False, **options):
+def live_policy(api, client, definition, on="q", operator=False, name="live", **options):
     """A policy on the test's queues whose names begin with `on`, for as long as the block lasts.
 
     Gives a function that replaces its definition.
     """
-    element = Policy(definition, on=on, name="live", **options).element(client.prefix)
+    element = Policy(definition, on=on, name=name, **options).element(client.prefix)
     path = ("/api/operator-policies/" if operator else "/api/policies/") + brokers.quoted("/", element.pop("name"))
 
     def change(definition):
