@@ -12,8 +12,9 @@ use broker::{
 };
 use serde_json::{Map, Value, json};
 
+use super::body::Object;
 use super::policies::check_entry;
-use super::{Body, NameInVhost, Shared, object};
+use super::{NameInVhost, Shared};
 use crate::access::{Administrator, Caller, Policymaker};
 use crate::answer::{ApiError, Json};
 use crate::policy_json::{json_value, policy_from_json};
@@ -37,14 +38,14 @@ async fn dry_run(
     State(node): State<Shared>,
     caller: Arc<Caller>,
     NameInVhost { vhost, name }: NameInVhost,
-    Body(body): Body,
+    Object(body): Object,
     kind: PolicyKind,
 ) -> Result<Json, ApiError> {
     if node.policies(&vhost, kind).is_none() {
         return Err(ApiError::no_such_vhost());
     }
     check_entry(&caller, &vhost)?;
-    let change = change(&name, &object(&body)?, kind)?;
+    let change = change(&name, &body, kind)?;
     let told = node.dry_run(&vhost, kind, change).ok_or_else(ApiError::not_found)?;
     Ok(Json::ok(shown(&told)))
 }
