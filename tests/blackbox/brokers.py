@@ -144,16 +144,16 @@ class Leveret:
         self._reader = threading.Thread(target=self._read_log, daemon=True)
         self._reader.start()
         deadline = time.monotonic() + START_WITHIN_S
-        while (amqp := self._port("AMQP")) is None:
+        while (amqp := self.port("AMQP")) is None:
             if not self.alive or time.monotonic() > deadline:
                 self.process.kill()
                 raise RuntimeError(f"{' '.join(self.command)} did not start; it said:\n{''.join(self.log)}")
             time.sleep(0.002)
         self.amqp = ("127.0.0.1", amqp)
-        http = self._port("HTTP")  # in the same line, if there is an API
+        http = self.port("HTTP")  # in the same line, if there is an API
         self.api = Api(f"http://127.0.0.1:{http}") if http else None
 
-    def _port(self, protocol):
+    def port(self, protocol):
         """The port that the start line names for this protocol, or None."""
         found = re.search(rf"{protocol} on 127\.0\.0\.1:(\d+)", "".join(self.log))
         return int(found[1]) if found else None

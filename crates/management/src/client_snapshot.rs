@@ -68,8 +68,32 @@ pub struct ClientDescription {
     pub frame_max: u32,
     /// The interval of heartbeats, in seconds; 0 is none.
     pub heartbeat_s: u16,
+    /// How it speaks TLS, if it does.
+    pub tls: Option<TlsDetails>,
     /// When it opened the vhost, in milliseconds of the epoch.
     pub connected_at_ms: u64,
+}
+
+/// How a client speaks TLS.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsDetails {
+    /// `tlsv1.2` or `tlsv1.3`.
+    pub protocol: &'static str,
+    /// The suite, as the standard names it.
+    pub cipher: String,
+    /// Its certificate, which was verified.
+    pub certificate: Option<CertificateDetails>,
+}
+
+/// What is told of a client's certificate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CertificateDetails {
+    /// Whose it is.
+    pub subject: String,
+    /// Who signed it.
+    pub issuer: String,
+    /// From when until when it is valid.
+    pub validity: String,
 }
 
 /// The name of a connection: both ends of its socket, as RabbitMQ writes them.

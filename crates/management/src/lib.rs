@@ -38,8 +38,8 @@ use crate::limits::BODY_BYTES_MAX;
 pub use access::{Caller, Credentials, LoginRefused};
 pub use api::{limits_from_json, vhost_change_from_json};
 pub use client_snapshot::{
-    ChannelDetails, ClientDescription, ClientOf, ClientPid, ConnectionDetails, ConnectionState,
-    ConsumerDetails, Traffic, connection_name,
+    CertificateDetails, ChannelDetails, ClientDescription, ClientOf, ClientPid, ConnectionDetails,
+    ConnectionState, ConsumerDetails, TlsDetails, Traffic, connection_name,
 };
 pub use field_table::table as table_to_json;
 pub use history::{SharedHistory, Taken, Taking, VhostTaken};

@@ -40,10 +40,17 @@ pub struct NodeSnapshot {
 /// A socket that clients connect to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Listener {
-    /// RabbitMQ's word for what is spoken there: `amqp`, `http`.
+    /// RabbitMQ's word for what is spoken there: `amqp`, `amqp/ssl`, `http`, `https`.
     pub protocol: &'static str,
     /// Where.
     pub address: SocketAddr,
+}
+
+impl Listener {
+    /// Whether clients must speak TLS.
+    pub fn is_tls(&self) -> bool {
+        matches!(self.protocol, "amqp/ssl" | "https")
+    }
 }
 
 /// What the operating system knows of the node's process.

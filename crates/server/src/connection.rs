@@ -14,18 +14,18 @@ use broker::refusal::Refusal;
 use broker::{Command, Lsn, Request};
 use management::{ClientDescription, Protocol, UserLimit};
 use session::{Alive, Credentials, Session, Step};
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::alarms::Alarm;
-use crate::auth::User;
+use crate::auth::{LoginError, User};
 use crate::clients::{Client, Intake, Socket, Standing};
 use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::limits::{COMMANDS_PER_LOCK, LINGER_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
 use crate::read_buffer::ReadBuffer;
+use crate::socket::{Reader, Writer};
+use crate::tls::{self, TlsPeer};
 use crate::user_slots::UserSlot;
 use crate::vhosts::{NoEntry, VhostCell, Wait};
 use crate::wire::Wire;
@@ -34,14 +34,10 @@ use crate::wire::Wire;
 const OPEN: MethodId = MethodId { class_id: 10, method_id: 40 };
 
 /// Serves a client until it is gone.
-pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, node: Arc<Node>) {
-    // Batches decide what goes out together.
-    if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
-    }
+pub(crate) async fn serve(accepted: Accepted, peer: SocketAddr, node: Arc<Node>) {
+    let Accepted { mut reads, writes, tls } = accepted;
     // A socket that does not know where it is has gone already.
-    let local = socket.local_addr().unwrap_or(peer);
-    let (reads, writes) = socket.into_split();
+    let local = reads.tcp().local_addr().unwrap_or(peer);
     let wire = Arc::new(Wire::default());
     let (opened, open) = watch::channel::<Option<Arc<Client>>>(None);
     let mut writer = {
@@ -55,12 +51,14 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, node: Arc<Node>) 
             wire.write(writes, report).await
         })
     };
-    let session = Session::new(Arc::clone(&node.session_options), node.clock.time());
+    let has_certificate = tls.as_ref().is_some_and(|tls| tls.details.certificate.is_some());
+    let session = Session::new(node.session_options(has_certificate), node.clock.time());
     let (alarm, stopping) = (node.alarm.subscribe(), node.stopping.subscribe());
     let mut connection = Connection {
         node,
         peer,
         local,
+        tls,
         wire,
         intake: Arc::default(),
         session,
@@ -75,18 +73,26 @@ pub(crate) async fn serve(socket: TcpStream, peer: SocketAddr, node: Arc<Node>) 
         unread_at_tick: 0,
         place: None,
     };
-    let end = connection.run(&reads, &mut writer).await;
+    let end = connection.run(&mut reads, &mut writer).await;
     connection.end(&end);
     if !matches!(end, End::TimedOut) {
-        connection.linger(&reads, &mut writer).await;
+        connection.linger(&mut reads, &mut writer).await;
     }
     if !writer.is_finished() {
         // A client that takes nothing more would keep it for ever, and the system the bytes.
         writer.abort();
-        if let Err(error) = reads.as_ref().set_zero_linger() {
+        if let Err(error) = reads.tcp().set_zero_linger() {
             tracing::debug!(%peer, %error, "cannot reset the socket");
         }
     }
+}
+
+/// A client that has connected.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) reads: Reader,
+    pub(crate) writes: Writer,
+    pub(crate) tls: Option<TlsPeer>,
 }
 
 /// What the bytes at hand lead to.
@@ -121,6 +127,8 @@ struct Connection {
     node: Arc<Node>,
     peer: SocketAddr,
     local: SocketAddr,
+    /// How it speaks TLS, if it does.
+    tls: Option<TlsPeer>,
     wire: Arc<Wire>,
     intake: Arc<Intake>,
     session: Session,
@@ -141,11 +149,7 @@ struct Connection {
 }
 
 impl Connection {
-    async fn run(
-        &mut self,
-        socket: &OwnedReadHalf,
-        writer: &mut JoinHandle<io::Result<()>>,
-    ) -> End {
+    async fn run(&mut self, socket: &mut Reader, writer: &mut JoinHandle<io::Result<()>>) -> End {
         loop {
             // The vhost tells its clients itself.
             if *self.stopping.borrow() && self.opened.borrow().is_none() {
@@ -216,7 +220,7 @@ impl Connection {
     /// Gives the client a while to take what is left for it and, unless the broker stops, to leave. A
     /// socket that is closed with bytes of the client unread is reset, which can take from it what it
     /// was told last.
-    async fn linger(&mut self, socket: &OwnedReadHalf, writer: &mut JoinHandle<io::Result<()>>) {
+    async fn linger(&mut self, socket: &mut Reader, writer: &mut JoinHandle<io::Result<()>>) {
         let farewell = async {
             if !writer.is_finished() {
                 // Whatever comes of it, it is the end.
@@ -231,27 +235,34 @@ impl Connection {
     }
 
     /// Reads and understands what the socket has. False when everything is said.
-    async fn read(&mut self, socket: &OwnedReadHalf) -> Result<bool, End> {
+    async fn read(&mut self, socket: &mut Reader) -> Result<bool, End> {
         match self.buffer.read(socket) {
             Ok(0) => return Err(End::Gone),
             Ok(bytes) => self.intake.count(bytes),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.let_tls_write(socket);
+                return Ok(true);
+            }
             Err(error) => return Err(End::Failed(error)),
         }
+        self.let_tls_write(socket);
         self.session.received(self.node.clock.time());
+        if self.session.is_at_start() && looks_like_tls(self.buffer.unread()) {
+            tracing::warn!(peer = %self.peer, "the client speaks TLS on a port without it");
+        }
         loop {
             let next = self.process();
             self.buffer.park();
             let opened = self.opened.borrow().clone();
             if let Some(opened) = opened.filter(|opened| opened.cell.is_behind()) {
                 self.intake.set_standing(Standing::HeldBack);
-                self.patiently(socket, opened.cell.caught_up()).await?;
+                self.patiently(&*socket, opened.cell.caught_up()).await?;
                 self.intake.set_standing(self.standing());
             }
             match next {
                 Next::Read => return Ok(true),
                 Next::Wait(cell, wait) => {
-                    self.patiently(socket, cell.over(wait)).await?;
+                    self.patiently(&*socket, cell.over(wait)).await?;
                 }
                 Next::Login(credentials) => self.login(credentials).await?,
                 Next::OpenVhost(name) => self.open_vhost(&name),
@@ -259,12 +270,19 @@ impl Connection {
                 Next::Close => {
                     // Whoever has closed may rely on all that he did.
                     if let Some((cell, lsn)) = self.leave_vhost() {
-                        self.patiently(socket, cell.durable_at(lsn)).await?;
+                        self.patiently(&*socket, cell.durable_at(lsn)).await?;
                     }
                     self.say(Session::closed);
                 }
                 Next::Over => return Ok(false),
             }
+        }
+    }
+
+    /// What is read may make TLS itself say something.
+    fn let_tls_write(&self, socket: &Reader) {
+        if socket.wants_write() {
+            self.wire.wake_writer();
         }
     }
 
@@ -326,10 +344,13 @@ impl Connection {
         let mechanism = credentials.mechanism;
         // Many may wait for their turn.
         let timeout = self.timeout();
-        let accepted = tokio::select! {
-            accepted = self.node.auth.login(credentials, self.peer.ip()) => accepted,
-            () = sleep(timeout) => return Err(End::TimedOut),
-            _ = self.stopping.changed() => return Err(End::Stopped),
+        let accepted = match mechanism {
+            "EXTERNAL" => self.accept_certificate(),
+            _ => tokio::select! {
+                accepted = self.node.auth.login(credentials, self.peer.ip()) => accepted,
+                () = sleep(timeout) => return Err(End::TimedOut),
+                _ = self.stopping.changed() => return Err(End::Stopped),
+            },
         };
         self.node.auth.counts.count(Protocol::Amqp091, accepted.is_ok());
         match accepted {
@@ -344,6 +365,20 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Who has a certificate that was verified needs no password.
+    fn accept_certificate(&self) -> Result<Arc<User>, LoginError> {
+        let der = self.tls.as_ref().and_then(|tls| tls.certificate_der.as_deref());
+        let name = der.and_then(|der| tls::user_name(der, self.node.certificate_login));
+        let user = name.and_then(|name| self.node.auth.user(&name));
+        let user = user.ok_or(LoginError::Credentials)?;
+        if self.node.auth.is_loopback_only(&user.name)
+            && !self.peer.ip().to_canonical().is_loopback()
+        {
+            return Err(LoginError::NotLoopback);
+        }
+        Ok(user)
     }
 
     fn open_vhost(&mut self, name: &str) {
@@ -380,7 +415,9 @@ impl Connection {
         let client = self.session.client();
         let cancel_notify = client.capabilities.consumer_cancel_notify;
         let connection_name = client.connection_name.as_deref().unwrap_or_default();
-        tracing::info!(peer = %self.peer, user = login, vhost = name, connection_name, "connected");
+        let tls = self.tls.as_ref().map(|tls| tls.details.protocol);
+        let (peer, user_name) = (self.peer, &login);
+        tracing::info!(%peer, user = user_name, vhost = name, connection_name, tls, "connected");
         let now = self.node.clock.time();
         let description = Arc::new(self.description(name, &login));
         let (wire, intake) = (Arc::clone(&self.wire), Arc::clone(&self.intake));
@@ -415,11 +452,12 @@ impl Connection {
             channel_max: self.session.channel_max(),
             frame_max: self.session.frame_max(),
             heartbeat_s: self.session.heartbeat_s(),
+            tls: self.tls.as_ref().map(|tls| tls.details.clone()),
             connected_at_ms: self.node.clock.now().wall_ms,
         }
     }
 
-    fn tick(&mut self, socket: &OwnedReadHalf) -> Alive {
+    fn tick(&mut self, socket: &Reader) -> Alive {
         let now = self.node.clock.time();
         let (written, unread) = (self.wire.written(), unread_bytes(socket));
         let has_written = written != self.written_at_tick;
@@ -490,7 +528,7 @@ impl Connection {
     /// Waits for the disk, but no longer than the client lives.
     async fn patiently(
         &mut self,
-        socket: &OwnedReadHalf,
+        socket: &Reader,
         disk: impl Future<Output = ()>,
     ) -> Result<(), End> {
         let mut disk = std::pin::pin!(disk);
@@ -556,7 +594,12 @@ async fn sleep(duration: Option<Duration>) {
     }
 }
 
+/// Whether this is how a client begins that speaks TLS.
+fn looks_like_tls(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[22, 3])
+}
+
 /// How much the client has sent that nobody has read.
-fn unread_bytes(socket: &OwnedReadHalf) -> u64 {
-    rustix::io::ioctl_fionread(socket.as_ref()).unwrap_or(0)
+fn unread_bytes(socket: &Reader) -> u64 {
+    rustix::io::ioctl_fionread(socket.tcp()).unwrap_or(0)
 }

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::serve::ListenerExt;
@@ -13,46 +14,76 @@ use crate::http::HttpListener;
 use crate::listener::{Listener, accept_amqp};
 use crate::node::{Node, StartError};
 use crate::path_prefix;
+use crate::tls::{self, Tls};
+
+/// What HTTPS clients may be told that is spoken.
+const HTTP_1_1: &[u8] = b"http/1.1";
+
+/// A listening socket, with its TLS if that is spoken.
+#[derive(Debug)]
+struct Endpoint {
+    listener: Listener,
+    tls: Option<Arc<Tls>>,
+    /// RabbitMQ's word for what is spoken.
+    protocol: &'static str,
+}
 
 /// The listeners.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
-    amqp: Vec<Listener>,
-    http: Option<Listener>,
-    prometheus: Option<Listener>,
+    amqp: Vec<Endpoint>,
+    http: Vec<Endpoint>,
+    prometheus: Vec<Endpoint>,
     path_prefix: Option<String>,
 }
 
 impl Endpoints {
-    /// Listens.
+    /// Listens, and reads certificates.
     ///
     /// # Errors
-    /// When an address is taken or not ours; it names the address.
+    /// When an address is taken or not ours, or a certificate cannot be used; it names address or file.
     pub(crate) fn bind(config: &Config) -> Result<Self, StartError> {
-        let bind = |what, address: Option<SocketAddr>| {
-            address.map(|address| Listener::bind(what, address)).transpose()
+        let timeout = Duration::from_millis(config.tls_handshake_timeout_ms);
+        let plain = |what, protocol, address: SocketAddr| {
+            let listener = Listener::bind(what, address)?;
+            Ok::<_, StartError>(Endpoint { listener, tls: None, protocol })
         };
-        let amqp = config.amqp_listeners.iter().map(|address| Listener::bind("AMQP", *address));
-        Ok(Self {
-            amqp: amqp.collect::<Result<_, _>>()?,
-            http: bind("HTTP", config.http_listener())?,
-            prometheus: bind("Prometheus", config.prometheus.address())?,
-            path_prefix: config.path_prefix.clone(),
-        })
+        let mut amqp = Vec::new();
+        for address in &config.amqp_listeners {
+            amqp.push(plain("AMQP", "amqp", *address)?);
+        }
+        if !config.amqps_listeners.is_empty() {
+            let tls = Arc::new(Tls::new("AMQPS", config.tls.clone(), timeout, None)?);
+            for address in &config.amqps_listeners {
+                let endpoint = plain("AMQPS", "amqp/ssl", *address)?;
+                amqp.push(Endpoint { tls: Some(Arc::clone(&tls)), ..endpoint });
+            }
+        }
+        let mut http = Vec::new();
+        if let Some(address) = config.http_listener() {
+            http.push(plain("HTTP", "http", address)?);
+        }
+        if let Some(address) = config.https.address() {
+            let tls = Tls::new("HTTPS", config.https_options(), timeout, Some(HTTP_1_1))?;
+            let endpoint = plain("HTTPS", "https", address)?;
+            http.push(Endpoint { tls: Some(Arc::new(tls)), ..endpoint });
+        }
+        let mut prometheus = Vec::new();
+        if let Some(address) = config.prometheus.address() {
+            prometheus.push(plain("Prometheus", "http/prometheus", address)?);
+        }
+        Ok(Self { amqp, http, prometheus, path_prefix: config.path_prefix.clone() })
     }
 
-    /// Each with the word that clients are told for it.
-    fn all(&self) -> impl Iterator<Item = (&Listener, &'static str)> {
-        let amqp = self.amqp.iter().map(|listener| (listener, "amqp"));
-        let http = self.http.iter().map(|listener| (listener, "http"));
-        let prometheus = self.prometheus.iter().map(|listener| (listener, "http/prometheus"));
-        amqp.chain(http).chain(prometheus)
+    fn all(&self) -> impl Iterator<Item = &Endpoint> {
+        self.amqp.iter().chain(&self.http).chain(&self.prometheus)
     }
 
     /// What the management API shows of them.
     pub(crate) fn shown(&self) -> Vec<management::Listener> {
-        let shown = self.all().filter_map(|(listener, protocol)| {
-            Some(management::Listener { protocol, address: listener.local_addr().ok()? })
+        let shown = self.all().filter_map(|endpoint| {
+            let address = endpoint.listener.local_addr().ok()?;
+            Some(management::Listener { protocol: endpoint.protocol, address })
         });
         shown.collect()
     }
@@ -60,7 +91,7 @@ impl Endpoints {
     /// The same in words: `AMQP on 127.0.0.1:5672, HTTP on ...`.
     pub(crate) fn in_words(&self) -> String {
         let mut words: Vec<(&str, String)> = Vec::new();
-        for (listener, _) in self.all() {
+        for Endpoint { listener, .. } in self.all() {
             let address = listener.local_addr().map(|a| a.to_string()).unwrap_or_default();
             match words.last_mut() {
                 Some((what, addresses)) if *what == listener.what() => {
@@ -76,22 +107,26 @@ impl Endpoints {
 
     /// Accepts clients from now on. Each of AMQP's holds a clone of `alive` for as long as it lasts.
     pub(crate) fn serve(self, node: &Arc<Node>, alive: &mpsc::Sender<()>) {
-        for listener in self.amqp {
-            tokio::spawn(accept_amqp(listener, Arc::clone(node), alive.clone()));
+        let mut certificates: Vec<Arc<Tls>> = self.all().filter_map(|e| e.tls.clone()).collect();
+        certificates.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        tokio::spawn(tls::watch(certificates));
+        for Endpoint { listener, tls, .. } in self.amqp {
+            tokio::spawn(accept_amqp(listener, tls, Arc::clone(node), alive.clone()));
         }
         let as_seen_by_http: Arc<dyn management::Node> = Arc::clone(node) as _;
         let router = management::router(Arc::clone(&as_seen_by_http));
         let router = path_prefix::below(self.path_prefix, router);
-        if let Some(listener) = self.http {
-            serve_http(HttpListener::new(listener), router);
+        for endpoint in self.http {
+            serve_http(endpoint, router.clone());
         }
-        if let Some(listener) = self.prometheus {
-            serve_http(HttpListener::new(listener), management::metrics_router(as_seen_by_http));
+        for endpoint in self.prometheus {
+            serve_http(endpoint, management::metrics_router(Arc::clone(&as_seen_by_http)));
         }
     }
 }
 
-fn serve_http(listener: HttpListener, router: Router) {
+fn serve_http(endpoint: Endpoint, router: Router) {
+    let listener = HttpListener::new(endpoint.listener, endpoint.tls);
     let router = router.into_make_service_with_connect_info::<SocketAddr>();
     // Of a listener that is tapped axum knows that its clients have addresses.
     tokio::spawn(axum::serve(listener.tap_io(|_| {}), router).into_future());

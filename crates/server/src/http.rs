@@ -11,23 +11,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 
+use crate::http_socket::HttpStream;
 use crate::limits::{HTTP_CONNECTIONS_MAX, HTTP_TIMEOUT};
 use crate::listener::Listener;
+use crate::tls::Tls;
 
 /// Accepts HTTP clients, so many at a time.
 #[derive(Debug)]
 pub(crate) struct HttpListener {
     listener: Listener,
+    tls: Option<Arc<Tls>>,
     slots: Arc<Semaphore>,
 }
 
 impl HttpListener {
-    pub(crate) fn new(listener: Listener) -> Self {
-        Self { listener, slots: Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX)) }
+    pub(crate) fn new(listener: Listener, tls: Option<Arc<Tls>>) -> Self {
+        Self { listener, tls, slots: Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX)) }
     }
 }
 
@@ -39,7 +41,10 @@ impl axum::serve::Listener for HttpListener {
         // The semaphore is never closed.
         let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
         let (socket, peer) = self.listener.accept().await;
-        let patience = Box::pin(tokio::time::sleep(HTTP_TIMEOUT));
+        // Until the handshake is over.
+        let patience = self.tls.as_deref().map_or(HTTP_TIMEOUT, Tls::handshake_timeout);
+        let patience = Box::pin(tokio::time::sleep(patience));
+        let socket = HttpStream::new(socket, self.tls.as_deref(), peer);
         (HttpSocket { socket, patience, _slot: slot }, peer)
     }
 
@@ -49,15 +54,14 @@ impl axum::serve::Listener for HttpListener {
 }
 
 /// The socket of an HTTP client; fails when the client has taken nothing for too long.
-#[derive(Debug)]
 pub(crate) struct HttpSocket {
-    socket: TcpStream,
+    socket: HttpStream,
     patience: Pin<Box<Sleep>>,
     _slot: Option<OwnedSemaphorePermit>,
 }
 
 impl HttpSocket {
-    fn socket(&mut self) -> Pin<&mut TcpStream> {
+    fn socket(&mut self) -> Pin<&mut HttpStream> {
         Pin::new(&mut self.socket)
     }
 
@@ -93,7 +97,11 @@ impl AsyncRead for HttpSocket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let was_in_handshake = self.socket.is_in_handshake();
         let attempt = self.socket().poll_read(context, buffer);
+        if was_in_handshake && !self.socket.is_in_handshake() {
+            self.patience.as_mut().reset(Instant::now() + HTTP_TIMEOUT);
+        }
         self.in_time(attempt, context)
     }
 }

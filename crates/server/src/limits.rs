@@ -87,6 +87,15 @@ pub(crate) const HTTP_CONNECTIONS_MAX: usize = 64;
 /// idle, however slowly it sends.
 pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// TLS handshakes with AMQP clients at the same time: each costs about a millisecond of a processor.
+pub(crate) const TLS_HANDSHAKES_MAX: usize = 64;
+
+/// Octets of a TLS connection read at once.
+pub(crate) const TLS_READ_BYTES: usize = 32 * 1024;
+
+/// How often the files of certificates are looked at.
+pub(crate) const TLS_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
 /// How long clients have to agree when the broker stops.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -11,9 +11,11 @@ use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 
-use crate::connection;
+use crate::connection::{self, Accepted};
 use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, LISTEN_BACKLOG, RESERVED_DESCRIPTORS};
 use crate::node::{Node, StartError};
+use crate::socket::{Reader, Writer};
+use crate::tls::Tls;
 
 /// A listening socket that gets over what keeps it from accepting.
 #[derive(Debug)]
@@ -98,20 +100,45 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accepts AMQP clients until the broker stops. Each holds a clone of `alive` for as long as it lasts.
-pub(crate) async fn accept_amqp(mut listener: Listener, node: Arc<Node>, alive: mpsc::Sender<()>) {
+pub(crate) async fn accept_amqp(
+    mut listener: Listener,
+    tls: Option<Arc<Tls>>,
+    node: Arc<Node>,
+    alive: mpsc::Sender<()>,
+) {
     let mut stopping = node.stopping.subscribe();
     while !*stopping.borrow() {
         tokio::select! {
             (socket, peer) = listener.accept() => {
-                let (node, alive) = (Arc::clone(&node), alive.clone());
+                let (tls, node, alive) = (tls.clone(), Arc::clone(&node), alive.clone());
                 tokio::spawn(async move {
-                    connection::serve(socket, peer, node).await;
+                    if let Some(client) = greet(socket, peer, tls.as_deref()).await {
+                        connection::serve(client, peer, node).await;
+                    }
                     drop(alive);
                 });
             }
             _ = stopping.changed() => {}
         }
     }
+}
+
+/// The client of a socket, after the handshake of TLS if that is spoken.
+async fn greet(socket: TcpStream, peer: SocketAddr, tls: Option<&Tls>) -> Option<Accepted> {
+    // Batches decide what goes out together.
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
+    }
+    let Some(tls) = tls else {
+        let (reads, writes) = socket.into_split();
+        return Some(Accepted {
+            reads: Reader::Tcp(reads),
+            writes: Writer::Tcp(writes),
+            tls: None,
+        });
+    };
+    let (reads, writes, tls) = tls.accept(socket, peer).await?;
+    Some(Accepted { reads: Reader::Tls(reads), writes: Writer::Tls(writes), tls: Some(tls) })
 }
 
 #[cfg(test)]

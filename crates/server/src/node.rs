@@ -24,7 +24,7 @@ use crate::alarms::{self, Alarm};
 use crate::auth::{Auth, AuthError, User};
 use crate::clients::Clients;
 use crate::clock::Clock;
-use crate::config::{Config, Durability, SeededUser};
+use crate::config::{CertificateLogin, Config, Durability, SeededUser};
 use crate::connection_slots::ConnectionSlots;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
@@ -36,6 +36,7 @@ use crate::password::{HashError, PasswordHash};
 use crate::persister::Persister;
 use crate::store;
 use crate::timer::Timer;
+use crate::tls::TlsError;
 use crate::user_slots::UserSlots;
 use crate::vhosts::{VhostError, Vhosts};
 
@@ -64,6 +65,8 @@ pub(crate) enum StartError {
     Permissions(String),
     #[error("{0}")]
     Definitions(#[from] DefinitionsError),
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
     #[error("cannot listen for {what} on {address}: {error}")]
     Listen { what: &'static str, address: SocketAddr, error: io::Error },
 }
@@ -75,7 +78,10 @@ const DEFAULT_VHOST_DESCRIPTION: &str = "Default virtual host";
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) clock: Clock,
-    pub(crate) session_options: Arc<SessionOptions>,
+    session_options: Arc<SessionOptions>,
+    /// Of clients whose certificate was verified.
+    certified_session_options: Arc<SessionOptions>,
+    pub(crate) certificate_login: CertificateLogin,
     pub(crate) vhosts: Vhosts,
     pub(crate) auth: Auth,
     pub(crate) user_slots: Arc<UserSlots>,
@@ -123,6 +129,10 @@ impl Node {
         let cluster_name = config.cluster_name.clone().unwrap_or_else(|| name.clone());
         session_options.server_properties =
             session::server_properties(env!("CARGO_PKG_VERSION"), &cluster_name);
+        session_options.mechanisms.clone_from(&config.auth_mechanisms);
+        session_options.mechanisms.sort_unstable();
+        let certified_session_options = session_options.clone();
+        session_options.mechanisms.retain(|name| *name != "EXTERNAL");
         let total = config.total_memory_bytes.or_else(alarms::total_bytes);
         let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
         let resident_bytes_max = match (alarm_limits.memory_watermark_bytes(), config.paging_ratio)
@@ -137,6 +147,8 @@ impl Node {
         let node = Self {
             clock,
             session_options: Arc::new(session_options),
+            certified_session_options: Arc::new(certified_session_options),
+            certificate_login: config.certificate_login,
             vhosts: Vhosts::new(&name, config, vhost_options, threads, clock),
             history: SharedHistory::default(),
             clients: Clients::new(&name, clock.now().wall_ms / 1000),
@@ -198,6 +210,14 @@ impl Node {
             Some(Value::String(name)) => name,
             _ => self.default_cluster_name.clone(),
         }
+    }
+
+    /// What a connection is offered: only clients with a verified certificate may log in by it.
+    pub(crate) fn session_options(&self, has_certificate: bool) -> Arc<SessionOptions> {
+        Arc::clone(match has_certificate {
+            true => &self.certified_session_options,
+            false => &self.session_options,
+        })
     }
 
     /// Writes down which vhosts and users there are.

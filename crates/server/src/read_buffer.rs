@@ -7,9 +7,8 @@
 use std::cell::RefCell;
 use std::io;
 
-use tokio::net::tcp::OwnedReadHalf;
-
 use crate::limits::{PARKED_BYTES_MAX, POOLED_BUFFERS_MAX, READ_BYTES};
+use crate::socket::Reader;
 
 thread_local! {
     static POOL: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
@@ -25,7 +24,7 @@ pub(crate) struct ReadBuffer {
 
 impl ReadBuffer {
     /// Reads what the socket has, as far as it fits; the number of bytes, 0 at the end of the stream.
-    pub(crate) fn read(&mut self, socket: &OwnedReadHalf) -> io::Result<usize> {
+    pub(crate) fn read(&mut self, socket: &mut Reader) -> io::Result<usize> {
         self.make_room();
         let room = self.bytes.get_mut(self.end..).unwrap_or_default();
         match socket.try_read(room) {
@@ -51,7 +50,7 @@ impl ReadBuffer {
     }
 
     /// Reads what the socket has and forgets it; false when no more can come.
-    pub(crate) fn discard(&mut self, socket: &OwnedReadHalf) -> bool {
+    pub(crate) fn discard(&mut self, socket: &mut Reader) -> bool {
         let result = self.read(socket);
         self.consume(self.unread().len());
         self.park();
@@ -111,7 +110,7 @@ mod tests {
     use super::*;
 
     /// Reads until so many bytes are there.
-    async fn read_until(buffer: &mut ReadBuffer, socket: &OwnedReadHalf, len: usize) {
+    async fn read_until(buffer: &mut ReadBuffer, socket: &mut Reader, len: usize) {
         while buffer.unread().len() < len {
             socket.readable().await.unwrap();
             let result = buffer.read(socket);
@@ -125,15 +124,16 @@ mod tests {
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (socket, _) = listener.accept().await.unwrap();
         let (socket, _writes) = socket.into_split();
+        let mut socket = Reader::Tcp(socket);
         let mut buffer = ReadBuffer::default();
 
         client.write_all(b"understood, and a ha").await.unwrap();
-        read_until(&mut buffer, &socket, 20).await;
+        read_until(&mut buffer, &mut socket, 20).await;
         buffer.consume(12);
         buffer.park();
         assert_eq!((buffer.unread(), buffer.bytes.len()), (&b"and a ha"[..], 8));
         client.write_all(b"lf").await.unwrap();
-        read_until(&mut buffer, &socket, 10).await;
+        read_until(&mut buffer, &mut socket, 10).await;
         assert_eq!((buffer.unread(), buffer.bytes.len()), (&b"and a half"[..], READ_BYTES));
         buffer.consume(10);
         buffer.park();
@@ -141,11 +141,11 @@ mod tests {
 
         let large = vec![7; PARKED_BYTES_MAX + 1];
         client.write_all(&large).await.unwrap();
-        read_until(&mut buffer, &socket, large.len()).await;
+        read_until(&mut buffer, &mut socket, large.len()).await;
         buffer.park();
         assert_eq!((buffer.unread(), buffer.bytes.len()), (large.as_slice(), READ_BYTES));
 
         drop(client);
-        assert!(!buffer.discard(&socket), "the stream has ended");
+        assert!(!buffer.discard(&mut socket), "the stream has ended");
     }
 }

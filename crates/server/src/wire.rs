@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use session::Outbox;
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::limits::{IDLE_OUTBOX_AFTER, IDLE_OUTBOX_BYTES, UNSENT_BYTES_LOW, WRITE_PARTS};
+use crate::socket::Writer;
 
 /// The shared end of a connection's socket.
 #[derive(Default, Debug)]
@@ -100,11 +100,7 @@ impl Wire {
 
     /// Writes the outbox to the socket until the connection is over. `report` tells the core how
     /// little is unsent when it waits for that.
-    pub(crate) async fn write(
-        &self,
-        mut socket: OwnedWriteHalf,
-        report: impl Fn(u64),
-    ) -> io::Result<()> {
+    pub(crate) async fn write(&self, mut socket: Writer, report: impl Fn(u64)) -> io::Result<()> {
         let mut writing = Outbox::default();
         loop {
             self.outbox.lock().take_into(&mut writing);
@@ -112,8 +108,9 @@ impl Wire {
                 if self.over.load(Ordering::Acquire) && self.unsent() == 0 {
                     break;
                 }
+                socket.flush().await?;
                 self.report_if_stalled(&report);
-                self.writer_woken(&mut writing).await;
+                self.writer_woken(&mut writing, &mut socket).await;
                 continue;
             }
             while !writing.is_empty() {
@@ -129,14 +126,15 @@ impl Wire {
                 self.report_if_stalled(&report);
             }
         }
-        tokio::io::AsyncWriteExt::shutdown(&mut socket).await
+        socket.shutdown().await
     }
 
     /// Waits for something to write. Both buffers are as large as the last burst made them; they are
     /// given back when no other follows soon.
-    async fn writer_woken(&self, writing: &mut Outbox) {
+    async fn writer_woken(&self, writing: &mut Outbox, socket: &mut Writer) {
         if timeout(IDLE_OUTBOX_AFTER, self.writer.notified()).await.is_err() {
             writing.shrink(IDLE_OUTBOX_BYTES);
+            socket.shrink(IDLE_OUTBOX_BYTES);
             self.outbox.lock().shrink(IDLE_OUTBOX_BYTES);
             self.writer.notified().await;
         }
@@ -155,11 +153,11 @@ impl Wire {
     }
 }
 
-async fn write_some(socket: &mut OwnedWriteHalf, outbox: &Outbox) -> io::Result<usize> {
+async fn write_some(socket: &mut Writer, outbox: &Outbox) -> io::Result<usize> {
     let mut slices = [IoSlice::new(&[]); WRITE_PARTS];
     let filled = outbox.slices(&mut slices);
     let slices = slices.get(..filled).unwrap_or_default();
-    let count = tokio::io::AsyncWriteExt::write_vectored(socket, slices).await?;
+    let count = socket.write_vectored(slices).await?;
     if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
 }
 
@@ -180,7 +178,7 @@ mod tests {
         let wire = Arc::new(Wire::default());
         let writer = {
             let wire = Arc::clone(&wire);
-            tokio::spawn(async move { wire.write(writes, |_| {}).await })
+            tokio::spawn(async move { wire.write(Writer::Tcp(writes), |_| {}).await })
         };
         let burst = vec![7; 1024 * 1024];
         let mut received = vec![0; burst.len()];

@@ -17,10 +17,11 @@ use crate::client::Client;
 use crate::limits::REFUSED_LOGIN_DELAY_MS;
 use crate::session::{Phase, Session, Step};
 
-/// What clients may log in with, as `connection.start` lists it.
+/// What clients can log in with. EXTERNAL is for those whose certificate was verified: only the server
+/// knows, and who has it.
 ///
 /// COMPAT: login mechanisms: no ANONYMOUS, which RabbitMQ 4 offers by default.
-const MECHANISMS: &str = "AMQPLAIN PLAIN";
+pub const MECHANISMS: [&str; 3] = ["AMQPLAIN", "EXTERNAL", "PLAIN"];
 
 /// A login.
 #[derive(Clone, PartialEq, Eq)]
@@ -80,11 +81,12 @@ impl Session {
             ProtocolHeader::Incomplete => return Some(Step::More),
             ProtocolHeader::Amqp091 => {
                 *input = input.get(AMQP_0_9_1.len()..).unwrap_or_default();
+                let mechanisms = self.options.mechanisms.join(" ");
                 let start = ConnectionStart {
                     version_major: 0,
                     version_minor: 9,
                     server_properties: self.options.server_properties.as_ref(),
-                    mechanisms: MECHANISMS.as_bytes(),
+                    mechanisms: mechanisms.as_bytes(),
                     locales: b"en_US",
                 };
                 write_method(out, 0, &start.into());
@@ -188,17 +190,21 @@ impl Session {
         start_ok: ConnectionStartOk<'_>,
     ) -> Result<Option<Step<'a>>, Refusal> {
         self.client = Client::new(start_ok.client_properties);
-        let known = MECHANISMS.split(' ').find(|known| *known == start_ok.mechanism);
-        let mechanism = known.ok_or_else(|| {
+        let known = self.options.mechanisms.iter().find(|known| **known == start_ok.mechanism);
+        let mechanism = *known.ok_or_else(|| {
             let text = format!("unknown authentication mechanism '{}'", start_ok.mechanism);
             Refusal::new(ReplyCode::CommandInvalid, text)
         })?;
         self.mechanism = mechanism;
+        self.phase = Phase::Login;
+        if mechanism == "EXTERNAL" {
+            let (user, password) = (String::new(), Vec::new());
+            return Ok(Some(Step::Login(Credentials { user, password, mechanism })));
+        }
         let credentials = match mechanism {
             "PLAIN" => sasl::parse_plain(start_ok.response),
             _ => sasl::parse_amqplain(start_ok.response),
         };
-        self.phase = Phase::Login;
         // Whoever cannot say who he is, is nobody; the server refuses him like a wrong password.
         let (user, password) = match &credentials {
             Ok(credentials) => (credentials.user, credentials.password),

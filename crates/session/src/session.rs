@@ -35,6 +35,8 @@ pub struct SessionOptions {
     pub message_bytes_max: u64,
     /// From the accepted socket to `connection.open`, in milliseconds; `handshake_timeout`.
     pub handshake_timeout_ms: u64,
+    /// What clients may log in with: names from [`MECHANISMS`].
+    pub mechanisms: Vec<&'static str>,
     /// What the broker says of itself.
     pub server_properties: Table,
 }
@@ -47,6 +49,7 @@ impl Default for SessionOptions {
             heartbeat_s: 60,
             message_bytes_max: 16 * 1024 * 1024,
             handshake_timeout_ms: HANDSHAKE_TIMEOUT_MS,
+            mechanisms: vec!["AMQPLAIN", "PLAIN"],
             server_properties: Table::default(),
         }
     }
@@ -218,6 +221,11 @@ impl Session {
     /// it.
     pub fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running | Phase::Refused)
+    }
+
+    /// Whether the client has not yet said which protocol it speaks.
+    pub fn is_at_start(&self) -> bool {
+        matches!(self.phase, Phase::ProtocolHeader)
     }
 
     /// Whether the broker has closed it and waits for the client to agree or to go.

@@ -54,7 +54,7 @@ fn memory_watermark(body: &[u8]) -> Result<MemoryWatermark, String> {
             let share = value.as_f64().filter(|share| (0.0..=1.0).contains(share));
             share
                 .map(MemoryWatermark::Relative)
-                .ok_or("relative must be a number from 0 to 1".into())
+                .ok_or_else(|| "relative must be a number from 0 to 1".to_owned())
         }
         Some(("absolute", value)) => bytes(value).map(MemoryWatermark::Absolute),
         _ => Err("the body must be {\"relative\": SHARE} or {\"absolute\": BYTES}".to_owned()),
@@ -66,7 +66,7 @@ fn disk_free_limit(body: &[u8]) -> Result<DiskFreeLimit, String> {
         Some(("mem_relative", value)) => {
             let multiple = value.as_f64().filter(|multiple| *multiple >= 0.0);
             let multiple = multiple.map(DiskFreeLimit::Relative);
-            multiple.ok_or("mem_relative must be a number from 0 on".into())
+            multiple.ok_or_else(|| "mem_relative must be a number from 0 on".to_owned())
         }
         Some(("absolute", value)) => bytes(value).map(DiskFreeLimit::Absolute),
         _ => {
@@ -85,7 +85,7 @@ fn only_field(body: &[u8]) -> Result<Option<(String, Value)>, String> {
 }
 
 fn bytes(value: &Value) -> Result<u64, String> {
-    value.as_u64().ok_or("absolute must be a number of bytes".into())
+    value.as_u64().ok_or_else(|| "absolute must be a number of bytes".to_owned())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::lists::Query;
 use super::{Name, Shared, channels, details};
 use crate::access::{Management, UserOfVhost};
 use crate::answer::{ApiError, Json};
-use crate::client_snapshot::ConnectionDetails;
+use crate::client_snapshot::{CertificateDetails, ConnectionDetails, TlsDetails};
 use crate::field_table::table;
 use crate::history::fields::{About, CONNECTION, of_connection};
 use crate::history::{History, Trend};
@@ -145,6 +145,10 @@ fn trend(history: &History, connection: &ConnectionDetails, query: &Query) -> Co
 
 fn shown(node: &str, (connection, trend): (&ConnectionDetails, &ConnectionTrend)) -> Value {
     let ConnectionDetails { client, state, traffic, channels } = connection;
+    let tls = |of: fn(&TlsDetails) -> &str| client.tls.as_ref().map_or("", of);
+    let certificate = |of: fn(&CertificateDetails) -> &str| {
+        client.tls.as_ref().and_then(|tls| tls.certificate.as_ref()).map_or("", of)
+    };
     let mut shown = json!({
         "name": client.name,
         "pid": client.pid.to_string(),
@@ -169,14 +173,14 @@ fn shown(node: &str, (connection, trend): (&ConnectionDetails, &ConnectionTrend)
         "recv_cnt": traffic.reads,
         "send_cnt": traffic.writes,
         "send_pend": traffic.unsent_bytes,
-        "ssl": false,
-        "ssl_protocol": "",
+        "ssl": client.tls.is_some(),
+        "ssl_protocol": tls(|tls| tls.protocol),
         "ssl_key_exchange": "",
-        "ssl_cipher": "",
+        "ssl_cipher": tls(|tls| &tls.cipher),
         "ssl_hash": "",
-        "peer_cert_subject": "",
-        "peer_cert_issuer": "",
-        "peer_cert_validity": "",
+        "peer_cert_subject": certificate(|certificate| &certificate.subject),
+        "peer_cert_issuer": certificate(|certificate| &certificate.issuer),
+        "peer_cert_validity": certificate(|certificate| &certificate.validity),
         "peer_cert_serial_number": "",
     });
     if let Some(shown) = shown.as_object_mut() {

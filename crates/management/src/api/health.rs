@@ -41,8 +41,8 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 /// RabbitMQ's other words for a protocol.
-const ALIASES: [(&str, &str); 3] =
-    [("amqp091", "amqp"), ("amqp0.9.1", "amqp"), ("management", "http")];
+const ALIASES: [(&str, &str); 4] =
+    [("amqp091", "amqp"), ("amqp0.9.1", "amqp"), ("amqps", "amqp/ssl"), ("management", "http")];
 
 /// Alarms of the cluster: of this node, which is all there is.
 async fn alarms(State(node): State<Shared>) -> Json {

@@ -112,13 +112,14 @@ fn listener(node: &str, listener: &Listener) -> Value {
         "protocol": listener.protocol,
         "ip_address": listener.address.ip().to_string(),
         "port": listener.address.port(),
-        "tls": false,
+        "tls": listener.is_tls(),
     })
 }
 
 /// Where this API is, on each of its listeners.
 pub(super) fn contexts(node: &NodeSnapshot) -> Value {
-    let http = node.listeners.iter().filter(|listener| listener.protocol == "http");
+    let http =
+        node.listeners.iter().filter(|listener| matches!(listener.protocol, "http" | "https"));
     http.map(|listener| context(&node.name, listener)).collect()
 }
 

@@ -25,7 +25,7 @@ impl management::Channels for Node {
     }
 
     fn message_size_max(&self) -> u64 {
-        self.session_options.message_bytes_max
+        self.session_options(false).message_bytes_max
     }
 }
 

@@ -130,8 +130,8 @@ mod tests {
         assert!(on.log.console.is_on && on.log.file_name.is_none());
         assert_eq!(on.log.level, crate::config::LogLevel::Debug);
         assert_eq!(on.log.connection_level, Some(crate::config::LogLevel::Error));
-        let file = config(&[("RABBITMQ_LOGS", "/tmp/x.log")]);
+        let file = config(&[("RABBITMQ_LOGS", "/var/log/x.log")]);
         assert!(!file.log.console.is_on);
-        assert_eq!(file.log.file_name.as_deref(), Some(std::path::Path::new("/tmp/x.log")));
+        assert_eq!(file.log.file_name.as_deref(), Some(std::path::Path::new("/var/log/x.log")));
     }
 }

@@ -107,7 +107,7 @@ impl Settings {
                     self.problem(&at(line), "files include each other in a circle");
                 }
                 Ok((_, Line::Include(other))) => {
-                    let beside = path.parent().unwrap_or(Path::new("")).join(other);
+                    let beside = path.parent().unwrap_or_else(|| Path::new("")).join(other);
                     self.read_file(&beside, depth + 1);
                 }
                 Err((line, problem)) => self.problem(&at(line), &problem),

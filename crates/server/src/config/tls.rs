@@ -62,11 +62,11 @@ impl TlsOptions {
 pub(crate) enum CertificateName {
     /// The whole subject, as RFC 4514 writes it.
     #[default]
-    DistinguishedName,
-    /// Its common name.
-    CommonName,
+    Subject,
+    /// What is called CN in it.
+    SubjectCn,
     /// One of the alternative names.
-    SubjectAlternativeName,
+    AlternativeName,
 }
 
 /// A kind of alternative name.

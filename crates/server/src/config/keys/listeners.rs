@@ -3,6 +3,9 @@
 use crate::config::key::Key;
 use crate::config::values::{address, ip, number, number_or, one_of};
 
+/// Fifty days are as good as for ever.
+const FOR_EVER_MS: u64 = 0xffff_ffff;
+
 pub(super) const KEYS: &[Key] = &[
     Key::new("listeners.tcp", None, |config, _, value| {
         one_of(value, &[("none", ())])?;
@@ -61,9 +64,8 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     Key::new("handshake_timeout", Some("10000"), |config, _, value| {
-        let millis = number_or("infinity", value, 1..=u64::from(u32::MAX))?;
-        // Fifty days are as good as for ever.
-        config.session.handshake_timeout_ms = millis.unwrap_or(u64::from(u32::MAX));
+        let millis = number_or("infinity", value, 1..=FOR_EVER_MS)?;
+        config.session.handshake_timeout_ms = millis.unwrap_or(FOR_EVER_MS);
         Ok(())
     }),
 ];

@@ -13,10 +13,10 @@ const VERIFY: &[(&str, bool)] = &[("verify_none", false), ("verify_peer", true)]
 
 /// What of a certificate is the name of a user.
 const LOGIN_FROM: &[(&str, CertificateName)] = &[
-    ("distinguished_name", CertificateName::DistinguishedName),
-    ("common_name", CertificateName::CommonName),
-    ("subject_alternative_name", CertificateName::SubjectAlternativeName),
-    ("subject_alt_name", CertificateName::SubjectAlternativeName),
+    ("distinguished_name", CertificateName::Subject),
+    ("common_name", CertificateName::SubjectCn),
+    ("subject_alternative_name", CertificateName::AlternativeName),
+    ("subject_alt_name", CertificateName::AlternativeName),
 ];
 
 /// The kinds of alternative names.

@@ -6,7 +6,7 @@ use crate::config::{Config, SeededUser};
 
 pub(super) const KEYS: &[Key] = &[
     Key::new("auth_mechanisms.$name", None, |config, _, value| {
-        let names = ["PLAIN", "AMQPLAIN", "EXTERNAL"].map(|name| (name, name));
+        let names = session::MECHANISMS.map(|name| (name, name));
         config.auth_mechanisms.push(one_of(value, &names)?);
         Ok(())
     }),

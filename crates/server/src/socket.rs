@@ -1,0 +1,91 @@
+//! The socket of an AMQP client, with or without TLS, in two halves.
+
+use std::io::{self, IoSlice};
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::tls::{TlsReader, TlsWriter};
+
+/// The half that is read.
+#[derive(Debug)]
+pub(crate) enum Reader {
+    Tcp(OwnedReadHalf),
+    Tls(TlsReader),
+}
+
+impl Reader {
+    /// Waits until there may be something to read.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => socket.readable().await,
+            Self::Tls(socket) => socket.readable().await,
+        }
+    }
+
+    /// Reads what there is, as far as it fits; 0 at the end of the stream.
+    pub(crate) fn try_read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.try_read(room),
+            Self::Tls(socket) => socket.try_read(room),
+        }
+    }
+
+    /// Whether reading has left something for the writer to send.
+    pub(crate) fn wants_write(&self) -> bool {
+        match self {
+            Self::Tcp(_) => false,
+            Self::Tls(socket) => socket.wants_write(),
+        }
+    }
+
+    /// The TCP socket.
+    pub(crate) fn tcp(&self) -> &TcpStream {
+        match self {
+            Self::Tcp(socket) => socket.as_ref(),
+            Self::Tls(socket) => socket.socket().as_ref(),
+        }
+    }
+}
+
+/// The half that is written.
+#[derive(Debug)]
+pub(crate) enum Writer {
+    Tcp(OwnedWriteHalf),
+    Tls(TlsWriter),
+}
+
+impl Writer {
+    /// Writes some of the octets; how many.
+    pub(crate) async fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.write_vectored(slices).await,
+            Self::Tls(socket) => socket.write_vectored(slices).await,
+        }
+    }
+
+    /// Sends what the socket itself has to say.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Tcp(_) => Ok(()),
+            Self::Tls(socket) => socket.flush().await,
+        }
+    }
+
+    /// Gives back what a burst has made a buffer grow to.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        match self {
+            Self::Tcp(_) => {}
+            Self::Tls(socket) => socket.shrink(bytes),
+        }
+    }
+
+    /// Says that nothing more will come.
+    pub(crate) async fn shutdown(&mut self) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => socket.shutdown().await,
+            Self::Tls(socket) => socket.shutdown().await,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The handshake with a client of AMQP.
+
+use std::net::SocketAddr;
+
+use tokio::net::TcpStream;
+
+use super::{Tls, TlsPeer, TlsReader, TlsWriter, handshake_problem, split};
+
+impl Tls {
+    /// Shakes hands, in time and with not too many at once; none if that fails, which the log tells.
+    pub(crate) async fn accept(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+    ) -> Option<(TlsReader, TlsWriter, TlsPeer)> {
+        let handshake = async {
+            // The semaphore is never closed.
+            let _turn = self.handshakes.acquire().await.ok();
+            self.acceptor().accept(socket).await
+        };
+        let problem = match tokio::time::timeout(self.handshake_timeout, handshake).await {
+            Ok(Ok(stream)) => {
+                let tls = TlsPeer::of(stream.get_ref().1);
+                let (reads, writes) = split(stream);
+                return Some((reads, writes, tls));
+            }
+            Ok(Err(error)) => handshake_problem(&error),
+            Err(_) => "the client takes too long".to_owned(),
+        };
+        tracing::warn!(%peer, what = self.what, reason = problem, "TLS handshake failed");
+        None
+    }
+}

@@ -1,0 +1,127 @@
+//! Names in certificates: of their owners, as texts.
+
+use management::CertificateDetails;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::x509::X509Name;
+
+use crate::config::{CertificateLogin, CertificateName, SanType};
+
+/// Reads what is told of a certificate.
+pub(super) fn info(der: &[u8]) -> Option<CertificateDetails> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let validity = certificate.validity();
+    let time = |time: i64| {
+        let time = x509_parser::time::ASN1Time::from_timestamp(time).ok()?;
+        let time = time.to_datetime();
+        let date = time.date();
+        let (month, day) = (u8::from(date.month()), date.day());
+        Some(format!("{}-{month:02}-{day:02}T{}Z", date.year(), clock(time.to_hms())))
+    };
+    let (begin, end) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+    Some(CertificateDetails {
+        subject: distinguished(certificate.subject()),
+        issuer: distinguished(certificate.issuer()),
+        validity: format!("{} - {}", time(begin)?, time(end)?),
+    })
+}
+
+fn clock((hour, minute, second): (u8, u8, u8)) -> String {
+    format!("{hour}:{minute:02}:{second:02}")
+}
+
+/// The name of the user that a certificate is for.
+pub(crate) fn user_name(der: &[u8], login: CertificateLogin) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    match login.name {
+        CertificateName::Subject => Some(distinguished(certificate.subject())),
+        CertificateName::SubjectCn => cn(certificate.subject()),
+        CertificateName::AlternativeName => {
+            let names = certificate.subject_alternative_name().ok()??;
+            let of_type = names.value.general_names.iter();
+            of_type.filter_map(|name| alternative(name, login.san_type)).nth(login.san_index)
+        }
+    }
+}
+
+/// The parts of a subject that are called CN; several are one with commas, as in RabbitMQ.
+fn cn(name: &X509Name<'_>) -> Option<String> {
+    let attributes = name.iter_attributes();
+    let attributes = attributes.filter(|one| short_name(&one.attr_type().to_id_string()) == "CN");
+    let names: Vec<&str> = attributes.filter_map(|one| one.as_str().ok()).collect();
+    (!names.is_empty()).then(|| names.join(","))
+}
+
+fn alternative(name: &GeneralName<'_>, wanted: SanType) -> Option<String> {
+    match (wanted, name) {
+        (SanType::Dns, GeneralName::DNSName(text))
+        | (SanType::Email, GeneralName::RFC822Name(text))
+        | (SanType::Uri, GeneralName::URI(text)) => Some((*text).to_owned()),
+        (SanType::Ip, GeneralName::IPAddress(octets)) => match <[u8; 4]>::try_from(*octets) {
+            Ok(octets) => Some(std::net::Ipv4Addr::from(octets).to_string()),
+            Err(_) => {
+                let octets = <[u8; 16]>::try_from(*octets).ok()?;
+                Some(std::net::Ipv6Addr::from(octets).to_string())
+            }
+        },
+        _ => None,
+    }
+}
+
+/// A name as RFC 4514 writes it: the last part first.
+fn distinguished(name: &X509Name<'_>) -> String {
+    let parts = name.iter_rdn().map(|rdn| {
+        let attributes = rdn.iter().map(|attribute| {
+            let oid = attribute.attr_type().to_id_string();
+            let value = attribute.as_str().map(escaped);
+            format!("{}={}", short_name(&oid), value.unwrap_or_else(|_| "?".to_owned()))
+        });
+        attributes.collect::<Vec<_>>().join("+")
+    });
+    let mut parts: Vec<String> = parts.collect();
+    parts.reverse();
+    parts.join(",")
+}
+
+/// The short names of RFC 4514, and those that RabbitMQ adds; any other is its number.
+fn short_name(oid: &str) -> &str {
+    match oid {
+        "2.5.4.3" => "CN",
+        "2.5.4.6" => "C",
+        "2.5.4.7" => "L",
+        "2.5.4.8" => "ST",
+        "2.5.4.9" => "STREET",
+        "2.5.4.10" => "O",
+        "2.5.4.11" => "OU",
+        "0.9.2342.19200300.100.1.1" => "UID",
+        "0.9.2342.19200300.100.1.25" => "DC",
+        "1.2.840.113549.1.9.1" => "EMAILADDRESS",
+        "2.5.4.5" => "SERIALNUMBER",
+        other => other,
+    }
+}
+
+fn escaped(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    let last = value.chars().count().saturating_sub(1);
+    for (index, c) in value.chars().enumerate() {
+        let is_edge = (c == ' ' && (index == 0 || index == last)) || (c == '#' && index == 0);
+        if is_edge || matches!(c, ',' | '+' | '"' | '\\' | '<' | '>' | ';') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_separates_parts_of_a_name_is_escaped() {
+        assert_eq!(escaped("a,b+c"), "a\\,b\\+c");
+        assert_eq!(escaped(" #a "), "\\ #a\\ ");
+        assert_eq!(escaped("#a"), "\\#a");
+    }
+}

@@ -1,0 +1,202 @@
+//! TLS of a listener: its certificate and key from files, read again while the broker runs.
+
+mod accept;
+mod certificate;
+mod peer;
+mod stream;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::{Mutex, RwLock};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+use crate::config::{TlsOptions, TlsVersion};
+use crate::limits::{TLS_CHECK_INTERVAL, TLS_HANDSHAKES_MAX};
+
+pub(crate) use certificate::user_name;
+pub(crate) use peer::{TlsPeer, handshake_problem};
+pub(crate) use stream::{TlsReader, TlsWriter, split};
+
+/// Why a listener cannot use its certificate.
+#[derive(thiserror::Error, Debug)]
+pub(crate) enum TlsError {
+    #[error("cannot read {}: {error}", path.display())]
+    Read { path: PathBuf, error: std::io::Error },
+    #[error("{} has no certificate in PEM format", .0.display())]
+    NoCertificate(PathBuf),
+    #[error("{} has no private key in PEM format that is not encrypted", .0.display())]
+    NoKey(PathBuf),
+    #[error("{} and {} do not work: {error}", certificate.display(), key.display())]
+    Unusable { certificate: PathBuf, key: PathBuf, error: rustls::Error },
+    #[error("{} does not work: {error}", path.display())]
+    Authorities { path: PathBuf, error: String },
+    #[error("{0}")]
+    Other(#[from] rustls::Error),
+}
+
+/// The TLS of a listener.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    what: &'static str,
+    options: TlsOptions,
+    /// What is offered beside TLS: `http/1.1`.
+    alpn: Option<&'static [u8]>,
+    handshake_timeout: Duration,
+    handshakes: Semaphore,
+    current: RwLock<Arc<ServerConfig>>,
+    seen: Mutex<Vec<Option<Stamp>>>,
+}
+
+/// What changes when a file does.
+type Stamp = (SystemTime, u64);
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// [`TlsError`], which names the file.
+    pub(crate) fn new(
+        what: &'static str,
+        options: TlsOptions,
+        handshake_timeout: Duration,
+        alpn: Option<&'static [u8]>,
+    ) -> Result<Self, TlsError> {
+        let seen = Mutex::new(stamps(&options));
+        let current = RwLock::new(Arc::new(server_config(&options, alpn)?));
+        let handshakes = Semaphore::new(TLS_HANDSHAKES_MAX);
+        Ok(Self { what, options, alpn, handshake_timeout, handshakes, current, seen })
+    }
+
+    /// How long a client has for its handshake.
+    pub(crate) const fn handshake_timeout(&self) -> Duration {
+        self.handshake_timeout
+    }
+
+    /// What this is the TLS of.
+    pub(crate) const fn what(&self) -> &'static str {
+        self.what
+    }
+
+    /// What accepts the next client.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.current.read()))
+    }
+
+    /// Reads the files again if one has changed, or in any case when it `must`. What cannot be used
+    /// leaves everything as it is.
+    fn reload(&self, must: bool) {
+        let now = stamps(&self.options);
+        let before = std::mem::replace(&mut *self.seen.lock(), now.clone());
+        if before == now && !must {
+            return;
+        }
+        let what = self.what;
+        match server_config(&self.options, self.alpn) {
+            Ok(config) => {
+                *self.current.write() = Arc::new(config);
+                tracing::info!("{what} has a new certificate");
+            }
+            Err(error) => tracing::error!("{what} keeps its certificate: {error}"),
+        }
+    }
+}
+
+/// Reads certificates again on SIGHUP and when their files have changed.
+pub(crate) async fn watch(all: Vec<Arc<Tls>>) {
+    let mut hangup = match signal(SignalKind::hangup()) {
+        Ok(hangup) => hangup,
+        Err(error) => {
+            tracing::error!(%error, "cannot watch for SIGHUP");
+            return;
+        }
+    };
+    loop {
+        let must = tokio::select! {
+            _ = hangup.recv() => true,
+            () = tokio::time::sleep(TLS_CHECK_INTERVAL) => false,
+        };
+        all.iter().for_each(|tls| tls.reload(must));
+    }
+}
+
+fn stamps(options: &TlsOptions) -> Vec<Option<Stamp>> {
+    let files = [&options.certfile, &options.keyfile, &options.cacertfile];
+    let stamp = |path: &PathBuf| {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    };
+    files.into_iter().flatten().map(stamp).collect()
+}
+
+fn server_config(
+    options: &TlsOptions,
+    alpn: Option<&'static [u8]>,
+) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let certificate = options.certfile.clone().unwrap_or_default();
+    let key = options.keyfile.clone().unwrap_or_default();
+    let (chain, private_key) = (certificates(&certificate)?, private_key(&key)?);
+    let versions: Vec<&SupportedProtocolVersion> = options.versions.iter().map(version).collect();
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions)?;
+    let builder = match options.cacertfile.as_ref().filter(|_| options.verifies_peer) {
+        Some(path) => builder.with_client_cert_verifier(verifier(options, path, provider)?),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder
+        .with_single_cert(chain, private_key)
+        .map_err(|error| TlsError::Unusable { certificate, key, error })?;
+    config.alpn_protocols = alpn.into_iter().map(<[u8]>::to_vec).collect();
+    Ok(config)
+}
+
+const fn version(version: &TlsVersion) -> &'static SupportedProtocolVersion {
+    match version {
+        TlsVersion::Tls12 => &rustls::version::TLS12,
+        TlsVersion::Tls13 => &rustls::version::TLS13,
+    }
+}
+
+/// Who looks at clients' certificates.
+fn verifier(
+    options: &TlsOptions,
+    path: &Path,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let unusable = |error: String| TlsError::Authorities { path: path.to_owned(), error };
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| unusable(error.to_string()))?;
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let builder = match options.needs_peer_certificate {
+        true => builder,
+        false => builder.allow_unauthenticated(),
+    };
+    builder.build().map_err(|error| unusable(error.to_string()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|error| TlsError::Read { path: path.to_owned(), error })
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = read(path)?;
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let all = all.ok().filter(|all| !all.is_empty());
+    all.ok_or_else(|| TlsError::NoCertificate(path.to_owned()))
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|_| TlsError::NoKey(path.to_owned()))
+}
