@@ -3,6 +3,7 @@
 The certificates of a running RabbitMQ are not the suite's to change: only Leveret is tested.
 """
 
+import base64
 import contextlib
 import json
 import os
@@ -72,8 +73,8 @@ def greeting(broker, context, protocol="AMQPS"):
 def https(broker, context, path, user="guest"):
     url = f"https://localhost:{broker.port('HTTPS')}{path}"
     request = urllib.request.Request(url)
-    login = pika.compat.as_bytes(f"{user}:{user}")
-    request.add_header("authorization", "Basic " + __import__("base64").b64encode(login).decode())
+    login = base64.b64encode(f"{user}:{user}".encode()).decode()
+    request.add_header("authorization", "Basic " + login)
     with urllib.request.urlopen(request, timeout=WITHIN_S, context=context) as answer:
         return json.load(answer)
 

@@ -14,7 +14,7 @@ use crate::http::HttpListener;
 use crate::listener::{Listener, accept_amqp};
 use crate::node::{Node, StartError};
 use crate::path_prefix;
-use crate::tls::{self, Tls};
+use crate::tls::Tls;
 
 /// What HTTPS clients may be told that is spoken.
 const HTTP_1_1: &[u8] = b"http/1.1";
@@ -105,11 +105,15 @@ impl Endpoints {
         words.collect::<Vec<_>>().join(", ")
     }
 
+    /// The TLS that is spoken, each once.
+    pub(crate) fn certificates(&self) -> Vec<Arc<Tls>> {
+        let mut all: Vec<Arc<Tls>> = self.all().filter_map(|one| one.tls.clone()).collect();
+        all.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        all
+    }
+
     /// Accepts clients from now on. Each of AMQP's holds a clone of `alive` for as long as it lasts.
     pub(crate) fn serve(self, node: &Arc<Node>, alive: &mpsc::Sender<()>) {
-        let mut certificates: Vec<Arc<Tls>> = self.all().filter_map(|e| e.tls.clone()).collect();
-        certificates.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        tokio::spawn(tls::watch(certificates));
         for Endpoint { listener, tls, .. } in self.amqp {
             tokio::spawn(accept_amqp(listener, tls, Arc::clone(node), alive.clone()));
         }

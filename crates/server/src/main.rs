@@ -24,6 +24,7 @@ mod http;
 mod http_socket;
 mod limits;
 mod listener;
+mod log_file;
 mod logging;
 mod login_counts;
 mod node;
@@ -36,6 +37,7 @@ mod password;
 mod path_prefix;
 mod persister;
 mod read_buffer;
+mod reload;
 mod restoring;
 mod sampler;
 mod shelf;
@@ -59,6 +61,7 @@ use tokio::sync::mpsc;
 use crate::config::Config;
 use crate::endpoints::Endpoints;
 use crate::limits::STOP_TIMEOUT;
+use crate::log_file::LogFile;
 use crate::node::{Node, StartError};
 
 #[global_allocator]
@@ -76,7 +79,10 @@ fn main() -> ExitCode {
     if arguments.prints_config() {
         return cli::print_config(&config);
     }
-    logging::start(&config.log);
+    let log_file = match logging::start(&config.log) {
+        Ok(log_file) => log_file,
+        Err(error) => return cli::fail(&StartError::LogFile(error)),
+    };
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
@@ -85,7 +91,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return cli::fail(&error),
     };
-    match runtime.block_on(run(&config)) {
+    match runtime.block_on(run(&config, log_file)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if tracing::enabled!(tracing::Level::ERROR) => {
             tracing::error!("{error}");
@@ -96,10 +102,12 @@ fn main() -> ExitCode {
 }
 
 /// Runs the broker until it is asked to stop.
-async fn run(config: &Config) -> Result<(), StartError> {
+async fn run(config: &Config, log_file: Option<Arc<LogFile>>) -> Result<(), StartError> {
     let began = Instant::now();
     let mut signals = StopSignals::watch()?;
+    let hangup = signal(SignalKind::hangup()).map_err(StartError::Signals)?;
     let endpoints = Endpoints::bind(config)?;
+    tokio::spawn(reload::watch(hangup, endpoints.certificates(), log_file));
     let node = Arc::new(Node::start(config, endpoints.shown())?);
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();

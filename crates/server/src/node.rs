@@ -65,6 +65,8 @@ pub(crate) enum StartError {
     Permissions(String),
     #[error("{0}")]
     Definitions(#[from] DefinitionsError),
+    #[error("cannot open the log file: {0}")]
+    LogFile(io::Error),
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
     #[error("cannot listen for {what} on {address}: {error}")]

@@ -128,7 +128,7 @@ mod tests {
         let on =
             config(&[("RABBITMQ_LOGS", "-"), ("RABBITMQ_LOG", "debug,connection=error,+color")]);
         assert!(on.log.console.is_on && on.log.file_name.is_none());
-        assert_eq!(on.log.level, crate::config::LogLevel::Debug);
+        assert_eq!(on.log.level, Some(crate::config::LogLevel::Debug));
         assert_eq!(on.log.connection_level, Some(crate::config::LogLevel::Error));
         let file = config(&[("RABBITMQ_LOGS", "/var/log/x.log")]);
         assert!(!file.log.console.is_on);

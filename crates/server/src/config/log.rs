@@ -12,8 +12,8 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// What is not too fine to be written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What is not too fine to be written, from the finest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum LogLevel {
     Debug,
     Info,
@@ -46,7 +46,8 @@ impl Sink {
 /// The log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LogOptions {
-    pub(crate) level: LogLevel,
+    /// Of what has none of its own.
+    pub(crate) level: Option<LogLevel>,
     /// Of lines about connections.
     pub(crate) connection_level: Option<LogLevel>,
     /// Of lines about queues and what is in them.
@@ -64,10 +65,25 @@ pub(crate) struct LogOptions {
     pub(crate) rotated_files_max: u32,
 }
 
+impl LogOptions {
+    /// The file, if there is one.
+    pub(crate) fn file_path(&self) -> Option<PathBuf> {
+        let name = self.file_name.as_ref()?;
+        Some(if name.components().count() > 1 { name.clone() } else { self.dir.join(name) })
+    }
+
+    /// The level of lines of a category at a place: the category's or that of all, and nothing finer
+    /// than the place takes.
+    pub(crate) fn level_at(&self, sink: &Sink, category: Option<LogLevel>) -> LogLevel {
+        let levels = [sink.level, category.or(self.level)];
+        levels.into_iter().flatten().max().unwrap_or(LogLevel::Info)
+    }
+}
+
 impl Default for LogOptions {
     fn default() -> Self {
         Self {
-            level: LogLevel::Info,
+            level: None,
             connection_level: None,
             queue_level: None,
             console: Sink::ON,
@@ -78,5 +94,38 @@ impl Default for LogOptions {
             rotation_bytes: None,
             rotated_files_max: 10,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_written_if_neither_its_category_nor_the_place_refuses_it() {
+        use LogLevel::{Debug, Error, Info, Warning};
+
+        let level = |all, place, category| {
+            let options = LogOptions { level: all, ..LogOptions::default() };
+            let sink = Sink { level: place, ..Sink::ON };
+            options.level_at(&sink, category)
+        };
+        assert_eq!(level(None, None, None), Info);
+        assert_eq!(level(None, Some(Debug), None), Debug);
+        assert_eq!(level(Some(Warning), Some(Debug), None), Warning);
+        assert_eq!(level(Some(Warning), None, Some(Debug)), Debug);
+        assert_eq!(level(Some(Debug), Some(Warning), Some(Error)), Error);
+    }
+
+    #[test]
+    fn a_file_is_in_the_directory_unless_its_name_says_another() {
+        let path = |name: &str| {
+            let file_name = Some(PathBuf::from(name));
+            LogOptions { file_name, dir: "/var/log".into(), ..LogOptions::default() }.file_path()
+        };
+        assert_eq!(path("a.log"), Some(PathBuf::from("/var/log/a.log")));
+        assert_eq!(path("logs/a.log"), Some(PathBuf::from("logs/a.log")));
+        assert_eq!(path("/a.log"), Some(PathBuf::from("/a.log")));
+        assert_eq!(LogOptions::default().file_path(), None);
     }
 }

@@ -23,7 +23,7 @@ use session::SessionOptions;
 
 use crate::limits::STATISTICS_INTERVAL;
 
-pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream};
+pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
 pub(crate) use management::{DiskFreeLimit, MemoryWatermark};
 pub(crate) use settings::{Effective, Settings, Source};
 pub(crate) use tls::{CertificateLogin, CertificateName, SanType, TlsOptions, TlsVersion};

@@ -16,12 +16,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::{TlsOptions, TlsVersion};
-use crate::limits::{TLS_CHECK_INTERVAL, TLS_HANDSHAKES_MAX};
+use crate::limits::TLS_HANDSHAKES_MAX;
 
 pub(crate) use certificate::user_name;
 pub(crate) use peer::{TlsPeer, handshake_problem};
@@ -94,7 +93,7 @@ impl Tls {
 
     /// Reads the files again if one has changed, or in any case when it `must`. What cannot be used
     /// leaves everything as it is.
-    fn reload(&self, must: bool) {
+    pub(crate) fn reload(&self, must: bool) {
         let now = stamps(&self.options);
         let before = std::mem::replace(&mut *self.seen.lock(), now.clone());
         if before == now && !must {
@@ -108,24 +107,6 @@ impl Tls {
             }
             Err(error) => tracing::error!("{what} keeps its certificate: {error}"),
         }
-    }
-}
-
-/// Reads certificates again on SIGHUP and when their files have changed.
-pub(crate) async fn watch(all: Vec<Arc<Tls>>) {
-    let mut hangup = match signal(SignalKind::hangup()) {
-        Ok(hangup) => hangup,
-        Err(error) => {
-            tracing::error!(%error, "cannot watch for SIGHUP");
-            return;
-        }
-    };
-    loop {
-        let must = tokio::select! {
-            _ = hangup.recv() => true,
-            () = tokio::time::sleep(TLS_CHECK_INTERVAL) => false,
-        };
-        all.iter().for_each(|tls| tls.reload(must));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where the log goes, and how much of it.
 
 use crate::config::key::Key;
-use crate::config::values::{boolean, number_or, one_of};
+use crate::config::values::{boolean, number, number_or, one_of};
 use crate::config::{LogFormat, LogLevel, LogStream};
 
 /// RabbitMQ's levels. What is finer than Leveret's own is the next one that is not less.
@@ -21,8 +21,8 @@ const LEVELS: &[(&str, LogLevel)] = &[
 const FORMATS: &[(&str, LogFormat)] = &[("plaintext", LogFormat::Plain), ("json", LogFormat::Json)];
 
 pub(super) const KEYS: &[Key] = &[
-    Key::new("log.default.level", Some("info"), |config, _, value| {
-        config.log.level = one_of(value, LEVELS)?;
+    Key::new("log.default.level", None, |config, _, value| {
+        config.log.level = Some(one_of(value, LEVELS)?);
         Ok(())
     })
     .or(&["log.level"]),
@@ -74,7 +74,7 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     Key::new("log.file.rotation.count", Some("10"), |config, _, value| {
-        config.log.rotated_files_max = crate::config::values::number(value, 0..=1000)?;
+        config.log.rotated_files_max = number(value, 0..=1000)?;
         Ok(())
     }),
     Key::new("log.dir", Some("."), |config, _, value| {

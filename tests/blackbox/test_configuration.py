@@ -1,0 +1,237 @@
+"""The configuration: files, environment and command line, what is in force, what is wrong, where the log goes.
+
+How RabbitMQ reads its own is not tested: only Leveret is started here.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pika
+import pytest
+
+WITHIN_S = 20
+
+
+@pytest.fixture
+def run(under, tmp_path):
+    """`run(*arguments, conf=..., **environment)`: what a Leveret says that ends by itself."""
+    if under.name == "rabbitmq":
+        pytest.skip("Leveret's own command line")
+
+    def run(*arguments, conf=None, **environment):
+        if conf is not None:
+            (tmp_path / "a.conf").write_text(conf)
+            arguments = ("--config", "a.conf", *arguments)
+        command = [under.config.getoption("--leveret-bin"), *arguments]
+        clean = {name: value for name, value in os.environ.items() if "RABBITMQ" not in name and "LEVERET" not in name}
+        return subprocess.run(command, cwd=tmp_path, env=clean | environment, capture_output=True, text=True,
+                              timeout=WITHIN_S, check=False)
+
+    return run
+
+
+@pytest.fixture
+def start(under):
+    """`start(settings)`: a Leveret of its own."""
+    if under.name == "rabbitmq":
+        pytest.skip("the settings of a running RabbitMQ are not the suite's to change")
+    brokers = []
+
+    def start(settings=""):
+        brokers.append(under.start(settings))
+        return brokers[-1]
+
+    yield start
+    for broker in brokers:
+        broker.stop()
+
+
+def shown(result):
+    """What --print-config shows: the value and the source of each key."""
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = [line.rsplit(" # ", 1) for line in result.stdout.splitlines()]
+    return {line.split(" = ", 1)[0]: (line.split(" = ", 1)[1].strip(), source) for line, source in lines}
+
+
+def until(done, what):
+    deadline = time.monotonic() + WITHIN_S
+    while not (result := done()):
+        assert time.monotonic() < deadline, f"waited {WITHIN_S} s for {what}"
+        time.sleep(0.02)
+    return result
+
+
+def connect(broker, user="guest", password=None):
+    credentials = pika.PlainCredentials(user, password or user)
+    return pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp, "/", credentials))
+
+
+def test_the_command_line_wins_over_the_environment_over_files_over_defaults(run):
+    result = run(
+        "--print-config", "--data-dir", "elsewhere",
+        conf="heartbeat = 30\nlisteners.tcp.1 = 1\nlisteners.tcp.2 = 2\ndefault_user = bob\nheartbeat = 31\n",
+        RABBITMQ_NODE_PORT="5700", RABBITMQ_DEFAULT_USER="eve", LEVERET_DEFAULT_USER="alice",
+        RABBITMQ_DEFAULT_PASS="hunter2",
+    )
+    keys = shown(result)
+    assert keys["heartbeat"] == ("31", "a.conf, line 5")
+    assert keys["default_user"] == ("alice", "environment LEVERET_DEFAULT_USER")
+    assert keys["default_pass"] == ("********", "environment RABBITMQ_DEFAULT_PASS")
+    assert keys["data_dir"] == ("elsewhere", "command line --data-dir")
+    assert keys["frame_max"] == ("131072", "default")
+    listeners = {name: value for name, value in keys.items() if name.startswith("listeners.tcp")}
+    assert listeners == {"listeners.tcp.default": ("5700", "environment RABBITMQ_NODE_PORT")}
+    assert "hunter2" not in result.stdout
+
+
+def test_what_is_printed_is_a_configuration_that_says_the_same(run, tmp_path):
+    first = run("--print-config", conf="cluster_name = 'a # b'\ndisk_free_limit.relative = 1.5\nlog.console = off")
+    assert first.returncode == 0
+    printed = "".join(line for line in first.stdout.splitlines(keepends=True) if "****" not in line)
+    again = shown(run("--print-config", conf=printed))
+    expected = {name: value for name, (value, _) in shown(first).items() if value != "********"}
+    assert {name: value for name, (value, _) in again.items() if value != "********"} == expected
+    assert again["cluster_name"][0] == "'a # b'"
+
+
+def test_files_come_from_the_environment_and_from_folders(run, tmp_path):
+    (tmp_path / "main.conf").write_text("heartbeat = 1\ninclude more/included.conf\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "included.conf").write_text("channel_max = 11\n")
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "conf.d" / "10-a.conf").write_text("heartbeat = 2\n")
+    (tmp_path / "conf.d" / "20-b.conf").write_text("heartbeat = 3\ncluster_name = $(SEED)\n")
+    (tmp_path / "conf.d" / "30-c.txt").write_text("heartbeat = 4\n")
+    keys = shown(run("--print-config", RABBITMQ_CONFIG_FILE="main", RABBITMQ_CONFIG_FILES="conf.d", SEED="grown"))
+    assert keys["heartbeat"] == ("3", "conf.d/20-b.conf, line 1")
+    assert keys["channel_max"] == ("11", "more/included.conf, line 1")
+    assert keys["cluster_name"] == ("grown", "conf.d/20-b.conf, line 2")
+    keys = shown(run("--print-config", "--config", "conf.d", SEED="grown"))
+    assert keys["heartbeat"] == ("3", "conf.d/20-b.conf, line 1") and keys["channel_max"][1] == "default"
+
+
+def test_everything_that_is_wrong_is_told_and_nothing_is_started(run, tmp_path):
+    result = run("--data-dir", "data", conf="heartbeet = 1\nheartbeat = soon\n\nlisteners.tcp.1 = foo\nx\nproxy_protocol = true\n",
+                 RABBITMQ_NODE_PORT="")
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == [
+        "leveret: a.conf, line 1: unknown key 'heartbeet', did you mean 'heartbeat'?",
+        "leveret: a.conf, line 5: expected 'key = value', got 'x'",
+        "leveret: a.conf, line 2: heartbeat must be a number from 0 to 65535, got 'soon'",
+        "leveret: a.conf, line 4: listeners.tcp.1 must be a port or an address with a port, got 'foo'",
+        "leveret: a.conf, line 6: proxy_protocol is not possible: the proxy protocol is not known",
+    ]
+    assert not (tmp_path / "data").exists()
+    missing = run("--config", "missing.conf")
+    assert missing.returncode == 1
+    assert missing.stderr.startswith("leveret: cannot read configuration file missing.conf: No such file")
+
+
+def test_a_key_without_effect_is_a_warning(start):
+    broker = start("queue_master_locator = min-masters")
+    assert any("WARN" in line and "queue_master_locator has no effect: there is one node" in line for line in broker.log)
+
+
+def test_so_many_connections_and_no_more(start):
+    broker = start("connection_max = 1")
+    first = connect(broker)
+    with pytest.raises(pika.exceptions.AMQPConnectionError) as refused:
+        connect(broker)
+    assert "NOT_ALLOWED - connection refused: node connection limit (1) is reached" in repr(refused.value)
+    first.close()
+
+    def is_let_in():
+        try:
+            connect(broker).close()
+        except pika.exceptions.AMQPConnectionError:
+            return False
+        return True
+
+    until(is_let_in, "a place for another connection")
+
+
+def test_further_users_are_made_with_the_default_vhost(start):
+    broker = start("""
+        default_users.bob.password = secret
+        default_users.bob.tags = monitoring, policymaker
+        default_users.bob.write = ^bob
+        default_users.eve.password = secret
+        default_users.eve.vhost_pattern = ^elsewhere$
+        default_users.mallory.tags = administrator""")
+    whoami = broker.api.ask("/api/whoami", user="bob", password="secret")
+    assert whoami.json["tags"] == ["monitoring", "policymaker"]
+    channel = connect(broker, "bob", "secret").channel()
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker) as refused:
+        channel.exchange_declare("x", "fanout")
+        channel.basic_publish("x", "", b"")
+        channel.queue_declare("any")
+    assert refused.value.reply_code == 403
+    for nobody in ("eve", "mallory"):
+        assert broker.api.ask("/api/whoami", user=nobody, password="secret").status == 401
+        assert broker.api.ask("/api/whoami", user=nobody, password=" ").status == 401
+
+
+def test_the_api_below_a_prefix_and_metrics_on_their_own(start):
+    broker = start("management.path_prefix = /rabbit\nprometheus.tcp.ip = 127.0.0.1\nprometheus.tcp.port = 0")
+    assert broker.api.ask("/rabbit/api/whoami").json["name"] == "guest"
+    assert broker.api.ask("/api/whoami").status == 404
+    assert broker.api.ask("/metrics", user=None).status == 200
+    url = f"http://127.0.0.1:{broker.port('Prometheus')}"
+    with urllib.request.urlopen(url + "/metrics", timeout=WITHIN_S) as answer:
+        assert b"rabbitmq_identity_info" in answer.read()
+    with pytest.raises(urllib.error.HTTPError) as missing:
+        urllib.request.urlopen(url + "/api/overview", timeout=WITHIN_S)
+    assert missing.value.code == 404
+
+
+def test_the_log_goes_to_a_file_that_is_changed_when_it_is_large_or_moved(start, tmp_path):
+    file = tmp_path / "logs" / "leveret.log"
+    broker = start(f"""
+        log.dir = {tmp_path / "logs"}
+        log.file = true
+        log.file.formatter = json
+        log.file.rotation.size = 4096
+        log.file.rotation.count = 2
+        log.console.level = info""")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert "started" in lines[-1]["fields"]["message"]
+    for _ in range(40):
+        connect(broker).close()
+    until(lambda: (tmp_path / "logs" / "leveret.log.1").exists(), "a second file")
+    assert {path.name for path in file.parent.iterdir()} == {"leveret.log", "leveret.log.0", "leveret.log.1"}
+    assert all(path.stat().st_size <= 4096 for path in file.parent.iterdir())
+    moved = file.rename(tmp_path / "moved.log")
+    broker.process.send_signal(signal.SIGHUP)
+    until(file.exists, "a new file")
+    connect(broker).close()
+    until(lambda: "disconnected" in file.read_text(), "a line in the new file")
+    assert moved.exists()
+
+
+def test_levels_by_category(start):
+    broker = start("log.connection.level = error\nlog.default.level = info")
+    connect(broker).close()
+    node = broker.api.do("GET", "/api/overview")["node"]
+    body = {"absolute": 5}
+    assert broker.api.ask(f"/api/nodes/{node}/disk-free-limit", method="PUT", body=body).status == 204
+    until(lambda: any("limit of free disk set" in line for line in broker.log), "a line of another category")
+    assert not any("connected" in line for line in broker.log)
+
+
+def test_a_log_file_that_cannot_be_written_stops_the_start(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("--data-dir", "data", conf="log.file = file/a.log")
+    assert result.returncode == 1
+    assert result.stderr.startswith("leveret: cannot open the log file: ")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_node_has_the_name_it_is_given(start):
+    broker = start("nodename = hare@example\ncluster_name = warren")
+    overview = broker.api.do("GET", "/api/overview")
+    assert (overview["node"], overview["cluster_name"]) == ("hare@example", "warren")
