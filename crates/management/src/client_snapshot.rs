@@ -79,8 +79,12 @@ pub struct ClientDescription {
 pub struct TlsDetails {
     /// `tlsv1.2` or `tlsv1.3`.
     pub protocol: &'static str,
-    /// The suite, as the standard names it.
-    pub cipher: String,
+    /// RabbitMQ's words for how keys are agreed on, `any` in TLS 1.3.
+    pub key_exchange: &'static str,
+    /// RabbitMQ's word for the cipher.
+    pub cipher: &'static str,
+    /// RabbitMQ's word for how messages are authenticated.
+    pub hash: &'static str,
     /// Its certificate, which was verified.
     pub certificate: Option<CertificateDetails>,
 }

@@ -27,7 +27,7 @@ pub(super) fn info(der: &[u8]) -> Option<CertificateDetails> {
 }
 
 fn clock((hour, minute, second): (u8, u8, u8)) -> String {
-    format!("{hour}:{minute:02}:{second:02}")
+    format!("{hour:02}:{minute:02}:{second:02}")
 }
 
 /// The name of the user that a certificate is for.
@@ -116,7 +116,57 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+
     use super::*;
+
+    /// A certificate of `C=SE, O="Hare, Inc.", CN=bob, CN=smith`, signed by `CN=ca`.
+    const CERTIFICATE: &str = "\
+     MIIBfjCCASSgAwIBAgIBATAKBggqhkjOPQQDAjANMQswCQYDVQQDDAJjYTAeFw0yNjAxMDIwMzA0MDVaFw00NjEyMz\
+     EyMzU5NTlaMEAxCzAJBgNVBAYTAlNFMRMwEQYDVQQKDApIYXJlLCBJbmMuMQwwCgYDVQQDDANib2IxDjAMBgNVBAMM\
+     BXNtaXRoMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEvihdVkAtNI8nNFRsV+INjqUwAlFrb7RF3CXJ9rHAxno84q\
+     Uo9HKMHjjvOnjR30vB4CMlwCct/OsYuFIGx6Ecd6NCMEAwPgYDVR0RBDcwNYIJYS5leGFtcGxlggliLmV4YW1wbGWB\
+     C2JvYkBleGFtcGxlhxAAAAAAAAAAAAAAAAAAAAABMAoGCCqGSM49BAMCA0gAMEUCIQCjTXc+arYtCUFfSgMo/t5T30\
+     l5AegwtCBpSJhWO8c+VwIgXdrd3zJ/dNSKG2H8J89XUimZk7DOCb6R3GE6jH1NPdc=";
+
+    fn der() -> Vec<u8> {
+        base64::engine::general_purpose::STANDARD.decode(CERTIFICATE).unwrap()
+    }
+
+    #[test]
+    fn a_certificate_says_whose_it_is() {
+        let info = info(&der()).unwrap();
+        assert_eq!(info.subject, "CN=smith,CN=bob,O=Hare\\, Inc.,C=SE");
+        assert_eq!(info.issuer, "CN=ca");
+        assert_eq!(info.validity, "2026-01-02T03:04:05Z - 2046-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn a_user_has_the_name_that_is_asked_for() {
+        let name = |name, san_type, san_index| {
+            user_name(&der(), CertificateLogin { name, san_type, san_index })
+        };
+        let san = |san_type, index| name(CertificateName::AlternativeName, san_type, index);
+        let subject = name(CertificateName::Subject, SanType::Dns, 0);
+        assert_eq!(subject.as_deref(), Some("CN=smith,CN=bob,O=Hare\\, Inc.,C=SE"));
+        let cn = name(CertificateName::SubjectCn, SanType::Dns, 0);
+        assert_eq!(cn.as_deref(), Some("bob,smith"));
+        assert_eq!(san(SanType::Dns, 1).as_deref(), Some("b.example"));
+        assert_eq!(san(SanType::Dns, 2), None);
+        assert_eq!(san(SanType::Email, 0).as_deref(), Some("bob@example"));
+        assert_eq!(san(SanType::Ip, 0).as_deref(), Some("::1"));
+        assert_eq!(san(SanType::Uri, 0), None);
+    }
+
+    #[test]
+    fn what_is_no_certificate_says_nothing() {
+        let whole = der();
+        for length in 0..whole.len() {
+            let part = whole.get(..length).unwrap_or_default();
+            assert_eq!(info(part), None);
+            assert_eq!(user_name(part, CertificateLogin::default()), None);
+        }
+    }
 
     #[test]
     fn what_separates_parts_of_a_name_is_escaped() {
