@@ -23,8 +23,10 @@ def _name(common_name):
     return x509.Name([x509.NameAttribute(oid, text) for oid, text in parts])
 
 
-def _save_key(path, key, form="pkcs8"):
+def _save_key(path, key, form="pkcs8", password=None):
     encryption = serialization.NoEncryption()
+    if password is not None:
+        encryption = serialization.BestAvailableEncryption(password.encode())
     path.write_bytes(key.private_bytes(serialization.Encoding.PEM, FORMATS[form], encryption))
 
 
@@ -55,7 +57,7 @@ class Authority:
         builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
         return builder.not_valid_before(begin).not_valid_after(end)
 
-    def sign(self, common_name, file=None, expired=False, key_type="ec", form="pkcs8", names=()):
+    def sign(self, common_name, file=None, expired=False, key_type="ec", form="pkcs8", names=(), password=None):
         """A certificate for `common_name`, valid on this machine."""
         key = ec.generate_private_key(ec.SECP256R1()) if key_type == "ec" else rsa.generate_private_key(65537, 2048)
         now = datetime.datetime.now(datetime.timezone.utc)
@@ -67,7 +69,7 @@ class Authority:
         pair = Pair(self.directory / f"{file or common_name}.pem", self.directory / f"{file or common_name}.key",
                     certificate.serial_number)
         pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        _save_key(pair.key, key, form)
+        _save_key(pair.key, key, form, password)
         return pair
 
     def context(self, pair=None, version=None):

@@ -115,6 +115,19 @@ def test_messages_of_all_sizes_pass_both_ways(tls, authority, version, key_type,
     connection.close()
 
 
+@pytest.mark.parametrize("password", ["secret", "wrong", None])
+def test_a_private_key_may_be_encrypted(tls, authority, password):
+    pair = authority.sign("server", password="secret")
+    settings = "" if password is None else f"ssl_options.password = {password}"
+    if password == "secret":
+        connect(tls(settings, pair), authority.context()).close()
+        return
+    with pytest.raises(RuntimeError) as failed:
+        tls(settings, pair)
+    assert "server.key is encrypted, with another password or none that is given" in str(failed.value)
+    assert "wrong" not in str(failed.value)
+
+
 @pytest.mark.parametrize("offered, version, is_let_in", [
     ("tlsv1.3", "tlsv1.3", True),
     ("tlsv1.3", "tlsv1.2", False),

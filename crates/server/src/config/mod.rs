@@ -221,6 +221,7 @@ impl Config {
             cacertfile: own.cacertfile.clone().or_else(|| amqp.cacertfile.clone()),
             certfile: own.certfile.clone().or_else(|| amqp.certfile.clone()),
             keyfile: own.keyfile.clone().or_else(|| amqp.keyfile.clone()),
+            password: own.password.clone().or_else(|| amqp.password.clone()),
             ..own.clone()
         }
     }

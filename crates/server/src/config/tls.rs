@@ -18,6 +18,8 @@ pub(crate) struct TlsOptions {
     pub(crate) certfile: Option<PathBuf>,
     /// Its private key.
     pub(crate) keyfile: Option<PathBuf>,
+    /// What the key is encrypted with, if it is.
+    pub(crate) password: Option<String>,
     /// Whether clients are asked for a certificate.
     pub(crate) verifies_peer: bool,
     /// Whether they must have one.
@@ -31,6 +33,7 @@ impl Default for TlsOptions {
             cacertfile: None,
             certfile: None,
             keyfile: None,
+            password: None,
             verifies_peer: false,
             needs_peer_certificate: false,
             versions: vec![TlsVersion::Tls13, TlsVersion::Tls12],

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, RwLock};
+use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
@@ -33,8 +34,10 @@ pub(crate) enum TlsError {
     Read { path: PathBuf, error: std::io::Error },
     #[error("{} has no certificate in PEM format", .0.display())]
     NoCertificate(PathBuf),
-    #[error("{} has no private key in PEM format that is not encrypted", .0.display())]
+    #[error("{} has no private key in PEM format", .0.display())]
     NoKey(PathBuf),
+    #[error("{} is encrypted, with another password or none that is given", .0.display())]
+    Encrypted(PathBuf),
     #[error("{} and {} do not work: {error}", certificate.display(), key.display())]
     Unusable { certificate: PathBuf, key: PathBuf, error: rustls::Error },
     #[error("{} does not work: {error}", path.display())]
@@ -42,6 +45,10 @@ pub(crate) enum TlsError {
     #[error("{0}")]
     Other(#[from] rustls::Error),
 }
+
+/// What stands around an encrypted key.
+const ENCRYPTED_BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
+const ENCRYPTED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
 /// The TLS of a listener.
 #[derive(Debug)]
@@ -126,7 +133,8 @@ fn server_config(
     let provider = Arc::new(ring::default_provider());
     let certificate = options.certfile.clone().unwrap_or_default();
     let key = options.keyfile.clone().unwrap_or_default();
-    let (chain, private_key) = (certificates(&certificate)?, private_key(&key)?);
+    let (chain, private_key) =
+        (certificates(&certificate)?, private_key(&key, options.password.as_deref())?);
     let versions: Vec<&SupportedProtocolVersion> = options.versions.iter().map(version).collect();
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions)?;
@@ -178,6 +186,24 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     all.ok_or_else(|| TlsError::NoCertificate(path.to_owned()))
 }
 
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|_| TlsError::NoKey(path.to_owned()))
+/// The first private key of a file. What OpenSSL calls PKCS#8 may be encrypted.
+fn private_key(path: &Path, password: Option<&str>) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let text = read(path)?;
+    if let Ok(key) = PrivateKeyDer::from_pem_slice(&text) {
+        return Ok(key);
+    }
+    let text = String::from_utf8_lossy(&text);
+    let (_, begin) =
+        text.split_once(ENCRYPTED_BEGIN).ok_or_else(|| TlsError::NoKey(path.to_owned()))?;
+    let (body, _) =
+        begin.split_once(ENCRYPTED_END).ok_or_else(|| TlsError::NoKey(path.to_owned()))?;
+    decrypted(&format!("{ENCRYPTED_BEGIN}{body}{ENCRYPTED_END}\n"), password)
+        .ok_or_else(|| TlsError::Encrypted(path.to_owned()))
+}
+
+fn decrypted(pem: &str, password: Option<&str>) -> Option<PrivateKeyDer<'static>> {
+    let (_, encrypted) = SecretDocument::from_pem(pem).ok()?;
+    let encrypted = EncryptedPrivateKeyInfoRef::try_from(encrypted.as_bytes()).ok()?;
+    let key = encrypted.decrypt(password?).ok()?;
+    Some(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
 }

@@ -27,6 +27,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("ssl_options.cacertfile", None, cacertfile::<Amqps>),
     Key::new("ssl_options.certfile", None, certfile::<Amqps>),
     Key::new("ssl_options.keyfile", None, keyfile::<Amqps>),
+    Key::new("ssl_options.password", None, password::<Amqps>).secret(),
     Key::new("ssl_options.verify", Some("verify_none"), verify::<Amqps>),
     Key::new("ssl_options.fail_if_no_peer_cert", Some("false"), fail_if_none::<Amqps>),
     Key::new("ssl_options.versions.$version", None, version::<Amqps>),
@@ -49,6 +50,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("management.ssl.cacertfile", None, cacertfile::<Https>),
     Key::new("management.ssl.certfile", None, certfile::<Https>),
     Key::new("management.ssl.keyfile", None, keyfile::<Https>),
+    Key::new("management.ssl.password", None, password::<Https>).secret(),
     Key::new("management.ssl.verify", Some("verify_none"), verify::<Https>),
     Key::new("management.ssl.fail_if_no_peer_cert", Some("false"), fail_if_none::<Https>),
     Key::new("management.ssl.versions.$version", None, version::<Https>),
@@ -88,6 +90,11 @@ fn certfile<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), S
 
 fn keyfile<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
     W::of(config).keyfile = Some(readable_file(value)?);
+    Ok(())
+}
+
+fn password<W: Which>(config: &mut Config, _: &str, value: &str) -> Result<(), String> {
+    W::of(config).password = Some(value.to_owned());
     Ok(())
 }
 
