@@ -25,6 +25,7 @@ def pytest_addoption(parser):
     group.addoption("--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the binary (or LEVERET_BIN)")
     group.addoption("--amqp", default="127.0.0.1:5672", help="RabbitMQ's AMQP address")
     group.addoption("--http", default="http://127.0.0.1:15672", help="RabbitMQ's HTTP API")
+    group.addoption("--metrics", default="http://127.0.0.1:15692", help="RabbitMQ's metrics")
 
 
 def pytest_configure(config):
@@ -181,3 +182,9 @@ def made(api, prefix):
     made = made_module.Made(api, prefix)
     yield made
     made.remove()
+
+
+@pytest.fixture
+def metrics_url(under, pytestconfig):
+    """Where the shared broker tells its metrics."""
+    return under.shared().api.url if under.name == "leveret" else pytestconfig.getoption("--metrics").rstrip("/")

@@ -44,10 +44,10 @@ pub(super) const PUBLISHES: [Family<ChannelScrape>; 4] = [
 
 /// `channel_queue_metrics`, which RabbitMQ tells apart by queue, too.
 pub(super) const DELIVERIES: [Family<ChannelScrape>; 7] = [
-    counter("channel_get_ack_total", "Messages got that are to be acknowledged", |c| {
+    counter("channel_get_ack_total", "Answers to gets that are to be acknowledged", |c| {
         whole(c.deliveries.got())
     }),
-    counter("channel_get_total", "Messages got that need no acknowledgement", |c| {
+    counter("channel_get_total", "Answers to gets that need no acknowledgement", |c| {
         whole(c.deliveries.got_no_ack())
     }),
     counter(

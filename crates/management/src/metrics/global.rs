@@ -66,13 +66,13 @@ const DELIVERED: [Delivered; 8] = [
     ),
     (
         "global_messages_delivered_get_manual_ack_total",
-        "Messages got that are to be acknowledged",
+        "Answers to gets that are to be acknowledged",
         Deliveries::got,
         false,
     ),
     (
         "global_messages_delivered_get_auto_ack_total",
-        "Messages got that need no acknowledgement",
+        "Answers to gets that need no acknowledgement",
         Deliveries::got_no_ack,
         false,
     ),

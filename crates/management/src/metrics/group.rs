@@ -82,10 +82,16 @@ impl Group {
         }
     }
 
-    /// Whether it is part of the answers that nobody chose groups for. What is the same on all nodes is
-    /// told on demand.
+    /// Whether it is part of the answers that nobody chose groups for: not what stands in another group,
+    /// too, nor what is the same on all nodes.
     pub(super) const fn is_general(self) -> bool {
-        !matches!(self, Self::VhostStatus | Self::ExchangeNames | Self::ExchangeBindings)
+        !matches!(
+            self,
+            Self::QueueConsumerCount
+                | Self::VhostStatus
+                | Self::ExchangeNames
+                | Self::ExchangeBindings
+        )
     }
 
     /// Whether it is about single queues.

@@ -70,10 +70,10 @@ fn capacity(queue: &QueueScrape) -> Option<Value> {
 
 /// `queue_delivery_metrics`.
 pub(super) const DELIVERIES: [Family<QueueScrape>; 7] = [
-    counter("queue_get_ack_total", "Messages got that are to be acknowledged", |q| {
+    counter("queue_get_ack_total", "Answers to gets that are to be acknowledged", |q| {
         whole(q.counters.deliveries.got())
     }),
-    counter("queue_get_total", "Messages got that need no acknowledgement", |q| {
+    counter("queue_get_total", "Answers to gets that need no acknowledgement", |q| {
         whole(q.counters.deliveries.got_no_ack())
     }),
     counter(

@@ -1,0 +1,14 @@
+"""The families that docs/metrics.md names: rows of tables with a name, a type, labels and a meaning."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs" / "metrics.md"
+ROW = re.compile(r"\| `([a-z_]+)` \| (\w+) \|([^|]*)\| (.+) \|$")
+
+
+def documented():
+    """By name: the type and the set of labels."""
+    rows = (ROW.match(line) for line in DOCUMENT.read_text(encoding="utf-8").splitlines())
+    return {row[1]: (row[2], set(re.findall(r"`(\w+)`", row[3]))) for row in rows if row}
