@@ -1,0 +1,346 @@
+"""Metrics: after known traffic every count has just this value."""
+
+import time
+
+import pytest
+
+from definitions import Policy
+from metrics import Metrics
+
+STATISTICS_WITHIN_S = 15.0  # RabbitMQ's are gathered every five seconds
+
+
+@pytest.fixture
+def fetch(under, metrics_url):
+    """`fetch("/metrics")`: what that tells now."""
+    under.shared()
+    return lambda path: Metrics.fetch(metrics_url + path)
+
+
+@pytest.fixture
+def own(under):
+    """A test of families that RabbitMQ does not have."""
+    if under.name == "rabbitmq":
+        pytest.skip("RabbitMQ does not tell this")
+
+
+def eventually(ch, get, expected):
+    """Wait until `get` gives what is expected."""
+    deadline = time.monotonic() + STATISTICS_WITHIN_S
+    while (found := get()) != expected and time.monotonic() < deadline:
+        ch.pause(0.1)
+    assert found == expected
+
+
+def of_queue(fetch, queue, *families):
+    """The values of some families of a queue, by name, as they are told of each queue."""
+    metrics = fetch("/metrics/per-object")
+    return {name: metrics.value("rabbitmq_queue_" + name, queue=queue) for name in families}
+
+
+def used(ch, kind):
+    """A queue with 5 messages published, 4 got or delivered, 3 acknowledged, and one ready again."""
+    q = ch.queue(kind)
+    ch.publish(q, *"abcde")
+    assert ch.get(q).body == "a"  # needs no acknowledgement
+    ch.ack(ch.get_unacked(q))
+    consumer = ch.consume(q, prefetch=2)
+    b, c = consumer.next(), consumer.next()
+    ch.ack(b)
+    ch.ack(c)
+    ch.nack(consumer.next(), requeue=True)  # and comes again
+    assert consumer.next().redelivered
+    ch.sync()
+    return q
+
+
+def test_what_is_delivered_is_counted_by_queue(ch, kind, fetch):
+    q = used(ch, kind)
+    expected = {
+        "get_total": 1, "get_ack_total": 1, "messages_delivered_ack_total": 4, "messages_delivered_total": 0,
+        "messages_redelivered_total": 1, "messages_acked_total": 3, "get_empty_total": 0,
+        "messages_published_total": 5, "messages": 1, "messages_unacked": 1, "messages_ready": 0, "consumers": 1,
+    }
+    eventually(ch, lambda: of_queue(fetch, q, *expected), expected)
+
+
+def test_what_needs_no_acknowledgement_is_counted_apart(ch, kind, fetch):
+    q = ch.queue(kind)
+    assert ch.get(q) is None
+    consumer = ch.consume(q, auto_ack=True)
+    ch.publish(q, "a", "b")
+    assert consumer.next_bodies(2) == ["a", "b"]
+    expected = {
+        "messages_delivered_total": 2, "messages_delivered_ack_total": 0, "messages_acked_total": 0,
+        "get_empty_total": 1, "messages_published_total": 2, "messages": 0,
+    }
+    eventually(ch, lambda: of_queue(fetch, q, *expected), expected)
+
+
+def test_bytes_and_the_timestamp_of_the_head(ch, fetch):
+    q = ch.queue()
+    ch.publish(q, "x" * 50, timestamp=1_700_000_000)
+    ch.publish(q, "x" * 30, timestamp=1_700_000_099)
+    expected = {"messages_bytes": 80, "messages_ready_bytes": 80, "messages_unacked_bytes": 0}
+    eventually(ch, lambda: of_queue(fetch, q, *expected), expected)
+    head = {"head_message_timestamp": 1_700_000_000}
+    eventually(ch, lambda: of_queue(fetch, q, *head), head)
+    ch.get_unacked(q)
+    expected = {"messages_bytes": 80, "messages_ready_bytes": 30, "messages_unacked_bytes": 50}
+    eventually(ch, lambda: of_queue(fetch, q, *expected), expected)
+
+
+GLOBAL = (
+    "messages_received_total", "messages_received_confirm_total", "messages_routed_total", "messages_confirmed_total",
+    "messages_unroutable_dropped_total", "messages_unroutable_returned_total",
+)
+
+
+def test_what_is_published_is_counted_for_ever(ch, fetch, under):
+    """Sums of everybody: of a RabbitMQ that others use, too, they grow at least so much."""
+    told = lambda: {name: fetch("/metrics").value("rabbitmq_global_" + name, protocol="amqp091") for name in GLOBAL}
+    before = told()
+    x = ch.exchange("fanout")
+    for queue in (ch.queue(), ch.queue()):
+        ch.bind(queue, x)
+    ch.publish("", "a", "b", exchange=x)
+    ch.publish("nowhere", "c")
+    ch.publish("nowhere", "d", mandatory=True)
+    plain = ch.connection.channel()
+    plain.publish("", "e", exchange=x)
+    plain.sync()
+    expected = dict(zip(GLOBAL, (5, 4, 6, 4, 1, 1)))
+    grown = {name: value - before[name] for name, value in told().items()}
+    if under.name == "leveret":
+        assert grown == expected
+    assert all(grown[name] >= expected[name] for name in GLOBAL), grown
+
+
+def test_deliveries_are_counted_by_type_of_queue_and_outlive_it(ch, kind, fetch, under):
+    names = {
+        "messages_delivered_total": 6, "messages_delivered_consume_manual_ack_total": 4,
+        "messages_delivered_consume_auto_ack_total": 0, "messages_delivered_get_manual_ack_total": 1,
+        "messages_delivered_get_auto_ack_total": 1, "messages_redelivered_total": 1, "messages_acknowledged_total": 3,
+    }
+    labels = {"protocol": "amqp091", "queue_type": f"rabbit_{kind}_queue"}
+    told = lambda: {name: fetch("/metrics").value("rabbitmq_global_" + name, **labels) for name in names}
+    before = told()
+    ch.delete(used(ch, kind))
+    grown = {name: value - before[name] for name, value in told().items()}
+    if under.name == "leveret":
+        assert grown == names
+    assert all(grown[name] >= names[name] for name in names), grown
+
+
+def test_sizes_of_messages_are_counted_in_buckets(ch, fetch, under):
+    told = lambda: [fetch("/metrics").value("rabbitmq_message_size_bytes_bucket", le=bound)
+                    for bound in ("100", "1000", "10000", "+Inf")]
+    before = told()
+    q = ch.queue()
+    for size in (100, 101, 1000, 5000, 200_000):
+        ch.publish(q, "x" * size)
+    grown = [now - then for now, then in zip(told(), before)]
+    assert grown == [1, 3, 4, 5] or under.name == "rabbitmq" and grown >= [1, 3, 4, 5]
+
+
+def die_of(reason, ch, kind, **dead_letter):
+    """A queue in which one message has died of it."""
+    if reason == "expired":
+        q = ch.queue(kind, message_ttl=20, **dead_letter)
+        ch.publish(q, "m")
+        ch.reaches(q, 0)
+    elif reason == "rejected":
+        q = ch.queue(kind, **dead_letter)
+        ch.kill(q)
+        ch.sync()
+    elif reason == "maxlen":
+        q = ch.queue(kind, max_length=1, **dead_letter)
+        ch.publish(q, "m", "n")
+        ch.reaches(q, 1)
+    else:
+        q = ch.queue("quorum", delivery_limit=0, **dead_letter)
+        ch.publish(q, "m")
+        ch.reject(ch.get_unacked(q), requeue=True)
+        ch.sync()
+        ch.reaches(q, 0)
+    return q
+
+
+REASONS = ("expired", "rejected", "maxlen", "delivery_limit")
+
+
+@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize("strategy", ["disabled", "at_most_once"])
+def test_deaths_are_counted_by_reason_type_and_strategy(ch, kind, reason, strategy, fetch, under, dlq):
+    type = "quorum" if reason == "delivery_limit" else kind
+    labels = {"queue_type": f"rabbit_{type}_queue", "dead_letter_strategy": strategy}
+    told = lambda: fetch("/metrics").value(f"rabbitmq_global_messages_dead_lettered_{reason}_total", **labels)
+    before = told()
+    routed = {"dead_letter_exchange": "", "dead_letter_routing_key": dlq} if strategy == "at_most_once" else {}
+    die_of(reason, ch, kind, **routed)
+    if routed:
+        ch.reaches(dlq, 1)
+    eventually(ch, lambda: told() - before >= 1, True)
+    assert told() - before == 1 or under.name == "rabbitmq"
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_deaths_are_counted_by_queue(ch, kind, reason, fetch, own, dlq):
+    expired = 1 if reason == "expired" else 0
+    q = die_of(reason, ch, kind, dead_letter_exchange="", dead_letter_routing_key=dlq)
+    told = fetch("/metrics/per-object")
+    assert told.value("rabbitmq_queue_messages_dead_lettered_total", queue=q, reason=reason) == 1
+    assert told.value("rabbitmq_queue_messages_dead_lettered_total", queue=q) == 1
+    assert told.value("rabbitmq_queue_messages_expired_total", queue=q) == expired
+    assert told.value("rabbitmq_queue_messages_dropped_total", queue=q) is None
+    dropped = lambda: fetch("/metrics").value(
+        "rabbitmq_queue_messages_dropped_total", vhost="/", reason=reason, cause="no_dead_letter_exchange")
+    before = dropped()
+    q = die_of(reason, ch, kind)
+    told = fetch("/metrics/per-object")
+    assert told.value("rabbitmq_queue_messages_dropped_total", queue=q, reason=reason) == 1
+    assert told.value("rabbitmq_queue_messages_expired_total", queue=q) == expired
+    ch.delete(q)
+    assert dropped() - before == 1  # though the queue is gone
+
+
+@pytest.mark.parametrize("cause, dead_letter", [
+    ("no_dead_letter_exchange", {}),
+    ("exchange_missing", {"dead_letter_exchange": "nowhere"}),
+    ("unroutable", {"dead_letter_exchange": "amq.topic", "dead_letter_routing_key": "nobody-wants-this"}),
+])
+def test_drops_are_counted_by_cause(ch, kind, cause, dead_letter, fetch, own):
+    q = die_of("maxlen", ch, kind, **dead_letter)
+    labels = {"queue": q, "reason": "maxlen", "cause": cause}
+    assert fetch("/metrics/per-object").value("rabbitmq_queue_messages_dropped_total", **labels) == 1
+
+
+def test_refusals_and_purges_are_counted(ch, kind, fetch, own):
+    q = ch.queue(kind, max_length=2, overflow="reject-publish")
+    assert ch.publish(q, "a", "b", "c") == "aaN"
+    ch.purge(q)
+    expected = {"messages_refused_total": 1, "messages_purged_total": 2, "messages_published_total": 3}
+    assert of_queue(fetch, q, *expected) == expected
+
+
+def test_the_next_deadline_is_that_of_a_message_that_waits(ch, kind, fetch, own):
+    q = ch.queue(kind)
+    deadline = lambda: of_queue(fetch, q, "next_deadline_timestamp_seconds")["next_deadline_timestamp_seconds"]
+    ch.publish(q, "never")
+    assert deadline() is None
+    for body, seconds in (("late", 3600), ("early", 600), ("later", 7200)):
+        ch.publish(q, body, expiration=str(seconds * 1000))
+    assert abs(deadline() - time.time() - 600) < 30
+    unacked = ch.get_unacked(q, 3)  # also the early one
+    assert [message.body for message in unacked] == ["never", "late", "early"]
+    assert abs(deadline() - time.time() - 7200) < 30
+    ch.nack(unacked[1], requeue=True)
+    ch.sync()
+    assert abs(deadline() - time.time() - 3600) < 30
+
+
+def test_the_next_deadline_follows_policies(defined, own, prefix):
+    ch = defined(policies=[Policy({"message-ttl": 60_000})])
+    url = defined.client.broker.api.url
+    q = ch.queue(expires=900_000)
+    ch.publish(q, "m", expiration="3600000")
+    told = Metrics.fetch(url + "/metrics/detailed?family=queue_time_metrics")
+    name = "rabbitmq_detailed_queue_{}_timestamp_seconds"
+    assert abs(told.value(name.format("next_deadline"), queue=q) - time.time() - 60) < 30
+    assert abs(told.value(name.format("lease_ends"), queue=q) - time.time() - 900) < 30
+
+
+def test_the_oldest_message_has_an_age(ch, kind, fetch, own):
+    q = ch.queue(kind)
+    age = lambda: of_queue(fetch, q, "oldest_message_age_seconds")["oldest_message_age_seconds"]
+    assert age() is None
+    ch.publish(q, "old")
+    ch.pause(0.3)
+    ch.publish(q, "new")
+    of_the_old = age()
+    assert 0.3 <= of_the_old < 30
+    ch.get(q)
+    of_the_new = age()
+    ch.publish(q, "newest")
+    assert of_the_new <= age()  # of the same message
+    ch.get(q)
+    assert age() is None
+
+
+def test_logins_are_counted_by_protocol(ch, client, fetch, under):
+    told = lambda: [fetch("/metrics").value(f"rabbitmq_auth_attempts_{what}", protocol="amqp091") or 0
+                    for what in ("total", "succeeded_total", "failed_total")]
+    before = told()
+    client.channel()
+    with pytest.raises(Exception):
+        client.connect(password="wrong")
+    grown = [now - then for now, then in zip(told(), before)]
+    assert grown == [2, 1, 1] or under.name == "rabbitmq" and all(now >= then for now, then in zip(grown, [2, 1, 1]))
+
+
+def test_what_comes_and_goes_is_counted(client, fetch, under):
+    names = ("connections_opened_total", "connections_closed_total", "channels_opened_total", "channels_closed_total",
+             "queues_declared_total", "queues_created_total", "queues_deleted_total")
+    told = lambda: [fetch("/metrics").value("rabbitmq_" + name) for name in names]
+    before = told()
+    connection = client.connect()
+    ch = connection.channel()
+    ch.declare(name=ch.queue())  # twice, made once
+    ch.delete(ch.queue())
+    connection.close()
+    expected = [1, 1, 1, 1, 3, 2, 1]
+    grown = lambda: [now - then for now, then in zip(told(), before)]
+    other = client.channel()
+    eventually(other, lambda: grown()[1] >= 1 and grown()[3] >= 1, True)
+    # The connection that waits for it counts, too.
+    at_least = [2, 1, 2, 1, 3, 2, 1]
+    assert grown() == at_least or under.name == "rabbitmq" and all(map(int.__ge__, map(int, grown()), expected))
+
+
+def test_channels_and_connections_are_told_for_themselves(ch, fetch, own):
+    q = used(ch, "classic")
+    ch.publish("nowhere", "m")
+    ch.publish("nowhere", "m", mandatory=True)
+    told = fetch("/metrics/per-object")
+    assert told.value("rabbitmq_channel_messages_published_total", vhost="/") >= 7
+    mine = [one.labels["channel"] for one in told.families["rabbitmq_channel_messages_published_total"].samples
+            if one.value == 7]
+    assert len(mine) == 1, f"{q}: {mine}"
+    values = {name: told.value("rabbitmq_channel_" + name, channel=mine[0]) for name in (
+        "messages_confirmed_total", "messages_unroutable_returned_total", "messages_unroutable_dropped_total",
+        "get_total", "get_ack_total", "messages_delivered_ack_total", "messages_redelivered_total",
+        "messages_acked_total", "messages_unacked", "consumers")}
+    assert list(values.values()) == [7, 1, 1, 1, 1, 4, 1, 3, 1, 1]
+    connection = mine[0].rsplit(".", 1)[0] + ".0>"
+    assert told.value("rabbitmq_connection_incoming_bytes_total", channel=connection) > 100
+    assert told.value("rabbitmq_connection_channels", channel=connection) == 1
+
+
+def test_sums_do_not_shrink_when_things_go(ch, client, fetch, own):
+    connection = client.connect()
+    other = connection.channel()
+    used(other, "classic")
+    counters = lambda: {name: fetch("/metrics").value(name) for name, family in fetch("/metrics").families.items()
+                        if family.type == "counter"}
+    before = counters()
+    for queue in list(client.queues):
+        other.delete(queue)
+    client.queues.clear()
+    connection.close()
+    after = counters()
+    shrunk = {name for name, value in before.items() if value is not None and after[name] < value}
+    assert shrunk == set()
+
+
+def test_exchanges_are_told_for_themselves(ch, fetch, under):
+    x = ch.exchange("topic")
+    ch.bind(ch.queue(), x, "a")
+    ch.bind(ch.queue(), x, "#")
+    ch.publish("a", "m", exchange=x)
+    ch.publish("b", "m", exchange=x)
+    told = lambda: fetch("/metrics/per-object").value("rabbitmq_exchange_messages_published_total", exchange=x)
+    eventually(ch, told, 2)
+    clustered = fetch("/metrics/detailed?family=exchange_bindings&family=exchange_names&family=vhost_status")
+    assert clustered.value("rabbitmq_cluster_exchange_bindings", exchange=x, type="topic") == 2
+    assert clustered.value("rabbitmq_cluster_exchange_name", exchange=x, type="topic") == 1
+    assert clustered.value("rabbitmq_cluster_vhost_status", vhost="/") == 1
