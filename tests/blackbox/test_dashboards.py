@@ -70,3 +70,47 @@ def test_a_query_for_something_else_is_found_out(families):
         "rabbitmq_nothing is not told", "nothing has the label nobody"]
     wrong = 'rate(rabbitmq_queue_messages_dropped_total{reasons="x"}[5m])'
     assert faults(wrong, families) == ["rabbitmq_queue_messages_dropped_total has no label reasons"]
+
+
+GLOBAL = ("received", "received_confirm", "confirmed", "routed", "unroutable_dropped", "unroutable_returned")
+BY_TYPE = (
+    "delivered", "delivered_consume_manual_ack", "delivered_consume_auto_ack", "delivered_get_manual_ack",
+    "delivered_get_auto_ack", "get_empty", "redelivered", "acknowledged",
+)
+# What RabbitMQ's own dashboard (10991), its operator's and others' alert rules, and Grafana's mixin ask for.
+ASKED_BY_OTHERS = [
+    "rabbitmq_queue_messages_ready * on(instance, job) group_left(rabbitmq_cluster, rabbitmq_node, rabbitmq_endpoint) "
+    "rabbitmq_identity_info",
+    "rabbitmq_build_info * on(instance, job) group_left(rabbitmq_cluster) rabbitmq_identity_info",
+    *(f"sum by (protocol) (rate(rabbitmq_global_messages_{what}_total[1m]))" for what in GLOBAL),
+    *(f"sum by (protocol, queue_type) (rate(rabbitmq_global_messages_{what}_total[1m]))" for what in BY_TYPE),
+    *(f"rabbitmq_{what}_total" for what in (
+        "queues_declared", "queues_created", "queues_deleted", "connections_opened", "connections_closed",
+        "channels_opened", "channels_closed")),
+    *(f"rabbitmq_{what}" for what in (
+        "global_publishers", "global_consumers", "connections", "channels", "queues", "consumers",
+        "process_resident_memory_bytes", "resident_memory_limit_bytes", "disk_space_available_bytes",
+        "disk_space_available_limit_bytes", "process_open_fds", "process_max_fds", "erlang_uptime_seconds",
+        "alarms_memory_used_watermark", "alarms_free_disk_space_watermark")),
+    "sum by (le) (rate(rabbitmq_message_size_bytes_bucket[1m]))",
+    "rabbitmq_message_size_bytes_sum / rabbitmq_message_size_bytes_count",
+    *(f"sum by (queue_type, dead_letter_strategy) (rabbitmq_global_messages_dead_lettered_{reason}_total)"
+      for reason in ("maxlen", "expired", "rejected", "delivery_limit", "confirmed")),
+    *(f"rabbitmq_detailed_queue_{what}{{vhost='/', queue='q'}}" for what in ("messages", "consumers")),
+    *(f"rabbitmq_queue_{what}{{vhost='/', queue='q'}}" for what in (
+        "messages", "messages_ready", "messages_unacked", "messages_bytes", "messages_ready_bytes",
+        "messages_unacked_bytes", "head_message_timestamp", "consumers", "consumer_utilisation", "consumer_capacity",
+        "messages_delivered_total", "messages_delivered_ack_total", "messages_redelivered_total",
+        "messages_acked_total", "get_total", "get_ack_total", "get_empty_total")),
+    "sum by (queue) (rabbitmq_queue_messages_published_total)",
+    *(f"sum by (vhost, channel) (rate(rabbitmq_channel_{what}_total[1m]))" for what in (
+        "messages_published", "messages_confirmed", "messages_unroutable_dropped", "messages_unroutable_returned",
+        "messages_delivered", "messages_delivered_ack", "messages_redelivered", "messages_acked", "get", "get_ack",
+        "get_empty")),
+    "sum by (channel) (rabbitmq_channel_consumers)",
+    "rabbitmq_memory_quorum_queue_dlx_erlang_process_bytes",
+]
+
+
+def test_dashboards_and_rules_of_others_find_what_they_ask_for(families):
+    assert {one: fault for one in ASKED_BY_OTHERS if (fault := faults(one, families))} == {}
