@@ -265,3 +265,71 @@ impl From<&Exchange> for ExchangeScrape {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use amqp::method::MethodId;
+    use amqp::table::Table;
+    use broker::access::{Access, PermissionPattern, Permissions};
+    use broker::{
+        ChannelNumber, Command, ConnectionId, DeclareQueue, DeleteQueue, Request, VhostOptions,
+    };
+
+    use super::*;
+
+    const NOW: Now = Now::from_millis(1000);
+
+    fn vhost() -> (Vhost, ConnectionId) {
+        let mut vhost = Vhost::new("/", [3; 32], VhostOptions::default());
+        let all = PermissionPattern::new(".*").unwrap();
+        let connection = vhost.open_connection(
+            Arc::new(Access {
+                user: "guest".into(),
+                impersonator: false,
+                permissions: Permissions { configure: all.clone(), write: all.clone(), read: all },
+                topic_permissions: Vec::new(),
+            }),
+            true,
+        );
+        (vhost, connection)
+    }
+
+    fn apply(vhost: &mut Vhost, connection: ConnectionId, command: Command<'_>) {
+        let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
+        vhost.apply(NOW, connection, request);
+        drop(vhost.drain_effects());
+    }
+
+    #[test]
+    fn a_queue_that_goes_between_two_slices_counts_once() {
+        let (mut vhost, connection) = vhost();
+        let arguments = Table::default();
+        apply(&mut vhost, connection, Command::OpenChannel);
+        for queue in ["stays", "goes"] {
+            let declare = DeclareQueue {
+                queue,
+                passive: false,
+                durable: false,
+                exclusive: false,
+                auto_delete: false,
+                nowait: false,
+                arguments: arguments.as_ref(),
+            };
+            apply(&mut vhost, connection, Command::DeclareQueue(declare));
+            apply(&mut vhost, connection, Command::Get { queue, no_ack: true });
+        }
+        let mut scraping = Scraping::default();
+        let queues = Scraping::queues(&vhost);
+        scraping.slice(&mut vhost, NOW, &queues);
+        let delete =
+            DeleteQueue { queue: "goes", if_unused: false, if_empty: false, nowait: false };
+        apply(&mut vhost, connection, Command::DeleteQueue(delete));
+        let none = |_| None;
+        let scrape = scraping.end(&vhost, &none, (Vec::new(), Traffic::default()));
+        let names: Vec<&str> = scrape.queues.iter().map(|queue| &*queue.name).collect();
+        assert_eq!(names, ["stays"]);
+        assert_eq!(scrape.deliveries[QueueType::Classic as usize].got_nothing, 2);
+    }
+}
