@@ -51,16 +51,16 @@ def newer(octets):
     return put_crc(header, 12) + octets[size:]
 
 
-@pytest.mark.parametrize("name, change", [
-    (NODE_JSON, newer_node_file), ("vhosts/1/manifest", newer), ("vhosts/1/0000000000000001.log", newer),
+@pytest.mark.parametrize("name, change, known", [
+    (NODE_JSON, newer_node_file, 2), ("vhosts/1/manifest", newer, 1), ("vhosts/1/0000000000000001.log", newer, 1),
 ])
-def test_a_newer_format_is_refused(broker, filled, name, change):
+def test_a_newer_format_is_refused(broker, filled, name, change, known):
     path = broker.data / name
     octets = path.read_bytes()
     path.write_bytes(change(octets))
     before = broker.files()
     code, text = broker.check()
-    said = f"{path.name} has format version 9, but this Leveret knows version 1"
+    said = f"{path.name} has format version 9, but this Leveret knows version {known}"
     assert code == 1 and said in text, text
     broker.launch()
     assert broker.end() == 1

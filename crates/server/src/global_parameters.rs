@@ -61,7 +61,7 @@ impl GlobalParameters {
     /// Adds or replaces one; true if it is new. When this returns it is durable.
     ///
     /// # Errors
-    /// When the disk refuses; nothing has changed then.
+    /// When the disk refuses; nothing has changed then, until the next start at least.
     pub(crate) fn set(&self, name: &str, value: Value) -> Result<bool, NodeFileError> {
         self.change(|values| values.insert(name.to_owned(), value).is_none())
     }
@@ -69,7 +69,7 @@ impl GlobalParameters {
     /// Removes one; false if there is none of that name. When this returns it is durable.
     ///
     /// # Errors
-    /// When the disk refuses; nothing has changed then.
+    /// When the disk refuses; nothing has changed then, until the next start at least.
     pub(crate) fn clear(&self, name: &str) -> Result<bool, NodeFileError> {
         self.change(|values| values.remove(name).is_some())
     }
@@ -83,8 +83,7 @@ impl GlobalParameters {
         let result = change(&mut changed);
         let mut root = json!({"format": FORMAT, "global_parameters": changed});
         root[CHECKSUM] = Value::String(node_file::checksum(&root));
-        node_file::replace(&self.data_dir, NAME, &format!("{root:#}\n"))
-            .map_err(|error| self.unwritten(error))?;
+        node_file::replace(&self.data_dir, NAME, &format!("{root:#}\n"))?;
         *values = changed;
         Ok(result)
     }

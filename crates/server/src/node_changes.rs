@@ -13,8 +13,9 @@ use broker::refusal::Refusal;
 use management::{Unchanged, UserLimit, VhostChange, VhostLimit, VhostSettings};
 
 use crate::auth::{TopicPattern, User, Users};
+use crate::limits::EXIT_DISK;
 use crate::node::Node;
-use crate::node_file::{self, NodeFile, VhostEntry};
+use crate::node_file::{self, NodeFile, NodeFileError, VhostEntry};
 use crate::password::PasswordHash;
 use crate::store;
 use crate::vhosts::VhostCell;
@@ -306,7 +307,14 @@ impl Node {
         users: &Users,
     ) -> Result<(), Unchanged> {
         let contents = NodeFile { next_vhost_id, vhosts, users: users.values().cloned().collect() };
-        node_file::write(&self.data_dir, &contents).map_err(|error| unable(&error))
+        let written = node_file::write(&self.data_dir, &contents);
+        if let Err(error @ NodeFileError::Replace { .. }) = &written {
+            tracing::error!(
+                "{error}, so that nobody knows which users and vhosts there are; the broker ends"
+            );
+            std::process::exit(EXIT_DISK);
+        }
+        written.map_err(|error| unable(&error))
     }
 
     /// Ends a vhost that is not written down, and removes its files.

@@ -53,8 +53,12 @@ pub(crate) const FIRST_VHOST_ID: u64 = 1;
 pub(crate) enum NodeFileError {
     #[error("cannot read {path}: {error}")]
     Read { path: PathBuf, error: io::Error },
+    /// The old file is there as it was.
     #[error("cannot write {path}: {error}")]
     Write { path: PathBuf, error: io::Error },
+    /// The old file is there, or the new one.
+    #[error("cannot replace {path}: {error}")]
+    Replace { path: PathBuf, error: io::Error },
     #[error("{path} is damaged: {problem}")]
     Damaged { path: PathBuf, problem: String },
     #[error("{path} is missing, though there are vhosts; nothing is changed")]
@@ -185,7 +189,7 @@ fn user(value: &Value) -> Option<User> {
 /// Replaces the file of a data directory; when this returns it is durable.
 ///
 /// # Errors
-/// [`NodeFileError`]; the old file or the new one is there then.
+/// [`NodeFileError::Write`] or [`NodeFileError::Replace`].
 pub(crate) fn write(data_dir: &Path, contents: &NodeFile) -> Result<(), NodeFileError> {
     let NodeFile { next_vhost_id, vhosts, users } = contents;
     let vhosts: Vec<Value> = vhosts.iter().map(vhost_value).collect();
@@ -197,9 +201,27 @@ pub(crate) fn write(data_dir: &Path, contents: &NodeFile) -> Result<(), NodeFile
         "users": users,
     });
     root[CHECKSUM] = Value::String(checksum(&root));
-    let path = data_dir.join(NAME);
-    let result = replace(data_dir, NAME, &format!("{root:#}\n"));
-    result.map_err(|error| NodeFileError::Write { path, error })
+    replace(data_dir, NAME, &format!("{root:#}\n"))
+}
+
+/// Replaces a file of a data directory; when this returns it is durable.
+///
+/// # Errors
+/// [`NodeFileError::Write`]: the old file is there. [`NodeFileError::Replace`]: the old one or the new
+/// one is.
+pub(crate) fn replace(data_dir: &Path, name: &str, text: &str) -> Result<(), NodeFileError> {
+    let (path, new) = (data_dir.join(name), data_dir.join(format!("{name}.new")));
+    if let Err(error) = write_new(&new, text) {
+        return Err(NodeFileError::Write { path, error });
+    }
+    let replaced = std::fs::rename(&new, &path).and_then(|()| File::open(data_dir)?.sync_all());
+    replaced.map_err(|error| NodeFileError::Replace { path, error })
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 fn vhost_value(vhost: &VhostEntry) -> Value {
@@ -221,16 +243,6 @@ fn vhost_value(vhost: &VhostEntry) -> Value {
 /// Limits as an object.
 pub(crate) fn limits_value<L: LimitName>(limits: &BTreeMap<L, i64>) -> Map<String, Value> {
     limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max))).collect()
-}
-
-/// Replaces a file of a data directory; when this returns it is durable.
-pub(crate) fn replace(data_dir: &Path, name: &str, text: &str) -> io::Result<()> {
-    let new = data_dir.join(format!("{name}.new"));
-    let mut file = File::create(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&new, data_dir.join(name))?;
-    File::open(data_dir)?.sync_all()
 }
 
 fn user_value(user: &User) -> Value {
