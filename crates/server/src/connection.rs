@@ -414,10 +414,8 @@ impl Connection {
         let access = user.access(name).ok_or_else(|| refused(name, &login, ""))?;
         let client = self.session.client();
         let cancel_notify = client.capabilities.consumer_cancel_notify;
-        let connection_name = client.connection_name.as_deref().unwrap_or_default();
+        let connection_name = client.connection_name.clone().unwrap_or_default();
         let tls = self.tls.as_ref().map(|tls| tls.details.protocol);
-        let (peer, user_name) = (self.peer, &login);
-        tracing::info!(%peer, user = user_name, vhost = name, connection_name, tls, "connected");
         let now = self.node.clock.time();
         let description = Arc::new(self.description(name, &login));
         let (wire, intake) = (Arc::clone(&self.wire), Arc::clone(&self.intake));
@@ -425,6 +423,8 @@ impl Connection {
         let welcome = || self.say(|session, out| session.vhost_opened(now, out));
         let link = (socket.clone(), &description);
         let id = cell.open(access, cancel_notify, link, welcome).map_err(no_entry)?;
+        let peer = self.peer;
+        tracing::info!(%peer, user = login, vhost = name, connection_name, tls, "connected");
         self.slot = Some(slot);
         let client = Arc::new(Client { description, cell: Arc::clone(&cell), id, socket });
         self.node.clients.add(Arc::clone(&client));

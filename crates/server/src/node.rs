@@ -222,15 +222,18 @@ impl Node {
         })
     }
 
-    /// Writes down which vhosts and users there are.
+    /// Writes down which vhosts and users there are, and lets it count for those who are connected.
     ///
     /// # Errors
     /// [`NodeFileError`], a sentence for the operator.
     pub(crate) fn save(&self) -> Result<(), NodeFileError> {
         let _one_at_a_time = self.changes.lock();
         let (next_vhost_id, vhosts) = self.vhosts.entries();
-        let contents = NodeFile { next_vhost_id, vhosts, users: self.auth.users() };
-        node_file::write(&self.data_dir, &contents)
+        let users = self.auth.users();
+        let contents = NodeFile { next_vhost_id, vhosts, users: users.clone() };
+        node_file::write(&self.data_dir, &contents)?;
+        users.iter().for_each(|user| self.refresh_access(&user.name));
+        Ok(())
     }
 
     fn make_default_user(&self, config: &Config) -> Result<(), StartError> {

@@ -268,11 +268,17 @@ impl Node {
     }
 
     /// What a user may do counts on the connections that he has, too.
-    fn refresh_access(&self, name: &str) {
-        let Some(user) = self.auth.user(name) else { return };
-        for cell in self.vhosts.all() {
-            let nothing = || Arc::new(Access::nothing(name.into()));
-            cell.set_access(&user.access(cell.name()).unwrap_or_else(nothing));
+    pub(crate) fn refresh_access(&self, name: &str) {
+        let mut told = None;
+        // Again if he has changed meanwhile: the newest must be told last.
+        while let Some(user) = self.auth.user(name)
+            && told.as_ref().is_none_or(|told| !Arc::ptr_eq(told, &user))
+        {
+            for cell in self.vhosts.all() {
+                let nothing = || Arc::new(Access::nothing(name.into()));
+                cell.set_access(&user.access(cell.name()).unwrap_or_else(nothing));
+            }
+            told = Some(user);
         }
     }
 
