@@ -18,6 +18,7 @@ mod field_table;
 mod history;
 mod json_table;
 pub mod limits;
+mod limits_json;
 mod metrics;
 mod moment;
 mod multipart;
@@ -26,6 +27,7 @@ mod policy_json;
 mod queue_snapshot;
 mod snapshot;
 mod topology_snapshot;
+mod vhost_json;
 
 use std::sync::Arc;
 
@@ -36,19 +38,20 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use crate::limits::BODY_BYTES_MAX;
 
 pub use access::{Caller, Credentials, LoginRefused};
-pub use api::{limits_from_json, vhost_change_from_json};
 pub use client_snapshot::{
     CertificateDetails, ChannelDetails, ClientDescription, ClientOf, ClientPid, ConnectionDetails,
     ConnectionState, ConsumerDetails, TlsDetails, Traffic, connection_name,
 };
 pub use field_table::table as table_to_json;
 pub use history::{SharedHistory, Taken, Taking, VhostTaken};
+pub use limits_json::{limits_from_json, limits_to_json};
 pub use metrics::{ConnectionScrape, Scrape, Scraping, VhostScrape};
 pub use node::*;
 pub use policy_json::{PolicyProblem, policy_from_json, policy_to_json};
 pub use queue_snapshot::QueueDetails;
 pub use snapshot::{Listener, NodeSnapshot, ProcessSnapshot, VhostTotals};
 pub use topology_snapshot::{BindingDetails, BindingsOf, ExchangeDetails};
+pub use vhost_json::{tags_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
 
 /// The version of RabbitMQ whose API this is: clients choose by it what they ask for.
 pub const RABBITMQ_VERSION: &str = "4.3.6";

@@ -3,7 +3,6 @@
 //! changes. It carries a checksum: a permission of which one letter has changed is as readable as
 //! before.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,8 +12,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::QueueType;
 use broker::access::{PermissionPattern, Permissions};
-use management::{LimitName, VhostSettings};
-use serde_json::{Map, Value, json};
+use management::{VhostSettings, limits_from_json, limits_to_json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::auth::{TopicPattern, User};
@@ -136,17 +135,12 @@ fn vhost_settings(value: &Value) -> Option<VhostSettings> {
             Some(protected.as_bool()?)
         },
         tracing: value.get("tracing")?.as_bool()?,
-        limits: limits(value.get("limits")?)?,
+        limits: limits_from_json(value.get("limits")?.as_object()?, "limits").ok()?,
     })
 }
 
 fn texts(list: &Value) -> Option<Vec<String>> {
     all(list, |text| text.as_str().map(str::to_owned))
-}
-
-fn limits<L: LimitName>(object: &Value) -> Option<BTreeMap<L, i64>> {
-    let limit = |(name, max): (&String, &Value)| Some((L::parse(name)?, max.as_i64()?));
-    object.as_object()?.iter().map(limit).collect()
 }
 
 /// What guards the file: the hash of what it says.
@@ -164,7 +158,7 @@ fn user(value: &Value) -> Option<User> {
     let password = PasswordHash::from_bytes(&hash, &text(value, "hashing_algorithm")?).ok()?;
     let mut user = User::new(&text(value, "name")?, password, texts(value.get("tags")?)?);
     if let Some(object) = value.get("limits") {
-        user.limits = limits(object)?;
+        user.limits = limits_from_json(object.as_object()?, "user-limits").ok()?;
     }
     for permission in value.get("permissions")?.as_array()? {
         let pattern = |key| PermissionPattern::new(&text(permission, key)?).ok();
@@ -235,14 +229,9 @@ fn vhost_value(vhost: &VhostEntry) -> Value {
             "default_queue_type": settings.default_queue_type.as_str(),
             "protected_from_deletion": settings.protected_from_deletion,
             "tracing": settings.tracing,
-            "limits": limits_value(&settings.limits),
+            "limits": limits_to_json(&settings.limits),
         },
     })
-}
-
-/// Limits as an object.
-pub(crate) fn limits_value<L: LimitName>(limits: &BTreeMap<L, i64>) -> Map<String, Value> {
-    limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max))).collect()
 }
 
 fn user_value(user: &User) -> Value {
@@ -271,12 +260,14 @@ fn user_value(user: &User) -> Value {
         "tags": user.tags,
         "permissions": permissions,
         "topic_permissions": topics.collect::<Vec<Value>>(),
-        "limits": limits_value(&user.limits),
+        "limits": limits_to_json(&user.limits),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use management::{UserLimit, VhostLimit};
 
     use super::*;

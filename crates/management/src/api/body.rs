@@ -1,13 +1,10 @@
 //! What stands in the body of a request: a JSON object, and in it what is asked for.
 
-use std::collections::BTreeMap;
-
 use axum::extract::{FromRequest, Request};
 use serde_json::{Map, Value};
 
 use super::Body;
 use crate::answer::ApiError;
-use crate::node::LimitName;
 
 /// What RabbitMQ says to a client that has encoded its object twice.
 const JSON_IN_JSON: &str = "invalid payload: the request body JSON-decoded to a string. Is the input \
@@ -77,54 +74,9 @@ pub(super) fn not_a(key: &str, kind: &str) -> ApiError {
     ApiError::bad_request(format!("{key} should be a {kind}"))
 }
 
-/// Tags: a list, or a text with commas between them.
-pub(super) fn tags(value: &Value) -> Result<Vec<String>, ApiError> {
-    match value {
-        Value::String(text) => {
-            let tags = text.split(',').map(str::trim).filter(|tag| !tag.is_empty());
-            Ok(tags.map(str::to_owned).collect())
-        }
-        Value::Array(tags) => {
-            let tags = tags.iter().map(|tag| tag.as_str().map(str::to_owned));
-            tags.collect::<Option<_>>().ok_or_else(|| not_a("tags", "list of strings"))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
-            Err(not_a("tags", "list of strings"))
-        }
-    }
-}
-
-/// Limits by name.
-///
-/// # Errors
-/// What RabbitMQ says of the first that is wrong; `of` is what it calls them.
-pub fn limits_from_json<L: LimitName>(
-    limits: &Map<String, Value>,
-    of: &str,
-) -> Result<BTreeMap<L, i64>, String> {
-    limits.iter().map(|(name, value)| limit(name, value, of)).collect()
-}
-
-/// One limit.
-pub(super) fn limit<L: LimitName>(name: &str, value: &Value, of: &str) -> Result<(L, i64), String> {
-    let shown = || match value.as_str() {
-        Some(text) => format!("<<\"{text}\">>"),
-        None => value.to_string(),
-    };
-    let limit = L::parse(name)
-        .ok_or_else(|| format!("Unrecognised terms [{{<<\"{name}\">>,{}}}] in {of}", shown()))?;
-    let number = value.as_i64();
-    let number =
-        number.ok_or_else(|| format!("{name} should be a number, actually was {}", shown()))?;
-    Ok((limit, number))
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-    use crate::node::{UserLimit, VhostLimit};
 
     #[test]
     fn what_is_no_object_is_told_from_what_lacks_something() {
@@ -142,31 +94,5 @@ mod tests {
         assert_eq!(object.texts(["a"]).unwrap(), ["x"]);
         assert_eq!(reason(object.texts(["a", "b"]).unwrap_err()), "b should be a string");
         assert_eq!(reason(object.required(["b", "c"]).unwrap_err()), "[{key_missing,c}]");
-    }
-
-    #[test]
-    fn tags_are_a_list_or_a_text() {
-        assert_eq!(tags(&json!("a,,b , c")).unwrap(), ["a", "b", "c"]);
-        assert_eq!(tags(&json!("")).unwrap(), [""; 0]);
-        assert_eq!(tags(&json!(["a b", "c"])).unwrap(), ["a b", "c"]);
-        for wrong in [json!(7), json!([7]), json!(null), json!({})] {
-            assert!(tags(&wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn limits_are_integers_with_a_name() {
-        let wrong = |name, value| limit::<UserLimit>(name, &value, "user-limits").unwrap_err();
-        assert_eq!(
-            limit::<VhostLimit>("max-queues", &json!(-1), "limits"),
-            Ok((VhostLimit::MaxQueues, -1))
-        );
-        assert_eq!(wrong("nope", json!(1)), "Unrecognised terms [{<<\"nope\">>,1}] in user-limits");
-        for (value, shown) in
-            [(json!("5"), "<<\"5\">>"), (json!(5.0), "5.0"), (json!(null), "null")]
-        {
-            let expected = format!("max-channels should be a number, actually was {shown}");
-            assert_eq!(wrong("max-channels", value), expected);
-        }
     }
 }

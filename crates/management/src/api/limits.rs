@@ -6,12 +6,13 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, put};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::body::{Object, limit};
+use super::body::Object;
 use super::{Name, NameInVhost, Shared};
 use crate::access::{Administrator, Management};
 use crate::answer::{ApiError, Json};
+use crate::limits_json::{limit_from_json, limits_to_json};
 use crate::node::{LimitName, Unchanged, UserLimit, VhostLimit};
 
 /// The paths. The first name in those with two is the vhost's or the user's, the second the limit's.
@@ -56,7 +57,7 @@ async fn set_of_vhost(
 ) -> Result<StatusCode, ApiError> {
     node.vhost_settings(&vhost).ok_or_else(ApiError::no_such_vhost)?;
     let [value] = body.required(["value"])?;
-    let (limit, max) = limit::<VhostLimit>(&name, value, "limits")
+    let (limit, max) = limit_from_json::<VhostLimit>(&name, value, "limits")
         .map_err(|problem| ApiError::bad_request(format!("Validation failed\n\n{problem}\n")))?;
     node.set_vhost_limit(&vhost, limit, Some(max)).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -101,7 +102,7 @@ async fn set_of_user(
 ) -> Result<StatusCode, ApiError> {
     let [value] = body.required(["value"])?;
     let (limit, max) =
-        limit::<UserLimit>(&name, value, "user-limits").map_err(ApiError::bad_request)?;
+        limit_from_json::<UserLimit>(&name, value, "user-limits").map_err(ApiError::bad_request)?;
     let set = node.set_user_limit(&user, limit, Some(max)).await;
     set.map_err(|unchanged| {
         if unchanged == Unchanged::NoSuchUser {
@@ -126,7 +127,5 @@ async fn clear_of_user(
 
 /// The limits of a user or a vhost; none if there are none.
 fn json_of<L: LimitName>(of: &str, name: &str, limits: &BTreeMap<L, i64>) -> Option<Value> {
-    let value: Map<String, Value> =
-        limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max))).collect();
-    (!value.is_empty()).then(|| json!({of: name, "value": value}))
+    (!limits.is_empty()).then(|| json!({of: name, "value": limits_to_json(limits)}))
 }

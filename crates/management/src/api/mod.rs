@@ -55,9 +55,6 @@ use axum::routing::get;
 use crate::Node;
 use crate::answer::ApiError;
 
-pub use body::limits_from_json;
-pub use vhosts::vhost_change_from_json;
-
 /// What every resource is about.
 type Shared = Arc<dyn Node>;
 

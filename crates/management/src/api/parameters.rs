@@ -10,14 +10,15 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::routing::get;
 use broker::{Policy, PolicyKind};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::body::{Object, limits_from_json};
+use super::body::Object;
 use super::policies::check_entry;
 use super::{Name, NameInVhost, Shared};
 use crate::access::{Caller, Policymaker};
 use crate::answer::{ApiError, Json};
-use crate::node::{LimitName, VhostLimit};
+use crate::limits_json::{limits_from_json, limits_to_json};
+use crate::node::VhostLimit;
 use crate::policy_json::{parameter_from_json, policy_to_json};
 
 /// The paths.
@@ -119,8 +120,7 @@ async fn show(
 
 /// None if there are none.
 fn shown_limits(vhost: &str, limits: &BTreeMap<VhostLimit, i64>) -> Option<Value> {
-    let value: Map<String, Value> =
-        limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max))).collect();
+    let value = limits_to_json(limits);
     let parameter =
         json!({"value": value, "vhost": vhost, "component": VHOST_LIMITS, "name": LIMITS});
     (!limits.is_empty()).then_some(parameter)

@@ -6,14 +6,16 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::body::{self, Object, not_a};
+use super::body::{Object, not_a};
 use super::lists::Query;
 use super::{Name, Shared, permissions, topic_permissions};
 use crate::access::Administrator;
 use crate::answer::{ApiError, Json};
-use crate::node::{LimitName, NewPassword, NewUser, UserDetails};
+use crate::limits_json::{limits_from_json, limits_to_json};
+use crate::node::{NewPassword, NewUser, UserDetails};
+use crate::vhost_json::tags_from_json;
 
 /// RabbitMQ's default for a hash that does not say how it was made.
 const SHA256: &str = "rabbit_password_hashing_sha256";
@@ -66,11 +68,12 @@ async fn put(
     let limits = match body.get("limits") {
         None => None,
         Some(Value::Object(limits)) => {
-            Some(body::limits_from_json(limits, "user-limits").map_err(ApiError::bad_request)?)
+            Some(limits_from_json(limits, "user-limits").map_err(ApiError::bad_request)?)
         }
         Some(_) => return Err(not_a("limits", "object")),
     };
-    let user = NewUser { name, password: password(&body)?, tags: body::tags(tags)?, limits };
+    let tags = tags_from_json(tags).map_err(ApiError::bad_request)?;
+    let user = NewUser { name, password: password(&body)?, tags, limits };
     Ok(made(node.put_user(user).await?))
 }
 
@@ -150,12 +153,11 @@ async fn list_topic_permissions(
 }
 
 fn json_of(user: &UserDetails) -> Value {
-    let limits = user.limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max)));
     json!({
         "name": user.name,
         "password_hash": user.password_hash,
         "hashing_algorithm": user.hashing_algorithm,
         "tags": user.tags,
-        "limits": limits.collect::<Map<String, Value>>(),
+        "limits": limits_to_json(&user.limits),
     })
 }

@@ -4,10 +4,9 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use broker::QueueType;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::body::{Object, not_a, tags};
+use super::body::Object;
 use super::lists::Query;
 use super::users::made;
 use super::vhost_stats::VhostStats;
@@ -15,7 +14,8 @@ use super::{Name, NameInVhost, Shared};
 use crate::access::{Administrator, Management};
 use crate::answer::{ApiError, Json};
 use crate::history::fields::About;
-use crate::node::{Unchanged, VhostChange, VhostMetadata, VhostSettings};
+use crate::node::{Unchanged, VhostChange, VhostSettings};
+use crate::vhost_json::{vhost_metadata_from_json, vhost_metadata_to_json};
 
 /// Bytes of a vhost's name: AMQP has room for no more.
 const NAME_BYTES_MAX: usize = 255;
@@ -79,43 +79,9 @@ fn change(body: &Object) -> Result<VhostChange, ApiError> {
     };
     let keys = ["description", "tags", "default_queue_type"];
     let metadata = keys.iter().any(|key| body.get(key).is_some());
-    let metadata = metadata.then(|| metadata_of(body)).transpose()?;
+    let metadata = metadata.then(|| vhost_metadata_from_json(&body.0)).transpose();
+    let metadata = metadata.map_err(ApiError::bad_request)?;
     Ok(VhostChange { metadata, tracing, protected_from_deletion: None })
-}
-
-/// The same for a vhost in definitions, which may be protected there, too.
-///
-/// # Errors
-/// What is wrong, in words.
-pub fn vhost_change_from_json(object: &Map<String, Value>) -> Result<VhostChange, String> {
-    let protected_from_deletion = object.get("protected_from_deletion").and_then(Value::as_bool);
-    let change = change(&Object(object.clone())).map_err(|error| error.reason().to_owned())?;
-    Ok(VhostChange { protected_from_deletion, ..change })
-}
-
-fn metadata_of(body: &Object) -> Result<VhostMetadata, ApiError> {
-    let given = |key| body.get(key).filter(|value| !value.is_null());
-    let description = given("description").map_or(Some(""), Value::as_str);
-    Ok(VhostMetadata {
-        description: description.ok_or_else(|| not_a("description", "string"))?.to_owned(),
-        tags: given("tags").map_or(Ok(Vec::new()), tags)?,
-        default_queue_type: match given("default_queue_type") {
-            None => QueueType::default(),
-            Some(Value::String(name)) => queue_type(name)?,
-            Some(other) => {
-                let reason = format!("{other} is not a valid default_queue_type value");
-                return Err(ApiError::bad_request(reason));
-            }
-        },
-    })
-}
-
-fn queue_type(name: &str) -> Result<QueueType, ApiError> {
-    if matches!(name, "" | "undefined") {
-        return Ok(QueueType::default());
-    }
-    QueueType::parse(name.as_bytes())
-        .ok_or_else(|| ApiError::bad_request(format!("{name} is not a valid queue type")))
 }
 
 async fn delete(
@@ -186,21 +152,12 @@ fn shown(node: &Shared, name: &str, query: &Query) -> Option<Value> {
     let settings = node.vhost_settings(name)?;
     let totals = node.vhost_totals(name, None)?;
     let VhostSettings { description, tags, protected_from_deletion, tracing, .. } = &settings;
-    let default_queue_type = settings.default_queue_type.as_str();
-    let mut metadata = json!({
-        "description": description,
-        "tags": tags,
-        "default_queue_type": default_queue_type,
-    });
-    if let Some(protected) = protected_from_deletion {
-        metadata["protected_from_deletion"] = json!(protected);
-    }
     let mut shown = json!({
         "name": name,
         "description": description,
         "tags": tags,
-        "default_queue_type": default_queue_type,
-        "metadata": metadata,
+        "default_queue_type": settings.default_queue_type.as_str(),
+        "metadata": vhost_metadata_to_json(&settings),
         "protected_from_deletion": protected_from_deletion.unwrap_or_default(),
         "tracing": tracing,
         "cluster_state": {node.snapshot().name: "running"},
@@ -219,6 +176,7 @@ fn shown(node: &Shared, name: &str, query: &Query) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::VhostMetadata;
 
     fn read(body: &Value) -> Result<VhostChange, String> {
         let body = Object::parse(body.to_string().as_bytes()).unwrap();
@@ -230,21 +188,9 @@ mod tests {
         assert_eq!(read(&json!({})), Ok(VhostChange::default()));
         let traced = VhostChange { tracing: Some(true), ..VhostChange::default() };
         assert_eq!(read(&json!({"tracing": "true"})), Ok(traced));
+        assert_eq!(read(&json!({"tracing": 7})), Err("not_boolean: 7".to_owned()));
         let described = VhostMetadata { description: "d".to_owned(), ..VhostMetadata::default() };
         let change = VhostChange { metadata: Some(described), ..VhostChange::default() };
         assert_eq!(read(&json!({"description": "d", "tags": null})), Ok(change));
-    }
-
-    #[test]
-    fn what_is_wrong_is_named() {
-        for (body, reason) in [
-            (json!({"default_queue_type": "nope"}), "nope is not a valid queue type"),
-            (json!({"default_queue_type": 7}), "7 is not a valid default_queue_type value"),
-            (json!({"tracing": 7}), "not_boolean: 7"),
-            (json!({"description": 7}), "description should be a string"),
-            (json!({"tags": [7]}), "tags should be a list of strings"),
-        ] {
-            assert_eq!(read(&body), Err(reason.to_owned()));
-        }
     }
 }

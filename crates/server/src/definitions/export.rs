@@ -6,7 +6,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::PolicyKind;
-use management::{RABBITMQ_VERSION, policy_to_json, table_to_json};
+use management::{
+    RABBITMQ_VERSION, limits_to_json, policy_to_json, table_to_json, vhost_metadata_to_json,
+};
 use serde_json::{Map, Value, json};
 
 use super::topology::{
@@ -14,7 +16,6 @@ use super::topology::{
 };
 use crate::auth::User;
 use crate::node::Node;
-use crate::node_file::limits_value;
 use crate::vhosts::VhostCell;
 
 type Object = Map<String, Value>;
@@ -85,21 +86,14 @@ fn user(user: &User) -> Value {
         "password_hash": STANDARD.encode(hash),
         "hashing_algorithm": algorithm,
         "tags": user.tags,
-        "limits": limits_value(&user.limits),
+        "limits": limits_to_json(&user.limits),
     })
 }
 
 fn vhost_itself(cell: &VhostCell) -> Object {
     let settings = cell.settings();
-    let mut metadata = json!({
-        "description": settings.description,
-        "tags": settings.tags,
-        "default_queue_type": settings.default_queue_type.as_str(),
-    });
-    if let Some(protected) = settings.protected_from_deletion {
-        metadata["protected_from_deletion"] = json!(protected);
-    }
-    let limits = Value::Object(limits_value(&settings.limits));
+    let metadata = vhost_metadata_to_json(&settings);
+    let limits = Value::Object(limits_to_json(&settings.limits));
     let fields = [("name", json!(cell.name())), ("limits", limits), ("metadata", metadata)];
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -206,7 +200,7 @@ impl Contents {
 
 /// Limits are a runtime parameter, too, as in RabbitMQ.
 fn limits_parameter(cell: &VhostCell) -> Option<Value> {
-    let limits = limits_value(&cell.settings().limits);
+    let limits = limits_to_json(&cell.settings().limits);
     let parameter = json!({"component": "vhost-limits", "name": "limits", "value": limits});
     (!limits.is_empty()).then_some(parameter)
 }

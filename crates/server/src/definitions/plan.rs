@@ -10,7 +10,7 @@ use broker::access::Permissions;
 use broker::{Policy, PolicyKind};
 use management::{
     LimitName, PolicyProblem, VhostChange, limits_from_json, policy_from_json,
-    vhost_change_from_json,
+    vhost_metadata_from_json,
 };
 use serde_json::{Map, Value};
 
@@ -155,7 +155,12 @@ fn vhost(item: &Item<'_>) -> Result<NewVhost, Problem> {
     // Older definitions have description and tags beside the name.
     let metadata = item.get("metadata").unwrap_or(item.value);
     let metadata = metadata.as_object().ok_or_else(|| "'metadata' must be an object".to_owned())?;
-    let change = vhost_change_from_json(metadata)?;
+    let protected = metadata.get("protected_from_deletion").and_then(Value::as_bool);
+    let change = VhostChange {
+        metadata: Some(vhost_metadata_from_json(metadata)?),
+        protected_from_deletion: protected,
+        tracing: None,
+    };
     Ok(NewVhost { name, change, limits: limits(item, "limits")? })
 }
 

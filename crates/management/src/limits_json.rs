@@ -1,0 +1,72 @@
+//! Limits of users and vhosts in JSON.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::node::LimitName;
+
+/// Limits by name; `of` is what RabbitMQ calls them: `limits` of a vhost, `user-limits`.
+///
+/// # Errors
+/// What RabbitMQ says of the first that is wrong.
+pub fn limits_from_json<L: LimitName>(
+    limits: &Map<String, Value>,
+    of: &str,
+) -> Result<BTreeMap<L, i64>, String> {
+    limits.iter().map(|(name, value)| limit_from_json(name, value, of)).collect()
+}
+
+/// One limit.
+pub(crate) fn limit_from_json<L: LimitName>(
+    name: &str,
+    value: &Value,
+    of: &str,
+) -> Result<(L, i64), String> {
+    let shown = || match value.as_str() {
+        Some(text) => format!("<<\"{text}\">>"),
+        None => value.to_string(),
+    };
+    let limit = L::parse(name)
+        .ok_or_else(|| format!("Unrecognised terms [{{<<\"{name}\">>,{}}}] in {of}", shown()))?;
+    let number = value.as_i64();
+    let number =
+        number.ok_or_else(|| format!("{name} should be a number, actually was {}", shown()))?;
+    Ok((limit, number))
+}
+
+/// The limits by their names.
+pub fn limits_to_json<L: LimitName>(limits: &BTreeMap<L, i64>) -> Map<String, Value> {
+    limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{UserLimit, VhostLimit};
+
+    #[test]
+    fn limits_are_integers_with_a_name() {
+        let wrong =
+            |name, value| limit_from_json::<UserLimit>(name, &value, "user-limits").unwrap_err();
+        assert_eq!(
+            limit_from_json::<VhostLimit>("max-queues", &json!(-1), "limits"),
+            Ok((VhostLimit::MaxQueues, -1))
+        );
+        assert_eq!(wrong("nope", json!(1)), "Unrecognised terms [{<<\"nope\">>,1}] in user-limits");
+        for (value, shown) in
+            [(json!("5"), "<<\"5\">>"), (json!(5.0), "5.0"), (json!(null), "null")]
+        {
+            let expected = format!("max-channels should be a number, actually was {shown}");
+            assert_eq!(wrong("max-channels", value), expected);
+        }
+    }
+
+    #[test]
+    fn limits_come_back() {
+        let limits = BTreeMap::from([(UserLimit::MaxConnections, 5), (UserLimit::MaxChannels, -1)]);
+        let json = limits_to_json(&limits);
+        assert_eq!(Value::Object(json.clone()), json!({"max-channels": -1, "max-connections": 5}));
+        assert_eq!(limits_from_json(&json, "user-limits"), Ok(limits));
+    }
+}

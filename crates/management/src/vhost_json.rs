@@ -1,0 +1,104 @@
+//! What a vhost is for, in JSON, as bodies of requests and definitions have it.
+
+use broker::QueueType;
+use serde_json::{Map, Value, json};
+
+use crate::node::{VhostMetadata, VhostSettings};
+
+/// Tags, of users as well: a list, or a text with commas between them.
+///
+/// # Errors
+/// When they are neither.
+pub fn tags_from_json(tags: &Value) -> Result<Vec<String>, String> {
+    let wrong = || "tags should be a list of strings".to_owned();
+    if let Some(text) = tags.as_str() {
+        let tags = text.split(',').map(str::trim).filter(|tag| !tag.is_empty());
+        return Ok(tags.map(str::to_owned).collect());
+    }
+    let tags = tags.as_array().ok_or_else(wrong)?;
+    let tags = tags.iter().map(|tag| tag.as_str().map(str::to_owned));
+    tags.collect::<Option<_>>().ok_or_else(wrong)
+}
+
+/// Description, tags and default queue type; those that are not named, or null, have their defaults.
+///
+/// # Errors
+/// What is wrong with the first that is; where RabbitMQ has words for it, in these.
+pub fn vhost_metadata_from_json(object: &Map<String, Value>) -> Result<VhostMetadata, String> {
+    let given = |key| object.get(key).filter(|value| !value.is_null());
+    let description = given("description").map_or(Some(""), Value::as_str);
+    Ok(VhostMetadata {
+        description: description
+            .ok_or_else(|| "description should be a string".to_owned())?
+            .to_owned(),
+        tags: given("tags").map_or(Ok(Vec::new()), tags_from_json)?,
+        default_queue_type: given("default_queue_type")
+            .map_or_else(|| Ok(QueueType::default()), queue_type)?,
+    })
+}
+
+fn queue_type(value: &Value) -> Result<QueueType, String> {
+    let name = value.as_str();
+    let name = name.ok_or_else(|| format!("{value} is not a valid default_queue_type value"))?;
+    if matches!(name, "" | "undefined") {
+        return Ok(QueueType::default());
+    }
+    QueueType::parse(name.as_bytes()).ok_or_else(|| format!("{name} is not a valid queue type"))
+}
+
+/// What RabbitMQ shows of a vhost as `metadata`.
+pub fn vhost_metadata_to_json(settings: &VhostSettings) -> Value {
+    let mut metadata = json!({
+        "description": settings.description,
+        "tags": settings.tags,
+        "default_queue_type": settings.default_queue_type.as_str(),
+    });
+    if let Some(protected) = settings.protected_from_deletion {
+        metadata["protected_from_deletion"] = json!(protected);
+    }
+    metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_a_list_or_a_text() {
+        assert_eq!(tags_from_json(&json!("a,,b , c")).unwrap(), ["a", "b", "c"]);
+        assert_eq!(tags_from_json(&json!("")).unwrap(), [""; 0]);
+        assert_eq!(tags_from_json(&json!(["a b", "c"])).unwrap(), ["a b", "c"]);
+        for wrong in [json!(7), json!([7]), json!(null), json!({})] {
+            assert!(tags_from_json(&wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn metadata_come_back() {
+        let metadata = VhostMetadata {
+            description: "d".to_owned(),
+            tags: vec!["t".to_owned()],
+            default_queue_type: QueueType::Quorum,
+        };
+        let mut settings = VhostSettings { tracing: true, ..VhostSettings::default() };
+        settings.change(crate::VhostChange {
+            metadata: Some(metadata.clone()),
+            ..crate::VhostChange::default()
+        });
+        let json = vhost_metadata_to_json(&settings);
+        assert_eq!(vhost_metadata_from_json(json.as_object().unwrap()), Ok(metadata));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (metadata, problem) in [
+            (json!({"default_queue_type": "nope"}), "nope is not a valid queue type"),
+            (json!({"default_queue_type": 7}), "7 is not a valid default_queue_type value"),
+            (json!({"description": 7}), "description should be a string"),
+            (json!({"tags": [7]}), "tags should be a list of strings"),
+        ] {
+            let said = vhost_metadata_from_json(metadata.as_object().unwrap());
+            assert_eq!(said, Err(problem.to_owned()));
+        }
+    }
+}
