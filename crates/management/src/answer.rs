@@ -86,6 +86,12 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized")
     }
 
+    /// What is wrong, for a test.
+    #[cfg(test)]
+    pub(crate) fn reason(&self) -> &str {
+        self.reason.as_str().unwrap_or_default()
+    }
+
     /// The user is known and may not do this.
     pub(crate) fn not_authorised(reason: impl Into<Value>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "not_authorised", reason)

@@ -640,19 +640,6 @@ impl Vhosts {
         (self.next_id.load(Ordering::Acquire), entries)
     }
 
-    /// The vhost of that name, made if there is none.
-    ///
-    /// # Errors
-    /// When the system has no randomness to seed it with, or the disk refuses.
-    pub(crate) fn create(&self, name: &str) -> Result<Arc<VhostCell>, VhostError> {
-        if let Some(cell) = self.get(name) {
-            return Ok(cell);
-        }
-        let cell = self.make(name, Arc::default())?;
-        self.insert(&cell);
-        Ok(cell)
-    }
-
     /// A new vhost, which nobody finds before it is inserted.
     ///
     /// # Errors
