@@ -28,6 +28,8 @@ pub struct Credentials {
     pub user: String,
     /// His password.
     pub password: Vec<u8>,
+    /// It is the token that the node gives out to its own machine, and the name means nothing.
+    pub is_token: bool,
 }
 
 impl std::fmt::Debug for Credentials {
@@ -58,6 +60,8 @@ pub struct Caller {
     pub vhosts: Vec<String>,
     /// He may only log in from the broker's machine.
     pub is_loopback_only: bool,
+    /// He is no user, but has shown the token of the broker's machine: he may do everything everywhere.
+    pub is_local_administrator: bool,
 }
 
 impl Caller {
@@ -75,7 +79,7 @@ impl Caller {
         self.has_one_of(&["administrator", "monitoring"])
     }
 
-    fn is_administrator(&self) -> bool {
+    pub(crate) fn is_administrator(&self) -> bool {
         self.has_one_of(&["administrator"])
     }
 
@@ -208,12 +212,12 @@ pub(crate) async fn log_in(
     Ok(caller)
 }
 
-fn not_localhost() -> ApiError {
+pub(crate) fn not_localhost() -> ApiError {
     ApiError::not_authorised("User can only log in via localhost")
 }
 
 /// The login in the `Authorization` header.
-fn credentials(headers: &HeaderMap) -> Result<Credentials, ApiError> {
+pub(crate) fn credentials(headers: &HeaderMap) -> Result<Credentials, ApiError> {
     let Some(value) = headers.get(AUTHORIZATION) else {
         return Err(ApiError::login_required());
     };
@@ -221,7 +225,8 @@ fn credentials(headers: &HeaderMap) -> Result<Credentials, ApiError> {
     let (scheme, rest) =
         value.to_str().ok().and_then(|v| v.split_once(' ')).ok_or_else(malformed)?;
     if scheme.eq_ignore_ascii_case("bearer") {
-        return Err(ApiError::wrong_login());
+        let password = rest.trim().as_bytes().to_vec();
+        return Ok(Credentials { user: String::new(), password, is_token: true });
     }
     if !scheme.eq_ignore_ascii_case("basic") {
         return Err(malformed());
@@ -231,11 +236,12 @@ fn credentials(headers: &HeaderMap) -> Result<Credentials, ApiError> {
     let (user, password) = octets.split_at(colon);
     // No user has a name that is no text.
     let user = std::str::from_utf8(user).map_err(|_| ApiError::wrong_login())?.to_owned();
-    Ok(Credentials { user, password: password.iter().skip(1).copied().collect() })
+    let password = password.iter().skip(1).copied().collect();
+    Ok(Credentials { user, password, is_token: false })
 }
 
 /// Whether a browser says that a page of somebody else sends this.
-fn is_from_another_site(headers: &HeaderMap) -> bool {
+pub(crate) fn is_from_another_site(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     if let Some(site) = headers.get("sec-fetch-site") {
         return !matches!(site.as_bytes(), b"same-origin" | b"none");
@@ -246,7 +252,7 @@ fn is_from_another_site(headers: &HeaderMap) -> bool {
 
 /// Whether the request is addressed to this machine itself: a name that anybody may have pointed here
 /// is not enough.
-fn is_for_this_machine(headers: &HeaderMap) -> bool {
+pub(crate) fn is_for_this_machine(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else {
         // Not from a browser, which always sends one.
         return true;
@@ -384,14 +390,21 @@ mod tests {
         for malformed in ["", "Basic", "Basic ", "Basic !!!", "Basic Z3Vlc3Q=", "Digest x"] {
             assert_eq!(status(malformed), 400, "{malformed}");
         }
-        assert_eq!(status("Bearer abc"), 401);
         assert_eq!(status(&format!("Basic {}", STANDARD.encode(b"gu\xffest:x"))), 401);
         assert_eq!(credentials(&headers(&[])).unwrap_err(), ApiError::login_required());
     }
 
     #[test]
+    fn a_token_is_no_user() {
+        let read = credentials(&headers(&[("authorization", "Bearer  abc ")])).unwrap();
+        assert!(read.is_token && read.user.is_empty());
+        assert_eq!(read.password, b"abc");
+    }
+
+    #[test]
     fn passwords_do_not_show() {
-        let credentials = Credentials { user: "anna".to_owned(), password: b"secret".to_vec() };
+        let (user, password) = ("anna".to_owned(), b"secret".to_vec());
+        let credentials = Credentials { user, password, is_token: false };
         assert_eq!(format!("{credentials:?}"), "Credentials { user: \"anna\", .. }");
     }
 
@@ -442,6 +455,7 @@ mod tests {
             tags: vec!["other".to_owned(), tag.to_owned()],
             vhosts: vec!["hers".to_owned()],
             is_loopback_only: false,
+            is_local_administrator: false,
         };
         let opens = |tag| {
             let caller = caller(tag);

@@ -26,6 +26,7 @@ mod node;
 mod policy_json;
 mod queue_snapshot;
 mod snapshot;
+mod stopped;
 mod topology_snapshot;
 mod vhost_json;
 
@@ -50,6 +51,7 @@ pub use node::*;
 pub use policy_json::{PolicyProblem, policy_from_json, policy_to_json};
 pub use queue_snapshot::QueueDetails;
 pub use snapshot::{Listener, NodeSnapshot, ProcessSnapshot, VhostTotals};
+pub use stopped::{StoppedNode, stopped_router};
 pub use topology_snapshot::{BindingDetails, BindingsOf, ExchangeDetails};
 pub use vhost_json::{tags_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
 

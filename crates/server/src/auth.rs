@@ -286,7 +286,7 @@ impl Auth {
 }
 
 /// The address of the peer decides, in whichever notation it comes.
-fn is_loopback(peer: IpAddr) -> bool {
+pub(crate) fn is_loopback(peer: IpAddr) -> bool {
     peer.to_canonical().is_loopback()
 }
 

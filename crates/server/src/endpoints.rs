@@ -1,16 +1,19 @@
 //! Where clients connect: every listener of the configuration, bound before the node starts and served
 //! from then on.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::serve::ListenerExt;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 
 use crate::config::Config;
 use crate::http::HttpListener;
+use crate::limits::HTTP_STOP_TIMEOUT;
 use crate::listener::{Listener, accept_amqp};
 use crate::node::{Node, StartError};
 use crate::path_prefix;
@@ -44,10 +47,6 @@ impl Endpoints {
     /// When an address is taken or not ours, or a certificate cannot be used; it names address or file.
     pub(crate) fn bind(config: &Config) -> Result<Self, StartError> {
         let timeout = Duration::from_millis(config.tls_handshake_timeout_ms);
-        let plain = |what, protocol, address: SocketAddr| {
-            let listener = Listener::bind(what, address)?;
-            Ok::<_, StartError>(Endpoint { listener, tls: None, protocol })
-        };
         let mut amqp = Vec::new();
         for address in &config.amqp_listeners {
             amqp.push(plain("AMQP", "amqp", *address)?);
@@ -59,20 +58,30 @@ impl Endpoints {
                 amqp.push(Endpoint { tls: Some(Arc::clone(&tls)), ..endpoint });
             }
         }
+        let mut prometheus = Vec::new();
+        if let Some(address) = config.prometheus.address() {
+            prometheus.push(plain("Prometheus", "http/prometheus", address)?);
+        }
+        Ok(Self { amqp, prometheus, ..Self::bind_http(config)? })
+    }
+
+    /// Listens for HTTP alone.
+    ///
+    /// # Errors
+    /// As [`Self::bind`].
+    pub(crate) fn bind_http(config: &Config) -> Result<Self, StartError> {
         let mut http = Vec::new();
         if let Some(address) = config.http_listener() {
             http.push(plain("HTTP", "http", address)?);
         }
         if let Some(address) = config.https.address() {
+            let timeout = Duration::from_millis(config.tls_handshake_timeout_ms);
             let tls = Tls::new("HTTPS", config.https_options(), timeout, Some(HTTP_1_1))?;
             let endpoint = plain("HTTPS", "https", address)?;
             http.push(Endpoint { tls: Some(Arc::new(tls)), ..endpoint });
         }
-        let mut prometheus = Vec::new();
-        if let Some(address) = config.prometheus.address() {
-            prometheus.push(plain("Prometheus", "http/prometheus", address)?);
-        }
-        Ok(Self { amqp, http, prometheus, path_prefix: config.path_prefix.clone() })
+        let path_prefix = config.path_prefix.clone();
+        Ok(Self { amqp: Vec::new(), http, prometheus: Vec::new(), path_prefix })
     }
 
     fn all(&self) -> impl Iterator<Item = &Endpoint> {
@@ -112,26 +121,65 @@ impl Endpoints {
         all
     }
 
-    /// Accepts clients from now on. Each of AMQP's holds a clone of `alive` for as long as it lasts.
-    pub(crate) fn serve(self, node: &Arc<Node>, alive: &mpsc::Sender<()>) {
-        for Endpoint { listener, tls, .. } in self.amqp {
+    /// Accepts clients from now on, until the node stops. Each of AMQP's holds a clone of `alive` for as
+    /// long as it lasts.
+    pub(crate) fn serve(mut self, node: &Arc<Node>, alive: &mpsc::Sender<()>) -> Servers {
+        for Endpoint { listener, tls, .. } in self.amqp.drain(..) {
             tokio::spawn(accept_amqp(listener, tls, Arc::clone(node), alive.clone()));
         }
         let as_seen_by_http: Arc<dyn management::Node> = Arc::clone(node) as _;
-        let router = management::router(Arc::clone(&as_seen_by_http));
+        let stopping = || node.stopping.subscribe();
+        let mut servers = Vec::new();
+        for endpoint in self.prometheus.drain(..) {
+            let router = management::metrics_router(Arc::clone(&as_seen_by_http));
+            servers.push(serve_http(endpoint, router, stopping()));
+        }
+        let Servers(http) = self.serve_http(management::router(as_seen_by_http), stopping());
+        servers.extend(http);
+        Servers(servers)
+    }
+
+    /// Answers HTTP until `stopping` is true.
+    pub(crate) fn serve_http(self, router: Router, stopping: watch::Receiver<bool>) -> Servers {
         let router = path_prefix::below(self.path_prefix, router);
-        for endpoint in self.http {
-            serve_http(endpoint, router.clone());
-        }
-        for endpoint in self.prometheus {
-            serve_http(endpoint, management::metrics_router(Arc::clone(&as_seen_by_http)));
-        }
+        let http = self.http.into_iter();
+        Servers(http.map(|one| serve_http(one, router.clone(), stopping.clone())).collect())
     }
 }
 
-fn serve_http(endpoint: Endpoint, router: Router) {
+/// HTTP servers that run.
+#[derive(Debug)]
+pub(crate) struct Servers(Vec<JoinHandle<io::Result<()>>>);
+
+impl Servers {
+    /// Waits for a moment until whoever has asked is answered.
+    pub(crate) async fn over(self) {
+        let over = async {
+            for server in self.0 {
+                drop(server.await);
+            }
+        };
+        drop(tokio::time::timeout(HTTP_STOP_TIMEOUT, over).await);
+    }
+}
+
+fn plain(
+    what: &'static str,
+    protocol: &'static str,
+    address: SocketAddr,
+) -> Result<Endpoint, StartError> {
+    Ok(Endpoint { listener: Listener::bind(what, address)?, tls: None, protocol })
+}
+
+fn serve_http(
+    endpoint: Endpoint,
+    router: Router,
+    mut stopping: watch::Receiver<bool>,
+) -> JoinHandle<io::Result<()>> {
     let listener = HttpListener::new(endpoint.listener, endpoint.tls);
     let router = router.into_make_service_with_connect_info::<SocketAddr>();
     // Of a listener that is tapped axum knows that its clients have addresses.
-    tokio::spawn(axum::serve(listener.tap_io(|_| {}), router).into_future());
+    let server = axum::serve(listener.tap_io(|_| {}), router)
+        .with_graceful_shutdown(async move { drop(stopping.wait_for(|is| *is).await) });
+    tokio::spawn(server.into_future())
 }

@@ -34,6 +34,9 @@ pub(crate) const WRITE_PARTS: usize = 64;
 /// Slices of due work a vhost does before the timer looks at the others.
 pub(crate) const TICKS_PER_TURN: usize = 8;
 
+/// How long requests over HTTP have to be answered when the node stops.
+pub(crate) const HTTP_STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// How long a client that is done has to take what is left for it and to leave.
 pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(3);
 

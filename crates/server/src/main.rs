@@ -15,6 +15,7 @@ mod clock;
 mod config;
 mod connection;
 mod connection_slots;
+mod ctl_token;
 mod data_dir;
 mod definitions;
 mod endpoints;
@@ -22,6 +23,7 @@ mod global_parameters;
 mod hashing;
 mod http;
 mod http_socket;
+mod life;
 mod limits;
 mod listener;
 mod log_file;
@@ -38,10 +40,12 @@ mod path_prefix;
 mod persister;
 mod read_buffer;
 mod reload;
+mod reset;
 mod restoring;
 mod sampler;
 mod shelf;
 mod socket;
+mod stopped;
 mod store;
 mod timer;
 mod tls;
@@ -60,6 +64,7 @@ use tokio::sync::mpsc;
 
 use crate::config::Config;
 use crate::endpoints::Endpoints;
+use crate::life::{Addresses, End};
 use crate::limits::STOP_TIMEOUT;
 use crate::log_file::LogFile;
 use crate::node::{Node, StartError};
@@ -69,7 +74,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = cli::Arguments::parse();
-    let config = match arguments.config() {
+    let mut config = match arguments.config() {
         Ok(config) => config,
         Err(error) => return cli::fail(&error),
     };
@@ -91,7 +96,8 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return cli::fail(&error),
     };
-    match runtime.block_on(run(&config, log_file)) {
+    let begins_stopped = life::begins_stopped(&mut config);
+    match runtime.block_on(live(&config, log_file, begins_stopped)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if tracing::enabled!(tracing::Level::ERROR) => {
             tracing::error!("{error}");
@@ -101,17 +107,50 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the broker until it is asked to stop.
-async fn run(config: &Config, log_file: Option<Arc<LogFile>>) -> Result<(), StartError> {
-    let began = Instant::now();
+/// Runs the broker, and the stopped node that it may become, until the process is asked to end.
+async fn live(
+    config: &Config,
+    log_file: Option<Arc<LogFile>>,
+    begins_stopped: bool,
+) -> Result<(), StartError> {
     let mut signals = StopSignals::watch()?;
+    if begins_stopped {
+        match stopped::run(config, signals.next()).await? {
+            End::Stop | End::StopApp => return Ok(()),
+            End::StartApp => {}
+        }
+    }
+    let addresses = match run(config, log_file, &mut signals).await {
+        Ok((End::StopApp, addresses)) => addresses,
+        Ok(_) => return Ok(()),
+        // It stays as it was.
+        Err(error) if begins_stopped => {
+            tracing::error!("{error}");
+            Addresses::of(config)
+        }
+        Err(error) => return Err(error),
+    };
+    Err(StartError::NextImage(addresses.begin_stopped()))
+}
+
+/// Runs the broker until it is asked to stop; why, and where it has listened.
+async fn run(
+    config: &Config,
+    log_file: Option<Arc<LogFile>>,
+    signals: &mut StopSignals,
+) -> Result<(End, Addresses), StartError> {
+    let began = Instant::now();
     let hangup = signal(SignalKind::hangup()).map_err(StartError::Signals)?;
     let endpoints = Endpoints::bind(config)?;
     tokio::spawn(reload::watch(hangup, endpoints.certificates(), log_file));
-    let node = Arc::new(Node::start(config, endpoints.shown())?);
+    let listeners = endpoints.shown();
+    let node = Arc::new(Node::start(config, listeners.clone())?);
+    // Before anybody is answered: whoever waits for the start finds its token.
+    let published = node.ctl_token.publish(&config.data_dir, &listeners, &node.name);
+    let published = published.map_err(StartError::CtlFile)?;
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
-    endpoints.serve(&node, &alive);
+    let servers = endpoints.serve(&node, &alive);
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     tokio::spawn(sampler::run(Arc::clone(&node), config.statistics_interval));
     drop(alive);
@@ -122,7 +161,10 @@ async fn run(config: &Config, log_file: Option<Arc<LogFile>>) -> Result<(), Star
         config.data_dir.display(),
         config.durability.as_str()
     );
-    signals.next().await;
+    let end = tokio::select! {
+        () = signals.next() => End::Stop,
+        end = node.ending.asked() => end,
+    };
     tracing::info!("stopping");
     node.stop();
     tokio::select! {
@@ -133,9 +175,12 @@ async fn run(config: &Config, log_file: Option<Arc<LogFile>>) -> Result<(), Star
         }
         () = signals.next() => tracing::warn!("asked again: not waiting for clients"),
     }
+    // Whoever asked over HTTP is answered.
+    servers.over().await;
     node.close();
+    drop(published);
     tracing::info!("stopped");
-    Ok(())
+    Ok((end, Addresses::new(listeners)))
 }
 
 /// Takes as many file descriptors as the system lets us have: every client needs one.

@@ -26,14 +26,17 @@ use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::config::{CertificateLogin, Config, Durability, SeededUser};
 use crate::connection_slots::ConnectionSlots;
+use crate::ctl_token::CtlToken;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
 use crate::global_parameters::GlobalParameters;
+use crate::life::Ending;
 use crate::limits::{RESIDENT_BYTES_MAX, RESIDENT_SHARE};
 use crate::node_file::{self, FIRST_VHOST_ID, NodeFile, NodeFileError};
 use crate::pager::Pager;
 use crate::password::{HashError, PasswordHash};
 use crate::persister::Persister;
+use crate::reset;
 use crate::store;
 use crate::timer::Timer;
 use crate::tls::TlsError;
@@ -69,6 +72,14 @@ pub(crate) enum StartError {
     LogFile(io::Error),
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
+    #[error("the system has no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
+    #[error("cannot forget what a reset has left: {0}")]
+    Reset(io::Error),
+    #[error("cannot write ctl.json into the data directory: {0}")]
+    CtlFile(io::Error),
+    #[error("cannot stay as a stopped node: {0}")]
+    NextImage(io::Error),
     #[error("cannot listen for {what} on {address}: {error}")]
     Listen { what: &'static str, address: SocketAddr, error: io::Error },
 }
@@ -95,6 +106,10 @@ pub(crate) struct Node {
     pub(crate) alarm_limits: AlarmLimits,
     /// True once the broker stops, for everybody to watch.
     pub(crate) stopping: watch::Sender<bool>,
+    /// That it is to stop.
+    pub(crate) ending: Ending,
+    /// The token of whoever operates it from its own machine.
+    pub(crate) ctl_token: CtlToken,
     /// Its name, as RabbitMQ names nodes.
     pub(crate) name: String,
     /// What the cluster is called unless a global parameter says something else.
@@ -120,6 +135,7 @@ impl Node {
     /// [`StartError`], a sentence for the operator.
     pub(crate) fn start(config: &Config, listeners: Vec<Listener>) -> Result<Self, StartError> {
         let lock = DataDir::open(&config.data_dir)?;
+        reset::finish(&config.data_dir).map_err(StartError::Reset)?;
         let known = node_file::read(&config.data_dir)?;
         let global_parameters = GlobalParameters::open(&config.data_dir)?;
         let clock = Clock::start();
@@ -160,6 +176,8 @@ impl Node {
             alarm: alarms::channel(),
             alarm_limits,
             stopping: watch::Sender::new(false),
+            ending: Ending::new(),
+            ctl_token: CtlToken::new()?,
             name,
             default_cluster_name: cluster_name,
             global_parameters: Arc::new(global_parameters),
@@ -303,7 +321,7 @@ impl Node {
 }
 
 /// The name that was given, with this machine's if it has none.
-fn node_name(given: Option<&str>) -> String {
+pub(crate) fn node_name(given: Option<&str>) -> String {
     let given = given.unwrap_or("leveret");
     if given.contains('@') {
         return given.to_owned();

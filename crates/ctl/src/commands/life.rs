@@ -108,7 +108,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "stop_app",
         "stop_app",
         "Stops serving clients; the process stays, to be started or reset",
-        |call| act(call, "stop_app"),
+        |call| change(call, "stop_app", State::Stopped),
     )
     .banner(|call| format!("Stopping rabbit application on node {} ...", call.node.name())),
     Command::new(
@@ -116,7 +116,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "start_app",
         "start_app",
         "Serves clients again after stop_app",
-        |call| act(call, "start_app"),
+        |call| change(call, "start_app", State::Running),
     )
     .banner(|call| format!("Starting node {} ...", call.node.name())),
     Command::new(
@@ -136,6 +136,30 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .banner(|call| format!("Forcefully resetting node {} ...", call.node.name())),
 ];
+
+/// What a node can be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Running,
+    Stopped,
+}
+
+/// Tells the node to become something, and waits until it is.
+fn change(call: &Call<'_>, action: &str, wanted: State) -> Result<Output, Failure> {
+    act(call, action)?;
+    let look = || {
+        // It has another token each time.
+        let node = (call.find)().ok()?;
+        let state = match node.api.get("/api/whoami") {
+            Ok(_) => State::Running,
+            Err(HttpError::Refused { status: 503, .. }) => State::Stopped,
+            Err(_) => return None,
+        };
+        (state == wanted).then_some(())
+    };
+    let reached = poll(deadline(call, START_TIMEOUT), look);
+    reached.map(|()| Output::Done).ok_or_else(|| timed_out(call, action))
+}
 
 /// Asks the node to change its state.
 fn act(call: &Call<'_>, action: &str) -> Result<Output, Failure> {

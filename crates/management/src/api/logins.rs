@@ -96,7 +96,7 @@ async fn login(
         return Err(ApiError::wrong_login());
     };
     let token = STANDARD.encode(format!("{user}:{password}"));
-    let credentials = Credentials { user, password: password.into_bytes() };
+    let credentials = Credentials { user, password: password.into_bytes(), is_token: false };
     let caller = log_in(&*node, peer.ip(), &headers, credentials).await?;
     Ok(Json::ok(json!({
         "user": {"name": caller.name, "tags": caller.tags, "is_internal_user": true},

@@ -27,6 +27,7 @@ mod health;
 mod limits;
 mod lists;
 mod logins;
+pub(crate) mod node_actions;
 mod nodes;
 mod on_behalf;
 mod overview;
@@ -82,6 +83,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(health::routes())
         .merge(limits::routes())
         .merge(logins::routes())
+        .merge(node_actions::routes())
         .merge(nodes::routes())
         .merge(parameters::routes())
         .merge(permissions::routes())
@@ -100,7 +102,7 @@ pub(crate) use logins::open_routes;
 
 /// The one name in a path, decoded. A name that is no text is nobody's.
 #[derive(Debug)]
-struct Name(String);
+pub(crate) struct Name(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Name {
     type Rejection = ApiError;
@@ -133,7 +135,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NameInVhost {
 
 /// The body of a request, as it is.
 #[derive(Debug)]
-struct Body(Bytes);
+pub(crate) struct Body(pub(crate) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = ApiError;

@@ -42,7 +42,10 @@ pub struct LoginAttempts {
 pub trait Logins {
     /// Checks a login from `peer`.
     fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_>;
+}
 
+/// How often somebody has tried to log in.
+pub trait LoginCounts {
     /// How often somebody has tried since the start or since it was forgotten, by protocol.
     fn login_attempts(&self) -> Vec<LoginAttempts>;
 

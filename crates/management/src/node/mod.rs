@@ -9,6 +9,7 @@ mod channels;
 mod clients;
 mod definitions;
 mod explain;
+mod life;
 mod limits;
 mod logins;
 mod metrics;
@@ -30,8 +31,9 @@ pub use channels::{Channel, ChannelRefused, Channels};
 pub use clients::Clients;
 pub use definitions::Definitions;
 pub use explain::{Explain, Explained};
+pub use life::{Life, LifeAction, LifeRefused};
 pub use limits::{LimitName, Limits, UserLimit, VhostLimit, maximum};
-pub use logins::{Login, LoginAttempts, Logins, Protocol};
+pub use logins::{Login, LoginAttempts, LoginCounts, Logins, Protocol};
 pub use metrics::{Made, Metrics};
 pub use parameters::Parameters;
 pub use permissions::{PermissionDetails, Permissions, TopicPermissionDetails};
@@ -82,7 +84,9 @@ pub trait Node:
     + Clients
     + Definitions
     + Explain
+    + Life
     + Limits
+    + LoginCounts
     + Logins
     + Metrics
     + Parameters
@@ -105,7 +109,9 @@ impl<T> Node for T where
         + Clients
         + Definitions
         + Explain
+        + Life
         + Limits
+        + LoginCounts
         + Logins
         + Metrics
         + Parameters

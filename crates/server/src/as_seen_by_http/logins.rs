@@ -10,7 +10,15 @@ use crate::node::Node;
 impl management::Logins for Node {
     fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_> {
         Box::pin(async move {
-            let Credentials { user, password } = credentials;
+            let Credentials { user, password, is_token } = credentials;
+            if is_token {
+                let vhosts = management::Vhosts::vhost_names(self);
+                let login = self.ctl_token.login(&password, peer, vhosts);
+                if login.is_err() {
+                    tracing::warn!(%peer, mechanism = "HTTP Bearer", "login refused");
+                }
+                return login;
+            }
             let credentials =
                 session::Credentials { user: user.clone(), password, mechanism: "HTTP Basic" };
             let accepted = self.auth.login(credentials, peer).await;
@@ -21,6 +29,7 @@ impl management::Logins for Node {
                     tags: user.tags.clone(),
                     vhosts: user.permissions.keys().cloned().collect(),
                     is_loopback_only: self.auth.is_loopback_only(&user.name),
+                    is_local_administrator: false,
                 }),
                 Err(reason) => {
                     tracing::warn!(%peer, user, mechanism = "HTTP Basic", %reason, "login refused");
@@ -33,7 +42,9 @@ impl management::Logins for Node {
             }
         })
     }
+}
 
+impl management::LoginCounts for Node {
     fn login_attempts(&self) -> Vec<LoginAttempts> {
         self.auth.counts.attempts()
     }

@@ -1,0 +1,186 @@
+//! The token of the local administrator: whoever can read the data directory operates the node.
+//!
+//! At its start the node writes `ctl.json` there, for its owner's eyes only: where its API is, what
+//! it is called, and a token that is new each time. At its end the file goes. A login with the token
+//! is accepted from this machine alone.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use broker::access::{Access, PermissionPattern, Permissions};
+use management::{Caller, Listener, LoginRefused};
+use serde_json::json;
+use subtle::ConstantTimeEq as _;
+
+use crate::auth::is_loopback;
+
+const NAME: &str = "ctl.json";
+/// What he is called in the log; he is no user.
+const ADMINISTRATOR: &str = "leveretctl";
+/// Octets of randomness in a token.
+const TOKEN_BYTES: usize = 32;
+
+/// The token of one start of the node.
+pub(crate) struct CtlToken(String);
+
+impl std::fmt::Debug for CtlToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CtlToken(..)")
+    }
+}
+
+impl CtlToken {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub(crate) fn new() -> Result<Self, getrandom::Error> {
+        let mut octets = [0; TOKEN_BYTES];
+        getrandom::fill(&mut octets)?;
+        Ok(Self(octets.iter().map(|octet| format!("{octet:02x}")).collect()))
+    }
+
+    /// Who logs in with this from `peer`; he may enter all of these vhosts.
+    ///
+    /// # Errors
+    /// That it is another token, or another machine.
+    pub(crate) fn login(
+        &self,
+        shown: &[u8],
+        peer: IpAddr,
+        vhosts: Vec<String>,
+    ) -> Result<Caller, LoginRefused> {
+        if !is_loopback(peer) || !bool::from(self.0.as_bytes().ct_eq(shown)) {
+            return Err(LoginRefused::Credentials);
+        }
+        Ok(Caller {
+            name: ADMINISTRATOR.to_owned(),
+            tags: vec!["administrator".to_owned()],
+            vhosts,
+            is_loopback_only: true,
+            is_local_administrator: true,
+        })
+    }
+
+    /// Tells this machine where the API of the node called `node` is, if it has one. What is returned
+    /// takes that back when it is dropped.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn publish(
+        &self,
+        data_dir: &Path,
+        listeners: &[Listener],
+        node: &str,
+    ) -> io::Result<Published> {
+        let text = json!({"http": url(listeners), "node": node, "token": self.0});
+        let new = data_dir.join("ctl.json.new");
+        // One that is left of a crash may be readable for others.
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file: File =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(format!("{text:#}\n").as_bytes())?;
+        let path = data_dir.join(NAME);
+        std::fs::rename(&new, &path)?;
+        Ok(Published { path })
+    }
+}
+
+/// Where the API is for this machine, without TLS if there is a choice.
+fn url(listeners: &[Listener]) -> Option<String> {
+    let speaking = |protocol| listeners.iter().find(|one| one.protocol == protocol);
+    let Listener { protocol, mut address } = *speaking("http").or_else(|| speaking("https"))?;
+    if address.ip().is_unspecified() {
+        address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+    Some(format!("{protocol}://{address}"))
+}
+
+/// What the local administrator may do in any vhost.
+pub(crate) fn full_access() -> Result<Arc<Access>, String> {
+    let all = PermissionPattern::new(".*")?;
+    Ok(Arc::new(Access {
+        user: ADMINISTRATOR.into(),
+        impersonator: true,
+        permissions: Permissions { configure: all.clone(), write: all.clone(), read: all },
+        topic_permissions: Vec::new(),
+    }))
+}
+
+/// The file, while it is there.
+#[derive(Debug)]
+pub(crate) struct Published {
+    path: PathBuf,
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove the file");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_for_this_machine() {
+        let (token, other) = (CtlToken::new().unwrap(), CtlToken::new().unwrap());
+        let login = |shown: &CtlToken, peer: &str| {
+            token.login(shown.0.as_bytes(), peer.parse().unwrap(), vec!["/".to_owned()])
+        };
+        let caller = login(&token, "127.0.0.1").unwrap();
+        assert!(caller.is_local_administrator && caller.is_loopback_only);
+        assert!(login(&token, "::1").is_ok() && login(&token, "::ffff:127.0.0.1").is_ok());
+        assert_eq!(login(&token, "10.0.0.1"), Err(LoginRefused::Credentials));
+        assert_eq!(login(&other, "127.0.0.1"), Err(LoginRefused::Credentials));
+        assert!(token.login(b"", IpAddr::V4(Ipv4Addr::LOCALHOST), Vec::new()).is_err());
+        assert_eq!(format!("{token:?}"), "CtlToken(..)");
+    }
+
+    #[test]
+    fn the_file_is_its_owner_s_and_goes() {
+        let folder = std::env::temp_dir().join(format!("leveret-ctl-token-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("ctl.json.new"), "left").unwrap();
+        let token = CtlToken::new().unwrap();
+        let listener = |protocol, address: &str| {
+            let address = address.parse().unwrap();
+            Listener { protocol, address }
+        };
+        let https = listener("https", "10.0.0.1:15671");
+        assert_eq!(url(&[https]).as_deref(), Some("https://10.0.0.1:15671"));
+        let listeners = [https, listener("http", "[::]:15672")];
+        let published = token.publish(&folder, &listeners, "leveret@h").unwrap();
+        let path = folder.join(NAME);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let text: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(text["http"], "http://127.0.0.1:15672");
+        assert_eq!((&text["node"], &text["token"]), (&json!("leveret@h"), &json!(token.0)));
+        drop(published);
+        assert!(!path.exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn he_may_do_everything() {
+        let access = full_access().unwrap();
+        for pattern in
+            [&access.permissions.configure, &access.permissions.write, &access.permissions.read]
+        {
+            assert!(pattern.allows("") && pattern.allows("any name\nof all"));
+        }
+    }
+}

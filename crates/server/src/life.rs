@@ -1,0 +1,198 @@
+//! The lives of the process: a node that serves, and one that is stopped and may be emptied.
+//!
+//! A node that stops serving has threads, logs and connections all over the process. What ends them
+//! for certain is a new image of the process: it begins stopped, on the same addresses, under the
+//! same id, with the same standard streams.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use management::{Change, LifeAction, LifeRefused, Listener};
+use tokio::sync::watch;
+
+use crate::config::{Config, MaybeListener};
+use crate::node::Node;
+
+/// Tells the next image that it begins stopped, and on which addresses.
+const VARIABLE: &str = "LEVERET_STOPPED_ON";
+
+/// Why a life ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// The process is to end.
+    Stop,
+    /// The process is to stay, stopped.
+    StopApp,
+    /// The process is to serve again.
+    StartApp,
+}
+
+/// Where a life is told that it is to end.
+#[derive(Debug)]
+pub(crate) struct Ending(watch::Sender<Option<End>>);
+
+impl Ending {
+    /// Not yet.
+    pub(crate) fn new() -> Self {
+        Self(watch::Sender::new(None))
+    }
+
+    /// It is to end now.
+    pub(crate) fn begin(&self, end: End) {
+        self.0.send_replace(Some(end));
+    }
+
+    /// Waits until it is to end.
+    pub(crate) async fn asked(&self) -> End {
+        let mut asked = self.0.subscribe();
+        loop {
+            if let Some(end) = *asked.borrow_and_update() {
+                return end;
+            }
+            if asked.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+impl management::Life for Node {
+    fn act(&self, action: LifeAction) -> Change<'_, Result<(), LifeRefused>> {
+        let result = match action {
+            LifeAction::Stop => {
+                self.ending.begin(End::Stop);
+                Ok(())
+            }
+            LifeAction::StopApp => {
+                self.ending.begin(End::StopApp);
+                Ok(())
+            }
+            LifeAction::StartApp => Ok(()),
+            LifeAction::Reset => Err(LifeRefused::MustBeStopped),
+        };
+        Box::pin(std::future::ready(result))
+    }
+}
+
+/// What is spoken where a node listens.
+const PROTOCOLS: [&str; 5] = ["amqp", "amqp/ssl", "http", "https", "http/prometheus"];
+
+/// Where a life has listened, for the next one to listen there, too.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Addresses(Vec<Listener>);
+
+impl fmt::Display for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Listener { protocol, address }) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{protocol}={address}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Addresses {
+    pub(crate) fn new(listeners: Vec<Listener>) -> Self {
+        Self(listeners)
+    }
+
+    /// Where a configuration says.
+    pub(crate) fn of(config: &Config) -> Self {
+        let all = |protocol, addresses: &[SocketAddr]| {
+            let listener = |address: &SocketAddr| Listener { protocol, address: *address };
+            addresses.iter().map(listener).collect::<Vec<_>>()
+        };
+        let one = |protocol, address: Option<SocketAddr>| all(protocol, address.as_slice());
+        Self(
+            [
+                all("amqp", &config.amqp_listeners),
+                all("amqp/ssl", &config.amqps_listeners),
+                one("http", config.http_listener()),
+                one("https", config.https.address()),
+                one("http/prometheus", config.prometheus.address()),
+            ]
+            .concat(),
+        )
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let listener = |text: &str| {
+            let (protocol, address) = text.split_once('=')?;
+            let protocol = PROTOCOLS.into_iter().find(|known| *known == protocol)?;
+            Some(Listener { protocol, address: address.parse().ok()? })
+        };
+        text.split(',').map(listener).collect::<Option<_>>().map(Self)
+    }
+
+    fn speaking(&self, protocol: &str) -> impl Iterator<Item = SocketAddr> {
+        self.0.iter().filter(move |one| one.protocol == protocol).map(|one| one.address)
+    }
+
+    /// Lets a configuration say the same.
+    fn put_into(&self, config: &mut Config) {
+        config.amqp_listeners = self.speaking("amqp").collect();
+        config.amqps_listeners = self.speaking("amqp/ssl").collect();
+        let one = |protocol| self.speaking(protocol).next();
+        let listeners = [
+            (&mut config.http, one("http")),
+            (&mut config.https, one("https")),
+            (&mut config.prometheus, one("http/prometheus")),
+        ];
+        for (listener, address) in listeners {
+            if let Some(address) = address {
+                *listener = MaybeListener { ip: address.ip(), port: Some(address.port()) };
+            }
+        }
+    }
+
+    /// Begins the next image, which is stopped. It returns only when that fails.
+    pub(crate) fn begin_stopped(&self) -> io::Error {
+        let program = match std::env::current_exe() {
+            Ok(program) => program,
+            Err(error) => return error,
+        };
+        let mut words = std::env::args_os();
+        let mut command = Command::new(program);
+        if let Some(name) = words.next() {
+            command.arg0(name);
+        }
+        command.args(words).env(VARIABLE, self.to_string()).exec()
+    }
+}
+
+/// Takes over what the image before has left; whether this one begins stopped.
+pub(crate) fn begins_stopped(config: &mut Config) -> bool {
+    let addresses = std::env::var(VARIABLE).ok().and_then(|text| Addresses::parse(&text));
+    let Some(addresses) = addresses else { return false };
+    addresses.put_into(config);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_pass_through_the_environment() {
+        let mut config = Config::default();
+        let text =
+            "amqp=127.0.0.1:5,amqp=[::]:6,amqp/ssl=[::1]:7,http=127.0.0.1:8,https=127.0.0.1:9";
+        let addresses = Addresses::parse(text).unwrap();
+        assert_eq!(addresses.to_string(), text);
+        addresses.put_into(&mut config);
+        assert_eq!(Addresses::of(&config), addresses);
+        for wrong in ["", "127.0.0.1:1", "amqp=x", "smtp=127.0.0.1:1", "amqp=127.0.0.1:5,"] {
+            assert_eq!(Addresses::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_end_is_not_missed() {
+        let ending = Ending::new();
+        ending.begin(End::StopApp);
+        assert_eq!(ending.asked().await, End::StopApp);
+    }
+}
