@@ -129,7 +129,8 @@ class Leveret:
             path = directory / "definitions.json"
             path.write_text(json.dumps(defs.with_guest(definitions)))
             config += f"\nload_definitions = {path}\n"
-        self.command = [binary, "--data-dir", str(directory / "data"), "--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        self.data_dir = directory / "data"
+        self.command = [binary, "--data-dir", str(self.data_dir), "--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
         if config:
             (directory / "leveret.conf").write_text(config)
             self.command += ["--config", str(directory / "leveret.conf")]

@@ -225,17 +225,17 @@ fn plain(line: &str) -> String {
 /// The lines of a VT100 as characters.
 fn unicode(vt100: &str) -> String {
     let character = |c| match c {
-        'l' => '┌',
-        'w' => '┬',
-        'k' => '┐',
-        't' => '├',
-        'n' => '┼',
-        'u' => '┤',
-        'm' => '└',
-        'v' => '┴',
-        'j' => '┘',
-        'q' => '─',
-        'x' => '│',
+        'l' => '\u{250c}',
+        'w' => '\u{252c}',
+        'k' => '\u{2510}',
+        't' => '\u{251c}',
+        'n' => '\u{253c}',
+        'u' => '\u{2524}',
+        'm' => '\u{2514}',
+        'v' => '\u{2534}',
+        'j' => '\u{2518}',
+        'q' => '\u{2500}',
+        'x' => '\u{2502}',
         other => other,
     };
     vt100.chars().map(character).collect()
@@ -274,16 +274,28 @@ mod tests {
             Formatter::Erlang,
             "[[{user,<<\"anna\">>},{tags,[]}],\n [{user,<<\"gu\\\"est\">>},{tags,[administrator,other]}]]\n",
         );
-        is(
-            Formatter::PrettyTable,
-            "┌────────┬────────────────────────┐\n\
-             │ \u{1b}[1muser\u{1b}[0m   │ \u{1b}[1mtags\u{1b}[0m                   │\n\
-             ├────────┼────────────────────────┤\n\
-             │ anna   │ []                     │\n\
-             ├────────┼────────────────────────┤\n\
-             │ gu\"est │ [administrator, other] │\n\
-             └────────┴────────────────────────┘\n",
-        );
+        // With the lines of a VT100, which can be read here.
+        let drawn = |line: &str| format!("\u{1b}(0{line}\u{1b}(B");
+        let border = |left: &str, middle: &str, right: &str| {
+            drawn(&format!("{left}{}{middle}{}{right}", "q".repeat(8), "q".repeat(24)))
+        };
+        let bar = drawn("x");
+        let lines = [
+            border("l", "w", "k"),
+            format!(
+                "{bar} \u{1b}[1muser\u{1b}[0m   {bar} \u{1b}[1mtags\u{1b}[0m{}{bar}",
+                " ".repeat(19)
+            ),
+            border("t", "n", "u"),
+            format!("{bar} anna   {bar} []{}{bar}", " ".repeat(21)),
+            border("t", "n", "u"),
+            format!("{bar} gu\"est {bar} [administrator, other] {bar}"),
+            border("m", "v", "j"),
+        ];
+        let style = Style { is_unicode: false, ..STYLE };
+        let text = formatted(&users(), Formatter::PrettyTable, style, "n@h");
+        assert_eq!(text.lines().collect::<Vec<_>>(), lines);
+        assert_eq!(unicode("lqk"), "\u{250c}\u{2500}\u{2510}");
     }
 
     #[test]

@@ -117,6 +117,11 @@ impl Api {
         self.authorization.starts_with("Bearer ")
     }
 
+    /// The user who asks, if it is one.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
     /// Who asks, for people.
     pub(crate) fn who(&self) -> String {
         match &self.user {

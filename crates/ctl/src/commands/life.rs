@@ -257,7 +257,15 @@ fn wait(call: &Call<'_>) -> Result<Output, Failure> {
 }
 
 fn is_running(pid: i64) -> bool {
-    Path::new("/proc").join(pid.to_string()).exists()
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
+    stat.is_ok_and(|stat| !has_ended(&stat))
+}
+
+/// Whether a process is only left for its parent to ask how it ended; its state stands behind its
+/// name, which is in parentheses.
+fn has_ended(stat: &str) -> bool {
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
+    matches!(state, Some("Z" | "X"))
 }
 
 fn await_nodes(call: &Call<'_>) -> Result<Output, Failure> {
@@ -307,4 +315,17 @@ fn shutdown(call: &Call<'_>) -> Result<Output, Failure> {
         call.say(&format!("RabbitMQ node {node} running at PID {pid} successfully shut down"));
     }
     Ok(Output::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_has_ended() {
+        assert!(has_ended("12 (leveret) Z 1 12"));
+        assert!(has_ended("12 (a) S (b)) Z 1 12"));
+        assert!(!has_ended("12 (a Z (b) S 1 12"));
+        assert!(is_running(i64::from(std::process::id())) && !is_running(0));
+    }
 }

@@ -175,6 +175,10 @@ fn add(call: &Call<'_>) -> Result<Output, Failure> {
             body["tags"] = json!(names.join(","));
         }
         call.node.api.put(&at, &Value::Object(body))?;
+        // The API gives a vhost to whoever makes it, the command to nobody.
+        if let Some(user) = call.node.api.user() {
+            call.node.api.remove(&path(&["permissions", call.word(0), user]))?;
+        }
     }
     Ok(Output::Done)
 }

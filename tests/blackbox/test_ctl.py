@@ -1,0 +1,352 @@
+"""rabbitmqctl and rabbitmq-diagnostics: what is said, where, and the exit code, word for word as RabbitMQ's tools do.
+
+The transcripts in `ctl/` were made with RabbitMQ's own tools. The lines are run with ours, against either broker.
+"""
+
+import json
+import pathlib
+import re
+
+import pika
+import pytest
+
+import replies
+from ctl import Ctl, transcript
+from test_management_queues import eventually
+
+FOLDER = pathlib.Path(__file__).parent / "ctl"
+SEEDS = (FOLDER / "documents.txt").read_text().splitlines()
+
+# What commands ask for that Leveret's API may not have yet.
+NEEDS = {
+    "parameters": "/api/parameters",
+    "permissions": "/api/permissions",
+    "policies": "/api/vhost-limits",
+    "topology": "/api/connections",
+    "users": "/api/users",
+    "vhosts": "/api/vhost-limits",
+}
+TRANSCRIPTS = sorted(path.stem for path in FOLDER.glob("*.txt") if path.stem != "documents")
+
+
+@pytest.fixture(scope="session")
+def ctl(under, pytestconfig, tmp_path_factory):
+    """The tools, and the shared broker."""
+    return tools(under.shared(), pytestconfig, tmp_path_factory.mktemp("ctl"))
+
+
+def tools(broker, config, folder):
+    """The tools, and a broker."""
+    binary = config.getoption("--leveretctl-bin")
+    if binary is None:
+        pytest.skip("no --leveretctl-bin")
+    if broker.name == "leveret":
+        return Ctl(binary, folder, {"LEVERET_DATA_DIR": str(broker.data_dir)})
+    login = {"LEVERET_USER": "guest", "LEVERET_PASSWORD": "guest"}
+    return Ctl(binary, folder, {"LEVERET_HTTP_URL": broker.api.url} | login)
+
+
+@pytest.fixture
+def node(api):
+    """The name of the node."""
+    return api.do("GET", "/api/overview")["node"]
+
+
+def need(api, path):
+    """Leave a test out whose commands ask for what is not there yet."""
+    if api.request("GET", path)[0] == 404:
+        pytest.skip(f"there is no {path} yet")
+
+
+def normal(text, command):
+    """Without what may differ: spaces at the ends of lines, and the order of keys in JSON."""
+    lines = [line.rstrip() for line in text.rstrip().splitlines()]
+    if "json" in command.words:
+        try:
+            return json.loads("\n".join(lines))
+        except ValueError:
+            pass
+    return lines
+
+
+@pytest.fixture
+def nothing_left(api):
+    """What transcripts make is not there before, nor after."""
+
+    def clean():
+        for path in ("users/ctl-anna", "vhosts/ctl-v", "vhosts/ctl-v2", "global-parameters/ctl-param"):
+            api.request("DELETE", "/api/" + path)
+
+    clean()
+    yield
+    clean()
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+@pytest.mark.usefixtures("nothing_left")
+def test_a_transcript(ctl, api, node, name):
+    need(api, NEEDS.get(name, "/api/overview"))
+    commands = transcript(FOLDER / f"{name}.txt")
+    assert commands
+    for command in commands:
+        words = [word.replace("NODE", node) for word in command.words]
+        ran = ctl.run("-n", node, *words, tool=command.tool)
+        told = f"{command.tool} {command.words}"
+        assert normal(ran.out.replace(node, "NODE"), command) == normal(command.expected.out, command), told
+        assert normal(ran.err.replace(node, "NODE"), command) == normal(command.expected.err, command), told
+        assert ran.code == command.expected.code, told
+
+
+@pytest.mark.parametrize("line", SEEDS)
+def test_a_line_of_the_documents(ctl, api, line):
+    """Each as it is printed, through a shell; those for Windows lose their inner quotes there."""
+    name = line.split()[2]
+    try:
+        ran = ctl.shell(line)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.startswith(f'Setting policy "{name}" for pattern ".*" to ')
+        policy = api.do("GET", f"/api/policies/%2F/{name}")
+        definition = {"TTL": {"message-ttl": 60000}, "expiry": {"expires": 1800000}}[name]
+        assert (policy["definition"], policy["apply-to"], policy["pattern"]) == (definition, "queues", ".*")
+    finally:
+        ctl.do("clear_policy", name)
+
+
+def test_a_policy_is_in_force_when_its_command_ends(ctl, ch, prefix):
+    q = ch.queue(name="q")
+    ch.publish(q, "Hello, world!")
+    ctl.do("set_policy", prefix + "short", f"^{prefix}", '{"max-length": 1}', "--apply-to", "queues")
+    try:
+        ch.publish(q, "Hello again!")
+        ch.reaches(q, 1)
+
+        def row():
+            rows = ctl.do("list_queues", "-s", "name", "policy", "effective_policy_definition", "messages", "type")
+            return [row for row in rows if row.startswith(q)]
+
+        eventually(row, [f"{q}\t{prefix}short\t#{{max-length => 1}}\t1\tclassic"])
+    finally:
+        ctl.do("clear_policy", prefix + "short")
+
+
+def test_queues_exchanges_and_bindings(ctl, ch, prefix):
+    q = ch.queue(name='a "q"\twith tab', arguments={"x-max-length": 5, "x-dead-letter-exchange": ""})
+    x = ch.exchange("topic", name="x", durable=True, arguments={"alternate-exchange": "amq.fanout"})
+    ch.bind(q, x, "a.#", arguments={"n": 5, "t": True, "l": [1, "a"], "d": {"x": 1}})
+    [row] = [row for row in ctl.do("list_queues", "-s", "name", "arguments") if row.startswith(q)]
+    arguments = row.removeprefix(q + "\t")
+    assert '{"x-max-length",5}' in arguments and '{"x-dead-letter-exchange",[]}' in arguments
+    rows = ctl.do("list_exchanges", "-q", "name", "type", "durable", "arguments")
+    assert f'{x}\ttopic\ttrue\t[{{"alternate-exchange","amq.fanout"}}]' in rows
+    [row] = [row for row in ctl.do("list_bindings", "--silent") if row.startswith(x)]
+    assert row.startswith(f"{x}\texchange\t{q}\tqueue\ta.#\t[")
+    for one in ('{"n",5}', '{"t",true}', '{"l",[1,"a"]}', '{"d",[{"x",1}]}'):
+        assert one in row
+
+    def listed():
+        rows = json.loads("\n".join(ctl.do("list_queues", "--formatter", "json", "name", "messages", "durable")))
+        return [row for row in rows if row["name"] == q]
+
+    eventually(listed, [{"name": q, "messages": 0, "durable": True}])
+    assert f'"{q.replace(chr(34), chr(34) * 2)}","0"' in ctl.run("list_queues", "--formatter", "csv").out
+
+
+def test_connections_channels_and_consumers(ctl, api, client, prefix):
+    need(api, "/api/connections")
+    ch = client.channel()
+    q = ch.queue(name="q")
+    ch.consume(q, prefetch=7)
+    columns = ("pid", "peer_port", "client_properties", "protocol", "user", "vhost", "ssl")
+
+    def connections():
+        rows = [row.split("\t") for row in ctl.do("list_connections", "-s", *columns)]
+        return [row for row in rows if "Pika Python Client Library" in row[2]]
+
+    eventually(lambda: bool(connections()), True)
+    for pid, port, properties, *others in connections():
+        assert re.fullmatch(r"<[^<>]+\.\d+\.\d+\.\d+>", pid) and int(port) > 0
+        assert properties.startswith("[{") and '{"product","Pika Python Client Library"}' in properties
+        assert '{"capabilities",[{' in properties and '{"basic.nack",true}' in properties
+        assert others == ["{0,9,1}", "guest", "/", "false"]
+
+    def consumers():
+        columns = ("queue_name", "channel_pid", "ack_required", "prefetch_count")
+        rows = [row.split("\t") for row in ctl.do("list_consumers", "-s", *columns)]
+        return [row for row in rows if row[0] == q]
+
+    eventually(lambda: len(consumers()), 1)
+    [[_, channel, *others]] = consumers()
+    assert others == ["true", "7"]
+    rows = [row.split("\t") for row in ctl.do("list_channels", "-s", "pid", "connection", "consumer_count", "user")]
+    [connection] = [row[1] for row in rows if row[0] == channel]
+    assert connection in [row[0] for row in connections()]
+
+    assert ctl.do("close_connection", connection, "enough") == [f"Closing connection {connection}, reason: enough..."]
+    with pytest.raises(replies.Closed, match="320 CONNECTION_FORCED - enough"):
+        ch.sync()
+
+
+def test_definitions_go_to_a_file_and_back(ctl, api, prefix, tmp_path):
+    need(api, "/api/definitions")
+    file = tmp_path / "definitions.json"
+    ctl.do("set_policy", prefix + "p", f"^{prefix}", '{"max-length": 3}')
+    try:
+        assert ctl.do("export_definitions", str(file)) == [f'Exporting definitions in JSON to a file at "{file}" ...']
+        ctl.do("clear_policy", prefix + "p")
+        policies = json.loads(file.read_text())["policies"]
+        [policy] = [policy for policy in policies if policy["name"] == prefix + "p"]
+        assert policy["definition"] == {"max-length": 3}
+        ctl.do("import_definitions", stdin=json.dumps({"policies": [policy]}))
+        assert api.do("GET", f"/api/policies/%2F/{prefix}p")["definition"] == {"max-length": 3}
+    finally:
+        ctl.run("clear_policy", prefix + "p")
+    ran = ctl.run("import_definitions", stdin='{"users": [')
+    assert ran.code == 65 and ran.err.startswith("Error:\nFailed to deserialise input (format: JSON) (error: ")
+
+
+def test_why_a_queue_is_as_it_is_and_what_a_policy_would_do(ctl, api, ch, under, prefix):
+    if under.name != "leveret":
+        pytest.skip("RabbitMQ cannot say")
+    q = ch.queue(name="q", arguments={"x-max-length": 5})
+    need(api, f"/api/queues/%2F/{q}/explain")
+    for _ in range(4):
+        ch.publish(q, "Hello")
+    ctl.do("set_policy", prefix + "p", f"^{prefix}", '{"max-length": 9}')
+    try:
+        header, *rows = ctl.do("explain_queue", "-q", q)
+        assert header.split("\t") == ["key", "value", "source", "source_name", "lost"]
+        [row] = [row.split("\t") for row in rows if row.startswith("max-length\t")]
+        assert row[1:3] == ["5", "argument"] and f"policy {prefix}p: 9" in row[4]
+        answer = json.loads(ctl.do("dry_run_policy", prefix + "p", f"^{prefix}", '{"max-length": 1}', "--formatter",
+                                   "json")[0])
+        assert (answer["queues_matched"], answer["messages_dropped"]) == (1, 3)
+        assert ch.stays(q, 4, 0.1)
+    finally:
+        ctl.do("clear_policy", prefix + "p")
+    assert ctl.run("explain_queue", prefix + "none").code == 65
+
+
+def test_nobody_is_there(ctl):
+    ran = ctl.run("list_queues", environment={"LEVERET_HTTP_URL": "http://127.0.0.1:9"})
+    assert (ran.out, ran.code) == ("", 69)
+    start = "Error: unable to perform an operation on node 'rabbit@localhost'. http://127.0.0.1:9: "
+    assert ran.err.startswith(start) and ran.err.count("\n") == 1
+
+
+def test_another_node(ctl, node):
+    ran = ctl.run("-n", "nosuch@localhost", "list_queues")
+    assert (ran.out, ran.code) == ("", 69)
+    assert ran.err.startswith("Error: unable to perform an operation on node 'nosuch@localhost'. ")
+    assert node in ran.err
+    for name in ("rabbit", "rabbit@localhost", node):
+        assert ctl.run("list_queues", "-n", name).code == 0
+
+
+def test_a_wrong_password(ctl, api):
+    ran = ctl.run("list_queues", "--username", "guest", "--password", "wrong", "--http-url", api.url)
+    assert (ran.out, ran.code) == ("", 69)
+    assert ran.err == f"Error: the node at {api.url} refuses the login of 'guest': Not_Authorized\n"
+
+
+@pytest.fixture
+def own(under, pytestconfig, tmp_path):
+    """A Leveret of its own, which may be stopped, and its tools."""
+    if under.name != "leveret":
+        pytest.skip("the shared RabbitMQ is not stopped")
+    broker = under.start()
+    tools_of_it = tools(broker, pytestconfig, tmp_path)
+    yield broker, tools_of_it
+    broker.process.kill()
+    broker.process.wait()
+    broker.check_log()
+
+
+def token_of(broker):
+    return json.loads((broker.data_dir / "ctl.json").read_text())["token"]
+
+
+def test_the_token_is_for_the_owner_of_the_data_directory(own):
+    broker, _ = own
+    assert (broker.data_dir / "ctl.json").stat().st_mode & 0o777 == 0o600
+    bearer = f"Bearer {token_of(broker)}"
+    answer = broker.api.ask("/api/whoami", user=None, authorization=bearer)
+    assert (answer.status, answer.json["name"], answer.json["tags"]) == (200, "leveretctl", ["administrator"])
+    # A page whose name is made to point to this machine has no token, and would not get in with one.
+    assert broker.api.ask("/api/whoami", user=None, authorization=bearer, host="evil.example").status == 401
+    for wrong in ("Bearer", "Bearer ", bearer[:-1], bearer + "0", bearer.upper()):
+        assert broker.api.ask("/api/whoami", user=None, authorization=wrong).status in (400, 401), wrong
+
+
+def test_stop_app_reset_and_start_app(own, node_messages=3):
+    broker, ctl = own
+    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    channel = connection.channel()
+    channel.queue_declare("kept", durable=True)
+    channel.confirm_delivery()
+    for _ in range(node_messages):
+        channel.basic_publish("", "kept", "Hello", pika.BasicProperties(delivery_mode=2))
+    ran = ctl.run("reset")
+    remedy = "Error: this command requires the 'rabbit' app to be stopped on the target node. Stop it with"
+    assert ran.code == 64 and ran.err.startswith(remedy)
+    before = token_of(broker)
+
+    assert ctl.do("stop_app")[0].startswith("Stopping rabbit application on node ")
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
+        connection.process_data_events(5)
+    text = "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"
+    assert (closed.value.reply_code, closed.value.reply_text) == (320, text)
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    assert token_of(broker) != before
+    ran = ctl.run("list_queues")
+    assert (ran.code, ran.out) == (64, "")
+    assert ran.err.startswith("Error: this command requires the 'rabbit' app to be running on the target node. Start")
+    assert ctl.run("check_running", tool="rabbitmq-diagnostics").code == 69
+    assert broker.api.ask("/api/overview").status == 503
+    name = json.loads((broker.data_dir / "ctl.json").read_text())["node"]
+    assert broker.api.ask(f"/api/nodes/{name}/actions", method="POST", body={"action": "reset"}).status == 401
+
+    ctl.do("start_app")
+    ctl.do("await_startup")
+    assert "kept\t3" in ctl.do("list_queues")
+
+    ctl.do("stop_app")
+    ctl.do("reset")
+    ctl.do("start_app")
+    assert "kept\t3" not in ctl.do("list_queues")
+    # The default user and vhost are there as on the first day.
+    pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp)).close()
+
+    ctl.do("stop")
+    assert broker.process.wait(10) == 0
+    assert not (broker.data_dir / "ctl.json").exists()
+
+
+def test_a_stopped_node_ends_when_it_is_asked_to(own):
+    broker, ctl = own
+    ctl.do("stop_app")
+    broker.process.terminate()
+    assert broker.process.wait(10) == 0
+    assert ctl.run("ping").code == 69
+
+
+def test_shutdown_waits_for_the_end(own):
+    broker, ctl = own
+    out = ctl.do("shutdown")
+    assert out[-1].endswith(f"running at PID {broker.process.pid} successfully shut down")
+    assert broker.process.poll() == 0
+
+
+def test_await_startup_gives_up(own):
+    broker, ctl = own
+    broker.process.kill()
+    broker.process.wait()
+    ran = ctl.run("await_startup", "--timeout", "1")
+    text = "Error: operation await_startup on node rabbit@localhost timed out. Timeout value used: 1000\n"
+    assert (ran.out, ran.err, ran.code) == ("", text, 75)
+
+
+def test_hash_password(ctl):
+    [hashed] = ctl.do("hash_password", "secret", "-q")
+    assert len(hashed) == 48
+    assert ctl.do("hash_password", "-q", stdin="secret\n")[-1] != hashed
