@@ -162,7 +162,13 @@ fn csv(rows: &[Row]) -> String {
     for row in rows {
         let cell = |(_, term): &(String, Term)| match term {
             Term::List(all) if all.is_empty() => quoted(""),
-            term => quoted(&term.shown()),
+            Term::List(_)
+            | Term::Text(_)
+            | Term::Atom(_)
+            | Term::Number(_)
+            | Term::Pairs(_)
+            | Term::Map(_)
+            | Term::Arguments(_) => quoted(&term.shown()),
         };
         add(row.iter().map(cell).collect());
     }

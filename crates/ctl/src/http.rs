@@ -247,13 +247,15 @@ impl Api {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> HttpError {
-        match error {
-            ureq::Error::Timeout(ureq::Timeout::Connect) => {
-                HttpError::Unreachable(format!("no connection to {} in time", self.url))
-            }
-            ureq::Error::Timeout(_) => HttpError::TimedOut,
-            ureq::Error::Io(error) => HttpError::Unreachable(format!("{}: {error}", self.url)),
-            other => HttpError::Unreachable(format!("{}: {other}", self.url)),
+        let url = &self.url;
+        if matches!(error, ureq::Error::Timeout(ureq::Timeout::Connect)) {
+            HttpError::Unreachable(format!("no connection to {url} in time"))
+        } else if matches!(error, ureq::Error::Timeout(_)) {
+            HttpError::TimedOut
+        } else if let ureq::Error::Io(error) = error {
+            HttpError::Unreachable(format!("{url}: {error}"))
+        } else {
+            HttpError::Unreachable(format!("{url}: {error}"))
         }
     }
 }

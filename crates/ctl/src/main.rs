@@ -109,8 +109,7 @@ fn run(tool: Tool, line: &[String]) -> Said {
     let options = parse(line, &switches);
     let words = options.words.get(1..).unwrap_or_default();
     let mut said = Said::default();
-    if let Err((failure, node)) = perform(tool, command, words, &options, &mut said) {
-        let (code, text, shows_usage) = told(failure, command, node.as_ref(), &options);
+    if let Err((code, text, shows_usage)) = perform(tool, command, words, &options, &mut said) {
         said.code = code;
         said.err = format!("{text}\n");
         if shows_usage {
@@ -121,15 +120,18 @@ fn run(tool: Tool, line: &[String]) -> Said {
     said
 }
 
-/// Does a command. A failure comes with the node that it is about, once that is known.
+/// The code of the process, what is said, and whether the usage of the command follows.
+type Told = (u8, String, bool);
+
+/// Does a command.
 fn perform(
     tool: Tool,
     command: &Command,
     words: &[String],
     options: &Parsed,
     said: &mut Said,
-) -> Result<(), (Failure, Option<Node>)> {
-    let early = |failure| (failure, None);
+) -> Result<(), Told> {
+    let early = |failure| told(failure, command, None, options);
     let formatter = valid(command, words, options).map_err(early)?;
     let found = || find(options, command.section != Section::Help);
     let node = find(options, false).map_err(early)?;
@@ -148,7 +150,7 @@ fn perform(
             said.out.push_str(&formatted(&output, formatter, style, node.name()));
             Ok(())
         }
-        Err(failure) => Err((failure, Some(node))),
+        Err(failure) => Err(told(failure, command, Some(&node), options)),
     }
 }
 
@@ -228,13 +230,8 @@ fn speaks_unicode() -> bool {
     locale.is_some_and(|locale| locale.to_lowercase().replace('-', "").contains("utf8"))
 }
 
-/// What a failure is told as: the code of the process, the text, and whether the usage follows.
-fn told(
-    failure: Failure,
-    command: &Command,
-    node: Option<&Node>,
-    options: &Parsed,
-) -> (u8, String, bool) {
+/// What a failure is told as.
+fn told(failure: Failure, command: &Command, node: Option<&Node>, options: &Parsed) -> Told {
     let error = match failure {
         Failure::Said { code, text, shows_usage } => return (code, text, shows_usage),
         Failure::Http(error) => error,
@@ -250,7 +247,7 @@ fn told(
     };
     match error {
         HttpError::Unreachable(why) => {
-            let text = node.map_or(why.clone(), |node| node.unreachable(&why));
+            let text = node.map(|node| node.unreachable(&why)).unwrap_or(why);
             (UNAVAILABLE, text, false)
         }
         HttpError::TimedOut => {

@@ -132,7 +132,8 @@ impl Node {
 
     /// What is said when it has not answered.
     pub(crate) fn unreachable(&self, why: &str) -> String {
-        let name = self.asked.as_ref().or(self.name.get()).map_or("rabbit@localhost", |name| name);
+        let name =
+            self.asked.as_ref().or_else(|| self.name.get()).map_or("rabbit@localhost", |name| name);
         let hint = self.missing.as_ref().map_or_else(String::new, |file| {
             let file = file.display();
             format!("; there is no {file} of a node of this machine (see --data-dir, --http-url)")

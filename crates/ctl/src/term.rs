@@ -12,11 +12,11 @@ pub(crate) enum Term {
     /// A number.
     Number(Number),
     /// Values in order.
-    List(Vec<Term>),
+    List(Vec<Self>),
     /// Names with values, in order.
-    Pairs(Vec<(String, Term)>),
+    Pairs(Vec<(String, Self)>),
     /// Names with values.
-    Map(Vec<(String, Term)>),
+    Map(Vec<(String, Self)>),
     /// Arguments or properties, as a client gave them.
     Arguments(Map<String, Value>),
 }
@@ -50,15 +50,12 @@ impl Term {
 
     /// The same where a text of JSON is a name: a state, a type.
     pub(crate) fn atom_of(value: Option<&Value>) -> Self {
-        match Self::of(value) {
-            Self::Text(name) => Self::Atom(name),
-            Self::List(all) => Self::List(
-                all.into_iter()
-                    .map(|one| if let Self::Text(name) = one { Self::Atom(name) } else { one })
-                    .collect(),
-            ),
-            other => other,
+        let named = |one| if let Self::Text(name) = one { Self::Atom(name) } else { one };
+        let of = Self::of(value);
+        if let Self::List(all) = of {
+            return Self::List(all.into_iter().map(named).collect());
         }
+        named(of)
     }
 
     /// Arguments or properties of a client.
@@ -114,7 +111,7 @@ impl Term {
             Self::List(all) => all.iter().map(|one| one.erlang(column + 1)).collect(),
             Self::Pairs(pairs) => pairs.iter().map(|pair| erlang_pair(pair, column + 1)).collect(),
             Self::Arguments(arguments) => arguments.iter().map(typed_entry).collect(),
-            _ => return flat,
+            Self::Text(_) | Self::Atom(_) | Self::Number(_) | Self::Map(_) => return flat,
         };
         format!("[{}]", inner.join(&format!(",\n{}", " ".repeat(column + 1))))
     }
@@ -250,7 +247,7 @@ fn typed_value(value: &Value) -> Value {
             all.iter().map(|one| json!([type_of(one), typed_value(one)])).collect()
         }
         Value::Object(table) => typed_json(table),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 
@@ -296,7 +293,7 @@ pub(crate) fn inspected(term: &Value) -> String {
             Some(text) if !text.is_empty() => format!("~c{}", quoted(&text)),
             _ => format!("{{{}}}", all.iter().map(inspected).collect::<Vec<_>>().join(", ")),
         },
-        other => other.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => term.to_string(),
     }
 }
 

@@ -135,10 +135,7 @@ const fn check(
 
 /// A node that refuses is there.
 fn refused_is_an_answer(error: HttpError) -> Result<(), HttpError> {
-    match error {
-        HttpError::Refused { .. } => Ok(()),
-        error => Err(error),
-    }
+    if matches!(error, HttpError::Refused { .. }) { Ok(()) } else { Err(error) }
 }
 
 fn running_text(call: &Call<'_>) -> String {

@@ -101,13 +101,12 @@ fn limits(
     lead: &str,
 ) -> Result<Map<String, Value>, Failure> {
     let invalid = |problem: String| Failure::error(UNAVAILABLE, format!("{lead}{problem}"));
-    let limits = match documents::parse(text)? {
-        Value::Object(limits) => limits,
-        other => return Err(invalid(format!("Unrecognised terms {other} in {what}"))),
+    let document = documents::parse(text)?;
+    let Some(limits) = document.as_object().cloned() else {
+        return Err(invalid(format!("Unrecognised terms {document} in {what}")));
     };
-    let shown = |value: &Value| match value {
-        Value::String(text) => format!("<<{}>>", quoted(text)),
-        other => other.to_string(),
+    let shown = |value: &Value| {
+        value.as_str().map_or_else(|| value.to_string(), |text| format!("<<{}>>", quoted(text)))
     };
     for (name, value) in &limits {
         if !known.contains(&name.as_str()) {

@@ -84,10 +84,9 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::same("policy"),
     Column::same("operator_policy"),
     Column::new("effective_policy_definition", |queue, _| {
-        match Term::of(queue.get("effective_policy_definition")) {
-            Term::Map(definition) => Term::Map(definition),
-            _ => Term::Map(Vec::new()),
-        }
+        let none = Value::Object(serde_json::Map::new());
+        let definition = queue.get("effective_policy_definition").filter(|it| it.is_object());
+        Term::of(Some(definition.unwrap_or(&none)))
     }),
     Column::new("pid", |queue, pids| {
         let text = |key| queue.get(key).and_then(Value::as_str).unwrap_or_default();

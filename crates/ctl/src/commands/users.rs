@@ -118,17 +118,17 @@ fn delete(call: &Call<'_>) -> Result<Output, Failure> {
 
 fn change_password(call: &Call<'_>) -> Result<Output, Failure> {
     let password = password_of(call, 1)?;
-    let user = existing(call, |name| no_user(name))?;
+    let user = existing(call, no_user)?;
     replace(call, &user, &[("password", json!(password))])
 }
 
 fn clear_password(call: &Call<'_>) -> Result<Output, Failure> {
-    let user = existing(call, |name| no_such_user(name))?;
+    let user = existing(call, no_such_user)?;
     replace(call, &user, &[("password_hash", json!(""))])
 }
 
 fn set_tags(call: &Call<'_>) -> Result<Output, Failure> {
-    let mut user = existing(call, |name| no_user(name))?;
+    let mut user = existing(call, no_user)?;
     // What is sent without a password takes it away.
     let kept = ["password_hash", "hashing_algorithm"].map(|key| (key, user[key].take()));
     user["tags"] = json!(call.words.get(1..).unwrap_or_default());
