@@ -31,6 +31,8 @@ directory of a node on this machine)
       --host, --port      LEVERET_HTTP_HOST, LEVERET_HTTP_PORT
       --username          LEVERET_USER
       --password          LEVERET_PASSWORD
+      --cacert <file>, --insecure  whom an API over HTTPS must be certified by, instead of the
+                                   authorities of the system
       --data-dir <dir>    LEVERET_DATA_DIR     [data]
       --config <file>     LEVERET_CONFIG_FILE
 ";

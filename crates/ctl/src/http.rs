@@ -8,6 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::Request;
+use ureq::tls::TlsConfig;
 
 use crate::term;
 
@@ -79,13 +80,14 @@ pub(crate) fn path(parts: &[&str]) -> String {
 
 impl Api {
     /// The API at this address; no question takes longer than `timeout`.
-    pub(crate) fn new(url: &str, login: &Login, timeout: Option<Duration>) -> Self {
+    pub(crate) fn new(url: &str, login: &Login, tls: TlsConfig, timeout: Option<Duration>) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .proxy(None)
             .max_redirects(0)
             .timeout_global(timeout)
             .timeout_connect(Some(CONNECT_TIMEOUT))
+            .tls_config(tls)
             .build();
         let (authorization, user) = match login {
             Login::Password(user, password) => {
@@ -188,7 +190,8 @@ impl Api {
     /// Whether this user and password are accepted.
     pub(crate) fn accepts(&self, user: &str, password: &str) -> Result<bool, HttpError> {
         let login = Login::Password(user.to_owned(), password.to_owned());
-        let other = Self::new(&self.url, &login, Some(LOGIN_TIMEOUT));
+        let tls = self.agent.config().tls_config().clone();
+        let other = Self::new(&self.url, &login, tls, Some(LOGIN_TIMEOUT));
         match other.get("/api/whoami") {
             Ok(_) => Ok(true),
             // A user without the tags for the API has logged in, too.

@@ -20,6 +20,7 @@ mod pids;
 mod rows;
 mod term;
 mod tool;
+mod trust;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -56,6 +57,8 @@ const GLOBAL_SWITCHES: &[Switch] = &[
     Switch::text("port"),
     Switch::text("username"),
     Switch::text("password"),
+    Switch::text("cacert"),
+    Switch::flag("insecure"),
     Switch::text("data-dir"),
     Switch::text("config"),
 ];

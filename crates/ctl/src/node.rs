@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::arguments::Parsed;
 use crate::failure::{CONFIG, Failure, UNAVAILABLE};
 use crate::http::{Api, HttpError, Login};
+use crate::trust::Trust;
 
 /// The port of a node whose address says none.
 const HTTP_PORT: u16 = 15672;
@@ -80,6 +81,13 @@ impl Node {
             }
             (None, None, _) => guest(),
         };
+        let trust = match (options.text("cacert"), &login) {
+            (Some(file), _) => Trust::File(file.to_owned()),
+            // It goes to the address that the node itself has written down, of this machine.
+            (None, Login::Token(_)) => Trust::Anybody,
+            (None, Login::Password(..)) if options.flag("insecure") == Some(true) => Trust::Anybody,
+            (None, Login::Password(..)) => Trust::System,
+        };
         let is_missing = url.is_none() && local.is_none();
         let name = OnceCell::new();
         let url = match (url, local) {
@@ -92,7 +100,9 @@ impl Node {
             (None, None) => format!("http://127.0.0.1:{HTTP_PORT}"),
         };
         let seconds = options.integer("timeout").and_then(|seconds| u64::try_from(seconds).ok());
-        let api = Api::new(&url, &login, seconds.map(Duration::from_secs));
+        let trust = if url.starts_with("https:") { trust } else { Trust::Anybody };
+        let tls = trust.tls(around.read)?;
+        let api = Api::new(&url, &login, tls, seconds.map(Duration::from_secs));
         let missing = is_missing.then_some(file);
         Ok(Self { api, name, asked, missing, is_elsewhere: elsewhere.is_some() })
     }
@@ -219,8 +229,7 @@ fn checked(url: &str) -> Result<String, Failure> {
     let wrong = |why: &str| Failure::plain(CONFIG, format!("Error: '{url}' {why}"));
     let uri: ureq::http::Uri = url.parse().map_err(|_| wrong("is no address of HTTP"))?;
     match uri.scheme_str() {
-        Some("http") if uri.host().is_some() => Ok(url.trim_end_matches('/').to_owned()),
-        Some("https") => Err(wrong("is of HTTPS, which this tool does not speak")),
+        Some("http" | "https") if uri.host().is_some() => Ok(url.trim_end_matches('/').to_owned()),
         _ => Err(wrong("is no address of HTTP")),
     }
 }
@@ -304,6 +313,8 @@ mod tests {
     fn addresses_that_are_none() {
         assert_eq!(found("--port many", &[], &[]), "Error: 'many' is no port");
         assert_eq!(found("--http-url host", &[], &[]), "Error: 'host' is no address of HTTP");
-        assert!(found("--http-url https://h", &[], &[]).contains("HTTPS"));
+        let cacert = "--http-url https://h --cacert ca.pem";
+        assert_eq!(found(cacert, &[], &[]), "Error: there are no certificates in 'ca.pem'");
+        is("--http-url https://h:15671", &[], &[], "https://h:15671", GUEST);
     }
 }
