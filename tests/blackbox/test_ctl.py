@@ -151,6 +151,31 @@ def test_queues_exchanges_and_bindings(ctl, ch, prefix):
     assert f'"{q.replace(chr(34), chr(34) * 2)}","0"' in ctl.run("list_queues", "--formatter", "csv").out
 
 
+def test_purging_and_deleting(ctl, api, ch):
+    if api.request("DELETE", "/api/queues/%2F/none")[0] == 405:
+        pytest.skip("queues cannot be deleted yet")
+    q = ch.queue(name="q")
+
+    def filled(count):
+        for _ in range(count):
+            ch.publish(q, "Hello")
+        eventually(lambda: f"{q}\t{count}" in ctl.do("list_queues", "name", "messages_ready"), True)
+
+    filled(3)
+    ran = ctl.run("delete_queue", q, "--if-empty")
+    problem = f"queue '{q}' in vhost '/' not empty"
+    told = f'Error:\n{{:amqp_error, :precondition_failed, ~c"{problem}", :none}}\n'
+    assert (ran.out, ran.err, ran.code) == (f"Deleting queue '{q}' on vhost '/' if queue is empty ...\n", told, 69)
+    assert ctl.do("purge_queue", q) == [f"Purging queue '{q}' in vhost '/' ..."]
+    ch.reaches(q, 0)
+    eventually(lambda: f"{q}\t0" in ctl.do("list_queues", "name", "messages_ready"), True)
+    filled(2)
+    said = [f"Deleting queue '{q}' on vhost '/' ...", "Queue was successfully deleted with 2 ready messages"]
+    assert ctl.do("delete_queue", q) == said
+    ran = ctl.run("delete_queue", q)
+    assert (ran.err, ran.code) == ("Error:\nNo such queue was found\n", 64)
+
+
 def test_connections_channels_and_consumers(ctl, api, client, prefix):
     need(api, "/api/connections")
     ch = client.channel()
