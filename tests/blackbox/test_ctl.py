@@ -12,6 +12,7 @@ import pytest
 
 import replies
 from ctl import Ctl, transcript
+from definitions import User
 from test_management_queues import eventually
 
 FOLDER = pathlib.Path(__file__).parent / "ctl"
@@ -302,13 +303,41 @@ def test_the_token_is_for_the_owner_of_the_data_directory(own):
         assert broker.api.ask("/api/whoami", user=None, authorization=wrong).status in (400, 401), wrong
 
 
-def test_stop_app_reset_and_start_app(own, node_messages=3):
+def test_who_may_act_on_the_node(under, defined, prefix):
+    if under.name != "leveret":
+        pytest.skip("RabbitMQ's API cannot do this")
+    tags = ("management", "policymaker", "monitoring", "administrator")
+    defined(users=[User(tag, tags=(tag,)) for tag in tags])
+    api = defined.client.broker.api
+    path = f"/api/nodes/{api.do('GET', '/api/overview')['node']}/actions"
+    started = {"action": "start_app"}
+    statuses = {tag: api.ask(path, user=prefix + tag, method="POST", body=started).status for tag in tags}
+    assert statuses == {"management": 401, "policymaker": 401, "monitoring": 401, "administrator": 204}
+    for body, status in (({"action": "reset"}, 409), ({"action": "explode"}, 400), ({}, 400), ([], 400)):
+        answer = api.ask(path, method="POST", body=body)
+        assert (answer.status, set(answer.json)) == (status, {"error", "reason"}), body
+    assert api.ask("/api/nodes/other/actions", method="POST", body=started).status == 404
+    assert api.ask(path, method="POST", body=started, origin="http://evil.example").status == 403
+
+
+def test_nobody_is_locked_out(own):
+    broker, ctl = own
+    need(broker.api, "/api/users")
+    ctl.do("delete_user", "guest")
+    assert broker.api.ask("/api/whoami").status == 401
+    assert ctl.do("list_users", "-s") == []
+    ctl.do("add_user", "anna", "secret")
+    ctl.do("set_user_tags", "anna", "administrator")
+    assert broker.api.ask("/api/whoami", user="anna", password="secret").json["tags"] == ["administrator"]
+
+
+def test_stop_app_reset_and_start_app(own):
     broker, ctl = own
     connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
     channel = connection.channel()
     channel.queue_declare("kept", durable=True)
     channel.confirm_delivery()
-    for _ in range(node_messages):
+    for _ in range(3):
         channel.basic_publish("", "kept", "Hello", pika.BasicProperties(delivery_mode=2))
     ran = ctl.run("reset")
     remedy = "Error: this command requires the 'rabbit' app to be stopped on the target node. Stop it with"
