@@ -21,6 +21,9 @@ const CHECKSUM: &str = "sha256";
 const CLUSTER_ID: &str = "internal_cluster_id";
 const CLUSTER_ID_BYTES: usize = 16;
 
+/// What a parameter can be.
+pub(crate) type Parameter = Value;
+
 /// The parameters by name.
 #[derive(Debug)]
 pub(crate) struct GlobalParameters {
@@ -53,9 +56,9 @@ impl GlobalParameters {
         self.values.lock().iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// The value of that name.
-    pub(crate) fn get(&self, name: &str) -> Option<Value> {
-        self.values.lock().get(name).cloned()
+    /// The text of that name, if it is one.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.values.lock().get(name)?.as_str().map(str::to_owned)
     }
 
     /// Adds or replaces one; true if it is new. When this returns it is durable.
@@ -124,13 +127,16 @@ mod tests {
             std::env::temp_dir().join(format!("leveret-parameters-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let parameters = GlobalParameters::open(&folder).unwrap();
-        let id = parameters.get(CLUSTER_ID).unwrap();
+        let id = parameters.text(CLUSTER_ID).unwrap();
         assert!(parameters.set("a", json!({"list": [1, 2.5, null]})).unwrap());
         assert!(!parameters.set("a", json!(null)).unwrap());
         assert!(parameters.set("b", json!(-7)).unwrap());
         assert!(parameters.clear("b").unwrap() && !parameters.clear("b").unwrap());
         let again = GlobalParameters::open(&folder).unwrap();
-        assert_eq!(again.all(), [("a".to_owned(), json!(null)), (CLUSTER_ID.to_owned(), id)]);
+        assert_eq!(
+            again.all(),
+            [("a".to_owned(), json!(null)), (CLUSTER_ID.to_owned(), json!(id))]
+        );
         let path = folder.join(NAME);
         let text = std::fs::read_to_string(&path).unwrap().replace("\"a\"", "\"c\"");
         std::fs::write(&path, text).unwrap();

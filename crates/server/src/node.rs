@@ -15,7 +15,6 @@ use broker::page::Paging;
 use broker::refusal::Refusal;
 use management::{Listener, SharedHistory, VhostSettings};
 use parking_lot::Mutex;
-use serde_json::Value;
 use session::SessionOptions;
 use tokio::sync::watch;
 
@@ -226,10 +225,8 @@ impl Node {
 
     /// What the cluster is called.
     pub(crate) fn cluster_name(&self) -> String {
-        match self.global_parameters.get("cluster_name") {
-            Some(Value::String(name)) => name,
-            _ => self.default_cluster_name.clone(),
-        }
+        let name = self.global_parameters.text("cluster_name");
+        name.unwrap_or_else(|| self.default_cluster_name.clone())
     }
 
     /// What a connection is offered: only clients with a verified certificate may log in by it.

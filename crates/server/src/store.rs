@@ -3,6 +3,7 @@
 //! ```text
 //! lock                 held by the process that uses the directory
 //! node.json            the format's version, users, permissions, and each vhost with its id
+//! global_parameters.json  what its name says
 //! vhosts/ID/           the log of a vhost; names never become paths
 //! vhosts/ID/pages/     what of its long queues waits on disk; means nothing to the next start
 //! ```

@@ -206,7 +206,7 @@ impl<'a> Decision<'a> {
 
     pub(crate) fn set_default(&mut self, default: Option<Setting<'a>>) {
         let source = Source::Default;
-        self.won = self.won.or(default.map(|value| Given { source, value }));
+        self.won = self.won.or_else(|| default.map(|value| Given { source, value }));
     }
 
     /// The number that counts.

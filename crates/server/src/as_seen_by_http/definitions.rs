@@ -3,24 +3,23 @@
 use std::sync::Arc;
 
 use management::Change;
-use serde_json::{Map, Value};
 
-use crate::definitions::{self, Durable, Scope};
+use crate::definitions::{self, Document, Durable, Exported, Scope};
 use crate::node::Node;
 
 impl management::Definitions for Node {
-    fn definitions(&self) -> Value {
+    fn definitions(&self) -> Exported {
         definitions::export_all(self)
     }
 
-    fn definitions_of(&self, vhost: &str) -> Option<Value> {
+    fn definitions_of(&self, vhost: &str) -> Option<Exported> {
         definitions::export_vhost(self, vhost)
     }
 
     fn import(
         self: Arc<Self>,
         vhost: Option<String>,
-        definitions: Map<String, Value>,
+        definitions: Document,
     ) -> Change<'static, Result<(), String>> {
         let import = move || -> Result<Durable, String> {
             let scope = vhost.as_deref().map_or(Scope::Node, Scope::Vhost);

@@ -3,18 +3,21 @@
 use std::sync::Arc;
 
 use management::Change;
-use serde_json::Value;
 
-use crate::global_parameters::GlobalParameters;
+use crate::global_parameters::{GlobalParameters, Parameter};
 use crate::node::Node;
 use crate::node_file::NodeFileError;
 
 impl management::Parameters for Node {
-    fn global_parameters(&self) -> Vec<(String, Value)> {
+    fn global_parameters(&self) -> Vec<(String, Parameter)> {
         self.global_parameters.all()
     }
 
-    fn set_global_parameter(&self, name: &str, value: Value) -> Change<'_, Result<bool, String>> {
+    fn set_global_parameter(
+        &self,
+        name: &str,
+        value: Parameter,
+    ) -> Change<'_, Result<bool, String>> {
         let name = name.to_owned();
         self.change_parameters(move |parameters| parameters.set(&name, value))
     }

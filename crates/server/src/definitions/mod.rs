@@ -52,6 +52,12 @@ impl ItemError {
     }
 }
 
+/// Definitions as they come in.
+pub(crate) type Document = Map<String, Value>;
+
+/// Definitions as they go out.
+pub(crate) type Exported = Value;
+
 /// What is wrong with one item.
 type Problem = String;
 
@@ -76,11 +82,7 @@ pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
 /// # Errors
 /// [`ItemError`], which names the first item that is wrong; nothing has changed then, unless it is the
 /// disk that refuses.
-pub(crate) fn import(
-    node: &Node,
-    root: &Map<String, Value>,
-    scope: Scope<'_>,
-) -> Result<Durable, ItemError> {
+pub(crate) fn import(node: &Node, root: &Document, scope: Scope<'_>) -> Result<Durable, ItemError> {
     let plan = plan::read(root, scope)?;
     rehearsal::rehearse(node, &plan)?;
     apply::apply(node, plan)

@@ -112,9 +112,9 @@ pub(super) fn read(root: &Map<String, Value>, scope: Scope<'_>) -> Result<Plan, 
         };
         for (index, value) in items.iter().enumerate() {
             let place = Place { family, index: Some(index) };
-            let result = match value {
-                Value::Object(_) => read(&mut plan, place, &Item { value, scope }),
-                _ => Err("must be an object".to_owned()),
+            let result = match value.is_object() {
+                true => read(&mut plan, place, &Item { value, scope }),
+                false => Err("must be an object".to_owned()),
             };
             result.map_err(|problem| ItemError { place, problem })?;
         }
