@@ -3,6 +3,7 @@
 //! is named as a loser.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::wildcard_enum_match_arm, reason = "what a test does not know it need not name")]
 
 use amqp::table::{Table, TableBuilder, Value};
 use broker::time::Now;
@@ -63,7 +64,7 @@ fn arguments(is_quorum: bool, entries: &Entries) -> Table {
             PolicyValue::Text(text) => Value::LongStr(text.as_bytes()),
             PolicyValue::Float(_) | PolicyValue::Other(_) => unreachable!(),
         };
-        table.insert(&format!("x-{key}"), value);
+        table.insert(format!("x-{key}"), value);
     }
     table.finish()
 }
