@@ -120,6 +120,8 @@ pub(crate) struct Node {
     /// Places for connections; none for any number.
     pub(crate) connection_slots: Option<ConnectionSlots>,
     default_users: BTreeMap<String, SeededUser>,
+    /// Held by who takes definitions in.
+    pub(crate) importing: Mutex<()>,
     persister: Arc<Persister>,
     writer: Mutex<Option<JoinHandle<()>>>,
     pub(crate) data_dir: PathBuf,
@@ -185,6 +187,7 @@ impl Node {
             started: Instant::now(),
             connection_slots: config.connections_max.map(ConnectionSlots::new),
             default_users: config.default_users.clone(),
+            importing: Mutex::new(()),
             persister,
             writer: Mutex::new(Some(writer)),
             data_dir: config.data_dir.clone(),

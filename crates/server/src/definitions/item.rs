@@ -3,7 +3,7 @@
 use std::fmt;
 
 use amqp::limits::SHORT_STRING_BYTES_MAX;
-use amqp::table::Table;
+use amqp::table::{Table, TableRef};
 use broker::access::PermissionPattern;
 use serde_json::Value;
 
@@ -80,7 +80,13 @@ impl<'a> Item<'a> {
     pub(super) fn arguments(&self) -> Result<Table, Problem> {
         match self.get("arguments") {
             None => Ok(Table::default()),
-            Some(Value::Object(arguments)) => table(arguments),
+            Some(Value::Object(arguments)) => {
+                let table = table(arguments)?;
+                // JSON may be nested deeper than what a client could send, or the log would take.
+                TableRef::from_bytes(table.as_ref().as_bytes())
+                    .map_err(|error| format!("'arguments': {error}"))?;
+                Ok(table)
+            }
             // An empty list is how some tools write no arguments.
             Some(Value::Array(list)) if list.is_empty() => Ok(Table::default()),
             Some(_) => Err("'arguments' must be an object".to_owned()),

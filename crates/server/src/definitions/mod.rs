@@ -84,6 +84,8 @@ pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
 /// disk that refuses.
 pub(crate) fn import(node: &Node, root: &Document, scope: Scope<'_>) -> Result<Durable, ItemError> {
     let plan = plan::read(root, scope)?;
+    // One after the other, so that each is tried out on what the last has left.
+    let _turn = node.importing.lock();
     rehearsal::rehearse(node, &plan)?;
     apply::apply(node, plan)
 }
@@ -149,6 +151,7 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         let in_vhost = |family: &str, item: Value| json!({"vhosts": [{"name": "/"}], "users": [{"name": "u"}], family: [item]});
         let long = "x".repeat(256);
+        let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
         for (definitions, expected) in [
             (json!({"users": {}}), "users: must be a list"),
             (json!({"users": [{"name": "a"}, 1]}), "users, item 2: must be an object"),
@@ -173,6 +176,10 @@ mod tests {
             (
                 in_vhost("queues", json!({"vhost": "/", "name": "q", "arguments": {&long: 1}})),
                 "queues, item 1: an argument's name is too long",
+            ),
+            (
+                in_vhost("queues", json!({"vhost": "/", "name": "q", "arguments": {"deep": deep}})),
+                "queues, item 1: 'arguments': tables nested deeper than 32",
             ),
             (
                 in_vhost(
