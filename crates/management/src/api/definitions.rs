@@ -1,8 +1,6 @@
 //! `/api/definitions`: everything that is declared, out and in. What is taken in is made as a whole or
 //! not at all.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
@@ -16,6 +14,7 @@ use super::{Body, Name, Shared};
 use crate::access::Administrator;
 use crate::answer::{ApiError, Json};
 use crate::multipart;
+use crate::node::ImportProblem;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -94,8 +93,11 @@ async fn take(
     vhost: Option<String>,
     definitions: Map<String, Value>,
 ) -> Result<StatusCode, ApiError> {
-    Arc::clone(&node).import(vhost, definitions).await.map_err(ApiError::bad_request)?;
-    Ok(StatusCode::NO_CONTENT)
+    match node.import(vhost, definitions).await {
+        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Err(ImportProblem::Definitions(problem)) => Err(ApiError::bad_request(problem)),
+        Err(ImportProblem::Node(problem)) => Err(ApiError::internal(problem)),
+    }
 }
 
 /// The definitions in a body, or in the file of a form.

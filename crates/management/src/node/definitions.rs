@@ -6,6 +6,15 @@ use serde_json::{Map, Value};
 
 use super::Change;
 
+/// Why definitions are not imported.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ImportProblem {
+    /// What is wrong with them, and where.
+    Definitions(String),
+    /// What is wrong here.
+    Node(String),
+}
+
 /// Export and import.
 pub trait Definitions {
     /// Everything, as RabbitMQ exports it.
@@ -15,10 +24,9 @@ pub trait Definitions {
     fn definitions_of(&self, vhost: &str) -> Option<Value>;
 
     /// Makes what `definitions` say, everywhere or in this vhost, which exists; all of it or nothing.
-    /// What is wrong with them, and where.
     fn import(
         self: Arc<Self>,
         vhost: Option<String>,
         definitions: Map<String, Value>,
-    ) -> Change<'static, Result<(), String>>;
+    ) -> Change<'static, Result<(), ImportProblem>>;
 }

@@ -29,7 +29,7 @@ pub use alarm_limits::{AlarmLimits, DiskFreeLimit, MemoryWatermark};
 pub use audit::{Audit, AuditEntry};
 pub use channels::{Channel, ChannelRefused, Channels};
 pub use clients::Clients;
-pub use definitions::Definitions;
+pub use definitions::{Definitions, ImportProblem};
 pub use explain::{Explain, Explained};
 pub use life::{Life, LifeAction, LifeRefused};
 pub use limits::{LimitName, Limits, UserLimit, VhostLimit, maximum};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use management::Change;
+use management::{Change, ImportProblem};
 
 use crate::definitions::{self, Document, Durable, Exported, Scope};
 use crate::node::Node;
@@ -20,19 +20,22 @@ impl management::Definitions for Node {
         self: Arc<Self>,
         vhost: Option<String>,
         definitions: Document,
-    ) -> Change<'static, Result<(), String>> {
-        let import = move || -> Result<Durable, String> {
+    ) -> Change<'static, Result<(), ImportProblem>> {
+        let import = move || -> Result<Durable, ImportProblem> {
             let scope = vhost.as_deref().map_or(Scope::Node, Scope::Vhost);
             let imported = definitions::import(&self, &definitions, scope);
-            let saved = self.save();
             // Perhaps some of it was made before the disk refused.
-            let durable = imported.map_err(|error| error.in_rabbitmqs_order())?;
-            saved.map_err(|error| error.to_string())?;
+            let saved = self.save();
+            let durable =
+                imported.map_err(|error| ImportProblem::Definitions(error.in_rabbitmqs_order()))?;
+            saved.map_err(|error| ImportProblem::Node(error.to_string()))?;
             Ok(durable)
         };
         Box::pin(async move {
             let imported = tokio::task::spawn_blocking(import).await;
-            for (cell, lsn) in imported.map_err(|error| error.to_string())?? {
+            for (cell, lsn) in
+                imported.map_err(|error| ImportProblem::Node(error.to_string()))??
+            {
                 cell.durable_at(lsn).await;
             }
             Ok(())
