@@ -93,6 +93,7 @@ def test_apply_to_says_which_queues_a_policy_is_for(defined, kind, apply_to, app
     ("{}queue", True), ("^bb-{}queue$", True), ("{}que", True), ("{}.*", True), ("^bb-{}", True), ("{}q[a-z]+$", True),
     ("(?i){}QUEUE", True), ("{}(dlq|queue)", True), ("{}QUEUE", False), ("{}q$", False), ("^queue{}", False),
     ("{}queues", False), ("{}.ueu.", True), ("{}(?!queue)", False), ("{}(?=queue)", True),
+    ("^\\Qbb-{}\\E.*", True), ("\\Q{}.\\E", False),
 ])
 def test_a_pattern_is_searched_anywhere_in_the_name_and_case_matters(defined, prefix, pattern, matches):
     token = prefix.removeprefix("bb-")

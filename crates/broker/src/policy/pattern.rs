@@ -5,6 +5,7 @@
 //! (look-around, back references) and a linear one for everything else. Over the bound nothing
 //! matches.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use fancy_regex::{Regex, RegexBuilder};
@@ -39,7 +40,7 @@ impl Pattern {
         if text.len() > PATTERN_BYTES_MAX {
             return Err(format!("pattern must not exceed {PATTERN_BYTES_MAX} bytes"));
         }
-        let regex = RegexBuilder::new(text).backtrack_limit(steps_max).build();
+        let regex = RegexBuilder::new(&unquoted(text)).backtrack_limit(steps_max).build();
         let regex = regex.map_err(|error| {
             format!("pattern should be regular expression but is invalid: {error}")
         })?;
@@ -55,6 +56,36 @@ impl Pattern {
     pub fn as_str(&self) -> &str {
         &self.text
     }
+}
+
+/// The pattern without `\Q...\E`, which PCRE knows and Java writes, and the engine here does not: what
+/// stands between them means itself.
+fn unquoted(text: &str) -> Cow<'_, str> {
+    if !text.contains("\\Q") && !text.contains("\\E") {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        if let Some(quoted) = escape.strip_prefix("\\Q") {
+            let (literal, behind) = quoted.split_once("\\E").unwrap_or((quoted, ""));
+            out.push_str(&fancy_regex::escape(literal));
+            rest = behind;
+        } else if let Some(behind) = escape.strip_prefix("\\E") {
+            // Nothing is quoted: it means nothing.
+            rest = behind;
+        } else {
+            // The backslash and what it is before, which may be another one.
+            let end = escape.char_indices().nth(2).map_or(escape.len(), |(at, _)| at);
+            let (escape, behind) = escape.split_at(end);
+            out.push_str(escape);
+            rest = behind;
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 impl PartialEq for Pattern {
@@ -83,6 +114,12 @@ mod tests {
             ("^(?!amq\\.).*", "amq.gen-x", false),
             ("^(?!amq\\.).*", "orders", true),
             ("(a)\\1", "baab", true),
+            ("^\\Qa.b*\\E$", "a.b*", true),
+            ("^\\Qa.b*\\E$", "axb", false),
+            ("\\Q(", "a(b", true),
+            ("[\\Q]\\E]", "]", true),
+            ("\\\\Q", "\\Q", true),
+            ("a\\E+", "aa", true),
         ] {
             assert_eq!(Pattern::new(pattern).unwrap().matches(name), expected, "{pattern} {name}");
         }
