@@ -12,6 +12,7 @@ use broker::{Vhost, VhostOptions};
 use storage::{OpenReport, RealDirectory};
 
 use crate::data_dir::DataDir;
+use crate::global_parameters::GlobalParameters;
 use crate::limits::RESIDENT_BYTES_MAX;
 use crate::node_file::{self, VhostEntry};
 use crate::restoring::Restoring;
@@ -43,6 +44,15 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     let mut faults = 0;
     let mut say = |line: String| writeln!(out, "{line}").map_err(|error| error.to_string());
     say(format!("node.json: {} vhosts, {} users", known.vhosts.len(), known.users.len()))?;
+    match GlobalParameters::open(data_dir, false) {
+        Ok(parameters) => {
+            say(format!("global_parameters.json: {} parameters", parameters.all().len()))?;
+        }
+        Err(error) => {
+            faults += 1;
+            say(error.to_string())?;
+        }
+    }
     for VhostEntry { name, id, .. } in known.vhosts {
         let path = vhost_path(data_dir, id);
         let found = match vhost(&path, id, &name) {
@@ -137,6 +147,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let empty = check(&folder, &mut out).unwrap_err();
         assert_eq!(empty, format!("{} holds no broker", folder.display()));
+        GlobalParameters::open(&folder, true).unwrap();
         let settings = Arc::default();
         let vhosts = vec![VhostEntry { name: "/".to_owned(), id: 1, settings }];
         let contents = NodeFile { next_vhost_id: 2, vhosts, users: Vec::new() };

@@ -32,13 +32,16 @@ pub(crate) struct GlobalParameters {
 }
 
 impl GlobalParameters {
-    /// Those of a data directory, which gets an id of the cluster if it has none.
+    /// Those of a data directory; a new one gets an id of the cluster.
     ///
     /// # Errors
     /// [`NodeFileError`], a sentence for the operator.
-    pub(crate) fn open(data_dir: &Path) -> Result<Self, NodeFileError> {
+    pub(crate) fn open(data_dir: &Path, may_begin: bool) -> Result<Self, NodeFileError> {
         let known = read(data_dir)?;
         let is_new = known.is_none();
+        if is_new && !may_begin {
+            return Err(NodeFileError::Missing { path: data_dir.join(NAME) });
+        }
         let parameters =
             Self { data_dir: data_dir.to_owned(), values: Mutex::new(known.unwrap_or_default()) };
         if is_new {
@@ -126,13 +129,13 @@ mod tests {
         let folder =
             std::env::temp_dir().join(format!("leveret-parameters-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let parameters = GlobalParameters::open(&folder).unwrap();
+        let parameters = GlobalParameters::open(&folder, true).unwrap();
         let id = parameters.text(CLUSTER_ID).unwrap();
         assert!(parameters.set("a", json!({"list": [1, 2.5, null]})).unwrap());
         assert!(!parameters.set("a", json!(null)).unwrap());
         assert!(parameters.set("b", json!(-7)).unwrap());
         assert!(parameters.clear("b").unwrap() && !parameters.clear("b").unwrap());
-        let again = GlobalParameters::open(&folder).unwrap();
+        let again = GlobalParameters::open(&folder, false).unwrap();
         assert_eq!(
             again.all(),
             [("a".to_owned(), json!(null)), (CLUSTER_ID.to_owned(), json!(id))]
@@ -140,7 +143,12 @@ mod tests {
         let path = folder.join(NAME);
         let text = std::fs::read_to_string(&path).unwrap().replace("\"a\"", "\"c\"");
         std::fs::write(&path, text).unwrap();
-        assert!(GlobalParameters::open(&folder).is_err());
+        assert!(GlobalParameters::open(&folder, true).is_err());
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(
+            GlobalParameters::open(&folder, false),
+            Err(NodeFileError::Missing { .. })
+        ));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
