@@ -228,6 +228,29 @@ def test_a_client_on_the_wrong_port_is_told_in_the_log(tls, authority):
     logged(broker, "the client speaks TLS on a port without it")
 
 
+@pytest.mark.parametrize("garbage", [
+    b"\x00" * 100,
+    b"\x17\x03\x03\xff\xff" + b"x" * 70_000,
+    b"\x17\x03\x03\x00\x20" + bytes(32),
+    b"\x15\x03\x03\x00\x02\x02\x00",
+    b"\x16\x03\x03\x00\x04\x18\x00\x00\x01",
+    b"AMQP\x00\x00\x09\x01",
+])
+def test_what_is_no_record_of_tls_ends_the_connection_and_nothing_else(tls, authority, garbage):
+    broker = tls()
+    with socket.create_connection(("127.0.0.1", broker.port("AMQPS")), timeout=WITHIN_S) as plain:
+        below = plain.dup()
+        with authority.context().wrap_socket(plain, server_hostname="localhost") as secure:
+            secure.sendall(b"AMQP\x00\x00\x09\x01")
+            assert secure.recv(1) == b"\x01"
+            with below, contextlib.suppress(ConnectionError):
+                below.sendall(garbage)
+                below.settimeout(WITHIN_S)
+                until(lambda: below.recv(65536) == b"", "the end of the connection")
+    logged(broker, "connection lost")
+    connect(broker, authority.context()).close()
+
+
 @pytest.mark.parametrize("protocol", ["AMQPS", "HTTPS"])
 def test_a_client_that_does_not_shake_hands_is_not_waited_for(tls, protocol):
     broker = tls("ssl_handshake_timeout = 300")

@@ -15,6 +15,7 @@ const STATISTICS: &str = "statistics are Leveret's own";
 
 pub(super) const KEYS: &[Key] = &[
     Key::without_effect("num_acceptors.*", SOCKETS),
+    Key::without_effect("tcp_listen_options", SOCKETS),
     Key::without_effect("tcp_listen_options.*", SOCKETS),
     Key::without_effect("socket_writer.gc_threshold", ERLANG),
     Key::without_effect("reverse_dns_lookups", "addresses are shown as they are"),
@@ -41,6 +42,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::without_effect("anonymous_login_pass", "nobody logs in without a name").secret(),
     Key::without_effect("definitions.skip_if_unchanged", "definitions are always looked at"),
     Key::without_effect("definitions.hashing.algorithm", "definitions are always looked at"),
+    Key::without_effect("ssl_options", "a listener with TLS says what it needs"),
     Key::without_effect("ssl_allow_poodle_attack", RUSTLS),
     Key::without_effect("ssl_options.honor_cipher_order", RUSTLS),
     Key::without_effect("ssl_options.honor_ecc_order", RUSTLS),
@@ -165,6 +167,11 @@ pub(super) const KEYS: &[Key] = &[
     Key::without_effect("channel_interceptor.*", ERLANG),
     Key::without_effect("amqp_client.*", "Leveret is nobody's client"),
     Key::without_effect("amqp10_client.*", "Leveret is nobody's client"),
+    Key::without_effect("credentials_obfuscation.*", ERLANG),
+    Key::without_effect("shovel.*", "there are no shovels"),
+    Key::without_effect("federation.*", "there is no federation"),
+    Key::without_effect("event_exchange.*", "there is no event exchange"),
+    Key::without_effect("tracing.*", "traces are not written to files").secret(),
     Key::without_effect("product.*", "Leveret is called so"),
     Key::without_effect("motd_file", "there is no banner"),
     Key::refused("ssl_options.psk_identity", "clients with a shared key are not known"),
