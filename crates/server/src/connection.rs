@@ -92,7 +92,7 @@ pub(crate) async fn serve(accepted: Accepted, peer: SocketAddr, node: Arc<Node>)
 pub(crate) struct Accepted {
     pub(crate) reads: Reader,
     pub(crate) writes: Writer,
-    pub(crate) tls: Option<TlsPeer>,
+    pub(crate) tls: Option<Box<TlsPeer>>,
 }
 
 /// What the bytes at hand lead to.
@@ -128,7 +128,7 @@ struct Connection {
     peer: SocketAddr,
     local: SocketAddr,
     /// How it speaks TLS, if it does.
-    tls: Option<TlsPeer>,
+    tls: Option<Box<TlsPeer>>,
     wire: Arc<Wire>,
     intake: Arc<Intake>,
     session: Session,

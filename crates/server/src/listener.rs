@@ -138,7 +138,8 @@ async fn greet(socket: TcpStream, peer: SocketAddr, tls: Option<&Tls>) -> Option
         });
     };
     let (reads, writes, tls) = tls.accept(socket, peer).await?;
-    Some(Accepted { reads: Reader::Tls(reads), writes: Writer::Tls(writes), tls: Some(tls) })
+    let (reads, writes) = (Reader::Tls(Box::new(reads)), Writer::Tls(Box::new(writes)));
+    Some(Accepted { reads, writes, tls: Some(Box::new(tls)) })
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use crate::tls::{TlsReader, TlsWriter};
 #[derive(Debug)]
 pub(crate) enum Reader {
     Tcp(OwnedReadHalf),
-    Tls(TlsReader),
+    /// Boxed: most connections are without it.
+    Tls(Box<TlsReader>),
 }
 
 impl Reader {
@@ -53,7 +54,7 @@ impl Reader {
 #[derive(Debug)]
 pub(crate) enum Writer {
     Tcp(OwnedWriteHalf),
-    Tls(TlsWriter),
+    Tls(Box<TlsWriter>),
 }
 
 impl Writer {

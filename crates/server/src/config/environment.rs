@@ -10,6 +10,7 @@ use super::settings::{Settings, Source};
 const VARIABLES: &[(&[&str], &str)] = &[
     (&["LEVERET_DATA_DIR"], "data_dir"),
     (&["LEVERET_NODE_PORT", "RABBITMQ_NODE_PORT"], "listeners.tcp.default"),
+    (&["LEVERET_LOG_BASE", "RABBITMQ_LOG_BASE"], "log.dir"),
     (&["LEVERET_NODENAME", "RABBITMQ_NODENAME"], "nodename"),
     (&["LEVERET_DEFAULT_USER", "RABBITMQ_DEFAULT_USER"], "default_user"),
     (&["LEVERET_DEFAULT_PASS", "RABBITMQ_DEFAULT_PASS"], "default_pass"),
