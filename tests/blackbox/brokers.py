@@ -148,6 +148,7 @@ class Leveret:
         while (amqp := self.port("AMQP")) is None:
             if not self.alive or time.monotonic() > deadline:
                 self.process.kill()
+                self._reader.join(STOP_WITHIN_S)
                 raise RuntimeError(f"{' '.join(self.command)} did not start; it said:\n{''.join(self.log)}")
             time.sleep(0.002)
         self.amqp = ("127.0.0.1", amqp)

@@ -231,6 +231,13 @@ def test_a_log_file_that_cannot_be_written_stops_the_start(run, tmp_path):
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.parametrize("quiet", ["log.console = false", "log.default.level = none", "log.console.level = none"])
+def test_who_wants_no_log_is_told_all_the_same_why_nothing_starts(run, quiet):
+    result = run("--data-dir", "data", "--http", "127.0.0.1:0", "--amqp", "192.0.2.1:1", conf=quiet)
+    assert result.returncode == 1
+    assert result.stderr.startswith("leveret: cannot listen for AMQP on 192.0.2.1:1: ")
+
+
 def test_a_node_has_the_name_it_is_given(start):
     broker = start("nodename = hare@example\ncluster_name = warren")
     overview = broker.api.do("GET", "/api/overview")

@@ -14,7 +14,8 @@ use crate::config::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
 use crate::log_file::{LogFile, ToFile};
 
 /// Whose lines are about connections.
-const CONNECTION: [&str; 3] = ["leveret::connection", "leveret::listener", "leveret::tls"];
+const CONNECTION: [&str; 4] =
+    ["leveret::connection", "leveret::listener", "leveret::tls::accept", "leveret::http_socket"];
 
 /// Whose lines are about queues.
 const QUEUE: &str = module_path!();
@@ -45,7 +46,10 @@ pub(crate) fn start(options: &LogOptions) -> io::Result<Option<Arc<LogFile>>> {
         outputs.push(output(&options.file, writer, false, filter(options, &options.file)));
         file = Some(opened);
     }
-    tracing_subscriber::registry().with(outputs).init();
+    // Without any, whoever asks whether errors are logged is told the truth.
+    if !outputs.is_empty() {
+        tracing_subscriber::registry().with(outputs).init();
+    }
     Ok(file)
 }
 
