@@ -44,13 +44,15 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     let mut faults = 0;
     let mut say = |line: String| writeln!(out, "{line}").map_err(|error| error.to_string());
     say(format!("node.json: {} vhosts, {} users", known.vhosts.len(), known.users.len()))?;
-    match GlobalParameters::open(data_dir, false) {
-        Ok(parameters) => {
-            say(format!("global_parameters.json: {} parameters", parameters.all().len()))?;
-        }
-        Err(error) => {
-            faults += 1;
-            say(error.to_string())?;
+    if !node_file::has_first_format(data_dir) {
+        match GlobalParameters::open(data_dir, false) {
+            Ok(parameters) => {
+                say(format!("global_parameters.json: {} parameters", parameters.all().len()))?;
+            }
+            Err(error) => {
+                faults += 1;
+                say(error.to_string())?;
+            }
         }
     }
     for VhostEntry { name, id, .. } in known.vhosts {

@@ -138,7 +138,8 @@ impl Node {
         let lock = DataDir::open(&config.data_dir)?;
         reset::finish(&config.data_dir).map_err(StartError::Reset)?;
         let known = node_file::read(&config.data_dir)?;
-        let global_parameters = GlobalParameters::open(&config.data_dir, known.is_none())?;
+        let may_begin = known.is_none() || node_file::has_first_format(&config.data_dir);
+        let global_parameters = GlobalParameters::open(&config.data_dir, may_begin)?;
         let clock = Clock::start();
         let timer = Timer::start(clock).map_err(StartError::Timer)?;
         let (persister, writer) = Persister::start().map_err(StartError::Persister)?;

@@ -98,6 +98,13 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<NodeFile>, NodeFileError> {
         .map(Some)
 }
 
+/// Whether the file of a data directory, which was read, has the first format. Builds that wrote it kept
+/// nothing of the node beside it.
+pub(crate) fn has_first_format(data_dir: &Path) -> bool {
+    let text = std::fs::read(data_dir.join(NAME)).unwrap_or_default();
+    serde_json::from_slice::<Value>(&text).is_ok_and(|root| root["format"] == 1)
+}
+
 fn parse(root: &Value) -> Option<NodeFile> {
     let vhosts: Vec<VhostEntry> = all(root.get("vhosts")?, vhost)?;
     let users = all(root.get("users")?, |value| user(value).map(Arc::new))?;
