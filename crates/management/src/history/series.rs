@@ -106,17 +106,19 @@ impl<const N: usize> Series<N> {
         (new.values == old.values).then_some(old.at_ms)
     }
 
-    /// What a request wants to see. Before the first sample there was nothing.
+    /// What a request wants to see: at each moment what was the case last before the next one, as RabbitMQ
+    /// has it. Before the first sample there was nothing.
     pub(super) fn window(&self, tiers: &[Tier], now_ms: u64, span: Span) -> Window<N> {
         let reaches = tiers.iter().position(|tier| tier.kept_ms >= span.age_ms);
         let tier = reaches.unwrap_or(tiers.len().saturating_sub(1));
         let fine = self.tiers.first();
         let samples = self.tiers.get(tier);
-        let at = |moment| {
+        let at = |moment: u64| {
             // The coarse tiers lag behind; what is newer stands in the finest.
             let of = |samples: Option<&VecDeque<Sample<N>>>| {
                 let samples = samples?;
-                let after = samples.partition_point(|sample| sample.at_ms <= moment);
+                let end_ms = moment + span.step_ms;
+                let after = samples.partition_point(|sample| sample.at_ms < end_ms);
                 samples.get(after.checked_sub(1)?).copied()
             };
             let found = [of(fine), of(samples)].into_iter().flatten();
@@ -207,13 +209,13 @@ mod tests {
     fn windows_have_every_moment_and_say_what_was_the_case_then() {
         let series = series(&[(11_000, 1), (16_000, 6), (21_000, 9)]);
         let window = series.window(&TIERS, 23_456, Span { age_ms: 15_000, step_ms: 5000 });
-        assert_eq!(window, [(20_000, [6]), (15_000, [1]), (10_000, [0]), (5000, [0])]);
+        assert_eq!(window, [(20_000, [9]), (15_000, [6]), (10_000, [1]), (5000, [0])]);
     }
 
     #[test]
     fn what_is_long_ago_is_told_by_the_coarse_samples() {
         let all: Vec<(u64, u64)> = (0..100).map(|second| (second * 1000, second)).collect();
         let window = series(&all).window(&TIERS, 99_500, Span { age_ms: 90_000, step_ms: 30_000 });
-        assert_eq!(window, [(90_000, [90]), (60_000, [60]), (30_000, [30]), (0, [0])]);
+        assert_eq!(window, [(90_000, [99]), (60_000, [89]), (30_000, [50]), (0, [20])]);
     }
 }
