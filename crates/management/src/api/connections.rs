@@ -132,11 +132,16 @@ fn answer(
     query: &Query,
 ) -> Result<Json, ApiError> {
     connections.sort_by(|a, b| a.client.name.cmp(&b.client.name));
+    let show = |connections: Vec<ConnectionDetails>| all_shown(node, &connections, query);
+    query.answer_shown(connections, |one| &one.client.name, show)
+}
+
+fn all_shown(node: &Shared, connections: &[ConnectionDetails], query: &Query) -> Vec<Value> {
     let name = node.snapshot().name;
     let trends: Vec<ConnectionTrend> = node
         .history()
         .look(|history| connections.iter().map(|one| trend(history, one, query)).collect());
-    query.answer(connections.iter().zip(&trends).map(|one| shown(&name, one)).collect())
+    connections.iter().zip(&trends).map(|one| shown(&name, one)).collect()
 }
 
 fn trend(history: &History, connection: &ConnectionDetails, query: &Query) -> ConnectionTrend {

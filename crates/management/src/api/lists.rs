@@ -114,11 +114,32 @@ impl Query {
         Self { page: None, ..self }
     }
 
+    /// The same for things that `show` makes items of: where only a page is wanted and its order is that of
+    /// the things, the others are not shown at all.
+    pub(super) fn answer_shown<T>(
+        &self,
+        mut things: Vec<T>,
+        name: impl Fn(&T) -> &str,
+        show: impl FnOnce(Vec<T>) -> Vec<Value>,
+    ) -> Result<Json, ApiError> {
+        let (Some(page), None) = (&self.page, &self.sort) else {
+            return self.answer(show(things));
+        };
+        let total_count = things.len();
+        things.retain(|thing| page.filter.wants(name(thing)));
+        if self.sort_reverse {
+            things.reverse();
+        }
+        let filtered_count = things.len();
+        let items = show(page.cut(things)?.collect());
+        Ok(self.page_of(page, items, (filtered_count, total_count)))
+    }
+
     /// The list as it was asked for; `items` have names and are in order.
     pub(super) fn answer(&self, mut items: Vec<Value>) -> Result<Json, ApiError> {
         let total_count = items.len();
         if let Some(page) = &self.page {
-            items.retain(|item| page.filter.wants(&item["name"]));
+            items.retain(|item| page.filter.wants(item["name"].as_str().unwrap_or_default()));
         }
         if let Some(path) = &self.sort {
             items.sort_by(|a, b| compare(at(a, path), at(b, path)));
@@ -130,9 +151,19 @@ impl Query {
             return Ok(Json::ok(items.into_iter().map(|item| self.chosen(item)).collect()));
         };
         let filtered_count = items.len();
-        let items = page.cut(items)?.map(|item| self.chosen(item));
-        let items: Vec<Value> = items.collect();
-        Ok(Json::ok(json!({
+        let items = page.cut(items)?.collect();
+        Ok(self.page_of(page, items, (filtered_count, total_count)))
+    }
+
+    /// A page with these items, and of how many it is.
+    fn page_of(
+        &self,
+        page: &Page,
+        items: Vec<Value>,
+        (filtered_count, total_count): (usize, usize),
+    ) -> Json {
+        let items: Vec<Value> = items.into_iter().map(|item| self.chosen(item)).collect();
+        Json::ok(json!({
             "filtered_count": filtered_count,
             "item_count": items.len(),
             "items": items,
@@ -140,7 +171,7 @@ impl Query {
             "page_count": page.count(filtered_count),
             "page_size": page.size,
             "total_count": total_count,
-        })))
+        }))
     }
 
     /// The columns of `item` that were asked for.
@@ -195,7 +226,7 @@ impl Page {
     }
 
     /// What is on the page; the first page is there even if nothing is on it.
-    fn cut(&self, items: Vec<Value>) -> Result<impl Iterator<Item = Value>, ApiError> {
+    fn cut<T>(&self, items: Vec<T>) -> Result<impl Iterator<Item = T>, ApiError> {
         let Self { number, size, .. } = self;
         if *number > self.count(items.len()).max(1) {
             let len = items.len();
@@ -220,8 +251,7 @@ impl Filter {
         }
     }
 
-    fn wants(&self, name: &Value) -> bool {
-        let name = name.as_str().unwrap_or_default();
+    fn wants(&self, name: &str) -> bool {
         match self {
             Self::All => true,
             Self::None => false,
@@ -314,6 +344,24 @@ mod tests {
         );
         assert_eq!(found("page=1&name=%28&use_regex=true"), json!(0));
         assert_eq!(answer("name=b", all.clone()), Value::Array(all));
+    }
+
+    #[test]
+    fn what_is_not_on_the_page_is_not_shown() {
+        let names = || vec!["a1", "b", "a2", "a3", "a4"];
+        let mut shown = 0;
+        let mut page = |query: &str| {
+            let show = |names: Vec<&str>| {
+                shown += names.len();
+                named(&names)
+            };
+            Query::parse(query).and_then(|q| q.answer_shown(names(), |name| name, show)).unwrap().1
+        };
+        for query in ["page=2&page_size=2&name=a", "page=1&page_size=3&sort_reverse=true"] {
+            assert_eq!(page(query), answer(query, named(&names())), "{query}");
+        }
+        assert_eq!(page("page=1&sort=name")["total_count"], json!(5));
+        assert_eq!(shown, 2 + 3 + 5);
     }
 
     #[test]

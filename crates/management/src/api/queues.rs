@@ -39,7 +39,7 @@ async fn list(
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
     // A vhost that has gone since has no queues.
     let queues = seen.filter_map(|vhost| node.queues(&vhost)).flatten().collect();
-    query.answer(in_order(&node, queues, &query))
+    answer(&node, queues, &query)
 }
 
 async fn list_of_vhost(
@@ -50,7 +50,7 @@ async fn list_of_vhost(
 ) -> Result<Json, ApiError> {
     caller.may_look_into(&vhost)?;
     let queues = node.queues(&vhost).ok_or_else(ApiError::not_found)?;
-    query.answer(in_order(&node, queues, &query))
+    answer(&node, queues, &query)
 }
 
 async fn show(
@@ -74,8 +74,12 @@ async fn show(
     Ok(Json::ok(query.chosen(Value::Object(object))))
 }
 
-fn in_order(node: &Shared, mut queues: Vec<QueueDetails>, query: &Query) -> Vec<Value> {
+fn answer(node: &Shared, mut queues: Vec<QueueDetails>, query: &Query) -> Result<Json, ApiError> {
     queues.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
+    query.answer_shown(queues, |queue| &queue.name, |queues| all_shown(node, &queues, query))
+}
+
+fn all_shown(node: &Shared, queues: &[QueueDetails], query: &Query) -> Vec<Value> {
     let name = node.snapshot().name;
     let trends: Vec<QueueTrend> = node.history().look(|history| {
         let of = |queue: &QueueDetails| history.of_queue(&queue.vhost, queue.number, &query.spans);
