@@ -335,3 +335,18 @@ def test_what_is_not_there_is_not_found(api):
 def test_channels_of_a_connection_that_is_not_there(api, by_broker):
     status = api.ask("/api/connections/nope/channels").status
     assert status == by_broker(rabbitmq=500, leveret=404)
+
+
+@pytest.mark.better
+def test_a_client_that_is_not_read_says_so(defined, by_broker):
+    """The settings are for Leveret alone: its memory alarm is on from the start."""
+    defined(settings="vm_memory_high_watermark.absolute = 1")
+    api = defined.client.broker.api
+    quiet, publisher = defined.client.connect(), defined.client.connect()
+    publisher.channel().publish("nowhere", "a")
+
+    def states():
+        return [whole(api, "/api/connections/" + quoted(name_of(one))).get("state") for one in (quiet, publisher)]
+
+    eventually(states, by_broker(rabbitmq=["running", "running"], leveret=["blocking", "blocked"]))
+    publisher.drop()  # a goodbye would not be read

@@ -293,3 +293,11 @@ def test_statistics_can_be_left_out(http, ch, kind):
 def test_pages_that_are_not_there_are_refused(http, query, error, reason):
     answer = http.ask("/api/queues?" + query)
     assert (answer.status, answer.json) == (400, {"error": error, "reason": reason})
+
+
+def test_the_detailed_list_has_every_queue(ch, api):
+    q = ch.queue()
+    queues = api.ask("/api/queues/detailed").json
+    assert [queue["vhost"] for queue in queues if queue["name"] == q] == ["/"]
+    page = api.ask("/api/queues/detailed?page=1&name=" + q).json
+    assert [queue["name"] for queue in page["items"]] == [q]

@@ -25,6 +25,7 @@ type QueueTrend = Trend<{ QUEUE.len() }>;
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/api/queues", get(list))
+        // In Leveret every list is; as in RabbitMQ a vhost of that name cannot be asked for here.
         .route("/api/queues/detailed", get(list))
         .route("/api/queues/{vhost}", get(list_of_vhost))
         .route("/api/queues/{vhost}/{name}", get(show))
