@@ -15,6 +15,9 @@ pub(super) struct Tier {
     pub(super) kept_ms: u64,
 }
 
+/// Room for samples to come that is not given back.
+const SPARE: usize = 4;
+
 /// Some numbers at one moment.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Sample<const N: usize> {
@@ -70,6 +73,11 @@ impl<const N: usize> Series<N> {
                 || samples.get(1).is_some_and(|second| second.at_ms <= oldest_ms)
             {
                 samples.pop_front();
+            }
+            // What is kept may have become less.
+            let wanted = samples.len() + SPARE;
+            if samples.capacity() > 2 * wanted {
+                samples.shrink_to(wanted);
             }
         }
     }
@@ -201,8 +209,10 @@ mod tests {
             busy.push(&TIERS, (second * 1000, [second]), 1000);
         }
         assert_eq!(counted(&busy), [21, 11]);
+        let before = busy.bytes();
         busy.push(&TIERS, (1_000_000, [0]), 3);
         assert_eq!(counted(&busy), [3, 3]);
+        assert!(busy.bytes() < before / 2);
     }
 
     #[test]
