@@ -91,7 +91,8 @@ ASKED_BY_OTHERS = [
         "global_publishers", "global_consumers", "connections", "channels", "queues", "consumers",
         "process_resident_memory_bytes", "resident_memory_limit_bytes", "disk_space_available_bytes",
         "disk_space_available_limit_bytes", "process_open_fds", "process_max_fds", "erlang_uptime_seconds",
-        "alarms_memory_used_watermark", "alarms_free_disk_space_watermark")),
+        "alarms_memory_used_watermark", "alarms_free_disk_space_watermark", "alarms_file_descriptor_limit",
+        "process_open_tcp_sockets")),
     "sum by (le) (rate(rabbitmq_message_size_bytes_bucket[1m]))",
     "rabbitmq_message_size_bytes_sum / rabbitmq_message_size_bytes_count",
     *(f"sum by (queue_type, dead_letter_strategy) (rabbitmq_global_messages_dead_lettered_{reason}_total)"

@@ -138,3 +138,7 @@ pub(crate) const LOGINS_WAITING_MAX: usize = 512;
 /// Niceness of the threads that do it: while others have something to do, they get a tenth of a
 /// processor.
 pub(crate) const HASHING_NICENESS: i32 = 10;
+
+/// Answers of metrics that are made at once: one of ten thousand queues takes a processor for a while, and
+/// nobody has to log in for it.
+pub(crate) const METRICS_AT_ONCE: usize = 1;

@@ -16,7 +16,7 @@ use broker::refusal::Refusal;
 use management::{Listener, SharedHistory, VhostSettings};
 use parking_lot::Mutex;
 use session::SessionOptions;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::alarm_limits::{AlarmLimits, share};
 use crate::alarms::{self, Alarm};
@@ -30,7 +30,7 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
 use crate::global_parameters::GlobalParameters;
 use crate::life::Ending;
-use crate::limits::{RESIDENT_BYTES_MAX, RESIDENT_SHARE};
+use crate::limits::{METRICS_AT_ONCE, RESIDENT_BYTES_MAX, RESIDENT_SHARE};
 use crate::node_file::{self, FIRST_VHOST_ID, NodeFile, NodeFileError};
 use crate::pager::Pager;
 use crate::password::{HashError, PasswordHash};
@@ -100,6 +100,8 @@ pub(crate) struct Node {
     /// Held while users or vhosts change.
     pub(crate) changes: Mutex<()>,
     pub(crate) clients: Clients,
+    /// Whose turn it is to make metrics.
+    pub(crate) metrics_turns: Semaphore,
     pub(crate) history: SharedHistory,
     pub(crate) alarm: watch::Sender<Option<Alarm>>,
     pub(crate) alarm_limits: AlarmLimits,
@@ -170,6 +172,8 @@ impl Node {
             certified_session_options: Arc::new(certified_session_options),
             certificate_login: config.certificate_login,
             vhosts: Vhosts::new(&name, config, vhost_options, threads, clock),
+            vhosts: Vhosts::new(config, vhost_options, threads, clock),
+            metrics_turns: Semaphore::new(METRICS_AT_ONCE),
             history: SharedHistory::default(),
             clients: Clients::new(&name, clock.now().wall_ms / 1000),
             auth: Auth::new(config.loopback_users.clone())?,

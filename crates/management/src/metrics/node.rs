@@ -32,9 +32,13 @@ pub(super) const CHURN: [Single; 7] = [
 ];
 
 /// `node_coarse_metrics`.
-pub(super) const COARSE: [Single; 3] = [
+pub(super) const COARSE: [Single; 4] = [
     ("process_open_fds", Kind::Gauge, "Open file descriptors", |s| {
         s.process.fd_used.map(Value::Whole)
+    }),
+    // Not in RabbitMQ 4.3 any more; dashboards ask for it.
+    ("process_open_tcp_sockets", Kind::Gauge, "Sockets of clients that have opened a vhost", |s| {
+        s.sum(|v| v.connections.len() as u64)
     }),
     ("process_resident_memory_bytes", Kind::Gauge, "Memory that the process holds", |s| {
         s.node.resident_bytes.map(Value::Whole)
@@ -74,7 +78,7 @@ pub(super) const TOTALS: [Single; 4] = [
 ];
 
 /// Alarms, and what goes with them.
-pub(super) const ALARMS: [Single; 3] = [
+pub(super) const ALARMS: [Single; 4] = [
     (
         "alarms_free_disk_space_watermark",
         Kind::Untyped,
@@ -87,6 +91,10 @@ pub(super) const ALARMS: [Single; 3] = [
         "1 while publishers are blocked because memory is short",
         |s| Some(u64::from(s.node.memory_alarm).into()),
     ),
+    // Not in RabbitMQ 4.3 any more; alert rules ask for it.
+    ("alarms_file_descriptor_limit", Kind::Untyped, "0: descriptors raise no alarm", |_| {
+        Some(Value::Whole(0))
+    }),
     (
         "unreachable_cluster_peers_count",
         Kind::Gauge,

@@ -26,6 +26,8 @@ impl management::Metrics for Node {
 
     fn aside(&self, make: Box<dyn FnOnce() -> String + Send>) -> Made<'_> {
         Box::pin(async move {
+            // The semaphore is never closed.
+            let _turn = self.metrics_turns.acquire().await.ok();
             match tokio::task::spawn_blocking(make).await {
                 Ok(text) => text,
                 Err(error) => {
