@@ -56,6 +56,11 @@ impl<'a, T> Kept<'a, T> {
     }
 }
 
+/// Wants everything.
+fn all<T>(_: &T) -> bool {
+    true
+}
+
 impl<'a> Told<'a> {
     /// Sums over everything.
     pub(super) fn totals(scrape: &'a Scrape) -> Self {
@@ -86,7 +91,6 @@ impl<'a> Told<'a> {
                 labels.push(&[("vhost", vhost), ("queue", &queue.name)]);
             },
         );
-        let all = |_: &_| true;
         let channels = Kept::each(
             vhosts,
             |v| &v.channels,
@@ -101,7 +105,6 @@ impl<'a> Told<'a> {
                 channels_in_vhosts.push(&[("channel", &channel.pid), ("vhost", vhost)]);
             }
         }
-        let all = |_: &_| true;
         // RabbitMQ calls them channels here.
         let connections = Kept::each(
             vhosts,
@@ -111,7 +114,6 @@ impl<'a> Told<'a> {
                 labels.push(&[("channel", &connection.pid)]);
             },
         );
-        let all = |_: &_| true;
         let exchanges = Kept::each(
             vhosts,
             |v| &v.exchanges,
