@@ -172,7 +172,6 @@ impl Node {
             certified_session_options: Arc::new(certified_session_options),
             certificate_login: config.certificate_login,
             vhosts: Vhosts::new(&name, config, vhost_options, threads, clock),
-            vhosts: Vhosts::new(config, vhost_options, threads, clock),
             metrics_turns: Semaphore::new(METRICS_AT_ONCE),
             history: SharedHistory::default(),
             clients: Clients::new(&name, clock.now().wall_ms / 1000),
