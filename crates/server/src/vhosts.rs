@@ -5,6 +5,7 @@
 //! is given back. Nothing in here waits.
 
 mod changes;
+mod effects;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,16 +16,13 @@ use broker::access::Access;
 use broker::page::{PageAt, PageRead, PageTask};
 use broker::refusal::Refusal;
 use broker::time::Time;
-use broker::{
-    ChannelNumber, ConnectionId, Effect, Event, Lsn, Meaning, Outgoing, Request, Vhost,
-    VhostOptions,
-};
+use broker::{ChannelNumber, ConnectionId, Event, Lsn, Outgoing, Request, Vhost, VhostOptions};
 use management::{ClientDescription, ClientOf, Traffic, VhostLimit, VhostSettings, maximum};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use session::transmit;
 use slotmap::SecondaryMap;
 use smallvec::SmallVec;
-use storage::{Flags, NewRecord, Pending, Written};
+use storage::{Pending, Written};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
@@ -41,6 +39,7 @@ use crate::store::{self, RestoreError, Restored};
 use crate::timer::{Timer, TimerId};
 use crate::wire::Wire;
 pub(crate) use changes::NoEntry;
+use effects::{deliver, tell};
 
 /// A connection as its vhost's effects reach it.
 #[derive(Debug)]
@@ -487,95 +486,6 @@ impl VhostCell {
         if at.as_micros() < before {
             self.timer.arm(self.timer_id, Time::from_micros(before), at);
         }
-    }
-}
-
-/// Turns effects into bytes in the outboxes they are for.
-fn deliver(
-    vhost: &mut Vhost,
-    (links, own): (&mut SecondaryMap<ConnectionId, Link>, &mut OwnLinks),
-    (pending, paging, counts): (&mut Pending, &mut PagingState, &PagingCounts),
-    held: &mut Vec<Held>,
-    after: &mut After,
-) {
-    let mut effects = vhost.drain_effects().peekable();
-    while let Some(effect) = effects.next() {
-        match effect {
-            Effect::Send { connection, channel, outgoing } => {
-                let Some(link) = links.get_mut(connection) else {
-                    tell(own, connection, || outgoing);
-                    continue;
-                };
-                let mut closing = matches!(outgoing, Outgoing::ConnectionClose { .. });
-                link.socket.wire.append(|outbox| {
-                    transmit(&outgoing, channel.0, link.frame_max, outbox);
-                    // One lock of the outbox for all that goes to the same connection in a row.
-                    while let Some(Effect::Send { connection: next, .. }) = effects.peek()
-                        && *next == connection
-                    {
-                        let Some(Effect::Send { channel, outgoing, .. }) = effects.next() else {
-                            break;
-                        };
-                        closing |= matches!(outgoing, Outgoing::ConnectionClose { .. });
-                        transmit(&outgoing, channel.0, link.frame_max, outbox);
-                    }
-                });
-                if closing {
-                    link.socket.wire.set_closing();
-                }
-                after.touch(connection, link);
-            }
-            Effect::SendDurable { lsn, connection, channel, outgoing } => {
-                held.push(Held { lsn, connection, channel, outgoing });
-                after.wait = Some(Wait::Log(lsn));
-            }
-            Effect::Stalled(connection) => {
-                let Some(link) = links.get_mut(connection) else { continue };
-                link.socket.wire.set_stalled();
-                after.touch(connection, link);
-            }
-            Effect::AskBacklog(connection) => after.asked.push(connection),
-            Effect::Log { lsn, at, about, ended, record } => {
-                ended.iter().for_each(|lsn| {
-                    pending.release(storage::Lsn(lsn.0));
-                });
-                let new = NewRecord {
-                    lsn: storage::Lsn(lsn.0),
-                    target: storage::Lsn(about.0),
-                    kind: record.kind(),
-                    flags: flags(record.meaning(), about),
-                    references: record.references(),
-                    term: 0,
-                };
-                pending.push(new, |octets| record.encode(at, octets));
-            }
-            Effect::Page(task) => {
-                counts.begun(&task);
-                paging.push(task);
-            }
-            Effect::AwaitGet(connection) => after.wait = Some(Wait::Page(connection)),
-            Effect::Event(event) => after.events.push(event),
-        }
-    }
-}
-
-/// Tells a connection of the node itself something, if it is one.
-fn tell(own: &OwnLinks, connection: ConnectionId, outgoing: impl FnOnce() -> Outgoing) {
-    if let Some(listener) = own.get(connection) {
-        // Who listens no more has closed it, or is about to.
-        let _ = listener.send(outgoing());
-    }
-}
-
-/// What a record means to the log.
-fn flags(meaning: Meaning, about: Lsn) -> Flags {
-    let releases = if about == Lsn(0) { Flags::NONE } else { Flags::RELEASES };
-    match meaning {
-        Meaning::Stands => Flags::NONE,
-        Meaning::Releases => releases,
-        Meaning::Annotates => Flags::ANNOTATES,
-        Meaning::EndsMany => Flags::ENDS_MANY,
-        Meaning::ReleasesMany => releases.and(Flags::ENDS_MANY),
     }
 }
 
