@@ -183,3 +183,15 @@ def test_exchanges_and_bindings_are_for_those_who_have_permissions(defined, pref
         "/api/queues/" + quoted("/", q) + "/bindings", "/api/exchanges/" + quoted("/", x) + "/bindings/source",
     ):
         assert api.ask(path, user=bob).status == (200 if sees else 404), path
+
+
+def test_an_exchange_and_a_queue_say_who_declared_them(api, made):
+    vhost, anna = made.vhost(), made.user(tags="administrator")
+    made.permit(anna, vhost)
+    exchange, queue = "exchanges/" + quoted(vhost, "x"), "queues/" + quoted(vhost, "q")
+    assert api.ask("/api/" + exchange, user=anna, method="PUT", body={"type": "fanout"}).status == 201
+    assert api.ask("/api/" + queue, user=anna, method="PUT", body={"durable": True}).status == 201
+    assert api.do("GET", "/api/" + exchange)["user_who_performed_action"] == anna
+    declared = api.do("GET", f"/api/users/{quoted(anna)}/queues")
+    assert [(one["vhost"], one["name"]) for one in declared] == [(vhost, "q")]
+    assert api.do("GET", "/api/users/nobody/queues") == []

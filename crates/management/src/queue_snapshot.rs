@@ -21,6 +21,7 @@ pub struct QueueDetails {
     /// The client that alone may use it.
     pub(crate) owner: Option<Arc<ClientDescription>>,
     pub(crate) arguments: Table,
+    pub(crate) declared_by: Name,
     pub(crate) policies: InForce,
     pub(crate) settings: Settings,
     pub(crate) ready: Amount,
@@ -76,6 +77,7 @@ impl QueueDetails {
             exclusive: queue.exclusive_owner.is_some(),
             owner: queue.exclusive_owner.and_then(client_of),
             arguments: queue.arguments.table.clone(),
+            declared_by: queue.declared_by.clone(),
             policies: queue.policies.clone(),
             settings: queue.settings.clone(),
             ready: amount(queue.ready_count(), queue.ready_bytes()),

@@ -16,6 +16,7 @@ pub struct ExchangeDetails {
     pub(crate) internal: bool,
     pub(crate) arguments: Table,
     pub(crate) policy: Option<Name>,
+    pub(crate) declared_by: Name,
     pub(crate) counters: ExchangeCounters,
 }
 
@@ -67,6 +68,7 @@ impl ExchangeDetails {
             auto_delete: exchange.auto_delete,
             internal: exchange.internal,
             arguments: exchange.arguments.clone(),
+            declared_by: exchange.declared_by.clone(),
             policy: policy.map(|policy| policy.name.clone()),
         }
     }

@@ -93,6 +93,7 @@ fn shown(exchange: &ExchangeDetails, trend: &ExchangeTrend, query: &Query) -> Ma
     put("auto_delete", json!(exchange.auto_delete));
     put("internal", json!(exchange.internal));
     put("arguments", table(exchange.arguments.as_ref()));
+    put("user_who_performed_action", json!(*exchange.declared_by));
     if let Some(policy) = &exchange.policy {
         put("policy", json!(**policy));
     }

@@ -28,6 +28,7 @@ pub(super) fn routes() -> Router<Shared> {
         // In Leveret every list is; as in RabbitMQ a vhost of that name cannot be asked for here.
         .route("/api/queues/detailed", get(list))
         .route("/api/queues/{vhost}", get(list_of_vhost))
+        .route("/api/users/{user}/queues", get(list_of_user))
         .route("/api/queues/{vhost}/{name}", get(show))
 }
 
@@ -52,6 +53,18 @@ async fn list_of_vhost(
     caller.may_look_into(&vhost)?;
     let queues = node.queues(&vhost).ok_or_else(ApiError::not_found)?;
     answer(&node, queues, &query)
+}
+
+/// Those that a user has declared, whether he is still there or not.
+async fn list_of_user(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(user): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
+    let queues = seen.filter_map(|vhost| node.queues(&vhost)).flatten();
+    answer(&node, queues.filter(|queue| *queue.declared_by == *user).collect(), &query)
 }
 
 async fn show(
@@ -109,6 +122,9 @@ fn shown(
     put("auto_delete", json!(queue.auto_delete));
     put("exclusive", json!(queue.exclusive));
     put("arguments", table(queue.arguments.as_ref()));
+    // RabbitMQ has such queues for plugins.
+    put("internal", json!(false));
+    put("internal_owner", json!(false));
     put("node", json!(node));
     put("state", json!("running"));
     put("policy", policy_name(queue.policies.user.as_deref()));
@@ -139,6 +155,11 @@ fn shown(
     let in_memory = queue.in_memory();
     put("messages_ram", json!(in_memory.messages));
     put("message_bytes_ram", json!(in_memory.bytes));
+    let ready_in_memory = queue.ready.messages.saturating_sub(queue.paged_out.messages);
+    put("messages_ready_ram", json!(ready_in_memory));
+    put("messages_unacknowledged_ram", json!(queue.unacked.messages));
+    // About: the bodies; what else a message takes depends on its headers.
+    put("memory", json!(in_memory.bytes));
     put("messages_paged_out", json!(queue.paged_out.messages));
     put("message_bytes_paged_out", json!(queue.paged_out.bytes));
     put("consumers", json!(queue.consumers));
