@@ -24,7 +24,7 @@ pub const TABLE_BYTES_MAX: usize = 128 * 1024 - 1024;
 pub(crate) const GET_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Bytes that samples of queues, exchanges, connections and channels take, as long as there are no more
-/// than a million of these: a history of ten minutes for two thousand busy queues.
+/// than a hundred thousand of these: a history of ten minutes for two thousand busy queues.
 pub(crate) const HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Samples that each thing keeps at most, at each distance: ten minutes at the usual interval.

@@ -10,6 +10,7 @@ use crate::history::fields;
 
 /// What the API tells of a queue, as it was at one moment.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the answer")]
 pub struct QueueDetails {
     pub(crate) vhost: Name,
     pub(crate) name: Name,

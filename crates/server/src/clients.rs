@@ -105,6 +105,32 @@ impl Client {
     }
 }
 
+/// Things by name, each of which may only be removed by who put it there: another may have come under its
+/// name since.
+#[derive(Debug)]
+struct ByName<T>(Mutex<BTreeMap<String, (u64, T)>>);
+
+impl<T: Clone> ByName<T> {
+    fn add(&self, name: &str, number: u64, thing: T) {
+        self.0.lock().insert(name.to_owned(), (number, thing));
+    }
+
+    fn remove(&self, name: &str, number: u64) {
+        let mut things = self.0.lock();
+        if things.get(name).is_some_and(|(known, _)| *known == number) {
+            things.remove(name);
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<T> {
+        self.0.lock().get(name).map(|(_, thing)| thing.clone())
+    }
+
+    fn all(&self) -> Vec<T> {
+        self.0.lock().values().map(|(_, thing)| thing.clone()).collect()
+    }
+}
+
 /// The clients of the node.
 #[derive(Debug)]
 pub(crate) struct Clients {
@@ -112,13 +138,13 @@ pub(crate) struct Clients {
     /// Seconds of the epoch at which the node started.
     creation_s: u64,
     last: AtomicU64,
-    open: Mutex<BTreeMap<String, Arc<Client>>>,
+    open: ByName<Arc<Client>>,
 }
 
 impl Clients {
     /// None yet, on a node that started then.
     pub(crate) fn new(node: &str, creation_s: u64) -> Self {
-        let open = Mutex::default();
+        let open = ByName(Mutex::default());
         Self { node: node.into(), creation_s, last: AtomicU64::new(0), open }
     }
 
@@ -129,26 +155,60 @@ impl Clients {
     }
 
     /// A client has opened a vhost.
-    pub(crate) fn add(&self, client: Arc<Client>) {
-        self.open.lock().insert(client.description.name.clone(), client);
+    pub(crate) fn add(&self, client: &Arc<Client>) {
+        let ClientDescription { name, pid, .. } = &*client.description;
+        self.open.add(name, pid.number(), Arc::clone(client));
     }
 
-    /// A client has left its vhost. One that came from the same place since stays.
+    /// A client has left its vhost.
     pub(crate) fn remove(&self, client: &Client) {
-        let mut open = self.open.lock();
-        let name = client.description.name.as_str();
-        if open.get(name).is_some_and(|known| known.description.pid == client.description.pid) {
-            open.remove(name);
-        }
+        let ClientDescription { name, pid, .. } = &*client.description;
+        self.open.remove(name, pid.number());
     }
 
     /// The client on the connection of that name.
     pub(crate) fn get(&self, name: &str) -> Option<Arc<Client>> {
-        self.open.lock().get(name).cloned()
+        self.open.get(name)
     }
 
     /// All, by name.
     pub(crate) fn all(&self) -> Vec<Arc<Client>> {
-        self.open.lock().values().cloned().collect()
+        self.open.all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_under_the_name_of_another_stays_when_that_one_goes() {
+        let things = ByName(Mutex::default());
+        things.add("b", 1, "first");
+        things.add("a", 2, "other");
+        things.add("b", 3, "second");
+        things.remove("b", 1);
+        assert_eq!((things.get("b"), things.all()), (Some("second"), vec!["other", "second"]));
+        things.remove("b", 3);
+        things.remove("a", 2);
+        assert_eq!((things.get("b"), things.all()), (None, vec![]));
+    }
+
+    #[test]
+    fn no_two_clients_have_the_same_pid() {
+        let clients = Clients::new("leveret@here", 7);
+        let pids = [clients.next_pid(), clients.next_pid()].map(|pid| pid.to_string());
+        assert_eq!(pids, ["<leveret@here.7.1.0>", "<leveret@here.7.2.0>"]);
+    }
+
+    #[test]
+    fn a_reader_tells_what_it_reads_and_whether() {
+        let intake = Intake::default();
+        assert_eq!(intake.standing(), Standing::Reading);
+        intake.count(10);
+        intake.count(5);
+        intake.set_standing(Standing::HeldBack);
+        let told = (intake.bytes(), intake.reads(), intake.standing());
+        assert_eq!(told, (15, 2, Standing::HeldBack));
     }
 }

@@ -427,7 +427,7 @@ impl Connection {
         tracing::info!(%peer, user = login, vhost = name, connection_name, tls, "connected");
         self.slot = Some(slot);
         let client = Arc::new(Client { description, cell: Arc::clone(&cell), id, socket });
-        self.node.clients.add(Arc::clone(&client));
+        self.node.clients.add(&client);
         self.opened.send_replace(Some(client));
         self.node.recheck(&cell, id, &user);
         Ok(())

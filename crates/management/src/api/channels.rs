@@ -119,10 +119,7 @@ fn shown(node: &str, (channel, trend): (&ChannelDetails, &ChannelTrend)) -> Map<
         "messages_uncommitted": channel.uncommitted,
         "acks_uncommitted": channel.acks_uncommitted,
     });
-    let mut shown = match shown {
-        Value::Object(shown) => shown,
-        _ => Map::new(),
-    };
+    let mut shown = details::object(shown);
     let numbers = of_channel(&channel.counters);
     let stats = details::message_stats(&CHANNEL, (&numbers, trend));
     shown.insert("message_stats".to_owned(), Value::Object(stats));

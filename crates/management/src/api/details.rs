@@ -32,6 +32,11 @@ pub(super) fn message_stats<const N: usize>(
     stats
 }
 
+/// The fields of an object.
+pub(super) fn object(value: Value) -> Map<String, Value> {
+    if let Value::Object(fields) = value { fields } else { Map::new() }
+}
+
 #[expect(clippy::cast_precision_loss, reason = "means are not exact")]
 fn details<const N: usize>(rate: f64, number: usize, window: Option<&Window<N>>) -> Value {
     let Some(window) = window else {

@@ -17,6 +17,7 @@ use crate::limits::{AGE_S_MAX, MOMENTS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 
 /// The query of a request, decoded once.
 #[derive(Default, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 pub(super) struct Query {
     page: Option<Page>,
     sort: Option<String>,

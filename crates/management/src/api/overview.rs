@@ -4,9 +4,9 @@ use axum::extract::State;
 use broker::ExchangeType;
 use serde_json::{Map, Value, json};
 
-use super::Shared;
 use super::lists::Query;
 use super::vhost_stats::VhostStats;
+use super::{Shared, details};
 use crate::RABBITMQ_VERSION;
 use crate::access::Management;
 use crate::answer::Json;
@@ -83,10 +83,7 @@ fn versions(node: &NodeSnapshot, query: &Query) -> Map<String, Value> {
         "is_op_policy_updating_enabled": true,
         "require_definition_json_extension": false,
     });
-    match versions {
-        Value::Object(versions) => versions,
-        _ => Map::new(),
-    }
+    details::object(versions)
 }
 
 /// The exchange types that there are.

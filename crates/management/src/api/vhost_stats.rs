@@ -36,7 +36,6 @@ impl VhostStats {
 
     /// The same with what was counted in vhosts that are gone; `live` are all there are.
     pub(super) fn and_gone(mut self, node: &Shared, live: &[String]) -> Self {
-        let live = live.iter().map(String::as_str);
         add(&mut self.numbers, &node.history().look(|history| history.gone(live)));
         self
     }

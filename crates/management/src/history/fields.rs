@@ -257,11 +257,14 @@ mod tests {
 
     #[test]
     fn every_number_stands_at_its_name() {
-        let mut counters = ChannelCounters::default();
-        counters.published = 1;
-        counters.dropped_unroutable = 4;
-        counters.deliveries.redelivered = 11;
-        counters.deliveries.acknowledged = 12;
+        let mut deliveries = Deliveries::default();
+        (deliveries.redelivered, deliveries.acknowledged) = (11, 12);
+        let counters = ChannelCounters {
+            published: 1,
+            dropped_unroutable: 4,
+            deliveries,
+            ..ChannelCounters::default()
+        };
         let numbers = of_channel(&counters);
         let of =
             |name| CHANNEL.iter().zip(numbers).find(|(field, _)| field.name == name).unwrap().1;

@@ -190,11 +190,11 @@ impl History {
     }
 
     /// What was counted in vhosts that are none of `live`.
-    pub(crate) fn gone<'a>(&self, live: impl Iterator<Item = &'a str> + Clone) -> VhostNumbers {
+    pub(crate) fn gone(&self, live: &[String]) -> VhostNumbers {
         let mut gone = self.gone;
         for (name, of) in &self.vhosts {
             if let Some(last) = of.totals.last()
-                && !live.clone().any(|live| live == name)
+                && !live.contains(name)
             {
                 add_counts(&mut gone, &last);
             }
@@ -378,7 +378,8 @@ mod tests {
         let mut history = History::default();
         history.add(5000, taken(vec![vhost("/", 1, &[]), vhost("a", 20, &[])]));
         let gone = |history: &History, live: &[&str]| {
-            let gone = history.gone(live.iter().copied());
+            let live: Vec<String> = live.iter().map(|name| (*name).to_owned()).collect();
+            let gone = history.gone(&live);
             (gone[0], gone[3])
         };
         assert_eq!(gone(&history, &["/", "a"]), (0, 0));

@@ -118,7 +118,7 @@ impl<const N: usize> Series<N> {
     /// has it. Before the first sample there was nothing.
     pub(super) fn window(&self, tiers: &[Tier], now_ms: u64, span: Span) -> Window<N> {
         let reaches = tiers.iter().position(|tier| tier.kept_ms >= span.age_ms);
-        let tier = reaches.unwrap_or(tiers.len().saturating_sub(1));
+        let tier = reaches.unwrap_or_else(|| tiers.len().saturating_sub(1));
         let fine = self.tiers.first();
         let samples = self.tiers.get(tier);
         let at = |moment: u64| {
