@@ -134,13 +134,13 @@ impl Endpoints {
             let router = management::metrics_router(Arc::clone(&as_seen_by_http));
             servers.push(serve_http(endpoint, router, stopping()));
         }
-        let Servers(http) = self.serve_http(management::router(as_seen_by_http), stopping());
+        let Servers(http) = self.serve_http(management::router(as_seen_by_http), &stopping());
         servers.extend(http);
         Servers(servers)
     }
 
     /// Answers HTTP until `stopping` is true.
-    pub(crate) fn serve_http(self, router: Router, stopping: watch::Receiver<bool>) -> Servers {
+    pub(crate) fn serve_http(self, router: Router, stopping: &watch::Receiver<bool>) -> Servers {
         let router = path_prefix::below(self.path_prefix, router);
         let http = self.http.into_iter();
         Servers(http.map(|one| serve_http(one, router.clone(), stopping.clone())).collect())
