@@ -18,15 +18,6 @@ from test_management_queues import eventually
 FOLDER = pathlib.Path(__file__).parent / "ctl"
 SEEDS = (FOLDER / "documents.txt").read_text().splitlines()
 
-# What commands ask for that Leveret's API may not have yet.
-NEEDS = {
-    "parameters": "/api/parameters",
-    "permissions": "/api/permissions",
-    "policies": "/api/vhost-limits",
-    "topology": "/api/connections",
-    "users": "/api/users",
-    "vhosts": "/api/vhost-limits",
-}
 TRANSCRIPTS = sorted(path.stem for path in FOLDER.glob("*.txt") if path.stem != "documents")
 
 
@@ -51,12 +42,6 @@ def tools(broker, config, folder):
 def node(api):
     """The name of the node."""
     return api.do("GET", "/api/overview")["node"]
-
-
-def need(api, path):
-    """Leave a test out whose commands ask for what is not there yet."""
-    if api.request("GET", path)[0] == 404:
-        pytest.skip(f"there is no {path} yet")
 
 
 def normal(text, command):
@@ -86,7 +71,6 @@ def nothing_left(api):
 @pytest.mark.parametrize("name", TRANSCRIPTS)
 @pytest.mark.usefixtures("nothing_left")
 def test_a_transcript(ctl, api, node, name):
-    need(api, NEEDS.get(name, "/api/overview"))
     commands = transcript(FOLDER / f"{name}.txt")
     assert commands
     for command in commands:
@@ -153,8 +137,6 @@ def test_queues_exchanges_and_bindings(ctl, ch, prefix):
 
 
 def test_purging_and_deleting(ctl, api, ch):
-    if api.request("DELETE", "/api/queues/%2F/none")[0] == 405:
-        pytest.skip("queues cannot be deleted yet")
     q = ch.queue(name="q")
 
     def filled(count):
@@ -178,7 +160,6 @@ def test_purging_and_deleting(ctl, api, ch):
 
 
 def test_connections_channels_and_consumers(ctl, api, client, prefix):
-    need(api, "/api/connections")
     ch = client.channel()
     q = ch.queue(name="q")
     ch.consume(q, prefetch=7)
@@ -213,7 +194,6 @@ def test_connections_channels_and_consumers(ctl, api, client, prefix):
 
 
 def test_definitions_go_to_a_file_and_back(ctl, api, prefix, tmp_path):
-    need(api, "/api/definitions")
     file = tmp_path / "definitions.json"
     ctl.do("set_policy", prefix + "p", f"^{prefix}", '{"max-length": 3}')
     try:
@@ -234,7 +214,6 @@ def test_why_a_queue_is_as_it_is_and_what_a_policy_would_do(ctl, api, ch, under,
     if under.name != "leveret":
         pytest.skip("RabbitMQ cannot say")
     q = ch.queue(name="q", arguments={"x-max-length": 5})
-    need(api, f"/api/queues/%2F/{q}/explain")
     for _ in range(4):
         ch.publish(q, "Hello")
     ctl.do("set_policy", prefix + "p", f"^{prefix}", '{"max-length": 9}')
@@ -322,10 +301,9 @@ def test_who_may_act_on_the_node(under, defined, prefix):
 
 def test_nobody_is_locked_out(own):
     broker, ctl = own
-    need(broker.api, "/api/users")
     ctl.do("delete_user", "guest")
     assert broker.api.ask("/api/whoami").status == 401
-    assert ctl.do("list_users", "-s") == []
+    assert ctl.do("list_users", "-s") == [""]  # as RabbitMQ's tools show an empty list
     ctl.do("add_user", "anna", "secret")
     ctl.do("set_user_tags", "anna", "administrator")
     assert broker.api.ask("/api/whoami", user="anna", password="secret").json["tags"] == ["administrator"]
@@ -404,3 +382,13 @@ def test_hash_password(ctl):
     [hashed] = ctl.do("hash_password", "secret", "-q")
     assert len(hashed) == 48
     assert ctl.do("hash_password", "-q", stdin="secret\n")[-1] != hashed
+
+
+def test_a_protected_vhost_stays(ctl, made):
+    vhost = made.vhost()
+    ctl.do("enable_vhost_deletion_protection", vhost)
+    ran = ctl.run("delete_vhost", vhost)
+    assert (ran.code, ran.err.splitlines()[0]) == (65, "Error:")
+    ctl.do("update_vhost_metadata", vhost, "--protected-from-deletion", "false", "--description", "text")
+    ctl.do("delete_vhost", vhost)
+    assert ctl.run("delete_vhost", vhost).code == 65

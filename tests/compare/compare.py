@@ -3,8 +3,7 @@
     compare.py --leveret BIN --leveretctl BIN --amqp HOST:PORT --http URL
                --rabbitmqctl COMMAND --rabbitmq-diagnostics COMMAND [--write FILE]
 
-Starts a Leveret, asks it and the RabbitMQ the same in turn, and writes a table: equal, different, or missing; and
-beside itself RabbitMQ's answers over HTTP, for `test_recorded.py`. Of JSON
+Starts a Leveret, asks it and the RabbitMQ the same in turn, and writes a table: equal, different, or missing. Of JSON
 the fields and their types are compared, of a command its exit code and what it prints. The RabbitMQ needs the user
 guest and nothing else of value in it: what has the name `compared` is made and removed, and its application is
 stopped and started.
@@ -19,22 +18,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "blackbox"))
 
 import pika  # noqa: E402
+import shapes  # noqa: E402
 from brokers import Api, Leveret, RabbitMq, quoted  # noqa: E402
 
 import commands  # noqa: E402
 import endpoints  # noqa: E402
-import shapes  # noqa: E402
+from differences import differences  # noqa: E402
 
 # RabbitMQ tells of a connection and counts its messages only so often.
 STATISTICS_WITHIN_S = 15.0
 COMMAND_WITHIN_S = 90.0
-# RabbitMQ's answers, for the test that runs without one.
-RECORDED = pathlib.Path(__file__).resolve().parent / "recorded.json"
 NAMES = {"ctl": "rabbitmqctl", "diagnostics": "rabbitmq-diagnostics"}
 VERDICTS = ("equal", "different", "missing")
 
@@ -80,7 +78,7 @@ class Side:
         status, answer = self.ask(method, path, body)
         if status >= 400:
             return Answered(status, reason=self.masked(str(reason(answer))))
-        return Answered(status, shape={path: sorted(types) for path, types in shapes.shape(answer).items()})
+        return Answered(status, shape=shapes.shape(without_names(answer, self.node)))
 
     def run(self, tool, line):
         """Exit code and what was printed, without what is this broker's own."""
@@ -132,12 +130,18 @@ def compare_answers(request, ours, theirs):
     elif ours.reason != theirs.reason:
         notes.append(f"{ours.status}: `{one_line(ours.reason)}`, not `{one_line(theirs.reason)}`")
     elif ours.status < 400:
-        theirs, ours = ({path: set(types) for path, types in one.shape.items()} for one in (theirs, ours))
-        missing, more, other = shapes.differences(theirs, ours)
-        missing = [path for path in missing if not shapes.is_of_erlang(path)]
+        missing, more, other = differences(theirs.shape, ours.shape)
+        missing = [path for path in missing if not shapes.is_foreign(path)]
         notes += [f"{word}: {listed(paths)}" for word, paths in
                   [("without", missing), ("more", more), ("type of", other)] if paths]
     return Row(what, "different" if notes else "equal", "; ".join(notes))
+
+
+def without_names(answer, node):
+    """The answer without the name of the node among the names of fields."""
+    if isinstance(answer, dict):
+        return {key.replace(node, "NODE"): without_names(value, node) for key, value in answer.items()}
+    return [without_names(one, node) for one in answer] if isinstance(answer, list) else answer
 
 
 def reason(answer):
@@ -288,7 +292,6 @@ def main():
         finally:
             broker.stop()
     version = Api(options.http).do("GET", "/api/overview")["rabbitmq_version"]
-    RECORDED.write_text(json.dumps([asdict(answer) for answer in theirs], indent=0, sort_keys=True) + "\n")
     text = document(http, ctl, version)
     if options.write:
         options.write.write_text(text)

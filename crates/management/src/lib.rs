@@ -19,6 +19,7 @@ mod history;
 mod json_table;
 pub mod limits;
 mod limits_json;
+mod memory;
 mod metrics;
 mod moment;
 mod multipart;

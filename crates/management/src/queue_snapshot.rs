@@ -30,6 +30,8 @@ pub struct QueueDetails {
     pub(crate) delayed: Amount,
     pub(crate) pending: Amount,
     pub(crate) paged_out: Amount,
+    /// The property `timestamp` of the next message, in seconds of the epoch.
+    pub(crate) head_timestamp_s: Option<u64>,
     pub(crate) consumers: u32,
     /// A consumer has room for another delivery.
     pub(crate) has_waiting_consumer: bool,
@@ -86,6 +88,7 @@ impl QueueDetails {
             delayed: amount(queue.delayed_count(), queue.delayed_bytes()),
             pending: amount(queue.pending_count(), queue.pending_bytes()),
             paged_out: amount(paged_out, paged_out_bytes),
+            head_timestamp_s: queue.head_timestamp_s(),
             consumers: queue.consumer_count(),
             has_waiting_consumer: queue.has_waiting_consumer(),
             exclusive_consumer: queue

@@ -75,7 +75,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "enable_vhost_deletion_protection",
         "enable_vhost_deletion_protection <vhost>",
         "Protects a vhost from being removed",
-        |call| change(call, &[("protected_from_deletion", json!(true))], Failure::no_such_vhost),
+        |call| protect(call, true),
     )
     .words(1, 1)
     .banner(|call| {
@@ -87,7 +87,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "disable_vhost_deletion_protection",
         "disable_vhost_deletion_protection <vhost>",
         "Lets a vhost be removed again",
-        |call| change(call, &[("protected_from_deletion", json!(false))], Failure::no_such_vhost),
+        |call| protect(call, false),
     )
     .words(1, 1)
     .banner(|call| {
@@ -158,10 +158,27 @@ fn metadata(call: &Call<'_>) -> Vec<(&'static str, Value)> {
     if let Some(kind) = call.options.text("default-queue-type") {
         given.push(("default_queue_type", json!(kind)));
     }
-    if let Some(is) = call.options.text("protected-from-deletion") {
-        given.push(("protected_from_deletion", json!(is == "true")));
-    }
     given
+}
+
+/// Protects the vhost of the first word from deletion, or ends that.
+fn protect(call: &Call<'_>, on: bool) -> Result<Output, Failure> {
+    let vhost = call.word(0);
+    existing(call, vhost, Failure::no_such_vhost)?;
+    let at = path(&["vhosts", vhost, "deletion", "protection"]);
+    match on {
+        true => drop(call.node.api.post(&at, &json!({}))?),
+        false => drop(call.node.api.remove(&at)?),
+    }
+    Ok(Output::Done)
+}
+
+/// What the options say of protection.
+fn protect_as_told(call: &Call<'_>) -> Result<(), Failure> {
+    match call.options.text("protected-from-deletion") {
+        Some(is) => protect(call, is == "true").map(drop),
+        None => Ok(()),
+    }
 }
 
 fn add(call: &Call<'_>) -> Result<Output, Failure> {
@@ -179,6 +196,7 @@ fn add(call: &Call<'_>) -> Result<Output, Failure> {
         if let Some(user) = call.node.api.user() {
             call.node.api.remove(&path(&["permissions", call.word(0), user]))?;
         }
+        protect_as_told(call)?;
     }
     Ok(Output::Done)
 }
@@ -204,7 +222,13 @@ fn set_tags(call: &Call<'_>) -> Result<Output, Failure> {
 }
 
 fn update(call: &Call<'_>) -> Result<Output, Failure> {
-    change(call, &metadata(call), Failure::no_such_vhost)
+    change(call, &metadata(call), Failure::no_such_vhost)?;
+    protect_as_told(call)?;
+    Ok(Output::Done)
+}
+
+fn existing(call: &Call<'_>, vhost: &str, missing: fn(&str) -> Failure) -> Result<Value, Failure> {
+    call.node.api.find(&path(&["vhosts", vhost]))?.ok_or_else(|| missing(vhost))
 }
 
 /// Changes metadata of the vhost of the first word.
@@ -214,8 +238,7 @@ fn change(
     missing: fn(&str) -> Failure,
 ) -> Result<Output, Failure> {
     let vhost = call.word(0);
-    let found = call.node.api.find(&path(&["vhosts", vhost]))?;
-    write(call, vhost, &found.ok_or_else(|| missing(vhost))?, changes)?;
+    write(call, vhost, &existing(call, vhost, missing)?, changes)?;
     Ok(Output::Done)
 }
 
@@ -227,7 +250,7 @@ pub(super) fn write(
     changes: &[(&str, Value)],
 ) -> Result<(), Failure> {
     let mut body = Map::new();
-    for key in ["description", "tags", "default_queue_type", "tracing", "protected_from_deletion"] {
+    for key in ["description", "tags", "default_queue_type", "tracing"] {
         let changed = changes.iter().find(|(name, _)| *name == key).map(|(_, value)| value);
         let value = changed.or_else(|| is.get(key)).filter(|value| !value.is_null());
         let Some(value) = value else { continue };

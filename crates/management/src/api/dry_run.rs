@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::body::Object;
 use super::policies::check_entry;
-use super::{NameInVhost, Shared};
+use super::{Body, NameInVhost, Shared};
 use crate::access::{Administrator, Caller, Policymaker};
 use crate::answer::{ApiError, Json};
 use crate::policy_json::{json_value, policy_from_json};
@@ -38,13 +38,14 @@ async fn dry_run(
     State(node): State<Shared>,
     caller: Arc<Caller>,
     NameInVhost { vhost, name }: NameInVhost,
-    Object(body): Object,
+    Body(body): Body,
     kind: PolicyKind,
 ) -> Result<Json, ApiError> {
     if node.policies(&vhost, kind).is_none() {
         return Err(ApiError::no_such_vhost());
     }
     check_entry(&caller, &vhost)?;
+    let Object(body) = Object::parse(&body)?;
     let change = change(&name, &body, kind)?;
     let told = node.dry_run(&vhost, kind, change).ok_or_else(ApiError::not_found)?;
     Ok(Json::ok(shown(&told)))

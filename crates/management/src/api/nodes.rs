@@ -9,11 +9,11 @@ use super::lists::Query;
 use super::overview::{contexts, exchange_types};
 use super::vhost_stats::VhostStats;
 use super::{Name, Shared, details};
-use crate::RABBITMQ_VERSION;
 use crate::access::Monitor;
 use crate::answer::{ApiError, Json};
 use crate::history::fields::{About, NODE, of_node};
 use crate::snapshot::{NodeSnapshot, VhostTotals};
+use crate::{RABBITMQ_VERSION, memory};
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -113,50 +113,12 @@ fn totals(node: &Shared) -> (Vec<String>, Vec<VhostTotals>) {
     (live, totals)
 }
 
-/// What the memory is used for, as far as that is known: messages that wait, and samples. RabbitMQ's
-/// other parts are processes and tables that are not there.
+/// What the memory is used for.
 fn memory(node: &Shared, now: &NodeSnapshot) -> Value {
+    let parts = memory::parts(&**node).into_iter();
+    let parts = parts.map(|part| (part.name.to_owned(), json!(part.bytes)));
+    let mut memory: Map<String, Value> = parts.collect();
     let all = now.resident_bytes.unwrap_or_default();
-    let messages: u64 = totals(node).1.iter().map(|vhost| vhost.resident_bytes).sum();
-    let samples = node.history().look(|history| history.bytes());
-    let rest = all.saturating_sub(messages).saturating_sub(samples);
-    let mut memory = Map::new();
-    for part in [
-        "connection_readers",
-        "connection_writers",
-        "connection_channels",
-        "connection_other",
-        "stream_queue_procs",
-        "stream_queue_replica_reader_procs",
-        "stream_queue_coordinator_procs",
-        "queue_procs",
-        "quorum_queue_procs",
-        "quorum_queue_dlx_procs",
-        "plugins",
-        "metadata_store",
-        "other_proc",
-        "metrics",
-        "mgmt_db",
-        "quorum_ets",
-        "mnesia",
-        "metadata_store_ets",
-        "other_ets",
-        "binary",
-        "msg_index",
-        "code",
-        "atom",
-        "other_system",
-        "allocated_unused",
-        "reserved_unallocated",
-    ] {
-        let bytes = match part {
-            "binary" => messages,
-            "mgmt_db" => samples,
-            "other_system" => rest,
-            _ => 0,
-        };
-        memory.insert(part.to_owned(), json!(bytes));
-    }
     memory.insert("strategy".to_owned(), json!("rss"));
     let total = json!({"erlang": all, "rss": all, "allocated": all});
     memory.insert("total".to_owned(), total);

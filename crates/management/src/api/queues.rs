@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::lists::Query;
 use super::{Name, NameInVhost, Shared, consumers, details};
-use crate::access::Management;
+use crate::access::{Caller, Management};
 use crate::answer::{ApiError, Json};
 use crate::field_table::table;
 use crate::history::Trend;
@@ -25,11 +25,18 @@ type QueueTrend = Trend<{ QUEUE.len() }>;
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/api/queues", get(list))
-        // In Leveret every list is; as in RabbitMQ a vhost of that name cannot be asked for here.
-        .route("/api/queues/detailed", get(list))
+        // As in RabbitMQ a vhost of that name cannot be asked for here.
+        .route("/api/queues/detailed", get(list_detailed))
         .route("/api/queues/{vhost}", get(list_of_vhost))
         .route("/api/users/{user}/queues", get(list_of_user))
         .route("/api/queues/{vhost}/{name}", get(show))
+}
+
+/// Whether fields that have no value are shown. Tools that print lists know no null.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    Shown,
+    LeftOut,
 }
 
 /// The queues of the vhosts that the user has permissions in; an administrator sees all.
@@ -38,10 +45,21 @@ async fn list(
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
+    answer(&node, seen(&node, &caller), &query, Nulls::LeftOut)
+}
+
+async fn list_detailed(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    query: Query,
+) -> Result<Json, ApiError> {
+    answer(&node, seen(&node, &caller), &query, Nulls::Shown)
+}
+
+fn seen(node: &Shared, caller: &Caller) -> Vec<QueueDetails> {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
     // A vhost that has gone since has no queues.
-    let queues = seen.filter_map(|vhost| node.queues(&vhost)).flatten().collect();
-    answer(&node, queues, &query)
+    seen.filter_map(|vhost| node.queues(&vhost)).flatten().collect()
 }
 
 async fn list_of_vhost(
@@ -52,7 +70,7 @@ async fn list_of_vhost(
 ) -> Result<Json, ApiError> {
     caller.may_look_into(&vhost)?;
     let queues = node.queues(&vhost).ok_or_else(ApiError::not_found)?;
-    answer(&node, queues, &query)
+    answer(&node, queues, &query, Nulls::LeftOut)
 }
 
 /// Those that a user has declared, whether he is still there or not.
@@ -62,9 +80,9 @@ async fn list_of_user(
     Name(user): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
-    let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
-    let queues = seen.filter_map(|vhost| node.queues(&vhost)).flatten();
-    answer(&node, queues.filter(|queue| *queue.declared_by == *user).collect(), &query)
+    let mut queues = seen(&node, &caller);
+    queues.retain(|queue| *queue.declared_by == *user);
+    answer(&node, queues, &query, Nulls::LeftOut)
 }
 
 async fn show(
@@ -88,19 +106,30 @@ async fn show(
     Ok(Json::ok(query.chosen(Value::Object(object))))
 }
 
-fn answer(node: &Shared, mut queues: Vec<QueueDetails>, query: &Query) -> Result<Json, ApiError> {
+fn answer(
+    node: &Shared,
+    mut queues: Vec<QueueDetails>,
+    query: &Query,
+    nulls: Nulls,
+) -> Result<Json, ApiError> {
     queues.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
-    query.answer_shown(queues, |queue| &queue.name, |queues| all_shown(node, &queues, query))
+    let shown = |queues: Vec<QueueDetails>| all_shown(node, &queues, query, nulls);
+    query.answer_shown(queues, |queue| &queue.name, shown)
 }
 
-fn all_shown(node: &Shared, queues: &[QueueDetails], query: &Query) -> Vec<Value> {
+fn all_shown(node: &Shared, queues: &[QueueDetails], query: &Query, nulls: Nulls) -> Vec<Value> {
     let name = node.snapshot().name;
     let trends: Vec<QueueTrend> = node.history().look(|history| {
         let of = |queue: &QueueDetails| history.of_queue(&queue.vhost, queue.number, &query.spans);
         queues.iter().map(of).collect()
     });
     let all = queues.iter().zip(&trends);
-    all.map(|queue| Value::Object(shown(&name, queue, query))).collect()
+    let shown = all.map(|queue| {
+        let mut shown = shown(&name, queue, query);
+        shown.retain(|_, value| nulls == Nulls::Shown || !value.is_null());
+        Value::Object(shown)
+    });
+    shown.collect()
 }
 
 fn trend(node: &Shared, queue: &QueueDetails, query: &Query) -> QueueTrend {
@@ -163,6 +192,7 @@ fn shown(
     put("messages_paged_out", json!(queue.paged_out.messages));
     put("message_bytes_paged_out", json!(queue.paged_out.bytes));
     put("consumers", json!(queue.consumers));
+    put("head_message_timestamp", json!(queue.head_timestamp_s));
     // What is the case now stands for what was lately.
     let capacity = f64::from(u8::from(queue.has_waiting_consumer));
     put("consumer_capacity", json!(capacity));

@@ -16,7 +16,6 @@ mod exchanges;
 mod family;
 mod global;
 mod group;
-mod memory;
 mod node;
 mod queues;
 mod scrape;
@@ -34,10 +33,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::limits::METRICS_PREFIX_BYTES_MAX;
+use crate::memory;
 use crate::node::Node;
 use detailed::Wanted;
 use group::Group;
-use text::{Namespace, Text};
+use text::{Kind, Namespace, Text};
 use told::Told;
 
 pub use scrape::{ConnectionScrape, Scrape, Scraping, VhostScrape};
@@ -115,9 +115,12 @@ async fn memory_breakdown(
     RawQuery(query): RawQuery,
 ) -> Response {
     answer(node, query, |node, text| {
-        let scrape = node.scrape(&|_| true);
-        memory::write(text, &scrape);
-        node::identity(text, "memory-breakdown", &scrape);
+        for part in memory::parts(node) {
+            let name = format!("memory_{}_bytes", part.metric);
+            let help = format!("Memory of what RabbitMQ calls {} in its API", part.name);
+            text.family(Namespace::Plain, &name, Kind::Gauge, &help).put("", part.bytes);
+        }
+        node::identity(text, "memory-breakdown", &node.scrape(&|_| false));
     })
     .await
 }

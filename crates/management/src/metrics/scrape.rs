@@ -32,8 +32,6 @@ pub struct Scrape {
 pub struct VhostScrape {
     pub(super) name: Name,
     pub(super) counters: VhostCounters,
-    /// Memory of messages that wait, in bytes.
-    pub(super) waiting_bytes: u64,
     /// What was delivered, by type of queue.
     pub(super) deliveries: [Deliveries; QueueType::ALL.len()],
     pub(super) queues: Vec<QueueScrape>,
@@ -161,7 +159,6 @@ impl Scraping {
         VhostScrape {
             name: vhost.name().clone(),
             counters: *vhost.counters(),
-            waiting_bytes: vhost.waiting_bytes(),
             deliveries,
             queues,
             exchanges: vhost.exchanges().map(|(_, exchange)| exchange.into()).collect(),
