@@ -333,3 +333,12 @@ def test_a_blocked_publisher_over_tls_lives_on(tls, authority):
     assert said == ["low on memory", None]
     until(lambda: channel.basic_get("q", auto_ack=True)[2] == b"held back", "the message")
     connection.close()
+
+
+def test_certificates_that_expire_soon_are_told(tls):
+    broker = tls()
+    check = "/api/health/checks/certificate-expiration/"
+    assert broker.api.do("GET", check + "0/days") == {"status": "ok"}
+    status, answer = broker.api.request("GET", check + "100/years")
+    assert (status, answer["reason"]) == (503, "Certificates expiring")
+    assert sorted(one["protocol"] for one in answer["expired"]) == ["amqp/ssl", "https"]

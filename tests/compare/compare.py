@@ -259,12 +259,11 @@ def document(http, ctl, version):
 
 
 def our_tools(ctl, broker, folder):
-    """leveretctl under RabbitMQ's names, with the broker's address and login."""
-    login = ["--http-url", broker.api.url, "--username", "guest", "--password", "guest"]
+    """leveretctl under RabbitMQ's names; the data directory says which node, and is the login."""
     tools = {}
     for tool, name in NAMES.items():
         (folder / name).symlink_to(ctl.resolve())
-        tools[tool] = [str(folder / name), *login]
+        tools[tool] = ["env", f"LEVERET_DATA_DIR={broker.data_dir}", str(folder / name)]
     return tools
 
 

@@ -118,6 +118,8 @@ pub(crate) struct Node {
     pub(crate) global_parameters: Arc<GlobalParameters>,
     pub(crate) durability: Durability,
     pub(crate) listeners: Vec<Listener>,
+    /// What those of them that speak TLS have their certificates from.
+    pub(crate) certificate_files: Vec<(Listener, PathBuf)>,
     pub(crate) started: Instant,
     /// Places for connections; none for any number.
     pub(crate) connection_slots: Option<ConnectionSlots>,
@@ -187,6 +189,7 @@ impl Node {
             default_cluster_name: cluster_name,
             global_parameters: Arc::new(global_parameters),
             durability: config.durability,
+            certificate_files: certificate_files(config, &listeners),
             listeners,
             started: Instant::now(),
             connection_slots: config.connections_max.map(ConnectionSlots::new),
@@ -322,6 +325,15 @@ impl Node {
             tracing::error!("the writer of the log has failed");
         }
     }
+}
+
+fn certificate_files(config: &Config, listeners: &[Listener]) -> Vec<(Listener, PathBuf)> {
+    let file = |listener: &Listener| match listener.protocol {
+        "amqp/ssl" => config.tls.certfile.clone(),
+        "https" => config.https_options().certfile,
+        _ => None,
+    };
+    listeners.iter().filter_map(|listener| Some((*listener, file(listener)?))).collect()
 }
 
 /// The name that was given, with this machine's if it has none.

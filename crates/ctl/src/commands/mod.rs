@@ -17,6 +17,7 @@ mod status;
 mod topic_permissions;
 mod topology;
 mod tracing;
+mod upkeep;
 mod users;
 mod vhosts;
 mod watermarks;
@@ -44,6 +45,7 @@ const ALL: &[&[Command]] = &[
     features::COMMANDS,
     watermarks::COMMANDS,
     status::COMMANDS,
+    upkeep::COMMANDS,
     listeners::COMMANDS,
     diagnostics::COMMANDS,
 ];

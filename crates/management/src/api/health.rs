@@ -83,18 +83,39 @@ async fn single_node() -> Json {
     Json::ok(json!({"status": "ok", "reason": "single node cluster"}))
 }
 
-/// Whether no certificate of a listener expires soon: there are none.
+/// Days of each unit of time.
+const UNITS: [(&str, i64); 4] = [("days", 1), ("weeks", 7), ("months", 30), ("years", 365)];
+
+/// Whether no certificate of a listener expires soon. One that cannot be read any more does.
 async fn certificates(
+    State(node): State<Shared>,
     NameInVhost { vhost: within, name: unit }: NameInVhost,
 ) -> Result<Json, ApiError> {
-    if within.parse::<u32>().is_err() {
-        return Err(ApiError::bad_request("Invalid expiration value."));
-    }
-    if !["days", "weeks", "months", "years"].contains(&unit.as_str()) {
+    let within: u32 =
+        within.parse().map_err(|_| ApiError::bad_request("Invalid expiration value."))?;
+    let Some((_, days)) = UNITS.into_iter().find(|(name, _)| *name == unit) else {
         let reason = "Time unit not recognised. Supported units: days, weeks, months, years.";
         return Err(ApiError::bad_request(reason));
+    };
+    let soon_s = i64::from(within) * days * 24 * 3600;
+    let mut expiring = node.certificates();
+    expiring.retain(|one| one.expires_in_s.is_none_or(|left_s| left_s <= soon_s));
+    if expiring.is_empty() {
+        return Ok(Json::ok(json!({"status": "ok"})));
     }
-    Ok(Json::ok(json!({"status": "ok"})))
+    let name = node.snapshot().name;
+    let shown = expiring.iter().map(|one| {
+        json!({
+            "node": name,
+            "protocol": one.listener.protocol,
+            "interface": one.listener.address.ip().to_string(),
+            "port": one.listener.address.port(),
+            "certfile": one.file,
+            "expires_in_s": one.expires_in_s,
+        })
+    });
+    let expired: Vec<Value> = shown.collect();
+    Ok(failed(json!({"status": "failed", "reason": "Certificates expiring", "expired": expired})))
 }
 
 /// Whether there is a listener on a port.

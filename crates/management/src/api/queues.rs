@@ -126,7 +126,9 @@ fn all_shown(node: &Shared, queues: &[QueueDetails], query: &Query, nulls: Nulls
     let all = queues.iter().zip(&trends);
     let shown = all.map(|queue| {
         let mut shown = shown(&name, queue, query);
-        shown.retain(|_, value| nulls == Nulls::Shown || !value.is_null());
+        // As in RabbitMQ they are there when statistics are not.
+        let keeps = nulls == Nulls::Shown || query.disable_stats;
+        shown.retain(|_, value| keeps || !value.is_null());
         Value::Object(shown)
     });
     shown.collect()

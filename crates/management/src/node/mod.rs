@@ -39,7 +39,7 @@ pub use parameters::Parameters;
 pub use permissions::{PermissionDetails, Permissions, TopicPermissionDetails};
 pub use policies::Policies;
 pub use statistics::Statistics;
-pub use status::Status;
+pub use status::{ServerCertificate, Status};
 pub use topology::Topology;
 pub use users::{NewPassword, NewUser, UserDetails, Users};
 pub use vhosts::{VhostChange, VhostMetadata, VhostSettings, Vhosts};

@@ -1,6 +1,6 @@
 //! The node itself.
 
-use crate::{NodeSnapshot, ProcessSnapshot};
+use crate::{Listener, NodeSnapshot, ProcessSnapshot};
 
 /// What the node knows of itself.
 pub trait Status {
@@ -12,4 +12,19 @@ pub trait Status {
 
     /// What the operating system knows of it now.
     fn process(&self) -> ProcessSnapshot;
+
+    /// The certificates that its listeners show.
+    fn certificates(&self) -> Vec<ServerCertificate>;
+}
+
+/// A certificate of the node, with those that it is signed by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerCertificate {
+    /// Who shows it.
+    pub listener: Listener,
+    /// The file that it is read from.
+    pub file: String,
+    /// Seconds until the first of them expires, below 0 if one has; none if the file cannot be read any
+    /// more.
+    pub expires_in_s: Option<i64>,
 }

@@ -1,10 +1,11 @@
 //! The node itself.
 
-use management::{NodeSnapshot, ProcessSnapshot};
+use management::{NodeSnapshot, ProcessSnapshot, ServerCertificate};
 use rustix::process::{Resource, getrlimit};
 
 use crate::alarms::{self, Alarm};
 use crate::node::Node;
+use crate::tls;
 
 impl management::Status for Node {
     fn snapshot(&self) -> NodeSnapshot {
@@ -39,5 +40,15 @@ impl management::Status for Node {
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             data_dir: self.data_dir.display().to_string(),
         }
+    }
+
+    fn certificates(&self) -> Vec<ServerCertificate> {
+        let now_s = i64::try_from(self.clock.now().wall_ms / 1000).unwrap_or(i64::MAX);
+        let all = self.certificate_files.iter().map(|(listener, file)| ServerCertificate {
+            listener: *listener,
+            file: file.display().to_string(),
+            expires_in_s: tls::expiry_s(file).map(|at| at.saturating_sub(now_s)),
+        });
+        all.collect()
     }
 }

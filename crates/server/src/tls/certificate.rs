@@ -26,6 +26,12 @@ pub(super) fn info(der: &[u8]) -> Option<CertificateDetails> {
     })
 }
 
+/// When a certificate expires, in seconds of the epoch.
+pub(super) fn expiry_s(der: &[u8]) -> Option<i64> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    Some(certificate.validity().not_after.timestamp())
+}
+
 fn clock((hour, minute, second): (u8, u8, u8)) -> String {
     format!("{hour:02}:{minute:02}:{second:02}")
 }
@@ -139,6 +145,7 @@ mod tests {
         assert_eq!(info.subject, "CN=smith,CN=bob,O=Hare\\, Inc.,C=SE");
         assert_eq!(info.issuer, "CN=ca");
         assert_eq!(info.validity, "2026-01-02T03:04:05Z - 2046-12-31T23:59:59Z");
+        assert_eq!(expiry_s(&der()), Some(2_429_913_599));
     }
 
     #[test]

@@ -117,6 +117,12 @@ impl Tls {
     }
 }
 
+/// When the first certificate in a file expires, in seconds of the epoch.
+pub(crate) fn expiry_s(path: &Path) -> Option<i64> {
+    let all = certificates(path).ok()?;
+    all.iter().map(|one| certificate::expiry_s(one)).min().flatten()
+}
+
 fn stamps(options: &TlsOptions) -> Vec<Option<Stamp>> {
     let files = [&options.certfile, &options.keyfile, &options.cacertfile];
     let stamp = |path: &PathBuf| {

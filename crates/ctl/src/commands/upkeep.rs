@@ -1,0 +1,153 @@
+//! Upkeep of a node, most of which Leveret needs nobody for.
+
+use serde_json::Value;
+
+use crate::arguments::Switch;
+use crate::columns::{Column, selected, validate};
+use crate::command::{Call, Command, Section};
+use crate::failure::{Failure, SOFTWARE, UNAVAILABLE};
+use crate::format::Output;
+use crate::http::{HttpError, path};
+use crate::pids::Pids;
+use crate::rows::rows_of;
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(
+        Section::Cluster,
+        "has_reached_target_cluster_size",
+        "has_reached_target_cluster_size",
+        "Passes: one node is all that there is to be",
+        |call| {
+            let node = call.node.name();
+            Ok(Output::Text(format!("Target cluster size has been reached on node {node}")))
+        },
+    )
+    .banner(|call| {
+        let node = call.node.name();
+        format!("Checking if target cluster size has been reached on node {node} ...")
+    }),
+    Command::new(
+        Section::VirtualHosts,
+        "reconcile_vhosts",
+        "reconcile_vhosts",
+        "Makes sure that every vhost runs, which it does as long as the node does",
+        |_| Ok(Output::Done),
+    )
+    .banner(|_| {
+        "Will try to initiate virtual host reconciliation on all reachable cluster nodes..."
+            .to_owned()
+    }),
+    Command::new(
+        Section::VirtualHosts,
+        "restart_vhost",
+        "restart_vhost [--vhost <vhost>]",
+        "Starts a vhost that does not run; it runs as long as the node does",
+        restart_vhost,
+    )
+    .banner(|call| {
+        format!("Trying to restart vhost '{}' on node '{}' ...", call.vhost(), call.node.name())
+    }),
+    Command::new(
+        Section::Operations,
+        "force_gc",
+        "force_gc",
+        "Does nothing: no garbage is collected here",
+        |_| Ok(Output::Done),
+    )
+    .banner(|call| {
+        let node = call.node.name();
+        format!("Will ask all processes on node {node} to schedule a full sweep GC")
+    }),
+    Command::new(
+        Section::Nodes,
+        "rotate_logs",
+        "rotate_logs",
+        "Does nothing: log files are rotated by their size",
+        |_| {
+            let text = "This command does not rotate logs anymore [deprecated]";
+            Err(Failure::error(UNAVAILABLE, text))
+        },
+    ),
+    Command::new(
+        Section::Monitoring,
+        "list_node_auth_attempt_stats",
+        "list_node_auth_attempt_stats",
+        "Lists how often somebody has logged in, or tried to",
+        list_attempts,
+    )
+    .everywhere()
+    .words(0, usize::MAX)
+    .check(|call| validate(call.words, ATTEMPTS))
+    .banner(|call| {
+        format!("Listing authentication\n attempts for node \"{}\" ...", call.node.name())
+    }),
+    Command::new(
+        Section::Monitoring,
+        "check_if_node_is_mirror_sync_critical",
+        "check_if_node_is_mirror_sync_critical",
+        "Does nothing, as in RabbitMQ",
+        |_| Ok(Output::Text("ok".to_owned())),
+    )
+    .diagnostics()
+    .banner(|_| {
+        "This command is DEPRECATED and is a no-op. It will be removed in a future version."
+            .to_owned()
+    }),
+    Command::new(
+        Section::Monitoring,
+        "check_certificate_expiration",
+        "check_certificate_expiration [--within <time>] [--unit <days | weeks | months | years>]",
+        "Fails if a certificate of a listener expires soon: within four weeks if nothing is said",
+        check_certificates,
+    )
+    .diagnostics()
+    .switches(&[Switch::integer("within"), Switch::text("unit")])
+    .banner(|call| {
+        let node = call.node.name();
+        format!("Checking certificate expiration for all certificates on node {node} ...")
+    }),
+];
+
+const ATTEMPTS: &[Column] = &[
+    Column::atom("protocol"),
+    Column::same("auth_attempts"),
+    Column::same("auth_attempts_failed"),
+    Column::same("auth_attempts_succeeded"),
+];
+
+fn restart_vhost(call: &Call<'_>) -> Result<Output, Failure> {
+    let (vhost, node) = (call.vhost(), call.node.name());
+    match call.node.api.find(&path(&["vhosts", vhost]))? {
+        Some(_) => Ok(Output::Text(format!("Vhost '{vhost}' is already running on node '{node}'"))),
+        None => Err(Failure::error(
+            SOFTWARE,
+            format!(
+                "Failed to start vhost '{vhost}' on node '{node}'Reason: \
+                 {{:no_such_vhost, \"{vhost}\"}}"
+            ),
+        )),
+    }
+}
+
+fn check_certificates(call: &Call<'_>) -> Result<Output, Failure> {
+    let within = call.options.integer("within").unwrap_or(4).to_string();
+    let unit = call.options.text("unit").unwrap_or("weeks");
+    let at = path(&["health", "checks", "certificate-expiration", &within, unit]);
+    match call.node.api.get(&at) {
+        Ok(_) => Ok(Output::Text(format!("No certificates are expiring within {within} {unit}."))),
+        Err(HttpError::Refused { status: 503, .. }) => {
+            let text = format!("Certificates of listeners expire within {within} {unit}.");
+            Err(Failure::error(UNAVAILABLE, text))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn list_attempts(call: &Call<'_>) -> Result<Output, Failure> {
+    let attempts = call.node.api.get(&path(&["auth", "attempts", call.node.name()]))?;
+    let usual = ["protocol", "auth_attempts", "auth_attempts_failed", "auth_attempts_succeeded"];
+    let columns = selected(call.words, ATTEMPTS, &usual);
+    let nobody = Pids::default();
+    let row = |one: &Value| columns.iter().map(|column| column.cell(one, &nobody)).collect();
+    Ok(rows_of(&attempts, row).into())
+}
