@@ -392,3 +392,22 @@ def test_a_protected_vhost_stays(ctl, made):
     ctl.do("update_vhost_metadata", vhost, "--protected-from-deletion", "false", "--description", "text")
     ctl.do("delete_vhost", vhost)
     assert ctl.run("delete_vhost", vhost).code == 65
+
+
+def test_doors_are_closed_and_opened(own):
+    broker, ctl = own
+    old = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+
+    def lets_in():
+        try:
+            pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp)).close()
+        except pika.exceptions.AMQPError:
+            return False
+        return True
+
+    ctl.do("suspend_listeners")
+    eventually(lets_in, False)
+    old.channel().queue_declare("q", exclusive=True)
+    ctl.do("resume_listeners")
+    eventually(lets_in, True)
+    old.close()

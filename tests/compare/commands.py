@@ -98,13 +98,14 @@ DIAGNOSTICS = [
     ("check_if_node_is_quorum_critical", TEXT), ("check_if_node_is_mirror_sync_critical", EXIT),
     ("listeners", EXIT), ("memory_breakdown", EXIT), ("server_version", EXIT), ("is_running", TEXT),
     ("is_booting", TEXT), ("log_location", EXIT), ("alarms", TEXT), ("os_env", EXIT), ("cluster_status", EXIT),
-    ("list_network_interfaces", EXIT), ("disk_free_monitoring_status", EXIT), ("erlang_version", EXIT),
+    ("disk_free_monitoring_status", EXIT),
 ]
 
 # Commands of RabbitMQ that have nothing to do in Leveret: one node, no Erlang, no encrypted values.
 LEFT_OUT = (
     "join_cluster, forget_cluster_node, force_boot, force_standalone_khepri_boot: there is one node; "
-    "eval, eval_file, exec, remote_shell, observer and the other tools of the Erlang machine; "
+    "eval, eval_file, exec, remote_shell, observer, erlang_version, list_network_interfaces and the other tools of the "
+    "Erlang machine; "
     "encode, decode, list_hashes, list_ciphers, encrypt_conf_value, decrypt_conf_value; channel interceptors; "
     "remove_classic_queue_mirroring_from_policies"
 )

@@ -133,7 +133,6 @@ LOOKED_AT = [("GET", path.partition("?")[0], asked, None) for path, asked in [
     ("health/checks/is-in-service", "health/checks/is-in-service"),
     ("health/checks/below-node-connection-limit", "health/checks/below-node-connection-limit"),
     ("health/checks/ready-to-serve-clients", "health/checks/ready-to-serve-clients"),
-    ("index.html", "index.html"),
 ]]
 
 REMOVED = [
@@ -170,5 +169,5 @@ REMOVED = [
 
 # Parts of RabbitMQ that Leveret does not have at all, whose endpoints are not asked for.
 LEFT_OUT = [
-    ("federation-links", "federation"), ("stream/...", "the stream protocol"), ("shovels", "shovels"),
+    ("index.html", "the documentation of the API, which is in docs/"), ("federation-links", "federation"), ("stream/...", "the stream protocol"), ("shovels", "shovels"),
 ]

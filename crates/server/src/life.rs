@@ -72,6 +72,14 @@ impl management::Life for Node {
             }
             LifeAction::StartApp => Ok(()),
             LifeAction::Reset => Err(LifeRefused::MustBeStopped),
+            LifeAction::SuspendListeners => {
+                self.listeners_suspended.send_replace(true);
+                Ok(())
+            }
+            LifeAction::ResumeListeners => {
+                self.listeners_suspended.send_replace(false);
+                Ok(())
+            }
         };
         Box::pin(std::future::ready(result))
     }

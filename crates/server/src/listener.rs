@@ -9,7 +9,7 @@ use std::time::Instant;
 use rustix::process::{Resource, getrlimit};
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::connection::{self, Accepted};
 use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, LISTEN_BACKLOG, RESERVED_DESCRIPTORS};
@@ -54,6 +54,24 @@ impl Listener {
     /// Where it listens.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
+    }
+
+    /// Listens no more as long as that is true, and then again. None if the node has gone.
+    async fn closed_while(self, suspended: &mut watch::Receiver<bool>) -> Option<Self> {
+        let (what, address) = (self.what, self.local_addr().ok()?);
+        drop(self);
+        tracing::warn!("no {what} clients are accepted on {address}");
+        loop {
+            suspended.wait_for(|suspended| !suspended).await.ok()?;
+            match Self::bind(what, address) {
+                Ok(again) => {
+                    tracing::warn!("{what} clients are accepted on {address} again");
+                    return Some(again);
+                }
+                Err(error) => tracing::error!("{error}"),
+            }
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+        }
     }
 
     /// The next client.
@@ -107,7 +125,17 @@ pub(crate) async fn accept_amqp(
     alive: mpsc::Sender<()>,
 ) {
     let mut stopping = node.stopping.subscribe();
+    let mut suspended = node.listeners_suspended.subscribe();
     while !*stopping.borrow() {
+        if *suspended.borrow_and_update() {
+            tokio::select! {
+                again = listener.closed_while(&mut suspended) => match again {
+                    Some(again) => listener = again,
+                    None => return,
+                },
+                _ = stopping.changed() => return,
+            }
+        }
         tokio::select! {
             (socket, peer) = listener.accept() => {
                 let (tls, node, alive) = (tls.clone(), Arc::clone(&node), alive.clone());
@@ -119,6 +147,7 @@ pub(crate) async fn accept_amqp(
                 });
             }
             _ = stopping.changed() => {}
+            _ = suspended.changed() => {}
         }
     }
 }

@@ -107,6 +107,8 @@ pub(crate) struct Node {
     pub(crate) alarm_limits: AlarmLimits,
     /// True once the broker stops, for everybody to watch.
     pub(crate) stopping: watch::Sender<bool>,
+    /// True while no AMQP clients are accepted.
+    pub(crate) listeners_suspended: watch::Sender<bool>,
     /// That it is to stop.
     pub(crate) ending: Ending,
     /// The token of whoever operates it from its own machine.
@@ -159,13 +161,7 @@ impl Node {
         session_options.mechanisms.retain(|name| *name != "EXTERNAL");
         let total = config.total_memory_bytes.or_else(alarms::total_bytes);
         let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
-        let resident_bytes_max = match (alarm_limits.memory_watermark_bytes(), config.paging_ratio)
-        {
-            (Some(watermark), Some(ratio)) => share(watermark, ratio),
-            (Some(watermark), None) => RESIDENT_BYTES_MAX.min(watermark / RESIDENT_SHARE),
-            (None, _) => RESIDENT_BYTES_MAX,
-        };
-        let paging = Paging::beyond(resident_bytes_max);
+        let paging = paging(alarm_limits.memory_watermark_bytes(), config.paging_ratio);
         let vhost_options = VhostOptions { paging, ..config.vhost };
         let threads = (timer, Arc::clone(&persister), pager);
         let node = Self {
@@ -183,6 +179,7 @@ impl Node {
             alarm: alarms::channel(),
             alarm_limits,
             stopping: watch::Sender::new(false),
+            listeners_suspended: watch::Sender::new(false),
             ending: Ending::new(),
             ctl_token: CtlToken::new()?,
             name,
@@ -325,6 +322,15 @@ impl Node {
             tracing::error!("the writer of the log has failed");
         }
     }
+}
+
+/// What of the messages that wait is kept in memory.
+fn paging(memory_watermark_bytes: Option<u64>, ratio: Option<f64>) -> Paging {
+    Paging::beyond(match (memory_watermark_bytes, ratio) {
+        (Some(watermark), Some(ratio)) => share(watermark, ratio),
+        (Some(watermark), None) => RESIDENT_BYTES_MAX.min(watermark / RESIDENT_SHARE),
+        (None, _) => RESIDENT_BYTES_MAX,
+    })
 }
 
 fn certificate_files(config: &Config, listeners: &[Listener]) -> Vec<(Listener, PathBuf)> {

@@ -40,7 +40,9 @@ impl management::Life for Stopped {
         Box::pin(async move {
             match action {
                 LifeAction::Stop => self.ending.begin(End::Stop),
-                LifeAction::StopApp => {}
+                LifeAction::StopApp
+                | LifeAction::SuspendListeners
+                | LifeAction::ResumeListeners => {}
                 LifeAction::StartApp => self.ending.begin(End::StartApp),
                 LifeAction::Reset => {
                     let data_dir = self.data_dir.clone();

@@ -162,7 +162,8 @@ fn change(call: &Call<'_>, action: &str, wanted: State) -> Result<Output, Failur
 }
 
 /// Asks the node to change its state.
-fn act(call: &Call<'_>, action: &str) -> Result<Output, Failure> {
+/// Tells the node to do something with itself.
+pub(super) fn act(call: &Call<'_>, action: &str) -> Result<Output, Failure> {
     let at = path(&["nodes", call.node.name(), "actions"]);
     call.node.api.post(&at, &json!({"action": action}))?;
     Ok(Output::Done)

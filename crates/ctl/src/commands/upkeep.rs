@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::life::act;
 use crate::arguments::Switch;
 use crate::columns::{Column, selected, validate};
 use crate::command::{Call, Command, Section};
@@ -57,6 +58,34 @@ pub(super) const COMMANDS: &[Command] = &[
     .banner(|call| {
         let node = call.node.name();
         format!("Will ask all processes on node {node} to schedule a full sweep GC")
+    }),
+    Command::new(
+        Section::Operations,
+        "suspend_listeners",
+        "suspend_listeners",
+        "Lets the node accept no AMQP clients; those that are there stay",
+        |call| act(call, "suspend_listeners"),
+    )
+    .banner(|call| {
+        let node = call.node.name();
+        format!(
+            "Will suspend client connection listeners on node {node}. The node will no longer \
+             accept client connections!"
+        )
+    }),
+    Command::new(
+        Section::Operations,
+        "resume_listeners",
+        "resume_listeners",
+        "Lets the node accept AMQP clients again",
+        |call| act(call, "resume_listeners"),
+    )
+    .banner(|call| {
+        let node = call.node.name();
+        format!(
+            "Will resume client connection listeners on node {node}. The node will now accept \
+             client connections"
+        )
     }),
     Command::new(
         Section::Nodes,

@@ -1,4 +1,5 @@
-//! `/api/nodes/{name}/actions`: a node is stopped, started, and emptied. Leveret's own.
+//! `/api/nodes/{name}/actions`: a node is stopped, started and emptied, and closes its doors. Leveret's
+//! own.
 
 use axum::Router;
 use axum::extract::State;
@@ -58,7 +59,11 @@ fn action(body: &[u8]) -> Result<LifeAction, ApiError> {
         Some("stop_app") => Ok(LifeAction::StopApp),
         Some("start_app") => Ok(LifeAction::StartApp),
         Some("reset") => Ok(LifeAction::Reset),
-        _ => Err(ApiError::bad_request("action must be stop, stop_app, start_app or reset")),
+        Some("suspend_listeners") => Ok(LifeAction::SuspendListeners),
+        Some("resume_listeners") => Ok(LifeAction::ResumeListeners),
+        _ => Err(ApiError::bad_request(
+            "action must be stop, stop_app, start_app, reset, suspend_listeners or resume_listeners",
+        )),
     }
 }
 

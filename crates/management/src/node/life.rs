@@ -13,6 +13,10 @@ pub enum LifeAction {
     StartApp,
     /// Forget everything: vhosts, messages, users.
     Reset,
+    /// Accept no AMQP clients; those that are there stay.
+    SuspendListeners,
+    /// Accept AMQP clients again.
+    ResumeListeners,
 }
 
 /// Why it does not.
