@@ -1,5 +1,5 @@
-"""Every operation, with just the permissions it needs and without each of them: over AMQP by configure, write and
-read, over HTTP by tags."""
+"""Every operation, with just the permissions it needs and without each of them: by configure, write and read over AMQP
+and HTTP, and by tags over HTTP."""
 
 import re
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ AMQP = {
 @pytest.fixture
 def place(made, client):
     """`place(permissions, there)`: the user's channel in a new vhost, in which these things are."""
-    vhost, user = made.vhost(), made.user()
+    vhost, user = made.vhost(), made.user(tags="management")
 
     def place(there, **permissions):
         mine = client.channel(vhost=vhost)
@@ -75,13 +75,21 @@ def resource(client, wish):
     return ("exchange", wish) if wish == "amq.default" else (KINDS[wish], client.name(wish))
 
 
+def no_more_than(needs, client):
+    """The permissions that allow just this."""
+    needed = {permission: [] for permission in PERMISSIONS}
+    for permission, wish in needs:
+        needed[permission].append(re.escape(resource(client, wish)[1]))
+    return {permission: f"^({'|'.join(names)})$" if names else "" for permission, names in needed.items()}
+
+
+def all_but(permission, full_name):
+    return {permission: f"^(?!{re.escape(full_name)}$)"}
+
+
 @pytest.mark.parametrize("operation", AMQP.values(), ids=AMQP)
 def test_what_an_operation_needs_is_enough(place, client, operation):
-    needed = {permission: [] for permission in PERMISSIONS}
-    for permission, wish in operation.needs:
-        needed[permission].append(re.escape(resource(client, wish)[1]))
-    patterns = {permission: f"^({'|'.join(names)})$" if names else "" for permission, names in needed.items()}
-    mine = place(operation.there, **patterns)
+    mine = place(operation.there, **no_more_than(operation.needs, client))
     operation.act(mine, client.name)
     assert mine.connection.channel(), "nothing was refused"
 
@@ -93,12 +101,95 @@ WITHOUT = [(name, need) for name, operation in AMQP.items() for need in operatio
 def test_without_one_of_them_it_is_refused(place, client, name, need):
     (permission, wish), operation = need, AMQP[name]
     kind, full_name = resource(client, wish)
-    mine = place(operation.there, **{permission: f"^(?!{re.escape(full_name)}$)"})
+    mine = place(operation.there, **all_but(permission, full_name))
     text = f"{permission} access to {kind} '{full_name}' in vhost '{place.vhost}' refused for user '{place.user}'"
     mine.refuses(lambda ch: operation.act(ch, client.name), 403, text)
 
 
-# --- over HTTP
+# --- the same over HTTP
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client asks for; Q, X, X2 and VHOST stand for names. `needs` and `there` as for an operation. A refusal
+    of a change does not say why."""
+
+    method: str
+    path: str
+    body: dict
+    needs: list
+    there: tuple = ("q", "x", "x2")
+    refused: int = 401
+    says_why: bool = False
+
+
+MESSAGE = {"properties": {}, "routing_key": "k", "payload": "m", "payload_encoding": "string"}
+ONE = {"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"}
+TO_QUEUE, TO_EXCHANGE = [("write", "q"), ("read", "x")], [("write", "x2"), ("read", "x")]
+
+REQUESTS = {
+    "declare a queue": Request("PUT", "queues/VHOST/Q", {}, [("configure", "q")], ()),
+    "declare a queue with a dead-letter exchange": Request(
+        "PUT", "queues/VHOST/Q", {"arguments": {"x-dead-letter-exchange": "X"}},
+        [("configure", "q"), ("read", "q"), ("write", "x")], ("x",)),
+    "delete a queue": Request("DELETE", "queues/VHOST/Q", None, [("configure", "q")]),
+    "purge a queue": Request("DELETE", "queues/VHOST/Q/contents", None, [("read", "q")]),
+    "get": Request("POST", "queues/VHOST/Q/get", ONE, [("read", "q")], says_why=True),
+    "declare an exchange": Request("PUT", "exchanges/VHOST/X", {"type": "direct"}, [("configure", "x")], ()),
+    "declare an exchange with an alternate exchange": Request(
+        "PUT", "exchanges/VHOST/X", {"type": "direct", "arguments": {"alternate-exchange": "X2"}},
+        [("configure", "x"), ("read", "x"), ("write", "x2")], ("x2",)),
+    "delete an exchange": Request("DELETE", "exchanges/VHOST/X", None, [("configure", "x")]),
+    "publish": Request("POST", "exchanges/VHOST/X/publish", MESSAGE, [("write", "x")], refused=400, says_why=True),
+    "bind a queue": Request("POST", "bindings/VHOST/e/X/q/Q", {"routing_key": "k"}, TO_QUEUE),
+    "unbind a queue": Request("DELETE", "bindings/VHOST/e/X/q/Q/~", None, TO_QUEUE),
+    "bind an exchange": Request("POST", "bindings/VHOST/e/X/e/X2", {"routing_key": "k"}, TO_EXCHANGE),
+    "unbind an exchange": Request("DELETE", "bindings/VHOST/e/X/e/X2/~", None, TO_EXCHANGE),
+}
+
+
+@pytest.fixture
+def request_of(place, client, api):
+    """`request_of(request, permissions)`: what the user is answered who has these."""
+
+    def request_of(request, **permissions):
+        mine = place(request.there, **permissions)
+        names = {wish.upper(): client.name(wish) for wish in KINDS} | {"VHOST": place.vhost}
+        parts, body = request.path.split("/"), request.body
+        if body and "arguments" in body:
+            body = body | {"arguments": {key: names[value] for key, value in body["arguments"].items()}}
+        if parts[-1] == "~":
+            owner = client.channel(vhost=place.vhost)
+            bind = owner.bind if parts[-3] == "q" else owner.bind_exchange
+            bind(names[parts[-2]], names["X"], "")
+        mine.close()
+        path = "/api/" + quoted(*(names.get(part, part) for part in parts))
+        return api.ask(path, user=place.user, method=request.method, body=body)
+
+    return request_of
+
+
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+def test_what_a_request_needs_is_enough(request_of, client, request_):
+    answer = request_of(request_, **no_more_than(request_.needs, client))
+    assert answer.status in (200, 201, 204), answer.text
+
+
+REQUESTS_WITHOUT = [(name, need) for name, request in REQUESTS.items() for need in request.needs]
+
+
+@pytest.mark.parametrize("name, need", REQUESTS_WITHOUT,
+                         ids=[f"{name}, without {p} {r}" for name, (p, r) in REQUESTS_WITHOUT])
+def test_without_one_of_them_the_request_is_refused(request_of, place, client, name, need):
+    (permission, wish), wanted = need, REQUESTS[name]
+    kind, full_name = resource(client, wish)
+    answer = request_of(wanted, **all_but(permission, full_name))
+    assert answer.status == wanted.refused, answer.text
+    text = f"{permission} access to {kind} '{full_name}' in vhost '{place.vhost}' refused for user '{place.user}'"
+    assert answer.json["reason"].endswith(text if wanted.says_why else "Access refused.")
+
+
+# --- what tags open over HTTP
 
 
 TAGS = ("none", "management", "policymaker", "monitoring", "administrator")
