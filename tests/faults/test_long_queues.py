@@ -165,9 +165,10 @@ def test_a_page_that_the_disk_does_not_take_stays_in_memory(broker):
     broker.start_with(("write", 3, ALWAYS, "ENOSPC", PAGE))
     fill(broker)
     assert broker.wait_until(lambda: len(broker.said().split("a page stays in memory")) > 10, 10)
-    assert len(pages(broker)) == 3
     assert consume(broker, QUEUE, COUNT) == list(range(COUNT))
     assert broker.stop() == 0
+    # Before it is stopped a page may be on its way.
+    assert len(pages(broker)) == 3
 
 
 def test_a_damaged_page_is_never_served(broker):
