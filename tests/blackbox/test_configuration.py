@@ -223,6 +223,13 @@ def test_levels_by_category(start):
     assert not any("connected" in line for line in broker.log)
 
 
+def test_a_data_directory_is_told_with_its_whole_path(run, tmp_path):
+    (tmp_path / "data").write_text("")
+    result = run("--data-dir", "data")
+    assert result.returncode == 1
+    assert str(tmp_path / "data") in result.stderr
+
+
 def test_a_log_file_that_cannot_be_written_stops_the_start(run, tmp_path):
     (tmp_path / "file").write_text("")
     result = run("--data-dir", "data", conf="log.file = file/a.log")

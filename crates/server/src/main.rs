@@ -78,6 +78,11 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(error) => return cli::fail(&error),
     };
+    // Operators are told of it, who need not know where the broker was started.
+    match std::path::absolute(&config.data_dir) {
+        Ok(data_dir) => config.data_dir = data_dir,
+        Err(error) => return cli::fail(&error),
+    }
     if arguments.checks() {
         return check::run(&config.data_dir);
     }
