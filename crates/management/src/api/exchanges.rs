@@ -36,7 +36,7 @@ async fn list(
 ) -> Result<Json, ApiError> {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
     let exchanges = seen.filter_map(|vhost| node.exchanges(&vhost)).flatten().collect();
-    query.answer(in_order(&node, exchanges, &query))
+    answer(&node, exchanges, &query)
 }
 
 async fn list_of_vhost(
@@ -47,7 +47,7 @@ async fn list_of_vhost(
 ) -> Result<Json, ApiError> {
     caller.may_look_into(&vhost)?;
     let exchanges = node.exchanges(&vhost).ok_or_else(ApiError::not_found)?;
-    query.answer(in_order(&node, exchanges, &query))
+    answer(&node, exchanges, &query)
 }
 
 async fn show(
@@ -73,8 +73,17 @@ pub(super) fn name_in_path(name: &str) -> &str {
     if name == DEFAULT { "" } else { name }
 }
 
-fn in_order(node: &Shared, mut exchanges: Vec<ExchangeDetails>, query: &Query) -> Vec<Value> {
+fn answer(
+    node: &Shared,
+    mut exchanges: Vec<ExchangeDetails>,
+    query: &Query,
+) -> Result<Json, ApiError> {
     exchanges.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
+    let shown = |exchanges: Vec<ExchangeDetails>| all_shown(node, &exchanges, query);
+    query.answer_shown(exchanges, |exchange| &exchange.name, shown)
+}
+
+fn all_shown(node: &Shared, exchanges: &[ExchangeDetails], query: &Query) -> Vec<Value> {
     let trends: Vec<ExchangeTrend> = node.history().look(|history| {
         let of = |one: &ExchangeDetails| history.of_exchange(&one.vhost, one.id, &query.spans);
         exchanges.iter().map(of).collect()
