@@ -30,6 +30,19 @@ impl IntoResponse for Json {
     }
 }
 
+/// What is answered when something was made, or was there and is now as was asked.
+pub(crate) fn made(is_new: bool) -> StatusCode {
+    if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT }
+}
+
+/// What is answered when something was to be removed that was there, or was not.
+///
+/// # Errors
+/// It was not: not found.
+pub(crate) fn removed(existed: bool) -> Result<StatusCode, ApiError> {
+    if existed { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+}
+
 /// Why a request is not answered with what it asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ApiError {

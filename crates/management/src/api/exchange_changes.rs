@@ -10,10 +10,9 @@ use super::exchanges::name_in_path;
 use super::fields::Fields;
 use super::lists::Conditions;
 use super::on_behalf::{Entry, short};
-use super::queue_changes::made;
 use super::{Body, NameInVhost, Shared};
 use crate::access::Management;
-use crate::answer::ApiError;
+use crate::answer::{ApiError, made};
 use crate::json_table::table_from_json;
 
 /// The paths.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::body::Object;
 use super::{Name, Shared};
 use crate::access::Policymaker;
-use crate::answer::{ApiError, Json};
+use crate::answer::{ApiError, Json, made, removed};
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -42,7 +42,7 @@ async fn set(
     let [value] = body.required(["value"])?;
     let is_new =
         node.set_global_parameter(&name, value.clone()).await.map_err(ApiError::internal)?;
-    Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
+    Ok(made(is_new))
 }
 
 async fn clear(
@@ -51,5 +51,5 @@ async fn clear(
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
     let existed = node.clear_global_parameter(&name).await.map_err(ApiError::internal)?;
-    if existed { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+    removed(existed)
 }

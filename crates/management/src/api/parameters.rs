@@ -16,7 +16,7 @@ use super::body::Object;
 use super::policies::check_entry;
 use super::{Name, NameInVhost, Shared};
 use crate::access::{Caller, Policymaker};
-use crate::answer::{ApiError, Json};
+use crate::answer::{ApiError, Json, made, removed};
 use crate::limits_json::{limits_from_json, limits_to_json};
 use crate::node::VhostLimit;
 use crate::policy_json::{parameter_from_json, policy_to_json};
@@ -150,10 +150,7 @@ async fn set(
     let policy = parameter_from_json(&name, value, PolicyKind::Operator)
         .map_err(|problem| ApiError::bad_request(problem.to_string()))?;
     let is_new = node.set_policy(&vhost, PolicyKind::Operator, policy).await;
-    match is_new.ok_or_else(ApiError::no_such_vhost)? {
-        true => Ok(StatusCode::CREATED),
-        false => Ok(StatusCode::NO_CONTENT),
-    }
+    Ok(made(is_new.ok_or_else(ApiError::no_such_vhost)?))
 }
 
 /// COMPAT: limits of a vhost as parameters: RabbitMQ answers 500 to another name than `limits`, and
@@ -173,7 +170,7 @@ async fn set_limits(
     let limits = limits_from_json(object, "limits").map_err(invalid)?;
     let is_new = node.vhost_settings(vhost).is_some_and(|settings| settings.limits.is_empty());
     node.replace_vhost_limits(vhost, limits).await?;
-    Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
+    Ok(made(is_new))
 }
 
 async fn clear(
@@ -195,10 +192,7 @@ async fn clear(
         node.replace_vhost_limits(&vhost, BTreeMap::new()).await?;
         return Ok(StatusCode::NO_CONTENT);
     }
-    match node.clear_policy(&vhost, PolicyKind::Operator, &name).await {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(ApiError::not_found()),
-    }
+    removed(node.clear_policy(&vhost, PolicyKind::Operator, &name).await)
 }
 
 /// Whether parameters of this component may be changed here, by him.

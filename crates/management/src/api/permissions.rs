@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 
 use super::body::Object;
 use super::lists::Query;
-use super::users::made;
 use super::{Name, NameInVhost, Shared};
 use crate::access::Administrator;
-use crate::answer::{ApiError, Json};
+use crate::answer::{ApiError, Json, made, removed};
 use crate::node::{PermissionDetails, Unchanged};
 
 /// The paths.
@@ -92,10 +91,7 @@ async fn delete(
     _: Administrator,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<StatusCode, ApiError> {
-    match node.clear_permissions(&vhost, &name).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(ApiError::not_found()),
-    }
+    removed(node.clear_permissions(&vhost, &name).await?)
 }
 
 pub(super) fn json_of(permissions: &PermissionDetails) -> Value {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::body::Object;
 use super::{Name, NameInVhost, Shared};
 use crate::access::{Administrator, Caller, Management, Policymaker};
-use crate::answer::{ApiError, Json};
+use crate::answer::{ApiError, Json, made, removed};
 use crate::policy_json::{json_of, policy_from_json};
 
 /// The paths of both kinds, which differ in who may ask for a single policy.
@@ -100,10 +100,7 @@ async fn set(
     let policy = policy_from_json(&name, &body.0, kind)
         .map_err(|problem| ApiError::bad_request(problem.to_string()))?;
     let is_new = node.set_policy(&vhost, kind, policy).await;
-    match is_new.ok_or_else(ApiError::no_such_vhost)? {
-        true => Ok(StatusCode::CREATED),
-        false => Ok(StatusCode::NO_CONTENT),
-    }
+    Ok(made(is_new.ok_or_else(ApiError::no_such_vhost)?))
 }
 
 async fn clear(
@@ -116,10 +113,7 @@ async fn clear(
         return Err(ApiError::not_found());
     }
     check_entry(&caller, &vhost)?;
-    match node.clear_policy(&vhost, kind, &name).await {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(ApiError::not_found()),
-    }
+    removed(node.clear_policy(&vhost, kind, &name).await)
 }
 
 /// A vhost that the user may not enter answers as if it were not there, in other words.

@@ -12,7 +12,7 @@ use super::lists::Conditions;
 use super::on_behalf::{Entry, short};
 use super::{Body, NameInVhost, Shared};
 use crate::access::{Administrator, Management};
-use crate::answer::ApiError;
+use crate::answer::{ApiError, made};
 use crate::json_table::table_from_json;
 
 /// The paths.
@@ -50,11 +50,6 @@ async fn declare(
     let is_new = entry.node().queue(&entry.vhost, &name).is_none();
     entry.perform(Command::DeclareQueue(declare)).await?;
     Ok(made(is_new))
-}
-
-/// The status of something that was made, or was there.
-pub(super) fn made(is_new: bool) -> StatusCode {
-    if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT }
 }
 
 /// Who says on which node must mean this one.

@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use super::body::Object;
 use super::lists::Query;
 use super::permissions::{check_place, to_set};
-use super::users::made;
 use super::{Name, NameInVhost, Shared};
 use crate::access::Administrator;
-use crate::answer::{ApiError, Json};
+use crate::answer::{ApiError, Json, made, removed};
 use crate::node::{TopicPermissionDetails, Unchanged};
 
 /// The paths.
@@ -95,7 +94,7 @@ async fn delete(
     _: Administrator,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<StatusCode, ApiError> {
-    cleared(node.clear_topic_permissions(&vhost, &name, None).await?)
+    removed(node.clear_topic_permissions(&vhost, &name, None).await?)
 }
 
 async fn delete_of_exchange(
@@ -103,11 +102,7 @@ async fn delete_of_exchange(
     _: Administrator,
     Path((vhost, name, exchange)): Path<(String, String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    cleared(node.clear_topic_permissions(&vhost, &name, Some(&exchange)).await?)
-}
-
-fn cleared(had_some: bool) -> Result<StatusCode, ApiError> {
-    if had_some { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
+    removed(node.clear_topic_permissions(&vhost, &name, Some(&exchange)).await?)
 }
 
 pub(super) fn json_of(permissions: &TopicPermissionDetails) -> Value {

@@ -12,7 +12,7 @@ use super::body::{Object, not_a};
 use super::lists::Query;
 use super::{Name, Shared, permissions, topic_permissions};
 use crate::access::Administrator;
-use crate::answer::{ApiError, Json};
+use crate::answer::{ApiError, Json, made, removed};
 use crate::limits_json::{limits_from_json, limits_to_json};
 use crate::node::{NewPassword, NewUser, UserDetails};
 use crate::vhost_json::tags_from_json;
@@ -77,11 +77,6 @@ async fn put(
     Ok(made(node.put_user(user).await?))
 }
 
-/// 201 for what is new, 204 for what has changed.
-pub(super) fn made(is_new: bool) -> StatusCode {
-    if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT }
-}
-
 fn password(body: &Object) -> Result<NewPassword, ApiError> {
     match (body.get("password"), body.get("password_hash")) {
         (None, None) => Ok(NewPassword::None),
@@ -109,10 +104,7 @@ async fn delete(
     _: Administrator,
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
-    match node.delete_users(vec![name]).await? {
-        0 => Err(ApiError::not_found()),
-        _ => Ok(StatusCode::NO_CONTENT),
-    }
+    removed(node.delete_users(vec![name]).await? > 0)
 }
 
 /// Those who are not there count as removed.

@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 
 use super::body::Object;
 use super::lists::Query;
-use super::users::made;
 use super::vhost_stats::VhostStats;
 use super::{Name, NameInVhost, Shared};
 use crate::access::{Administrator, Management};
-use crate::answer::{ApiError, Json};
+use crate::answer::{ApiError, Json, made};
 use crate::history::fields::About;
 use crate::node::{Unchanged, VhostChange, VhostSettings};
 use crate::vhost_json::{vhost_metadata_from_json, vhost_metadata_to_json};
