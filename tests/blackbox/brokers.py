@@ -124,13 +124,13 @@ class Leveret:
 
     name = "leveret"
 
-    def __init__(self, binary, directory, config="", definitions=None):
+    def __init__(self, binary, directory, config="", definitions=None, amqp="127.0.0.1:0"):
         if definitions is not None:
             path = directory / "definitions.json"
             path.write_text(json.dumps(defs.with_guest(definitions)))
             config += f"\nload_definitions = {path}\n"
         self.data_dir = directory / "data"
-        self.command = [binary, "--data-dir", str(self.data_dir), "--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        self.command = [binary, "--data-dir", str(self.data_dir), "--amqp", amqp, "--http", "127.0.0.1:0"]
         if config:
             (directory / "leveret.conf").write_text(config)
             self.command += ["--config", str(directory / "leveret.conf")]

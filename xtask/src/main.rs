@@ -8,6 +8,7 @@
 
 mod bench;
 mod compare;
+mod interop;
 mod powercut;
 mod process;
 mod repository;
@@ -46,6 +47,11 @@ enum Task {
     /// Writes docs/compared-with-rabbitmq.md. The RabbitMQ needs the user guest and nothing of value
     /// in it; its application is stopped and started.
     Compare(compare::Options),
+    /// Try the clients that people use against Leveret
+    ///
+    /// Installs them from their registries and from Debian, takes each through the scenarios of
+    /// tests/interop, and writes docs/clients.md when all of them ran.
+    Interop(interop::Options),
     /// Cut the power of a broker's disk again and again and check what is on it
     ///
     /// Needs root and loop devices; ends with code 3 where it cannot be done. Installs what it needs
@@ -59,6 +65,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Task::Bench(options) => bench::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Compare(options) => compare::run(&options),
+        Task::Interop(options) => interop::run(&options),
         Task::Powercut(options) => powercut::run(&options),
     };
     match result {

@@ -31,7 +31,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     // Whoever is not root cannot mount anything either, and is told that by the program.
     let packages = if rustix::process::geteuid().is_root() { PACKAGES } else { &[] };
-    let test::Prepared { interpreter, broker, .. } = test::prepare(packages)?;
+    let test::Prepared { interpreter, broker, .. } = test::prepare(&[], packages)?;
     let mut command = Command::new(interpreter);
     command.arg(repository::root().join("tests/powercut/powercut.py"));
     command.arg("--leveret").arg(broker).args(["--cuts", &options.cuts.to_string()]);

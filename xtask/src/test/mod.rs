@@ -71,13 +71,13 @@ pub(crate) struct Prepared {
     pub(crate) ctl: PathBuf,
 }
 
-/// Builds the broker, makes the environment of the suites, and installs Debian packages, for another
-/// command.
+/// Does for another command what its program needs: builds the broker, makes the environment of the
+/// suites, runs further steps of setup and installs Debian packages.
 ///
 /// # Errors
 /// As [`run`], and when a package is missing and cannot be installed from here.
-pub(crate) fn prepare(packages: &[&str]) -> Result<Prepared> {
-    let only = ["build", "python"].map(str::to_owned).to_vec();
+pub(crate) fn prepare(steps: &[&str], packages: &[&str]) -> Result<Prepared> {
+    let only = ["build", "python"].iter().chain(steps).map(|&name| name.to_owned()).collect();
     run(&Options { only, skip: Vec::new(), list: false })?;
     let (root, target) = (repository::root(), repository::target_folder()?);
     let log = target.join("xtask").join("logs").join("packages.log");

@@ -13,26 +13,21 @@ use rustix::process::geteuid;
 use super::Place;
 use crate::process;
 
-/// What compiles and runs the Java checks, in the version that Debian prefers.
-const JAVA_COMPILER: &str = "default-jdk-headless";
-
 /// Tells the packages' scripts to ask nothing; sudo does not pass the environment on by itself.
 const NO_QUESTIONS: &str = "DEBIAN_FRONTEND=noninteractive";
 
 /// Longest time a question to dpkg, sudo or a compiler may take.
 const QUESTION_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Installs what the list in the file names, and a Java compiler when there is none.
+/// Installs what the list in the file names.
 ///
 /// # Errors
 /// When the list cannot be read, or as [`install`].
 pub(super) fn install_list(list: &str, place: &Place<'_>, time_max: Duration) -> Result<()> {
     let text = fs::read_to_string(place.root.join(list));
     let text = text.with_context(|| format!("cannot read {list}"))?;
-    let mut packages: Vec<&str> = names(&text).collect();
-    if !succeeds("javac", &["-version"]) {
-        packages.push(JAVA_COMPILER);
-    }
+    let has = |program: &str| succeeds("sh", &["-c", &format!("command -v {program}")]);
+    let packages: Vec<&str> = text.lines().flat_map(|line| names(line, has)).collect();
     install(&packages, place, time_max)
 }
 
@@ -138,9 +133,17 @@ pub(super) fn succeeds(program: &str, arguments: &[&str]) -> bool {
     process::output(command, QUESTION_TIME_MAX).is_ok()
 }
 
-/// The packages of a list: one or more on a line, comments behind `#`.
-fn names(list: &str) -> impl Iterator<Item = &str> {
-    list.lines().flat_map(|line| line.split('#').next().unwrap_or("").split_whitespace())
+/// The packages that a line of a list asks for.
+///
+/// One or more, with comments behind `#`; with `unless PROGRAM` behind them none when that program is
+/// there, wherever it came from.
+fn names(line: &str, has: impl Fn(&str) -> bool) -> Vec<&str> {
+    let words = || line.split('#').next().unwrap_or("").split_whitespace();
+    let mut condition = words().skip_while(|word| *word != "unless").skip(1);
+    if condition.next().is_some_and(has) {
+        return Vec::new();
+    }
+    words().take_while(|word| *word != "unless").collect()
 }
 
 #[cfg(test)]
@@ -149,8 +152,12 @@ mod tests {
 
     #[test]
     fn list_is_names_and_comments() {
-        let list = "# the client\nlibrabbitmq-client-java  junit4 # two\n\n";
-        assert_eq!(names(list).collect::<Vec<_>>(), ["librabbitmq-client-java", "junit4"]);
+        let has = |program: &str| program == "javac";
+        assert!(names("# the client", has).is_empty());
+        let two = names("librabbitmq-client-java  junit4 # unless javac", has);
+        assert_eq!(two, ["librabbitmq-client-java", "junit4"]);
+        assert!(names("default-jdk-headless unless javac", has).is_empty());
+        assert_eq!(names("nodejs npm unless node", has), ["nodejs", "npm"]);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(super) enum Action {
     Python { program: &'static str, arguments: &'static [&'static str] },
     /// The suite of pytest in this folder passes against the release build.
     Pytest(&'static str),
-    /// Debian has installed a Java compiler and what this list of packages names.
+    /// Debian has installed what this list of packages names.
     DebianPackages(&'static str),
     /// cargo has installed this version of this package below the target folder.
     CargoTool { package: &'static str, version: &'static str },
@@ -127,6 +127,7 @@ pub(super) const STEPS: &[Step] = &[
         action: Action::PythonPackages(&[
             "tests/blackbox/requirements.txt",
             "tests/hostile/requirements.txt",
+            "tests/interop/requirements.txt",
         ]),
         is_setup: true,
         ..PLAIN
@@ -201,6 +202,21 @@ pub(super) const STEPS: &[Step] = &[
         action: Action::Pytest("tests/rabbitmqadmin"),
         counts: Some("rabbitmqadmin runs"),
         needs: &["build", "python", "admin-v1", "admin-v2"],
+        ..PLAIN
+    },
+    Step {
+        name: "interop-packages",
+        what: "clients of many languages, and these, from Debian",
+        action: Action::DebianPackages("tests/interop/packages.txt"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "interop",
+        what: "the clients that people use, each through all scenarios",
+        action: Action::Python { program: "tests/interop/matrix.py", arguments: &[] },
+        counts: Some("scenarios of clients"),
+        needs: &["build", "python", "interop-packages"],
         ..PLAIN
     },
 ];

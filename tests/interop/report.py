@@ -1,0 +1,44 @@
+"""The matrix as a page of the documentation."""
+
+MARKS = {"ok": "yes", "failed": "**no**", "without": "–"}
+
+HEAD = """# Clients
+
+Every client below is installed from its registry or from Debian and runs the same scenarios against a `leveret` process
+over TCP. `cargo xtask interop` runs them all and writes this page;
+[tests/interop](../tests/interop/README.md) says what each scenario does. Where a cell shows “–”, the client itself does
+not offer what the scenario needs; the reasons are below.
+"""
+
+
+def page(runs):
+    """The text of the page."""
+    passed = sum(result.state == "ok" for run in runs for result in run.results.values())
+    failed = sum(result.state == "failed" for run in runs for result in run.results.values())
+    lines = [HEAD, f"{len(runs)} clients: {passed} scenarios passed, {failed} failed.\n"]
+    for scenarios in dict.fromkeys(run.client.scenarios for run in runs):
+        lines += table(scenarios, [run for run in runs if run.client.scenarios == scenarios])
+    lines += reasons(runs)
+    return "\n".join(lines)
+
+
+def table(scenarios, runs):
+    """The clients that go through the same scenarios."""
+    head = ["client", "version", "language", "from", *scenarios, "passed"]
+    rows = [head, ["---"] * len(head)]
+    for run in runs:
+        states = [run.results[name].state for name in scenarios]
+        score = f"{states.count('ok')} of {len(states) - states.count('without')}"
+        rows.append([run.client.name, run.version, run.client.language, run.client.source,
+                     *(MARKS[state] for state in states), score])
+    return ["| " + " | ".join(row) + " |" for row in rows] + [""]
+
+
+def reasons(runs):
+    """Why a cell is empty, or what failed."""
+    lines = []
+    for run in runs:
+        for name, result in run.results.items():
+            if result.state != "ok":
+                lines.append(f"- {run.client.name}, {name}: {result.text}")
+    return ["## Not offered by the client", "", *lines, ""] if lines else []
