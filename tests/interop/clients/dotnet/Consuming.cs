@@ -16,7 +16,11 @@ static class Consuming
             var channel = connection.CreateModel();
             var queue = Exclusive(channel);
             for (var number = 0; number < 100; number++)
+            {
+                if (number == 10)
+                    Publish(channel, "", queue, "for get");
                 Publish(channel, "", queue, $"{number}");
+            }
             channel.BasicQos(0, 10, false);
             var inbox = new Inbox(channel, queue, false);
             for (var round = 0; round < 10; round++)
@@ -33,7 +37,11 @@ static class Consuming
     static void AcknowledgeTen(IModel channel, string queue, int round, List<ulong> tags)
     {
         if (round == 0)
-            ExpectEqual(Ready(channel, queue), 90u, "messages that nobody got yet");
+        {
+            var waiting = Get(channel, queue);
+            ExpectEqual(Text(waiting.Body), "for get", "behind the ten that the consumer has");
+            ExpectEqual(waiting.MessageCount, 90u, "messages that nobody got yet");
+        }
         if (round % 2 == 0)
         {
             tags.ForEach(tag => channel.BasicAck(tag, false));

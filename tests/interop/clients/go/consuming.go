@@ -10,9 +10,9 @@ func prefetch() {
 	const messages, unacknowledged = 100, 10
 	connection, channel := open()
 	defer connection.Close()
-	queue := exclusive(channel, nil)
+	queue, publisher := exclusive(channel, nil), confirming(channel)
 	for i := 0; i < messages; i++ {
-		publish(channel, "", queue, fmt.Sprint(i), amqp.Publishing{})
+		publisher.publish("", queue, fmt.Sprint(i), amqp.Publishing{})
 	}
 	check(channel.Qos(unacknowledged, 0, false))
 	deliveries := consume(channel, queue, false)

@@ -13,8 +13,9 @@ func queueTTL() {
 	connection, channel := open()
 	defer connection.Close()
 	queue := exclusive(channel, amqp.Table{"x-message-ttl": 300})
+	publisher := confirming(channel)
 	for _, text := range []string{"one", "two", "three"} {
-		publish(channel, "", queue, text, amqp.Publishing{})
+		publisher.publish("", queue, text, amqp.Publishing{})
 	}
 	expectEqual(ready(channel, queue), 3, "messages at first")
 	eventually("the messages expire", soon, func() bool { return ready(channel, queue) == 0 })
@@ -40,16 +41,16 @@ func exists(connection *amqp.Connection, queue string) bool {
 func messageTTL() {
 	connection, channel := open()
 	defer connection.Close()
-	queue := exclusive(channel, nil)
-	publish(channel, "", queue, "short", amqp.Publishing{Expiration: "300"})
-	publish(channel, "", queue, "long", amqp.Publishing{Expiration: "60000"})
+	queue, publisher := exclusive(channel, nil), confirming(channel)
+	publisher.publish("", queue, "short", amqp.Publishing{Expiration: "300"})
+	publisher.publish("", queue, "long", amqp.Publishing{Expiration: "60000"})
 	expectEqual(ready(channel, queue), 2, "messages at first")
 	eventually("the first message expires", soon, func() bool { return ready(channel, queue) == 1 })
 	second := get(channel, queue, true)
 	expectEqual(string(second.Body), "long", "what is left")
 	expectEqual(second.Expiration, "60000", "expiration")
 
-	publish(channel, "", queue, "never", amqp.Publishing{Expiration: "0"})
+	publisher.publish("", queue, "never", amqp.Publishing{Expiration: "0"})
 	expectEqual(ready(channel, queue), 0, "messages that expire at once")
 	expectEmpty(channel, queue)
 }

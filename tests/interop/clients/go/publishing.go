@@ -23,21 +23,18 @@ func confirming(channel *amqp.Channel) publisher {
 	return publisher{channel, channel.NotifyPublish(make(chan amqp.Confirmation, manyMessages))}
 }
 
-// send publishes a persistent message, mandatory or not.
-func (p publisher) send(exchange, key string, mandatory bool, body []byte) {
-	check(p.Publish(exchange, key, mandatory, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: body}))
-}
-
-// confirmed tells whether the message that was sent next was accepted.
+// confirmed tells whether the message that is next in turn was accepted.
 func (p publisher) confirmed() bool {
 	return next(p.confirmations, "a confirm").Ack
 }
 
-// publish sends a message and waits: was it accepted?
-func (p publisher) publish(exchange, key, text string) bool {
-	p.send(exchange, key, false, []byte(text))
-	return p.confirmed()
+// publish sends a message and waits until it is confirmed: then it is where others see it.
+func (p publisher) publish(exchange, key, text string, with amqp.Publishing) {
+	publish(p.Channel, exchange, key, text, with)
+	expect(p.confirmed(), "refused: %s", text)
 }
+
+var persistent = amqp.Publishing{DeliveryMode: amqp.Persistent}
 
 func confirms() {
 	connection, channel := open()
@@ -46,7 +43,7 @@ func confirms() {
 
 	queue := must(channel.QueueDeclare(unique(), true, false, false, false, nil)).Name
 	for i := 0; i < manyMessages; i++ {
-		publisher.send("", queue, false, []byte(fmt.Sprint(i)))
+		publish(channel, "", queue, fmt.Sprint(i), persistent)
 	}
 	for i := 0; i < manyMessages; i++ {
 		expect(publisher.confirmed(), "message %d was refused", i)
@@ -55,7 +52,7 @@ func confirms() {
 	expectEqual(must(channel.QueueDelete(queue, false, false, false)), manyMessages, "deleted with the queue")
 
 	returns := channel.NotifyReturn(make(chan amqp.Return, 1))
-	publisher.send("", unique(), true, []byte("nobody"))
+	check(channel.Publish("", unique(), true, false, amqp.Publishing{Body: []byte("nobody")}))
 	expect(publisher.confirmed(), "a returned message was refused")
 	returned := next(returns, "the message comes back")
 	expectEqual(returned.ReplyCode, uint16(amqp.NoRoute), "reply code")
@@ -63,8 +60,9 @@ func confirms() {
 	expectEqual(string(returned.Body), "nobody", "body")
 
 	full := exclusive(channel, amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
-	expect(publisher.publish("", full, "first"), "the first message was refused")
-	expect(!publisher.publish("", full, "second"), "the second message was not refused")
+	publisher.publish("", full, "first", amqp.Publishing{})
+	publish(channel, "", full, "second", amqp.Publishing{})
+	expect(!publisher.confirmed(), "the second message was not refused")
 	expectEqual(string(get(channel, full, true).Body), "first", "what the full queue has")
 }
 
@@ -114,7 +112,7 @@ func large() {
 		body[i] = byte(i % 251)
 	}
 	publisher, queue := confirming(channel), exclusive(channel, nil)
-	publisher.send("", queue, false, body)
+	check(channel.Publish("", queue, false, false, amqp.Publishing{Body: body}))
 	expect(publisher.confirmed(), "refused")
 	expect(bytes.Equal(get(channel, queue, true).Body, body), "the message is another one")
 }

@@ -12,10 +12,12 @@ function prefetch(): void
 {
     $connection = connection();
     $channel = $connection->channel();
+    $channel->confirm_select();
     $queue = exclusive($channel);
     for ($number = 0; $number < 100; $number++) {
         publish($channel, '', $queue, "$number");
     }
+    $channel->wait_for_pending_acks(WITHIN_S);
     $channel->basic_qos(0, 10, false);
     $inbox = consume($channel, $queue, false);
     for ($round = 0; $round < 10; $round++) {

@@ -13,9 +13,11 @@ function queue_ttl(): void
     $connection = connection();
     $channel = $connection->channel();
     $queue = exclusive($channel, ['x-message-ttl' => 300]);
+    $channel->confirm_select();
     foreach (['one', 'two', 'three'] as $body) {
         publish($channel, '', $queue, $body);
     }
+    $channel->wait_for_pending_acks(WITHIN_S);
     expect_equal(ready($channel, $queue), 3, 'messages at first');
     eventually('the messages expire', fn () => ready($channel, $queue) === 0);
 
@@ -44,9 +46,11 @@ function message_ttl(): void
 {
     $connection = connection();
     $channel = $connection->channel();
+    $channel->confirm_select();
     $queue = exclusive($channel);
     publish($channel, '', $queue, 'short', ['expiration' => '300']);
     publish($channel, '', $queue, 'long', ['expiration' => '60000']);
+    $channel->wait_for_pending_acks(WITHIN_S);
     expect_equal(ready($channel, $queue), 2, 'messages at first');
     eventually('the first message expires', fn () => ready($channel, $queue) === 1);
     $second = get($channel, $queue);
@@ -54,6 +58,7 @@ function message_ttl(): void
     expect_equal($second->get('expiration'), '60000', 'expiration');
 
     publish($channel, '', $queue, 'never', ['expiration' => '0']);
+    $channel->wait_for_pending_acks(WITHIN_S);
     expect_equal(ready($channel, $queue), 0, 'messages that expire at once');
     expect_equal($channel->basic_get($queue), null, 'the empty queue');
     $connection->close();

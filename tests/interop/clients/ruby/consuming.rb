@@ -3,8 +3,10 @@
 def prefetch
   connected do |connection|
     channel = connection.create_channel
+    channel.confirm_select
     queue = exclusive(channel)
     100.times { |number| queue.publish(number.to_s) }
+    channel.wait_for_confirms
     channel.prefetch(10)
     deliveries = deliveries_of(queue, manual_ack: true)
     10.times do |round|
