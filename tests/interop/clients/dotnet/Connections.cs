@@ -8,7 +8,8 @@ using System.Security.Authentication;
 using System.Threading;
 using Mono.Security.X509;
 using RabbitMQ.Client;
-using static Helpers;
+using static Checks;
+using static Client;
 
 static class Connections
 {
@@ -123,9 +124,9 @@ static class Connections
         {
             channel = after.CreateModel();
             var inbox = new Inbox(channel, name);
-            inbox.Expect("before");
+            inbox.NextIs("before");
             PublishCommitted(after.CreateModel(), name, "after");
-            inbox.Expect("after");
+            inbox.NextIs("after");
             channel.QueueDelete(name, false, false, false);
             channel.ExchangeDelete(name, false, false);
         }

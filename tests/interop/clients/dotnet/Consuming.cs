@@ -5,7 +5,8 @@ using System.Linq;
 using System.Threading.Tasks;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Events;
-using static Helpers;
+using static Checks;
+using static Client;
 
 static class Consuming
 {
@@ -25,7 +26,7 @@ static class Consuming
             var inbox = new Inbox(channel, queue, false);
             for (var round = 0; round < 10; round++)
             {
-                var tags = Enumerable.Range(10 * round, 10).Select(number => inbox.Expect($"{number}").DeliveryTag);
+                var tags = Enumerable.Range(10 * round, 10).Select(number => inbox.NextIs($"{number}").DeliveryTag);
                 AcknowledgeTen(channel, queue, round, tags.ToList());
             }
             SendBackAndReject(channel, queue, inbox);
@@ -57,11 +58,11 @@ static class Consuming
     {
         Publish(channel, "", queue, "again");
         Publish(channel, "", queue, "rejected");
-        var again = inbox.Expect("again");
-        var rejected = inbox.Expect("rejected");
+        var again = inbox.NextIs("again");
+        var rejected = inbox.NextIs("rejected");
         ExpectEqual(again.Redelivered, false, "redelivered the first time");
         channel.BasicReject(again.DeliveryTag, true);
-        again = inbox.Expect("again");
+        again = inbox.NextIs("again");
         ExpectEqual(again.Redelivered, true, "redelivered the second time");
         channel.BasicAck(again.DeliveryTag, false);
         channel.BasicReject(rejected.DeliveryTag, false);

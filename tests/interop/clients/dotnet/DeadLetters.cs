@@ -5,7 +5,8 @@ using System.Collections;
 using System.Linq;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Events;
-using static Helpers;
+using static Checks;
+using static Client;
 
 static class DeadLetters
 {
@@ -25,21 +26,21 @@ static class DeadLetters
             var queue = Bound(channel, exchange, "work", arguments);
 
             Publish(channel, exchange, "work", "too late", properties => properties.Expiration = "100");
-            var expired = dead.Expect("too late");
+            var expired = dead.NextIs("too late");
             var death = ExpectDeath(expired, "expired", queue, exchange, "work");
             ExpectEqual(Text(death["original-expiration"]), "100", "original-expiration");
             ExpectEqual(expired.BasicProperties.IsExpirationPresent(), false, "an expiration");
 
             Publish(channel, exchange, "work", "unwanted");
             channel.BasicReject(Get(channel, queue, false).DeliveryTag, false);
-            death = ExpectDeath(dead.Expect("unwanted"), "rejected", queue, exchange, "work");
+            death = ExpectDeath(dead.NextIs("unwanted"), "rejected", queue, exchange, "work");
             ExpectEqual(death.Contains("original-expiration"), false, "an original-expiration");
 
             arguments.Add("x-max-length", 1);
             var small = Bound(channel, exchange, "small", arguments);
             Publish(channel, exchange, "small", "pushed out");
             Publish(channel, exchange, "small", "stays");
-            ExpectDeath(dead.Expect("pushed out"), "maxlen", small, exchange, "small");
+            ExpectDeath(dead.NextIs("pushed out"), "maxlen", small, exchange, "small");
 
             Retry(channel);
         }
@@ -88,10 +89,10 @@ static class DeadLetters
         });
         var inbox = new Inbox(channel, work, false);
         Publish(channel, "", work, "try");
-        channel.BasicReject(inbox.Expect("try").DeliveryTag, false);
-        channel.BasicReject(inbox.Expect("try").DeliveryTag, false);
+        channel.BasicReject(inbox.NextIs("try").DeliveryTag, false);
+        channel.BasicReject(inbox.NextIs("try").DeliveryTag, false);
 
-        var deaths = ((IList)inbox.Expect("try").BasicProperties.Headers["x-death"]).Cast<IDictionary>();
+        var deaths = ((IList)inbox.NextIs("try").BasicProperties.Headers["x-death"]).Cast<IDictionary>();
         var told = deaths.Select(death => $"{Text(death["reason"])} {Text(death["queue"])} {death["count"]}");
         ExpectEqual(string.Join(", ", told), $"expired {wait} 2, rejected {work} 2", "x-death");
     }

@@ -5,7 +5,8 @@ using System.Collections;
 using System.Linq;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
-using static Helpers;
+using static Checks;
+using static Client;
 
 static class Errors
 {

@@ -4,7 +4,8 @@ using System;
 using System.Collections;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
-using static Helpers;
+using static Checks;
+using static Client;
 
 static class Expiry
 {

@@ -2,7 +2,8 @@
 
 using System.Collections;
 using System.Linq;
-using static Helpers;
+using static Checks;
+using static Client;
 
 static class Publishing
 {

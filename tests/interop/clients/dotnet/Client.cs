@@ -1,50 +1,16 @@
-// What several scenarios do.
+// What the scenarios do with the client again and again.
 
 using System;
 using System.Collections;
 using System.Collections.Concurrent;
-using System.Diagnostics;
 using System.Text;
-using System.Threading;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Events;
+using static Checks;
+using static Client;
 
-static class Helpers
+static class Client
 {
-    public static readonly TimeSpan Within = TimeSpan.FromSeconds(5);
-
-    public static void Expect(bool holds, string what)
-    {
-        if (!holds)
-            throw new Exception(what);
-    }
-
-    public static void ExpectEqual(object got, object wanted, string what)
-    {
-        Expect(Equals(got, wanted), $"{what}: {got ?? "null"}, not {wanted ?? "null"}");
-    }
-
-    /// The error that an action throws; it must.
-    public static E ErrorOf<E>(Action action) where E : Exception
-    {
-        try
-        {
-            action();
-        }
-        catch (E error)
-        {
-            return error;
-        }
-        throw new Exception($"no {typeof(E).Name} was thrown");
-    }
-
-    /// Asks again and again until it holds.
-    public static void Eventually(string what, Func<bool> holds, int pauseMs = 10)
-    {
-        for (var watch = Stopwatch.StartNew(); !holds(); Thread.Sleep(pauseMs))
-            Expect(watch.Elapsed < Within, $"not within {Within}: {what}");
-    }
-
     /// A name that nobody else uses.
     public static string Unique() => $"interop-{Guid.NewGuid():N}";
 
@@ -129,14 +95,14 @@ class Inbox
 
     public BasicDeliverEventArgs Next(string what)
     {
-        Helpers.Expect(deliveries.TryTake(out var delivery, Helpers.Within), $"not within {Helpers.Within}: {what}");
+        Expect(deliveries.TryTake(out var delivery, Within), $"not within {Within}: {what}");
         return delivery;
     }
 
-    public BasicDeliverEventArgs Expect(string body)
+    public BasicDeliverEventArgs NextIs(string body)
     {
         var delivery = Next(body);
-        Helpers.ExpectEqual(Helpers.Text(delivery.Body), body, "delivered");
+        ExpectEqual(Text(delivery.Body), body, "delivered");
         return delivery;
     }
 }
