@@ -14,7 +14,7 @@ static class Expiry
         using (var connection = Connected())
         {
             var channel = connection.CreateModel();
-            var queue = Exclusive(channel, new Hashtable { { "x-message-ttl", 300 } });
+            var queue = Exclusive(channel, new Hashtable { { "x-message-ttl", 1000 } });
             foreach (var body in new[] { "one", "two", "three" })
                 Publish(channel, "", queue, body);
             ExpectEqual(Ready(channel, queue), 3u, "messages at first");
@@ -52,7 +52,7 @@ static class Expiry
         {
             var channel = connection.CreateModel();
             var queue = Exclusive(channel);
-            Publish(channel, "", queue, "short", properties => properties.Expiration = "300");
+            Publish(channel, "", queue, "short", properties => properties.Expiration = "1000");
             Publish(channel, "", queue, "long", properties => properties.Expiration = "60000");
             ExpectEqual(Ready(channel, queue), 2u, "messages at first");
             Eventually("the first message expires", () => Ready(channel, queue) == 1);

@@ -12,7 +12,7 @@ const soon = 10 * time.Millisecond
 func queueTTL() {
 	connection, channel := open()
 	defer connection.Close()
-	queue := exclusive(channel, amqp.Table{"x-message-ttl": 300})
+	queue := exclusive(channel, amqp.Table{"x-message-ttl": 1000})
 	publisher := confirming(channel)
 	for _, text := range []string{"one", "two", "three"} {
 		publisher.publish("", queue, text, amqp.Publishing{})
@@ -42,7 +42,7 @@ func messageTTL() {
 	connection, channel := open()
 	defer connection.Close()
 	queue, publisher := exclusive(channel, nil), confirming(channel)
-	publisher.publish("", queue, "short", amqp.Publishing{Expiration: "300"})
+	publisher.publish("", queue, "short", amqp.Publishing{Expiration: "1000"})
 	publisher.publish("", queue, "long", amqp.Publishing{Expiration: "60000"})
 	expectEqual(ready(channel, queue), 2, "messages at first")
 	eventually("the first message expires", soon, func() bool { return ready(channel, queue) == 1 })

@@ -12,7 +12,7 @@ function queue_ttl(): void
 {
     $connection = connection();
     $channel = $connection->channel();
-    $queue = exclusive($channel, ['x-message-ttl' => 300]);
+    $queue = exclusive($channel, ['x-message-ttl' => 1000]);
     $channel->confirm_select();
     foreach (['one', 'two', 'three'] as $body) {
         publish($channel, '', $queue, $body);
@@ -48,7 +48,7 @@ function message_ttl(): void
     $channel = $connection->channel();
     $channel->confirm_select();
     $queue = exclusive($channel);
-    publish($channel, '', $queue, 'short', ['expiration' => '300']);
+    publish($channel, '', $queue, 'short', ['expiration' => '1000']);
     publish($channel, '', $queue, 'long', ['expiration' => '60000']);
     $channel->wait_for_pending_acks(WITHIN_S);
     expect_equal(ready($channel, $queue), 2, 'messages at first');

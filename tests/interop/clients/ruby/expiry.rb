@@ -3,7 +3,7 @@
 def queue_ttl
   connected do |connection|
     channel = connection.create_channel
-    queue = exclusive(channel, x_message_ttl: 300)
+    queue = exclusive(channel, x_message_ttl: 1000)
     channel.confirm_select
     3.times { queue.publish("short-lived") }
     channel.wait_for_confirms
@@ -23,7 +23,7 @@ def message_ttl
     channel = connection.create_channel
     channel.confirm_select
     queue = exclusive(channel)
-    queue.publish("short", expiration: "300")
+    queue.publish("short", expiration: "1000")
     queue.publish("long", expiration: "60000")
     channel.wait_for_confirms
     expect_equal(queue.message_count, 2, "messages at first")
