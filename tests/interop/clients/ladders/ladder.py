@@ -1,0 +1,182 @@
+"""Delays made of levels, a queue for each bit of a number of seconds: what all such ladders have to do right."""
+
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pika
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
+
+import expected  # noqa: E402
+import runner  # noqa: E402
+
+LEVELS = 28
+LATE_AT_MOST_S = 0.5  # from the moment for which a message was delayed until a consumer has it
+MESSAGES = 400  # of each ladder, in `delays`
+OF_EACH = 10  # messages with the same delay, in `restart`
+
+
+def connect():
+    return pika.BlockingConnection(pika.ConnectionParameters(runner.HOST, runner.PORT))
+
+
+class Arrivals(threading.Thread):
+    """A consumer that notes what comes, and when."""
+
+    def __init__(self, queue):
+        super().__init__(daemon=True)
+        self.come = []  # pairs of a body and a moment, in order
+        self._queue = queue
+        self.start()
+
+    def run(self):
+        with connect() as connection:
+            for _, _, body in connection.channel().consume(self._queue, auto_ack=True):
+                self.come.append((int(body), time.monotonic()))
+
+
+class Run:
+    """Messages on their way through a ladder."""
+
+    def __init__(self, ladder):
+        self._ladder = ladder
+        self._sent = []  # a pair for each message: its delay, and the moment before it was published
+
+    def publish(self, delay_s):
+        """A message whose body is its number; it is confirmed when this returns."""
+        self._sent.append((delay_s, time.monotonic()))
+        self._ladder.publish(delay_s, b"%d" % (len(self._sent) - 1))
+
+    def check(self, arrivals, down=None):
+        """Each has come once, at its time; `down` is when the broker was killed, and when it was there again."""
+        due = [moment_due(sent, delay_s, down) for delay_s, sent in self._sent]
+        deadline = max(due) + LATE_AT_MOST_S
+        while len(arrivals.come) < len(due) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        numbers = sorted(number for number, _ in arrivals.come)
+        assert numbers == list(range(len(due))), f"{len(due)} were sent, {len(numbers)} came: {numbers}"
+        for number, moment in arrivals.come:
+            delay_s, sent = self._sent[number]
+            assert moment - sent >= delay_s, f"{delay_s} s, but came after {moment - sent:.3f} s"
+        lateness_s = [moment - due[number] for number, moment in arrivals.come]
+        print(f"{self._ladder.name}: {len(due)} messages, at most {max(lateness_s) * 1000:.0f} ms late, "
+              f"{sorted(lateness_s)[len(due) // 2] * 1000:.0f} ms in the middle", flush=True)
+        assert max(lateness_s) <= LATE_AT_MOST_S, f"late by {max(lateness_s):.3f} s"
+
+
+def moment_due(sent, delay_s, down):
+    """When a message leaves its last level; what expires while the broker is down begins the next level afterwards."""
+    moment = sent
+    for level in reversed(range(LEVELS)):
+        if delay_s & 2 ** level:
+            moment += 2 ** level
+            if down and down[0] <= moment < down[1]:
+                moment = down[1]
+    return max(moment, down[1]) if down else moment
+
+
+def in_levels(ladder):
+    """How many messages wait in each level where any does."""
+    with connect() as connection:
+        channel = connection.channel()
+        waiting = {level: channel.queue_declare(ladder.level(level), passive=True).method.message_count
+                   for level in range(LEVELS)}
+    return {level: count for level, count in waiting.items() if count}
+
+
+def refuses_another_ttl(ladder, level):
+    """The level's queue has the time to live that it has to have: the broker tells which when another is asked for."""
+    ttl_ms, name = 2 ** level * 1000, ladder.level(level)
+    with connect() as connection:
+        try:
+            connection.channel().queue_declare(name, durable=True, arguments={
+                **ladder.arguments(level), "x-message-ttl": ttl_ms + 1})
+            raise AssertionError(f"{name} was declared with another x-message-ttl")
+        except pika.exceptions.ChannelClosedByBroker as error:
+            expected.check_refusal(expected.inequivalent(name), error.reply_code, error.reply_text)
+            assert f"received '{ttl_ms + 1}' but current is '{ttl_ms}'" in error.reply_text, error
+
+
+def declare(ladders):
+    """All levels, and the same once more: no error."""
+    for ladder in ladders:
+        ladder.declare()
+        with connect() as connection:
+            for level in range(LEVELS):
+                connection.channel().exchange_declare(ladder.level(level), "topic", durable=True, passive=True)
+                refuses_another_ttl(ladder, level)
+        ladder.declare()
+        assert in_levels(ladder) == {}
+
+
+def delays(ladders):
+    """Many messages with delays of 0 to 7 s, in no order."""
+    runs = [Run(ladder) for ladder in ladders]
+    arrivals = [Arrivals(ladder.endpoint) for ladder in ladders]
+    order = [number % 8 for number in range(MESSAGES)]
+    random.Random(7).shuffle(order)
+    for delay_s in order:
+        for run in runs:
+            run.publish(delay_s)
+    for run, come in zip(runs, arrivals):
+        run.check(come)
+
+
+def longest(ladders):
+    """A delay of every level but the short ones, and the longest of all: each waits where it belongs."""
+    for ladder in ladders:
+        run = Run(ladder)
+        for level in range(5, LEVELS):
+            run.publish(2 ** level)
+        run.publish(2 ** LEVELS - 1)
+        levels = {level: 1 for level in range(5, LEVELS)}
+        levels[LEVELS - 1] = 2
+        assert in_levels(ladder) == levels, in_levels(ladder)
+        refuses_another_ttl(ladder, LEVELS - 1)
+
+
+def restart(ladders):
+    """The broker is killed while messages wait in several levels, one of them for years."""
+    runs = [Run(ladder) for ladder in ladders]
+    began = time.monotonic()
+    for ladder in ladders:
+        ladder.publish(2 ** (LEVELS - 1) + 1, b"years")
+    for delay_s in OF_EACH * (3, 4, 5, 6, 7):
+        for run in runs:
+            run.publish(delay_s)
+    time.sleep(max(0, began + 2.3 - time.monotonic()))
+    for delay_s in OF_EACH * (2, 3):
+        for run in runs:
+            run.publish(delay_s)
+    for ladder in ladders:
+        waiting = {0: OF_EACH, 1: 2 * OF_EACH, 2: 4 * OF_EACH, LEVELS - 1: 1}
+        assert in_levels(ladder) == waiting, in_levels(ladder)
+    killed = time.monotonic()
+    runner.restart_broker()
+    arrivals = [Arrivals(ladder.endpoint) for ladder in ladders]
+    down = killed, time.monotonic()
+    for ladder in ladders:
+        ladder.connect()
+    for run, come in zip(runs, arrivals):
+        run.check(come, down)
+    for ladder in ladders:
+        assert in_levels(ladder) == {LEVELS - 1: 1}, in_levels(ladder)
+
+
+def run(version, make_ladders):
+    """Run the scenarios that the command line names, each with ladders of its own."""
+    def with_ladders(scenario):
+        ladders = make_ladders()
+        try:
+            if scenario is not declare:
+                for ladder in ladders:
+                    ladder.declare()
+            scenario(ladders)
+        finally:
+            for ladder in ladders:
+                ladder.delete()
+    runner.run(version, {scenario.__name__: lambda scenario=scenario: with_ladders(scenario)
+                         for scenario in (declare, delays, longest, restart)})
