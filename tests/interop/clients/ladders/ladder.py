@@ -14,7 +14,7 @@ import expected  # noqa: E402
 import runner  # noqa: E402
 
 LEVELS = 28
-LATE_AT_MOST_S = 0.5  # from the moment for which a message was delayed until a consumer has it
+LATE_AT_MOST_S = 0.5  # after the delay, which begins with the confirm at the latest, a consumer has the message
 MESSAGES = 400  # of each ladder, in `delays`
 OF_EACH = 10  # messages with the same delay, in `restart`
 
@@ -43,33 +43,34 @@ class Run:
 
     def __init__(self, ladder):
         self._ladder = ladder
-        self._sent = []  # a pair for each message: its delay, and the moment before it was published
+        self._sent = []  # for each message its delay, and the moments between which the broker began to count it
 
     def publish(self, delay_s):
         """A message whose body is its number; it is confirmed when this returns."""
-        self._sent.append((delay_s, time.monotonic()))
-        self._ladder.publish(delay_s, b"%d" % (len(self._sent) - 1))
+        before = time.monotonic()
+        self._ladder.publish(delay_s, b"%d" % len(self._sent))
+        self._sent.append((delay_s, before, time.monotonic()))
 
     def check(self, arrivals, down=None):
         """Each has come once, at its time; `down` is when the broker was killed, and when it was there again."""
-        due = [moment_due(sent, delay_s, down) for delay_s, sent in self._sent]
+        due = [moment_due(confirmed, delay_s, down) for delay_s, _, confirmed in self._sent]
         deadline = max(due) + LATE_AT_MOST_S
         while len(arrivals.come) < len(due) and time.monotonic() < deadline:
             time.sleep(0.01)
         numbers = sorted(number for number, _ in arrivals.come)
         assert numbers == list(range(len(due))), f"{len(due)} were sent, {len(numbers)} came: {numbers}"
         for number, moment in arrivals.come:
-            delay_s, sent = self._sent[number]
-            assert moment - sent >= delay_s, f"{delay_s} s, but came after {moment - sent:.3f} s"
+            delay_s, before, _ = self._sent[number]
+            assert moment - before >= delay_s, f"{delay_s} s, but came after {moment - before:.3f} s"
         lateness_s = [moment - due[number] for number, moment in arrivals.come]
         print(f"{self._ladder.name}: {len(due)} messages, at most {max(lateness_s) * 1000:.0f} ms late, "
               f"{sorted(lateness_s)[len(due) // 2] * 1000:.0f} ms in the middle", flush=True)
         assert max(lateness_s) <= LATE_AT_MOST_S, f"late by {max(lateness_s):.3f} s"
 
 
-def moment_due(sent, delay_s, down):
+def moment_due(confirmed, delay_s, down):
     """When a message leaves its last level; what expires while the broker is down begins the next level afterwards."""
-    moment = sent
+    moment = confirmed
     for level in reversed(range(LEVELS)):
         if delay_s & 2 ** level:
             moment += 2 ** level

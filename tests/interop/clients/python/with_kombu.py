@@ -17,14 +17,10 @@ from runner import unique
 RETRIES = {"interval_start": 0.1, "interval_step": 0.1, "interval_max": 0.5, "max_retries": 20}
 
 
-def connection(**options):
+def connection(confirmed=True, **options):
+    """A connection on which every publish returns when it is confirmed, unless that is not wanted."""
     return Connection(**{"hostname": runner.HOST, "port": runner.PORT, "userid": "guest", "password": "guest",
-                         "virtual_host": "/", **options})
-
-
-def confirming():
-    """A connection on which every publish waits for its confirm."""
-    return connection(transport_options={"confirm_publish": True})
+                         "virtual_host": "/", "transport_options": {"confirm_publish": confirmed}, **options})
 
 
 def declared(channel, name=None, **options):
@@ -101,7 +97,7 @@ def tls():
 
 
 def confirms():
-    with confirming() as opened:
+    with connection() as opened:
         channel, returned = opened.channel(), []
         queue = declared(channel, exclusive=False, durable=True)
         for number in range(1000):
@@ -109,7 +105,7 @@ def confirms():
         assert count(queue) == 1000
         queue.delete()
         producer = Producer(channel, on_return=lambda *told: returned.append(told))
-        producer.publish(b"nobody", routing_key=unique(), mandatory=True)  # returns when it is confirmed
+        producer.publish(b"nobody", routing_key=unique(), mandatory=True)
         ((error, _, _, message),) = returned
         assert (error.reply_code, error.reply_text, bytes(message.body)) == (312, "NO_ROUTE", b"nobody"), returned
         short = declared(channel, max_length=1, queue_arguments={"x-overflow": "reject-publish"})
@@ -246,7 +242,7 @@ def priorities():
 
 
 def transactions():
-    with connection() as opened:
+    with connection(confirmed=False) as opened:
         channel = opened.channel()
         queue = declared(channel, exclusive=False)
         channel.tx_select()
@@ -289,7 +285,7 @@ def rpc():
 
 
 def large():
-    with confirming() as opened:
+    with connection() as opened:
         channel = opened.channel()
         queue = declared(channel)
         publish(channel, queue, runner.LARGE)
@@ -337,7 +333,7 @@ class Worker(ConsumerMixin):
 
 def restart():
     queue = Queue(unique(), Exchange(unique(), "direct", durable=True), "key", durable=True)
-    with confirming() as opened:
+    with connection() as opened:
         channel = opened.channel()
         declared_queue = queue.bind(channel)
         declared_queue.declare()
