@@ -1,6 +1,7 @@
 """Delays made of levels, a queue for each bit of a number of seconds: what all such ladders have to do right."""
 
 import random
+import statistics
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ import runner  # noqa: E402
 
 LEVELS = 28
 LATE_AT_MOST_S = 0.5  # after the delay, which begins with the confirm at the latest, a consumer has the message
+HALF_LATE_AT_MOST_S = 0.1  # half of the messages; the others may meet a busy machine
 MESSAGES = 400  # of each ladder, in `delays`
 OF_EACH = 10  # messages with the same delay, in `restart`
 
@@ -23,19 +25,16 @@ def connect():
     return pika.BlockingConnection(pika.ConnectionParameters(runner.HOST, runner.PORT))
 
 
-class Arrivals(threading.Thread):
+class Arrivals:
     """A consumer that notes what comes, and when."""
 
     def __init__(self, queue):
-        super().__init__(daemon=True)
-        self.come = []  # pairs of a body and a moment, in order
-        self._queue = queue
-        self.start()
-
-    def run(self):
-        with connect() as connection:
-            for _, _, body in connection.channel().consume(self._queue, auto_ack=True):
-                self.come.append((int(body), time.monotonic()))
+        self.come = []  # pairs of a number and a moment, in order
+        channel = connect().channel()
+        channel.basic_consume(queue, lambda _channel, _method, _properties, body: self.come.append(
+            (int(body), time.monotonic())), auto_ack=True)
+        self.since = time.monotonic()
+        threading.Thread(target=channel.start_consuming, daemon=True).start()  # until the queue is deleted
 
 
 class Run:
@@ -53,7 +52,7 @@ class Run:
 
     def check(self, arrivals, down=None):
         """Each has come once, at its time; `down` is when the broker was killed, and when it was there again."""
-        due = [moment_due(confirmed, delay_s, down) for delay_s, _, confirmed in self._sent]
+        due = [max(moment_due(confirmed, delay_s, down), arrivals.since) for delay_s, _, confirmed in self._sent]
         deadline = max(due) + LATE_AT_MOST_S
         while len(arrivals.come) < len(due) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -63,9 +62,10 @@ class Run:
             delay_s, before, _ = self._sent[number]
             assert moment - before >= delay_s, f"{delay_s} s, but came after {moment - before:.3f} s"
         lateness_s = [moment - due[number] for number, moment in arrivals.come]
-        print(f"{self._ladder.name}: {len(due)} messages, at most {max(lateness_s) * 1000:.0f} ms late, "
-              f"{sorted(lateness_s)[len(due) // 2] * 1000:.0f} ms in the middle", flush=True)
-        assert max(lateness_s) <= LATE_AT_MOST_S, f"late by {max(lateness_s):.3f} s"
+        half_s, most_s = statistics.median(lateness_s), max(lateness_s)
+        print(f"{self._ladder.name}: {len(due)} messages, half of them at most {half_s * 1000:.0f} ms late, "
+              f"all at most {most_s * 1000:.0f} ms", flush=True)
+        assert half_s <= HALF_LATE_AT_MOST_S and most_s <= LATE_AT_MOST_S, f"late by {half_s:.3f}, {most_s:.3f} s"
 
 
 def moment_due(confirmed, delay_s, down):
@@ -76,15 +76,15 @@ def moment_due(confirmed, delay_s, down):
             moment += 2 ** level
             if down and down[0] <= moment < down[1]:
                 moment = down[1]
-    return max(moment, down[1]) if down else moment
+    return moment
 
 
-def in_levels(ladder):
+def in_levels(ladder, levels=range(LEVELS)):
     """How many messages wait in each level where any does."""
     with connect() as connection:
         channel = connection.channel()
         waiting = {level: channel.queue_declare(ladder.level(level), passive=True).method.message_count
-                   for level in range(LEVELS)}
+                   for level in levels}
     return {level: count for level, count in waiting.items() if count}
 
 
@@ -124,6 +124,8 @@ def delays(ladders):
             run.publish(delay_s)
     for run, come in zip(runs, arrivals):
         run.check(come)
+    for ladder, come in zip(ladders, arrivals):
+        assert in_levels(ladder) == {} and len(come.come) == MESSAGES, "more came than was sent"
 
 
 def longest(ladders):
@@ -142,13 +144,13 @@ def longest(ladders):
 def restart(ladders):
     """The broker is killed while messages wait in several levels, one of them for years."""
     runs = [Run(ladder) for ladder in ladders]
-    began = time.monotonic()
     for ladder in ladders:
         ladder.publish(2 ** (LEVELS - 1) + 1, b"years")
     for delay_s in OF_EACH * (3, 4, 5, 6, 7):
         for run in runs:
             run.publish(delay_s)
-    time.sleep(max(0, began + 2.3 - time.monotonic()))
+    for ladder in ladders:
+        runner.eventually(lambda ladder=ladder: in_levels(ladder, [0]) == {0: OF_EACH}, "what has 3 s has 1 s left")
     for delay_s in OF_EACH * (2, 3):
         for run in runs:
             run.publish(delay_s)
@@ -157,8 +159,8 @@ def restart(ladders):
         assert in_levels(ladder) == waiting, in_levels(ladder)
     killed = time.monotonic()
     runner.restart_broker()
-    arrivals = [Arrivals(ladder.endpoint) for ladder in ladders]
     down = killed, time.monotonic()
+    arrivals = [Arrivals(ladder.endpoint) for ladder in ladders]
     for ladder in ladders:
         ladder.connect()
     for run, come in zip(runs, arrivals):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import threading
 import time
 from pathlib import Path
 
@@ -79,5 +81,12 @@ def tell_times(self, name):
     return received_at[self.request.id], time.time()
 
 
+def end_with_program():
+    """The program has a pipe to its workers, which is closed when it ends, even if it is killed."""
+    os.read(0, 1)
+    os.killpg(0, signal.SIGKILL)
+
+
 if SETTINGS in os.environ:
     app = make(**json.loads(os.environ[SETTINGS]))
+    threading.Thread(target=end_with_program, daemon=True).start()

@@ -47,7 +47,7 @@ class Scenario:
                    "--concurrency", str(concurrency), "--hostname", f"{log.stem}@{self.queue}", *options]
         environment = {**os.environ, celery_app.SETTINGS: json.dumps(self._settings)}
         with log.open("w") as output:
-            process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+            process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=output,
                                        stderr=subprocess.STDOUT, start_new_session=True)
         try:
             wait_until(lambda: " ready." in log.read_text() or process.poll() is not None, "the worker is ready",

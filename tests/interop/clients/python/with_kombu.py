@@ -295,14 +295,13 @@ def large():
 def cancel():
     with connection() as consuming, connection() as deleting:
         queue = declared(deleting.channel(), exclusive=False)
-        deliveries = Deliveries(consuming.channel(), queue)
-        (tag,) = (deliveries.consumer._active_tags.values())
+        deliveries = Deliveries(consuming.channel(), queue, tag_prefix="worker-")
         queue.delete()
         try:
             deliveries.next()
             raise AssertionError("the consumer was not told")
         except amqp.exceptions.ConsumerCancelled as error:
-            assert error.reply_text == tag, error
+            assert error.reply_text.startswith("worker-"), error  # the consumer's tag
         assert consuming.connected
         consuming.channel().close()
 

@@ -263,8 +263,9 @@ def transactions():
 def rpc():
     with open_channel() as server, open_channel() as client:
         queue, answers = declare(server, exclusive=False), {}
-        client.basic_consume("amq.rabbitmq.reply-to", auto_ack=True, on_message_callback=lambda _c, _m, properties, body:
-                             answers.update({properties.correlation_id: body}))
+        client.basic_consume("amq.rabbitmq.reply-to", auto_ack=True,
+                             on_message_callback=lambda _channel, _method, properties, body: answers.update(
+                                 {properties.correlation_id: body}))
         for number in range(100):
             publish(client, queue, b"%d" % number, reply_to="amq.rabbitmq.reply-to", correlation_id=f"c-{number}")
         for method, properties, body in server.consume(queue, inactivity_timeout=expected.WITHIN_S):
