@@ -59,7 +59,12 @@ class Scenario:
         finally:
             kill(process)
 
-    def released(self):
+    def stop(self, process):
+        """A warm shutdown by remote control: nothing stays unacknowledged."""
+        self.app.control.shutdown()
+        assert process.wait(DONE_WITHIN_S) == 0, process.returncode
+
+    def release(self):
         """Let the tasks end that hold."""
         (self.folder / "released").touch()
 
@@ -82,12 +87,6 @@ def kill(process):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def stop(process):
-    """A warm shutdown: nothing stays unacknowledged."""
-    process.terminate()
-    assert process.wait(DONE_WITHIN_S) == 0, process.returncode
 
 
 def wait_until(holds, what, within_s=DONE_WITHIN_S):
@@ -140,9 +139,9 @@ def prefetch():
         with opened.worker("--without-mingle", concurrency=2) as worker:
             wait_until(lambda: len(opened.runs()) == 2, "two tasks run")
             assert opened.waiting() == 6, opened.waiting()  # two run, two more were taken
-            opened.released()
+            opened.release()
             assert {result.get(timeout=DONE_WITHIN_S) for result in sent} == {f"hold-{number}" for number in range(10)}
-            stop(worker)
+            opened.stop(worker)
         assert sorted(opened.names()) == [f"hold-{number}" for number in range(10)], opened.names()
         assert opened.waiting() == 0
 
@@ -162,9 +161,9 @@ def acks_late():
             kill(worker)  # all of it: the broker has the task again
         with opened.worker("--without-mingle") as worker:
             wait_until(lambda: opened.names().count("killed") == 3, "the task runs in another worker")
-            opened.released()
+            opened.release()
             wait_until(lambda: set(others) <= set(opened.names()), "all tasks run")
-            stop(worker)
+            opened.stop(worker)
         assert opened.waiting() == 0
         assert sorted(opened.names()) == sorted(others + 3 * ["killed"]), opened.names()
 
@@ -199,7 +198,7 @@ def expires():
             wait_until(lambda: opened.waiting() == 0, "the worker takes the task")
             assert time.monotonic() - sent < 0.5
             wait_until(lambda: time.monotonic() - sent > 0.5, "the task expires before the worker can run it")
-            opened.released()
+            opened.release()
             assert held.get(timeout=DONE_WITHIN_S) == "held"
             try:
                 late.get(timeout=DONE_WITHIN_S)
@@ -277,7 +276,7 @@ def restart():
         add.delay("waits", 1, 1)
         assert opened.waiting() == 1
         runner.restart_broker()
-        opened.released()
+        opened.release()
         wait_until(lambda: {"taken", "waits"} <= set(opened.names()), "the worker is back", READY_WITHIN_S)
         assert add.delay("later", 1, 2).get(timeout=READY_WITHIN_S) == 3
         assert opened.waiting() == 0
