@@ -166,7 +166,7 @@ async def send_back(channel, queue, come):
 async def queue_ttl():
     async with await connection() as opened:
         channel = await opened.channel()
-        queue, leased = await declare(channel, message_ttl=300), unique()
+        queue, leased = await declare(channel, message_ttl=1000), unique()
         underlay = await channel.get_underlay_channel()  # not robust, or it would be declared again
         await underlay.queue_declare(leased, arguments={"x-expires": 300})
         for _ in range(3):
@@ -191,7 +191,7 @@ async def message_ttl():
     async with await connection() as opened:
         channel = await opened.channel()
         queue = await declare(channel)
-        await publish(channel, queue, b"short", expiration=0.3)
+        await publish(channel, queue, b"short", expiration=1)
         await publish(channel, queue, b"long", expiration=60)
         assert await count(channel, queue) == 2
         await eventually(functools.partial(has, channel, queue, 1), "the first message expires")

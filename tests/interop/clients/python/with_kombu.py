@@ -156,7 +156,7 @@ def send_back(channel, queue, deliveries):
 def queue_ttl():
     with connection() as opened:
         channel = opened.channel()
-        queue, leased = declared(channel, message_ttl=0.3), declared(channel, exclusive=False, expires=0.3)
+        queue, leased = declared(channel, message_ttl=1), declared(channel, exclusive=False, expires=0.3)
         for _ in range(3):
             publish(channel, queue)
         assert count(queue) == 3
@@ -179,7 +179,7 @@ def message_ttl():
     with connection() as opened:
         channel = opened.channel()
         queue = declared(channel)
-        publish(channel, queue, b"short", expiration=0.3)
+        publish(channel, queue, b"short", expiration=1)
         publish(channel, queue, b"long", expiration=60)
         assert count(queue) == 2
         runner.eventually(lambda: count(queue) == 1, "the first message expires")

@@ -154,7 +154,7 @@ def send_back(channel, queue, deliveries):
 
 def queue_ttl():
     with open_channel() as channel:
-        queue, leased = declare(channel, message_ttl=300), unique()
+        queue, leased = declare(channel, message_ttl=1000), unique()
         declare(channel, leased, exclusive=False, expires=300)
         for _ in range(3):
             publish(channel, queue)
@@ -178,7 +178,7 @@ def is_gone(queue):
 def message_ttl():
     with open_channel() as channel:
         queue = declare(channel)
-        publish(channel, queue, b"short", expiration="300")
+        publish(channel, queue, b"short", expiration="1000")
         publish(channel, queue, b"long", expiration="60000")
         assert count(channel, queue) == 2
         runner.eventually(lambda: count(channel, queue) == 1, "the first message expires")
