@@ -191,6 +191,12 @@ class Leveret:
         assert status in (0, -signal.SIGTERM), f"the broker ended with status {status}:\n{''.join(self.log[-60:])}"
         self.check_log()
 
+    def stop_and_start_again(self):
+        """Stop the process, and start another one in its data directory."""
+        self.stop()
+        self.log = []
+        self._start()
+
     def kill_and_start_again(self):
         """End the process without a warning, and start another one in its data directory."""
         self.process.kill()

@@ -95,7 +95,7 @@ impl<'a> Replaying<'a> {
         self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, self.pages, &mut ended)
     }
 
-    /// Records are missing.
+    /// Records are missing, or may be.
     pub(crate) fn records_lost(&mut self) {
         self.replay.records_lost();
     }
@@ -176,7 +176,7 @@ pub(crate) fn restore(
     for damage in &report.damages {
         tracing::error!(vhost = name, after = damage.after.0, "damaged log: {damage}");
     }
-    if !report.damages.is_empty() {
+    if report.was_open || !report.damages.is_empty() {
         replaying.records_lost();
     }
     let vhost = replaying.finish(now, report.last);

@@ -360,16 +360,13 @@ impl<D: Directory> Log<D> {
     }
 
     /// Ends the log, whole: where it ends is written down, so that whatever is missing of it at the
-    /// next opening is told from a torn end.
+    /// next opening is told from a torn end, and a log that was closed from one that a crash left.
     ///
     /// # Errors
     /// When the disk refuses; nothing is lost then.
     pub fn close(self) -> Result<(), LogError> {
         if self.failed {
             return Err(LogError::Failed);
-        }
-        if self.active.offset == FIRST_BATCH {
-            return Ok(());
         }
         if !self.options.syncs {
             self.active.file.sync().map_err(doing("sync a log file"))?;

@@ -95,6 +95,8 @@ pub struct OpenReport {
     pub last: Lsn,
     /// Octets at the end that a crash had left half written.
     pub torn_bytes: u64,
+    /// Whether the log had not been closed: what was done last before a crash may not be in it.
+    pub was_open: bool,
     /// Damage to what had been durable.
     pub damages: Vec<Damage>,
 }
@@ -372,6 +374,7 @@ fn read_file<D: Directory>(
     if is_sealed {
         report.last = report.last.max(Lsn(entry.end.0.saturating_sub(1)));
     } else {
+        report.was_open = true;
         entry.end = Lsn(found.last.0 + 1);
         entry.bytes = (found.end as u64).max(FIRST_BATCH);
         liveness.seal_file(entry.first, entry.end);

@@ -118,9 +118,13 @@ impl Queue {
         self.purge();
     }
 
-    /// The log does not tell any more what was handed out: any message may have been.
-    pub(crate) fn deliveries_forgotten(&mut self) {
-        self.delivered_up_to = self.ready.last_seq();
+    /// The log does not tell any more what was handed out: any message may have been. Says whether
+    /// that is to be noted.
+    pub(crate) fn deliveries_forgotten(&mut self) -> bool {
+        let newest = self.ready.last_seq();
+        self.delivered_noted = self.delivered_up_to < newest;
+        self.delivered_up_to = self.delivered_up_to.max(newest);
+        self.delivered_noted
     }
 
     /// The log has been read: what was handed out is marked, and the lease begins anew.

@@ -69,6 +69,27 @@ fn a_long_history_survives_cut_after_cut() {
 }
 
 #[test]
+fn a_log_that_was_closed_is_told_from_one_that_a_crash_left() {
+    let disk = Disk::new();
+    let (mut log, report, book) = open(&disk, true).unwrap();
+    assert!(!report.was_open, "the log is new");
+    run(&mut log, book, &mut Random(1), LONG);
+    drop(log);
+    let (log, report, _) = open(&disk, true).unwrap();
+    assert!(report.was_open, "a crash after writes");
+    drop(log);
+    let (log, report, _) = open(&disk, true).unwrap();
+    assert!(report.was_open, "a crash without a write");
+    log.close().unwrap();
+    let (mut log, report, book) = open(&disk, true).unwrap();
+    assert!(!report.was_open, "closed without a write");
+    run(&mut log, book, &mut Random(2), LONG);
+    log.close().unwrap();
+    let (_, report, _) = open(&disk, true).unwrap();
+    assert!(!report.was_open, "closed after writes");
+}
+
+#[test]
 fn a_clean_end_is_read_back_and_space_is_given_back() {
     for seed in 0..20 {
         let disk = Disk::new();
