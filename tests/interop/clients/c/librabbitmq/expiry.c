@@ -1,11 +1,12 @@
 /* Messages and queues that live for a while. */
 #include "interop.h"
 
-#define TTL_MS 300
+#define MESSAGE_TTL_MS 1000
+#define EXPIRES_MS 300
 
 static void messages_expire(void) {
     amqp_connection_state_t connection = connect_to_broker();
-    amqp_table_entry_t arguments[] = {number_entry("x-message-ttl", TTL_MS)};
+    amqp_table_entry_t arguments[] = {number_entry("x-message-ttl", MESSAGE_TTL_MS)};
     const char *queue = declare_queue(connection, NULL, 1, arguments);
     for (int i = 0; i < 3; i++) publish(connection, DEFAULT_EXCHANGE, queue, NULL, "short-lived");
     EVENTUALLY(ready(connection, queue) == 3);
@@ -26,13 +27,13 @@ static bool exists(amqp_connection_state_t connection, const char *queue) {
 
 /* To ask for the queue is to use it: whoever looks must not look more often than it would expire. */
 static bool exists_after_a_while(amqp_connection_state_t connection, const char *queue) {
-    sleep_ms(2 * TTL_MS);
+    sleep_ms(2 * EXPIRES_MS);
     return exists(connection, queue);
 }
 
 static void unused_queue_is_gone(void) {
     amqp_connection_state_t connection = connect_to_broker();
-    amqp_table_entry_t arguments[] = {number_entry("x-expires", TTL_MS)};
+    amqp_table_entry_t arguments[] = {number_entry("x-expires", EXPIRES_MS)};
     const char *queue = declare_queue(connection, NULL, 1, arguments);
     CHECK(exists(connection, queue), "the queue is gone at once");
     EVENTUALLY(!exists_after_a_while(connection, queue));
@@ -52,7 +53,7 @@ static void publish_for(amqp_connection_state_t connection, const char *queue, c
 void message_ttl(void) {
     amqp_connection_state_t connection = connect_to_broker();
     const char *queue = declare_queue(connection, NULL, 0, NULL);
-    publish_for(connection, queue, "300");
+    publish_for(connection, queue, "1000");
     publish_for(connection, queue, "60000");
     EVENTUALLY(ready(connection, queue) == 2);
     EVENTUALLY(ready(connection, queue) == 1);

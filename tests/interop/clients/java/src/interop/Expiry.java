@@ -11,7 +11,8 @@ import java.util.concurrent.TimeUnit;
 
 /** Messages and queues that live for a while. */
 final class Expiry {
-    private static final int TTL_MS = 300;
+    private static final int MESSAGE_TTL_MS = 1000;
+    private static final int EXPIRES_MS = 300;
 
     private Expiry() {}
 
@@ -19,7 +20,7 @@ final class Expiry {
         try (Connection connection = Broker.connect()) {
             try (Channel channel = connection.createChannel()) {
                 String queue = Broker.unique();
-                channel.queueDeclare(queue, false, true, false, Map.of("x-message-ttl", TTL_MS));
+                channel.queueDeclare(queue, false, true, false, Map.of("x-message-ttl", MESSAGE_TTL_MS));
                 for (int i = 0; i < 3; i++) {
                     channel.basicPublish("", queue, null, Checks.octets("short-lived"));
                 }
@@ -34,11 +35,11 @@ final class Expiry {
     private static void unusedQueueIsGone(Connection connection) throws Exception {
         Channel channel = connection.createChannel();
         String queue = Broker.unique();
-        channel.queueDeclare(queue, true, false, false, Map.of("x-expires", TTL_MS));
+        channel.queueDeclare(queue, true, false, false, Map.of("x-expires", EXPIRES_MS));
         Checks.equal(0, Checks.ready(channel, queue), "messages in the new queue");
         try {
             Checks.eventually(() -> {
-                TimeUnit.MILLISECONDS.sleep(2 * TTL_MS);
+                TimeUnit.MILLISECONDS.sleep(2 * EXPIRES_MS);
                 Checks.ready(channel, queue);
                 return false;
             }, "the queue has expired");
@@ -51,7 +52,7 @@ final class Expiry {
     static void messageTtl() throws Exception {
         try (Connection connection = Broker.connect(); Channel channel = connection.createChannel()) {
             String queue = channel.queueDeclare().getQueue();
-            publish(channel, queue, "300");
+            publish(channel, queue, "1000");
             publish(channel, queue, "60000");
             Checks.eventually(() -> Checks.ready(channel, queue) == 2, "both messages are there");
             Checks.eventually(() -> Checks.ready(channel, queue) == 1, "the first message has expired");
