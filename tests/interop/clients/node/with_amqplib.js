@@ -16,11 +16,19 @@ const text = (message) => message.content.toString();
 const seconds = (time) => (time['!'] === 'timestamp' ? time.value : undefined);
 const depth = async (channel, queue) => (await channel.checkQueue(queue)).messageCount;
 
+/** A connection. Errors that no promise tells are events, and do not end the program. */
+async function open(url = PLAIN, options = {}) {
+  const connection = await amqp.connect(url, options);
+  connection.on('error', (error) => console.log('connection:', error));
+  return connection;
+}
+
 /** A scenario on a connection with a channel for confirmed messages, closed in order. */
 function confirmed(steps) {
   return async () => {
-    const connection = await amqp.connect(PLAIN);
+    const connection = await open();
     const channel = await connection.createConfirmChannel();
+    channel.on('error', (error) => console.log('channel:', error));
     await steps(channel, connection);
     await channel.close();
     await connection.close();
@@ -52,12 +60,12 @@ async function propertiesComeBack(connection) {
 }
 
 async function connect() {
-  await propertiesComeBack(await amqp.connect(PLAIN));
+  await propertiesComeBack(await open());
 }
 
 async function tls() {
   await assert.rejects(amqp.connect(TLS), { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' });
-  await propertiesComeBack(await amqp.connect(TLS, { ca: [authority()] }));
+  await propertiesComeBack(await open(TLS, { ca: [authority()] }));
 }
 
 async function confirms(channel) {
@@ -267,8 +275,7 @@ async function restart() {
     received = [];
     await channel.consume(queue, (message) => received.push(message));
   };
-  const connection = await amqp.connect(PLAIN, { recovery: { initialDelay: 50, maxDelay: 200, setup } });
-  connection.on('error', () => {});
+  const connection = await open(PLAIN, { recovery: { initialDelay: 50, maxDelay: 200, setup } });
 
   // The consumer keeps the first message and so does not get the second one.
   for (const body of ['kept', 'waiting']) channel.publish(exchange, 'key', Buffer.from(body), { persistent: true });
@@ -293,7 +300,7 @@ async function restart() {
 }
 
 async function errors() {
-  const connection = await amqp.connect(PLAIN);
+  const connection = await open();
   const queue = unique();
   const owner = await connection.createChannel();
   await owner.assertQueue(queue, { exclusive: true, messageTtl: 1000 });
@@ -317,11 +324,11 @@ async function errors() {
     channel.sendToQueue(queue, Buffer.from(''), { expiration: 'abc' });
     return channel.waitForConfirms();
   });
-  const stranger = await amqp.connect(PLAIN);
+  const stranger = await open();
   await refused(stranger, ERRORS.locked(queue), (channel) => channel.checkQueue(queue));
-  for (const open of [stranger, connection]) {
-    await open.createChannel();
-    await open.close();
+  for (const living of [stranger, connection]) {
+    await living.createChannel();
+    await living.close();
   }
 
   const [code, name, reason] = ERRORS.password();
