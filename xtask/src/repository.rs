@@ -35,8 +35,16 @@ pub(crate) fn cargo() -> OsString {
 /// # Errors
 /// When cargo fails, takes too long, or prints something that is not JSON.
 pub(crate) fn metadata(resolve: bool) -> Result<Value> {
+    metadata_in(&root(), resolve)
+}
+
+/// As [`metadata`], about the workspace that a folder belongs to.
+///
+/// # Errors
+/// As [`metadata`].
+pub(crate) fn metadata_in(folder: &Path, resolve: bool) -> Result<Value> {
     let mut command = Command::new(cargo());
-    command.args(["metadata", "--format-version", "1"]).current_dir(root());
+    command.args(["metadata", "--format-version", "1"]).current_dir(folder);
     if !resolve {
         command.arg("--no-deps");
     }

@@ -66,7 +66,8 @@ impl Tree {
             let bytes = fs::read(&place).with_context(|| format!("cannot read {path}"))?;
             files.push(TreeFile::new(path, bytes));
         }
-        Ok(Self { files, packages: workspace::read()? })
+        let packages = workspace::read(&alone(&files))?;
+        Ok(Self { files, packages })
     }
 
     /// A tree of the given files, for the tests of the rules.
@@ -99,6 +100,15 @@ impl Tree {
             Content::Text(_) | Content::Binary => None,
         })
     }
+}
+
+/// The folders below the root that are a workspace of their own.
+fn alone(files: &[TreeFile]) -> Vec<&str> {
+    let manifests = files.iter().filter_map(|file| {
+        let folder = file.path.strip_suffix("/Cargo.toml")?;
+        file.text()?.lines().any(|line| line == "[workspace]").then_some(folder)
+    });
+    manifests.collect()
 }
 
 impl TreeFile {

@@ -47,12 +47,28 @@ impl Package {
     }
 }
 
-/// Asks cargo for the crates of the workspace.
+/// Asks cargo for the crates of the workspace, and of folders that are a workspace of their own.
 ///
 /// # Errors
 /// When cargo fails, or its answer lacks what its documentation promises.
-pub(super) fn read() -> Result<Vec<Package>> {
-    parse(&repository::metadata(true)?).context("cargo metadata is not as documented")
+pub(super) fn read(alone: &[&str]) -> Result<Vec<Package>> {
+    let unknown = "cargo metadata is not as documented";
+    let mut packages = parse(&repository::metadata(true)?).context(unknown)?;
+    let root = repository::root();
+    for folder in alone {
+        let metadata = repository::metadata_in(&root.join(folder), false)?;
+        packages.extend(parse_alone(&metadata, &root).context(unknown)?);
+    }
+    Ok(packages)
+}
+
+/// Only where they begin: what they depend on is not the workspace's business.
+fn parse_alone(metadata: &Value, root: &Path) -> Option<Vec<Package>> {
+    let package = |package| {
+        let folder = relative(Path::new(text(package, "manifest_path")?).parent()?, root)?;
+        Some(Package { folder, roots: roots(package, root)?, ..Package::default() })
+    };
+    metadata.get("packages")?.as_array()?.iter().map(package).collect()
 }
 
 fn parse(metadata: &Value) -> Option<Vec<Package>> {
@@ -81,7 +97,6 @@ fn member(
         ids.extend(next);
     }
     let dependencies = package.get("dependencies")?.as_array()?;
-    let targets = package.get("targets")?.as_array()?;
     Some(Package {
         folder: relative(Path::new(text(package, "manifest_path")?).parent()?, root)?,
         dependencies: dependencies
@@ -93,11 +108,13 @@ fn member(
             .filter_map(|id| names.get(id))
             .map(|name| (*name).to_owned())
             .collect(),
-        roots: targets
-            .iter()
-            .map(|target| relative(Path::new(text(target, "src_path")?), root))
-            .collect::<Option<_>>()?,
+        roots: roots(package, root)?,
     })
+}
+
+fn roots(package: &Value, root: &Path) -> Option<Vec<String>> {
+    let targets = package.get("targets")?.as_array()?.iter();
+    targets.map(|target| relative(Path::new(text(target, "src_path")?), root)).collect()
 }
 
 fn dependency(dependency: &Value, root: &Path) -> Option<Dependency> {
@@ -172,5 +189,17 @@ mod tests {
         assert_eq!(broker.reaches, BTreeSet::from(["tokio".to_owned(), "mio".to_owned()]));
         assert_eq!(broker.dependencies[1].member.as_deref(), Some("crates/amqp"));
         assert!(broker.dependencies[2].is_for_tests);
+    }
+    #[test]
+    fn of_a_workspace_of_its_own_only_the_roots_are_read() {
+        let metadata = json!({"packages": [{
+            "name": "alone", "manifest_path": "/r/tests/alone/Cargo.toml",
+            "dependencies": [{"name": "tokio", "kind": null}],
+            "targets": [{"src_path": "/r/tests/alone/src/lib.rs"}],
+        }]});
+        let packages = parse_alone(&metadata, Path::new("/r")).unwrap();
+        assert_eq!(packages[0].folder, "tests/alone");
+        assert_eq!(packages[0].roots, ["tests/alone/src/lib.rs"]);
+        assert!(packages[0].dependencies.is_empty());
     }
 }
