@@ -190,6 +190,7 @@ mod tests {
         assert_eq!(broker.dependencies[1].member.as_deref(), Some("crates/amqp"));
         assert!(broker.dependencies[2].is_for_tests);
     }
+
     #[test]
     fn of_a_workspace_of_its_own_only_the_roots_are_read() {
         let metadata = json!({"packages": [{
