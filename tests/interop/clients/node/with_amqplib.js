@@ -131,7 +131,7 @@ async function prefetch(channel, connection) {
 
 async function queueTtl(channel, connection) {
   const queue = unique();
-  await channel.assertQueue(queue, { messageTtl: 300 });
+  await channel.assertQueue(queue, { messageTtl: 1000 });
   for (let i = 0; i < 3; i++) channel.sendToQueue(queue, Buffer.from(`${i}`));
   await channel.waitForConfirms();
   assert.equal(await depth(channel, queue), 3);
@@ -148,7 +148,7 @@ async function queueTtl(channel, connection) {
 
 async function messageTtl(channel) {
   const { queue } = await channel.assertQueue('', { exclusive: true });
-  channel.sendToQueue(queue, Buffer.from('first'), { expiration: '300' });
+  channel.sendToQueue(queue, Buffer.from('first'), { expiration: '1000' });
   channel.sendToQueue(queue, Buffer.from('second'), { expiration: '60000' });
   await channel.waitForConfirms();
   assert.equal(await depth(channel, queue), 2);

@@ -126,7 +126,7 @@ async function prefetch(channel, rabbit) {
 
 async function queueTtl(channel, rabbit) {
   const queue = unique();
-  await channel.queueDeclare({ queue, durable: true, arguments: { 'x-message-ttl': 300 } });
+  await channel.queueDeclare({ queue, durable: true, arguments: { 'x-message-ttl': 1000 } });
   for (let i = 0; i < 3; i++) await channel.basicPublish(queue, `${i}`);
   assert.equal(await depth(channel, queue), 3);
   await eventually(async () => (await depth(channel, queue)) === 0, 'three messages expire');
@@ -138,7 +138,7 @@ async function queueTtl(channel, rabbit) {
 
 async function messageTtl(channel) {
   const { queue } = await channel.queueDeclare({ exclusive: true });
-  await channel.basicPublish({ routingKey: queue, expiration: '300' }, 'first');
+  await channel.basicPublish({ routingKey: queue, expiration: '1000' }, 'first');
   await channel.basicPublish({ routingKey: queue, expiration: '60000' }, 'second');
   assert.equal(await depth(channel, queue), 2);
   await eventually(async () => (await depth(channel, queue)) === 1, 'the first message expires');

@@ -18,7 +18,7 @@ use crate::publisher::{Publisher, Told};
 pub(crate) async fn queue_ttl(connection: Connection) -> Outcome {
     let mut publisher = Publisher::open(&connection).await?;
     let queue =
-        exclusive(&publisher.channel, "", table([("x-message-ttl", FieldValue::I(300))])).await?;
+        exclusive(&publisher.channel, "", table([("x-message-ttl", FieldValue::I(1000))])).await?;
     for _ in 0..3 {
         publisher.publish("", &queue, "short-lived", BasicProperties::default()).await?;
     }
@@ -54,7 +54,7 @@ fn expiring(expiration: &str) -> BasicProperties {
 pub(crate) async fn message_ttl(connection: Connection) -> Outcome {
     let mut publisher = Publisher::open(&connection).await?;
     let queue = exclusive(&publisher.channel, "", FieldTable::new()).await?;
-    publisher.publish("", &queue, "first", expiring("300")).await?;
+    publisher.publish("", &queue, "first", expiring("1000")).await?;
     publisher.publish("", &queue, "second", expiring("60000")).await?;
     let channel = &publisher.channel;
     assert_eq!(depth(channel, &queue).await?, 2);

@@ -17,7 +17,7 @@ use crate::actions::{
 
 pub(crate) async fn queue_ttl(connection: Connection) -> Outcome {
     let channel = confirmed(&connection).await?;
-    let queue = exclusive(&channel, "", table([("x-message-ttl", 300.into())])).await?;
+    let queue = exclusive(&channel, "", table([("x-message-ttl", 1000.into())])).await?;
     for _ in 0..3 {
         publish(&channel, &queue, "short-lived", BasicProperties::default()).await?;
     }
@@ -40,7 +40,7 @@ pub(crate) async fn message_ttl(connection: Connection) -> Outcome {
     let expiring = |expiration: &str| BasicProperties::default().with_expiration(expiration.into());
     let channel = confirmed(&connection).await?;
     let queue = exclusive(&channel, "", FieldTable::default()).await?;
-    publish(&channel, &queue, "first", expiring("300")).await?;
+    publish(&channel, &queue, "first", expiring("1000")).await?;
     publish(&channel, &queue, "second", expiring("60000")).await?;
     assert_eq!(depth(&channel, &queue).await?, 2);
     eventually("the first expires", async || Ok::<_, Error>(depth(&channel, &queue).await? == 1))
