@@ -288,7 +288,7 @@ async function restart() {
 
   channel.publish(exchange, 'key', Buffer.from('new'), { persistent: true });
   await channel.waitForConfirms();
-  for (const [body, redelivered] of [['kept', true], ['waiting', false], ['new', false]]) {
+  for (const [body, redelivered] of [['kept', true], ['waiting', true], ['new', false]]) {
     const [message] = await take(received, 1);
     assert.equal(text(message), body);
     assert.equal(message.fields.redelivered, redelivered);

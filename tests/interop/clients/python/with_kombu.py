@@ -345,7 +345,7 @@ def restart():
         worker.hold = False
         runner.restart_broker()
         assert worker.next() == ("held", True)
-        assert worker.next() == ("before", False)
+        assert worker.next() == ("before", True)
         producer = Producer(opened, queue.exchange)
         producer.publish("after", routing_key="key", retry=True, retry_policy=RETRIES)
         assert worker.next() == ("after", False)

@@ -62,7 +62,7 @@ def restart
     recoveries.next("the connection is recovered")
 
     expect_delivery(channel, deliveries, "held", redelivered: true)
-    expect_delivery(channel, deliveries, "before", redelivered: false)
+    expect_delivery(channel, deliveries, "before", redelivered: true)
     publish_confirmed(exchange, "after")
     expect_delivery(channel, deliveries, "after", redelivered: false)
     queue.delete

@@ -55,7 +55,7 @@ pub(crate) async fn restart() -> Outcome {
     let channel = connection.open_channel(None).await?;
     let mut messages = consume(&channel, &queue, false).await?;
     publisher.publish(&exchange, "key", "new", persistent).await?;
-    for (expected, redelivered) in [("kept", true), ("waiting", false), ("new", false)] {
+    for (expected, redelivered) in [("kept", true), ("waiting", true), ("new", false)] {
         let message = next(&mut messages).await;
         assert_eq!(body(&message), expected);
         assert_eq!(message.deliver.as_ref().expect("it is a delivery").redelivered(), redelivered);
