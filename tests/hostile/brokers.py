@@ -8,17 +8,26 @@ import tempfile
 import time
 from pathlib import Path
 
-from peer import Peer
+from peer import Peer, TlsPeer
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
-START_LINE = re.compile(r"AMQP on (\S+):(\d+), HTTP on (\S+):(\d+)")
+START_LINE = re.compile(r"\bAMQP on \S+,.* HTTP on .*")
+TLS_CONFIG = """
+listeners.ssl.1 = 127.0.0.1:0
+management.ssl.ip = 127.0.0.1
+management.ssl.port = 0
+ssl_options.certfile = {certificate}
+ssl_options.keyfile = {key}
+"""
 
 
 class RabbitMQ:
     """A running RabbitMQ, known only by its address."""
 
     kind = "rabbitmq"
+
+    transport = "tcp"
 
     def __init__(self, address):
         self.address = address
@@ -28,6 +37,10 @@ class RabbitMQ:
 
     def assert_alive(self):
         """Its process is not ours to look at; the bystander's unbroken connection proves that it did not restart."""
+
+    def resident_bytes(self):
+        """Not ours to look at, either."""
+        return 0
 
     def revive(self):
         pass
@@ -41,10 +54,14 @@ class Leveret:
 
     kind = "leveret"
 
-    def __init__(self, binary, preexec=None, config=""):
+    def __init__(self, binary, preexec=None, config="", certificate=None):
         self.binary = binary
         self.preexec = preexec
         self.config = config
+        self.certificate = certificate
+        self.transport = "tcp"
+        if certificate:
+            self.config += TLS_CONFIG.format(certificate=certificate.file, key=certificate.key_file)
         self._start()
 
     def _start(self):
@@ -57,7 +74,7 @@ class Leveret:
                  "--data-dir", str(self.directory / "data"), "--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0"],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=self.preexec)
         try:
-            self.address, self.http_address = self._wait_for_start_line()
+            self.addresses = self._wait_for_start_line()
         except BaseException:
             self.stop()
             raise
@@ -67,13 +84,24 @@ class Leveret:
         while time.monotonic() < deadline:
             found = START_LINE.search(self.log.read_text(errors="replace"))
             if found:
-                return (found[1], int(found[2])), (found[3], int(found[4]))
+                listeners = re.findall(r"(\w+) on (\S+):(\d+)", found[0])
+                return {protocol: (host, int(port)) for protocol, host, port in listeners}
             if self.process.poll() is not None:
                 break
             time.sleep(0.01)
         raise RuntimeError(f"leveret did not start: {self.log.read_text(errors='replace')[-2000:]}")
 
+    @property
+    def address(self):
+        return self.addresses["AMQP"]
+
+    @property
+    def http_address(self):
+        return self.addresses["HTTP"]
+
     def peer(self, **options):
+        if self.transport == "tls":
+            return TlsPeer(self.addresses["AMQPS"], self.certificate.context(), **options)
         return Peer(self.address, **options)
 
     def assert_alive(self):

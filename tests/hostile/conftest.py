@@ -2,16 +2,21 @@
 
 import itertools
 import os
+import time
 
 import pytest
 
 import answers
+import report
 from brokers import Leveret, RabbitMQ
 from bystander import Bystander
 from memory import MIB
+from tls import Certificate
 
 BALLAST = bytes(8 * MIB)
 BALLAST_BYTES = 48 * MIB
+OVER_TLS = range(21, 61)  # cases of the battery that are played over TLS, too
+QUIET_S = 5.0  # how long the bystander is left alone for the figures that a report compares with
 
 
 def pytest_addoption(parser):
@@ -19,13 +24,31 @@ def pytest_addoption(parser):
     parser.addoption(
         "--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the leveret binary (or LEVERET_BIN)")
     parser.addoption("--amqp", default="127.0.0.1:5672", help="host:port of the RabbitMQ under test")
+    parser.addoption("--report", metavar="FILE", help="write what was measured into this file, as Markdown")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "hb(*numbers): the case of the hostile battery (HB-n) that this test covers")
+    config.addinivalue_line("markers", "ht(*numbers): the same of its part for HTTP (HT-n)")
+    config.addinivalue_line("markers", "tcp_only(reason): not played over TLS, although its number is")
     config.addinivalue_line("markers", "leveret_only(reason): not run against RabbitMQ")
     config.addinivalue_line("markers", "slow: takes ten seconds or more; started first")
     answers.set_broker(config.getoption("--broker"))
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(report.Report(config))
+
+
+def pytest_generate_tests(metafunc):
+    """HB-87: the cases about frames and methods once more, within TLS."""
+    cases = {number for mark in metafunc.definition.iter_markers("hb") for number in mark.args}
+    if metafunc.config.getoption("--broker") == "rabbitmq" or metafunc.definition.get_closest_marker("tcp_only"):
+        return
+    if cases.intersection(OVER_TLS):
+        metafunc.parametrize("transport", ["tcp", pytest.param("tls", marks=pytest.mark.hb(87))], indirect=True)
+
+
+def pytest_itemcollected(item):
+    item.user_properties.append(("cases", report.cases_of(item)))
 
 
 def pytest_collection_modifyitems(config, items):
@@ -45,28 +68,34 @@ def leveret_bin(pytestconfig):
 
 
 @pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    return Certificate(tmp_path_factory.mktemp("certificate"))
+
+
+@pytest.fixture(scope="session")
 def broker(request, pytestconfig):
     if pytestconfig.getoption("--broker") == "rabbitmq":
         host, port = pytestconfig.getoption("--amqp").rsplit(":", 1)
         broker = RabbitMQ((host, int(port)))
     else:
-        broker = Leveret(request.getfixturevalue("leveret_bin"))
+        broker = Leveret(request.getfixturevalue("leveret_bin"), certificate=request.getfixturevalue("certificate"))
     yield broker
     broker.stop()
 
 
 class Watch:
-    """The bystander of this worker, replaced after a test that made it suffer."""
+    """The bystander of a broker, replaced after a test that made it suffer."""
 
     def __init__(self, broker):
         self.broker = broker
         self.bystander = Bystander(broker)
+        self.resident_before = broker.resident_bytes()
 
     def check(self):
-        """Same process, the bystander lost nothing, and a new client is served."""
+        """Same process, the bystander lost nothing, and a new client is served. What was measured meanwhile."""
         try:
             self.broker.assert_alive()
-            self.bystander.assert_intact()
+            latencies_s = self.bystander.latencies_s()
             with self.broker.peer() as peer:
                 queue = peer.connect().call(1, "queue.declare", exclusive=True).queue
                 peer.publish(1, "", queue, b"still there?")
@@ -76,24 +105,37 @@ class Watch:
             self.broker.revive()
             self.bystander = Bystander(self.broker)
             raise
+        before, self.resident_before = self.resident_before, self.broker.resident_bytes()
+        return {"latencies_s": latencies_s, "resident": [before, self.resident_before]}
 
 
 @pytest.fixture(scope="session")
-def watch(broker):
+def watch(broker, pytestconfig):
     watch = Watch(broker)
+    if pytestconfig.getoption("--report"):
+        time.sleep(QUIET_S)
+    watch.in_quiet = watch.check()
     yield watch
     watch.bystander.stop()
 
 
+@pytest.fixture
+def transport(request, broker):
+    """What the peers of a test speak through: `tcp` or `tls`."""
+    broker.transport = getattr(request, "param", "tcp")
+    yield broker.transport
+    broker.transport = "tcp"
+
+
 @pytest.fixture(autouse=True)
-def unharmed(watch):
+def unharmed(request, watch, transport):
     """After every case."""
     yield
-    watch.check()
+    report.record(request.node, watch.check(), watch.in_quiet)
 
 
 @pytest.fixture
-def fresh_broker(broker):
+def fresh_broker(request, broker, transport):
     """For cases that measure memory: a Leveret process that has not grown yet, watched like the other.
 
     What checking passwords has left behind in the allocator would hide growth; it is filled with messages first.
@@ -101,7 +143,8 @@ def fresh_broker(broker):
     if broker.kind == "rabbitmq":
         yield broker
         return
-    fresh = Leveret(broker.binary)
+    fresh = Leveret(broker.binary, certificate=broker.certificate)
+    fresh.transport = transport
     watch = Watch(fresh)
     try:
         with fresh.peer() as ballast:
@@ -110,15 +153,16 @@ def fresh_broker(broker):
             for number in range(BALLAST_BYTES // len(BALLAST)):
                 ballast.publish(1, "", queue, BALLAST)
                 assert ballast.expect(1, "basic.ack").delivery_tag == number + 1
-            yield fresh
             watch.check()
+            yield fresh
+            report.record(request.node, watch.check())
     finally:
         watch.bystander.stop()
         fresh.stop()
 
 
 @pytest.fixture
-def peer(broker):
+def peer(broker, transport):
     """A client on an open connection with channel 1 open; tests that need another handshake make their own peer."""
     with broker.peer() as peer:
         yield peer.connect()

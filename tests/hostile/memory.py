@@ -13,7 +13,7 @@ class Growth:
     """
 
     def __init__(self, broker):
-        self.resident_bytes = getattr(broker, "resident_bytes", lambda: 0)
+        self.resident_bytes = broker.resident_bytes
         self.before = self.highest = 0
         self.done = threading.Event()
         self.thread = threading.Thread(target=self._sample, daemon=True)

@@ -4,8 +4,10 @@ It keeps no state about channels or methods of its own, answers nothing by itsel
 hides a frame, except that `skip heartbeats` is what every reader below does unless it is asked for them.
 """
 
+import os
 import re
 import socket
+import ssl
 import struct
 import time
 
@@ -62,7 +64,7 @@ class Peer:
         """Sends bytes. A peer that has been dropped meanwhile is found out at the next read, not here."""
         try:
             self.socket.sendall(b"".join(pieces))
-        except (BrokenPipeError, ConnectionResetError):
+        except (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
             pass
 
     def send_method(self, channel, name, **args):
@@ -286,6 +288,22 @@ class Peer:
                 else:
                     return
         raise Silent()
+
+
+class TlsPeer(Peer):
+    """A peer that does all this within TLS."""
+
+    def __init__(self, address, context, rcvbuf=None):
+        super().__init__(address, rcvbuf)
+        self.socket = context.wrap_socket(self.socket)
+
+    def half_close(self):
+        """Below TLS, whose own farewell would end both directions."""
+        with socket.socket(fileno=os.dup(self.socket.fileno())) as below:
+            try:
+                below.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
 
 
 def _kernel_address(address):
