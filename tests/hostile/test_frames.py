@@ -5,10 +5,11 @@ import struct
 import pytest
 
 import wire
-from answers import ANY, DROPPED, by_broker, connection_closed, one_of
+from answers import DROPPED, by_broker, connection_closed
+from memory import MIB, Growth
 
-# Before tune-ok RabbitMQ drops the socket without a word about three seconds later.
-FRAME_ERROR_BEFORE_TUNE = by_broker(rabbitmq=DROPPED, leveret=one_of(connection_closed(501, method=ANY), DROPPED))
+STRANGERS = 200
+STRANGERS_GROWTH_MAX = 8 * MIB  # of 800 GiB that they announce
 
 
 def erlang(payload):
@@ -18,22 +19,36 @@ def erlang(payload):
 
 @pytest.mark.hb(4, 5)
 @pytest.mark.parametrize(
-    "attack",
+    "attack, text",
     [
-        struct.pack(">BHI", 1, 0, 0xFFFFFFFF),
-        struct.pack(">BHI", 1, 0, 8193),
-        wire.frame(1, 0, b"x" * 8193),
-        wire.frame(9, 0),
-        wire.frame(0, 0),
-        wire.frame(1, 0, b""),
-        wire.method_frame(0, "connection.start-ok")[:-1] + b"\0",
+        (struct.pack(">BHI", 1, 0, 0xFFFFFFFF), "type 1, all octets = <<>>: {frame_too_large,4294967295,8184}"),
+        (struct.pack(">BHI", 1, 0, 8193), "type 1, all octets = <<>>: {frame_too_large,8193,8184}"),
+        (wire.frame(1, 0, b"x" * 8193), "type 1, all octets = <<>>: {frame_too_large,8193,8184}"),
+        (wire.frame(9, 0), "type 9, all octets = <<>>: unknown_frame"),
+        (wire.frame(0, 0), "type 0, all octets = <<>>: unknown_frame"),
+        (wire.frame(1, 0, b""), "type 1, all octets = <<>>: unknown_frame"),
+        (wire.method_frame(0, "connection.start-ok")[:-1] + b"\0",
+         "type 1, all octets = <<0,10,0,11,0,0,0,0,0,0,0,0,0,0>>: {invalid_frame_end_marker,0}"),
     ],
     ids=["size-2^32", "size-8193", "8193-bytes", "type-9", "type-0", "empty-method", "frame-end"])
-def test_frame_errors_before_tune(broker, attack):
+def test_frame_errors_before_tune(broker, attack, text):
+    """RabbitMQ drops the socket without a word about three seconds later."""
     with broker.peer() as peer:
         peer.start()
         peer.send(attack)
-        assert peer.outcome() == FRAME_ERROR_BEFORE_TUNE
+        assert peer.outcome() == by_broker(rabbitmq=DROPPED, leveret=connection_closed(501, text))
+
+
+@pytest.mark.leveret_only("its memory is looked at")
+@pytest.mark.hb(4)
+def test_what_strangers_announce_takes_no_memory(fresh_broker):
+    with Growth(fresh_broker) as growth:
+        for _ in range(STRANGERS):
+            with fresh_broker.peer() as peer:
+                peer.start()
+                peer.send(struct.pack(">BHI", 1, 0, 0xFFFFFFFF), bytes(8192))
+                assert peer.outcome().code == 501
+    assert growth.bytes <= STRANGERS_GROWTH_MAX
 
 
 @pytest.mark.hb(5)

@@ -219,7 +219,7 @@ def nested_table(depth):
     """The body of a table that holds a table that holds ... `depth` tables in all, counting the outermost."""
     body = b""
     for _ in range(depth - 1):
-        body = b"\x01k" + b"F" + struct.pack(">I", len(body)) + body
+        body = b"\x00F" + struct.pack(">I", len(body)) + body
     return body
 
 
