@@ -114,6 +114,12 @@ pub(crate) const SAMPLED_PER_LOCK: usize = 512;
 /// How often the process looks at its memory and its disk.
 pub(crate) const ALARM_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
+/// How often memory that is due is given back to the system.
+pub(crate) const GIVE_BACK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Bytes that are allocated and freed for that: more than the allocator cuts from a page of many.
+pub(crate) const GIVE_BACK_BYTES: usize = 1024 * 1024;
+
 /// Bytes above the limit of the disk from which on it is looked at more often: no disk takes more
 /// between two looks.
 pub(crate) const DISK_NEAR_BYTES: u64 = 1024 * 1024 * 1024;

@@ -6,6 +6,7 @@
 
 mod alarm_limits;
 mod alarms;
+mod allocator;
 mod as_seen_by_http;
 mod auth;
 mod check;
@@ -68,9 +69,6 @@ use crate::life::{Addresses, End};
 use crate::limits::STOP_TIMEOUT;
 use crate::log_file::LogFile;
 use crate::node::{Node, StartError};
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = cli::Arguments::parse();
@@ -157,6 +155,7 @@ async fn run(
     let addresses = endpoints.in_words();
     let servers = endpoints.serve(&node, &alive);
     tokio::spawn(alarms::watch(Arc::clone(&node)));
+    tokio::spawn(allocator::give_back());
     tokio::spawn(sampler::run(Arc::clone(&node), config.statistics_interval));
     drop(alive);
     tracing::info!(
