@@ -7,8 +7,8 @@
 
 use axum::extract::Request;
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST,
+    REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
@@ -39,7 +39,12 @@ pub(crate) async fn pass(mut request: Request, next: Next) -> Response {
             }
             next.run(request).await
         }
-        Err(error) => error.into_response(),
+        Err(error) => {
+            let mut response = error.into_response();
+            // What follows on the connection may be a part of what was refused.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            response
+        }
     };
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -61,8 +66,12 @@ fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
         return too_long(status, "headers_too_large", "headers", HEADER_BYTES_MAX);
     }
     let is_twofold = |name| headers.get_all(name).iter().count() > 1;
-    if is_twofold(HOST) || is_twofold(AUTHORIZATION) {
+    if is_twofold(HOST) || is_twofold(AUTHORIZATION) || is_twofold(TRANSFER_ENCODING) {
         return Err(ApiError::bad_request("headers contradict each other"));
+    }
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    if !codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+        return Err(ApiError::bad_request("no transfer coding but chunked is known"));
     }
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     if announced
@@ -108,6 +117,9 @@ mod tests {
         };
         assert!(refused(&[("host", "localhost"), ("host", "evil.example")]));
         assert!(refused(&[("authorization", "Basic YTpi"), ("authorization", "Basic YTpi")]));
+        assert!(refused(&[("transfer-encoding", "chunked, chunked")]));
+        assert!(refused(&[("transfer-encoding", "gzip"), ("transfer-encoding", "chunked")]));
+        assert!(!refused(&[("transfer-encoding", "Chunked")]));
         assert!(!refused(&[("host", "localhost"), ("content-length", "4"), ("accept", "*/*")]));
     }
 

@@ -26,6 +26,7 @@ mod multipart;
 mod node;
 mod policy_json;
 mod queue_snapshot;
+mod sent_json;
 mod snapshot;
 mod stopped;
 mod topology_snapshot;

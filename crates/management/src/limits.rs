@@ -9,6 +9,15 @@ pub const HEADER_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of the body of a request, as RabbitMQ; 400.
 pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
 
+/// Values in the body of a request: any list of names and any field table fits; 400.
+pub const BODY_VALUES_MAX: usize = 64 * 1024;
+
+/// Values in definitions: a document of [`BODY_BYTES_MAX`] with things that are named fits; 400.
+pub const DEFINITIONS_VALUES_MAX: usize = 1024 * 1024;
+
+/// Bytes of the form that logs somebody in, who is a stranger until then, as RabbitMQ; 413.
+pub const LOGIN_BYTES_MAX: usize = 64 * 1024;
+
 /// Things on a page of a list, as in RabbitMQ; 400.
 pub const PAGE_SIZE_MAX: u64 = 500;
 
@@ -33,11 +42,11 @@ pub(crate) const HISTORY_SAMPLES_MAX: usize = 122;
 /// Samples that each thing keeps at least: a rate is made of two.
 pub(crate) const HISTORY_SAMPLES_MIN: usize = 2;
 
-/// Seconds that a request may look back: a year.
+/// Seconds that a request may look back: a year; 400.
 pub(crate) const AGE_S_MAX: u64 = 31_536_000;
 
-/// Moments that a request may want to see of each number; 400.
-pub(crate) const MOMENTS_MAX: u64 = 1000;
+/// Moments that a request may want to see of each number, as in RabbitMQ; 400.
+pub(crate) const MOMENTS_MAX: u64 = 500;
 
 /// Bytes of the prefix that a request may want names of metrics to begin with.
 pub(crate) const METRICS_PREFIX_BYTES_MAX: usize = 64;

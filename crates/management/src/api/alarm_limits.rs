@@ -11,7 +11,9 @@ use serde_json::Value;
 use super::{Body, Name, Shared};
 use crate::access::Administrator;
 use crate::answer::ApiError;
+use crate::limits::BODY_VALUES_MAX;
 use crate::node::{DiskFreeLimit, MemoryWatermark};
+use crate::sent_json;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -77,10 +79,10 @@ fn disk_free_limit(body: &[u8]) -> Result<DiskFreeLimit, String> {
 
 /// The one field of the object in a body, if it has only one.
 fn only_field(body: &[u8]) -> Result<Option<(String, Value)>, String> {
-    match serde_json::from_slice(body) {
+    match sent_json::read(body, BODY_VALUES_MAX) {
         Ok(Value::Object(fields)) if fields.len() == 1 => Ok(fields.into_iter().next()),
         Ok(_) => Ok(None),
-        Err(_) => Err("not_json".to_owned()),
+        Err(error) => Err(error.reason("not_json")),
     }
 }
 

@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 
 use super::Body;
 use crate::answer::ApiError;
+use crate::limits::BODY_VALUES_MAX;
+use crate::sent_json::read;
 
 /// What RabbitMQ says to a client that has encoded its object twice.
 const JSON_IN_JSON: &str = "invalid payload: the request body JSON-decoded to a string. Is the input \
@@ -28,11 +30,12 @@ impl Object {
         if body.is_empty() {
             return Ok(Self(Map::new()));
         }
-        match serde_json::from_slice(body) {
+        match read(body, BODY_VALUES_MAX) {
             Ok(Value::Object(object)) => Ok(Self(object)),
             Ok(Value::Null) => Ok(Self(Map::new())),
             Ok(Value::String(_)) => Err(ApiError::bad_request(JSON_IN_JSON)),
-            Ok(_) | Err(_) => Err(ApiError::bad_request("not_json")),
+            Ok(_) => Err(ApiError::bad_request("not_json")),
+            Err(error) => Err(error.refused("not_json")),
         }
     }
 

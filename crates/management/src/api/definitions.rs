@@ -13,8 +13,10 @@ use serde_json::{Map, Value};
 use super::{Body, Name, Shared};
 use crate::access::Administrator;
 use crate::answer::{ApiError, Json};
+use crate::limits::DEFINITIONS_VALUES_MAX;
 use crate::multipart;
 use crate::node::ImportProblem;
+use crate::sent_json;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -109,5 +111,9 @@ fn object(headers: &HeaderMap, body: &Bytes) -> Result<Map<String, Value>, ApiEr
     } else {
         body
     };
-    serde_json::from_slice(octets).map_err(|_| ApiError::bad_request("failed_to_parse_json"))
+    match sent_json::read(octets, DEFINITIONS_VALUES_MAX) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(ApiError::bad_request("failed_to_parse_json")),
+        Err(error) => Err(error.refused("failed_to_parse_json")),
+    }
 }

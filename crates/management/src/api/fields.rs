@@ -4,6 +4,8 @@ use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::answer::ApiError;
+use crate::limits::BODY_VALUES_MAX;
+use crate::sent_json;
 
 /// Longest list of what is missing that RabbitMQ writes in one line, in bytes.
 const LINE_BYTES_MAX: usize = 78;
@@ -18,14 +20,15 @@ impl Fields {
         if body.is_empty() || **body == *b"undefined" {
             return Ok(Self(Map::new()));
         }
-        match serde_json::from_slice(body) {
+        match sent_json::read(body, BODY_VALUES_MAX) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
             Ok(Value::Null) => Ok(Self(Map::new())),
             Ok(Value::String(_)) => Err(ApiError::bad_request(
                 "invalid payload: the request body JSON-decoded to a string. Is the input \
                  doubly-JSON-encoded?",
             )),
-            Ok(_) | Err(_) => Err(ApiError::bad_request("not_json")),
+            Ok(_) => Err(ApiError::bad_request("not_json")),
+            Err(error) => Err(error.refused("not_json")),
         }
     }
 

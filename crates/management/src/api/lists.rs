@@ -9,6 +9,7 @@ use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use broker::Pattern;
+use broker::limits::PATTERN_BYTES_MAX;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{ApiError, Json};
@@ -192,32 +193,44 @@ fn span(find: &impl Fn(&str) -> Option<String>, of: &str) -> Result<Option<Span>
         return Ok(None);
     };
     // As in RabbitMQ what is no number asks for nothing.
-    let number = |text: &str| text.parse::<u64>().ok().filter(|seconds| *seconds <= AGE_S_MAX);
-    match number(&age).zip(number(&step).filter(|step| *step > 0)) {
-        Some((age_s, step_s)) if age_s / step_s >= MOMENTS_MAX => {
-            let what = format!("{of}_age {age}, {of}_incr {step}");
-            Err(ApiError::bad_request(format!("more than {MOMENTS_MAX} moments: {what}")))
-        }
-        span => Ok(span.map(|(age, step)| Span { age_ms: age * 1000, step_ms: step * 1000 })),
+    if !is_integer(&age) || !is_integer(&step) {
+        return Ok(None);
     }
+    let seconds = |text: &str| text.parse::<u64>().ok().filter(|s| (1..=AGE_S_MAX).contains(s));
+    match seconds(&age).zip(seconds(&step)) {
+        Some((age_s, step_s)) if age_s / step_s <= MOMENTS_MAX => {
+            Ok(Some(Span { age_ms: age_s * 1000, step_ms: step_s * 1000 }))
+        }
+        _ => {
+            let reason = format!("Invalid range parameters: age {age}, incr {step}");
+            Err(ApiError::bad_request(reason))
+        }
+    }
+}
+
+fn is_integer(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit())
+}
+
+fn bad_page(reason: impl Into<Value>) -> ApiError {
+    ApiError::new(StatusCode::BAD_REQUEST, "invalid_pagination_parameters", reason)
 }
 
 impl Page {
     fn new(
         number: i64,
         size: Option<i64>,
-        filter: impl FnOnce() -> Filter,
+        filter: impl FnOnce() -> Result<Filter, ApiError>,
     ) -> Result<Self, ApiError> {
         let positive = |value: i64| u64::try_from(value).ok().filter(|value| *value > 0);
         let wanted_size = size.map_or(Some(PAGE_SIZE_DEFAULT), positive);
         match (positive(number), wanted_size.filter(|size| *size <= PAGE_SIZE_MAX)) {
-            (Some(number), Some(size)) => Ok(Self { number, size, filter: filter() }),
+            (Some(number), Some(size)) => Ok(Self { number, size, filter: filter()? }),
             _ => {
                 let size = size.map_or_else(|| "undefined".to_owned(), |size| size.to_string());
                 let what = format!("page number {number}, page size {size}");
-                let reason = format!("Invalid pagination parameters: {what}");
-                let status = StatusCode::BAD_REQUEST;
-                Err(ApiError::new(status, "invalid_pagination_parameters", reason))
+                Err(bad_page(format!("Invalid pagination parameters: {what}")))
             }
         }
     }
@@ -242,14 +255,17 @@ impl Page {
 }
 
 impl Filter {
-    fn new(name: &str, is_pattern: bool) -> Self {
+    fn new(name: &str, is_pattern: bool) -> Result<Self, ApiError> {
         if name.is_empty() {
-            return Self::All;
+            return Ok(Self::All);
         }
-        match is_pattern {
-            true => Pattern::filter(name).map_or(Self::None, Self::Matching),
-            false => Self::Containing(name.to_lowercase()),
+        if !is_pattern {
+            return Ok(Self::Containing(name.to_lowercase()));
         }
+        if name.len() > PATTERN_BYTES_MAX {
+            return Err(bad_page("name filter regex is too long"));
+        }
+        Ok(Pattern::filter(name).map_or(Self::None, Self::Matching))
     }
 
     fn wants(&self, name: &str) -> bool {
@@ -366,6 +382,17 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_that_is_too_long_is_refused() {
+        let status =
+            |bytes| Query::parse(&format!("page=1&use_regex=true&name={}", "a".repeat(bytes)));
+        assert!(status(PATTERN_BYTES_MAX).is_ok());
+        assert_eq!(
+            status(PATTERN_BYTES_MAX + 1).unwrap_err().reason(),
+            "name filter regex is too long"
+        );
+    }
+
+    #[test]
     fn a_pattern_that_would_take_for_ever_finds_nothing() {
         let all = named(&[&"a".repeat(40)]);
         let page = answer("page=1&use_regex=true&name=(a*)*\\1b", all);
@@ -379,10 +406,16 @@ mod tests {
         let expected = Spans { messages: Some(span), ..Spans::default() };
         assert_eq!(spans("msg_rates_age=60&msg_rates_incr=5").unwrap(), expected);
         assert_eq!(spans("msg_rates_age=60").unwrap(), Spans::default());
-        for nothing in ["0&lengths_age=60", "x&lengths_age=60", "5&lengths_age=-1"] {
+        for nothing in ["x&lengths_age=60", "5&lengths_age=", "5&lengths_age=-"] {
             assert_eq!(spans(&format!("lengths_incr={nothing}")).unwrap(), Spans::default());
         }
-        assert!(spans("lengths_incr=1&lengths_age=1000").is_err());
+        let most = format!("lengths_incr=2&lengths_age={}", 2 * MOMENTS_MAX + 1);
+        assert!(spans(&most).is_ok());
+        for (step, age) in [("1", "501"), ("0", "60"), ("5", "-1"), ("9", "99999999999999999999")] {
+            let error = spans(&format!("lengths_incr={step}&lengths_age={age}")).unwrap_err();
+            let expected = format!("Invalid range parameters: age {age}, incr {step}");
+            assert_eq!(error.reason(), expected.as_str());
+        }
     }
 
     #[test]

@@ -3,16 +3,19 @@
 use std::net::SocketAddr;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, State};
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{Body, Name, Shared};
+use super::{Name, Shared};
 use crate::access::{Administrator, Credentials, Monitor, check_origin, log_in};
 use crate::answer::{ApiError, Json};
+use crate::limits::LOGIN_BYTES_MAX;
 use crate::node::LoginAttempts;
 
 /// The paths.
@@ -25,7 +28,8 @@ pub(super) fn routes() -> Router<Shared> {
 
 /// The path that needs no login because it is one.
 pub(crate) fn open_routes() -> Router<Shared> {
-    Router::new().route("/api/login", post(login).delete(logout))
+    let login = post(login).delete(logout).layer(DefaultBodyLimit::max(LOGIN_BYTES_MAX));
+    Router::new().route("/api/login", login)
 }
 
 /// The hash that a user can be given instead of this password.
@@ -84,9 +88,13 @@ async fn login(
     State(node): State<Shared>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
-    Body(body): Body,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Json, ApiError> {
     check_origin(&headers)?;
+    let body = body.map_err(|error| {
+        let reason = "the form cannot be read, or is larger than a login";
+        ApiError::new(error.status(), "bad_request", reason)
+    })?;
     let field = |wanted: &str| {
         let mut pairs = form_urlencoded::parse(&body);
         pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())

@@ -10,7 +10,9 @@ use serde_json::Value;
 use super::{Body, Name, Shared};
 use crate::access::Administrator;
 use crate::answer::ApiError;
+use crate::limits::BODY_VALUES_MAX;
 use crate::node::{Life, LifeAction, LifeRefused};
+use crate::sent_json;
 
 /// The path.
 pub(super) fn routes() -> Router<Shared> {
@@ -52,8 +54,8 @@ pub(crate) async fn perform(
 
 /// The action that a body names.
 fn action(body: &[u8]) -> Result<LifeAction, ApiError> {
-    let body: Value =
-        serde_json::from_slice(body).map_err(|_| ApiError::bad_request("failed_to_parse_json"))?;
+    let body =
+        sent_json::read(body, BODY_VALUES_MAX).map_err(|e| e.refused("failed_to_parse_json"))?;
     match body.get("action").and_then(Value::as_str) {
         Some("stop") => Ok(LifeAction::Stop),
         Some("stop_app") => Ok(LifeAction::StopApp),
