@@ -66,8 +66,14 @@ class Leveret:
 
     def _start(self):
         self.directory = Path(tempfile.mkdtemp(prefix="leveret-hostile-"))
-        self.log = self.directory / "stderr.log"
         (self.directory / "rabbitmq.conf").write_text(self.config)
+        self.lives = 0
+        self._launch()
+
+    def _launch(self):
+        """Begins a life on the data directory as it is, with a log of its own."""
+        self.lives += 1
+        self.log = self.directory / f"stderr.{self.lives}.log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [self.binary, "--config", str(self.directory / "rabbitmq.conf"),
@@ -125,6 +131,14 @@ class Leveret:
         """A new process, so that one defect fails one test and not all that follow."""
         self.stop()
         self._start()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def start_again(self):
+        """After its end, with what it has left on disk."""
+        self._launch()
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)

@@ -10,6 +10,7 @@ import answers
 import report
 from brokers import Leveret, RabbitMQ
 from bystander import Bystander
+from http_client import Api, path
 from memory import MIB
 from tls import Certificate
 
@@ -166,6 +167,58 @@ def peer(broker, transport):
     """A client on an open connection with channel 1 open; tests that need another handshake make their own peer."""
     with broker.peer() as peer:
         yield peer.connect()
+
+
+@pytest.fixture
+def api(broker):
+    return Api(broker)
+
+
+class Made:
+    """Users and vhosts, made over HTTP and removed after the test; the password of a user is his name."""
+
+    def __init__(self, api, prefix):
+        self.api = api
+        self.prefix = prefix
+        self.removed = []
+
+    def _put(self, kind, name, body):
+        self.removed.append(f"/api/{kind}/" + path(name))
+        self.api.do("PUT", f"/api/{kind}/" + path(name), body)
+        return name
+
+    def name(self):
+        return f"{self.prefix}.{next(_numbers)}"
+
+    def vhost(self, name=None):
+        return self._put("vhosts", name or self.name(), {})
+
+    def user(self, name=None, tags="", vhosts=("/",), configure=".*", write=".*", read=".*"):
+        """A user with these permissions in each of these vhosts."""
+        name = name or self.name()
+        self._put("users", name, {"password": name, "tags": tags})
+        for vhost in vhosts:
+            self.permit(name, vhost, configure, write, read)
+        return name
+
+    def permit(self, user, vhost="/", configure=".*", write=".*", read=".*"):
+        permissions = {"configure": configure, "write": write, "read": read}
+        self.api.do("PUT", "/api/permissions/" + path(vhost, user), permissions)
+
+    def limit(self, kind, owner, name, value):
+        """`kind` is `user` or `vhost`."""
+        self.api.do("PUT", f"/api/{kind}-limits/" + path(owner, name), {"value": value})
+
+    def remove_all(self):
+        for target in reversed(self.removed):
+            self.api.do("DELETE", target)
+
+
+@pytest.fixture
+def made(api, worker_id):
+    made = Made(api, f"hostile.{os.getpid()}.{worker_id}")
+    yield made
+    made.remove_all()
 
 
 _numbers = itertools.count()

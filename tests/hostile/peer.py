@@ -255,15 +255,17 @@ class Peer:
             0, "connection.start-ok", client_properties=properties, mechanism=mechanism, response=response,
             locale=locale)
 
-    def log_in(self, properties=()):
-        """Up to and including connection.tune."""
+    def log_in(self, properties=(), user="guest"):
+        """Up to and including connection.tune; the password is the user's name."""
         self.start()
-        self.start_ok(properties)
+        self.start_ok(properties, response=f"\0{user}\0{user}".encode())
         return self.expect(0, "connection.tune")
 
-    def connect(self, vhost="/", properties=(), channel_max=2047, frame_max=131072, heartbeat=0, channels=(1,)):
+    def connect(
+            self, vhost="/", properties=(), channel_max=2047, frame_max=131072, heartbeat=0, channels=(1,),
+            user="guest"):
         """The whole handshake and channel.open for each of `channels`."""
-        self.log_in(properties)
+        self.log_in(properties, user)
         self.frame_max = frame_max
         self.send_method(0, "connection.tune-ok", channel_max=channel_max, frame_max=frame_max, heartbeat=heartbeat)
         self.send_method(0, "connection.open", virtual_host=vhost)

@@ -6,6 +6,7 @@ import pytest
 
 import wire
 from answers import by_broker
+from http_client import WHOAMI, answers
 from peer import Silent
 
 HANDSHAKE_TIMEOUT_S = 10.0
@@ -56,6 +57,38 @@ def test_strangers_are_told_what_is_spoken(broker, header):
         assert peer.read_until_drop() == OFFER_TO_STRANGERS
 
 
+PROXY_V2 = b"\r\n\r\n\x00\r\nQUIT\n"
+FROM_HERE = bytes([127, 0, 0, 1] * 2) + b"\x00\x01\x00\x02"
+
+
+@pytest.mark.hb(3, 89)
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n" + AMQP_0_9_1,
+        b"PROXY UNKNOWN\r\n" + AMQP_0_9_1,
+        b"PROXY TCP4 127.0.0.1",
+        PROXY_V2 + b"\x21\x11\x00\x0c" + FROM_HERE + AMQP_0_9_1,
+        PROXY_V2 + b"\x20\x00\x00\x00" + AMQP_0_9_1,
+        PROXY_V2 + b"\x21\x11\xff\xff" + FROM_HERE + bytes(65_523) + AMQP_0_9_1,
+        PROXY_V2[:9],
+    ],
+    ids=["v1", "v1-unknown", "v1-cut", "v2", "v2-local", "v2-64-kib", "v2-cut"])
+def test_a_proxy_header_is_another_protocol(broker, header):
+    """Leveret does not know it and refuses `proxy_protocol` in a configuration: no address in it is believed."""
+    with broker.peer() as peer:
+        peer.send(header)
+        assert peer.read_until_drop() == OFFER_TO_STRANGERS
+
+
+@pytest.mark.leveret_only("RabbitMQ's HTTP address is not known here")
+@pytest.mark.hb(89)
+@pytest.mark.parametrize("header", [b"PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n", PROXY_V2 + b"\x21\x11\x00\x0c" + FROM_HERE])
+def test_a_proxy_header_is_no_http(broker, header):
+    said = answers(broker, header + WHOAMI + b"\r\n")
+    assert not said or said.startswith(b"HTTP/1.1 400 ")
+
+
 @pytest.mark.hb(90)
 def test_amqp_1_0_with_sasl(broker):
     with broker.peer() as peer:
@@ -76,10 +109,12 @@ def test_header_in_single_bytes(broker):
 
 @pytest.mark.slow
 @pytest.mark.hb(1, 2, 20)
-def test_every_handshake_state_has_one_deadline(broker):
+def test_every_handshake_state_has_one_deadline(fresh_broker):
     """Sockets stuck in each state of the handshake are dropped at the deadline; dripping bytes does not move it."""
+    broker = fresh_broker
+    each = by_broker(rabbitmq=20, leveret=400)
     deadline_from = time.monotonic()
-    stuck = {state: [broker.peer() for _ in range(20)] for state in ("silent", "drip", "started", "tuning", "opening")}
+    stuck = {state: [broker.peer() for _ in range(each)] for state in ("silent", "drip", "started", "tuning", "opening")}
     try:
         for peers in (stuck["started"], stuck["tuning"], stuck["opening"]):
             for peer in peers:

@@ -10,6 +10,8 @@ from peer import Silent, client_properties
 
 KEYS_MAX = 1024  # CC and BCC keys of one message; RabbitMQ has no limit
 HEADERS_BINDING_ARGUMENTS_MAX = 256  # RabbitMQ has no limit
+HASH_WEIGHT_MAX = 10_000
+TOO_HEAVY = f"The binding key must not exceed {HASH_WEIGHT_MAX}"
 DEAD_LETTER_TIMEOUT_S = 10.0
 QUIET_S = 0.5  # what goes around without a pause comes by in less
 
@@ -230,6 +232,23 @@ def test_arguments_of_a_headers_binding(peer, arguments):
     peer.expect(1, "queue.bind-ok")
     peer.publish(1, "amq.headers", "", b"x", {"headers": table})
     assert peer.get(1, queue)[2] == b"x"
+
+
+@pytest.mark.leveret_only("RabbitMQ's plug-in may not be enabled")
+@pytest.mark.hb(73)
+@pytest.mark.parametrize("weight, text", [
+    ("2147483648", TOO_HEAVY), ("10001", TOO_HEAVY), ("99999999999999999999", TOO_HEAVY),
+    ("0", "The binding key must be greater than 0"), ("-2147483648", "The binding key must be greater than 0"),
+    ("1e9", 'The binding key must be an integer: <<"1e9">>'), ("0x7", 'The binding key must be an integer: <<"0x7">>'),
+    ("", "The binding key must be an integer: <<>>"), ("1" * 255, TOO_HEAVY),
+], ids=lambda text: text[:12])
+def test_weights_of_a_consistent_hash_exchange(peer, names, weight, text):
+    exchange = names.exchange()
+    peer.call(1, "exchange.declare", exchange=exchange, type="x-consistent-hash")
+    queue = declare(peer)
+    peer.call(1, "queue.bind", queue=queue, exchange=exchange, routing_key=str(HASH_WEIGHT_MAX))
+    peer.send_method(1, "queue.bind", queue=queue, exchange=exchange, routing_key=weight)
+    assert peer.outcome() == channel_closed(406, text, "queue.bind")
 
 
 @pytest.mark.hb(69)

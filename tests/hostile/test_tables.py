@@ -152,6 +152,15 @@ def test_odd_delivery_modes_and_priorities(peer, delivery_mode, priority):
     assert read["delivery_mode"] in ({1, 2} if delivery_mode not in (1, 2) else {delivery_mode}) | {delivery_mode}
 
 
+@pytest.mark.hb(43)
+def test_priorities_beyond_the_largest_are_the_largest(peer):
+    """Ten is as high as this queue goes: what asks for more comes in the order of arrival."""
+    queue = peer.call(1, "queue.declare", exclusive=True, arguments=[("x-max-priority", ("I", 10))]).queue
+    for body, priority in ((b"a", 10), (b"b", 255), (b"c", 9), (b"d", 11), (b"e", 10)):
+        peer.publish(1, "", queue, body, {"priority": priority})
+    assert [peer.get(1, queue)[2] for _ in range(5)] == [b"a", b"b", b"d", b"e", b"c"]
+
+
 KNOWN_TYPES = b"tbBsuIilLfdDSxTFAV"
 
 
