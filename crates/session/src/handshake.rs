@@ -120,8 +120,7 @@ impl Session {
             FrameType::Heartbeat if frame.channel == 0 => return None,
             FrameType::Method if frame.channel == 0 => {}
             FrameType::Method | FrameType::Header | FrameType::Body | FrameType::Heartbeat => {
-                let text = format!("unexpected frame in connection state {}", self.phase_name());
-                let refusal = Refusal::new(ReplyCode::ChannelError, text);
+                let refusal = Refusal::new(ReplyCode::UnexpectedFrame, frame.to_string());
                 return self.refuse_handshake(&refusal, MethodId::NONE, out);
             }
         }
