@@ -1,7 +1,7 @@
 """The memory and the disk alarm: publishers are told and not read any more, everybody else goes on.
 
 The low watermark is exceeded by the process itself, so that its alarm never goes off; the high one leaves room for a
-while. Memory is given back to the system some seconds after it is free, and only then the alarm ends.
+while. Memory is given back to the system a second or two after it is free, and only then the alarm ends.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ WATERMARK_MB = 128
 BODY = b"." * 100_000
 BODIES_MAX = 20 * WATERMARK_MB * 1_000_000 // len(BODY)
 ALARM_TIMEOUT_S = 5.0
-ALL_CLEAR_TIMEOUT_S = 60.0
+ALL_CLEAR_TIMEOUT_S = 15.0
 QUIET_S = 0.5  # so long nothing comes from a broker that does not read
 
 BLOCKED = client_properties(connection__blocked=True)
@@ -127,12 +127,24 @@ def test_consumers_make_room_and_the_publisher_goes_on(leveret_bin):
             assert consumer.call(1, "queue.declare", queue=queue, passive=True).message_count == 0
 
             publisher.expect(0, "connection.unblocked", timeout=ALL_CLEAR_TIMEOUT_S)
-            publisher.send(rest)
-            publisher.assert_usable()
+            publisher.send(rest, wire.method_frame(1, "basic.qos"))
+            assert_usable_in_turns(publisher)
             consumer.expect(1, "basic.deliver")
         broker.assert_alive()
     finally:
         broker.stop()
+
+
+def assert_usable_in_turns(publisher):
+    """The answer to its basic.qos comes. What it had sent before may bring the alarm back until more has been freed."""
+    expected = ["connection.blocked", "connection.unblocked"]
+    while True:
+        channel, got = publisher.read_method(ALL_CLEAR_TIMEOUT_S)
+        if channel == 1:
+            assert got.name == "basic.qos-ok"
+            return
+        assert got.name == expected[0]
+        expected.reverse()
 
 
 def flood(peer, message, stalled_s=1.0):

@@ -8,6 +8,7 @@
 
 mod bench;
 mod compare;
+mod hostile;
 mod interop;
 mod powercut;
 mod process;
@@ -52,6 +53,10 @@ enum Task {
     /// Installs them from their registries and from Debian, takes each through the scenarios of
     /// tests/interop, and writes docs/clients.md when all of them ran.
     Interop(interop::Options),
+    /// Attack a broker in every way of the hostile battery and measure what others feel of it
+    ///
+    /// Writes docs/hostile-peers.md. With one worker, so that it takes some minutes.
+    Hostile,
     /// Cut the power of a broker's disk again and again and check what is on it
     ///
     /// Needs root and loop devices; ends with code 3 where it cannot be done. Installs what it needs
@@ -66,6 +71,7 @@ fn main() -> ExitCode {
         Task::Bench(options) => bench::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Compare(options) => compare::run(&options),
         Task::Interop(options) => interop::run(&options),
+        Task::Hostile => hostile::run(),
         Task::Powercut(options) => powercut::run(&options),
     };
     match result {
