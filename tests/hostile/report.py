@@ -58,6 +58,7 @@ class Report:
     def __init__(self, config):
         self.path = config.getoption("--report")
         self.began = time.monotonic()
+        self.load = os.getloadavg()[0]
         self.failed = set()
         self.tests = {}
         self.in_quiet = {}
@@ -115,17 +116,18 @@ class Report:
             "on one connection from the beginning to the end. None of its messages was lost, doubled or out of order,",
             "or the case would have failed.",
             "",
-            f"{self.summary(cases).capitalize()}. {passed} of {len(self.tests)} tests passed in "
-            f"{time.monotonic() - self.began:.0f} s.",
+            f"In this run of {time.monotonic() - self.began:.0f} s {passed} of {len(self.tests)} tests passed; "
+            f"{self.summary(cases)}.",
             "",
             "| Bystander, ms from publish to delivery and confirm | messages | median | p99 | longest |",
             "| --- | --- | --- | --- | --- |",
             f"| nothing else going on | {len(quiet)} | {' | '.join(figures(quiet))} |",
             f"| under attack, all cases | {len(everything)} | {' | '.join(figures(everything))} |",
             "",
-            f"Measured on {os.cpu_count()} cores and {memory_gib()} GiB of memory, {platform.system()}. Attacker, "
-            "bystander and broker share",
-            "the cores, so that the figures tell of the machine's scheduling, too.",
+            f"Measured on {os.cpu_count()} cores and {memory_gib()} GiB of memory, {platform.system()}, with a load of "
+            f"{self.load:.0f} from other programs",
+            "when it began. Attacker, bystander and broker share the cores with these: the figures tell of the machine's",
+            "scheduling, too.",
             "",
             "Memory is what the broker held before the first and after the last case of a number. `-` stands where the",
             "case has a broker to itself.",

@@ -406,3 +406,36 @@ def test_one_name_declared_and_deleted_from_many_connections(fresh_broker, names
     finally:
         for peer in peers:
             peer.socket.close()
+
+
+@pytest.mark.hb(59)
+@pytest.mark.tcp_only("about the order of commands, not about frames")
+def test_deleting_what_is_unused_races_with_consuming(broker, names):
+    """Whoever consumes has the queue, and whoever deletes it finds nobody there: never both."""
+    pairs = [(broker.peer().connect(channels=()), broker.peer().connect(channels=())) for _ in range(10)]
+    try:
+        for channel in range(1, 21):
+            queue = names.queue()
+            for peer in (peer for pair in pairs for peer in pair):
+                peer.call(channel, "channel.open")
+            pairs[0][0].call(channel, "queue.declare", queue=queue)
+            for consumer, deleter in pairs:
+                consumer.send_method(channel, "basic.consume", queue=queue)
+                deleter.send_method(channel, "queue.delete", queue=queue, if_unused=True)
+            consuming = 0
+            for consumer, deleter in pairs:
+                _, got = consumer.read_method()
+                assert got.name == "basic.consume-ok" or got.reply_code == 404, got
+                consuming += got.name == "basic.consume-ok"
+                _, got = deleter.read_method()
+                assert got.name == "queue.delete-ok" or got.reply_code == 406, got
+            with broker.peer() as other:
+                other.connect().send_method(1, "queue.declare", queue=queue, passive=True)
+                _, got = other.read_method()
+                if consuming:
+                    assert got.consumer_count == consuming
+                else:
+                    assert got.reply_code == 404
+    finally:
+        for peer in (peer for pair in pairs for peer in pair):
+            peer.socket.close()

@@ -20,7 +20,7 @@ JSON_GROWTH_MAX = 64 * MIB
 DEFINITIONS_GROWTH_MAX = 400 * MIB  # of a body of 10 MiB with a million values, which are an administrator's
 JSON_TIME_MAX_S = 2.0
 PATTERN_TIME_MAX_S = 2.0  # of four requests and two declarations; the machine is shared
-GET_BYTES_MAX = 64 * MIB
+GET_BYTES_MAX = 16 * MIB
 PAGE_SIZE_MAX = 500
 MOMENTS_MAX = 500
 

@@ -29,8 +29,8 @@ pub(crate) const PAGE_SIZE_DEFAULT: u64 = 100;
 pub const TABLE_BYTES_MAX: usize = 128 * 1024 - 1024;
 
 /// Octets that the messages in one answer to `get` take, about; it ends with the message that reaches
-/// them. An answer is made in memory.
-pub(crate) const GET_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// them. An answer is made in memory and in one go, for which clients of AMQP wait too where processors are few.
+pub(crate) const GET_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes that samples of queues, exchanges, connections and channels take, as long as there are no more
 /// than a hundred thousand of these: a history of ten minutes for two thousand busy queues.
