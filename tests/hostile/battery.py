@@ -1,7 +1,7 @@
 """The hostile battery: what is done to a broker, and what it answers. Numbers are those of the marks on the tests.
 
-`CC` is connection.close and `ch` channel.close, with the code; "dropped" is a socket that is closed without a frame. The
-answers are Leveret's; where they are more than one, the tests say which belongs to which variant.
+`CC` is connection.close and `ch` channel.close, with the code; "dropped" is a socket that is closed without a frame.
+The answers are Leveret's; where they are more than one, the tests say which belongs to which variant.
 """
 
 AMQP = {
@@ -97,7 +97,7 @@ AMQP = {
     90: ("AMQP 1.0, MQTT and STOMP", "as 3"),
     91: ("recover without requeue; a storm of recovers", "CC 540; bounded"),
     92: ("get from a queue with a single active consumer", "ch 405 if it is a quorum queue"),
-    93: ("TLS: key updates, tiny records, renegotiation", "bounded; CC never, dropped"),
+    93: ("TLS: key updates, tiny records, renegotiation", "bounded; works, or dropped"),
     94: ("update-secret of 100 kB", "accepted, not kept"),
     95: ("extreme consumer priorities", "in their order"),
     96: ("a retry loop with 100 kB of headers", "headers do not grow"),
@@ -130,7 +130,7 @@ HTTP = {
     25: ("filters that are patterns", "text unless asked for; bounded; 400 if none"),
     26: ("page sizes, ages and sort keys without measure", "400 above the limits; unknown fields sort nothing"),
     27: ("messages without end from `get`", "at most 16 MiB"),
-    28: ("messages over HTTP that are too large, or nobody confirms", "400, bounded"),
+    28: ("messages over HTTP that are too large, or refused by queues", "400, in time"),
     30: ("hostile header values", "escaped in the log"),
     31: ("a password in the path of `hash_password`", "as RabbitMQ, for administrators; not in the log"),
     40: ("metrics for everybody", "no names unless asked for; bounded"),

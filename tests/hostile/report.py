@@ -126,8 +126,8 @@ class Report:
             "",
             f"Measured on {os.cpu_count()} cores and {memory_gib()} GiB of memory, {platform.system()}, with a load of "
             f"{self.load:.0f} from other programs",
-            "when it began. Attacker, bystander and broker share the cores with these: the figures tell of the machine's",
-            "scheduling, too.",
+            "when it began. Attacker, bystander and broker share the cores with these: the figures tell of the",
+            "machine's scheduling, too.",
             "",
             "Memory is what the broker held before the first and after the last case of a number. `-` stands where the",
             "case has a broker to itself.",

@@ -105,7 +105,7 @@ def test_a_blocked_publisher_agrees_to_the_shutdown(alarmed):
 @pytest.mark.slow
 @pytest.mark.hb(77, 78)
 def test_consumers_make_room_and_the_publisher_goes_on(leveret_bin):
-    """A flood stops at the watermark. A consumer that published before the alarm acknowledges during it, and ends it."""
+    """A flood stops at the watermark. A consumer that published before the alarm acknowledges in it, and ends it."""
     broker = Leveret(leveret_bin, config=f"vm_memory_high_watermark.absolute = {WATERMARK_MB}MB\n")
     try:
         with broker.peer() as consumer, broker.peer() as publisher:

@@ -226,7 +226,8 @@ def test_nothing_is_fetched(api):
 
 
 @pytest.mark.ht(30)
-@pytest.mark.parametrize("reason", ["%s%n%x", "{}{0}{evil!r}", "~p~n~s", "a\tb", "x" * 20_000], ids=lambda text: text[:9])
+@pytest.mark.parametrize(
+    "reason", ["%s%n%x", "{}{0}{evil!r}", "~p~n~s", "a\tb", "x" * 20_000], ids=lambda text: text[:9])
 def test_a_hostile_reason_is_passed_on_as_it_is(broker, api, made, reason):
     """`X-Reason` is what the client that is closed is told, as much of it as fits."""
     user = made.user()

@@ -76,7 +76,8 @@ def test_numbers_without_measure_are_refused_or_kept(api, value):
 
 @pytest.mark.ht(21)
 @pytest.mark.parametrize("body, status", [
-    (b"[" * 127 + b"]" * 127, 400), (b"[" * 129 + b"]" * 129, 400), (b'{"tags":"a\xff"}', 400), (b'"\xed\xa0\x80"', 400),
+    (b"[" * 127 + b"]" * 127, 400), (b"[" * 129 + b"]" * 129, 400), (b'{"tags":"a\xff"}', 400),
+    (b'"\xed\xa0\x80"', 400),
     (b'{"tracing":false,"tracing":true}', 201), (b"\xef\xbb\xbf{}", 400), (b"{}{}", 400), (b"{} x", 400), (b"NaN", 400),
 ], ids=lambda value: repr(value[:12]) if isinstance(value, bytes) else "")
 def test_json_is_json(api, made, body, status):
@@ -172,7 +173,8 @@ def test_lists_have_bounds(api, query, reason):
 
 
 @pytest.mark.ht(26)
-@pytest.mark.parametrize("key", ["nope", "__proto__", "name.name.name", ".", "a" * 5000, "arguments", "%00", "message_stats."])
+@pytest.mark.parametrize("key", [
+    "nope", "__proto__", "name.name.name", ".", "a" * 5000, "arguments", "%00", "message_stats."])
 def test_unknown_keys_sort_and_show_nothing(peer, api, names, key):
     name = names.any()
     peer.call(1, "queue.declare", queue=name, exclusive=True)
@@ -220,7 +222,8 @@ def test_messages_over_http_keep_to_the_limits(leveret_bin):
         began = time.monotonic()
         for found, reason in (
             (publish("x" * 1001), "message size"), (publish("x"), "Check queue limits"),
-            (publish("x", {"expiration": "1e9"}), "expiration"), (publish("x", {"delivery_mode": 300}), "delivery_mode"),
+            (publish("x", {"expiration": "1e9"}), "expiration"),
+            (publish("x", {"delivery_mode": 300}), "delivery_mode"),
             (publish("x", {"headers": {"x" * 300: 1}}), ""), (publish("x", {"nope": 1}), ""),
             (publish("x", {"user_id": "bob"}), "user_id"), (publish(7), "payload_not_string"),
         ):
@@ -330,7 +333,8 @@ def test_definitions_tell_no_secrets(broker, api, made):
     secret = "secret-of-a-shovel-4711"
     document = {
         "nope": [secret], "users": [{"name": user, "password": secret, "tags": []}],
-        "parameters": [{"component": "shovel", "vhost": "/", "name": "s", "value": {"src-uri": f"amqp://u:{secret}@x"}}]}
+        "parameters": [
+            {"component": "shovel", "vhost": "/", "name": "s", "value": {"src-uri": f"amqp://u:{secret}@x"}}]}
     assert api.ask("POST", "/api/definitions", document).status == 204
     assert api.ask("GET", "/api/parameters").json == []
     assert secret not in broker.log.read_text()

@@ -118,7 +118,8 @@ def test_queues_are_never_more_than_their_limit(broker, api, made):
                     declared.append(got.queue)
                 else:
                     refused += 1
-                    text = f"cannot declare queue '{number}.{channel}': queue limit in vhost '{vhost}' ({LIMIT}) is reached"
+                    reached = f"queue limit in vhost '{vhost}' ({LIMIT}) is reached"
+                    text = f"cannot declare queue '{number}.{channel}': {reached}"
                     assert (got.reply_code, got.reply_text) == (406, f"PRECONDITION_FAILED - {text}")
         assert len(declared) == LIMIT and refused == 10_000 - LIMIT
         assert len(api.do("GET", f"/api/queues/{vhost}")) == LIMIT
@@ -138,7 +139,8 @@ def test_queues_are_never_more_than_their_limit(broker, api, made):
 @pytest.mark.hb(74)
 @pytest.mark.parametrize("target, body", [
     ("PUT queues/{vhost}/more", {"durable": True}),
-    ("POST definitions/{vhost}", {"queues": [{"name": "more", "durable": True, "auto_delete": False, "arguments": {}}]}),
+    ("POST definitions/{vhost}", {"queues": [
+        {"name": "more", "durable": True, "auto_delete": False, "arguments": {}}]}),
 ])
 def test_queues_over_http_count_too(api, made, target, body):
     vhost = made.vhost()
@@ -196,7 +198,7 @@ def wait_until_alone(broker):
 
 @pytest.mark.hb(84)
 def test_as_many_channels_as_a_node_of_rabbitmq_may_have(fresh_broker):
-    """65,535 of them over 33 connections; each connection has its own limit, the node has none (as RabbitMQ's default)."""
+    """65,535 of them over 33 connections; each has its own limit, the node has none, which is RabbitMQ's default."""
     peers, opened = [], 0
     try:
         while opened < NODE_CHANNELS:
@@ -223,13 +225,14 @@ def test_channel_max_of_the_configuration(leveret_bin, channel_max):
         with broker.peer() as peer:
             assert peer.log_in().channel_max == channel_max
             peer.send_method(0, "connection.tune-ok", channel_max=channel_max + 1, frame_max=131072)
-            text = f"negotiated channel_max = {channel_max + 1} is greater than the maximum allowed value ({channel_max})"
-            assert peer.outcome() == connection_closed(530, text, "connection.tune-ok")
+            above = f"is greater than the maximum allowed value ({channel_max})"
+            assert peer.outcome() == connection_closed(
+                530, f"negotiated channel_max = {channel_max + 1} {above}", "connection.tune-ok")
         with broker.peer() as peer:
             peer.connect(channel_max=channel_max, channels=range(1, channel_max + 1))
             peer.send_method(77, "channel.open")
-            assert peer.outcome() == connection_closed(
-                530, f"number of channels opened ({channel_max}) has reached the negotiated channel_max ({channel_max})")
+            reached = f"has reached the negotiated channel_max ({channel_max})"
+            assert peer.outcome() == connection_closed(530, f"number of channels opened ({channel_max}) {reached}")
     finally:
         broker.stop()
 

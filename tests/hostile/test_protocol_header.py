@@ -83,7 +83,8 @@ def test_a_proxy_header_is_another_protocol(broker, header):
 
 @pytest.mark.leveret_only("RabbitMQ's HTTP address is not known here")
 @pytest.mark.hb(89)
-@pytest.mark.parametrize("header", [b"PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n", PROXY_V2 + b"\x21\x11\x00\x0c" + FROM_HERE])
+@pytest.mark.parametrize(
+    "header", [b"PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n", PROXY_V2 + b"\x21\x11\x00\x0c" + FROM_HERE], ids=["v1", "v2"])
 def test_a_proxy_header_is_no_http(broker, header):
     said = answers(broker, header + WHOAMI + b"\r\n")
     assert not said or said.startswith(b"HTTP/1.1 400 ")
@@ -114,7 +115,8 @@ def test_every_handshake_state_has_one_deadline(fresh_broker):
     broker = fresh_broker
     each = by_broker(rabbitmq=20, leveret=400)
     deadline_from = time.monotonic()
-    stuck = {state: [broker.peer() for _ in range(each)] for state in ("silent", "drip", "started", "tuning", "opening")}
+    states = ("silent", "drip", "started", "tuning", "opening")
+    stuck = {state: [broker.peer() for _ in range(each)] for state in states}
     try:
         for peers in (stuck["started"], stuck["tuning"], stuck["opening"]):
             for peer in peers:

@@ -1,4 +1,4 @@
-"""What a client can do to a server within TLS, below AMQP: key updates, tiny and empty records, handshakes that go on."""
+"""What a client can do within TLS, below AMQP: key updates, tiny and empty records, handshakes that go on."""
 
 import contextlib
 import os
