@@ -81,7 +81,7 @@ AMQP = {
     74: ("queues without end", "ch 406 at the vhost's limit, raced or not"),
     75: ("connections and channels without end", "CC 530 at the limit, never one more, raced or not"),
     76: ("millions of distinct names", "memory flat when they are gone"),
-    77: ("publishes although blocked", "not read any more"),
+    77: ("publishes although blocked", "held at the watermark"),
     78: ("blocked, and alive in other ways", "stays healthy"),
     79: ("gone in the middle of a message", "partial content discarded, unacknowledged requeued"),
     80: ("update-secret of a password user", "accepted, changes nothing"),

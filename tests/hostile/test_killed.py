@@ -50,7 +50,7 @@ class Crowd:
         self.thread.join(30)
 
 
-def publish_until_it_dies(peer, queue, first):
+def publish_until_it_dies(peer, queue, first, has_confirmed):
     """The number of the last message that was confirmed, and of the last that was sent."""
     sent, confirmed = first - 1, first - 1
     try:
@@ -60,6 +60,7 @@ def publish_until_it_dies(peer, queue, first):
                 peer.publish(1, "", queue, b"%d" % sent, {"delivery_mode": 2})
             while confirmed < sent:
                 confirmed = first - 1 + peer.expect(1, "basic.ack").delivery_tag
+            has_confirmed.set()
     except (SocketDropped, OSError):
         return confirmed, sent
 
@@ -76,9 +77,11 @@ def test_killed_while_thousands_connect_and_close(mortal):
             with mortal.peer() as peer:
                 peer.connect().call(1, "queue.declare", queue="q", durable=True)
                 peer.call(1, "confirm.select")
-                killer = threading.Thread(target=kill_after, args=(mortal, crowds, came + CONNECTIONS_MIN))
+                has_confirmed = threading.Event()
+                wanted = came + CONNECTIONS_MIN
+                killer = threading.Thread(target=kill_after, args=(mortal, crowds, wanted, has_confirmed))
                 killer.start()
-                confirmed, sent = publish_until_it_dies(peer, "q", last + 1)
+                confirmed, sent = publish_until_it_dies(peer, "q", last + 1, has_confirmed)
                 killer.join()
             mortal.start_again()
             kept.append((last + 1, confirmed))
@@ -95,8 +98,9 @@ def test_killed_while_thousands_connect_and_close(mortal):
         assert confirmed > first and set(range(first, confirmed + 1)) <= set(found)
 
 
-def kill_after(broker, crowds, count):
-    """When so many connections have come and gone."""
+def kill_after(broker, crowds, count, has_confirmed):
+    """When so many connections have come and gone, and something was confirmed meanwhile."""
+    has_confirmed.wait(30)
     while sum(crowd.count for crowd in crowds) < count:
         crowds[0].is_over.wait(0.01)
     broker.kill()
