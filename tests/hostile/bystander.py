@@ -18,8 +18,8 @@ from pathlib import Path
 from peer import Peer
 
 PACE_S = 0.004  # between two messages; about 200 messages a second
-# The longest round that is still "served". Some milliseconds are the rule, and 1.6 s the longest that was measured with
-# one worker on two cores with a load of fifteen; the rest is for four workers that share such a machine.
+# The longest round that is still "served". Some milliseconds are the rule, and 0.5 s the longest that was measured with
+# one worker on two cores with a load of ten; the rest is for four workers that share such a machine.
 STALL_MAX_S = 4.0
 PROGRESS_TIMEOUT_S = 15.0
 ROUNDS_MORE = 2  # finished after the question, before it is answered
