@@ -4,15 +4,16 @@ use bytes::Bytes;
 
 use crate::commands::PublishMethod;
 
-/// Where a channel stands between methods and contents.
+/// Where a channel stands between methods and contents. What few channels need is boxed: a connection
+/// has room for several even if there is one.
 #[derive(Debug)]
 pub(crate) enum ChannelContent {
     /// A method comes next.
     Method,
     /// The header of this publish comes next.
-    Header(PublishMethod<'static>),
+    Header(Box<PublishMethod<'static>>),
     /// A part of this body comes next.
-    Body(Assembly),
+    Body(Box<Assembly>),
     /// The publish was refused; what is left of it is ignored until the channel closes.
     Refused,
 }

@@ -191,7 +191,7 @@ impl Session {
                     mandatory: method.mandatory,
                     immediate: method.immediate,
                 };
-                self.channels.insert(channel, ChannelContent::Header(method));
+                self.channels.insert(channel, ChannelContent::Header(Box::new(method)));
                 Ok((None, 0))
             }
         }
@@ -268,7 +268,7 @@ impl Session {
     fn content_header<'a>(
         &mut self,
         frame: &Frame<'_>,
-        publish: PublishMethod<'static>,
+        publish: Box<PublishMethod<'static>>,
     ) -> Refusable<Option<Step<'a>>> {
         let unexpected = |text: &str| bytes(ReplyCode::UnexpectedFrame, text, PUBLISH);
         let header = ContentHeader::parse(frame.payload).map_err(|_| {
@@ -298,19 +298,24 @@ impl Session {
         if size == 0 {
             self.channels.insert(frame.channel, ChannelContent::Method);
             let content = Content::Assembled { properties, body: Bytes::new() };
-            return Ok(Some(published(frame.channel, publish, content)));
+            return Ok(Some(published(frame.channel, *publish, content)));
         }
         // Nothing is reserved for what is only announced.
-        let assembly =
-            Assembly { publish, properties, body: Vec::new(), body_size: size, empty_frames: 0 };
-        self.channels.insert(frame.channel, ChannelContent::Body(assembly));
+        let assembly = Assembly {
+            publish: *publish,
+            properties,
+            body: Vec::new(),
+            body_size: size,
+            empty_frames: 0,
+        };
+        self.channels.insert(frame.channel, ChannelContent::Body(Box::new(assembly)));
         Ok(None)
     }
 
     fn content_body<'a>(
         &mut self,
         frame: &Frame<'_>,
-        mut assembly: Assembly,
+        mut assembly: Box<Assembly>,
     ) -> Refusable<Option<Step<'a>>> {
         let frame_error = |text: &str| bytes(ReplyCode::FrameError, text, PUBLISH);
         let len = frame.payload.len() as u64;
@@ -338,7 +343,7 @@ impl Session {
         }
         self.assembling_bytes -= assembly.body_size;
         self.channels.insert(frame.channel, ChannelContent::Method);
-        let Assembly { publish, properties, body, .. } = assembly;
+        let Assembly { publish, properties, body, .. } = *assembly;
         let content = Content::Assembled { properties, body: body.into() };
         Ok(Some(published(frame.channel, publish, content)))
     }

@@ -111,7 +111,7 @@ impl Vhost {
         if connection.channels.contains_key(&at.channel) {
             return Err(Refusal::new(ReplyCode::ChannelError, "second 'channel.open' seen"));
         }
-        connection.channels.insert(at.channel, Channel::default());
+        connection.channels.insert(at.channel, Box::default());
         self.counters.channels_opened += 1;
         self.send(at, Outgoing::ChannelOpenOk);
         Ok(())

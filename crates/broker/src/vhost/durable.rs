@@ -96,7 +96,7 @@ impl Vhost {
             return;
         };
         channel.flush_listed = false;
-        let Channel { mode, counters: channel_counters, .. } = channel;
+        let Channel { mode, counters: channel_counters, .. } = &mut **channel;
         let PublishMode::Confirm(confirms) = mode else {
             return;
         };

@@ -103,7 +103,8 @@ pub struct Connection {
     pub name: Name,
     /// It wants `basic.cancel` when a consumer is gone (capability `consumer_cancel_notify`).
     pub cancel_notify: bool,
-    pub(crate) channels: BTreeMap<ChannelNumber, Channel>,
+    /// Boxed: a map has room for eleven even if there is one.
+    pub(crate) channels: BTreeMap<ChannelNumber, Box<Channel>>,
     pub(crate) exclusive_queues: BTreeSet<QueueId>,
     pub(crate) backlog: Backlog,
     /// The newest record of what it did.
@@ -115,7 +116,7 @@ pub struct Connection {
 impl Connection {
     /// Its channels by number.
     pub fn channels(&self) -> impl Iterator<Item = (ChannelNumber, &Channel)> {
-        self.channels.iter().map(|(number, channel)| (*number, channel))
+        self.channels.iter().map(|(number, channel)| (*number, &**channel))
     }
 
     /// Those of them that the broker has not closed.
@@ -463,7 +464,8 @@ impl Vhost {
     }
 
     fn channel(&mut self, at: At) -> Option<&mut Channel> {
-        self.connections.get_mut(at.connection)?.channels.get_mut(&at.channel)
+        let channels = &mut self.connections.get_mut(at.connection)?.channels;
+        channels.get_mut(&at.channel).map(|channel| &mut **channel)
     }
 
     fn send(&mut self, at: At, outgoing: Outgoing) {

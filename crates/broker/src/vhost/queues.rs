@@ -7,7 +7,6 @@ use amqp::table::Table;
 
 use super::{At, Vhost};
 use crate::access::Permission;
-use crate::channel::Channel;
 use crate::command::{DeclareQueue, DeleteQueue};
 use crate::effect::Outgoing;
 use crate::ids::{EntryId, Lsn, QueueId};
@@ -307,8 +306,8 @@ impl Vhost {
 
     /// What the channels hold of a queue, in order of arrival, with the records that brought it.
     fn unacked_entries(&self, id: QueueId) -> Vec<(EntryId, Lsn)> {
-        let channels = self.connections.values().flat_map(|c| c.channels.values());
-        let held = channels.flat_map(Channel::deliveries);
+        let channels = self.connections.values().flat_map(|c| c.channels());
+        let held = channels.flat_map(|(_, channel)| channel.deliveries());
         let mut entries: Vec<(EntryId, Lsn)> = held
             .filter(|unacked| unacked.queue == id)
             .map(|unacked| (unacked.entry.id, unacked.entry.lsn))
