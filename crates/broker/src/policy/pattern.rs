@@ -7,16 +7,18 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use fancy_regex::{Regex, RegexBuilder};
 
 use crate::limits::{FILTER_STEPS_MAX, PATTERN_BYTES_MAX, PATTERN_STEPS_MAX};
 
-/// A compiled pattern with its text.
+/// A compiled pattern with its text. Copies share both: each engine has kilobytes to search with, and every
+/// connection has the patterns of its user.
 #[derive(Clone)]
 pub struct Pattern {
-    text: String,
-    regex: Regex,
+    text: Arc<str>,
+    regex: Arc<Regex>,
 }
 
 impl Pattern {
@@ -44,7 +46,7 @@ impl Pattern {
         let regex = regex.map_err(|error| {
             format!("pattern should be regular expression but is invalid: {error}")
         })?;
-        Ok(Self { text: text.to_owned(), regex })
+        Ok(Self { text: text.into(), regex: Arc::new(regex) })
     }
 
     /// Whether it is found in `name`. A match that needs too much work is none.
