@@ -264,7 +264,8 @@ impl Connection {
                 Next::Wait(cell, wait) => {
                     self.patiently(&*socket, cell.over(wait)).await?;
                 }
-                Next::Login(credentials) => self.login(credentials).await?,
+                // Boxed: the connection would keep the room for it all its life.
+                Next::Login(credentials) => Box::pin(self.login(credentials)).await?,
                 Next::OpenVhost(name) => self.open_vhost(&name),
                 Next::UpdateSecret => self.say(|_, out| session::write_update_secret_ok(out)),
                 Next::Close => {

@@ -22,8 +22,8 @@ pub(crate) const UNSENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Bytes still waiting at which a connection that was held back goes on.
 pub(crate) const UNSENT_BYTES_LOW: u64 = 256 * 1024;
 
-/// Buffer that an idle outbox keeps, in bytes.
-pub(crate) const IDLE_OUTBOX_BYTES: usize = 4 * 1024;
+/// Buffer that an idle outbox keeps, in bytes: enough for heartbeats, and every connection has two.
+pub(crate) const IDLE_OUTBOX_BYTES: usize = 64;
 
 /// How long an outbox has nothing to write before it counts as idle.
 pub(crate) const IDLE_OUTBOX_AFTER: Duration = Duration::from_secs(1);

@@ -166,7 +166,8 @@ async fn greet(socket: TcpStream, peer: SocketAddr, tls: Option<&Tls>) -> Option
             tls: None,
         });
     };
-    let (reads, writes, tls) = tls.accept(socket, peer).await?;
+    // Boxed: a connection would keep the room for it all its life.
+    let (reads, writes, tls) = Box::pin(tls.accept(socket, peer)).await?;
     let (reads, writes) = (Reader::Tls(Box::new(reads)), Writer::Tls(Box::new(writes)));
     Some(Accepted { reads, writes, tls: Some(Box::new(tls)) })
 }

@@ -58,15 +58,23 @@ pub(crate) enum Writer {
 }
 
 impl Writer {
-    /// Writes some of the octets; how many.
-    pub(crate) async fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    /// Takes some of the octets, if it can without waiting; how many.
+    pub(crate) fn try_write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Self::Tcp(socket) => socket.write_vectored(slices).await,
-            Self::Tls(socket) => socket.write_vectored(slices).await,
+            Self::Tcp(socket) => socket.try_write_vectored(slices),
+            Self::Tls(socket) => socket.encipher(slices),
         }
     }
 
-    /// Sends what the socket itself has to say.
+    /// Waits until it may take some.
+    pub(crate) async fn writable(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(socket) => socket.writable().await,
+            Self::Tls(_) => Ok(()),
+        }
+    }
+
+    /// Sends what it has taken, and what the socket itself has to say.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Tcp(_) => Ok(()),

@@ -154,11 +154,21 @@ impl Wire {
 }
 
 async fn write_some(socket: &mut Writer, outbox: &Outbox) -> io::Result<usize> {
+    let count = loop {
+        match try_write(socket, outbox) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
+            result => break result?,
+        }
+    };
+    socket.flush().await?;
+    if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
+}
+
+/// Apart, so that no connection has to keep the room for so many slices while it waits.
+fn try_write(socket: &mut Writer, outbox: &Outbox) -> io::Result<usize> {
     let mut slices = [IoSlice::new(&[]); WRITE_PARTS];
     let filled = outbox.slices(&mut slices);
-    let slices = slices.get(..filled).unwrap_or_default();
-    let count = socket.write_vectored(slices).await?;
-    if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
+    socket.try_write_vectored(slices.get(..filled).unwrap_or_default())
 }
 
 #[cfg(test)]

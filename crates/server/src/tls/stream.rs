@@ -121,11 +121,9 @@ pub(crate) struct TlsWriter {
 }
 
 impl TlsWriter {
-    /// Writes some of the octets; how many.
-    pub(crate) async fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let count = self.connection.lock().writer().write_vectored(slices)?;
-        self.flush().await?;
-        Ok(count)
+    /// Takes some of the octets; how many.
+    pub(crate) fn encipher(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.connection.lock().writer().write_vectored(slices)
     }
 
     /// Sends what is enciphered, and what the connection itself has to say.
