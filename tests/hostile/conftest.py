@@ -11,11 +11,9 @@ import report
 from brokers import Leveret, RabbitMQ
 from bystander import Bystander
 from http_client import Api, path
-from memory import MIB
+from memory import fill_what_logins_left
 from tls import Certificate
 
-BALLAST = bytes(8 * MIB)
-BALLAST_BYTES = 48 * MIB
 OVER_TLS = range(21, 61)  # cases of the battery that are played over TLS, too
 QUIET_S = 5.0  # how long the bystander is left alone for the figures that a report compares with
 
@@ -137,10 +135,7 @@ def unharmed(request, watch, transport):
 
 @pytest.fixture
 def fresh_broker(request, broker, transport):
-    """For cases that measure memory: a Leveret process that has not grown yet, watched like the other.
-
-    What checking passwords has left behind in the allocator would hide growth; it is filled with messages first.
-    """
+    """For cases that measure memory: a Leveret process that has not grown yet, watched like the other."""
     if broker.kind == "rabbitmq":
         yield broker
         return
@@ -149,11 +144,7 @@ def fresh_broker(request, broker, transport):
     watch = Watch(fresh)
     try:
         with fresh.peer() as ballast:
-            queue = ballast.connect().call(1, "queue.declare", exclusive=True).queue
-            ballast.call(1, "confirm.select")
-            for number in range(BALLAST_BYTES // len(BALLAST)):
-                ballast.publish(1, "", queue, BALLAST)
-                assert ballast.expect(1, "basic.ack").delivery_tag == number + 1
+            fill_what_logins_left(ballast)
             watch.check()
             yield fresh
             report.record(request.node, watch.check())

@@ -1,0 +1,86 @@
+"""Consumers without a prefetch limit that never read, and others of the same queue that do."""
+
+import time
+
+import wire
+from crowd import CHANNEL_OPENED, Crowd, greeting
+from measure import MB, Memory, Timed, descriptors, steady_bytes, wait_until
+from publishers import declared, depth
+from traffic import consume, fill
+from workers import COUNT, Workers
+
+BYTES_PER_DEAF_MAX = 5 * MB  # 1 MiB that waits for it, its share of what comes into memory again
+SHARE_OF_SPEED_MIN = 0.5
+BYSTANDER_P99_MAX_MS = 500
+BYSTANDER_LONGEST_MAX_MS = 3000
+
+BODY = bytes(4096)
+PREFETCH = 200
+DRAIN_TIMEOUT_S = 120.0
+# Twice the heartbeat, as AMQP wants it, and a while until the broker looks again.
+HEARTBEATS = 2
+LOOK_S = 2.0
+RCVBUF_BYTES = 4096
+ON_THEIR_WAY_S = 1.0  # until deliveries have been read that are not in the queue any more
+
+
+def run(subject, scale, figures):
+    figures.begin(f"{scale.deaf} consumers that never read")
+    with subject.running() as broker, broker.peer() as peer:
+        bystander = Timed(broker)
+        queue = declared(peer)
+        alone = _alone(broker, scale, peer, queue)
+        figures.add("consumers that read, alone", alone, "/s")
+        fill(broker, queue, BODY, scale.backlog)
+        bystander.taken()
+        _beside(broker, scale, figures, peer, queue, alone)
+        figures.waits("bystander", bystander.taken(), BYSTANDER_P99_MAX_MS, BYSTANDER_LONGEST_MAX_MS)
+        bystander.stop()
+        peer.call(1, "queue.delete", queue=queue)
+
+
+def _alone(broker, scale, peer, queue):
+    """How fast a backlog is consumed by those that read."""
+    fill(broker, queue, BODY, scale.backlog)
+    with Workers(consume, broker.address, queue, BODY, 1, PREFETCH) as readers:
+        readers.results()
+        began = time.monotonic()
+        readers.go_on()
+        _until_empty(peer, queue)
+        took_s = time.monotonic() - began
+        readers.step()
+    return scale.backlog / took_s
+
+
+def _until_empty(peer, queue):
+    wait_until(lambda: depth(peer, queue) == 0, DRAIN_TIMEOUT_S)
+
+
+def _beside(broker, scale, figures, peer, queue, alone):
+    with Workers(consume, broker.address, queue, BODY, 1, PREFETCH) as readers:
+        readers.results()
+        resident = steady_bytes(broker.pid)
+        files = descriptors(broker.pid)
+        with Memory(broker.pid) as memory:
+            deaf = Crowd(broker.address, COUNT, RCVBUF_BYTES)
+            deaf.open(scale.deaf, greeting(scale.heartbeat_s, (1,)), CHANNEL_OPENED)
+            for descriptor in deaf.sockets:
+                deaf.send(descriptor, wire.method_frame(1, "basic.consume", queue=queue))
+            joined = began = time.monotonic()
+            readers.go_on()
+            _until_empty(peer, queue)
+            passed_s = time.monotonic() - began
+            count = sum(sum(each) for each in readers.step())
+            readers.go_on()
+            figures.add("consumers that read, beside them", count / passed_s, "/s",
+                        at_least=SHARE_OF_SPEED_MIN * alone)
+            wait_until(lambda: descriptors(broker.pid) <= files, DRAIN_TIMEOUT_S)
+            figures.add(f"those that never read are gone (heartbeat {scale.heartbeat_s} s)", time.monotonic() - joined,
+                        "s", at_most=HEARTBEATS * scale.heartbeat_s + LOOK_S)
+        figures.add("memory for each that never reads", (memory.highest - resident) / scale.deaf / MB, "MB",
+                    at_most=BYTES_PER_DEAF_MAX / MB)
+        deaf.close()
+        _until_empty(peer, queue)
+        time.sleep(ON_THEIR_WAY_S)
+        count = sum(sum(each) for each in readers.step())
+        figures.add("messages that were never delivered to the others", scale.backlog - count, at_most=0)

@@ -1,0 +1,112 @@
+"""What a process of this machine takes, by its process id, and how long an innocent client waits beside it."""
+
+import statistics
+import threading
+import time
+from pathlib import Path
+
+from bystander import Bystander
+
+SAMPLE_S = 0.1
+STEADY_S = 1.0
+STEADY_SHARE = 0.005
+TICKS_PER_S = 100
+KB, MB = 1000, 1_000_000
+
+
+def resident_bytes(pid):
+    """VmRSS."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("no VmRSS: the process is gone")
+
+
+def cpu_s(pid):
+    """Time it has had of processors."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+def descriptors(pid):
+    """How many file descriptors it has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def steady_bytes(pid, timeout_s=10.0):
+    """VmRSS when it does not change much any more."""
+    deadline, last = time.monotonic() + timeout_s, resident_bytes(pid)
+    while time.monotonic() < deadline:
+        time.sleep(STEADY_S)
+        now = resident_bytes(pid)
+        if abs(now - last) <= last * STEADY_SHARE:
+            return now
+        last = now
+    return last
+
+
+def wait_until(is_so, timeout_s):
+    """How long it took; more than the timeout when it did not come about."""
+    began = time.monotonic()
+    while not is_so():
+        if time.monotonic() - began > timeout_s:
+            break
+        time.sleep(SAMPLE_S)
+    return time.monotonic() - began
+
+
+def percentile(values, share):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(len(values) * share))]
+
+
+class Memory:
+    """VmRSS while the block runs."""
+
+    def __init__(self, pid):
+        self.pid, self.samples = pid, []
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self):
+        self.before = resident_bytes(self.pid)
+        self.began = time.monotonic()
+        self.thread.start()
+        return self
+
+    def _sample(self):
+        while not self.done.wait(SAMPLE_S):
+            self.samples.append((time.monotonic() - self.began, resident_bytes(self.pid)))
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+        self.samples.append((time.monotonic() - self.began, resident_bytes(self.pid)))
+
+    @property
+    def highest(self):
+        return max(resident for _, resident in self.samples)
+
+    def slope_per_s(self):
+        """Growth per second in the second half, when what is taken once has been taken."""
+        late = [sample for sample in self.samples if sample[0] >= self.samples[-1][0] / 2]
+        return statistics.linear_regression(*zip(*late)).slope if len(late) > 1 else 0.0
+
+
+class Timed(Bystander):
+    """The bystander, with the time of each round."""
+
+    def __init__(self, broker):
+        self.took_s = []
+        super().__init__(broker)
+
+    def _round(self, number):
+        began = time.monotonic()
+        super()._round(number)
+        self.took_s.append(time.monotonic() - began)
+
+    def taken(self):
+        """The times since this was last asked. It has suffered no loss and is still served."""
+        took_s, self.took_s = self.took_s, []
+        self.assert_intact()
+        return took_s or [self.longest_round_s]
