@@ -3,8 +3,8 @@
 import time
 
 import wire
-from crowd import CHANNEL_CLOSED, QUEUE_DELETED, Crowd, greeting
-from measure import MB, Memory, Timed, descriptors, steady_bytes, wait_until
+from crowd import CHANNEL_CLOSED, CLOSED, QUEUE_DELETED, Crowd, Lost, greeting
+from measure import MB, Memory, Timed, sockets, steady_bytes, wait_until
 from workers import COUNT, Workers
 
 CONNECTIONS_PER_S_MIN = 300
@@ -21,7 +21,7 @@ CONNECTIONS_AT_ONCE = 16  # of each load process
 CONNECTIONS = 10  # of each load process, for channels and queues
 CHANNELS_AT_ONCE = 50
 QUEUES_AT_ONCE = 20
-LEFT_OVER_DESCRIPTORS = 10
+LEFT_OVER_SOCKETS = 10
 
 
 def run(subject, scale, figures):
@@ -38,7 +38,7 @@ def run(subject, scale, figures):
 
 def _churn(broker, scale, figures, what, least, work, arguments):
     bystander = Timed(broker)
-    files = descriptors(broker.pid)
+    open_before = sockets(broker.pid)
     with Workers(work, broker.address, *arguments) as workers:
         workers.results()
         resident = steady_bytes(broker.pid)
@@ -55,8 +55,8 @@ def _churn(broker, scale, figures, what, least, work, arguments):
         figures.add(f"{what}: memory grows in the second half", memory.slope_per_s() / MB, "MB/s",
                     at_most=SLOPE_BYTES_PER_S_MAX / MB)
     bystander.stop()
-    gone_s = wait_until(lambda: descriptors(broker.pid) <= files + LEFT_OVER_DESCRIPTORS, GONE_WITHIN_S)
-    figures.add(f"{what}: all file descriptors back", gone_s, "s", at_most=GONE_WITHIN_S)
+    gone_s = wait_until(lambda: sockets(broker.pid) <= open_before + LEFT_OVER_SOCKETS, GONE_WITHIN_S)
+    figures.add(f"{what}: all sockets closed", gone_s, "s", at_most=GONE_WITHIN_S)
     figures.add(f"{what}: memory is above that of before by", (steady_bytes(broker.pid) - resident) / MB, "MB",
                 at_most=GROWTH_BYTES_MAX / MB)
 
@@ -71,7 +71,11 @@ def connections(told, number, address):
         while len(crowd.sockets) < CONNECTIONS_AT_ONCE:
             crowd.add(life)
         for descriptor, _ in crowd.ready():
-            if crowd.read(descriptor) is None:
+            data = crowd.read(descriptor)
+            if data is None:
+                raise Lost("a connection was closed before it was told so")
+            # Who has been answered that it is closed closes the socket, and need not wait for the broker to do so.
+            if crowd.count(descriptor, data, CLOSED):
                 crowd.remove(descriptor)
                 count += 1
     crowd.close()
@@ -102,8 +106,10 @@ def repeat(told, number, address, batch, answer, per_batch):
 
 
 def channel_batch(_):
-    pair = wire.method_frame(2, "channel.open") + wire.method_frame(2, "channel.close", reply_code=200)
-    return pair * CHANNELS_AT_ONCE
+    # Each has a number of its own: one may only be used again when its end has been answered.
+    return b"".join(
+        wire.method_frame(channel, "channel.open") + wire.method_frame(channel, "channel.close", reply_code=200)
+        for channel in range(2, CHANNELS_AT_ONCE + 2))
 
 
 def queue_batch(name, **flags):

@@ -37,7 +37,8 @@ class Figures:
         """Of a broker that is not ours nothing is asked. None is what cannot be known of this broker."""
         holds = value is None or not (at_most is not None and value > at_most
                                       or at_least is not None and value < at_least)
-        bound = f"≤ {number(at_most)}" if at_most is not None else f"≥ {number(at_least)}" if at_least is not None else ""
+        bound = f"≤ {number(at_most)}" if at_most is not None else ""
+        bound = f"≥ {number(at_least)}" if at_least is not None else bound
         text = "-" if value is None else f"{number(value)} {unit}".strip()
         holds = holds or not self.subject.is_ours
         self.all.append(Figure(self.scenario, what, text, f"{bound} {unit}".strip() if bound else "", holds))

@@ -5,8 +5,8 @@ from idle_connections import hold
 from measure import KB, steady_bytes
 from workers import COUNT, Workers
 
-CHANNEL_BYTES_MAX = 1 * KB
-QUEUE_BYTES_MAX = 2 * KB
+CHANNEL_BYTES_MAX = 1.5 * KB
+QUEUE_BYTES_MAX = 5 * KB
 
 HEARTBEAT_S = 60
 # A channel costs a RabbitMQ four processes: of so many it has only this share, which says as much of one.

@@ -3,7 +3,7 @@
 import time
 
 from crowd import CHANNEL_OPENED, OPENED, Crowd, greeting
-from measure import KB, MB, Timed, cpu_s, descriptors, percentile, steady_bytes, wait_until
+from measure import KB, MB, Timed, cpu_s, percentile, sockets, steady_bytes, wait_until
 from workers import COUNT, Workers
 
 START_BYTES_MAX = 60 * MB  # of which 40 are what the hash of the first password took
@@ -17,7 +17,7 @@ GONE_WITHIN_S = 15.0
 
 HEARTBEAT_S = 60
 FIRST_SHARE = 5
-LEFT_OVER_DESCRIPTORS = 10
+LEFT_OVER_SOCKETS = 10
 
 
 def run(subject, scale, figures):
@@ -36,7 +36,7 @@ def run(subject, scale, figures):
 def _crowd(broker, count, channels, heartbeat_s, figures, bystander=None):
     """`bystander` if it is to be measured how fast they come and what they take while they are there."""
     with Workers(hold, broker.address, count // COUNT, channels, heartbeat_s) as workers:
-        files = descriptors(broker.pid)
+        open_before = sockets(broker.pid)
         first = sum(workers.results())
         before, began = steady_bytes(broker.pid), time.monotonic()
         took_s = [took for each in workers.step() for took in each]
@@ -64,7 +64,7 @@ def _crowd(broker, count, channels, heartbeat_s, figures, bystander=None):
         lost = sum(workers.step())
         if bystander:
             figures.add("connections lost", lost, at_most=0)
-            gone_s = wait_until(lambda: descriptors(broker.pid) <= files + LEFT_OVER_DESCRIPTORS, GONE_WITHIN_S)
+            gone_s = wait_until(lambda: sockets(broker.pid) <= open_before + LEFT_OVER_SOCKETS, GONE_WITHIN_S)
             figures.add("all sockets closed after theirs", gone_s, "s", at_most=GONE_WITHIN_S)
 
 

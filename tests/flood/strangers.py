@@ -5,7 +5,7 @@ import time
 
 import wire
 from crowd import Crowd
-from measure import KB, MB, Memory, Timed, descriptors, steady_bytes, wait_until
+from measure import KB, MB, Memory, Timed, sockets, steady_bytes, wait_until
 from workers import COUNT, Workers
 
 STRANGER_BYTES_MAX = 8 * KB
@@ -20,14 +20,14 @@ BYSTANDER_LONGEST_MAX_MS = 3000
 LIMIT_S = 40.0  # a stranger that is still there then has been forgotten
 DRIP_S = 1.0
 LOGIN_PAUSE_S = 0.1
-LEFT_OVER_DESCRIPTORS = 10
+LEFT_OVER_SOCKETS = 10
 
 
 def run(subject, scale, figures):
     figures.begin(f"{scale.strangers:,} sockets without a handshake")
     with subject.running(handshake_timeout_s=scale.handshake_timeout_s) as broker:
         bystander, logins = Timed(broker), Logins(broker)
-        files = descriptors(broker.pid)
+        open_before = sockets(broker.pid)
         with Workers(stand_outside, broker.address, scale.strangers // COUNT) as workers:
             workers.results()
             resident = steady_bytes(broker.pid)
@@ -40,9 +40,9 @@ def run(subject, scale, figures):
                     at_most=STRANGER_BYTES_MAX / KB)
         figures.waits("logins beside them", logins.stop(), LOGIN_P99_MAX_MS, LOGIN_LONGEST_MAX_MS)
         figures.waits("bystander", bystander.taken(), BYSTANDER_P99_MAX_MS, BYSTANDER_LONGEST_MAX_MS)
-        wait_until(lambda: descriptors(broker.pid) <= files + LEFT_OVER_DESCRIPTORS, LATE_MAX_S)
-        figures.add("file descriptors left over", max(descriptors(broker.pid) - files, 0),
-                    at_most=LEFT_OVER_DESCRIPTORS)
+        wait_until(lambda: sockets(broker.pid) <= open_before + LEFT_OVER_SOCKETS, LATE_MAX_S)
+        figures.add("sockets left over", max(sockets(broker.pid) - open_before, 0),
+                    at_most=LEFT_OVER_SOCKETS)
         figures.add("memory left over", (steady_bytes(broker.pid) - resident) / MB, "MB",
                     at_most=LEFT_BYTES_MAX / MB)
         bystander.stop()

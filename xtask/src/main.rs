@@ -8,6 +8,7 @@
 
 mod bench;
 mod compare;
+mod flood;
 mod hostile;
 mod interop;
 mod powercut;
@@ -57,6 +58,11 @@ enum Task {
     ///
     /// Writes docs/hostile-peers.md. With one worker, so that it takes some minutes.
     Hostile,
+    /// Flood Leveret, and a RabbitMQ that runs, with clients, and measure what that costs
+    ///
+    /// Fails when Leveret does not keep to its bounds. A RabbitMQ needs the user guest, and nothing of
+    /// value in it.
+    Flood(flood::Options),
     /// Cut the power of a broker's disk again and again and check what is on it
     ///
     /// Needs root and loop devices; ends with code 3 where it cannot be done. Installs what it needs
@@ -72,6 +78,7 @@ fn main() -> ExitCode {
         Task::Compare(options) => compare::run(&options),
         Task::Interop(options) => interop::run(&options),
         Task::Hostile => hostile::run(),
+        Task::Flood(options) => flood::run(&options),
         Task::Powercut(options) => powercut::run(&options),
     };
     match result {

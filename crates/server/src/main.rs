@@ -190,8 +190,11 @@ async fn run(
 /// Takes as many file descriptors as the system lets us have: every client needs one.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
-        tracing::warn!(%error, limit = ?limit.current, "cannot raise the limit of open files");
+    match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        Ok(()) => tracing::info!(limit = limit.maximum, "open files and sockets at most"),
+        Err(error) => {
+            tracing::warn!(%error, limit = ?limit.current, "cannot raise the limit of open files");
+        }
     }
 }
 

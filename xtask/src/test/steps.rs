@@ -168,6 +168,14 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "flood",
+        what: "more clients than anybody wants",
+        action: Action::Python { program: "tests/flood/flood.py", arguments: &["--small"] },
+        counts: Some("bounds of floods"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
         name: "packages",
         what: "Java compiler and client from Debian",
         action: Action::DebianPackages("tests/java/packages.txt"),

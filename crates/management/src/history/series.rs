@@ -15,6 +15,9 @@ pub(super) struct Tier {
     pub(super) kept_ms: u64,
 }
 
+/// Samples that a tier has of what is idle.
+const IDLE_SAMPLES: usize = 2;
+
 /// Room for samples to come that is not given back.
 const SPARE: usize = 4;
 
@@ -55,7 +58,12 @@ impl<const N: usize> Series<N> {
     /// A thing that had counted nothing before it was first seen; `before_ms` is when nobody saw it.
     pub(super) fn new(tiers: &[Tier], before_ms: Option<u64>) -> Self {
         let nothing = before_ms.map(|at_ms| Sample { at_ms, values: [0; N] });
-        Self { tiers: tiers.iter().map(|_| nothing.into_iter().collect()).collect() }
+        let tier = |_| {
+            let mut samples = VecDeque::with_capacity(IDLE_SAMPLES);
+            samples.extend(nothing);
+            samples
+        };
+        Self { tiers: tiers.iter().map(tier).collect() }
     }
 
     /// Adds a sample; `kept_max` is how many each tier may hold.

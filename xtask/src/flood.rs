@@ -1,0 +1,98 @@
+//! `cargo xtask flood`: Leveret, and a RabbitMQ beside it, under more clients than anybody wants.
+//!
+//! Builds the broker; flooding and measuring is `tests/flood/flood.py`, whose output goes straight to
+//! the terminal and whose exit code is the command's.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+
+use crate::{repository, test};
+
+/// Where the table goes.
+const DOCUMENT: &str = "docs/floods.md";
+
+/// What is flooded.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Broker {
+    Leveret,
+    Rabbitmq,
+    Both,
+}
+
+impl Broker {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Leveret => "leveret",
+            Self::Rabbitmq => "rabbitmq",
+            Self::Both => "both",
+        }
+    }
+}
+
+/// What `cargo xtask flood` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// What is flooded
+    #[arg(long, value_enum, default_value = "leveret")]
+    broker: Broker,
+
+    /// AMQP address of a `RabbitMQ` that runs on this machine
+    #[arg(long, default_value = "127.0.0.1:5672")]
+    amqp: String,
+
+    /// The command that runs its rabbitmqctl
+    #[arg(long, default_value = "rabbitmqctl")]
+    rabbitmqctl: String,
+
+    /// Seconds of everything that goes on for a while
+    #[arg(long)]
+    seconds: Option<u32>,
+
+    /// Connections that are idle
+    #[arg(long)]
+    connections: Option<u32>,
+
+    /// Run only these scenarios, whose names tests/flood/README.md has
+    #[arg(long, value_name = "SCENARIO", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// The minute of it that is a step of `cargo xtask test`
+    #[arg(long)]
+    small: bool,
+
+    /// Write docs/floods.md
+    #[arg(long)]
+    report: bool,
+}
+
+/// Builds the broker and floods.
+///
+/// # Errors
+/// When the broker cannot be built or the program cannot be started.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let test::Prepared { interpreter, broker, .. } = test::prepare(&[], &[])?;
+    let root = repository::root();
+    let mut command = Command::new(interpreter);
+    command.arg(root.join("tests/flood/flood.py")).arg("--leveret").arg(broker);
+    command.args(["--broker", options.broker.as_str(), "--amqp", &options.amqp]);
+    command.args(["--rabbitmqctl", &options.rabbitmqctl]);
+    for (name, value) in [("--seconds", options.seconds), ("--connections", options.connections)] {
+        if let Some(value) = value {
+            command.args([name, &value.to_string()]);
+        }
+    }
+    if !options.only.is_empty() {
+        command.arg("--only").args(&options.only);
+    }
+    if options.small {
+        command.arg("--small");
+    }
+    if options.report {
+        command.arg("--report").arg(root.join(DOCUMENT));
+    }
+    let status = command.status().context("cannot start tests/flood/flood.py")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
