@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import os
 import platform
+import signal
 import sys
 import time
 from pathlib import Path
@@ -54,6 +55,8 @@ def main():
     parser.add_argument("--report", type=Path, help="the file to which the table is written")
     arguments = parser.parse_args()
 
+    # Whoever is asked to end stops its brokers and removes their files.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     given = {key: getattr(arguments, key) for key in ("seconds", "connections")}
     scale = SMALL if arguments.small else LARGE
     scale = dataclasses.replace(scale, **{key: value for key, value in given.items() if value})

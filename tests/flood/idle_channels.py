@@ -5,7 +5,7 @@ from idle_connections import hold
 from measure import KB, steady_bytes
 from workers import COUNT, Workers
 
-CHANNEL_BYTES_MAX = 1.5 * KB
+CHANNEL_BYTES_MAX = 2 * KB  # with its samples for statistics
 QUEUE_BYTES_MAX = 5 * KB
 
 HEARTBEAT_S = 60
@@ -39,5 +39,7 @@ def run(subject, scale, figures):
             for _ in range(QUEUES_AT_ONCE):
                 peer.expect(1, "queue.declare-ok", timeout=60.0)
         figures.add("queues", count)
-        figures.add("memory of an idle queue", (steady_bytes(broker.pid) - before) / count / KB, "KB",
+        grown = steady_bytes(broker.pid) - before
+        # A RabbitMQ still gives memory of the channels back, which may be more than its queues take.
+        figures.add("memory of an idle queue", grown / count / KB if grown > 0 else None, "KB",
                     at_most=QUEUE_BYTES_MAX / KB)

@@ -20,7 +20,7 @@ class Scale:
 
 LARGE = Scale(
     seconds=10, connections=20_000, channels=2000, channel_connections=100, queues=20_000, strangers=10_000, deaf=50,
-    backlog=100_000, heartbeat_s=5, handshake_timeout_s=10, watermark_mb=256)
+    backlog=100_000, heartbeat_s=5, handshake_timeout_s=10, watermark_mb=128)
 SMALL = Scale(
     seconds=2, connections=2000, channels=1000, channel_connections=10, queues=4000, strangers=1000, deaf=10,
-    backlog=20_000, heartbeat_s=1, handshake_timeout_s=3, watermark_mb=192)
+    backlog=20_000, heartbeat_s=1, handshake_timeout_s=3, watermark_mb=128)

@@ -35,9 +35,10 @@ class Leveret:
             broker.watermark_bytes = watermark_bytes
             broker.start_bytes = resident_bytes(broker.pid)
             with broker.peer() as ballast:
-                fill_what_logins_left(ballast)
+                if not watermark_bytes:
+                    fill_what_logins_left(ballast)
                 yield broker
-                broker.assert_alive()
+            broker.assert_alive()
         finally:
             broker.stop()
 
