@@ -243,7 +243,7 @@ impl Session {
         let state = self.channels.remove(&frame.channel);
         match (state, frame.frame_type) {
             (Some(ChannelContent::Header(publish)), FrameType::Header) => {
-                self.content_header(frame, publish)
+                self.content_header(frame, *publish)
             }
             (Some(ChannelContent::Body(assembly)), FrameType::Body) => {
                 self.content_body(frame, assembly)
@@ -268,7 +268,7 @@ impl Session {
     fn content_header<'a>(
         &mut self,
         frame: &Frame<'_>,
-        publish: Box<PublishMethod<'static>>,
+        publish: PublishMethod<'static>,
     ) -> Refusable<Option<Step<'a>>> {
         let unexpected = |text: &str| bytes(ReplyCode::UnexpectedFrame, text, PUBLISH);
         let header = ContentHeader::parse(frame.payload).map_err(|_| {
@@ -298,16 +298,11 @@ impl Session {
         if size == 0 {
             self.channels.insert(frame.channel, ChannelContent::Method);
             let content = Content::Assembled { properties, body: Bytes::new() };
-            return Ok(Some(published(frame.channel, *publish, content)));
+            return Ok(Some(published(frame.channel, publish, content)));
         }
         // Nothing is reserved for what is only announced.
-        let assembly = Assembly {
-            publish: *publish,
-            properties,
-            body: Vec::new(),
-            body_size: size,
-            empty_frames: 0,
-        };
+        let assembly =
+            Assembly { publish, properties, body: Vec::new(), body_size: size, empty_frames: 0 };
         self.channels.insert(frame.channel, ChannelContent::Body(Box::new(assembly)));
         Ok(None)
     }
