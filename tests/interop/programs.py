@@ -9,6 +9,7 @@ from dataclasses import dataclass
 LINE_WITHIN_S = 60.0  # the longest a scenario may take; most take less than two seconds
 
 RESULT = re.compile(r"(ok|failed|without) ([a-z0-9-]+)(?:: (.*))?")
+FIGURE = re.compile(r"figure (.*)")
 VERSION = re.compile(r"version (\S+)")
 
 
@@ -27,6 +28,7 @@ class Run:
     client: object
     version: str
     results: dict
+    figures: list
     log: str
 
     @property
@@ -42,13 +44,15 @@ def run(client, broker):
                                errors="replace", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, cwd=client.group.folder)
     watchdog = Watchdog(process)
-    version, log = "?", []
+    version, figures, log = "?", [], []
     for line in process.stdout:
         watchdog.feed()
         log.append(line)
         line = line.rstrip("\n")
         if found := VERSION.fullmatch(line):
             version = found[1]
+        elif found := FIGURE.fullmatch(line):
+            figures.append(found[1])
         elif line == "restart":
             broker.restart()
             answer(process)
@@ -61,7 +65,7 @@ def run(client, broker):
         results.setdefault(name, Result("failed", f"no result: {ended}"))
     if status != 0 and not any(result.state == "failed" for result in results.values()):
         results[wanted[-1]] = Result("failed", ended)
-    return Run(client, version, {name: results[name] for name in client.scenarios}, "".join(log))
+    return Run(client, version, {name: results[name] for name in client.scenarios}, figures, "".join(log))
 
 
 def answer(process):

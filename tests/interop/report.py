@@ -18,7 +18,9 @@ def page(runs):
     lines = [HEAD, f"{len(runs)} clients: {passed} scenarios passed, {failed} failed.\n"]
     for scenarios in dict.fromkeys(run.client.scenarios for run in runs):
         lines += table(scenarios, [run for run in runs if run.client.scenarios == scenarios])
-    lines += reasons(runs)
+    lines += listed("Measured", [(run.client.name, figure) for run in runs for figure in run.figures])
+    lines += listed("Failed", told(runs, "failed"))
+    lines += listed("Not offered by the client", told(runs, "without"))
     return "\n".join(lines)
 
 
@@ -34,11 +36,12 @@ def table(scenarios, runs):
     return ["| " + " | ".join(row) + " |" for row in rows] + [""]
 
 
-def reasons(runs):
-    """Why a cell is empty, or what failed."""
-    lines = []
-    for run in runs:
-        for name, result in run.results.items():
-            if result.state != "ok":
-                lines.append(f"- {run.client.name}, {name}: {result.text}")
-    return ["## Not offered by the client", "", *lines, ""] if lines else []
+def told(runs, state):
+    """What clients said of the scenarios that ended so."""
+    results = [(run.client.name, name, result) for run in runs for name, result in run.results.items()]
+    return [(f"{client}, {name}", result.text) for client, name, result in results if result.state == state]
+
+
+def listed(title, pairs):
+    """A section, if there is something to say."""
+    return [f"## {title}", "", *(f"- {name}: {text}" for name, text in pairs), ""] if pairs else []

@@ -5,9 +5,9 @@
 
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
-use crate::{repository, test};
+use crate::{process, repository, test};
 
 /// Where the table goes.
 const DOCUMENT: &str = "docs/compared-with-rabbitmq.md";
@@ -46,7 +46,5 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     command.args(["--rabbitmqctl", &options.rabbitmqctl]);
     command.args(["--rabbitmq-diagnostics", &options.rabbitmq_diagnostics]);
     command.arg("--write").arg(root.join(DOCUMENT));
-    let status = command.status().context("cannot start tests/compare/compare.py")?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    process::hand_over(command)
 }

@@ -5,10 +5,10 @@
 
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 
-use crate::{repository, test};
+use crate::{process, repository, test};
 
 /// Where the table goes.
 const DOCUMENT: &str = "docs/floods.md";
@@ -92,7 +92,5 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     if options.report {
         command.arg("--report").arg(root.join(DOCUMENT));
     }
-    let status = command.status().context("cannot start tests/flood/flood.py")?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    process::hand_over(command)
 }

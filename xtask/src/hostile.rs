@@ -6,9 +6,9 @@
 
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
-use crate::{repository, test};
+use crate::{process, repository, test};
 
 /// Where the table goes.
 const DOCUMENT: &str = "docs/hostile-peers.md";
@@ -26,7 +26,5 @@ pub(crate) fn run() -> Result<ExitCode> {
     // pytest takes a bare path for a folder of tests.
     command.arg(format!("--leveret-bin={}", broker.display()));
     command.arg(format!("--report={}", root.join(DOCUMENT).display()));
-    let status = command.status().context("cannot start pytest")?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    process::hand_over(command)
 }

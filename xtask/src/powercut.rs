@@ -5,9 +5,9 @@
 
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
-use crate::{repository, test};
+use crate::{process, repository, test};
 
 /// What makes and mounts the file systems, as Debian packages.
 const PACKAGES: &[&str] = &["xfsprogs", "e2fsprogs", "mount"];
@@ -38,7 +38,5 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     if let Some(seed) = options.seed {
         command.args(["--seed", &seed.to_string()]);
     }
-    let status = command.status().context("cannot start tests/powercut/powercut.py")?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    process::hand_over(command)
 }

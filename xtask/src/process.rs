@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
@@ -184,6 +184,16 @@ pub(crate) fn output(mut command: Command, limit: Duration) -> Result<String> {
         bail!("{name} failed: {}: {}", output.status, errors.trim_end());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs `command` with the terminal as its own; its exit code is to be this command's.
+///
+/// # Errors
+/// When it cannot be started.
+pub(crate) fn hand_over(mut command: Command) -> Result<ExitCode> {
+    let status = command.status().with_context(|| format!("cannot start {}", line(&command)))?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 fn append(log: &Path) -> Result<File> {

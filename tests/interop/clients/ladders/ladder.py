@@ -65,7 +65,7 @@ class Run:
             assert moment - before >= delay_s, f"{delay_s} s, but came after {moment - before:.3f} s"
         lateness_s = [moment - due[number] for number, moment in arrivals.come]
         half_s, most_s = statistics.median(lateness_s), max(lateness_s)
-        print(f"{self._ladder.name}: {len(due)} messages, half of them at most {half_s * 1000:.0f} ms late, "
+        print(f"figure {self._ladder.name}: {len(due)} messages, half of them at most {half_s * 1000:.0f} ms late, "
               f"all at most {most_s * 1000:.0f} ms", flush=True)
         assert half_s <= HALF_LATE_AT_MOST_S and most_s <= LATE_AT_MOST_S, f"late by {half_s:.3f}, {most_s:.3f} s"
 

@@ -237,7 +237,7 @@ def native_delay():
             lateness.append(at_eta.get(timeout=DONE_WITHIN_S)[1] - eta.timestamp())
         assert min(lateness) >= 0, f"early: {lateness}"
         assert max(lateness) <= LATE_AT_MOST_S, f"late: {lateness}"
-        print(f"native delay: {min(lateness) * 1000:.0f} to {max(lateness) * 1000:.0f} ms late")
+        print(f"figure native delay: {min(lateness) * 1000:.0f} to {max(lateness) * 1000:.0f} ms late", flush=True)
         assert sorted(opened.names()) == sorted(["at-eta"] + 2 * ["in-1", "in-2", "in-3"]), opened.names()
 
 
