@@ -3,8 +3,9 @@
 import time
 
 import wire
+from bystander import Bystander
 from crowd import CHANNEL_CLOSED, CLOSED, QUEUE_DELETED, Crowd, Lost, greeting
-from measure import MB, Memory, Timed, sockets, steady_bytes, wait_until
+from measure import MB, Memory, sockets, steady_bytes, wait_until
 from workers import COUNT, Workers
 
 CONNECTIONS_PER_S_MIN = 300
@@ -37,12 +38,12 @@ def run(subject, scale, figures):
 
 
 def _churn(broker, scale, figures, what, least, work, arguments):
-    bystander = Timed(broker)
+    bystander = Bystander(broker)
     open_before = sockets(broker.pid)
     with Workers(work, broker.address, *arguments) as workers:
         workers.results()
         resident = steady_bytes(broker.pid)
-        bystander.taken()
+        bystander.latencies_s()
         with Memory(broker.pid) as memory:
             began = time.monotonic()
             workers.go_on()
@@ -51,7 +52,7 @@ def _churn(broker, scale, figures, what, least, work, arguments):
             passed_s = time.monotonic() - began
         figures.add(f"{what}, opened and closed", count / passed_s, "/s", at_least=least)
         figures.add(f"{what}: load processes, busiest", 100 * workers.busiest, "% of a processor")
-        figures.waits(f"{what}: bystander", bystander.taken(), BYSTANDER_P99_MAX_MS, BYSTANDER_LONGEST_MAX_MS)
+        figures.waits(f"{what}: bystander", bystander.latencies_s(), BYSTANDER_P99_MAX_MS, BYSTANDER_LONGEST_MAX_MS)
         figures.add(f"{what}: memory grows in the second half", memory.slope_per_s() / MB, "MB/s",
                     at_most=SLOPE_BYTES_PER_S_MAX / MB)
     bystander.stop()

@@ -2,8 +2,9 @@
 
 import time
 
+from bystander import Bystander
 from crowd import CHANNEL_OPENED, OPENED, Crowd, greeting
-from measure import KB, MB, Timed, cpu_s, percentile, sockets, steady_bytes, wait_until
+from measure import KB, MB, cpu_s, percentile, sockets, steady_bytes, wait_until
 from workers import COUNT, Workers
 
 START_BYTES_MAX = 60 * MB  # of which 40 are what the hash of the first password took
@@ -26,7 +27,7 @@ def run(subject, scale, figures):
     with subject.running() as broker:
         figures.add("resident after the start", broker.start_bytes and broker.start_bytes / MB, "MB",
                     at_most=START_BYTES_MAX / MB)
-        bystander = Timed(broker)
+        bystander = Bystander(broker)
         _crowd(broker, scale.connections, (), heartbeat_s, figures, bystander)
         bystander.stop()
     with subject.running() as broker:
@@ -46,7 +47,7 @@ def _crowd(broker, count, channels, heartbeat_s, figures, bystander=None):
             figures.add("load processes then, busiest", 100 * workers.busiest, "% of a processor")
             figures.add("time to open, median", 1000 * percentile(took_s, 0.5), "ms")
             figures.add("time to open, 99 %", 1000 * percentile(took_s, 0.99), "ms")
-            figures.waits("bystander while they open", bystander.taken(), BYSTANDER_P99_MAX_MS,
+            figures.waits("bystander while they open", bystander.latencies_s(), BYSTANDER_P99_MAX_MS,
                           BYSTANDER_LONGEST_MAX_MS)
         workers.go_on()
         resident = steady_bytes(broker.pid)
@@ -54,13 +55,13 @@ def _crowd(broker, count, channels, heartbeat_s, figures, bystander=None):
             "an idle connection", CONNECTION_BYTES_MAX)
         figures.add(f"memory of {what}", (resident - before) / (count - first) / KB, "KB", at_most=most / KB)
         if bystander:
-            bystander.taken()
+            bystander.latencies_s()
             cpu, began = cpu_s(broker.pid), time.monotonic()
             time.sleep(heartbeat_s / 2)
             share = (cpu_s(broker.pid) - cpu) / (time.monotonic() - began)
             figures.add(f"processor, all with a heartbeat of {heartbeat_s} s", 100 * share, "% of a processor",
                         at_most=100 * CPU_PER_10_000_MAX * max(count / 10_000, 1))
-            figures.waits("bystander beside them", bystander.taken(), BYSTANDER_P99_MAX_MS, BYSTANDER_LONGEST_MAX_MS)
+            figures.waits("bystander beside them", bystander.latencies_s(), BYSTANDER_P99_MAX_MS, BYSTANDER_LONGEST_MAX_MS)
         lost = sum(workers.step())
         if bystander:
             figures.add("connections lost", lost, at_most=0)

@@ -6,8 +6,6 @@ import threading
 import time
 from pathlib import Path
 
-from bystander import Bystander
-
 SAMPLE_S = 0.05
 STEADY_S = 1.0
 STEADY_SHARE = 0.005
@@ -96,22 +94,3 @@ class Memory:
         """Growth per second in the second half, when what is taken once has been taken."""
         late = [sample for sample in self.samples if sample[0] >= self.samples[-1][0] / 2]
         return statistics.linear_regression(*zip(*late)).slope if len(late) > 1 else 0.0
-
-
-class Timed(Bystander):
-    """The bystander, with the time of each round."""
-
-    def __init__(self, broker):
-        self.took_s = []
-        super().__init__(broker)
-
-    def _round(self, number):
-        began = time.monotonic()
-        super()._round(number)
-        self.took_s.append(time.monotonic() - began)
-
-    def taken(self):
-        """The times since this was last asked. It has suffered no loss and is still served."""
-        took_s, self.took_s = self.took_s, []
-        self.assert_intact()
-        return took_s or [self.longest_round_s]

@@ -3,7 +3,8 @@
 import threading
 import time
 
-from measure import MB, Memory, Timed
+from bystander import Bystander
+from measure import MB, Memory
 from traffic import consume, publish_confirmed, publish_until_blocked
 from workers import COUNT, Workers
 
@@ -104,10 +105,10 @@ class Slow:
 
 def _fairness(broker, scale, figures, queue):
     slow = None
-    bystander = Timed(broker)
+    bystander = Bystander(broker)
     with Workers(publish_confirmed, broker.address, queue, SMALL_BODY, PUBLISHERS) as publishers:
         publishers.results()
-        bystander.taken()
+        bystander.latencies_s()
         began = time.monotonic()
         publishers.go_on()
         slow = Slow(broker, queue)
@@ -115,7 +116,7 @@ def _fairness(broker, scale, figures, queue):
         counts = [count for each in publishers.step() for count in each]
         figures.shares("confirmed publishes", counts, time.monotonic() - began, "/s", PUBLISHERS_SPREAD_MAX)
         figures.add("load processes, busiest", 100 * publishers.busiest, "% of a processor")
-        figures.waits("bystander beside publishers", bystander.taken(), BYSTANDER_P99_MAX_MS,
+        figures.waits("bystander beside publishers", bystander.latencies_s(), BYSTANDER_P99_MAX_MS,
                       BYSTANDER_LONGEST_MAX_MS)
     slow.stop()
     figures.add("a slow consumer beside them", slow.count / scale.seconds, "/s")
@@ -127,6 +128,6 @@ def _fairness(broker, scale, figures, queue):
         counts = [count for each in consumers.step() for count in each]
         figures.shares("deliveries", counts, time.monotonic() - began, "/s", CONSUMERS_SPREAD_MAX)
         figures.add("load processes of consumers, busiest", 100 * consumers.busiest, "% of a processor")
-        figures.waits("bystander beside consumers", bystander.taken(), BYSTANDER_P99_MAX_MS,
+        figures.waits("bystander beside consumers", bystander.latencies_s(), BYSTANDER_P99_MAX_MS,
                       BYSTANDER_LONGEST_MAX_MS)
     bystander.stop()

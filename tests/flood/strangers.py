@@ -4,8 +4,9 @@ import threading
 import time
 
 import wire
+from bystander import Bystander
 from crowd import Crowd
-from measure import KB, MB, Memory, Timed, sockets, steady_bytes, wait_until
+from measure import KB, MB, Memory, sockets, steady_bytes, wait_until
 from workers import COUNT, Workers
 
 STRANGER_BYTES_MAX = 8 * KB
@@ -26,12 +27,12 @@ LEFT_OVER_SOCKETS = 10
 def run(subject, scale, figures):
     figures.begin(f"{scale.strangers:,} sockets without a handshake")
     with subject.running(handshake_timeout_s=scale.handshake_timeout_s) as broker:
-        bystander, logins = Timed(broker), Logins(broker)
+        bystander, logins = Bystander(broker), Logins(broker)
         open_before = sockets(broker.pid)
         with Workers(stand_outside, broker.address, scale.strangers // COUNT) as workers:
             workers.results()
             resident = steady_bytes(broker.pid)
-            bystander.taken()
+            bystander.latencies_s()
             with Memory(broker.pid) as memory:
                 lives_s = [life for each in workers.step() for life in each]
         figures.add("first closed after", min(lives_s), "s", at_least=broker.handshake_timeout_s - EARLY_MAX_S)
@@ -39,7 +40,7 @@ def run(subject, scale, figures):
         figures.add("memory of each", (memory.highest - resident) / scale.strangers / KB, "KB",
                     at_most=STRANGER_BYTES_MAX / KB)
         figures.waits("logins beside them", logins.stop(), LOGIN_P99_MAX_MS, LOGIN_LONGEST_MAX_MS)
-        figures.waits("bystander", bystander.taken(), BYSTANDER_P99_MAX_MS, BYSTANDER_LONGEST_MAX_MS)
+        figures.waits("bystander", bystander.latencies_s(), BYSTANDER_P99_MAX_MS, BYSTANDER_LONGEST_MAX_MS)
         wait_until(lambda: sockets(broker.pid) <= open_before + LEFT_OVER_SOCKETS, LATE_MAX_S)
         figures.add("sockets left over", max(sockets(broker.pid) - open_before, 0),
                     at_most=LEFT_OVER_SOCKETS)
