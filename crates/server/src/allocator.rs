@@ -1,6 +1,6 @@
-//! The allocator, and how it gives back what nobody uses any more.
+//! How the program's allocator is brought to give back what nobody uses any more.
 //!
-//! mimalloc keeps freed memory for a second, in case it is wanted again, and returns it to the system when
+//! It is mimalloc, which keeps freed memory for a second, in case it is wanted again, and returns it to the system when
 //! after that some thread frees a page. A broker that is idle after a flood frees none, and would hold
 //! the flood's memory for as long: the memory alarm would stay on, and publishers blocked. So somebody
 //! frees a page now and then.
@@ -8,9 +8,6 @@
 use std::hint::black_box;
 
 use crate::limits::{GIVE_BACK_BYTES, GIVE_BACK_INTERVAL};
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Has memory given back that is due, again and again.
 pub(crate) async fn give_back() {

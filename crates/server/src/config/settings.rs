@@ -98,7 +98,7 @@ impl Settings {
     }
 
     /// Takes what the text of a file says.
-    pub(super) fn read_text(&mut self, text: &str, path: &Path, depth: usize) {
+    pub(crate) fn read_text(&mut self, text: &str, path: &Path, depth: usize) {
         for line in file::lines(text) {
             let at = |line| Source::File { path: path.to_owned(), line };
             match line {

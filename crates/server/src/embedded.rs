@@ -1,0 +1,68 @@
+//! A broker inside another program: without sockets, signals and a log of the operator.
+//!
+//! Its configuration is a text, its management API a service that is called.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::Router;
+
+use crate::config::{Config, Settings};
+use crate::node::Node;
+
+/// A configuration that can be used.
+#[derive(Clone, Debug)]
+pub struct Configuration(Config);
+
+impl Configuration {
+    /// Reads a text in the format of `rabbitmq.conf`; `path` is where problems say it is from.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each a sentence with its place.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, Vec<String>> {
+        let mut settings = Settings::default();
+        settings.read_text(text, path, 0);
+        settings.into_config().map(Self).map_err(|error| error.problems)
+    }
+
+    /// Every key that is in force with its value, as a line of a file; secrets do not show.
+    pub fn in_force(&self) -> impl Iterator<Item = String> {
+        self.0.effective.iter().map(ToString::to_string)
+    }
+}
+
+/// A broker that runs, until it is dropped.
+pub struct Embedded {
+    node: Arc<Node>,
+}
+
+impl Embedded {
+    /// Starts a broker in the data directory that the configuration names.
+    ///
+    /// # Errors
+    /// Why it does not start, a sentence for the operator.
+    pub fn start(configuration: &Configuration) -> Result<Self, String> {
+        let node = Node::start(&configuration.0, Vec::new()).map_err(|error| error.to_string())?;
+        Ok(Self { node: Arc::new(node) })
+    }
+
+    /// Its management API and metrics. Requests must have the address of their client as
+    /// `ConnectInfo<SocketAddr>`, and some need a runtime with several threads.
+    pub fn http(&self) -> Router {
+        management::router(Arc::clone(&self.node) as _)
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.node.stop();
+        self.node.close();
+    }
+}
+
+impl fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embedded").field("name", &self.node.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,225 @@
+//! The shell around the pure crates: sockets, tasks, the clock, the vhosts' locks, the timer,
+//! configuration. It decides nothing about messages.
+//!
+//! [`main`] is the program `leveret`; [`Embedded`] is a broker inside another program.
+
+mod alarm_limits;
+mod alarms;
+mod allocator;
+mod as_seen_by_http;
+mod auth;
+mod check;
+mod cli;
+mod clients;
+mod clock;
+mod config;
+mod connection;
+mod connection_slots;
+mod ctl_token;
+mod data_dir;
+mod definitions;
+mod embedded;
+mod endpoints;
+mod global_parameters;
+mod hashing;
+mod http;
+mod http_socket;
+mod life;
+mod limits;
+mod listener;
+mod log_file;
+mod logging;
+mod login_counts;
+mod node;
+mod node_changes;
+mod node_file;
+mod own_channel;
+mod page_work;
+mod pager;
+mod password;
+mod path_prefix;
+mod persister;
+mod read_buffer;
+mod reload;
+mod reset;
+mod restoring;
+mod sampler;
+mod shelf;
+mod socket;
+mod stopped;
+mod store;
+mod timer;
+mod tls;
+mod user_slots;
+mod vhosts;
+mod wire;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Parser;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::config::Config;
+use crate::endpoints::Endpoints;
+use crate::life::{Addresses, End};
+use crate::limits::STOP_TIMEOUT;
+use crate::log_file::LogFile;
+use crate::node::{Node, StartError};
+
+pub use embedded::{Configuration, Embedded};
+
+/// The program `leveret`, with the command line of this process.
+pub fn main() -> ExitCode {
+    let arguments = cli::Arguments::parse();
+    let mut config = match arguments.config() {
+        Ok(config) => config,
+        Err(error) => return cli::fail(&error),
+    };
+    // Operators are told of it, who need not know where the broker was started.
+    match std::path::absolute(&config.data_dir) {
+        Ok(data_dir) => config.data_dir = data_dir,
+        Err(error) => return cli::fail(&error),
+    }
+    if arguments.checks() {
+        return check::run(&config.data_dir);
+    }
+    if arguments.prints_config() {
+        return cli::print_config(&config);
+    }
+    let log_file = match logging::start(&config.log) {
+        Ok(log_file) => log_file,
+        Err(error) => return cli::fail(&StartError::LogFile(error)),
+    };
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    raise_descriptor_limit();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return cli::fail(&error),
+    };
+    let begins_stopped = life::begins_stopped(&mut config);
+    match runtime.block_on(live(&config, log_file, begins_stopped)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if tracing::enabled!(tracing::Level::ERROR) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+        Err(error) => cli::fail(&error),
+    }
+}
+
+/// Runs the broker, and the stopped node that it may become, until the process is asked to end.
+async fn live(
+    config: &Config,
+    log_file: Option<Arc<LogFile>>,
+    begins_stopped: bool,
+) -> Result<(), StartError> {
+    let mut signals = StopSignals::watch()?;
+    if begins_stopped {
+        match stopped::run(config, signals.next()).await? {
+            End::Stop | End::StopApp => return Ok(()),
+            End::StartApp => {}
+        }
+    }
+    let addresses = match run(config, log_file, &mut signals).await {
+        Ok((End::StopApp, addresses)) => addresses,
+        Ok(_) => return Ok(()),
+        // It stays as it was.
+        Err(error) if begins_stopped => {
+            tracing::error!("{error}");
+            Addresses::of(config)
+        }
+        Err(error) => return Err(error),
+    };
+    Err(StartError::NextImage(addresses.begin_stopped()))
+}
+
+/// Runs the broker until it is asked to stop; why, and where it has listened.
+async fn run(
+    config: &Config,
+    log_file: Option<Arc<LogFile>>,
+    signals: &mut StopSignals,
+) -> Result<(End, Addresses), StartError> {
+    let began = Instant::now();
+    let hangup = signal(SignalKind::hangup()).map_err(StartError::Signals)?;
+    let endpoints = Endpoints::bind(config)?;
+    tokio::spawn(reload::watch(hangup, endpoints.certificates(), log_file));
+    let listeners = endpoints.shown();
+    let node = Arc::new(Node::start(config, listeners.clone())?);
+    // Before anybody is answered: whoever waits for the start finds its token.
+    let published = node.ctl_token.publish(&config.data_dir, &listeners, &node.name);
+    let published = published.map_err(StartError::CtlFile)?;
+    let (alive, mut gone) = mpsc::channel::<()>(1);
+    let addresses = endpoints.in_words();
+    let servers = endpoints.serve(&node, &alive);
+    tokio::spawn(alarms::watch(Arc::clone(&node)));
+    tokio::spawn(allocator::give_back());
+    tokio::spawn(sampler::run(Arc::clone(&node), config.statistics_interval));
+    drop(alive);
+    tracing::info!(
+        took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "leveret {} started: {addresses}, data in {}, durability {}",
+        env!("CARGO_PKG_VERSION"),
+        config.data_dir.display(),
+        config.durability.as_str()
+    );
+    let end = tokio::select! {
+        () = signals.next() => End::Stop,
+        end = node.ending.asked() => end,
+    };
+    tracing::info!("stopping");
+    node.stop();
+    tokio::select! {
+        // Every connection holds a sender until it has ended.
+        _ = gone.recv() => {}
+        () = tokio::time::sleep(STOP_TIMEOUT) => {
+            tracing::warn!("some clients did not agree to close in time");
+        }
+        () = signals.next() => tracing::warn!("asked again: not waiting for clients"),
+    }
+    // Whoever asked over HTTP is answered.
+    servers.over().await;
+    node.close();
+    drop(published);
+    tracing::info!("stopped");
+    Ok((end, Addresses::new(listeners)))
+}
+
+/// Takes as many file descriptors as the system lets us have: every client needs one.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        Ok(()) => tracing::info!(limit = limit.maximum, "open files and sockets at most"),
+        Err(error) => {
+            tracing::warn!(%error, limit = ?limit.current, "cannot raise the limit of open files");
+        }
+    }
+}
+
+/// The signals that ask the broker to stop.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// Watches for them from now on.
+    fn watch() -> Result<Self, StartError> {
+        let terminate = signal(SignalKind::terminate()).map_err(StartError::Signals)?;
+        let interrupt = signal(SignalKind::interrupt()).map_err(StartError::Signals)?;
+        Ok(Self { terminate, interrupt })
+    }
+
+    /// The next of them.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
