@@ -66,3 +66,29 @@ impl fmt::Debug for Embedded {
         f.debug_struct("Embedded").field("name", &self.node.name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_that_is_dropped_leaves_nothing() {
+        let folder = std::env::temp_dir().join(format!("leveret-embedded-{}", std::process::id()));
+        let text = format!("data_dir = {}\n", folder.display());
+        let configuration = Configuration::parse(&text, Path::new("a.conf")).unwrap();
+        for _ in 0..2 {
+            let embedded = Embedded::start(&configuration).unwrap();
+            let node = Arc::downgrade(&embedded.node);
+            drop(embedded);
+            assert!(node.upgrade().is_none());
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let wrong = Configuration::parse("heartbeat = soon\n", Path::new("a.conf")).unwrap_err();
+        assert_eq!(wrong.len(), 1);
+        assert!(wrong[0].starts_with("a.conf, line 1: heartbeat "), "{wrong:?}");
+    }
+}

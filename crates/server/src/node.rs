@@ -128,6 +128,8 @@ pub(crate) struct Node {
     default_users: BTreeMap<String, SeededUser>,
     /// Held by who takes definitions in.
     pub(crate) importing: Mutex<()>,
+    timer: Arc<Timer>,
+    pager: Arc<Pager>,
     persister: Arc<Persister>,
     writer: Mutex<Option<JoinHandle<()>>>,
     pub(crate) data_dir: PathBuf,
@@ -163,7 +165,7 @@ impl Node {
         let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
         let paging = paging(alarm_limits.memory_watermark_bytes(), config.paging_ratio);
         let vhost_options = VhostOptions { paging, ..config.vhost };
-        let threads = (timer, Arc::clone(&persister), pager);
+        let threads = (Arc::clone(&timer), Arc::clone(&persister), Arc::clone(&pager));
         let node = Self {
             clock,
             session_options: Arc::new(session_options),
@@ -192,6 +194,8 @@ impl Node {
             connection_slots: config.connections_max.map(ConnectionSlots::new),
             default_users: config.default_users.clone(),
             importing: Mutex::new(()),
+            timer,
+            pager,
             persister,
             writer: Mutex::new(Some(writer)),
             data_dir: config.data_dir.clone(),
@@ -313,7 +317,7 @@ impl Node {
         }
     }
 
-    /// Writes what is left to the disk, after everybody has gone.
+    /// Writes what is left to the disk, after everybody has gone, and ends the threads.
     pub(crate) fn close(&self) {
         self.persister.stop();
         if let Some(writer) = self.writer.lock().take()
@@ -321,6 +325,8 @@ impl Node {
         {
             tracing::error!("the writer of the log has failed");
         }
+        self.timer.stop();
+        self.pager.stop();
     }
 }
 

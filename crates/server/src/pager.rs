@@ -13,11 +13,17 @@ use parking_lot::{Condvar, Mutex};
 use crate::limits::EXIT_DISK;
 use crate::vhosts::VhostCell;
 
+#[derive(Default, Debug)]
+struct Work {
+    /// Vhosts with something to do.
+    dirty: Vec<Arc<VhostCell>>,
+    stopping: bool,
+}
+
 /// Wakes the thread.
 #[derive(Default, Debug)]
 pub(crate) struct Pager {
-    /// Vhosts with something to do.
-    dirty: Mutex<Vec<Arc<VhostCell>>>,
+    work: Mutex<Work>,
     changed: Condvar,
     /// Held while the tasks of a vhost are done.
     busy: Mutex<()>,
@@ -37,7 +43,7 @@ impl Pager {
 
     /// There is something to do for a vhost; told once until it has been taken.
     pub(crate) fn wake(&self, cell: Arc<VhostCell>) {
-        self.dirty.lock().push(cell);
+        self.work.lock().dirty.push(cell);
         self.changed.notify_one();
     }
 
@@ -46,14 +52,23 @@ impl Pager {
         drop(self.busy.lock());
     }
 
+    /// Ends the thread: what waits in pages means nothing to the next process.
+    pub(crate) fn stop(&self) {
+        self.work.lock().stopping = true;
+        self.changed.notify_one();
+    }
+
     fn run(&self) {
         loop {
             let cells = {
-                let mut dirty = self.dirty.lock();
-                while dirty.is_empty() {
-                    self.changed.wait(&mut dirty);
+                let mut work = self.work.lock();
+                while work.dirty.is_empty() && !work.stopping {
+                    self.changed.wait(&mut work);
                 }
-                std::mem::take(&mut *dirty)
+                if work.stopping {
+                    return;
+                }
+                std::mem::take(&mut work.dirty)
             };
             for cell in cells {
                 let _busy = self.busy.lock();

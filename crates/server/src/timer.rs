@@ -21,6 +21,7 @@ pub(crate) struct TimerId(usize);
 struct Wakes {
     due: BTreeSet<(Time, TimerId)>,
     cells: Vec<Weak<VhostCell>>,
+    stopping: bool,
 }
 
 /// Wakes vhosts when something in them is due.
@@ -67,9 +68,15 @@ impl Timer {
         }
     }
 
+    /// Ends the thread.
+    pub(crate) fn stop(&self) {
+        self.wakes.lock().stopping = true;
+        self.changed.notify_one();
+    }
+
     fn run(&self, clock: Clock) {
         let mut wakes = self.wakes.lock();
-        loop {
+        while !wakes.stopping {
             let Some((at, id)) = wakes.due.first().copied() else {
                 self.changed.wait(&mut wakes);
                 continue;
