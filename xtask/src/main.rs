@@ -9,6 +9,7 @@
 mod bench;
 mod compare;
 mod flood;
+mod fuzz;
 mod hostile;
 mod interop;
 mod powercut;
@@ -44,6 +45,12 @@ enum Task {
     Tidy,
     /// Run the benchmarks of the workspace
     Bench(bench::Options),
+    /// Try input that a fuzzer makes up, for seconds or for hours
+    ///
+    /// Builds the targets of the folder fuzz with coverage, plays their seeds and goes on from there.
+    /// Says what each has reached; ends with a code other than 0 when one has found something.
+    /// Installs cargo-fuzz by itself, below the target folder.
+    Fuzz(fuzz::Options),
     /// Hold Leveret beside a RabbitMQ that runs: every endpoint, every command
     ///
     /// Writes docs/compared-with-rabbitmq.md. The RabbitMQ needs the user guest and nothing of value
@@ -75,6 +82,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Task::Bench(options) => bench::run(&options).map(|()| ExitCode::SUCCESS),
+        Task::Fuzz(options) => fuzz::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Compare(options) => compare::run(&options),
         Task::Interop(options) => interop::run(&options),
         Task::Hostile => hostile::run(),

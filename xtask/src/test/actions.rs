@@ -6,7 +6,7 @@
 use std::env;
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -15,7 +15,7 @@ use super::broker_process::BrokerProcess;
 use super::steps::{Action, Step};
 use super::tally::Tally;
 use super::{Place, packages, python};
-use crate::{process, repository, tidy};
+use crate::{fuzz, process, repository, tidy};
 
 /// How a step ended that did not fail.
 #[derive(Debug)]
@@ -72,6 +72,7 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
             Ok(Outcome::Done)
         }
         Action::CargoTool { package, version } => cargo_tool(package, version, step, place),
+        Action::Fuzz => fuzz(step, place),
         Action::DebianFiles(package) => {
             packages::unpack(package, place, step.time_max)?;
             Ok(Outcome::Done)
@@ -102,6 +103,13 @@ fn is_installed(subcommand: &str) -> bool {
     let program = format!("cargo-{subcommand}");
     let folders = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&folders).any(|folder| folder.join(&program).is_file())
+}
+
+fn fuzz(step: &Step, place: &Place<'_>) -> Result<Outcome> {
+    packages::install_cxx_compiler(place, step.time_max)?;
+    let [root, target, log] = [place.root, place.target, place.log].map(Path::to_owned);
+    let executions = fuzz::short(&fuzz::Place { root, target, log })?;
+    Ok(Outcome::Counted(Tally::of_executions(executions)?))
 }
 
 fn tidy(place: &Place<'_>) -> Result<Outcome> {

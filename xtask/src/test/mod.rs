@@ -88,6 +88,18 @@ pub(crate) fn prepare(steps: &[&str], packages: &[&str]) -> Result<Prepared> {
     Ok(Prepared { interpreter, broker, ctl: actions::release_binary("leveretctl", &place)? })
 }
 
+/// Installs what fuzzing needs, for another command.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn prepare_fuzzing() -> Result<()> {
+    run(&Options { only: vec!["fuzzer".to_owned()], skip: Vec::new(), list: false })?;
+    let (root, target) = (repository::root(), repository::target_folder()?);
+    let log = target.join("xtask").join("logs").join("packages.log");
+    let place = Place { root: &root, target: &target, log: &log };
+    packages::install_cxx_compiler(&place, PACKAGES_TIME_MAX)
+}
+
 /// Runs the steps that the options ask for.
 ///
 /// # Errors

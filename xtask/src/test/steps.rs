@@ -48,6 +48,8 @@ pub(super) enum Action {
     DebianPackages(&'static str),
     /// cargo has installed this version of this package below the target folder.
     CargoTool { package: &'static str, version: &'static str },
+    /// Input that a fuzzer makes up finds nothing in any target.
+    Fuzz,
     /// The files of this Debian package lie below the target folder, without it being installed.
     DebianFiles(&'static str),
     /// This program passes against a running release build, whose address it is given.
@@ -104,6 +106,21 @@ pub(super) const STEPS: &[Step] = &[
         action: Action::RustTests(&["test", "--workspace", "--no-fail-fast"]),
         counts: Some("unit and property tests"),
         time_max: Duration::from_mins(30),
+        ..PLAIN
+    },
+    Step {
+        name: "fuzzer",
+        what: "cargo-fuzz, from its registry",
+        action: Action::CargoTool { package: "cargo-fuzz", version: "0.13.1" },
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "fuzz",
+        what: "input that a fuzzer makes up",
+        action: Action::Fuzz,
+        counts: Some("executions of fuzz targets"),
+        needs: &["fuzzer"],
         ..PLAIN
     },
     Step {

@@ -39,6 +39,15 @@ impl Tally {
         Self { passed: passed(summary).unwrap_or(0), skipped }.checked()
     }
 
+    /// Inputs that were tried.
+    ///
+    /// # Errors
+    /// When there was none.
+    pub(super) fn of_executions(executions: u64) -> Result<Self> {
+        let passed = usize::try_from(executions).unwrap_or(usize::MAX);
+        Self { passed, skipped: 0 }.checked()
+    }
+
     /// The numbers with what they count: `231 black-box tests (2 skipped)`.
     pub(super) fn describe(&self, what: &str) -> String {
         let Self { passed, skipped } = self;

@@ -18,6 +18,9 @@ use crate::{process, repository};
 /// Longest wait for `git ls-files`, which takes milliseconds unless the disk is in trouble.
 const LISTING_TIME_MAX: Duration = Duration::from_secs(60);
 
+/// Input for fuzzing: octets that may be anything, also what no rule would let pass.
+const SEEDS: &str = "fuzz/corpus/";
+
 /// The repository as the rules see it.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
@@ -39,7 +42,7 @@ pub(super) struct TreeFile {
 pub(super) enum Content {
     Rust(RustSource),
     Text(String),
-    /// Not UTF-8, or with NUL bytes.
+    /// Not UTF-8, or with NUL bytes, or a seed.
     Binary,
 }
 
@@ -114,6 +117,7 @@ fn alone(files: &[TreeFile]) -> Vec<&str> {
 impl TreeFile {
     fn new(path: &str, bytes: Vec<u8>) -> Self {
         let content = match String::from_utf8(bytes) {
+            Ok(_) if path.starts_with(SEEDS) => Content::Binary,
             Ok(text) if text.contains('\0') => Content::Binary,
             Ok(text) if has_extension(path, "rs") => Content::Rust(RustSource::new(text)),
             Ok(text) => Content::Text(text),
@@ -165,6 +169,7 @@ mod tests {
         assert_eq!(kind("a.rs", b"fn main() {}"), "rust");
         assert_eq!(kind("a.txt", b"fn main() {}"), "text");
         assert_eq!(kind("a.rs", b"\0"), "binary");
+        assert_eq!(kind("fuzz/corpus/a/b", b"text"), "binary");
         assert_eq!(kind("a.png", b"\x89PNG\xff"), "binary");
     }
 

@@ -2,8 +2,8 @@
 
 use storage::{Log, LogOptions, Lsn, OpenError, OpenReport, Pending, Record, Releases};
 
-use crate::book::{Book, Copy};
-use crate::disk::{Disk, Random};
+use super::book::{Book, Copy};
+use super::disk::{Disk, Random};
 
 /// What is done between two writes.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,275 @@
+//! Writes the seeds that are octets: `cargo run --release --example seeds` in the folder `fuzz`.
+//!
+//! They are made of the dialogues of `crates/session/tests`: every scenario is a stream of frames, a
+//! few methods, and a history of the session target. Seeds that are text were written by hand.
+#![allow(clippy::unwrap_used, reason = "a tool for those who change the seeds")]
+
+#[allow(dead_code, reason = "shared with the dialogues, which use all of it")]
+#[path = "../../crates/session/tests/dialogue/hear.rs"]
+mod hear;
+#[allow(dead_code, reason = "shared with the dialogues, which use all of it")]
+#[path = "../../crates/session/tests/dialogue/methods.rs"]
+mod methods;
+#[allow(dead_code, reason = "shared with the dialogues, which use all of it")]
+#[path = "../../crates/session/tests/dialogue/peer.rs"]
+mod peer;
+#[allow(dead_code, reason = "shared with the dialogues, which use all of it")]
+#[path = "../../crates/session/tests/dialogue/say.rs"]
+mod say;
+#[allow(dead_code, reason = "shared with the dialogues, which use all of it")]
+#[path = "../../crates/session/tests/dialogue/words.rs"]
+mod words;
+#[allow(dead_code, reason = "shared with the dialogues, which use all of it")]
+#[path = "../../crates/session/tests/dialogue/world.rs"]
+mod world;
+
+use std::fs;
+use std::path::Path;
+
+use amqp::content_header::ContentHeader;
+use amqp::frame::{FrameType, split_frame};
+use amqp::method::Method;
+use amqp::table::{TableBuilder, TableRef, Value};
+use checks::session::steps::{Say, Setup, Step};
+
+/// Longest stream or history that is worth a seed: large ones are about sizes, not about order.
+const SEED_BYTES_MAX: usize = 4000;
+
+fn main() {
+    let mut dialogues: Vec<_> = fs::read_dir("../crates/session/tests/dialogues")
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    dialogues.sort();
+    for path in dialogues {
+        let file = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, scenario) in text.split("\n== ").skip(1).enumerate() {
+            let played = play(scenario);
+            let name = format!("{file}-{number:02}");
+            write("frames", &name, [vec![2, 9], played.stream.clone()].concat());
+            write("session", &name, played.history);
+            let mut rest = &played.stream[8.min(played.stream.len())..];
+            while let Ok(Some((frame, used))) = split_frame(rest, u32::MAX) {
+                rest = &rest[used..];
+                write_payload(frame.frame_type, frame.payload);
+            }
+        }
+    }
+    tables();
+    histories();
+    damages();
+}
+
+/// A scenario as one stream, and as a history of the session target.
+struct Played {
+    stream: Vec<u8>,
+    history: Vec<u8>,
+}
+
+fn play(scenario: &str) -> Played {
+    let mut played = Played { stream: Vec::new(), history: Vec::new() };
+    Setup { bits: 0, pieces: 0 }.write(&mut played.history);
+    let mut frame_max = 131_072;
+    for line in scenario.lines().skip(1).filter(|line| !world::is_result(line)) {
+        if let Some(line) = line.strip_prefix(['>', '+']) {
+            client(&say::octets(line, frame_max), &mut played);
+            continue;
+        }
+        let mut words = words::Words::new(line);
+        if words.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let verb = words.name();
+        match verb {
+            "start" | "log-in" | "connect" => {
+                words.skip_blanks();
+                for line in world::handshake(verb, &mut words, &mut frame_max) {
+                    client(&say::octets(&line, frame_max), &mut played);
+                }
+            }
+            "at" => Step::Sleep { time: 1000 }.write(&mut played.history),
+            "force-close" => Step::Operate { action: 2, choice: 0 }.write(&mut played.history),
+            _ => {}
+        }
+    }
+    played
+}
+
+/// The client sends octets: frames as such, so that a fuzzer can make them longer.
+fn client(octets: &[u8], played: &mut Played) {
+    played.stream.extend_from_slice(octets);
+    let mut rest = octets;
+    while let Ok(Some((frame, used))) = split_frame(rest, u32::MAX) {
+        let (frame_type, channel) = (frame.frame_type.octet(), frame.channel);
+        let Ok(channel) = u8::try_from(channel) else { break };
+        let step = Step::Frame { peer: 0, frame_type, channel, payload: frame.payload.to_vec() };
+        step.write(&mut played.history);
+        rest = &rest[used..];
+    }
+    if !rest.is_empty() {
+        Step::Octets { peer: 0, octets: rest.to_vec() }.write(&mut played.history);
+    }
+}
+
+fn write_payload(frame_type: FrameType, payload: &[u8]) {
+    match (frame_type, Method::decode(payload)) {
+        // The longest of each, which has most in it.
+        (FrameType::Method, Ok(method)) => {
+            let name = method.name().replace('.', "-");
+            let known = fs::metadata(format!("corpus/methods/{name}")).map_or(0, |known| known.len());
+            if payload.len() as u64 > known && payload.len() < 300 {
+                write("methods", &name, payload.to_vec());
+            }
+        }
+        (FrameType::Header, _) => {
+            if let Ok(header) = ContentHeader::parse(payload) {
+                write("tables", &format!("properties-{}", header.properties.len()), header.properties.to_vec());
+            }
+        }
+        _ => {}
+    }
+}
+
+fn tables() {
+    let mut all = TableBuilder::new();
+    let scalars = [
+        Value::Bool(true),
+        Value::I8(-1),
+        Value::U8(2),
+        Value::I16(-3),
+        Value::U16(4),
+        Value::I32(-5),
+        Value::U32(6),
+        Value::I64(-7),
+        Value::F32(0.5),
+        Value::F64(-0.5),
+        Value::LongStr(b"text"),
+        Value::Binary(b"\0\xff"),
+        Value::Timestamp(9),
+        Value::Void,
+    ];
+    for (number, value) in scalars.into_iter().enumerate() {
+        all.insert(format!("key-{number}"), value);
+    }
+    all.table("table", |inner| {
+        inner.insert("b", Value::Void).insert("a", Value::Void);
+    });
+    all.array("array", |list| {
+        list.push(Value::I32(1)).table(|_| {}).array(|_| {});
+    });
+    let all = all.finish();
+    write("tables", "every-type", all.as_ref().as_bytes().to_vec());
+    write("tables", "as-headers", {
+        let mut octets = vec![0x20, 0];
+        all.as_ref().write(&mut octets);
+        octets
+    });
+    let mut deep = Vec::new();
+    for _ in 0..33 {
+        let mut builder = TableBuilder::new();
+        builder.insert("k", Value::Table(TableRef::from_bytes(&deep).unwrap_or_default()));
+        deep = builder.finish().as_ref().as_bytes().to_vec();
+    }
+    write("tables", "deep", deep);
+    write("tables", "doubles", b"\x01zL\0\0\0\0\0\0\0\x01\x01aV\x01at\x02".to_vec());
+}
+
+/// Histories in which clients meet each other: one for each thing that a broker has to do.
+fn histories() {
+    let say = |verb, who, a, b, c| Step::Say(Say { verb, who, a, b, c });
+    let sleep = |time| Step::Sleep { time };
+    let (expiring, limited, dead, quorum, prioritised) = (0x31, 0x02, 0x24, 0x08, 0x10);
+    let histories: &[(&str, u8, Vec<Step>)] = &[
+        ("publish-and-consume", 0, vec![
+            say(2, 0, 0, 0, 0), say(13, 1, 0, 0, 1), say(30, 0, 0, 3, 1), say(30, 2, 0, 3, 1),
+            say(17, 1, 1, 0, 0), say(19, 1, 2, 2, 0),
+        ]),
+        ("expire-and-die", 0, vec![
+            say(2, 0, 1, 0, 0), say(2, 0, 0, 0, expiring | dead), say(30, 0, 0, 1, 1),
+            say(30, 0, 0, 2, 3), sleep(40), say(16, 1, 1, 0, 0), say(18, 1, 1, 0, 0),
+        ]),
+        ("length-limit", 0, vec![
+            say(2, 0, 1, 0, 0), say(2, 0, 0, 0, limited | dead), say(21, 0, 1, 0, 0),
+            say(30, 0, 0, 1, 1), say(30, 0, 0, 2, 1), say(30, 0, 0, 3, 1), Step::Restart,
+        ]),
+        ("quorum-returns", 0, vec![
+            say(2, 0, 0, 0, quorum | 0x84), say(2, 0, 0, 0, quorum), say(30, 0, 0, 1, 1),
+            say(13, 1, 0, 0, 0), say(19, 1, 1, 2, 0), say(19, 1, 2, 2, 0), Step::Cut { peer: 1 },
+        ]),
+        ("priorities-on-pages", 1, vec![
+            say(2, 0, 0, 0, prioritised), say(30, 0, 0, 1, 0x19), say(30, 0, 0, 1, 0x29),
+            say(30, 0, 0, 1, 0x39), say(12, 1, 1, 0, 0), say(13, 1, 0, 0, 0), Step::Restart,
+        ]),
+        ("transactions", 0, vec![
+            say(2, 0, 0, 0, 0), say(22, 0, 0, 0, 0), say(30, 0, 0, 1, 1), say(24, 0, 0, 0, 0),
+            say(30, 0, 0, 2, 1), say(23, 0, 0, 0, 0), say(16, 0, 0, 0, 0), say(17, 0, 1, 0, 0),
+            say(23, 0, 0, 0, 0),
+        ]),
+        ("routes", 0, vec![
+            say(2, 0, 0, 0, 0), say(8, 0, 1, 2, 4), say(4, 0, 0, 1, 6), say(4, 0, 0, 5, 7),
+            say(10, 0, 1, 5, 7), say(29, 1, 5, 1, 0), say(29, 1, 5, 5, 0x60), say(9, 0, 1, 0, 0),
+        ]),
+        ("direct-reply", 0, vec![
+            say(13, 0, 5, 2, 0), say(30, 0, 0, 1, 0x10), say(2, 1, 0, 0, 0), say(30, 0, 0, 1, 0x10),
+            say(13, 1, 0, 2, 0),
+        ]),
+        ("policies", 0, vec![
+            say(2, 0, 0, 0, 0), say(30, 0, 0, 1, 1), Step::Policy { key: 0, choice: 0x10 },
+            sleep(10), Step::Policy { key: 1, choice: 0x41 }, say(30, 0, 0, 1, 1), say(30, 0, 0, 1, 1),
+            Step::Policy { key: 0x80, choice: 0 }, Step::Restart,
+        ]),
+        ("slow-client", 0, vec![
+            say(2, 0, 0, 0, 0), Step::Listen { peer: 1, listens: false }, say(13, 1, 0, 2, 0),
+            say(31, 0, 0, 250, 0), say(31, 0, 0, 250, 0), Step::Listen { peer: 1, listens: true },
+        ]),
+        ("slow-disk", 0, vec![
+            say(2, 0, 0, 0, 0), say(21, 0, 0, 0, 0), Step::Disk { is_slow: true },
+            say(30, 0, 0, 1, 1), say(2, 0, 1, 0, 0), say(30, 0, 0, 1, 1), say(13, 1, 0, 0, 0),
+            Step::Disk { is_slow: false },
+        ]),
+        ("operator", 0, vec![
+            say(2, 0, 0, 0, 0), say(13, 1, 0, 0, 0), Step::Operate { action: 0, choice: 1 },
+            say(30, 0, 0, 1, 1), Step::Operate { action: 1, choice: 0 },
+            Step::Operate { action: 3, choice: 0 }, say(30, 0, 0, 1, 1),
+            Step::Operate { action: 5, choice: 0 }, Step::Operate { action: 2, choice: 1 },
+        ]),
+        ("somebody-who-may-little", 0, vec![
+            say(2, 2, 3, 0, 0), say(30, 2, 3, 1, 1), say(13, 2, 3, 2, 0), say(2, 2, 0, 0, 0),
+        ]),
+    ];
+    for (name, bits, steps) in histories {
+        for (suffix, pieces) in [("", 0), ("-in-pieces", 7)] {
+            let mut octets = Vec::new();
+            Setup { bits: *bits, pieces }.write(&mut octets);
+            steps.iter().for_each(|step| step.write(&mut octets));
+            write("session", &format!("{name}{suffix}"), octets);
+        }
+    }
+}
+
+/// Changes to a log: which log, whether checksums are mended, kind, file, offset, how.
+fn damages() {
+    for log in 0..4 {
+        for mends in 0..2 {
+            let name = |what: &str| format!("log-{log}-{what}{}", ["", "-mended"][usize::from(mends)]);
+            write("log_recovery", &name("flip"), vec![log, mends, 0, 0, 0x34, 0x10, 1]);
+            write("log_recovery", &name("zeros"), vec![log, mends, 1, 0, 0, 0x10, 0, 100, 0]);
+            write("log_recovery", &name("cut"), vec![log, mends, 2, 0, 0x80, 0x10]);
+            write("log_recovery", &name("manifest"), vec![log, mends, 0, 4, 20, 0, 0xff]);
+            write("log_recovery", &name("lost"), vec![log, mends, 6, 1, 0, 0]);
+            write("log_recovery", &name("copied"), vec![log, mends, 7, 0, 0, 0, 1]);
+            let batch = [&[log, mends, 5, 0, 8, 0x10, 8][..], &[0xff; 8]].concat();
+            write("log_recovery", &name("lengths"), batch);
+        }
+    }
+}
+
+fn write(target: &str, name: &str, octets: Vec<u8>) {
+    if octets.is_empty() || octets.len() > SEED_BYTES_MAX {
+        return;
+    }
+    let folder = Path::new("corpus").join(target);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(name), octets).unwrap();
+}

@@ -1,0 +1,52 @@
+//! `rabbitmq.conf`: what is wrong is told with its place, and what is in force can be said again.
+
+use std::path::Path;
+
+use server::Configuration;
+
+/// What problems are said to be in.
+const FILE: &str = "fuzz.conf";
+
+/// Checks the text of a configuration file.
+pub fn check(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    // What another file says is not for a fuzzer to read.
+    if text.lines().any(|line| line.trim_start().starts_with("include ")) {
+        return;
+    }
+    match Configuration::parse(text, Path::new(FILE)) {
+        Ok(configuration) => said_again(&configuration),
+        Err(problems) => {
+            assert!(!problems.is_empty());
+            problems.iter().for_each(|problem| has_its_place(problem, text.lines().count()));
+        }
+    }
+}
+
+/// A problem of a line names it; others are of keys that cannot be together.
+fn has_its_place(problem: &str, lines: usize) {
+    let Some(rest) = problem.strip_prefix("fuzz.conf, line ") else {
+        let is_of_keys = problem.starts_with("listeners.ssl") || problem.starts_with("management.ssl");
+        return assert!(is_of_keys, "{problem}");
+    };
+    let (number, what) = rest.split_once(": ").expect("a place and a problem");
+    let number: usize = number.parse().expect("the number of a line");
+    assert!((1..=lines).contains(&number), "{problem} of {lines} lines");
+    assert!(!what.is_empty());
+}
+
+/// What is shown of a configuration is a configuration, and the same one.
+fn said_again(configuration: &Configuration) {
+    let shown: Vec<String> = configuration.in_force().collect();
+    let again = match Configuration::parse(&shown.join("\n"), Path::new(FILE)) {
+        Ok(again) => again,
+        Err(problems) => panic!("{problems:?} in {shown:#?}"),
+    };
+    let settings = |lines: &[String]| {
+        let setting = |line: &String| line.rsplit_once(" # ").map(|(setting, _)| setting.trim_end().to_owned());
+        let mut settings: Vec<_> = lines.iter().map(setting).collect();
+        settings.sort();
+        settings
+    };
+    assert_eq!(settings(&again.in_force().collect::<Vec<_>>()), settings(&shown));
+}

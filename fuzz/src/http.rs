@@ -1,0 +1,56 @@
+//! The management API: any request is answered, in JSON where it is one of the API.
+//!
+//! The first line is a method and a path, the second chooses who asks, the rest is the body.
+
+use std::cell::RefCell;
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode, Uri};
+
+use crate::node::Node;
+
+/// Who asks: the administrator, somebody who may only look, somebody unknown, nobody.
+const LOGINS: [Option<&str>; 4] =
+    [Some("Basic Z3Vlc3Q6Z3Vlc3Q="), Some("Basic Ym9iOmJvYg=="), Some("Bearer 0"), None];
+
+thread_local! {
+    /// The node, as long as nobody has changed anything in it.
+    static NODE: RefCell<Option<Node>> = const { RefCell::new(None) };
+}
+
+/// Checks one request.
+pub fn check(input: &[u8]) {
+    let mut parts = input.splitn(3, |octet| *octet == b'\n');
+    let (line, login) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let body = parts.next().unwrap_or_default();
+    let Some((method, uri)) = method_and_uri(line) else { return };
+    let changes = !matches!(method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let is_api = uri.path().starts_with("/api/");
+    let mut request = Request::builder().method(method.clone()).uri(uri).header("host", "localhost");
+    let login = login.first().copied().unwrap_or_default();
+    if let Some(login) = LOGINS[usize::from(login) % LOGINS.len()] {
+        request = request.header("authorization", login);
+    }
+    let request = request.body(Body::from(body.to_vec())).expect("a request");
+    let node = NODE.take().unwrap_or_else(Node::new);
+    let (status, headers, answer) = node.ask(request);
+    assert!(!status.is_server_error() || status == StatusCode::SERVICE_UNAVAILABLE, "{status}");
+    assert_eq!(headers["cache-control"], "no-store");
+    if method == Method::HEAD {
+        assert!(answer.is_empty());
+    } else if is_api && headers.get("content-type").is_some_and(|kind| kind == "application/json") {
+        let json = serde_json::from_slice::<serde_json::Value>(&answer);
+        assert!(json.is_ok(), "{}", answer.escape_ascii());
+    }
+    if !changes || status.is_client_error() {
+        NODE.set(Some(node));
+    }
+}
+
+/// What a server would have read from the first line of a request.
+fn method_and_uri(line: &[u8]) -> Option<(Method, Uri)> {
+    let space = line.iter().position(|octet| *octet == b' ')?;
+    let method = Method::from_bytes(&line[..space]).ok()?;
+    let uri = Uri::try_from(&line[space + 1..]).ok()?;
+    uri.path().starts_with('/').then_some((method, uri))
+}

@@ -1,0 +1,24 @@
+//! What is checked with input that a fuzzer makes up: one module for each target.
+//!
+//! A check takes octets and panics when something does not hold. None of them knows the fuzzer, so that an
+//! input can be looked at in any program; `targets` binds each to libFuzzer.
+#![allow(clippy::missing_panics_doc, reason = "to panic is how a check tells what it found")]
+
+pub mod configuration;
+pub mod definitions;
+pub mod frames;
+pub mod http;
+pub mod log_recovery;
+pub mod login;
+pub mod methods;
+pub mod patterns;
+pub mod session;
+pub mod tables;
+pub mod topic;
+
+mod node;
+mod users;
+
+#[allow(unreachable_pub, dead_code, reason = "shared with the tests of the codec, which use all of it")]
+#[path = "../../crates/amqp/tests/codec/wire_model.rs"]
+mod wire_model;
