@@ -35,3 +35,13 @@ pub const FREE_PAGE_FILE_BYTES_MAX: u64 = 2 * 1024 * 1024;
 
 /// Records of a file about which is decided before the writer may go on.
 pub const RECORDS_PER_LOCK: usize = 1024;
+
+/// Largest number of a file or a record: none was ever given, and what is counted from it cannot overflow.
+pub const NUMBER_MAX: u64 = 1 << 62;
+
+/// Largest size of a file, in bytes: none was ever so large, and those of all files can be added up.
+pub const FILE_BYTES_MAX: u64 = 1 << 44;
+
+/// Words of bits that may be left out between two records of a file before only those are kept that
+/// hold any: a megabyte.
+pub const EMPTY_WORDS_MAX: usize = 128 * 1024;

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::format::{Flags, Lsn};
+use crate::limits::EMPTY_WORDS_MAX;
 use crate::segment::Record;
 
 /// The records of one file.
@@ -52,6 +53,10 @@ impl Bits {
         match self {
             Self::Dense(words) => {
                 let place = usize::try_from(at / 64).unwrap_or(usize::MAX);
+                if place.saturating_sub(words.len()) > EMPTY_WORDS_MAX {
+                    *self = Self::Sparse(not_zero(words));
+                    return self.set(at);
+                }
                 if words.len() <= place {
                     words.resize(place + 1, 0);
                 }
@@ -82,6 +87,11 @@ impl Bits {
             }
         }
     }
+}
+
+/// The words that are not zero, by their place.
+fn not_zero(words: &[u64]) -> BTreeMap<u64, u64> {
+    (0..).zip(words.iter().copied()).filter(|(_, word)| *word != 0).collect()
 }
 
 impl FileLiveness {
@@ -251,5 +261,21 @@ impl Needs {
     pub(crate) fn of(record: &Record<'_>) -> Self {
         let Record { lsn, target, flags, references, .. } = *record;
         Self { lsn, target, flags, has_references: references > 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leap_of_positions_takes_no_memory() {
+        let mut file = FileLiveness::new(Lsn(1), None, Lsn(0));
+        for lsn in [1, 70, 1 << 60] {
+            file.add(Lsn(lsn), 1, 1);
+        }
+        assert!(matches!(&file.bits, Bits::Sparse(words) if words.len() == 3));
+        assert!([1, 70, 1 << 60].into_iter().all(|lsn| file.is_live(Lsn(lsn))));
+        assert!(!file.is_live(Lsn(2)) && !file.is_live(Lsn(71)));
     }
 }

@@ -7,7 +7,7 @@ use crc32c::crc32c;
 
 use crate::directory::{Directory, DirectoryFile};
 use crate::format::{FORMAT_VERSION, FileHeader, Lsn, put, u32_at, u64_at};
-use crate::limits::SEGMENTS_MAX;
+use crate::limits::{FILE_BYTES_MAX, NUMBER_MAX, SEGMENTS_MAX};
 
 /// Its name in the directory.
 pub(crate) const MANIFEST: &str = "manifest";
@@ -38,6 +38,15 @@ impl FileEntry {
     pub(crate) fn name(&self) -> String {
         file_name(self.id)
     }
+
+    /// Whether its numbers can be those of a file.
+    fn is_possible(&self) -> bool {
+        let Self { id, first, end, bytes, clean } = self;
+        let numbers = [*id, first.0, end.0, clean.0];
+        numbers.iter().all(|number| *number <= NUMBER_MAX)
+            && *bytes <= FILE_BYTES_MAX
+            && (!self.is_sealed() || first <= end)
+    }
 }
 
 /// The name of the file with that id.
@@ -48,7 +57,7 @@ pub(crate) fn file_name(id: u64) -> String {
 /// The id of the file with that name.
 pub(crate) fn file_id(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".log").filter(|digits| digits.len() == 16)?;
-    u64::from_str_radix(digits, 16).ok()
+    u64::from_str_radix(digits, 16).ok().filter(|id| *id <= NUMBER_MAX)
 }
 
 /// The files of a log, by their ranges.
@@ -127,12 +136,21 @@ impl Manifest {
             bytes: u64_at(entry, 24),
             clean: Lsn(u64_at(entry, 32)),
         };
-        Ok(Self {
+        let manifest = Self {
             log_id: u64_at(octets, 16),
             group: u64_at(octets, 24),
             next_file_id: u64_at(octets, 32),
             files: entries.iter().map(entry).collect(),
-        })
+        };
+        match manifest.is_possible() {
+            true => Ok(manifest),
+            false => Err(ManifestFault::Damaged),
+        }
+    }
+
+    /// Whether a log can have written it: a checksum may be right by chance, or by somebody's hand.
+    fn is_possible(&self) -> bool {
+        self.next_file_id <= NUMBER_MAX && self.files.iter().all(FileEntry::is_possible)
     }
 
     /// Replaces the manifest in `directory`, durably.
@@ -167,6 +185,28 @@ mod tests {
         };
         let files = vec![file(3, 1, 100, 4096), file(9, 100, 0, 0)];
         Manifest { log_id: 7, group: 0, next_file_id: 10, files }
+    }
+
+    #[test]
+    fn what_no_log_can_have_written_is_damaged() {
+        let changes: [fn(&mut Manifest); 6] = [
+            |manifest| manifest.files[0].bytes = u64::MAX,
+            |manifest| manifest.files[1].bytes = u64::MAX - 4096,
+            |manifest| manifest.files[0].end = Lsn(u64::MAX),
+            |manifest| manifest.files[0].first = Lsn(101),
+            |manifest| manifest.files[1].id = u64::MAX,
+            |manifest| manifest.next_file_id = u64::MAX,
+        ];
+        for change in changes {
+            let mut changed = manifest();
+            change(&mut changed);
+            assert_eq!(
+                Manifest::decode(&changed.encode()),
+                Err(ManifestFault::Damaged),
+                "{changed:?}"
+            );
+        }
+        assert_eq!(file_id("ffffffffffffffff.log"), None);
     }
 
     #[test]

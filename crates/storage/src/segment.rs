@@ -8,6 +8,7 @@ use crate::format::{
     BATCH_ALIGN, BATCH_HEADER_BYTES, BatchHeader, FIRST_BATCH, Flags, Lsn, RECORD_HEADER_BYTES,
     ReadRecord, RecordHeader, read_record,
 };
+use crate::limits::NUMBER_MAX;
 
 /// A record as it is read back.
 #[derive(Clone, Copy, Debug)]
@@ -119,13 +120,17 @@ pub(crate) fn scan<'a>(
         for _ in 0..header.count {
             let rest = records.get(position..).unwrap_or_default();
             let bad = match read_record(crc, rest) {
-                ReadRecord::Whole(record, payload) => {
+                ReadRecord::Whole(record, payload)
+                    if record.lsn > scan.last && record.lsn <= header.last =>
+                {
                     position += RECORD_HEADER_BYTES + payload.len();
                     scan.records += 1;
                     scan.last = record.lsn;
                     each(Record::new(record, payload));
                     continue;
                 }
+                // Out of its batch or out of order.
+                ReadRecord::Whole(_, payload) => RECORD_HEADER_BYTES + payload.len(),
                 ReadRecord::Damaged(len) => len,
                 ReadRecord::Cut if rest.is_empty() => break,
                 ReadRecord::Cut => rest.len(),
@@ -164,7 +169,7 @@ fn batch_at(
 ) -> Option<(BatchHeader, u32)> {
     let rest = octets.get(at..)?;
     let (header, crc) = BatchHeader::read(file_id, rest)?;
-    let follows = header.first > last && header.last >= header.first;
+    let follows = header.first > last && header.last >= header.first && header.last.0 <= NUMBER_MAX;
     let chained = previous.is_none_or(|previous| previous == header.previous_crc);
     let fits = header.whole_len() <= rest.len() as u64;
     (follows && chained && fits).then_some((header, crc))
