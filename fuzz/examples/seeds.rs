@@ -117,14 +117,19 @@ fn write_payload(frame_type: FrameType, payload: &[u8]) {
         // The longest of each, which has most in it.
         (FrameType::Method, Ok(method)) => {
             let name = method.name().replace('.', "-");
-            let known = fs::metadata(format!("corpus/methods/{name}")).map_or(0, |known| known.len());
+            let known =
+                fs::metadata(format!("corpus/methods/{name}")).map_or(0, |known| known.len());
             if payload.len() as u64 > known && payload.len() < 300 {
                 write("methods", &name, payload.to_vec());
             }
         }
         (FrameType::Header, _) => {
             if let Ok(header) = ContentHeader::parse(payload) {
-                write("tables", &format!("properties-{}", header.properties.len()), header.properties.to_vec());
+                write(
+                    "tables",
+                    &format!("properties-{}", header.properties.len()),
+                    header.properties.to_vec(),
+                );
             }
         }
         _ => {}
@@ -181,62 +186,171 @@ fn histories() {
     let sleep = |time| Step::Sleep { time };
     let (expiring, limited, dead, quorum, prioritised) = (0x31, 0x02, 0x24, 0x08, 0x10);
     let histories: &[(&str, u8, Vec<Step>)] = &[
-        ("publish-and-consume", 0, vec![
-            say(2, 0, 0, 0, 0), say(13, 1, 0, 0, 1), say(30, 0, 0, 3, 1), say(30, 2, 0, 3, 1),
-            say(17, 1, 1, 0, 0), say(19, 1, 2, 2, 0),
-        ]),
-        ("expire-and-die", 0, vec![
-            say(2, 0, 1, 0, 0), say(2, 0, 0, 0, expiring | dead), say(30, 0, 0, 1, 1),
-            say(30, 0, 0, 2, 3), sleep(40), say(16, 1, 1, 0, 0), say(18, 1, 1, 0, 0),
-        ]),
-        ("length-limit", 0, vec![
-            say(2, 0, 1, 0, 0), say(2, 0, 0, 0, limited | dead), say(21, 0, 1, 0, 0),
-            say(30, 0, 0, 1, 1), say(30, 0, 0, 2, 1), say(30, 0, 0, 3, 1), Step::Restart,
-        ]),
-        ("quorum-returns", 0, vec![
-            say(2, 0, 0, 0, quorum | 0x84), say(2, 0, 0, 0, quorum), say(30, 0, 0, 1, 1),
-            say(13, 1, 0, 0, 0), say(19, 1, 1, 2, 0), say(19, 1, 2, 2, 0), Step::Cut { peer: 1 },
-        ]),
-        ("priorities-on-pages", 1, vec![
-            say(2, 0, 0, 0, prioritised), say(30, 0, 0, 1, 0x19), say(30, 0, 0, 1, 0x29),
-            say(30, 0, 0, 1, 0x39), say(12, 1, 1, 0, 0), say(13, 1, 0, 0, 0), Step::Restart,
-        ]),
-        ("transactions", 0, vec![
-            say(2, 0, 0, 0, 0), say(22, 0, 0, 0, 0), say(30, 0, 0, 1, 1), say(24, 0, 0, 0, 0),
-            say(30, 0, 0, 2, 1), say(23, 0, 0, 0, 0), say(16, 0, 0, 0, 0), say(17, 0, 1, 0, 0),
-            say(23, 0, 0, 0, 0),
-        ]),
-        ("routes", 0, vec![
-            say(2, 0, 0, 0, 0), say(8, 0, 1, 2, 4), say(4, 0, 0, 1, 6), say(4, 0, 0, 5, 7),
-            say(10, 0, 1, 5, 7), say(29, 1, 5, 1, 0), say(29, 1, 5, 5, 0x60), say(9, 0, 1, 0, 0),
-        ]),
-        ("direct-reply", 0, vec![
-            say(13, 0, 5, 2, 0), say(30, 0, 0, 1, 0x10), say(2, 1, 0, 0, 0), say(30, 0, 0, 1, 0x10),
-            say(13, 1, 0, 2, 0),
-        ]),
-        ("policies", 0, vec![
-            say(2, 0, 0, 0, 0), say(30, 0, 0, 1, 1), Step::Policy { key: 0, choice: 0x10 },
-            sleep(10), Step::Policy { key: 1, choice: 0x41 }, say(30, 0, 0, 1, 1), say(30, 0, 0, 1, 1),
-            Step::Policy { key: 0x80, choice: 0 }, Step::Restart,
-        ]),
-        ("slow-client", 0, vec![
-            say(2, 0, 0, 0, 0), Step::Listen { peer: 1, listens: false }, say(13, 1, 0, 2, 0),
-            say(31, 0, 0, 250, 0), say(31, 0, 0, 250, 0), Step::Listen { peer: 1, listens: true },
-        ]),
-        ("slow-disk", 0, vec![
-            say(2, 0, 0, 0, 0), say(21, 0, 0, 0, 0), Step::Disk { is_slow: true },
-            say(30, 0, 0, 1, 1), say(2, 0, 1, 0, 0), say(30, 0, 0, 1, 1), say(13, 1, 0, 0, 0),
-            Step::Disk { is_slow: false },
-        ]),
-        ("operator", 0, vec![
-            say(2, 0, 0, 0, 0), say(13, 1, 0, 0, 0), Step::Operate { action: 0, choice: 1 },
-            say(30, 0, 0, 1, 1), Step::Operate { action: 1, choice: 0 },
-            Step::Operate { action: 3, choice: 0 }, say(30, 0, 0, 1, 1),
-            Step::Operate { action: 5, choice: 0 }, Step::Operate { action: 2, choice: 1 },
-        ]),
-        ("somebody-who-may-little", 0, vec![
-            say(2, 2, 3, 0, 0), say(30, 2, 3, 1, 1), say(13, 2, 3, 2, 0), say(2, 2, 0, 0, 0),
-        ]),
+        (
+            "publish-and-consume",
+            0,
+            vec![
+                say(2, 0, 0, 0, 0),
+                say(13, 1, 0, 0, 1),
+                say(30, 0, 0, 3, 1),
+                say(30, 2, 0, 3, 1),
+                say(17, 1, 1, 0, 0),
+                say(19, 1, 2, 2, 0),
+            ],
+        ),
+        (
+            "expire-and-die",
+            0,
+            vec![
+                say(2, 0, 1, 0, 0),
+                say(2, 0, 0, 0, expiring | dead),
+                say(30, 0, 0, 1, 1),
+                say(30, 0, 0, 2, 3),
+                sleep(40),
+                say(16, 1, 1, 0, 0),
+                say(18, 1, 1, 0, 0),
+            ],
+        ),
+        (
+            "length-limit",
+            0,
+            vec![
+                say(2, 0, 1, 0, 0),
+                say(2, 0, 0, 0, limited | dead),
+                say(21, 0, 1, 0, 0),
+                say(30, 0, 0, 1, 1),
+                say(30, 0, 0, 2, 1),
+                say(30, 0, 0, 3, 1),
+                Step::Restart,
+            ],
+        ),
+        (
+            "quorum-returns",
+            0,
+            vec![
+                say(2, 0, 0, 0, quorum | 0x84),
+                say(2, 0, 0, 0, quorum),
+                say(30, 0, 0, 1, 1),
+                say(13, 1, 0, 0, 0),
+                say(19, 1, 1, 2, 0),
+                say(19, 1, 2, 2, 0),
+                Step::Cut { peer: 1 },
+            ],
+        ),
+        (
+            "priorities-on-pages",
+            1,
+            vec![
+                say(2, 0, 0, 0, prioritised),
+                say(30, 0, 0, 1, 0x19),
+                say(30, 0, 0, 1, 0x29),
+                say(30, 0, 0, 1, 0x39),
+                say(12, 1, 1, 0, 0),
+                say(13, 1, 0, 0, 0),
+                Step::Restart,
+            ],
+        ),
+        (
+            "transactions",
+            0,
+            vec![
+                say(2, 0, 0, 0, 0),
+                say(22, 0, 0, 0, 0),
+                say(30, 0, 0, 1, 1),
+                say(24, 0, 0, 0, 0),
+                say(30, 0, 0, 2, 1),
+                say(23, 0, 0, 0, 0),
+                say(16, 0, 0, 0, 0),
+                say(17, 0, 1, 0, 0),
+                say(23, 0, 0, 0, 0),
+            ],
+        ),
+        (
+            "routes",
+            0,
+            vec![
+                say(2, 0, 0, 0, 0),
+                say(8, 0, 1, 2, 4),
+                say(4, 0, 0, 1, 6),
+                say(4, 0, 0, 5, 7),
+                say(10, 0, 1, 5, 7),
+                say(29, 1, 5, 1, 0),
+                say(29, 1, 5, 5, 0x60),
+                say(9, 0, 1, 0, 0),
+            ],
+        ),
+        (
+            "direct-reply",
+            0,
+            vec![
+                say(13, 0, 5, 2, 0),
+                say(30, 0, 0, 1, 0x10),
+                say(2, 1, 0, 0, 0),
+                say(30, 0, 0, 1, 0x10),
+                say(13, 1, 0, 2, 0),
+            ],
+        ),
+        (
+            "policies",
+            0,
+            vec![
+                say(2, 0, 0, 0, 0),
+                say(30, 0, 0, 1, 1),
+                Step::Policy { key: 0, choice: 0x10 },
+                sleep(10),
+                Step::Policy { key: 1, choice: 0x41 },
+                say(30, 0, 0, 1, 1),
+                say(30, 0, 0, 1, 1),
+                Step::Policy { key: 0x80, choice: 0 },
+                Step::Restart,
+            ],
+        ),
+        (
+            "slow-client",
+            0,
+            vec![
+                say(2, 0, 0, 0, 0),
+                Step::Listen { peer: 1, listens: false },
+                say(13, 1, 0, 2, 0),
+                say(31, 0, 0, 250, 0),
+                say(31, 0, 0, 250, 0),
+                Step::Listen { peer: 1, listens: true },
+            ],
+        ),
+        (
+            "slow-disk",
+            0,
+            vec![
+                say(2, 0, 0, 0, 0),
+                say(21, 0, 0, 0, 0),
+                Step::Disk { is_slow: true },
+                say(30, 0, 0, 1, 1),
+                say(2, 0, 1, 0, 0),
+                say(30, 0, 0, 1, 1),
+                say(13, 1, 0, 0, 0),
+                Step::Disk { is_slow: false },
+            ],
+        ),
+        (
+            "operator",
+            0,
+            vec![
+                say(2, 0, 0, 0, 0),
+                say(13, 1, 0, 0, 0),
+                Step::Operate { action: 0, choice: 1 },
+                say(30, 0, 0, 1, 1),
+                Step::Operate { action: 1, choice: 0 },
+                Step::Operate { action: 3, choice: 0 },
+                say(30, 0, 0, 1, 1),
+                Step::Operate { action: 5, choice: 0 },
+                Step::Operate { action: 2, choice: 1 },
+            ],
+        ),
+        (
+            "somebody-who-may-little",
+            0,
+            vec![say(2, 2, 3, 0, 0), say(30, 2, 3, 1, 1), say(13, 2, 3, 2, 0), say(2, 2, 0, 0, 0)],
+        ),
     ];
     for (name, bits, steps) in histories {
         for (suffix, pieces) in [("", 0), ("-in-pieces", 7)] {
@@ -252,7 +366,8 @@ fn histories() {
 fn damages() {
     for log in 0..4 {
         for mends in 0..2 {
-            let name = |what: &str| format!("log-{log}-{what}{}", ["", "-mended"][usize::from(mends)]);
+            let name =
+                |what: &str| format!("log-{log}-{what}{}", ["", "-mended"][usize::from(mends)]);
             write("log_recovery", &name("flip"), vec![log, mends, 0, 0, 0x34, 0x10, 1]);
             write("log_recovery", &name("zeros"), vec![log, mends, 1, 0, 0, 0x10, 0, 100, 0]);
             write("log_recovery", &name("cut"), vec![log, mends, 2, 0, 0x80, 0x10]);

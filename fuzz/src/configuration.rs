@@ -26,7 +26,8 @@ pub fn check(input: &[u8]) {
 /// A problem of a line names it; others are of keys that cannot be together.
 fn has_its_place(problem: &str, lines: usize) {
     let Some(rest) = problem.strip_prefix("fuzz.conf, line ") else {
-        let is_of_keys = problem.starts_with("listeners.ssl") || problem.starts_with("management.ssl");
+        let is_of_keys =
+            problem.starts_with("listeners.ssl") || problem.starts_with("management.ssl");
         return assert!(is_of_keys, "{problem}");
     };
     let (number, what) = rest.split_once(": ").expect("a place and a problem");
@@ -43,7 +44,9 @@ fn said_again(configuration: &Configuration) {
         Err(problems) => panic!("{problems:?} in {shown:#?}"),
     };
     let settings = |lines: &[String]| {
-        let setting = |line: &String| line.rsplit_once(" # ").map(|(setting, _)| setting.trim_end().to_owned());
+        let setting = |line: &String| {
+            line.rsplit_once(" # ").map(|(setting, _)| setting.trim_end().to_owned())
+        };
         let mut settings: Vec<_> = lines.iter().map(setting).collect();
         settings.sort();
         settings

@@ -2,9 +2,7 @@
 //!
 //! The first octet chooses how large a payload may be, the second in which pieces the rest arrives.
 
-use amqp::frame::{
-    FrameType, begin_frame, end_frame, frame_len, split_frame, write_body_frames,
-};
+use amqp::frame::{FrameType, begin_frame, end_frame, frame_len, split_frame, write_body_frames};
 use amqp::limits::FRAME_OVERHEAD;
 
 /// How large payloads may be: before the tuning, small, usual, as the client likes.
@@ -87,6 +85,9 @@ fn cut_body(channel: u16, body: &[u8], payload_max: u32) {
     let left = split(&written, payload_max, &mut found);
     assert!(left.is_empty() && found.error.is_none());
     assert!(found.frames.iter().all(|(kind, at, _)| (*kind, *at) == (FrameType::Body, channel)));
-    assert_eq!(found.frames.iter().flat_map(|(_, _, part)| part).copied().collect::<Vec<_>>(), body);
+    assert_eq!(
+        found.frames.iter().flat_map(|(_, _, part)| part).copied().collect::<Vec<_>>(),
+        body
+    );
     assert_eq!(written.len(), body.len() + found.frames.len() * FRAME_OVERHEAD);
 }

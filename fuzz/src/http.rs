@@ -9,9 +9,17 @@ use axum::http::{Method, Request, StatusCode, Uri};
 
 use crate::node::Node;
 
-/// Who asks: the administrator, somebody who may only look, somebody unknown, nobody.
-const LOGINS: [Option<&str>; 4] =
-    [Some("Basic Z3Vlc3Q6Z3Vlc3Q="), Some("Basic Ym9iOmJvYg=="), Some("Bearer 0"), None];
+/// Who asks: the administrator, somebody who may do a little, somebody unknown, nobody.
+#[derive(Clone, Copy)]
+enum Login {
+    Administrator,
+    Bob,
+    Nobody,
+    Absent,
+}
+
+/// By the second line's first octet.
+const LOGINS: [Login; 4] = [Login::Administrator, Login::Bob, Login::Nobody, Login::Absent];
 
 thread_local! {
     /// The node, as long as nobody has changed anything in it.
@@ -26,13 +34,20 @@ pub fn check(input: &[u8]) {
     let Some((method, uri)) = method_and_uri(line) else { return };
     let changes = !matches!(method, Method::GET | Method::HEAD | Method::OPTIONS);
     let is_api = uri.path().starts_with("/api/");
-    let mut request = Request::builder().method(method.clone()).uri(uri).header("host", "localhost");
+    let mut request =
+        Request::builder().method(method.clone()).uri(uri).header("host", "localhost");
     let login = login.first().copied().unwrap_or_default();
-    if let Some(login) = LOGINS[usize::from(login) % LOGINS.len()] {
-        request = request.header("authorization", login);
+    let node = NODE.take().unwrap_or_else(Node::new);
+    let authorization = match LOGINS[usize::from(login) % LOGINS.len()] {
+        Login::Administrator => Some(node.login()),
+        Login::Bob => Some("Basic Ym9iOmJvYg==".to_owned()),
+        Login::Nobody => Some("Bearer 0".to_owned()),
+        Login::Absent => None,
+    };
+    if let Some(authorization) = authorization {
+        request = request.header("authorization", authorization);
     }
     let request = request.body(Body::from(body.to_vec())).expect("a request");
-    let node = NODE.take().unwrap_or_else(Node::new);
     let (status, headers, answer) = node.ask(request);
     assert!(!status.is_server_error() || status == StatusCode::SERVICE_UNAVAILABLE, "{status}");
     assert_eq!(headers["cache-control"], "no-store");

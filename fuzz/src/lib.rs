@@ -19,6 +19,10 @@ pub mod topic;
 mod node;
 mod users;
 
-#[allow(unreachable_pub, dead_code, reason = "shared with the tests of the codec, which use all of it")]
+#[allow(
+    unreachable_pub,
+    dead_code,
+    reason = "shared with the tests of the codec, which use all of it"
+)]
 #[path = "../../crates/amqp/tests/codec/wire_model.rs"]
 mod wire_model;

@@ -17,7 +17,10 @@ fn header(octets: &[u8]) {
     assert_eq!(judged == ProtocolHeader::Amqp091, is_ours(octets));
     for cut in 0..octets.len().min(9) {
         let earlier = protocol_header::parse(&octets[..cut]);
-        assert!(earlier == ProtocolHeader::Incomplete || earlier == judged, "{earlier:?} {judged:?}");
+        assert!(
+            earlier == ProtocolHeader::Incomplete || earlier == judged,
+            "{earlier:?} {judged:?}"
+        );
     }
     assert!(octets.len() < 8 || judged != ProtocolHeader::Incomplete);
 }

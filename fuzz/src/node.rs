@@ -12,7 +12,7 @@ use server::{Configuration, Embedded};
 use tokio::runtime::Runtime;
 use tower::ServiceExt as _;
 
-/// What is there at the beginning. Hashes of SHA-256, because Argon2 takes its time on purpose.
+/// What is there at the beginning.
 const DEFINITIONS: &str = include_str!("node.json");
 
 /// Where the file system is in memory, if it is one of these.
@@ -52,11 +52,21 @@ impl Node {
         self.embedded = Some(start(&self.folder.0));
     }
 
+    /// What the local administrator logs in with: no password has to be hashed, which takes its time on
+    /// purpose.
+    pub(crate) fn login(&self) -> String {
+        format!("Bearer {}", self.embedded().token())
+    }
+
+    fn embedded(&self) -> &Embedded {
+        self.embedded.as_ref().expect("a node that runs")
+    }
+
     /// Asks the API something, from this machine.
     pub(crate) fn ask(&self, mut request: Request<Body>) -> Answer {
         let client = SocketAddr::from(([127, 0, 0, 1], 40_000));
         request.extensions_mut().insert(ConnectInfo(client));
-        let router = self.embedded.as_ref().expect("a node that runs").http();
+        let router = self.embedded().http();
         let answer = async {
             let response = router.oneshot(request).await.expect("every request is answered");
             let (parts, body) = response.into_parts();
@@ -68,8 +78,6 @@ impl Node {
 }
 
 fn start(folder: &Path) -> Embedded {
-    let _in_runtime = RUNTIME.with(|runtime| runtime.get_or_init(runtime_of_node).handle().clone());
-    let _guard = _in_runtime.enter();
     let folder = folder.display();
     let text = format!(
         "data_dir = {folder}/data\nload_definitions = {folder}/definitions.json\n\

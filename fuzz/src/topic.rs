@@ -117,9 +117,8 @@ impl Exchange {
         let key_words = words(key);
         for (queue, expected) in self.expected.iter_mut().enumerate() {
             let mut keys = self.bindings.iter().filter(|(at, _)| *at == queue);
-            *expected += u64::from(keys.any(|(_, pattern)| {
-                matches(&words(pattern.as_bytes()), &key_words)
-            }));
+            *expected +=
+                u64::from(keys.any(|(_, pattern)| matches(&words(pattern.as_bytes()), &key_words)));
         }
         let counts = QUEUES.map(|name| self.vhost.queue(name).unwrap().ready_count());
         assert_eq!(counts, self.expected, "{} with {:?}", key.escape_ascii(), self.bindings);

@@ -10,7 +10,11 @@ pub(crate) fn access(user: &str, pattern: &str) -> Arc<Access> {
     Arc::new(Access {
         user: user.into(),
         impersonator: false,
-        permissions: Permissions { configure: pattern.clone(), write: pattern.clone(), read: pattern },
+        permissions: Permissions {
+            configure: pattern.clone(),
+            write: pattern.clone(),
+            read: pattern,
+        },
         topic_permissions: Vec::new(),
     })
 }

@@ -44,6 +44,11 @@ impl CtlToken {
         Ok(Self(octets.iter().map(|octet| format!("{octet:02x}")).collect()))
     }
 
+    /// What is to be shown.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Who logs in with this from `peer`; he may enter all of these vhosts.
     ///
     /// # Errors
@@ -77,7 +82,7 @@ impl CtlToken {
         listeners: &[Listener],
         node: &str,
     ) -> io::Result<Published> {
-        let text = json!({"http": url(listeners), "node": node, "token": self.0});
+        let text = json!({"http": url(listeners), "node": node, "token": self.as_str()});
         let new = data_dir.join("ctl.json.new");
         // One that is left of a crash may be readable for others.
         match std::fs::remove_file(&new) {

@@ -47,6 +47,12 @@ impl Embedded {
         Ok(Self { node: Arc::new(node) })
     }
 
+    /// The token of the local administrator: with it as `Bearer` every request from this machine may do
+    /// everything, and nobody needs a password.
+    pub fn token(&self) -> &str {
+        self.node.ctl_token.as_str()
+    }
+
     /// Its management API and metrics. Requests must have the address of their client as
     /// `ConnectInfo<SocketAddr>`, and some need a runtime with several threads.
     pub fn http(&self) -> Router {

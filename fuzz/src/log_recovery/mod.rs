@@ -4,14 +4,26 @@
 //! are changes to its files. Whatever was changed, the log opens or says why not, what was whole before
 //! the damage is read, nothing is read that was not written, and it can be written on.
 
-#[allow(unreachable_pub, dead_code, reason = "shared with the tests of the log, which use all of it")]
+#[allow(
+    unreachable_pub,
+    dead_code,
+    reason = "shared with the tests of the log, which use all of it"
+)]
 #[path = "../../../crates/storage/tests/log/book.rs"]
 mod book;
 mod change;
-#[allow(unreachable_pub, dead_code, reason = "shared with the tests of the log, which use all of it")]
+#[allow(
+    unreachable_pub,
+    dead_code,
+    reason = "shared with the tests of the log, which use all of it"
+)]
 #[path = "../../../crates/storage/tests/log/disk.rs"]
 mod disk;
-#[allow(unreachable_pub, dead_code, reason = "shared with the tests of the log, which use all of it")]
+#[allow(
+    unreachable_pub,
+    dead_code,
+    reason = "shared with the tests of the log, which use all of it"
+)]
 #[path = "../../../crates/storage/tests/log/history.rs"]
 mod history;
 mod mend;

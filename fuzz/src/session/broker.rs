@@ -10,9 +10,7 @@ use amqp::reply_code::ReplyCode;
 use broker::page::{PageTask, Paging};
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
-use broker::{
-    ChannelNumber, ConnectionId, Effect, Outgoing, Request, Vhost, VhostOptions,
-};
+use broker::{ChannelNumber, ConnectionId, Effect, Outgoing, Request, Vhost, VhostOptions};
 use session::{Credentials, SessionOptions, Step as Next, transmit};
 
 use super::log::{Disk, Replay};
@@ -166,7 +164,8 @@ impl Broker {
                 }
             }
             Next::OpenVhost("/") => {
-                let pattern = USERS.iter().find(|(name, _)| *name == peer.user).map(|(_, may)| *may);
+                let pattern =
+                    USERS.iter().find(|(name, _)| *name == peer.user).map(|(_, may)| *may);
                 let access = access(&peer.user, pattern.expect("a user who has logged in"));
                 let cancel_notify = peer.session.client().capabilities.consumer_cancel_notify;
                 peer.connection = Some(self.vhost.open_connection(access, cancel_notify));
@@ -333,7 +332,8 @@ impl Broker {
         let mut wakes = 0;
         loop {
             let of_peer = |peer: &Peer| peer.session.next_timeout().filter(|_| !peer.is_over);
-            let wakes_at = self.peers.iter().filter_map(of_peer).chain(self.vhost.next_wake()).min();
+            let wakes_at =
+                self.peers.iter().filter_map(of_peer).chain(self.vhost.next_wake()).min();
             let Some(next) = wakes_at.filter(|next| *next <= end) else { break };
             wakes += 1;
             assert!(wakes < WAKES_MAX, "the timer is asked for again and again");

@@ -7,12 +7,20 @@
 
 mod broker;
 mod ear;
-#[allow(unreachable_pub, dead_code, reason = "shared with the model of the core, which uses all of it")]
+#[allow(
+    unreachable_pub,
+    dead_code,
+    reason = "shared with the model of the core, which uses all of it"
+)]
 #[path = "../../../crates/broker/tests/model/log.rs"]
 mod log;
 mod operator;
 mod peer;
-#[allow(unreachable_pub, dead_code, reason = "shared with the model of the core, which uses all of it")]
+#[allow(
+    unreachable_pub,
+    dead_code,
+    reason = "shared with the model of the core, which uses all of it"
+)]
 #[path = "../../../crates/broker/tests/model/shelf.rs"]
 mod shelf;
 pub mod steps;

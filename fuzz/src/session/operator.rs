@@ -1,7 +1,8 @@
 //! What happens to a broker that is no client's doing: time, policies, an operator.
 
 use broker::{
-    ApplyTo, Command, Definition, DeleteQueue, Pattern, Policy, PolicyChange, PolicyKind, PolicyValue,
+    ApplyTo, Command, Definition, DeleteQueue, Pattern, Policy, PolicyChange, PolicyKind,
+    PolicyValue,
 };
 
 use super::broker::Broker;
@@ -40,17 +41,25 @@ pub(super) fn policy(broker: &mut Broker, key: u8, choice: u8) {
         0 => ("message-ttl", integer(value * 4)),
         1 => ("max-length", integer(value / 4)),
         2 => ("max-length-bytes", integer(value)),
-        3 => ("overflow", text(["drop-head", "reject-publish", "reject-publish-dlx"][usize::from(value % 3)])),
+        3 => (
+            "overflow",
+            text(["drop-head", "reject-publish", "reject-publish-dlx"][usize::from(value % 3)]),
+        ),
         4 => ("dead-letter-exchange", text(["", "e0", "amq.fanout"][usize::from(value % 3)])),
         5 => ("dead-letter-routing-key", text(["q0", "q1", "q2"][usize::from(value % 3)])),
         6 => ("expires", integer(value * 8 + 1)),
         7 => ("delivery-limit", integer(value % 4)),
         8 => ("alternate-exchange", text(["e0", "amq.fanout"][usize::from(value % 2)])),
-        9 => ("dead-letter-strategy", text(["at-most-once", "at-least-once"][usize::from(value % 2)])),
+        9 => (
+            "dead-letter-strategy",
+            text(["at-most-once", "at-least-once"][usize::from(value % 2)]),
+        ),
         10 => ("consumer-timeout", integer(value * 8 + 1)),
         _ => ("expiry-order", text(["head", "deadline"][usize::from(value % 2)])),
     };
-    let Ok(definition) = Definition::parse(vec![(key_name.to_owned(), value)], kind) else { return };
+    let Ok(definition) = Definition::parse(vec![(key_name.to_owned(), value)], kind) else {
+        return;
+    };
     let policy = Policy {
         name: name.into(),
         pattern: Pattern::new([".*", "^q", "q0"][usize::from(key / 3) % 3]).expect("a pattern"),
@@ -78,7 +87,9 @@ pub(super) fn operate(broker: &mut Broker, action: u8, choice: u8) {
                 broker.happens(|vhost, _| vhost.set_access(connection, access("guest", pattern)));
             }
         }
-        4 => broker.happens(|vhost, _| vhost.set_queues_max((choice > 8).then_some(u64::from(choice % 8)))),
+        4 => broker.happens(|vhost, _| {
+            vhost.set_queues_max((choice > 8).then_some(u64::from(choice % 8)))
+        }),
         5 => {
             let (if_unused, if_empty) = (choice & 8 != 0, choice & 16 != 0);
             let delete = DeleteQueue { queue, if_unused, if_empty, nowait: false };

@@ -74,8 +74,11 @@ impl Peer {
             let mut slices = [IoSlice::new(&[]); 3];
             let filled = self.outbox.slices(&mut slices);
             assert!(filled > 0, "what waits is offered");
-            let octets: Vec<u8> =
-                slices[..filled].iter().flat_map(|slice| slice.iter().copied()).take(piece).collect();
+            let octets: Vec<u8> = slices[..filled]
+                .iter()
+                .flat_map(|slice| slice.iter().copied())
+                .take(piece)
+                .collect();
             let before = self.outbox.len();
             self.outbox.consume(octets.len());
             assert_eq!(self.outbox.len() + octets.len() as u64, before);

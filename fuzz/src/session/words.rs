@@ -15,12 +15,27 @@ pub(super) const CHANNELS: u16 = 3;
 
 const QUEUES: [&str; 8] = ["q0", "q1", "q2", "b0", "", "amq.rabbitmq.reply-to", "q\u{e9}", "none"];
 const EXCHANGES: [&str; 10] = [
-    "", "e0", "e1", "e2", "amq.direct", "amq.topic", "amq.fanout", "amq.headers", "amq.rabbitmq.trace",
+    "",
+    "e0",
+    "e1",
+    "e2",
+    "amq.direct",
+    "amq.topic",
+    "amq.fanout",
+    "amq.headers",
+    "amq.rabbitmq.trace",
     "b1",
 ];
 const KEYS: [&str; 10] = ["q0", "q1", "q2", "b0", "", "a.b", "a.*", "#", "1", "x.#.x"];
 const TYPES: [&str; 8] = [
-    "direct", "fanout", "topic", "headers", "x-consistent-hash", "x-local-random", "x-modulus-hash", "x",
+    "direct",
+    "fanout",
+    "topic",
+    "headers",
+    "x-consistent-hash",
+    "x-local-random",
+    "x-modulus-hash",
+    "x",
 ];
 const TAGS: [&str; 4] = ["", "c0", "c1", "c2"];
 
@@ -129,12 +144,10 @@ pub(super) fn frames(say: Say, frame_max: u32) -> Vec<u8> {
             arguments: arguments.as_ref(),
         }
         .into(),
-        9 => ExchangeDelete {
-            exchange: of(&EXCHANGES, a),
-            if_unused: bit(b, 0),
-            nowait: bit(b, 1),
+        9 => {
+            ExchangeDelete { exchange: of(&EXCHANGES, a), if_unused: bit(b, 0), nowait: bit(b, 1) }
+                .into()
         }
-        .into(),
         10 => ExchangeBind {
             destination: of(&EXCHANGES, a),
             source: of(&EXCHANGES, b),
@@ -151,7 +164,8 @@ pub(super) fn frames(say: Say, frame_max: u32) -> Vec<u8> {
             arguments: none,
         }
         .into(),
-        12 => BasicQos { prefetch_size: 0, prefetch_count: u16::from(a % 4), global: bit(b, 0) }.into(),
+        12 => BasicQos { prefetch_size: 0, prefetch_count: u16::from(a % 4), global: bit(b, 0) }
+            .into(),
         13 | 14 => BasicConsume {
             queue: of(&QUEUES, a),
             consumer_tag: of(&TAGS, c),
@@ -166,12 +180,10 @@ pub(super) fn frames(say: Say, frame_max: u32) -> Vec<u8> {
         16 => BasicGet { queue: of(&QUEUES, a), no_ack: bit(b, 0) }.into(),
         17 => BasicAck { delivery_tag: u64::from(a % 12), multiple: bit(b, 0) }.into(),
         18 => BasicReject { delivery_tag: u64::from(a % 12), requeue: bit(b, 0) }.into(),
-        19 => BasicNack {
-            delivery_tag: u64::from(a % 12),
-            multiple: bit(b, 0),
-            requeue: bit(b, 1),
+        19 => {
+            BasicNack { delivery_tag: u64::from(a % 12), multiple: bit(b, 0), requeue: bit(b, 1) }
+                .into()
         }
-        .into(),
         20 => BasicRecover { requeue: bit(a, 0) }.into(),
         21 => ConfirmSelect { nowait: bit(a, 0) }.into(),
         22 => TxSelect.into(),
@@ -184,7 +196,8 @@ pub(super) fn frames(say: Say, frame_max: u32) -> Vec<u8> {
             return out;
         }
         28 if a == 0 => {
-            let close = ConnectionClose { reply_code: 200, reply_text: "", class_id: 0, method_id: 0 };
+            let close =
+                ConnectionClose { reply_code: 200, reply_text: "", class_id: 0, method_id: 0 };
             write_method(&mut out, 0, &close.into());
             return out;
         }
@@ -192,13 +205,22 @@ pub(super) fn frames(say: Say, frame_max: u32) -> Vec<u8> {
             write_method(&mut out, 0, &ConnectionCloseOk.into());
             return out;
         }
-        28 => AccessRequest { realm: "/", exclusive: false, passive: false, active: true, write: true, read: true }.into(),
+        28 => AccessRequest {
+            realm: "/",
+            exclusive: false,
+            passive: false,
+            active: true,
+            write: true,
+            read: true,
+        }
+        .into(),
         place => {
             let (exchange, key) = match place {
                 29 => (of(&EXCHANGES, b), of(&KEYS, a)),
                 _ => ("", of(&QUEUES, a)),
             };
-            let body = vec![b; if place == 31 { usize::from(b) * BODY_STEP } else { usize::from(b % 4) }];
+            let body =
+                vec![b; if place == 31 { usize::from(b) * BODY_STEP } else { usize::from(b % 4) }];
             publish(&mut out, channel, (exchange, key, bit(a, 7)), c, (&body, frame_max));
             return out;
         }
@@ -267,7 +289,8 @@ fn arguments(name: u8, choice: u8) -> Table {
         table.insert("alternate-exchange", Value::LongStr(of(&EXCHANGES, name / 8).as_bytes()));
     }
     if bit(choice, 5) {
-        let overflow: &[u8] = if bit(choice, 6) { b"reject-publish" } else { b"reject-publish-dlx" };
+        let overflow: &[u8] =
+            if bit(choice, 6) { b"reject-publish" } else { b"reject-publish-dlx" };
         table.insert("x-overflow", Value::LongStr(overflow));
     }
     if bit(choice, 6) {

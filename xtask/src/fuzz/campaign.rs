@@ -60,12 +60,16 @@ impl<'a> Campaign<'a> {
         command.args(["--", "-print_final_stats=1"]);
         command.arg(format!("-max_total_time={}", self.seconds));
         command.arg(format!("-max_len={input_bytes_max}"));
+        // Seeds are as long as what they are about: nothing has to grow first.
+        command.arg("-len_control=0");
         command.arg(format!("-rss_limit_mb={MEMORY_MIB_MAX}"));
         command.arg(format!("-timeout={INPUT_SECONDS_MAX}"));
         let dictionary = self.folder().join("dictionaries").join(format!("{name}.dict"));
         if dictionary.is_file() {
             command.arg(format!("-dict={}", dictionary.display()));
         }
+        // Of many nodes one after the other each would leave memory in arenas of its own.
+        command.env("MALLOC_ARENA_MAX", "1");
         let before = fs::metadata(&self.place.log).map_or(0, |metadata| metadata.len());
         let status = Process::start(command, &self.place.log)?.wait(time_max(self.seconds))?;
         let log = fs::read(&self.place.log).context("the log is gone")?;
