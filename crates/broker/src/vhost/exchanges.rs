@@ -212,6 +212,15 @@ impl Vhost {
     fn remove_exchange(&mut self, id: ExchangeId) {
         let mut over = vec![id];
         while let Some(id) = over.pop() {
+            let Some(exchange) = self.exchanges.get_mut(id) else {
+                continue;
+            };
+            // First of all: the log says by name what the bindings led to.
+            for (source, binding) in std::mem::take(&mut exchange.bound_from) {
+                if self.remove_binding(source, &binding) {
+                    over.push(source);
+                }
+            }
             let Some(exchange) = self.exchanges.remove(id) else {
                 continue;
             };
@@ -224,11 +233,6 @@ impl Vhost {
             if exchange.durable {
                 let record = Record::DeleteExchange { name: Arc::clone(&exchange.name) };
                 self.log_about(exchange.lsn, record);
-            }
-            for (source, binding) in exchange.bound_from {
-                if self.remove_binding(source, &binding) {
-                    over.push(source);
-                }
             }
         }
     }
