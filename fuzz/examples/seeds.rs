@@ -29,6 +29,7 @@ use std::path::Path;
 use amqp::content_header::ContentHeader;
 use amqp::frame::{FrameType, split_frame};
 use amqp::method::Method;
+use amqp::protocol_header::AMQP_0_9_1;
 use amqp::table::{TableBuilder, TableRef, Value};
 use checks::session::steps::{Say, Setup, Step};
 
@@ -47,9 +48,11 @@ fn main() {
         for (number, scenario) in text.split("\n== ").skip(1).enumerate() {
             let played = play(scenario);
             let name = format!("{file}-{number:02}");
-            write("frames", &name, [vec![2, 9], played.stream.clone()].concat());
+            // A stream of frames has no protocol header in front.
+            let frames = played.stream.strip_prefix(&AMQP_0_9_1).unwrap_or(&played.stream);
+            write("frames", &name, [&[2, 9], frames].concat());
             write("session", &name, played.history);
-            let mut rest = &played.stream[8.min(played.stream.len())..];
+            let mut rest = frames;
             while let Ok(Some((frame, used))) = split_frame(rest, u32::MAX) {
                 rest = &rest[used..];
                 write_payload(frame.frame_type, frame.payload);
