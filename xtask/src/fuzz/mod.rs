@@ -58,7 +58,7 @@ pub(crate) struct Place {
 /// # Errors
 /// When a target has found something, or cannot be built here.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    test::prepare_fuzzing()?;
+    test::set_up(&["fuzzer", "fuzz-packages"])?;
     process::watch_for_interrupts()?;
     let target = repository::target_folder()?;
     let log = target.join("xtask").join("logs").join("fuzz.log");

@@ -77,8 +77,7 @@ pub(crate) struct Prepared {
 /// # Errors
 /// As [`run`], and when a package is missing and cannot be installed from here.
 pub(crate) fn prepare(steps: &[&str], packages: &[&str]) -> Result<Prepared> {
-    let only = ["build", "python"].iter().chain(steps).map(|&name| name.to_owned()).collect();
-    run(&Options { only, skip: Vec::new(), list: false })?;
+    set_up(&[&["build", "python"], steps].concat())?;
     let (root, target) = (repository::root(), repository::target_folder()?);
     let log = target.join("xtask").join("logs").join("packages.log");
     let place = Place { root: &root, target: &target, log: &log };
@@ -88,16 +87,13 @@ pub(crate) fn prepare(steps: &[&str], packages: &[&str]) -> Result<Prepared> {
     Ok(Prepared { interpreter, broker, ctl: actions::release_binary("leveretctl", &place)? })
 }
 
-/// Installs what fuzzing needs, for another command.
+/// Runs steps of setup, for another command.
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn prepare_fuzzing() -> Result<()> {
-    run(&Options { only: vec!["fuzzer".to_owned()], skip: Vec::new(), list: false })?;
-    let (root, target) = (repository::root(), repository::target_folder()?);
-    let log = target.join("xtask").join("logs").join("packages.log");
-    let place = Place { root: &root, target: &target, log: &log };
-    packages::install_cxx_compiler(&place, PACKAGES_TIME_MAX)
+pub(crate) fn set_up(steps: &[&str]) -> Result<()> {
+    let only = steps.iter().map(|&name| name.to_owned()).collect();
+    run(&Options { only, skip: Vec::new(), list: false })
 }
 
 /// Runs the steps that the options ask for.

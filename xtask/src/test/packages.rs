@@ -13,9 +13,6 @@ use rustix::process::geteuid;
 use super::Place;
 use crate::process;
 
-/// What compiles libFuzzer.
-const CXX_COMPILER: &str = "g++";
-
 /// Tells the packages' scripts to ask nothing; sudo does not pass the environment on by itself.
 const NO_QUESTIONS: &str = "DEBIAN_FRONTEND=noninteractive";
 
@@ -32,17 +29,6 @@ pub(super) fn install_list(list: &str, place: &Place<'_>, time_max: Duration) ->
     let has = |program: &str| succeeds("sh", &["-c", &format!("command -v {program}")]);
     let packages: Vec<&str> = text.lines().flat_map(|line| names(line, has)).collect();
     install(&packages, place, time_max)
-}
-
-/// Installs a C++ compiler when there is none.
-///
-/// # Errors
-/// As [`install`].
-pub(super) fn install_cxx_compiler(place: &Place<'_>, time_max: Duration) -> Result<()> {
-    if succeeds("c++", &["--version"]) {
-        return Ok(());
-    }
-    install(&[CXX_COMPILER], place, time_max)
 }
 
 /// Installs those of the packages that are missing.

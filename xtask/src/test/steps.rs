@@ -116,11 +116,18 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "fuzz-packages",
+        what: "a C++ compiler for libFuzzer, from Debian",
+        action: Action::DebianPackages("fuzz/packages.txt"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
         name: "fuzz",
         what: "input that a fuzzer makes up",
         action: Action::Fuzz,
         counts: Some("executions of fuzz targets"),
-        needs: &["fuzzer"],
+        needs: &["fuzzer", "fuzz-packages"],
         ..PLAIN
     },
     Step {
