@@ -14,10 +14,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let sources: BTreeMap<&str, &RustSource> =
         tree.rust_sources().map(|(file, source)| (file.path.as_str(), source)).collect();
     let mut reached = BTreeSet::new();
-    let of_packages = tree.packages.iter().flat_map(|package| &package.roots);
-    let of_fuzzing = sources.keys().filter(|path| is_root_of_fuzzing(path));
-    let roots = of_packages.map(String::as_str).chain(of_fuzzing.copied());
-    let mut open: Vec<(String, bool)> = roots.map(|root| (root.to_owned(), true)).collect();
+    let roots = tree.packages.iter().flat_map(|package| &package.roots);
+    let mut open: Vec<(String, bool)> = roots.map(|root| (root.clone(), true)).collect();
     while let Some((path, is_root)) = open.pop() {
         let Some(source) = sources.get(path.as_str()) else {
             continue;
@@ -30,14 +28,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let is_lost = |path: &&&str| !reached.contains(**path);
     let message = "no `mod` line leads here: declare the module, or delete the file";
     sources.keys().filter(is_lost).map(|path| Finding::in_file(path, message)).collect()
-}
-
-/// Whether a file begins a part of the workspace of its own that fuzzing is.
-fn is_root_of_fuzzing(path: &str) -> bool {
-    path.strip_prefix("fuzz/").is_some_and(|rest| {
-        let is_alone = |folder| rest.strip_prefix(folder).is_some_and(|file| !file.contains('/'));
-        rest == "src/lib.rs" || is_alone("targets/") || is_alone("examples/")
-    })
 }
 
 /// The files that the `mod` lines of a file can mean, existing or not.
@@ -150,18 +140,6 @@ mod tests {
             ]),
             "a/src/lost.rs:1: no `mod` line leads here: declare the module, or delete the file\n"
         );
-    }
-
-    #[test]
-    fn fuzzing_has_roots_of_its_own() {
-        let lost = findings(&[
-            ("fuzz/src/lib.rs", "mod kept;"),
-            ("fuzz/src/kept.rs", ""),
-            ("fuzz/src/lost.rs", ""),
-            ("fuzz/targets/t.rs", ""),
-            ("fuzz/examples/e.rs", ""),
-        ]);
-        assert!(lost.starts_with("fuzz/src/lost.rs:1: ") && lost.lines().count() == 1, "{lost}");
     }
 
     #[test]
