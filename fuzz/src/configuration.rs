@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use server::Configuration;
+use leveret::Configuration;
 
 /// What problems are said to be in.
 const FILE: &str = "fuzz.conf";
