@@ -88,10 +88,20 @@ fn cargo(arguments: &[&str], step: &Step, place: &Place<'_>) -> Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-/// Installs a program that tests run as its users do; cargo does nothing when it is there.
+/// Installs a program that tests run as its users do; cargo does nothing when it is there. Compiled without
+/// optimisation, which would take longer than all they do.
 fn cargo_tool(package: &str, version: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
     let mut command = Command::new(repository::cargo());
-    command.args(["install", "--locked", "--quiet", package, "--version", version, "--root"]);
+    command.args([
+        "install",
+        "--locked",
+        "--quiet",
+        "--debug",
+        package,
+        "--version",
+        version,
+        "--root",
+    ]);
     command.arg(place.target.join("xtask").join("tools"));
     command.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
     process::run(command, place.log, step.time_max)?;
