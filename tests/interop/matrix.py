@@ -44,7 +44,7 @@ def arguments():
     parser.add_argument("--work", type=Path, help="where what clients need is built and installed; below the target "
                                                   "folder of the broker, or the folder for temporary files, otherwise")
     parser.add_argument("--report", type=Path, help="write the matrix to this file")
-    parser.add_argument("--jobs", type=int, default=2, help="clients at a time [%(default)s]")
+    parser.add_argument("--jobs", type=int, default=3, help="clients at a time [%(default)s]")
     parser.add_argument("--show", action="store_true", help="show what the programs print")
     parser.add_argument("clients", nargs="*", help="only these clients or folders of clients")
     options = parser.parse_args()

@@ -21,7 +21,7 @@ pub(crate) struct Options {
     clients: Vec<String>,
 
     /// Clients at a time
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 3)]
     jobs: usize,
 
     /// Show what the clients' programs print
