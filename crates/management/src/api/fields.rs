@@ -3,9 +3,8 @@
 use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 
+use super::body::Object;
 use crate::answer::ApiError;
-use crate::limits::BODY_VALUES_MAX;
-use crate::sent_json;
 
 /// Longest list of what is missing that RabbitMQ writes in one line, in bytes.
 const LINE_BYTES_MAX: usize = 78;
@@ -17,19 +16,10 @@ pub(super) struct Fields(Map<String, Value>);
 impl Fields {
     /// Reads a body; no body at all, `null` and `undefined` count as an empty object.
     pub(super) fn read(body: &Bytes) -> Result<Self, ApiError> {
-        if body.is_empty() || **body == *b"undefined" {
+        if **body == *b"undefined" {
             return Ok(Self(Map::new()));
         }
-        match sent_json::read(body, BODY_VALUES_MAX) {
-            Ok(Value::Object(fields)) => Ok(Self(fields)),
-            Ok(Value::Null) => Ok(Self(Map::new())),
-            Ok(Value::String(_)) => Err(ApiError::bad_request(
-                "invalid payload: the request body JSON-decoded to a string. Is the input \
-                 doubly-JSON-encoded?",
-            )),
-            Ok(_) => Err(ApiError::bad_request("not_json")),
-            Err(error) => Err(error.refused("not_json")),
-        }
+        Object::parse(body).map(|Object(fields)| Self(fields))
     }
 
     /// The field of that name.
