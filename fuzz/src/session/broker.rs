@@ -13,7 +13,7 @@ use broker::time::{Now, Time};
 use broker::{ChannelNumber, ConnectionId, Effect, Outgoing, Request, Vhost, VhostOptions};
 use session::{Credentials, SessionOptions, Step as Next, transmit};
 
-use super::log::{Disk, Replay};
+use super::log::{self, Disk, Replay};
 use super::peer::{Peer, Wait};
 use super::shelf::{SMALL_PAGES, Shelf};
 use super::steps::{PEERS, Setup};
@@ -372,14 +372,7 @@ impl Broker {
 
     /// Everything that must hold between two steps.
     pub(super) fn check(&self) {
-        let broken = self.vhost.broken_invariants();
-        assert!(broken.is_empty(), "{broken:?}");
-        let mut entries = self.vhost.durable_entries();
-        self.shelf.add_durable(&self.vhost, &mut entries);
-        assert_eq!(self.replay.entries(), &entries, "the log's replay");
-        let copies: usize = entries.values().map(|entries| entries.len()).sum();
-        let kept = copies + self.vhost.durable_definitions();
-        assert_eq!(self.disk.references(), kept as u64, "what the log keeps");
+        log::check(&self.vhost, Some(&self.shelf), &self.replay, &self.disk, "the last step");
         let connected = self.peers.iter().filter(|peer| peer.connection.is_some()).count();
         assert_eq!(self.vhost.connections().count(), connected, "connections of nobody");
         self.peers.iter().for_each(Peer::check);

@@ -72,6 +72,27 @@ impl Disk {
     }
 }
 
+/// The core's invariants hold, the log's replay has exactly the durable messages there are (with a shelf those
+/// in its pages, too), and the log keeps what these and the definitions need.
+pub(crate) fn check(
+    vhost: &Vhost,
+    shelf: Option<&Shelf>,
+    replay: &Replay,
+    disk: &Disk,
+    after: &str,
+) {
+    let broken = vhost.broken_invariants();
+    assert!(broken.is_empty(), "after `{after}`: {broken:?}");
+    let mut durable = vhost.durable_entries();
+    if let Some(shelf) = shelf {
+        shelf.add_durable(vhost, &mut durable);
+    }
+    assert_eq!(replay.entries(), &durable, "the log's replay after `{after}`");
+    let copies: usize = durable.values().map(BTreeSet::len).sum();
+    let kept = (copies + vhost.durable_definitions()) as u64;
+    assert_eq!(disk.references(), kept, "what the log keeps after `{after}`");
+}
+
 /// What a restart would find.
 #[derive(Default)]
 pub(crate) struct Replay(BTreeMap<QueueNumber, BTreeSet<EntryId>>);

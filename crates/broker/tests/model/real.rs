@@ -14,7 +14,7 @@ use broker::{
     Publish, Request, Vhost, VhostOptions,
 };
 
-use crate::log::{Disk, Replay};
+use crate::log::{self, Disk, Replay};
 use crate::shelf::Shelf;
 use crate::steps::{Overflow, QueueSpec, Step};
 
@@ -137,15 +137,7 @@ impl Broker {
 
     /// Invariants hold and the log tells the truth.
     pub(crate) fn check(&self) {
-        let broken = self.vhost.broken_invariants();
-        assert!(broken.is_empty(), "{broken:?}");
-        let mut entries = self.vhost.durable_entries();
-        self.shelf.add_durable(&self.vhost, &mut entries);
-        assert_eq!(self.replay.entries(), &entries, "the log's replay");
-        let copies: usize = entries.values().map(|entries| entries.len()).sum();
-        let policies = self.vhost.policies().iter(PolicyKind::User).count();
-        let definitions = entries.len() + policies;
-        assert_eq!(self.disk.references(), (copies + definitions) as u64, "what the log keeps");
+        log::check(&self.vhost, Some(&self.shelf), &self.replay, &self.disk, "the last step");
     }
 
     /// What the log holds gives the same durable messages again, each as it was. The client goes

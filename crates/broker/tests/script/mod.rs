@@ -47,7 +47,7 @@ use broker::time::{Now, Time};
 use broker::{ChannelNumber, ConnectionId, Effect, Lsn, Outgoing, PolicyKind, Vhost, VhostOptions};
 pub(crate) use history::survive;
 pub(crate) use lines::{beginning, line};
-use log::{Disk, Replay};
+use log::{Disk, Replay, check};
 use setup::access;
 pub(crate) use shelf::SMALL_PAGES;
 use shelf::Shelf;
@@ -247,16 +247,8 @@ impl World {
     }
 
     fn check(&self, after: &str) {
-        let broken = self.vhost.broken_invariants();
-        assert!(broken.is_empty(), "after `{after}`: {broken:?}");
-        let mut durable = self.vhost.durable_entries();
-        if !self.batches {
-            self.shelf.add_durable(&self.vhost, &mut durable);
-        }
-        assert_eq!(self.replay.entries(), &durable, "the log's replay after `{after}`");
-        let copies: usize = durable.values().map(|entries| entries.len()).sum();
-        let kept = (copies + self.vhost.durable_definitions()) as u64;
-        assert_eq!(self.disk.references(), kept, "what the log keeps after `{after}`");
+        let shelf = (!self.batches).then_some(&self.shelf);
+        check(&self.vhost, shelf, &self.replay, &self.disk, after);
     }
 
     /// What the log holds gives the same durable messages again, once clients have gone.
