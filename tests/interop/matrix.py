@@ -24,9 +24,9 @@ def main():
     if not chosen:
         sys.exit(f"no client is called {' or '.join(options.clients)}")
     began = time.monotonic()
+    for group in dict.fromkeys(client.group for client in chosen):
+        prepare(group)
     with ThreadPoolExecutor(options.jobs) as pool:
-        for group in dict.fromkeys(client.group for client in chosen):
-            prepare(group)
         runs = list(pool.map(lambda client: attempt(client, options), chosen))
     if options.report:
         options.report.write_text(report.page(runs))
