@@ -9,9 +9,6 @@ use anyhow::Result;
 
 use crate::{process, repository, test};
 
-/// What makes and mounts the file systems, as Debian packages.
-const PACKAGES: &[&str] = &["xfsprogs", "e2fsprogs", "mount"];
-
 /// What `cargo xtask powercut` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -30,8 +27,10 @@ pub(crate) struct Options {
 /// When the broker cannot be built or the program cannot be started.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     // Whoever is not root cannot mount anything either, and is told that by the program.
-    let packages = if rustix::process::geteuid().is_root() { PACKAGES } else { &[] };
-    let test::Prepared { interpreter, broker, .. } = test::prepare(&[], packages)?;
+    if rustix::process::geteuid().is_root() {
+        test::install_packages("tests/powercut/packages.txt")?;
+    }
+    let test::Prepared { interpreter, broker, .. } = test::prepare(&[])?;
     let mut command = Command::new(interpreter);
     command.arg(repository::root().join("tests/powercut/powercut.py"));
     command.arg("--leveret").arg(broker).args(["--cuts", &options.cuts.to_string()]);

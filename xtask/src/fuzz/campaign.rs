@@ -11,8 +11,9 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::report::Report;
 use super::targets::Target;
-use super::{Place, time_max};
+use super::time_max;
 use crate::process::{self, Process};
+use crate::test::Place;
 
 /// Longest time that building all targets may take.
 const BUILD_SECONDS_MAX: u64 = 1200;
@@ -27,7 +28,7 @@ const INPUT_SECONDS_MAX: u32 = 10;
 /// Targets that are built, and how they are run.
 #[derive(Debug)]
 pub(super) struct Campaign<'a> {
-    place: &'a Place,
+    place: &'a Place<'a>,
     seconds: u64,
     /// Where inputs go that reach something new, by target.
     found: PathBuf,
@@ -38,11 +39,11 @@ impl<'a> Campaign<'a> {
     ///
     /// # Errors
     /// When they cannot be built.
-    pub(super) fn new(place: &'a Place, seconds: u64, found: &Path) -> Result<Self> {
+    pub(super) fn new(place: &'a Place<'a>, seconds: u64, found: &Path) -> Result<Self> {
         let campaign = Self { place, seconds, found: found.to_owned() };
         let mut build = campaign.cargo_fuzz("build");
         campaign.add_build_options(&mut build);
-        process::run(build, &place.log, time_max(BUILD_SECONDS_MAX))?;
+        process::run(build, place.log, time_max(BUILD_SECONDS_MAX))?;
         Ok(campaign)
     }
 
@@ -70,9 +71,9 @@ impl<'a> Campaign<'a> {
         }
         // Of many nodes one after the other each would leave memory in arenas of its own.
         command.env("MALLOC_ARENA_MAX", "1");
-        let before = fs::metadata(&self.place.log).map_or(0, |metadata| metadata.len());
-        let status = Process::start(command, &self.place.log)?.wait(time_max(self.seconds))?;
-        let log = fs::read(&self.place.log).context("the log is gone")?;
+        let before = fs::metadata(self.place.log).map_or(0, |metadata| metadata.len());
+        let status = Process::start(command, self.place.log)?.wait(time_max(self.seconds))?;
+        let log = fs::read(self.place.log).context("the log is gone")?;
         let printed = log.get(usize::try_from(before)?..).unwrap_or_default();
         let report = Report::read(&String::from_utf8_lossy(printed), self.seconds);
         ensure!(status.success() || report.finding.is_some(), "{name} could not be run: {status}");
@@ -86,7 +87,7 @@ impl<'a> Campaign<'a> {
     fn cargo_fuzz(&self, task: &str) -> Command {
         let tools = self.place.target.join("xtask").join("tools").join("bin");
         let mut command = Command::new(tools.join("cargo-fuzz"));
-        command.args(["fuzz", task]).current_dir(&self.place.root);
+        command.args(["fuzz", task]).current_dir(self.place.root);
         command.env("CARGO_TERM_COLOR", "never");
         command
     }

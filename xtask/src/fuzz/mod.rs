@@ -9,7 +9,6 @@ mod report;
 mod targets;
 
 use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -18,7 +17,8 @@ use clap::builder::PossibleValuesParser;
 use self::campaign::Campaign;
 use self::report::Report;
 use self::targets::{TARGETS, Target};
-use crate::{process, repository, test};
+use crate::test::{self, Place};
+use crate::{process, repository};
 
 /// How long each target of a test run is fuzzed beyond its seeds.
 const TEST_SECONDS: u64 = 3;
@@ -43,16 +43,6 @@ fn target_names() -> PossibleValuesParser {
     PossibleValuesParser::new(TARGETS.iter().map(|target| target.name))
 }
 
-/// Where fuzzing works, and whose findings it keeps.
-#[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) root: PathBuf,
-    /// The folder cargo builds into.
-    pub(crate) target: PathBuf,
-    /// Where what is printed goes.
-    pub(crate) log: PathBuf,
-}
-
 /// Runs the targets that the options ask for, one after the other.
 ///
 /// # Errors
@@ -60,10 +50,10 @@ pub(crate) struct Place {
 pub(crate) fn run(options: &Options) -> Result<()> {
     test::set_up(&["fuzzer", "fuzz-packages"])?;
     process::watch_for_interrupts()?;
-    let target = repository::target_folder()?;
+    let (root, target) = (repository::root(), repository::target_folder()?);
     let log = target.join("xtask").join("logs").join("fuzz.log");
     fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
-    let place = Place { root: repository::root(), target, log };
+    let place = Place { root: &root, target: &target, log: &log };
     let seconds = options.hours.map_or(options.seconds, |hours| hours * 3600);
     // What was found before is where it goes on.
     let campaign = Campaign::new(&place, seconds, &place.target.join("xtask").join("fuzz"))?;
@@ -85,7 +75,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn short(place: &Place) -> Result<u64> {
+pub(crate) fn short(place: &Place<'_>) -> Result<u64> {
     let scratch = place.target.join("xtask").join("fuzz-test");
     if scratch.exists() {
         // A test begins with the seeds and nothing else.

@@ -6,7 +6,7 @@
 use std::env;
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -116,8 +116,7 @@ fn is_installed(subcommand: &str) -> bool {
 }
 
 fn fuzz(place: &Place<'_>) -> Result<Outcome> {
-    let [root, target, log] = [place.root, place.target, place.log].map(Path::to_owned);
-    let executions = fuzz::short(&fuzz::Place { root, target, log })?;
+    let executions = fuzz::short(place)?;
     Ok(Outcome::Counted(Tally::of_executions(executions)?))
 }
 

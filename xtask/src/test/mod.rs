@@ -51,13 +51,13 @@ fn step_names() -> PossibleValuesParser {
 
 /// Where a step works.
 #[derive(Debug)]
-struct Place<'a> {
+pub(crate) struct Place<'a> {
     /// The root of the repository.
-    root: &'a Path,
+    pub(crate) root: &'a Path,
     /// The folder cargo builds into.
-    target: &'a Path,
+    pub(crate) target: &'a Path,
     /// The log of the step.
-    log: &'a Path,
+    pub(crate) log: &'a Path,
 }
 
 /// What a command needs that runs a program of the tests.
@@ -72,19 +72,37 @@ pub(crate) struct Prepared {
 }
 
 /// Does for another command what its program needs: builds the broker, makes the environment of the
-/// suites, runs further steps of setup and installs Debian packages.
+/// suites, and runs further steps of setup.
 ///
 /// # Errors
-/// As [`run`], and when a package is missing and cannot be installed from here.
-pub(crate) fn prepare(steps: &[&str], packages: &[&str]) -> Result<Prepared> {
+/// As [`run`].
+pub(crate) fn prepare(steps: &[&str]) -> Result<Prepared> {
     set_up(&[&["build", "python"], steps].concat())?;
     let (root, target) = (repository::root(), repository::target_folder()?);
-    let log = target.join("xtask").join("logs").join("packages.log");
+    let log = target.join("xtask").join("logs").join("python.log");
     let place = Place { root: &root, target: &target, log: &log };
-    packages::install(packages, &place, PACKAGES_TIME_MAX)?;
     let interpreter = python::interpreter(&place);
     let broker = actions::broker_binary(&place)?;
     Ok(Prepared { interpreter, broker, ctl: actions::release_binary("leveretctl", &place)? })
+}
+
+/// Installs what a list of Debian packages names, for another command.
+///
+/// # Errors
+/// When something is missing and cannot be installed from here.
+pub(crate) fn install_packages(list: &str) -> Result<()> {
+    process::watch_for_interrupts()?;
+    let (root, target) = (repository::root(), repository::target_folder()?);
+    let logs = logs_folder(&target)?;
+    let place = Place { root: &root, target: &target, log: &logs.join("packages.log") };
+    packages::install_list(list, &place, PACKAGES_TIME_MAX)
+}
+
+/// The folder with the logs of steps, which is there afterwards.
+fn logs_folder(target: &Path) -> Result<PathBuf> {
+    let logs = target.join("xtask").join("logs");
+    fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
+    Ok(logs)
 }
 
 /// Runs steps of setup, for another command.
@@ -111,8 +129,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(!steps.is_empty(), "nothing left to run");
     process::watch_for_interrupts()?;
     let (root, target) = (repository::root(), repository::target_folder()?);
-    let logs = target.join("xtask").join("logs");
-    fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
+    let logs = logs_folder(&target)?;
 
     let start = Instant::now();
     let mut outcomes = Vec::with_capacity(steps.len());
