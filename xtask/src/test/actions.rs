@@ -89,7 +89,8 @@ fn cargo(arguments: &[&str], step: &Step, place: &Place<'_>) -> Result<Outcome> 
 }
 
 /// Installs a program that tests run as its users do; cargo does nothing when it is there. Compiled without
-/// optimisation, which would take longer than all they do.
+/// optimisation, which would take longer than all they do, and without the assertions that no user's copy has:
+/// those of clap end `rabbitmqadmin import definitions` before it has begun.
 fn cargo_tool(package: &str, version: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
     let mut command = Command::new(repository::cargo());
     command.args([
@@ -104,6 +105,7 @@ fn cargo_tool(package: &str, version: &str, step: &Step, place: &Place<'_>) -> R
     ]);
     command.arg(place.target.join("xtask").join("tools"));
     command.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
+    command.env("CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "false");
     process::run(command, place.log, step.time_max)?;
     Ok(Outcome::Done)
 }
