@@ -9,9 +9,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use amqp::properties::Properties;
-use amqp::table::{ArrayBuilder, Table, TableBuilder, Value};
+use amqp::table::{TableBuilder, Value};
+use smallvec::SmallVec;
 
-use crate::message::{Envelope, Message, Name, RoutingKey};
+use crate::message::{Envelope, Message, Name, RoutingKey, SharedProperties};
 
 /// Why a message was dead-lettered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -98,24 +99,115 @@ pub struct DeadLetterTarget {
     pub routing_key: Option<RoutingKey>,
 }
 
-/// The dead letter of `message`, which dies in `queue` for `reason` at wall-clock second `time_s`.
-pub fn die(
-    message: &Message,
-    queue: &Name,
+/// How and why a message dies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Circumstances<'a> {
+    /// The queue it dies in.
+    pub(crate) queue: &'a Name,
+    /// Why.
+    pub(crate) reason: DeathReason,
+    /// When, in seconds since the Unix epoch.
+    pub(crate) time_s: u64,
+    /// Where its dead letter goes.
+    pub(crate) target: &'a DeadLetterTarget,
+}
+
+/// The last death and what it made of a message. Whatever dies alike behind it shares that: of a million
+/// messages that expire together all have one history and one set of properties.
+#[derive(Debug)]
+pub(crate) struct LastDeath {
+    queue: Name,
     reason: DeathReason,
     time_s: u64,
-    target: &DeadLetterTarget,
+    target: DeadLetterTarget,
+    /// The message before.
+    envelope: Arc<Envelope>,
+    deaths: Option<Arc<Deaths>>,
+    properties: Box<[u8]>,
+    /// The message after.
+    letter_envelope: Arc<Envelope>,
+    letter_deaths: Arc<Deaths>,
+    letter_properties: SharedProperties,
+}
+
+/// The dead letter of `message`, which dies in these `circumstances`; `last` is the death before.
+pub(crate) fn die(
+    message: &Message,
+    circumstances: Circumstances<'_>,
+    last: &mut Option<LastDeath>,
 ) -> Message {
-    let old = message.envelope();
-    let summary =
-        DeathSummary { queue: Arc::clone(queue), reason, exchange: Arc::clone(&old.exchange) };
-    let deaths = Arc::new(record(message, summary, time_s));
-    let envelope = match &target.routing_key {
-        Some(key) => Envelope::new(Arc::clone(&target.exchange), key.clone()),
-        None => Envelope { exchange: Arc::clone(&target.exchange), ..(**old).clone() },
-    };
-    let properties = rewritten_properties(message.properties(), &deaths);
-    message.dead_letter(Arc::new(envelope), &properties, deaths)
+    if let Some(last) = last
+        && last.is_like(message, circumstances)
+    {
+        return last.letter(message);
+    }
+    let death = LastDeath::new(message, circumstances, last.take());
+    last.insert(death).letter(message)
+}
+
+impl LastDeath {
+    fn new(message: &Message, circumstances: Circumstances<'_>, before: Option<Self>) -> Self {
+        let Circumstances { queue, reason, time_s, target } = circumstances;
+        let envelope = Arc::clone(message.envelope());
+        // What differs may be no more than the time to live.
+        let known = before
+            .filter(|before| before.target == *target && is_same(&before.envelope, &envelope));
+        let letter_envelope = known.map_or_else(
+            || {
+                let exchange = Arc::clone(&target.exchange);
+                Arc::new(match &target.routing_key {
+                    Some(key) => Envelope::new(exchange, key.clone()),
+                    None => Envelope { exchange, ..(*envelope).clone() },
+                })
+            },
+            |known| known.letter_envelope,
+        );
+        let summary = DeathSummary {
+            queue: Arc::clone(queue),
+            reason,
+            exchange: Arc::clone(&envelope.exchange),
+        };
+        let letter_deaths = Arc::new(record(message, summary, time_s));
+        let letter_properties = rewritten_properties(message.properties(), &letter_deaths);
+        Self {
+            queue: Arc::clone(queue),
+            reason,
+            time_s,
+            target: target.clone(),
+            envelope,
+            deaths: message.deaths().cloned(),
+            properties: message.properties().into(),
+            letter_envelope,
+            letter_deaths,
+            letter_properties: SharedProperties::new(&letter_properties),
+        }
+    }
+
+    /// Whether `message` would become what the last one became.
+    fn is_like(&self, message: &Message, circumstances: Circumstances<'_>) -> bool {
+        let Circumstances { queue, reason, time_s, target } = circumstances;
+        let has_same_past = match (&self.deaths, message.deaths()) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        has_same_past
+            && (self.reason, self.time_s) == (reason, time_s)
+            && self.queue == *queue
+            && self.target == *target
+            && is_same(&self.envelope, message.envelope())
+            && *self.properties == *message.properties()
+    }
+
+    fn letter(&self, message: &Message) -> Message {
+        let (envelope, deaths) =
+            (Arc::clone(&self.letter_envelope), Arc::clone(&self.letter_deaths));
+        message.dead_letter(envelope, self.letter_properties.clone(), deaths)
+    }
+}
+
+fn is_same(one: &Arc<Envelope>, other: &Arc<Envelope>) -> bool {
+    Arc::ptr_eq(one, other) || one == other
 }
 
 fn record(message: &Message, death: DeathSummary, time_s: u64) -> Deaths {
@@ -162,73 +254,93 @@ pub fn is_cycle(deaths: &Deaths, target: &str) -> bool {
 }
 
 /// The properties without `expiration` and with the broker's death headers instead of whatever
-/// stood there under their names.
+/// stood there under their names; headers in the order of their names.
 fn rewritten_properties(properties: &[u8], deaths: &Deaths) -> Vec<u8> {
     // Properties were validated when the message was published.
-    let mut properties = Properties::parse(properties).unwrap_or_default();
-    let headers = death_headers(deaths);
-    let mut merged: Vec<(&[u8], Value<'_>)> = Vec::new();
+    let properties = Properties::parse(properties).unwrap_or_default();
+    let mut others: SmallVec<[(&[u8], Value<'_>); 8]> = SmallVec::new();
     if let Some(old) = properties.headers {
-        merged.extend(old.iter().filter(|(key, _)| !is_death_header(key)));
+        others.extend(old.iter().filter(|(key, _)| DeathHeader::named(key).is_none()));
+        others.sort_by_key(|(key, _)| *key);
     }
-    merged.extend(headers.as_ref().iter());
-    merged.sort_by_key(|(key, _)| *key);
-    let mut table = TableBuilder::new();
-    for (key, value) in merged {
-        table.insert(key, value);
+    let mut others = others.into_iter().peekable();
+    let mut headers = TableBuilder::new();
+    for (name, header) in DEATH_HEADERS {
+        while let Some((key, value)) = others.next_if(|(key, _)| *key < name.as_bytes()) {
+            headers.insert(key, value);
+        }
+        header.insert(name, deaths, &mut headers);
     }
-    let table = table.finish();
-    properties.headers = Some(table.as_ref());
-    properties.expiration = None;
-    let mut out = Vec::new();
-    properties.encode(&mut out);
+    for (key, value) in others {
+        headers.insert(key, value);
+    }
+    let headers = headers.as_ref();
+    let mut out = Vec::with_capacity(headers.as_bytes().len() + OTHER_PROPERTIES_BYTES);
+    Properties { headers: Some(headers), expiration: None, ..properties }.encode(&mut out);
     out
 }
 
-fn is_death_header(key: &[u8]) -> bool {
-    matches!(
-        key,
-        b"x-death"
-            | b"x-first-death-queue"
-            | b"x-first-death-reason"
-            | b"x-first-death-exchange"
-            | b"x-last-death-queue"
-            | b"x-last-death-reason"
-            | b"x-last-death-exchange"
-    )
+/// What properties beside the headers take in most messages, so that their octets are not moved.
+const OTHER_PROPERTIES_BYTES: usize = 64;
+
+/// A header that the broker writes when a message dies (spec 3.4, 3.5).
+#[derive(Clone, Copy, Debug)]
+enum DeathHeader {
+    All,
+    Exchange(Which),
+    Queue(Which),
+    Reason(Which),
 }
 
-fn death_headers(deaths: &Deaths) -> Table {
-    let mut list = ArrayBuilder::new();
-    for death in &deaths.entries {
-        list.push(Value::Table(death_entry(death).as_ref()));
+#[derive(Clone, Copy, Debug)]
+enum Which {
+    First,
+    Last,
+}
+
+/// All of them, in the order of their names.
+const DEATH_HEADERS: [(&str, DeathHeader); 7] = [
+    ("x-death", DeathHeader::All),
+    ("x-first-death-exchange", DeathHeader::Exchange(Which::First)),
+    ("x-first-death-queue", DeathHeader::Queue(Which::First)),
+    ("x-first-death-reason", DeathHeader::Reason(Which::First)),
+    ("x-last-death-exchange", DeathHeader::Exchange(Which::Last)),
+    ("x-last-death-queue", DeathHeader::Queue(Which::Last)),
+    ("x-last-death-reason", DeathHeader::Reason(Which::Last)),
+];
+
+impl DeathHeader {
+    fn named(key: &[u8]) -> Option<Self> {
+        let found = DEATH_HEADERS.iter().find(|(name, _)| name.as_bytes() == key);
+        found.map(|(_, header)| *header)
     }
-    let list = list.finish();
-    let mut headers = TableBuilder::new();
-    headers.insert("x-death", Value::Array(list.as_ref()));
-    for (first_or_last, summary) in [("first", &deaths.first), ("last", &deaths.last)] {
-        for (field, value) in [
-            ("queue", &*summary.queue),
-            ("reason", summary.reason.as_str()),
-            ("exchange", &*summary.exchange),
-        ] {
-            let key = format!("x-{first_or_last}-death-{field}");
-            headers.insert(&key, Value::LongStr(value.as_bytes()));
-        }
+
+    fn insert(self, name: &str, deaths: &Deaths, headers: &mut TableBuilder) {
+        let summary = |which| match which {
+            Which::First => &deaths.first,
+            Which::Last => &deaths.last,
+        };
+        let text = match self {
+            Self::All => {
+                headers.array(name, |list| {
+                    for death in &deaths.entries {
+                        list.table(|entry| fill_entry(entry, death));
+                    }
+                });
+                return;
+            }
+            Self::Exchange(which) => &*summary(which).exchange,
+            Self::Queue(which) => &*summary(which).queue,
+            Self::Reason(which) => summary(which).reason.as_str(),
+        };
+        headers.insert(name, Value::LongStr(text.as_bytes()));
     }
-    headers.finish()
 }
 
 /// One entry of `x-death`, fields in RabbitMQ's order with its wire types (spec 3.4).
-fn death_entry(death: &Death) -> Table {
-    let mut keys = ArrayBuilder::new();
-    for key in &death.routing_keys {
-        keys.push(Value::LongStr(key.as_bytes()));
-    }
-    let keys = keys.finish();
-    let mut entry = TableBuilder::new();
-    let expiration = death.original_expiration_ms.map(|millis| millis.to_string());
-    if let Some(text) = &expiration {
+fn fill_entry(entry: &mut TableBuilder, death: &Death) {
+    if let Some(millis) = death.original_expiration_ms {
+        let text = millis.to_string();
         entry.insert("original-expiration", Value::LongStr(text.as_bytes()));
     }
     entry.insert("count", Value::I64(i64::try_from(death.count).unwrap_or(i64::MAX)));
@@ -236,8 +348,11 @@ fn death_entry(death: &Death) -> Table {
     entry.insert("queue", Value::LongStr(death.queue.as_bytes()));
     entry.insert("time", Value::Timestamp(death.time_s));
     entry.insert("exchange", Value::LongStr(death.exchange.as_bytes()));
-    entry.insert("routing-keys", Value::Array(keys.as_ref()));
-    entry.finish()
+    entry.array("routing-keys", |keys| {
+        for key in &death.routing_keys {
+            keys.push(Value::LongStr(key.as_bytes()));
+        }
+    });
 }
 
 #[cfg(test)]

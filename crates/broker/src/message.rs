@@ -152,17 +152,41 @@ struct Header {
     envelope: Arc<Envelope>,
     facts: Facts,
     deaths: Option<Arc<Deaths>>,
+    properties: PropertiesAt,
     body: BodyAt,
-    properties_len: u32,
+}
+
+enum PropertiesAt {
+    /// In the same allocation, the first bytes.
+    Inline(u32),
+    /// In an allocation that messages which died together share.
+    Shared(SharedProperties),
 }
 
 enum BodyAt {
     /// In the same allocation, from this byte on.
     Inline(u32),
     /// In an allocation of its own.
-    Bytes(Bytes),
+    Bytes(Box<Bytes>),
     /// In the message this one is a dead letter of.
     Of(Message),
+}
+
+/// Encoded properties that several messages have in common. Cloning shares them.
+#[derive(Clone)]
+pub(crate) struct SharedProperties(ThinArc<(), u8>);
+
+impl SharedProperties {
+    /// Copies them.
+    pub(crate) fn new(properties: &[u8]) -> Self {
+        Self(ThinArc::from_header_and_slice((), properties))
+    }
+}
+
+impl fmt::Debug for SharedProperties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.slice.len())
+    }
 }
 
 impl Message {
@@ -180,27 +204,27 @@ impl Message {
                     envelope,
                     facts,
                     deaths: None,
+                    properties: PropertiesAt::Inline(offset(properties_len)),
                     body: BodyAt::Inline(offset(body_start)),
-                    properties_len: offset(properties_len),
                 },
                 bytes,
             ),
             (Content::Framed { bytes, body_start, .. }, Some(properties)) => {
                 let body = &bytes[body_start..];
-                Self::copied(envelope, facts, None, properties, body)
+                Self::copied(envelope, facts, properties, body)
             }
             (Content::Assembled { properties, body }, rewritten) => {
                 let properties = rewritten.unwrap_or(&properties);
                 if body.len() < SHARED_BODY_BYTES_MIN {
-                    Self::copied(envelope, facts, None, properties, &body)
+                    Self::copied(envelope, facts, properties, &body)
                 } else {
                     Self::build(
                         Header {
                             envelope,
                             facts,
                             deaths: None,
-                            body: BodyAt::Bytes(body),
-                            properties_len: offset(properties.len()),
+                            properties: PropertiesAt::Inline(offset(properties.len())),
+                            body: BodyAt::Bytes(Box::new(body)),
                         },
                         properties,
                     )
@@ -218,58 +242,51 @@ impl Message {
         bytes: &[u8],
     ) -> Self {
         let at = offset(properties_len);
-        let body = BodyAt::Inline(at);
-        Self::build(Header { envelope, facts, deaths, body, properties_len: at }, bytes)
+        let (properties, body) = (PropertiesAt::Inline(at), BodyAt::Inline(at));
+        Self::build(Header { envelope, facts, deaths, properties, body }, bytes)
     }
 
     /// The dead letter of `self`: the same body under a new envelope, with new properties and the
     /// history of its deaths. It has no expiration any more (spec 3.3).
-    pub fn dead_letter(
+    pub(crate) fn dead_letter(
         &self,
         envelope: Arc<Envelope>,
-        properties: &[u8],
+        properties: SharedProperties,
         deaths: Arc<Deaths>,
     ) -> Self {
         let facts = Facts { expiration_ms: None, ..self.facts() };
-        self.with_body(envelope, facts, Some(deaths), properties)
+        let properties = PropertiesAt::Shared(properties);
+        let (body, copied) = match self.shared_body() {
+            Some(shared) => (shared, &[][..]),
+            None => (BodyAt::Inline(0), self.body()),
+        };
+        Self::build(Header { envelope, facts, deaths: Some(deaths), properties, body }, copied)
     }
 
     /// Another message with the same body.
     pub(crate) fn retold(&self, envelope: Arc<Envelope>, properties: &[u8]) -> Self {
-        self.with_body(envelope, Facts::default(), None, properties)
+        let facts = Facts::default();
+        let Some(body) = self.shared_body() else {
+            return Self::copied(envelope, facts, properties, self.body());
+        };
+        let at = PropertiesAt::Inline(offset(properties.len()));
+        Self::build(Header { envelope, facts, deaths: None, properties: at, body }, properties)
     }
 
-    /// A message with the body of this one, which they share if it is long.
-    fn with_body(
-        &self,
-        envelope: Arc<Envelope>,
-        facts: Facts,
-        deaths: Option<Arc<Deaths>>,
-        properties: &[u8],
-    ) -> Self {
-        if self.body().len() < SHARED_BODY_BYTES_MIN {
-            return Self::copied(envelope, facts, deaths, properties, self.body());
-        }
-        let body = match &self.header().body {
+    /// The body for another message, if it is long enough to be shared.
+    fn shared_body(&self) -> Option<BodyAt> {
+        (self.body().len() >= SHARED_BODY_BYTES_MIN).then(|| match &self.header().body {
             BodyAt::Inline(_) => BodyAt::Of(self.clone()),
             BodyAt::Bytes(bytes) => BodyAt::Bytes(bytes.clone()),
             BodyAt::Of(origin) => BodyAt::Of(origin.clone()),
-        };
-        let properties_len = offset(properties.len());
-        Self::build(Header { envelope, facts, deaths, body, properties_len }, properties)
+        })
     }
 
-    fn copied(
-        envelope: Arc<Envelope>,
-        facts: Facts,
-        deaths: Option<Arc<Deaths>>,
-        properties: &[u8],
-        body: &[u8],
-    ) -> Self {
+    fn copied(envelope: Arc<Envelope>, facts: Facts, properties: &[u8], body: &[u8]) -> Self {
         let at = offset(properties.len());
-        let header =
-            Header { envelope, facts, deaths, body: BodyAt::Inline(at), properties_len: at };
-        Self::build(header, &[properties, body].concat())
+        let bytes = [properties, body].concat();
+        let (properties, body) = (PropertiesAt::Inline(at), BodyAt::Inline(at));
+        Self::build(Header { envelope, facts, deaths: None, properties, body }, &bytes)
     }
 
     fn build(header: Header, bytes: &[u8]) -> Self {
@@ -297,7 +314,10 @@ impl Message {
 
     /// The encoded properties: flags, then values.
     pub fn properties(&self) -> &[u8] {
-        &self.0.slice[..self.header().properties_len as usize]
+        match &self.header().properties {
+            PropertiesAt::Inline(end) => &self.0.slice[..*end as usize],
+            PropertiesAt::Shared(properties) => &properties.0.slice,
+        }
     }
 
     /// The body.

@@ -3,9 +3,9 @@
 //! Fields are written in the order in which they are inserted, duplicates included: order and
 //! uniqueness are [`TableRef::normalised`](super::TableRef::normalised)'s business.
 
-use super::{Array, Table, Value};
+use super::{Array, Table, TableRef, Value};
 use crate::limits::SHORT_STRING_BYTES_MAX;
-use crate::wire::put_short_bytes;
+use crate::wire::{begin_size, end_size, put_short_bytes};
 
 /// Collects the fields of a table.
 ///
@@ -14,6 +14,8 @@ use crate::wire::put_short_bytes;
 #[derive(Debug, Clone, Default)]
 pub struct TableBuilder {
     bytes: Vec<u8>,
+    /// Where its fields begin: behind those of the tables that it stands in.
+    begin: usize,
 }
 
 impl TableBuilder {
@@ -40,9 +42,7 @@ impl TableBuilder {
     /// When `key` is longer than 255 octets.
     pub fn table(&mut self, key: impl AsRef<[u8]>, fill: impl FnOnce(&mut Self)) -> &mut Self {
         self.put_key(key.as_ref());
-        let mut nested = Self::new();
-        fill(&mut nested);
-        Value::Table(nested.finish().as_ref()).write(&mut self.bytes);
+        put_table(&mut self.bytes, fill);
         self
     }
 
@@ -56,16 +56,20 @@ impl TableBuilder {
         fill: impl FnOnce(&mut ArrayBuilder),
     ) -> &mut Self {
         self.put_key(key.as_ref());
-        let mut nested = ArrayBuilder::new();
-        fill(&mut nested);
-        Value::Array(nested.finish().as_ref()).write(&mut self.bytes);
+        put_array(&mut self.bytes, fill);
         self
     }
 
     /// The table with the fields inserted so far; the builder starts over.
     #[must_use]
     pub fn finish(&mut self) -> Table {
-        Table { bytes: std::mem::take(&mut self.bytes).into_boxed_slice() }
+        Table { bytes: finish(&mut self.bytes, self.begin) }
+    }
+
+    /// The fields inserted so far.
+    #[must_use]
+    pub fn as_ref(&self) -> TableRef<'_> {
+        TableRef { bytes: self.bytes.get(self.begin..).unwrap_or_default() }
     }
 
     fn put_key(&mut self, key: &[u8]) {
@@ -78,6 +82,8 @@ impl TableBuilder {
 #[derive(Debug, Clone, Default)]
 pub struct ArrayBuilder {
     bytes: Vec<u8>,
+    /// Where its values begin: behind those of the tables that it stands in.
+    begin: usize,
 }
 
 impl ArrayBuilder {
@@ -95,21 +101,86 @@ impl ArrayBuilder {
 
     /// Appends a nested table, whose fields `fill` inserts.
     pub fn table(&mut self, fill: impl FnOnce(&mut TableBuilder)) -> &mut Self {
-        let mut nested = TableBuilder::new();
-        fill(&mut nested);
-        self.push(Value::Table(nested.finish().as_ref()))
+        put_table(&mut self.bytes, fill);
+        self
     }
 
     /// Appends a nested array, whose values `fill` pushes.
     pub fn array(&mut self, fill: impl FnOnce(&mut Self)) -> &mut Self {
-        let mut nested = Self::new();
-        fill(&mut nested);
-        self.push(Value::Array(nested.finish().as_ref()))
+        put_array(&mut self.bytes, fill);
+        self
     }
 
     /// The array with the values pushed so far; the builder starts over.
     #[must_use]
     pub fn finish(&mut self) -> Array {
-        Array { bytes: std::mem::take(&mut self.bytes).into_boxed_slice() }
+        Array { bytes: finish(&mut self.bytes, self.begin) }
+    }
+}
+
+/// Appends a table in its place: no octet of it is moved again.
+fn put_table(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut TableBuilder)) {
+    bytes.push(b'F');
+    let size = begin_size(bytes);
+    let begin = bytes.len();
+    let mut nested = TableBuilder { bytes: std::mem::take(bytes), begin };
+    fill(&mut nested);
+    *bytes = nested.bytes;
+    end_size(bytes, size);
+}
+
+/// Appends an array in its place.
+fn put_array(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut ArrayBuilder)) {
+    bytes.push(b'A');
+    let size = begin_size(bytes);
+    let begin = bytes.len();
+    let mut nested = ArrayBuilder { bytes: std::mem::take(bytes), begin };
+    fill(&mut nested);
+    *bytes = nested.bytes;
+    end_size(bytes, size);
+}
+
+/// Takes the octets from `begin` on; those before belong to somebody else.
+fn finish(bytes: &mut Vec<u8>, begin: usize) -> Box<[u8]> {
+    if begin == 0 { std::mem::take(bytes) } else { bytes.split_off(begin) }.into_boxed_slice()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_tables_stand_in_their_place() {
+        let inner = TableBuilder::new().insert("n", Value::I8(1)).finish();
+        let mut list = ArrayBuilder::new();
+        list.push(Value::Table(inner.as_ref())).push(Value::Void);
+        let list = list.finish();
+        let mut copied = TableBuilder::new();
+        copied.insert("a", Value::Bool(true)).insert("list", Value::Array(list.as_ref()));
+        copied.insert("t", Value::Table(inner.as_ref()));
+
+        let mut in_place = TableBuilder::new();
+        in_place.insert("a", Value::Bool(true));
+        in_place.array("list", |list| {
+            list.table(|inner| drop(inner.insert("n", Value::I8(1)))).push(Value::Void);
+        });
+        in_place.table("t", |inner| drop(inner.insert("n", Value::I8(1))));
+        assert_eq!(in_place.as_ref(), copied.as_ref());
+        assert_eq!(in_place.finish(), copied.finish());
+        assert!(in_place.finish().is_empty());
+    }
+
+    #[test]
+    fn a_nested_builder_that_is_finished_leaves_what_it_stands_in() {
+        let mut outer = TableBuilder::new();
+        outer.insert("a", Value::Bool(true));
+        outer.table("t", |inner| {
+            inner.insert("lost", Value::Void);
+            assert_eq!(inner.finish().get("lost"), Some(Value::Void));
+            assert!(inner.as_ref().is_empty());
+        });
+        let outer = outer.finish();
+        assert_eq!(outer.get("a"), Some(Value::Bool(true)));
+        assert_eq!(outer.as_ref().len(), 2);
     }
 }

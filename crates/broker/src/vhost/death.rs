@@ -11,7 +11,8 @@ use smallvec::SmallVec;
 
 use super::Vhost;
 use super::placed::Placed;
-use crate::dead_letter::{self, DeathReason};
+use crate::channel::LastRoute;
+use crate::dead_letter::{self, Circumstances, DeathReason};
 use crate::effect::Event;
 use crate::ids::{Lsn, QueueId};
 use crate::limits::{
@@ -22,6 +23,7 @@ use crate::message::{Message, Name};
 use crate::policy::{DeadLetterStrategy, Overflow};
 use crate::queue::{DropCause, Entry};
 use crate::record::Record;
+use crate::route::Route;
 use crate::statistics::Strategy;
 use crate::timers::Wake;
 
@@ -163,23 +165,27 @@ impl Vhost {
     }
 
     fn move_dead(&mut self, dying: Dying) {
-        let Some(queue) = self.queues.get_mut(dying.queue) else {
+        let Self { queues, last_death, now, .. } = self;
+        let Some(queue) = queues.get_mut(dying.queue) else {
             return;
         };
         if let Corpse::Entry(_) = dying.body {
             queue.dying -= 1;
         }
-        let Some(target) = queue.settings.dead_letter.clone() else {
+        let Some(target) = &queue.settings.dead_letter else {
             return self.leave_nothing(dying, DropCause::NoDeadLetterExchange);
         };
-        let Some(exchange) = self.exchange_names.get(&*target.exchange).copied() else {
+        let circumstances = Circumstances {
+            queue: &queue.name,
+            reason: dying.reason,
+            time_s: now.wall_ms / 1000,
+            target,
+        };
+        let message = dead_letter::die(dying.body.message(), circumstances, last_death);
+        let at_least_once = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
+        let Some(route) = self.dead_letter_route(&message) else {
             return self.leave_nothing(dying, DropCause::ExchangeMissing);
         };
-        let at_least_once = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
-        let time_s = self.now.wall_ms / 1000;
-        let message =
-            dead_letter::die(dying.body.message(), &queue.name, dying.reason, time_s, &target);
-        let route = self.route(exchange, message.envelope(), message.properties());
         let targets = self.targets(&message, &route.queues);
         let refused = targets.cyclic + targets.full;
         let nobody = targets.accepting.is_empty() && targets.passing_on.is_empty();
@@ -211,6 +217,25 @@ impl Vhost {
         }
         self.enter_dead(&dying, &message, targets);
         self.left(dying.queue);
+    }
+
+    /// Where a dead letter goes; None if its exchange does not exist. Dead letters that go to one place
+    /// one after the other are routed once.
+    fn dead_letter_route(&mut self, message: &Message) -> Option<Route> {
+        let (topology, envelope) = (self.topology, message.envelope());
+        if let Some(last) = &self.last_dead_letter_route
+            && last.topology == topology
+            && Arc::ptr_eq(&last.envelope, envelope)
+        {
+            return Some(last.route.clone());
+        }
+        let exchange = *self.exchange_names.get(&*envelope.exchange)?;
+        let route = self.route(exchange, envelope, message.properties());
+        self.last_dead_letter_route = route.can_be_remembered.then(|| {
+            let (envelope, route) = (Arc::clone(envelope), route.clone());
+            LastRoute { topology, exchange, envelope, route }
+        });
+        Some(route)
     }
 
     /// Sorts the queues a dead letter was routed to by what they do with it.

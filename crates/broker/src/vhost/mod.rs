@@ -41,8 +41,9 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use slotmap::SlotMap;
 
 use crate::access::{Access, INTERNAL_USER, Permission};
-use crate::channel::Channel;
+use crate::channel::{Channel, LastRoute};
 use crate::command::{Command, Request};
+use crate::dead_letter::LastDeath;
 use crate::effect::{Effect, Event, Outgoing};
 use crate::exchange::{Binding, Exchange};
 use crate::ids::{ChannelNumber, ConnectionId, ExchangeId, Lsn, PageId, QueueId, QueueNumber};
@@ -167,6 +168,10 @@ pub struct Vhost {
     to_dispatch: Vec<QueueId>,
     /// The wake-up that the timers hold for dead messages that are left.
     deaths_armed: Option<Time>,
+    /// The last death, whose dead letter the next one may be like.
+    last_death: Option<LastDeath>,
+    /// Where the last dead letter went.
+    last_dead_letter_route: Option<LastRoute>,
     /// Circles of dead letters that were told once and are not told again.
     told_cycles: BTreeSet<Vec<Name>>,
     /// Queues with dead letters that wait for somewhere to go.
@@ -219,6 +224,8 @@ impl Vhost {
             dying: VecDeque::new(),
             to_dispatch: Vec::new(),
             deaths_armed: None,
+            last_death: None,
+            last_dead_letter_route: None,
             told_cycles: BTreeSet::new(),
             pending_sources: BTreeSet::new(),
             retry_pending: false,
