@@ -11,6 +11,7 @@ use broker::time::Time;
 use parking_lot::{Condvar, Mutex};
 
 use crate::clock::Clock;
+use crate::limits::TIMER_REST_US;
 use crate::vhosts::VhostCell;
 
 /// Names a vhost to the timer.
@@ -76,12 +77,13 @@ impl Timer {
 
     fn run(&self, clock: Clock) {
         let mut wakes = self.wakes.lock();
+        let mut last_turn_ended = Time::default();
         while !wakes.stopping {
             let Some((at, id)) = wakes.due.first().copied() else {
                 self.changed.wait(&mut wakes);
                 continue;
             };
-            let wait = clock.until(at);
+            let wait = clock.until(turn_begins(at, last_turn_ended));
             if !wait.is_zero() {
                 self.changed.wait_for(&mut wakes, wait);
                 continue;
@@ -91,7 +93,35 @@ impl Timer {
             if let Some(cell) = cell {
                 // The vhost arms the timer again, which needs the lock.
                 parking_lot::MutexGuard::unlocked(&mut wakes, || cell.tick());
+                last_turn_ended = clock.time();
             }
         }
+    }
+}
+
+/// When to do what is due at `at`: at once if the last turn has left it over, else when it is due, but
+/// not before there has been a rest, so that what falls due meanwhile has one turn together.
+fn turn_begins(at: Time, last_turn_ended: Time) -> Time {
+    let rested = Time::from_micros(last_turn_ended.as_micros() + TIMER_REST_US);
+    if at <= last_turn_ended { at } else { at.max(rested) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_that_follow_each_other_closely_have_one_turn() {
+        let begins = |at_us, ended_us| {
+            turn_begins(Time::from_micros(at_us), Time::from_micros(ended_us)).as_micros()
+        };
+        assert_eq!(begins(5_000, 0), 5_000, "alone");
+        assert_eq!(begins(1_001, 1_000), 1_000 + TIMER_REST_US, "close behind");
+        assert_eq!(begins(900, 1_000), 900, "left over");
+        assert_eq!(
+            begins(1_000 + 2 * TIMER_REST_US, 1_000),
+            1_000 + 2 * TIMER_REST_US,
+            "behind the rest"
+        );
     }
 }
