@@ -1,10 +1,12 @@
 //! Deadlines in no particular order: of the messages in a queue that have an `expiration` of their
 //! own, of the deliveries on a channel that must be settled in time.
 //!
-//! Near deadlines stand in a heap, far ones in coarse buckets that cost one append each and are turned
-//! into the heap when their time comes. What is gone before its deadline leaves its entry behind, and
-//! if it comes back it is listed again; stale and doubled entries are skipped when due and squeezed
-//! out when there are more of them than live ones.
+//! A deadline is appended to a bucket of a second; when that second is near, its deadlines are shared out
+//! to slots of a sixtieth of it, and when a slot is at hand, it is sorted, so that most deadlines are read
+//! one behind the other out of a short list. Those that come for a slot already at hand stand in a heap.
+//! What is gone before its deadline leaves its entry behind, and if it comes back it is listed again;
+//! stale and doubled entries are skipped when due and squeezed out when there are more of them than live
+//! ones.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -15,49 +17,72 @@ use crate::time::Time;
 /// Width of a bucket: 2^20 microseconds, about a second.
 const BUCKET_BITS: u32 = 20;
 
+/// Width of a slot: 2^14 microseconds, about 16 milliseconds.
+const SLOT_BITS: u32 = 14;
+
+/// Room for deadlines that is kept when there are none.
+const CAPACITY_KEPT: usize = 1024;
+
+/// Deadlines that are not sorted, by the interval that they are in.
+type ByInterval<K> = BTreeMap<u64, Vec<(Time, K)>>;
+
 /// Deadlines in ascending order; equal ones in the order of their keys.
 #[derive(Debug)]
 pub(crate) struct Deadlines<K> {
-    /// Deadlines before `horizon`.
-    near: BinaryHeap<Reverse<(Time, K)>>,
-    /// Deadlines from `horizon` on, by bucket.
-    far: BTreeMap<u64, Vec<(Time, K)>>,
+    /// Deadlines of one slot, the earliest last.
+    at_hand: Vec<(Time, K)>,
+    /// Deadlines before `slot_end` that came when the slot was at hand.
+    late: BinaryHeap<Reverse<(Time, K)>>,
+    slot_end: Time,
+    /// Deadlines from `slot_end` on and before `horizon`, by slot.
+    near: ByInterval<K>,
     horizon: Time,
+    /// Deadlines from `horizon` on, by bucket.
+    far: ByInterval<K>,
     len: usize,
     stale: usize,
 }
 
-/// The first moment after a bucket; the last bucket has no end.
-fn end_of(bucket: u64) -> Time {
-    let end = (bucket + 1).checked_mul(1 << BUCKET_BITS);
+/// The number of the interval of 2^`bits` microseconds that a deadline is in.
+fn interval(deadline: Time, bits: u32) -> u64 {
+    deadline.as_micros() >> bits
+}
+
+/// The first moment after an interval; the last one has no end.
+fn end_of(number: u64, bits: u32) -> Time {
+    let end = (number + 1).checked_mul(1 << bits);
     end.map_or(Time::MAX, Time::from_micros)
 }
 
 impl<K: Ord> Default for Deadlines<K> {
     fn default() -> Self {
         Self {
-            near: BinaryHeap::new(),
-            far: BTreeMap::new(),
+            at_hand: Vec::new(),
+            late: BinaryHeap::new(),
+            slot_end: Time::default(),
+            near: BTreeMap::new(),
             horizon: Time::default(),
+            far: BTreeMap::new(),
             len: 0,
             stale: 0,
         }
     }
 }
 
-fn bucket(deadline: Time) -> u64 {
-    deadline.as_micros() >> BUCKET_BITS
-}
-
 impl<K: Ord + Copy> Deadlines<K> {
     pub(crate) fn insert(&mut self, deadline: Time, key: K) {
         self.len += 1;
-        if deadline < self.horizon {
-            self.near.push(Reverse((deadline, key)));
+        if self.len == 1 {
+            self.at_hand.push((deadline, key));
+            self.slot_end = end_of(interval(deadline, SLOT_BITS), SLOT_BITS);
+            self.horizon = end_of(interval(deadline, BUCKET_BITS), BUCKET_BITS);
+        } else if deadline < self.slot_end {
+            self.late.push(Reverse((deadline, key)));
+        } else if deadline < self.horizon {
+            self.near.entry(interval(deadline, SLOT_BITS)).or_default().push((deadline, key));
         } else {
-            self.far.entry(bucket(deadline)).or_default().push((deadline, key));
+            self.far.entry(interval(deadline, BUCKET_BITS)).or_default().push((deadline, key));
         }
-        self.bring_near();
     }
 
     /// Whether nothing is listed.
@@ -67,12 +92,18 @@ impl<K: Ord + Copy> Deadlines<K> {
 
     /// The earliest deadline; perhaps of something that is gone.
     pub(crate) fn first(&self) -> Option<(Time, K)> {
-        self.near.peek().map(|Reverse(first)| *first)
+        let late = self.late.peek().map(|Reverse(late)| *late);
+        self.at_hand.last().copied().into_iter().chain(late).min()
     }
 
     /// Removes the earliest deadline.
     pub(crate) fn pop(&mut self) -> Option<(Time, K)> {
-        let Reverse(first) = self.near.pop()?;
+        let first = self.first()?;
+        if self.at_hand.last() == Some(&first) {
+            self.at_hand.pop();
+        } else {
+            self.late.pop();
+        }
         self.len -= 1;
         self.bring_near();
         Some(first)
@@ -92,20 +123,24 @@ impl<K: Ord + Copy> Deadlines<K> {
 
     /// Keeps only the entries for which `is_live` holds, each once.
     pub(crate) fn retain(&mut self, is_live: impl Fn(K) -> bool) {
-        let mut near = std::mem::take(&mut self.near).into_vec();
-        near.retain(|Reverse((_, key))| is_live(*key));
-        near.sort_unstable();
-        near.dedup();
-        near.shrink_to_fit();
-        self.near = near.into();
-        self.far.retain(|_, entries| {
+        let squeeze = |entries: &mut Vec<(Time, K)>| {
             entries.retain(|(_, key)| is_live(*key));
             entries.sort_unstable();
             entries.dedup();
             entries.shrink_to_fit();
-            !entries.is_empty()
-        });
-        self.len = self.near.len() + self.far.values().map(Vec::len).sum::<usize>();
+        };
+        let late = std::mem::take(&mut self.late).into_iter().map(|Reverse(late)| late);
+        self.at_hand.extend(late);
+        squeeze(&mut self.at_hand);
+        self.at_hand.reverse();
+        for waiting in [&mut self.near, &mut self.far] {
+            waiting.retain(|_, entries| {
+                squeeze(entries);
+                !entries.is_empty()
+            });
+        }
+        let waiting = self.near.values().chain(self.far.values());
+        self.len = self.at_hand.len() + waiting.map(Vec::len).sum::<usize>();
         self.stale = 0;
         self.bring_near();
     }
@@ -114,13 +149,28 @@ impl<K: Ord + Copy> Deadlines<K> {
         *self = Self::default();
     }
 
-    /// Turns the first bucket into the heap when the heap has run empty.
+    /// Brings the next slot to hand when nothing of the last one is left.
     fn bring_near(&mut self) {
-        if self.near.is_empty()
-            && let Some((number, entries)) = self.far.pop_first()
-        {
-            self.near = entries.into_iter().map(Reverse).collect();
-            self.horizon = end_of(number);
+        while self.at_hand.is_empty() && self.late.is_empty() {
+            if let Some((slot, mut entries)) = self.near.pop_first() {
+                entries.sort_unstable_by(|one, other| other.cmp(one));
+                self.at_hand = entries;
+                self.slot_end = end_of(slot, SLOT_BITS);
+            } else if let Some((bucket, entries)) = self.far.pop_first() {
+                self.horizon = end_of(bucket, BUCKET_BITS);
+                for (deadline, key) in entries {
+                    let slot = interval(deadline, SLOT_BITS);
+                    self.near.entry(slot).or_default().push((deadline, key));
+                }
+            } else {
+                if self.at_hand.capacity() > CAPACITY_KEPT {
+                    self.at_hand = Vec::new();
+                }
+                if self.late.capacity() > CAPACITY_KEPT {
+                    self.late = BinaryHeap::new();
+                }
+                return;
+            }
         }
     }
 }
@@ -134,17 +184,25 @@ mod tests {
     proptest! {
         #[test]
         fn pops_in_order_of_deadline_then_arrival(
-            steps in prop::collection::vec((any::<bool>(), 0_u64..20_000_000), 0..300),
+            steps in prop::collection::vec((0_u8..20, any::<u64>()), 0..300),
+            // Within one slot, over some slots, over some buckets.
+            span in prop::sample::select(vec![1_000_u64, 100_000, 20_000_000]),
         ) {
             let mut deadlines = Deadlines::default();
             let mut model = std::collections::BTreeSet::new();
-            for (seq, (insert, micros)) in steps.into_iter().enumerate() {
-                if insert {
-                    let entry = (Time::from_micros(micros), seq as u64);
-                    deadlines.insert(entry.0, entry.1);
-                    model.insert(entry);
-                } else {
-                    prop_assert_eq!(deadlines.pop(), model.pop_first());
+            for (seq, (step, drawn)) in steps.into_iter().enumerate() {
+                match step {
+                    0 => {
+                        let is_live = |seq: u64| seq % 7 != drawn % 7;
+                        deadlines.retain(is_live);
+                        model.retain(|(_, seq)| is_live(*seq));
+                    }
+                    1..=10 => {
+                        let entry = (Time::from_micros(drawn % span), seq as u64);
+                        deadlines.insert(entry.0, entry.1);
+                        model.insert(entry);
+                    }
+                    _ => prop_assert_eq!(deadlines.pop(), model.pop_first()),
                 }
                 prop_assert_eq!(deadlines.first(), model.first().copied());
                 prop_assert_eq!(deadlines.len, model.len());
