@@ -7,7 +7,7 @@ from crowd import CHANNEL_OPENED, OPENED, Crowd, greeting
 from measure import KB, MB, cpu_s, percentile, sockets, steady_bytes, wait_until
 from workers import COUNT, Workers
 
-START_BYTES_MAX = 60 * MB  # of which 40 are what the hash of the first password took
+START_BYTES_MAX = 16 * MB  # of which most is the program
 CONNECTION_BYTES_MAX = 10 * KB
 CONNECTION_WITH_CHANNEL_BYTES_MAX = 12 * KB
 CONNECTS_PER_S_MIN = 500

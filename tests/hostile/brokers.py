@@ -1,6 +1,5 @@
 """The broker under test: a Leveret of our own per test worker, or a RabbitMQ that somebody else runs."""
 
-import os
 import re
 import shutil
 import signal
@@ -55,10 +54,9 @@ class Leveret:
 
     kind = "leveret"
 
-    def __init__(self, binary, preexec=None, config="", certificate=None, environment=()):
+    def __init__(self, binary, preexec=None, config="", certificate=None):
         self.binary = binary
         self.preexec = preexec
-        self.environment = {**os.environ, **dict(environment)}
         self.config = config
         self.certificate = certificate
         self.transport = "tcp"
@@ -80,8 +78,7 @@ class Leveret:
             self.process = subprocess.Popen(
                 [self.binary, "--config", str(self.directory / "rabbitmq.conf"),
                  "--data-dir", str(self.directory / "data"), "--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0"],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=self.preexec,
-                env=self.environment)
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=self.preexec)
         try:
             self.addresses = self._wait_for_start_line()
         except BaseException:

@@ -15,8 +15,6 @@ from memory import fill_what_logins_left
 from tls import Certificate
 
 OVER_TLS = range(21, 61)  # cases of the battery that are played over TLS, too
-# Memory comes in pages of 4 KiB and not of 2 MiB, which would hide growth or look like some.
-FINE_GRAINED = {"MIMALLOC_ALLOW_THP": "0"}
 QUIET_S = 5.0  # how long the bystander is left alone for the figures that a report compares with
 
 
@@ -141,7 +139,7 @@ def fresh_broker(request, broker, transport):
     if broker.kind == "rabbitmq":
         yield broker
         return
-    fresh = Leveret(broker.binary, certificate=broker.certificate, environment=FINE_GRAINED)
+    fresh = Leveret(broker.binary, certificate=broker.certificate)
     fresh.transport = transport
     watch = Watch(fresh)
     try:

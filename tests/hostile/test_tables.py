@@ -11,7 +11,7 @@ from peer import client_properties
 
 TABLE_DEPTH_MAX = 32
 VOIDS = 131_000  # as many as one frame can hold
-VOIDS_GROWTH_MAX = 2 * MIB  # a huge page; as objects they would take twice that
+VOIDS_GROWTH_MAX = 2 * MIB  # as objects they would take twice that
 
 TOO_DEEP = f"tables nested deeper than {TABLE_DEPTH_MAX}"
 CUT = "a table field runs past the end"

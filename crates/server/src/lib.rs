@@ -74,6 +74,7 @@ pub use embedded::{Configuration, Embedded};
 
 /// The program `leveret`, with the command line of this process.
 pub fn main() -> ExitCode {
+    allocator::decline_huge_pages();
     let arguments = cli::Arguments::parse();
     let mut config = match arguments.config() {
         Ok(config) => config,
