@@ -6,7 +6,7 @@ from measure import KB, steady_bytes
 from workers import COUNT, Workers
 
 CHANNEL_BYTES_MAX = 2 * KB  # with its samples for statistics
-QUEUE_BYTES_MAX = 5 * KB
+QUEUE_BYTES_MAX = 2 * KB  # with its samples for statistics
 
 HEARTBEAT_S = 60
 # A channel costs a RabbitMQ four processes: of so many it has only this share, which says as much of one.

@@ -56,8 +56,8 @@ pub use policy::{
     PolicyValue, Source,
 };
 pub use queue::{
-    ByCause, ByReason, Consumer, DelayedRetry, Deliveries, DropCause, Entry, Forecast, Queue,
-    QueueArguments, QueueCounters, QueueDefaults, QueueType, Settings, Span,
+    ByCause, ByReason, Consumer, Deaths, DelayedRetry, Deliveries, DropCause, Entry, Forecast,
+    Queue, QueueArguments, QueueCounters, QueueDefaults, QueueType, Settings, Span,
 };
 pub use record::{BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record};
 pub use vhost::{

@@ -157,8 +157,8 @@ impl Broker {
     }
 
     fn died(&self, reason: DeathReason) -> u64 {
-        let counters = &self.vhost.queue("q").unwrap().counters;
-        counters.dead_lettered.get(reason) + counters.dropped.get(reason).total()
+        let deaths = self.vhost.queue("q").unwrap().counters.deaths();
+        deaths.dead_lettered.get(reason) + deaths.dropped.get(reason).total()
     }
 }
 

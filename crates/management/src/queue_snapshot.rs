@@ -98,7 +98,7 @@ impl QueueDetails {
             single_active_consumer: queue
                 .single_active_consumer()
                 .map(|consumer| consumer.tag.clone()),
-            counters: queue.counters,
+            counters: queue.counters.clone(),
         }
     }
 

@@ -137,7 +137,7 @@ impl Deliveries {
 }
 
 /// The counts of one queue since it was declared.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct QueueCounters {
     /// Messages that entered the queue, by publish or as dead letters.
     pub entered: u64,
@@ -147,6 +147,15 @@ pub struct QueueCounters {
     pub refused: u64,
     /// Deliveries to consumers and `basic.get`.
     pub deliveries: Deliveries,
+    /// Messages purged.
+    pub purged: u64,
+    /// What became of those that died. Most queues never see a death, so that it costs them nothing.
+    deaths: Option<Box<Deaths>>,
+}
+
+/// What became of the messages that died in a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Deaths {
     /// Messages that died and became at least one dead letter.
     pub dead_lettered: ByReason<u64>,
     /// Messages that died and left nothing.
@@ -154,15 +163,29 @@ pub struct QueueCounters {
     /// Dead letters that one of several targets did not take, and publishes that were refused and
     /// dead-lettered to nobody.
     pub copies_dropped: ByCause,
-    /// Messages purged.
-    pub purged: u64,
 }
 
 impl QueueCounters {
+    /// These, of a queue just declared or restored in which so many messages wait.
+    pub(crate) fn entered(count: u64) -> Self {
+        Self { entered: count, ..Self::default() }
+    }
+
+    /// What became of the messages that died.
+    pub fn deaths(&self) -> Deaths {
+        self.deaths.as_deref().copied().unwrap_or_default()
+    }
+
+    /// What became of the messages that died, to count some.
+    pub(crate) fn deaths_mut(&mut self) -> &mut Deaths {
+        self.deaths.get_or_insert_default()
+    }
+
     /// Messages that entered and are not there any more.
     pub fn left(&self) -> u64 {
-        let dead_lettered: u64 = self.dead_lettered.all().sum();
-        let dropped: u64 = self.dropped.all().map(|by_cause| by_cause.total()).sum();
+        let deaths = self.deaths();
+        let dead_lettered: u64 = deaths.dead_lettered.all().sum();
+        let dropped: u64 = deaths.dropped.all().map(|by_cause| by_cause.total()).sum();
         let Deliveries { acknowledged, .. } = self.deliveries;
         let without_ack = self.deliveries.delivered_no_ack() + self.deliveries.got_no_ack();
         acknowledged + without_ack + dead_lettered + dropped + self.purged

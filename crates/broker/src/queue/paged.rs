@@ -137,7 +137,7 @@ impl Queue {
                 pages.remove(page);
             }
         }
-        self.counters = QueueCounters { entered: self.message_count(), ..QueueCounters::default() };
+        self.counters = QueueCounters::entered(self.message_count());
         self.last_used = now;
     }
 }

@@ -40,7 +40,7 @@ impl Vhost {
             });
             pages.collect::<Vec<_>>()
         };
-        self.queues.iter().flat_map(of_queue).collect()
+        self.queues().flat_map(of_queue).collect()
     }
 
     /// Every durable message that is not in a page, by queue: with those that are, what replaying the

@@ -201,7 +201,7 @@ impl Vhost {
             return;
         };
         if let Corpse::Entry(_) = dying.body {
-            *queue.counters.dead_lettered.get_mut(dying.reason) += 1;
+            *queue.counters.deaths_mut().dead_lettered.get_mut(dying.reason) += 1;
             *self.counters.dead_lettered.get_mut(dying.reason) += 1;
             let strategy = queue.settings.dead_letter_strategy.into();
             self.counters.deaths.count(queue.kind(), strategy, dying.reason);
@@ -209,7 +209,9 @@ impl Vhost {
         for (cause, copies) in
             [(DropCause::Cycle, targets.cyclic), (DropCause::TargetFull, targets.full)]
         {
-            queue.counters.copies_dropped.count(cause, copies);
+            if copies > 0 {
+                queue.counters.deaths_mut().copies_dropped.count(cause, copies);
+            }
             self.counters.copies_dropped.count(cause, copies);
         }
         for requester in &route.requesters {
@@ -308,7 +310,7 @@ impl Vhost {
         };
         let keeps = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
         let Corpse::Entry(entry) = dying.body else {
-            queue.counters.copies_dropped.count(cause, 1);
+            queue.counters.deaths_mut().copies_dropped.count(cause, 1);
             self.counters.copies_dropped.count(cause, 1);
             return;
         };
@@ -323,7 +325,7 @@ impl Vhost {
             }
             return;
         }
-        let dropped = queue.counters.dropped.get_mut(dying.reason);
+        let dropped = queue.counters.deaths_mut().dropped.get_mut(dying.reason);
         dropped.count(cause, 1);
         let is_news = cause != DropCause::NoDeadLetterExchange && dropped.get(cause) == 1;
         let name = Arc::clone(&queue.name);

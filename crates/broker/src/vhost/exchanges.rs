@@ -321,7 +321,7 @@ impl Vhost {
         let binding = Binding { destination: destination_id, routing_key, arguments };
         if add {
             let to_queue = match destination_id {
-                Destination::Queue(id) => self.queues.get(id).map(Queue::kind),
+                Destination::Queue(id) => self.queue_of(id).map(Queue::kind),
                 Destination::Exchange(_) => None,
             };
             exchange.check_binding(&binding.routing_key, bind.arguments, to_queue)?;

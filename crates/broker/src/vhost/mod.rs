@@ -53,7 +53,7 @@ use crate::message::Name;
 use crate::page::Paging;
 use crate::policy::{Policies, PolicyKind};
 use crate::queue::meter::Meter;
-use crate::queue::{Queue, QueueDefaults, QueueType};
+use crate::queue::{Queue, QueueArguments, QueueDefaults, QueueType};
 use crate::refusal::{Refusal, Resource, ResourceKind};
 pub(crate) use crate::route::At;
 use crate::statistics::VhostCounters;
@@ -149,7 +149,11 @@ pub struct Vhost {
     exchanges: SlotMap<ExchangeId, Exchange>,
     exchange_names: Lookup<Name, ExchangeId>,
     default_exchange: ExchangeId,
-    queues: SlotMap<QueueId, Queue>,
+    /// Each in a place of its own: what a slot map has no use for yet, and what it leaves behind when it grows,
+    /// is large where slots are.
+    queues: SlotMap<QueueId, Box<Queue>>,
+    /// Those of the queue that was declared last.
+    last_arguments: Arc<QueueArguments>,
     queue_names: Lookup<Name, QueueId>,
     connections: SlotMap<ConnectionId, Connection>,
     /// Who consumes direct replies under which address.
@@ -213,6 +217,7 @@ impl Vhost {
             exchange_names: Lookup::new(hash_seed),
             default_exchange: ExchangeId::default(),
             queues: SlotMap::with_key(),
+            last_arguments: Arc::default(),
             queue_names: Lookup::new(hash_seed),
             connections: SlotMap::with_key(),
             reply_addresses: Lookup::new(hash_seed),
@@ -374,12 +379,12 @@ impl Vhost {
 
     /// Its queues, in a stable order.
     pub fn queues(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
-        self.queues.iter()
+        self.queues.iter().map(|(id, queue)| (id, &**queue))
     }
 
     /// The queue of that name.
     pub fn queue(&self, name: &str) -> Option<&Queue> {
-        self.queues.get(*self.queue_names.get(name)?)
+        self.queue_of(*self.queue_names.get(name)?)
     }
 
     /// Makes sure that the first deadline of a queue is of a message that waits there, unless thousands
@@ -392,7 +397,7 @@ impl Vhost {
 
     /// The queue of that id.
     pub fn queue_of(&self, id: QueueId) -> Option<&Queue> {
-        self.queues.get(id)
+        self.queues.get(id).map(Box::as_ref)
     }
 
     /// Its exchanges, in a stable order.

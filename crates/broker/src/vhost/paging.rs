@@ -130,7 +130,7 @@ impl Vhost {
 
     /// Answers those that wait, as far as there is something at hand, or nothing at all.
     pub(super) fn answer_gets(&mut self, id: QueueId) {
-        let awaited = |queue: &mut Queue| {
+        let awaited = |queue: &mut Box<Queue>| {
             if queue.is_away() { None } else { queue.awaited_gets.pop_front() }
         };
         while let Some((at, no_ack)) = self.queues.get_mut(id).and_then(awaited) {

@@ -255,7 +255,7 @@ impl Vhost {
     /// COMPAT: reject-publish: a hard limit on every queue type; RabbitMQ's quorum queues overshoot.
     pub(super) fn refuses(&mut self, id: QueueId, message: &Message) -> bool {
         let rejects = |queue: &Queue| queue.settings.rejects_publishes();
-        if !self.queues.get(id).is_some_and(rejects) || !self.is_full_for(id, message) {
+        if !self.queue_of(id).is_some_and(rejects) || !self.is_full_for(id, message) {
             return false;
         }
         let Some(queue) = self.queues.get_mut(id) else {
@@ -335,7 +335,7 @@ impl Vhost {
         }
         let expired = self.expire_due(id);
         let is_overdue = |queue: &Queue| queue.is_overdue(self.now.time);
-        if expired >= EXPIRY_SLICE && self.queues.get(id).is_some_and(is_overdue) {
+        if expired >= EXPIRY_SLICE && self.queue_of(id).is_some_and(is_overdue) {
             // What has expired makes room first; the timer goes on with that.
             self.arm_queue(id);
             return;

@@ -107,6 +107,7 @@ impl Vhost {
         }
         self.check_queues_max(&name)?;
         let arguments = self.new_queue_arguments(at, &name, &declare, server_named)?;
+        let arguments = self.shared_arguments(arguments);
         let exclusive_owner = declare.exclusive.then_some(at.connection);
         self.counters.queues_declared += 1;
         Ok(self.create_queue(QueueDeclaration {
@@ -203,6 +204,15 @@ impl Vhost {
         check_equivalence(queue.arguments.table.as_ref(), declare.arguments, resource)
     }
 
+    /// The arguments in one place for all queues that are declared with the same one after another.
+    pub(super) fn shared_arguments(&mut self, arguments: QueueArguments) -> Arc<QueueArguments> {
+        // Everything that they say stands in the table.
+        if self.last_arguments.table != arguments.table {
+            self.last_arguments = Arc::new(arguments);
+        }
+        Arc::clone(&self.last_arguments)
+    }
+
     fn create_queue(&mut self, declaration: QueueDeclaration) -> QueueId {
         let name = Arc::clone(&declaration.name);
         let number = self.next_queue_number();
@@ -220,7 +230,7 @@ impl Vhost {
             }));
         }
         let owner = queue.exclusive_owner;
-        let id = self.queues.insert(queue);
+        let id = self.queues.insert(Box::new(queue));
         if let Some(owner) = owner.and_then(|owner| self.connections.get_mut(owner)) {
             owner.exclusive_queues.insert(id);
         }

@@ -104,7 +104,7 @@ impl Replay {
     }
 
     fn queue(&mut self, number: QueueNumber) -> Option<&mut Queue> {
-        self.vhost.queues.get_mut(*self.queues.get(&number)?)
+        self.vhost.queues.get_mut(*self.queues.get(&number)?).map(Box::as_mut)
     }
 
     fn enter(
@@ -172,6 +172,7 @@ impl Replay {
         let resource = Resource { kind: ResourceKind::Queue, name: &name, vhost: &vhost.name };
         let arguments = QueueArguments::parse(arguments.as_ref(), resource)
             .map_err(|refusal| format!("queue '{name}': {}", refusal.explanation))?;
+        let arguments = vhost.shared_arguments(arguments);
         let declaration = QueueDeclaration {
             name: Arc::clone(&name),
             durable: true,
@@ -186,7 +187,7 @@ impl Replay {
         let paging = vhost.paging();
         let mut queue = Queue::new(declaration, number, policies, defaults, paging, vhost.now.time);
         queue.lsn = lsn;
-        let id = vhost.queues.insert(queue);
+        let id = vhost.queues.insert(Box::new(queue));
         vhost.queue_names.insert(name, id);
         self.queues.insert(number, id);
         Ok(())

@@ -57,7 +57,7 @@ impl Vhost {
             // What expired before the queue did is dead-lettered, however late the timer is.
             done += self.expire_until(id, end.just_before(), budget);
             let reads = |queue: &Queue| queue.is_being_read();
-            if done <= budget && !self.queues.get(id).is_some_and(reads) {
+            if done <= budget && !self.queue_of(id).is_some_and(reads) {
                 self.expire_queue(id);
             }
         } else {
@@ -77,7 +77,7 @@ impl Vhost {
     pub(super) fn expire_due(&mut self, id: QueueId) -> usize {
         let expired = self.expire_until(id, self.now.time, EXPIRY_SLICE);
         let has_consumers = |queue: &Queue| !queue.consumers.is_empty();
-        if expired > 0 && self.queues.get(id).is_some_and(has_consumers) {
+        if expired > 0 && self.queue_of(id).is_some_and(has_consumers) {
             self.to_dispatch.push(id);
         }
         expired

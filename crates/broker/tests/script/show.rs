@@ -24,14 +24,14 @@ pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
     add("bytes", queue.ready_bytes());
     add("refused", queue.counters.refused);
     for reason in DeathReason::ALL {
-        add(&format!("dead-lettered({reason})"), queue.counters.dead_lettered.get(reason));
+        add(&format!("dead-lettered({reason})"), queue.counters.deaths().dead_lettered.get(reason));
         for cause in DropCause::ALL {
-            let dropped = queue.counters.dropped.get(reason).get(cause);
+            let dropped = queue.counters.deaths().dropped.get(reason).get(cause);
             add(&format!("dropped({reason},{})", cause.as_str()), dropped);
         }
     }
     for cause in DropCause::ALL {
-        let copies = queue.counters.copies_dropped.get(cause);
+        let copies = queue.counters.deaths().copies_dropped.get(cause);
         add(&format!("copies-dropped({})", cause.as_str()), copies);
     }
     add("purged", queue.counters.purged);

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use broker::dead_letter::DeathReason;
-use broker::{DelayedRetryType, DropCause, Policy, QueueCounters, QueueType};
+use broker::{Deaths, DelayedRetryType, DropCause, Policy, QueueType};
 use serde_json::{Map, Value, json};
 
 use super::lists::Query;
@@ -222,7 +222,7 @@ fn shown(
         }
     }
     let mut stats = details::message_stats(&QUEUE, (&queue.numbers, trend));
-    put_reasons(&mut stats, &queue.counters);
+    put_reasons(&mut stats, &queue.counters.deaths());
     put("message_stats", Value::Object(stats));
     shown
 }
@@ -232,14 +232,13 @@ fn policy_name(policy: Option<&Policy>) -> Value {
 }
 
 /// Why messages died that became dead letters, and why and how those went that left nothing.
-fn put_reasons(stats: &mut Map<String, Value>, counters: &QueueCounters) {
+fn put_reasons(stats: &mut Map<String, Value>, deaths: &Deaths) {
     let reasons = || DeathReason::ALL.into_iter();
-    let dead_lettered = |reason: DeathReason| {
-        (reason.as_str().to_owned(), json!(counters.dead_lettered.get(reason)))
-    };
+    let dead_lettered =
+        |reason: DeathReason| (reason.as_str().to_owned(), json!(deaths.dead_lettered.get(reason)));
     stats.insert("dead_lettered_by_reason".to_owned(), reasons().map(dead_lettered).collect());
     let dropped = |reason: DeathReason| {
-        let by_cause = counters.dropped.get(reason);
+        let by_cause = deaths.dropped.get(reason);
         let causes = DropCause::ALL.into_iter().map(|cause| (cause, by_cause.get(cause)));
         let causes = causes.filter(|(_, count)| *count > 0);
         let causes: Value =

@@ -2,7 +2,7 @@
 
 use broker::dead_letter::DeathReason;
 use broker::statistics::{ChannelCounters, ExchangeCounters};
-use broker::{Deliveries, Queue, QueueCounters, QueueType, Vhost};
+use broker::{Deaths, Deliveries, Queue, QueueType, Vhost};
 
 use crate::client_snapshot::Traffic;
 use crate::snapshot::{NodeSnapshot, ProcessSnapshot};
@@ -133,9 +133,9 @@ pub(crate) type VhostNumbers = [u64; VHOST.len()];
 pub(crate) type NodeNumbers = [u64; NODE.len()];
 
 /// Messages that expired, died and became dead letters, died and left nothing.
-pub(crate) fn fates(counters: &QueueCounters) -> [u64; 3] {
-    let dead_lettered = |reason| counters.dead_lettered.get(reason);
-    let dropped = |reason| counters.dropped.get(reason).total();
+pub(crate) fn fates(deaths: &Deaths) -> [u64; 3] {
+    let dead_lettered = |reason| deaths.dead_lettered.get(reason);
+    let dropped = |reason| deaths.dropped.get(reason).total();
     let reasons = || DeathReason::ALL.into_iter();
     [
         dead_lettered(DeathReason::Expired) + dropped(DeathReason::Expired),
@@ -169,7 +169,12 @@ fn joined<const N: usize>(parts: &[&[u64]]) -> [u64; N] {
 pub(crate) fn of_queue(queue: &Queue) -> QueueNumbers {
     let lengths = [queue.message_count(), queue.ready_count(), queue.unacked_count()];
     let counters = &queue.counters;
-    joined(&[&lengths, &[counters.entered], &delivered(&counters.deliveries), &fates(counters)])
+    joined(&[
+        &lengths,
+        &[counters.entered],
+        &delivered(&counters.deliveries),
+        &fates(&counters.deaths()),
+    ])
 }
 
 pub(crate) fn of_exchange(counters: &ExchangeCounters) -> ExchangeNumbers {
@@ -234,10 +239,10 @@ pub(crate) fn of_vhost(vhost: &Vhost, sums: &QueueSums, data: ConnectionNumbers)
     ];
     let mut all = Deliveries::default();
     sums.deliveries.iter().for_each(|of_type| all.add(of_type));
-    let died = QueueCounters {
+    let deaths = Deaths {
         dead_lettered: counters.dead_lettered,
         dropped: counters.dropped,
-        ..QueueCounters::default()
+        copies_dropped: counters.copies_dropped,
     };
     let churn = [
         counters.connections_opened,
@@ -248,7 +253,7 @@ pub(crate) fn of_vhost(vhost: &Vhost, sums: &QueueSums, data: ConnectionNumbers)
         counters.queues_created,
         counters.queues_deleted,
     ];
-    joined(&[&sums.lengths, &published, &delivered(&all), &fates(&died), &data, &churn])
+    joined(&[&sums.lengths, &published, &delivered(&all), &fates(&deaths), &data, &churn])
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use broker::{ChannelNumber, ExchangeId, QueueNumber};
 
 use crate::limits::{HISTORY_BYTES_MAX, HISTORY_SAMPLES_MAX, HISTORY_SAMPLES_MIN};
 use fields::{About, Field, VHOST, VhostNumbers};
-use series::{Series, Tier};
+use series::{Series, Tier, sample_bytes};
 pub(crate) use series::{Span, Window};
 pub use taken::{Taken, Taking, VhostTaken};
 
@@ -318,7 +318,7 @@ fn add_counts(sums: &mut VhostNumbers, last: &VhostNumbers) {
 impl Taken {
     /// How many samples each thing may keep.
     fn kept_max(&self) -> usize {
-        let bytes_of = |numbers: usize| (numbers + 1) * size_of::<u64>() * BASIC.len();
+        let bytes_of = |numbers: usize| sample_bytes(numbers) * BASIC.len();
         let of_vhost = |vhost: &VhostTaken| {
             vhost.queues.len() * bytes_of(fields::QUEUE.len())
                 + vhost.exchanges.len() * bytes_of(fields::EXCHANGE.len())

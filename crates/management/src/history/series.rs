@@ -2,9 +2,10 @@
 //!
 //! Time comes from outside, in milliseconds of the epoch. Samples that say the same as those on both
 //! sides are not kept, so that what is idle costs two of them, however long that lasts. Older samples
-//! are kept at larger distances.
+//! are kept at larger distances. Samples share their numbers with others that say the same.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// How far apart samples are, and how long they are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,10 +23,20 @@ const IDLE_SAMPLES: usize = 2;
 const SPARE: usize = 4;
 
 /// Some numbers at one moment.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 struct Sample<const N: usize> {
     at_ms: u64,
-    values: [u64; N],
+    values: Arc<[u64; N]>,
+}
+
+/// Bytes that numbers take, with the counters of an [`Arc`].
+const fn values_bytes(numbers: usize) -> usize {
+    (numbers + 2) * size_of::<u64>()
+}
+
+/// Bytes that a sample takes which shares its numbers with no other.
+pub(super) const fn sample_bytes(numbers: usize) -> usize {
+    size_of::<Sample<0>>() + values_bytes(numbers)
 }
 
 /// The samples of one thing, finest tier first.
@@ -57,10 +68,10 @@ pub(crate) type Window<const N: usize> = Vec<(u64, [u64; N])>;
 impl<const N: usize> Series<N> {
     /// A thing that had counted nothing before it was first seen; `before_ms` is when nobody saw it.
     pub(super) fn new(tiers: &[Tier], before_ms: Option<u64>) -> Self {
-        let nothing = before_ms.map(|at_ms| Sample { at_ms, values: [0; N] });
+        let nothing = before_ms.map(|at_ms| Sample { at_ms, values: Arc::new([0; N]) });
         let tier = |_| {
             let mut samples = VecDeque::with_capacity(IDLE_SAMPLES);
-            samples.extend(nothing);
+            samples.extend(nothing.clone());
             samples
         };
         Self { tiers: tiers.iter().map(tier).collect() }
@@ -69,12 +80,14 @@ impl<const N: usize> Series<N> {
     /// Adds a sample; `kept_max` is how many each tier may hold.
     pub(super) fn push(&mut self, tiers: &[Tier], sample: (u64, [u64; N]), kept_max: usize) {
         let (at_ms, values) = sample;
+        let known = self.latest().filter(|latest| ***latest == values).cloned();
+        let values = known.unwrap_or_else(|| Arc::new(values));
         for (tier, samples) in tiers.iter().zip(&mut self.tiers) {
             let last = samples.back().map(|last| last.at_ms);
             if tier.step_ms > 0 && last.is_some_and(|l| l / tier.step_ms == at_ms / tier.step_ms) {
                 continue;
             }
-            add(samples, Sample { at_ms, values });
+            add(samples, Sample { at_ms, values: Arc::clone(&values) });
             let oldest_ms = at_ms.saturating_sub(tier.kept_ms);
             // The one before the oldest moment says what was the case then.
             while samples.len() > kept_max
@@ -90,9 +103,19 @@ impl<const N: usize> Series<N> {
         }
     }
 
-    /// Bytes that the samples take.
+    /// Bytes that the samples take, as if no tier shared numbers with another.
     pub(super) fn bytes(&self) -> usize {
-        self.tiers.iter().map(|samples| samples.capacity() * size_of::<Sample<N>>()).sum()
+        let of_tier = |samples: &VecDeque<Sample<N>>| {
+            let follows = samples.iter().zip(samples.iter().skip(1));
+            let shared = follows.filter(|(one, next)| Arc::ptr_eq(&one.values, &next.values));
+            let own = samples.len() - shared.count();
+            samples.capacity() * size_of::<Sample<N>>() + own * values_bytes(N)
+        };
+        self.tiers.iter().map(of_tier).sum()
+    }
+
+    fn latest(&self) -> Option<&Arc<[u64; N]>> {
+        Some(&self.tiers.first()?.back()?.values)
     }
 
     /// Change in a second, between the last two samples.
@@ -103,7 +126,8 @@ impl<const N: usize> Series<N> {
             samples.and_then(|samples| Some((samples.back()?, samples.iter().nth_back(1)?)));
         if let Some((new, old)) = newest {
             let elapsed_ms = new.at_ms.saturating_sub(old.at_ms);
-            for (rate, (new, old)) in rates.iter_mut().zip(new.values.iter().zip(&old.values)) {
+            for (rate, (new, old)) in rates.iter_mut().zip(new.values.iter().zip(old.values.iter()))
+            {
                 *rate = per_second(*new, *old, elapsed_ms);
             }
         }
@@ -112,7 +136,7 @@ impl<const N: usize> Series<N> {
 
     /// The last numbers.
     pub(super) fn last(&self) -> Option<[u64; N]> {
-        Some(self.tiers.first()?.back()?.values)
+        self.latest().map(|values| **values)
     }
 
     /// Since when nothing has changed, as far as samples tell, in milliseconds of the epoch.
@@ -135,10 +159,10 @@ impl<const N: usize> Series<N> {
                 let samples = samples?;
                 let end_ms = moment + span.step_ms;
                 let after = samples.partition_point(|sample| sample.at_ms < end_ms);
-                samples.get(after.checked_sub(1)?).copied()
+                samples.get(after.checked_sub(1)?).cloned()
             };
             let found = [of(fine), of(samples)].into_iter().flatten();
-            found.max_by_key(|sample| sample.at_ms).map_or([0; N], |sample| sample.values)
+            found.max_by_key(|sample| sample.at_ms).map_or([0; N], |sample| *sample.values)
         };
         span.moments(now_ms).map(|moment| (moment, at(moment))).collect()
     }
@@ -146,12 +170,13 @@ impl<const N: usize> Series<N> {
 
 /// Appends a sample; one that only prolongs what was the case moves the last.
 fn add<const N: usize>(samples: &mut VecDeque<Sample<N>>, sample: Sample<N>) {
-    let before_last = samples.iter().nth_back(1).map(|before| before.values);
-    match samples.back_mut() {
-        Some(last) if last.values == sample.values && before_last == Some(sample.values) => {
-            last.at_ms = sample.at_ms;
-        }
-        _ => samples.push_back(sample),
+    let says_so = |other: &Sample<N>| other.values == sample.values;
+    if samples.iter().nth_back(1).is_some_and(says_so)
+        && let Some(last) = samples.back_mut().filter(|last| says_so(last))
+    {
+        last.at_ms = sample.at_ms;
+    } else {
+        samples.push_back(sample);
     }
 }
 
@@ -208,6 +233,9 @@ mod tests {
         assert_eq!(counted(&idle), [2, 2]);
         assert_eq!((idle.rates(), idle.idle_since_ms()), ([0.0], Some(1000)));
         assert_eq!(series(&[(0, 1), (5000, 2)]).idle_since_ms(), None);
+        let mut others = idle.tiers.iter().flatten().skip(1);
+        let first = &idle.tiers[0][0].values;
+        assert!(others.all(|sample| Arc::ptr_eq(&sample.values, first)), "one place for all");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use broker::dead_letter::DeathReason;
 use broker::statistics::{Lateness, VhostCounters};
-use broker::{ByCause, ByReason, DropCause, QueueCounters};
+use broker::{ByCause, ByReason, Deaths, DropCause, QueueCounters};
 
 use super::Detail;
 use super::scrape::{QueueScrape, VhostScrape};
@@ -28,8 +28,8 @@ impl From<&VhostScrape> for Fate {
 
 impl From<&QueueScrape> for Fate {
     fn from(queue: &QueueScrape) -> Self {
-        let QueueCounters { refused, dead_lettered, dropped, copies_dropped, purged, .. } =
-            queue.counters;
+        let QueueCounters { refused, purged, .. } = queue.counters;
+        let Deaths { dead_lettered, dropped, copies_dropped } = queue.counters.deaths();
         Self { refused, dead_lettered, dropped, copies_dropped, purged: Some(purged) }
     }
 }

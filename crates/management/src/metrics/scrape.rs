@@ -187,7 +187,7 @@ impl QueueScrape {
             oldest_age_us: queue.oldest_arrival().map(|at| now.time.micros_since(at)),
             first_deadline_us: queue.first_deadline().map(Time::as_micros),
             lease_ends_us: queue.lease_ends().map(Time::as_micros),
-            counters: queue.counters,
+            counters: queue.counters.clone(),
         }
     }
 
