@@ -108,6 +108,13 @@ pub const PAGE_SEQS_MAX: u64 = 65_536;
 /// Pages that a queue keeps in memory at its head.
 pub const HEAD_PAGES: usize = 2;
 
+/// Pages that a queue keeps in memory at its tail once it has some on disk, whatever the vhost may keep: in
+/// front of its tail it waits for the disk anyway, and the longest queue takes no more than this.
+pub const TAIL_PAGES: usize = 8;
+
+/// Arrivals of which one puts pages aside for that reason: there is no hurry.
+pub const TAIL_PAGE_ARRIVALS: u64 = 64;
+
 /// What a waiting message costs in memory beside properties and body, in bytes: its entry, its
 /// envelope's share, what the allocator rounds up.
 pub const MESSAGE_MEMORY_BYTES: u64 = 160;

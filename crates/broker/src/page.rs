@@ -181,7 +181,7 @@ pub struct PageRead {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Held {
     first: u64,
-    /// A bit for each place from the first message on.
+    /// A bit for each place from the first message on; none while all of them stand one behind the other.
     words: Vec<u64>,
     count: usize,
 }
@@ -194,14 +194,28 @@ impl Held {
             if held.count == 0 {
                 held.first = seq;
             }
-            let (word, bit) = held.at(seq);
-            if held.words.len() <= word {
-                held.words.resize(word + 1, 0);
+            if held.words.is_empty() && seq != held.first + held.count as u64 {
+                held.write_out();
             }
-            held.words[word] |= bit;
+            if !held.words.is_empty() {
+                held.set(seq);
+            }
             held.count += 1;
         }
         held
+    }
+
+    /// From now on there is a bit for each place.
+    fn write_out(&mut self) {
+        (self.first..self.first + self.count as u64).for_each(|seq| self.set(seq));
+    }
+
+    fn set(&mut self, seq: u64) {
+        let (word, bit) = self.at(seq);
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= bit;
     }
 
     /// How many there are.
@@ -211,6 +225,9 @@ impl Held {
 
     /// Whether the message with this place in the queue is one of them.
     pub fn contains(&self, seq: u64) -> bool {
+        if self.words.is_empty() {
+            return seq.checked_sub(self.first).is_some_and(|place| place < self.count as u64);
+        }
         let (word, bit) = self.at(seq);
         seq >= self.first && self.words.get(word).is_some_and(|word| word & bit != 0)
     }
@@ -219,6 +236,9 @@ impl Held {
     pub(crate) fn remove(&mut self, seq: u64) -> bool {
         let was_held = self.contains(seq);
         if was_held {
+            if self.words.is_empty() {
+                self.write_out();
+            }
             let (word, bit) = self.at(seq);
             self.words[word] &= !bit;
             self.count -= 1;
@@ -246,4 +266,40 @@ pub trait Pages: std::fmt::Debug {
 
     /// Forgets a page.
     fn remove(&mut self, page: PageId);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn held_is_the_set_of_what_was_put_in_and_not_taken_out(
+            first in 0_u64..100,
+            gaps in prop::collection::vec(prop_oneof![8 => Just(1_u64), 1 => 2_u64..200], 0..200),
+            removed in prop::collection::vec(0_u64..1000, 0..20),
+        ) {
+            let seqs = gaps.iter().scan(first, |seq, gap| {
+                let this = *seq;
+                *seq += gap;
+                Some(this)
+            });
+            let mut model: BTreeSet<u64> = seqs.clone().collect();
+            let mut held = Held::all(seqs);
+            for seq in removed {
+                prop_assert_eq!(held.remove(seq), model.remove(&seq));
+            }
+            prop_assert_eq!(held.count(), model.len());
+            (0..1200).for_each(|seq| assert_eq!(held.contains(seq), model.contains(&seq), "{seq}"));
+        }
+    }
+
+    #[test]
+    fn a_page_without_gaps_costs_no_bits() {
+        assert!(Held::all(5..2053).words.is_empty());
+    }
 }

@@ -191,6 +191,24 @@ fn a_long_queue_is_delivered_in_order_from_bounded_memory() {
 }
 
 #[test]
+fn the_longest_queue_keeps_no_more_in_memory_than_any_other_with_pages() {
+    let mut broker = Broker::new();
+    broker.declare("q", &Table::default());
+    let mut resident = [10_000, 30_000].map(|until| {
+        (until - 10_000..until).for_each(|number| broker.publish(number, None));
+        broker.vhost.resident_bytes()
+    });
+    // It stayed in memory until too much was.
+    assert!(broker.resident_most > RESIDENT_BYTES_MAX / 10 * 9, "{}", broker.resident_most);
+    resident.sort_unstable();
+    let [less, more] = resident;
+    let page_bytes = Paging::beyond(RESIDENT_BYTES_MAX).page_bytes;
+    assert!(more < 12 * page_bytes, "{more} bytes, pages of {page_bytes}");
+    assert!(more - less < 2 * page_bytes, "{less} and {more} bytes");
+    broker.assert_memory_was_bounded();
+}
+
+#[test]
 fn a_page_is_kept_while_one_of_its_messages_is_left_whatever_else_the_log_tells() {
     const COUNT: u64 = 400;
     let mut broker = Broker::with(Paging { page_messages: 4, ..shelf::SMALL_PAGES });

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use crate::ids::{Lsn, PageId};
-use crate::limits::{HEAD_PAGES, PAGE_SEQS_MAX};
+use crate::limits::{HEAD_PAGES, PAGE_SEQS_MAX, TAIL_PAGES};
 use crate::message::Message;
 use crate::ordered::Ordered;
 use crate::page::{Held, PagedFacts, PagedMessage, Paging};
@@ -233,6 +233,11 @@ impl Level {
             is_asked: false,
         });
         Some(messages)
+    }
+
+    /// Whether more stands behind its pages than a level with pages needs in memory.
+    pub(super) fn has_long_tail(&self, paging: Paging) -> bool {
+        !self.pages.is_empty() && self.tail.fills(TAIL_PAGES, paging)
     }
 
     /// Leaves a few pages' worth in the head and makes the rest the tail.

@@ -5,7 +5,7 @@ use super::level::{Level, Page};
 use super::ready::{Entry, Place, Ready};
 use super::{Queue, QueueCounters};
 use crate::ids::{EntryId, Lsn, PageId};
-use crate::limits::PAGED_DUE_AHEAD_MS;
+use crate::limits::{PAGED_DUE_AHEAD_MS, TAIL_PAGE_ARRIVALS};
 use crate::page::{Held, PageRead, PagedFacts, PagedMessage, Pages, Wanted};
 use crate::policy::ExpiryOrder;
 use crate::time::Time;
@@ -14,9 +14,10 @@ use crate::time::Time;
 pub(crate) type LevelPage = (u8, PageId);
 
 impl Queue {
-    /// Puts messages of a level aside if the vhost has much in memory and the level is long.
+    /// Puts messages of a level aside if the level is long and either the vhost has much in memory or the
+    /// level has pages already.
     pub(crate) fn page_out(&mut self, level: u8, id: PageId) -> Option<Vec<PagedMessage>> {
-        if !self.ready.is_to_be_paged() {
+        if !self.ready.is_to_be_paged(level) {
             return None;
         }
         let messages = self.ready.page_out(level, id)?;
@@ -158,9 +159,17 @@ impl Ready {
             || self.has_pages() && self.levels.iter().any(Level::awaits_page)
     }
 
-    /// Whether so much waits in the queues of the vhost that long ones are put aside.
-    pub(crate) fn is_to_be_paged(&self) -> bool {
+    /// Whether a level is put aside if it is long: because so much waits in the queues of the vhost, or,
+    /// now and then, because the level has pages and a long tail behind them.
+    pub(crate) fn is_to_be_paged(&self, level: u8) -> bool {
+        let has_long_tail = || {
+            let level = self.level_at(level).and_then(|at| self.levels.get(at));
+            level.is_some_and(|level| level.has_long_tail(self.paging))
+        };
         self.resident_bytes() > self.paging.resident_bytes_max
+            || self.has_pages()
+                && self.last_seq().is_multiple_of(TAIL_PAGE_ARRIVALS)
+                && has_long_tail()
     }
 
     /// Puts messages of a level aside, in a page of that name.
