@@ -151,7 +151,12 @@ mod tests {
 
     #[test]
     fn nested_tables_stand_in_their_place() {
-        let inner = TableBuilder::new().insert("n", Value::I8(1)).finish();
+        let fill = |inner: &mut TableBuilder| {
+            inner.insert("n", Value::I8(1));
+        };
+        let mut inner = TableBuilder::new();
+        fill(&mut inner);
+        let inner = inner.finish();
         let mut list = ArrayBuilder::new();
         list.push(Value::Table(inner.as_ref())).push(Value::Void);
         let list = list.finish();
@@ -162,9 +167,9 @@ mod tests {
         let mut in_place = TableBuilder::new();
         in_place.insert("a", Value::Bool(true));
         in_place.array("list", |list| {
-            list.table(|inner| drop(inner.insert("n", Value::I8(1)))).push(Value::Void);
+            list.table(fill).push(Value::Void);
         });
-        in_place.table("t", |inner| drop(inner.insert("n", Value::I8(1))));
+        in_place.table("t", fill);
         assert_eq!(in_place.as_ref(), copied.as_ref());
         assert_eq!(in_place.finish(), copied.finish());
         assert!(in_place.finish().is_empty());
