@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::serve::ListenerExt;
+use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::config::Config;
 use crate::http::HttpListener;
-use crate::limits::HTTP_STOP_TIMEOUT;
+use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS};
 use crate::listener::{Listener, accept_amqp};
 use crate::node::{Node, StartError};
 use crate::path_prefix;
@@ -123,43 +124,89 @@ impl Endpoints {
 
     /// Accepts clients from now on, until the node stops. Each of AMQP's holds a clone of `alive` for as
     /// long as it lasts.
-    pub(crate) fn serve(mut self, node: &Arc<Node>, alive: &mpsc::Sender<()>) -> Servers {
+    ///
+    /// # Errors
+    /// When the system has no threads left.
+    pub(crate) fn serve(
+        mut self,
+        node: &Arc<Node>,
+        alive: &mpsc::Sender<()>,
+    ) -> Result<Servers, StartError> {
         for Endpoint { listener, tls, .. } in self.amqp.drain(..) {
             tokio::spawn(accept_amqp(listener, tls, Arc::clone(node), alive.clone()));
         }
         let as_seen_by_http: Arc<dyn management::Node> = Arc::clone(node) as _;
-        let stopping = || node.stopping.subscribe();
-        let mut servers = Vec::new();
-        for endpoint in self.prometheus.drain(..) {
-            let router = management::metrics_router(Arc::clone(&as_seen_by_http));
-            servers.push(serve_http(endpoint, router, stopping()));
+        let stopping = node.stopping.subscribe();
+        let metrics = management::metrics_router(Arc::clone(&as_seen_by_http));
+        let prometheus: Vec<Endpoint> = self.prometheus.drain(..).collect();
+        let mut servers = self.serve_http(management::router(as_seen_by_http), &stopping)?;
+        for endpoint in prometheus {
+            servers.add(endpoint, metrics.clone(), stopping.clone());
         }
-        let Servers(http) = self.serve_http(management::router(as_seen_by_http), &stopping());
-        servers.extend(http);
-        Servers(servers)
+        Ok(servers)
     }
 
     /// Answers HTTP until `stopping` is true.
-    pub(crate) fn serve_http(self, router: Router, stopping: &watch::Receiver<bool>) -> Servers {
+    ///
+    /// # Errors
+    /// When the system has no threads left.
+    pub(crate) fn serve_http(
+        self,
+        router: Router,
+        stopping: &watch::Receiver<bool>,
+    ) -> Result<Servers, StartError> {
         let router = path_prefix::below(self.path_prefix, router);
-        let http = self.http.into_iter();
-        Servers(http.map(|one| serve_http(one, router.clone(), stopping.clone())).collect())
+        let mut servers = Servers::start().map_err(StartError::Http)?;
+        for endpoint in self.http {
+            servers.add(endpoint, router.clone(), stopping.clone());
+        }
+        Ok(servers)
     }
 }
 
-/// HTTP servers that run.
+/// HTTP servers that run, on threads of their own: an answer may take a processor for seconds, which
+/// those who publish and consume shall not notice.
 #[derive(Debug)]
-pub(crate) struct Servers(Vec<JoinHandle<io::Result<()>>>);
+pub(crate) struct Servers {
+    servers: Vec<JoinHandle<io::Result<()>>>,
+    /// Taken only by who drops it.
+    runtime: Option<Runtime>,
+}
 
 impl Servers {
+    fn start() -> io::Result<Self> {
+        let mut threads = tokio::runtime::Builder::new_multi_thread();
+        let runtime = threads.worker_threads(HTTP_THREADS).thread_name("http").enable_all();
+        Ok(Self { servers: Vec::new(), runtime: Some(runtime.build()?) })
+    }
+
+    fn add(&mut self, endpoint: Endpoint, router: Router, mut stopping: watch::Receiver<bool>) {
+        let Some(runtime) = &self.runtime else { return };
+        let listener = HttpListener::new(endpoint.listener, endpoint.tls);
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
+        // Of a listener that is tapped axum knows that its clients have addresses.
+        let server = axum::serve(listener.tap_io(|_| {}), router)
+            .with_graceful_shutdown(async move { drop(stopping.wait_for(|is| *is).await) });
+        self.servers.push(runtime.spawn(server.into_future()));
+    }
+
     /// Waits for a moment until whoever has asked is answered.
-    pub(crate) async fn over(self) {
+    pub(crate) async fn over(mut self) {
         let over = async {
-            for server in self.0 {
+            for server in std::mem::take(&mut self.servers) {
                 drop(server.await);
             }
         };
         drop(tokio::time::timeout(HTTP_STOP_TIMEOUT, over).await);
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        // Another runtime, in which this may be, does not wait for it.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -169,17 +216,4 @@ fn plain(
     address: SocketAddr,
 ) -> Result<Endpoint, StartError> {
     Ok(Endpoint { listener: Listener::bind(what, address)?, tls: None, protocol })
-}
-
-fn serve_http(
-    endpoint: Endpoint,
-    router: Router,
-    mut stopping: watch::Receiver<bool>,
-) -> JoinHandle<io::Result<()>> {
-    let listener = HttpListener::new(endpoint.listener, endpoint.tls);
-    let router = router.into_make_service_with_connect_info::<SocketAddr>();
-    // Of a listener that is tapped axum knows that its clients have addresses.
-    let server = axum::serve(listener.tap_io(|_| {}), router)
-        .with_graceful_shutdown(async move { drop(stopping.wait_for(|is| *is).await) });
-    tokio::spawn(server.into_future())
 }

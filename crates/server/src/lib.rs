@@ -157,7 +157,7 @@ async fn run(
     let published = published.map_err(StartError::CtlFile)?;
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
-    let servers = endpoints.serve(&node, &alive);
+    let servers = endpoints.serve(&node, &alive)?;
     tokio::spawn(alarms::watch(Arc::clone(&node)));
     tokio::spawn(allocator::give_back());
     tokio::spawn(sampler::run(Arc::clone(&node), config.statistics_interval));

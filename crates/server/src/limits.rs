@@ -39,6 +39,9 @@ pub(crate) const TIMER_REST_US: u64 = 500;
 /// Slices of due work a vhost does before the timer looks at the others.
 pub(crate) const TICKS_PER_TURN: usize = 8;
 
+/// Threads that answer HTTP: a short answer need not wait for a long one.
+pub(crate) const HTTP_THREADS: usize = 2;
+
 /// How long requests over HTTP have to be answered when the node stops.
 pub(crate) const HTTP_STOP_TIMEOUT: Duration = Duration::from_secs(2);
 

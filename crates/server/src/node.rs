@@ -58,6 +58,8 @@ pub(crate) enum StartError {
     #[error(transparent)]
     Vhost(#[from] VhostError),
     #[error("cannot watch for signals: {0}")]
+    #[error("cannot start the threads for HTTP: {0}")]
+    Http(io::Error),
     Signals(io::Error),
     #[error(transparent)]
     Auth(#[from] AuthError),

@@ -89,7 +89,7 @@ pub(crate) async fn run(
     let _published = published.map_err(StartError::CtlFile)?;
     let (over, stopping) = watch::channel(false);
     let servers =
-        endpoints.serve_http(management::stopped_router(Arc::clone(&node) as _), &stopping);
+        endpoints.serve_http(management::stopped_router(Arc::clone(&node) as _), &stopping)?;
     tracing::info!("stopped: no clients are served; {addresses} waits for start_app");
     let end = tokio::select! {
         end = node.ending.asked() => end,
