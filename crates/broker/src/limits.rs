@@ -27,7 +27,7 @@ pub const GONE_DEADLINES_SLICE: usize = 4096;
 /// Messages that one call moves to where dead letters go, before it leaves the rest to the timer: a
 /// client that rejects a million deliveries, or dead-letter exchanges that multiply every message,
 /// hold nobody else up.
-pub const DEATHS_PER_CALL_MAX: usize = 8192;
+pub const DEATHS_PER_CALL_MAX: usize = 2048;
 
 /// Bytes of messages that one call moves so, because each of them goes into the log.
 pub const DEATH_BYTES_PER_CALL_MAX: u64 = 64 * 1024 * 1024;

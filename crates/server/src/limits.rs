@@ -36,8 +36,13 @@ pub(crate) const WRITE_PARTS: usize = 64;
 /// are so much later at most.
 pub(crate) const TIMER_REST_US: u64 = 500;
 
-/// Slices of due work a vhost does before the timer looks at the others.
-pub(crate) const TICKS_PER_TURN: usize = 8;
+/// How long it rests after a turn that was too short for all that was due, in microseconds. A thread
+/// that never sleeps is interrupted by the system wherever it is, mostly with the lock of a vhost in its
+/// hand, and whoever needs that waits until it goes on; one that sleeps in time is not.
+pub(crate) const TIMER_PAUSE_US: u64 = 50;
+
+/// How long the timer does what is due in one vhost before it looks at the others.
+pub(crate) const TIMER_TURN: Duration = Duration::from_millis(1);
 
 /// Threads that answer HTTP: a short answer need not wait for a long one.
 pub(crate) const HTTP_THREADS: usize = 2;

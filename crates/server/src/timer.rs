@@ -11,7 +11,7 @@ use broker::time::Time;
 use parking_lot::{Condvar, Mutex};
 
 use crate::clock::Clock;
-use crate::limits::TIMER_REST_US;
+use crate::limits::{TIMER_PAUSE_US, TIMER_REST_US};
 use crate::vhosts::VhostCell;
 
 /// Names a vhost to the timer.
@@ -99,11 +99,11 @@ impl Timer {
     }
 }
 
-/// When to do what is due at `at`: at once if the last turn has left it over, else when it is due, but
-/// not before there has been a rest, so that what falls due meanwhile has one turn together.
+/// When to do what is due at `at`: soon if the last turn has left it over, else when it is due, but not
+/// before there has been a rest, so that what falls due meanwhile has one turn together.
 fn turn_begins(at: Time, last_turn_ended: Time) -> Time {
-    let rested = Time::from_micros(last_turn_ended.as_micros() + TIMER_REST_US);
-    if at <= last_turn_ended { at } else { at.max(rested) }
+    let rest_us = if at <= last_turn_ended { TIMER_PAUSE_US } else { TIMER_REST_US };
+    at.max(Time::from_micros(last_turn_ended.as_micros() + rest_us))
 }
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
         };
         assert_eq!(begins(5_000, 0), 5_000, "alone");
         assert_eq!(begins(1_001, 1_000), 1_000 + TIMER_REST_US, "close behind");
-        assert_eq!(begins(900, 1_000), 900, "left over");
+        assert_eq!(begins(900, 1_000), 1_000 + TIMER_PAUSE_US, "left over");
         assert_eq!(
             begins(1_000 + 2 * TIMER_REST_US, 1_000),
             1_000 + 2 * TIMER_REST_US,

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use broker::access::Access;
 use broker::page::{PageAt, PageRead, PageTask};
@@ -29,7 +30,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use crate::clients::Socket;
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
-use crate::limits::{PENDING_BYTES_MAX, TICKS_PER_TURN};
+use crate::limits::{PENDING_BYTES_MAX, TIMER_TURN};
 use crate::node_file::{FIRST_VHOST_ID, VhostEntry};
 use crate::page_work::{PagingCounts, PagingState};
 use crate::pager::Pager;
@@ -232,10 +233,11 @@ impl VhostCell {
         self.finish(state);
     }
 
-    /// Does what is due.
+    /// Does what is due, for the length of a turn at most.
     pub(crate) fn tick(&self) {
         self.armed_us.store(u64::MAX, Ordering::Release);
-        for _ in 0..TICKS_PER_TURN {
+        let began = Instant::now();
+        loop {
             if self.is_behind() {
                 // What dies goes into the log, which has enough to do.
                 self.arm(self.clock.time().plus_ms(1));
@@ -245,8 +247,9 @@ impl VhostCell {
             let mut state = self.state.lock();
             state.vhost.tick(now);
             let more = state.vhost.next_wake().is_some_and(|wake| wake <= now.time);
-            self.finish(state);
-            if !more {
+            // Whoever waits for the lock gets it now: this thread would have it again at once.
+            self.finish_with(state, &[], MutexGuard::unlock_fair);
+            if !more || began.elapsed() >= TIMER_TURN {
                 return;
             }
         }
@@ -416,18 +419,23 @@ impl VhostCell {
         vhost.durable(durable);
         let answers: Vec<Held> = held.extract_if(.., |held| held.lsn <= durable).collect();
         self.durable_lsn.fetch_max(durable.0, Ordering::AcqRel);
-        self.finish_with(state, &answers);
+        self.finish_with(state, &answers, MutexGuard::unlock_fair);
         self.written.notify_waiters();
     }
 
     /// Ends a batch: publishers are told, effects reach their outboxes and the log, the timer knows
     /// what comes next.
     fn finish(&self, state: MutexGuard<'_, State>) -> Option<Wait> {
-        self.finish_with(state, &[])
+        self.finish_with(state, &[], drop)
     }
 
-    /// The same, with answers that had to wait. What a new one waits for.
-    fn finish_with(&self, mut state: MutexGuard<'_, State>, answers: &[Held]) -> Option<Wait> {
+    /// The same, with answers that had to wait, and how the lock is given back.
+    fn finish_with<'a>(
+        &self,
+        mut state: MutexGuard<'a, State>,
+        answers: &[Held],
+        unlock: fn(MutexGuard<'a, State>),
+    ) -> Option<Wait> {
         let mut after = After::default();
         let State { vhost, links, own, held, pending, writer_knows, paging, .. } = &mut *state;
         for Held { connection, channel, outgoing, .. } in answers {
@@ -462,7 +470,7 @@ impl VhostCell {
                 wires.push(Arc::clone(&link.socket.wire));
             }
         }
-        drop(state);
+        unlock(state);
         if wakes_writer && let Some(this) = self.this.upgrade() {
             self.persister.wake(this);
         }
