@@ -64,6 +64,7 @@ pub(crate) async fn serve(accepted: Accepted, peer: SocketAddr, node: Arc<Node>)
         session,
         buffer: ReadBuffer::default(),
         user: None,
+        is_written: false,
         slot: None,
         opened,
         alarm,
@@ -134,6 +135,8 @@ struct Connection {
     session: Session,
     buffer: ReadBuffer,
     user: Option<Arc<User>>,
+    /// Something of what it did goes to the disk.
+    is_written: bool,
     /// What it takes of its user's limits while it is in a vhost.
     slot: Option<UserSlot>,
     /// In its vhost.
@@ -253,8 +256,7 @@ impl Connection {
         loop {
             let next = self.process();
             self.buffer.park();
-            let opened = self.opened.borrow().clone();
-            if let Some(opened) = opened.filter(|opened| opened.cell.is_behind()) {
+            if let Some(cell) = self.held_back_by() {
                 self.intake.set_standing(Standing::HeldBack);
                 self.patiently(&*socket, opened.cell.caught_up()).await?;
                 self.intake.set_standing(self.standing());
@@ -294,6 +296,15 @@ impl Connection {
             let mut input = self.buffer.unread();
             let available = input.len();
             let mut requests = Vec::new();
+    /// The vhost that has so much to write that this client has to wait, because what it does there
+    /// has to be written, too.
+    fn held_back_by(&mut self) -> Option<Arc<VhostCell>> {
+        let is_written = std::mem::take(&mut self.is_written);
+        let opened = self.opened.borrow();
+        let cell = &opened.as_ref()?.cell;
+        (is_written && cell.is_behind()).then(|| Arc::clone(cell))
+    }
+
             let next = loop {
                 if requests.len() == COMMANDS_PER_LOCK {
                     break None;
@@ -321,8 +332,9 @@ impl Connection {
             if !requests.is_empty()
                 && let Some(opened) = &*self.opened.borrow()
             {
-                let held = opened.cell.apply(opened.id, requests.into_iter());
-                wait = held.map(|wait| Next::Wait(Arc::clone(&opened.cell), wait));
+                let applied = opened.cell.apply(opened.id, requests.into_iter());
+                self.is_written |= applied.is_written;
+                wait = applied.wait.map(|wait| Next::Wait(Arc::clone(&opened.cell), wait));
             }
             if let Some(slot) = &mut self.slot {
                 slot.set_channels(self.session.channel_count(), None);

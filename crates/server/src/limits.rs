@@ -56,13 +56,14 @@ pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(3);
 /// Clients that may wait to be accepted; the system may allow fewer.
 pub(crate) const LISTEN_BACKLOG: u32 = 4096;
 
-/// Octets that may wait for the disk before publishers are not read any more.
-pub(crate) const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Octets that may wait for the disk before whoever adds to them is not read any more. Large batches sync
+/// no faster than this, and whoever waits for a confirm waits for two of them.
+pub(crate) const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Exit code of a broker whose disk failed.
 pub(crate) const EXIT_DISK: i32 = 74;
 
-/// Octets of messages that may wait to be put aside before publishers are not read any more.
+/// Octets of messages that may wait to be put aside before whoever adds to them is not read any more.
 pub(crate) const PAGING_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Pages that may wait to be written while a vhost comes back from its log.

@@ -123,8 +123,7 @@ struct After {
     events: Vec<Event>,
     /// Connections of which the core wants to know how much is unsent.
     asked: Vec<ConnectionId>,
-    /// What the answer to the last command waits for.
-    wait: Option<Wait>,
+    applied: Applied,
 }
 
 /// What an answer waits for.
@@ -134,6 +133,15 @@ pub(crate) enum Wait {
     Log(Lsn),
     /// A page, for a `basic.get` of this connection.
     Page(ConnectionId),
+}
+
+/// What came of commands.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Applied {
+    /// What the answer to the last of them waits for: nothing more may be applied before.
+    pub(crate) wait: Option<Wait>,
+    /// Something of them goes to the disk.
+    pub(crate) is_written: bool,
 }
 
 impl After {
@@ -192,13 +200,12 @@ impl VhostCell {
         (id, receiver)
     }
 
-    /// Applies commands of one connection, in order. Perhaps something that the answer to the last of
-    /// them waits for: nothing more may be applied before.
+    /// Applies commands of one connection, in order.
     pub(crate) fn apply<'a>(
         &self,
         connection: ConnectionId,
         requests: impl Iterator<Item = Request<'a>>,
-    ) -> Option<Wait> {
+    ) -> Applied {
         let now = self.clock.now();
         let mut state = self.state.lock();
         if let Some(link) = state.links.get(connection) {
@@ -303,7 +310,7 @@ impl VhostCell {
         &self.name
     }
 
-    /// Whether so much waits for the disk that publishers have to.
+    /// Whether so much waits for the disk that whoever adds to it has to.
     pub(crate) fn is_behind(&self) -> bool {
         let is_full = self.pending_bytes.load(Ordering::Relaxed) > PENDING_BYTES_MAX;
         (is_full || self.paging.is_behind()) && !self.is_retired.load(Ordering::Acquire)
@@ -425,7 +432,7 @@ impl VhostCell {
 
     /// Ends a batch: publishers are told, effects reach their outboxes and the log, the timer knows
     /// what comes next.
-    fn finish(&self, state: MutexGuard<'_, State>) -> Option<Wait> {
+    fn finish(&self, state: MutexGuard<'_, State>) -> Applied {
         self.finish_with(state, &[], drop)
     }
 
@@ -435,7 +442,7 @@ impl VhostCell {
         mut state: MutexGuard<'a, State>,
         answers: &[Held],
         unlock: fn(MutexGuard<'a, State>),
-    ) -> Option<Wait> {
+    ) -> Applied {
         let mut after = After::default();
         let State { vhost, links, own, held, pending, writer_knows, paging, .. } = &mut *state;
         for Held { connection, channel, outgoing, .. } in answers {
@@ -486,7 +493,7 @@ impl VhostCell {
         if let Some(next_wake) = next_wake {
             self.arm(next_wake);
         }
-        after.wait
+        after.applied
     }
 
     fn arm(&self, at: Time) {

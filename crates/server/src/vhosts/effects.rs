@@ -46,7 +46,7 @@ pub(super) fn deliver(
             }
             Effect::SendDurable { lsn, connection, channel, outgoing } => {
                 held.push(Held { lsn, connection, channel, outgoing });
-                after.wait = Some(Wait::Log(lsn));
+                after.applied.wait = Some(Wait::Log(lsn));
             }
             Effect::Stalled(connection) => {
                 let Some(link) = links.get_mut(connection) else { continue };
@@ -67,12 +67,14 @@ pub(super) fn deliver(
                     term: 0,
                 };
                 pending.push(new, |octets| record.encode(at, octets));
+                after.applied.is_written = true;
             }
             Effect::Page(task) => {
                 counts.begun(&task);
+                after.applied.is_written = true;
                 paging.push(task);
             }
-            Effect::AwaitGet(connection) => after.wait = Some(Wait::Page(connection)),
+            Effect::AwaitGet(connection) => after.applied.wait = Some(Wait::Page(connection)),
             Effect::Event(event) => after.events.push(event),
         }
     }
