@@ -7,7 +7,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use amqp::method::MethodId;
 use broker::refusal::Refusal;
@@ -23,9 +23,10 @@ use crate::clients::{Client, Intake, Socket, Standing};
 use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::limits::{COMMANDS_PER_LOCK, LINGER_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
-use crate::read_buffer::ReadBuffer;
+use crate::read_buffer::{Read, ReadBuffer};
 use crate::socket::{Reader, Writer};
 use crate::tls::{self, TlsPeer};
+use crate::turns::Pace;
 use crate::user_slots::UserSlot;
 use crate::vhosts::{NoEntry, VhostCell, Wait};
 use crate::wire::Wire;
@@ -63,8 +64,9 @@ pub(crate) async fn serve(accepted: Accepted, peer: SocketAddr, node: Arc<Node>)
         intake: Arc::default(),
         session,
         buffer: ReadBuffer::default(),
-        user: None,
+        pace: Pace::default(),
         is_written: false,
+        user: None,
         slot: None,
         opened,
         alarm,
@@ -134,9 +136,10 @@ struct Connection {
     intake: Arc<Intake>,
     session: Session,
     buffer: ReadBuffer,
-    user: Option<Arc<User>>,
+    pace: Pace,
     /// Something of what it did goes to the disk.
     is_written: bool,
+    user: Option<Arc<User>>,
     /// What it takes of its user's limits while it is in a vhost.
     slot: Option<UserSlot>,
     /// In its vhost.
@@ -167,7 +170,9 @@ impl Connection {
                     }
                     match self.read(socket).await {
                         // Those this has woken go first: a publisher that never runs dry would
-                        // keep its consumers' writers from this thread.
+                        // keep its consumers' writers from this thread. One that has more to say
+                        // lets them when it is its turn.
+                        Ok(true) if self.pace.is_busy() => {}
                         Ok(true) => tokio::task::yield_now().await,
                         Ok(false) => return End::Closed,
                         Err(end) => return end,
@@ -239,26 +244,36 @@ impl Connection {
 
     /// Reads and understands what the socket has. False when everything is said.
     async fn read(&mut self, socket: &mut Reader) -> Result<bool, End> {
-        match self.buffer.read(socket) {
-            Ok(0) => return Err(End::Gone),
-            Ok(bytes) => self.intake.count(bytes),
+        let node = self.pace.is_busy().then(|| Arc::clone(&self.node));
+        let turn = match &node {
+            Some(node) => node.turns.wait().await,
+            None => None,
+        };
+        let began = Instant::now();
+        let read = match self.buffer.read(socket, self.pace.read_bytes()) {
+            Ok(Read { count: 0, .. }) => return Err(End::Gone),
+            Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.pace.turn_ended(false, began);
                 self.let_tls_write(socket);
                 return Ok(true);
             }
             Err(error) => return Err(End::Failed(error)),
-        }
+        };
+        self.intake.count(read.count);
         self.let_tls_write(socket);
         self.session.received(self.node.clock.time());
         if self.session.is_at_start() && looks_like_tls(self.buffer.unread()) {
             tracing::warn!(peer = %self.peer, "the client speaks TLS on a port without it");
         }
+        let mut next = self.process();
+        self.pace.turn_ended(!read.is_all, began);
+        drop(turn);
         loop {
-            let next = self.process();
             self.buffer.park();
             if let Some(cell) = self.held_back_by() {
                 self.intake.set_standing(Standing::HeldBack);
-                self.patiently(&*socket, opened.cell.caught_up()).await?;
+                self.patiently(&*socket, cell.caught_up()).await?;
                 self.intake.set_standing(self.standing());
             }
             match next {
@@ -279,7 +294,17 @@ impl Connection {
                 }
                 Next::Over => return Ok(false),
             }
+            next = self.process();
         }
+    }
+
+    /// The vhost that has so much to write that this client has to wait, because what it does there
+    /// has to be written, too.
+    fn held_back_by(&mut self) -> Option<Arc<VhostCell>> {
+        let is_written = std::mem::take(&mut self.is_written);
+        let opened = self.opened.borrow();
+        let cell = &opened.as_ref()?.cell;
+        (is_written && cell.is_behind()).then(|| Arc::clone(cell))
     }
 
     /// What is read may make TLS itself say something.
@@ -296,15 +321,6 @@ impl Connection {
             let mut input = self.buffer.unread();
             let available = input.len();
             let mut requests = Vec::new();
-    /// The vhost that has so much to write that this client has to wait, because what it does there
-    /// has to be written, too.
-    fn held_back_by(&mut self) -> Option<Arc<VhostCell>> {
-        let is_written = std::mem::take(&mut self.is_written);
-        let opened = self.opened.borrow();
-        let cell = &opened.as_ref()?.cell;
-        (is_written && cell.is_behind()).then(|| Arc::clone(cell))
-    }
-
             let next = loop {
                 if requests.len() == COMMANDS_PER_LOCK {
                     break None;

@@ -50,6 +50,7 @@ mod stopped;
 mod store;
 mod timer;
 mod tls;
+mod turns;
 mod user_slots;
 mod vhosts;
 mod wire;

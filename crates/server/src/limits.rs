@@ -5,6 +5,13 @@ use std::time::Duration;
 /// Bytes one read may bring: large enough that system calls do not matter at full speed.
 pub(crate) const READ_BYTES: usize = 128 * 1024;
 
+/// Bytes that one read may bring at least, however long what follows from them takes.
+pub(crate) const READ_BYTES_MIN: usize = 4 * 1024;
+
+/// How long what one read brings should take: that long a client has to wait for another who never
+/// stops. Shorter turns cost system calls.
+pub(crate) const TURN: Duration = Duration::from_micros(200);
+
 /// Bytes that a connection may keep of what is not understood yet while it waits for more without a
 /// read buffer: all that a client can make it keep before it is tuned.
 pub(crate) const PARKED_BYTES_MAX: usize = 16 * 1024;
@@ -27,6 +34,10 @@ pub(crate) const IDLE_OUTBOX_BYTES: usize = 64;
 
 /// How long an outbox has nothing to write before it counts as idle.
 pub(crate) const IDLE_OUTBOX_AFTER: Duration = Duration::from_secs(1);
+
+/// Bytes that the writer of a connection sends before others have their turn: as long as a reader's,
+/// about.
+pub(crate) const WRITE_TURN_BYTES: u64 = 256 * 1024;
 
 /// Parts of one vectored write.
 pub(crate) const WRITE_PARTS: usize = 64;

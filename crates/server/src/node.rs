@@ -39,6 +39,7 @@ use crate::reset;
 use crate::store;
 use crate::timer::Timer;
 use crate::tls::TlsError;
+use crate::turns::Turns;
 use crate::user_slots::UserSlots;
 use crate::vhosts::{VhostError, Vhosts};
 
@@ -57,9 +58,9 @@ pub(crate) enum StartError {
     NodeFile(#[from] NodeFileError),
     #[error(transparent)]
     Vhost(#[from] VhostError),
-    #[error("cannot watch for signals: {0}")]
     #[error("cannot start the threads for HTTP: {0}")]
     Http(io::Error),
+    #[error("cannot watch for signals: {0}")]
     Signals(io::Error),
     #[error(transparent)]
     Auth(#[from] AuthError),
@@ -102,6 +103,8 @@ pub(crate) struct Node {
     /// Held while users or vhosts change.
     pub(crate) changes: Mutex<()>,
     pub(crate) clients: Clients,
+    /// Whose turn it is to be read, of those who have more to say than is read at once.
+    pub(crate) turns: Turns,
     /// Whose turn it is to make metrics.
     pub(crate) metrics_turns: Semaphore,
     pub(crate) history: SharedHistory,
@@ -174,6 +177,7 @@ impl Node {
             certified_session_options: Arc::new(certified_session_options),
             certificate_login: config.certificate_login,
             vhosts: Vhosts::new(&name, config, vhost_options, threads, clock),
+            turns: Turns::new(workers()),
             metrics_turns: Semaphore::new(METRICS_AT_ONCE),
             history: SharedHistory::default(),
             clients: Clients::new(&name, clock.now().wall_ms / 1000),
@@ -348,6 +352,11 @@ fn certificate_files(config: &Config, listeners: &[Listener]) -> Vec<(Listener, 
         _ => None,
     };
     listeners.iter().filter_map(|listener| Some((*listener, file(listener)?))).collect()
+}
+
+/// Threads that serve clients: as many as the runtime has.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The name that was given, with this machine's if it has none.

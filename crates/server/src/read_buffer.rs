@@ -22,15 +22,25 @@ pub(crate) struct ReadBuffer {
     end: usize,
 }
 
+/// What a read has brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    /// How many bytes; none at the end of the stream.
+    pub(crate) count: usize,
+    /// The socket had no more.
+    pub(crate) is_all: bool,
+}
+
 impl ReadBuffer {
-    /// Reads what the socket has, as far as it fits; the number of bytes, 0 at the end of the stream.
-    pub(crate) fn read(&mut self, socket: &mut Reader) -> io::Result<usize> {
+    /// Reads what the socket has, as far as it fits, but not more than `max` bytes.
+    pub(crate) fn read(&mut self, socket: &mut Reader, max: usize) -> io::Result<Read> {
         self.make_room();
-        let room = self.bytes.get_mut(self.end..).unwrap_or_default();
+        let room_end = self.bytes.len().min(self.end + max);
+        let room = self.bytes.get_mut(self.end..room_end).unwrap_or_default();
         match socket.try_read(room) {
             Ok(count) => {
                 self.end += count;
-                Ok(count)
+                Ok(Read { count, is_all: self.end < room_end })
             }
             Err(error) => {
                 self.park();
@@ -51,11 +61,11 @@ impl ReadBuffer {
 
     /// Reads what the socket has and forgets it; false when no more can come.
     pub(crate) fn discard(&mut self, socket: &mut Reader) -> bool {
-        let result = self.read(socket);
+        let result = self.read(socket, READ_BYTES);
         self.consume(self.unread().len());
         self.park();
         match result {
-            Ok(count) => count > 0,
+            Ok(read) => read.count > 0,
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
         }
     }
@@ -113,7 +123,7 @@ mod tests {
     async fn read_until(buffer: &mut ReadBuffer, socket: &mut Reader, len: usize) {
         while buffer.unread().len() < len {
             socket.readable().await.unwrap();
-            let result = buffer.read(socket);
+            let result = buffer.read(socket, READ_BYTES);
             assert!(result.is_ok() || result.unwrap_err().kind() == io::ErrorKind::WouldBlock);
         }
     }

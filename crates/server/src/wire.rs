@@ -10,9 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use session::Outbox;
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use crate::limits::{IDLE_OUTBOX_AFTER, IDLE_OUTBOX_BYTES, UNSENT_BYTES_LOW, WRITE_PARTS};
+use crate::limits::{
+    IDLE_OUTBOX_AFTER, IDLE_OUTBOX_BYTES, UNSENT_BYTES_LOW, WRITE_PARTS, WRITE_TURN_BYTES,
+};
 use crate::socket::Writer;
 
 /// The shared end of a connection's socket.
@@ -102,6 +105,7 @@ impl Wire {
     /// little is unsent when it waits for that.
     pub(crate) async fn write(&self, mut socket: Writer, report: impl Fn(u64)) -> io::Result<()> {
         let mut writing = Outbox::default();
+        let mut turn_bytes = 0;
         loop {
             self.outbox.lock().take_into(&mut writing);
             if writing.is_empty() {
@@ -111,6 +115,7 @@ impl Wire {
                 socket.flush().await?;
                 self.report_if_stalled(&report);
                 self.writer_woken(&mut writing, &mut socket).await;
+                turn_bytes = 0;
                 continue;
             }
             while !writing.is_empty() {
@@ -124,6 +129,11 @@ impl Wire {
                     self.reader.notify_one();
                 }
                 self.report_if_stalled(&report);
+                turn_bytes += count;
+                if turn_bytes >= WRITE_TURN_BYTES {
+                    turn_bytes = 0;
+                    yield_now().await;
+                }
             }
         }
         socket.shutdown().await
