@@ -86,6 +86,8 @@ def test_an_alarm_blocks_publishers_and_shows_everywhere(broker, own, resource):
     assert untroubled.said == [], "who does not publish is not blocked"
     on_line = [line for line in broker.log if "alarm on: publishers are blocked" in line]
     assert len(on_line) == 1 and f"low on {resource}" in on_line[0]
+    # The line comes through a pipe of its own.
+    assert own.run_until(lambda: any("alarm off" in line for line in broker.log), WITHIN_S)
     assert sum("alarm off" in line for line in broker.log) == 1
 
 
