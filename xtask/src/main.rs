@@ -11,6 +11,7 @@ mod compare;
 mod flood;
 mod fuzz;
 mod hostile;
+mod instructions;
 mod interop;
 mod powercut;
 mod process;
@@ -45,6 +46,10 @@ enum Task {
     Tidy,
     /// Run the benchmarks of the workspace
     Bench(bench::Options),
+    /// Count instructions and allocations for one message, and compare them with what is written down
+    ///
+    /// Fails when docs/instructions.md says less. Installs valgrind by itself.
+    Instructions(instructions::Options),
     /// Try input that a fuzzer makes up, for seconds or for hours
     ///
     /// Builds the targets of the folder fuzz with coverage, plays their seeds and goes on from there.
@@ -82,6 +87,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Task::Bench(options) => bench::run(&options).map(|()| ExitCode::SUCCESS),
+        Task::Instructions(options) => instructions::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Fuzz(options) => fuzz::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Compare(options) => compare::run(&options),
         Task::Interop(options) => interop::run(&options),

@@ -15,7 +15,7 @@ use super::broker_process::BrokerProcess;
 use super::steps::{Action, Step};
 use super::tally::Tally;
 use super::{Place, packages, python};
-use crate::{fuzz, process, repository, tidy};
+use crate::{fuzz, instructions, process, repository, tidy};
 
 /// How a step ended that did not fail.
 #[derive(Debug)]
@@ -72,6 +72,7 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
             Ok(Outcome::Done)
         }
         Action::CargoTool { package, version } => cargo_tool(package, version, step, place),
+        Action::Instructions => instructions(place),
         Action::Fuzz => fuzz(place),
         Action::DebianFiles(package) => {
             packages::unpack(package, place, step.time_max)?;
@@ -120,6 +121,13 @@ fn is_installed(subcommand: &str) -> bool {
 fn fuzz(place: &Place<'_>) -> Result<Outcome> {
     let executions = fuzz::short(place)?;
     Ok(Outcome::Counted(Tally::of_executions(executions)?))
+}
+
+fn instructions(place: &Place<'_>) -> Result<Outcome> {
+    let (cases, table) = instructions::check(place)?;
+    let mut log = fs::OpenOptions::new().append(true).open(place.log)?;
+    writeln!(log, "{table}")?;
+    Ok(Outcome::Counted(Tally::of_executions(cases)?))
 }
 
 fn tidy(place: &Place<'_>) -> Result<Outcome> {

@@ -48,6 +48,8 @@ pub(super) enum Action {
     DebianPackages(&'static str),
     /// cargo has installed this version of this package below the target folder.
     CargoTool { package: &'static str, version: &'static str },
+    /// No message costs more instructions and allocations than is written down.
+    Instructions,
     /// Input that a fuzzer makes up finds nothing in any target.
     Fuzz,
     /// The files of this Debian package lie below the target folder, without it being installed.
@@ -143,6 +145,21 @@ pub(super) const STEPS: &[Step] = &[
         ]),
         is_setup: true,
         time_max: Duration::from_mins(30),
+        ..PLAIN
+    },
+    Step {
+        name: "valgrind",
+        what: "what counts instructions, from Debian",
+        action: Action::DebianPackages("crates/server/examples/instructions/packages.txt"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "instructions",
+        what: "instructions and allocations for one message",
+        action: Action::Instructions,
+        counts: Some("counts of instructions"),
+        needs: &["build", "valgrind"],
         ..PLAIN
     },
     Step {

@@ -1,0 +1,61 @@
+//! The benchmarks by instructions: `instructions list`, `instructions run CASE`.
+//!
+//! Decides nothing but which case runs. Each case handles messages, first to get warm, then as many
+//! again inside [`measured`], which `cargo xtask instructions` has callgrind count. With the
+//! broker's allocator, optimised as the broker is, so that what is counted is what runs there. An
+//! example and not a benchmark for cargo, because those are compiled to unwind: everything would be
+//! compiled a second time, and otherwise than it ships.
+#![allow(clippy::print_stdout, reason = "a program whose list is read by another")]
+#![allow(clippy::print_stderr, reason = "a program for people")]
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "cases care for a few of what can come, and fail at the rest"
+)]
+
+mod cases;
+mod codec;
+mod commands;
+mod octets;
+mod samples;
+mod whole;
+
+use std::process::ExitCode;
+
+use cases::{CASES, Case};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["list"] => {
+            for Case { name, messages, .. } in CASES {
+                println!("{messages} {name}");
+            }
+        }
+        ["run", name] => {
+            let Some(case) = CASES.iter().find(|case| case.name == *name) else {
+                eprintln!("there is no case {name}");
+                return ExitCode::FAILURE;
+            };
+            let mut run = (case.begin)();
+            run(case.messages);
+            measured(&mut run, case.messages);
+            // What is left is not taken down: that would be nobody's messages.
+            std::mem::forget(run);
+        }
+        _ => {
+            eprintln!("instructions list | instructions run CASE");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// What is counted: a function of its own, by whose name the counting begins.
+#[inline(never)]
+fn measured(run: &mut cases::Run, messages: u64) {
+    run(messages);
+}

@@ -1,0 +1,62 @@
+//! Cases of the way from octets to octets, and of its two ends.
+
+use std::hint::black_box;
+
+use session::{Session, Step};
+
+use crate::cases::Run;
+use crate::commands::BATCH;
+use crate::octets::{Octets, acks};
+use crate::samples::Sample;
+
+const QUEUE: &str = "orders";
+
+/// From octets to commands.
+pub(crate) fn session_publish(sample: &Sample) -> Run {
+    let mut octets = Octets::new(1);
+    let batch = sample.publish("", QUEUE).repeat(64);
+    Box::new(move |messages| {
+        let session: &mut Session = octets.session(0);
+        let mut out = Vec::new();
+        for _ in 0..messages / BATCH {
+            let mut input = black_box(batch.as_slice());
+            while let Step::Request(request) = session.next(&mut input, &mut out) {
+                black_box(&request);
+            }
+        }
+    })
+}
+
+/// From octets to octets, without acknowledgements.
+pub(crate) fn through(sample: &Sample) -> Run {
+    let mut octets = Octets::new(2);
+    octets.queue(1, QUEUE);
+    octets.consume(1, QUEUE, true);
+    let batch = sample.publish("", QUEUE).repeat(64);
+    Box::new(move |messages| {
+        for _ in 0..messages / BATCH {
+            octets.receive(0, black_box(&batch));
+            assert!(octets.write() > batch.len() / 2, "all of them are delivered");
+        }
+    })
+}
+
+/// From octets to octets, each confirmed, delivered and acknowledged.
+pub(crate) fn through_with_acks(sample: &Sample) -> Run {
+    let mut octets = Octets::new(2);
+    octets.queue(1, QUEUE);
+    octets.consume(1, QUEUE, false);
+    octets.select_confirms(0);
+    let batch = sample.publish("", QUEUE).repeat(64);
+    // Made before anything is counted: they are the client's work.
+    let mut replies: Vec<Vec<u8>> = (0..256).map(|i| acks(1 + i * BATCH, BATCH)).rev().collect();
+    Box::new(move |messages| {
+        for _ in 0..messages / BATCH {
+            octets.receive(0, black_box(&batch));
+            assert!(octets.write() > batch.len() / 2, "all of them are delivered");
+            let Some(acks) = replies.pop() else { panic!("too few acknowledgements") };
+            octets.receive(1, &acks);
+            octets.write();
+        }
+    })
+}
