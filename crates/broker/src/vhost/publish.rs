@@ -34,42 +34,60 @@ pub(super) enum Verdict {
 
 impl Vhost {
     pub(super) fn publish(&mut self, at: At, publish: Publish<'_>) -> Result<(), Refusal> {
-        let remembered = self.remembered_route(at, &publish);
+        let remembered = self.take_remembered(at, &publish);
         let exchange = match &remembered {
             Some(last) => last.exchange,
             None => self.check_exchange(at, &publish)?,
         };
         let properties = publish_properties::parse(publish.content.properties())?;
         let prepared = self.prepare(at, &publish, &properties)?;
-        let (envelope, route) = match remembered {
-            Some(last) if prepared.cc.is_empty() && prepared.bcc.is_empty() => {
-                (last.envelope, last.route)
-            }
+        let last = match remembered {
+            Some(last) if prepared.cc.is_empty() && prepared.bcc.is_empty() => last,
             _ => self.find_route(at, exchange, &publish, &prepared)?,
         };
+        self.publish_along(at, publish, &prepared, &last)?;
+        // Taken and put back, and not cloned: a route to many queues is an allocation.
+        if last.route.can_be_remembered
+            && let Some(channel) = self.channel(at)
+        {
+            channel.last_route = Some(last);
+        }
+        Ok(())
+    }
+
+    /// A publish whose way is known.
+    fn publish_along(
+        &mut self,
+        at: At,
+        publish: Publish<'_>,
+        prepared: &Prepared,
+        LastRoute { exchange, envelope, route, .. }: &LastRoute,
+    ) -> Result<(), Refusal> {
+        let exchange = *exchange;
         let mandatory = publish.mandatory;
         let bytes = publish.content.body().len();
         let rewritten = prepared.rewritten.as_deref();
         if self.is_tracing() {
-            let (envelope, content) = (Arc::clone(&envelope), publish.content.clone());
+            let (envelope, content) = (Arc::clone(envelope), publish.content.clone());
             let message = Message::new(envelope, prepared.facts, content, rewritten);
-            self.tell_publish(at, &message, &route);
+            self.tell_publish(at, &message, route);
         }
+        let envelope = Arc::clone(envelope);
         let message = || Message::new(envelope, prepared.facts, publish.content, rewritten);
         let Some(channel) = self.channel(at) else { return Ok(()) };
         let seq = match &mut channel.mode {
             PublishMode::Transactional(transaction) => {
-                let message = message();
+                let (message, route) = (message(), route.clone());
                 return transaction.publish(PendingPublish { exchange, message, route, mandatory });
             }
             PublishMode::Confirm(confirms) => Some(confirms.assign()),
             PublishMode::Plain => None,
         };
-        self.count_publish(at, exchange, (&route, mandatory), bytes);
+        self.count_publish(at, exchange, (route, mandatory), bytes);
         let verdict = if route.is_empty() && !mandatory {
             self.drop_unroutable(at)
         } else {
-            self.enter(at, message(), &route, mandatory)
+            self.enter(at, message(), route, mandatory)
         };
         if let Some(seq) = seq {
             self.confirm(at, seq, verdict);
@@ -77,14 +95,15 @@ impl Vhost {
         Ok(())
     }
 
-    /// The last route of the channel, if it is for the same place and still true.
-    fn remembered_route(&mut self, at: At, publish: &Publish<'_>) -> Option<LastRoute> {
+    /// Takes the last route of the channel, if it is for the same place and still true.
+    fn take_remembered(&mut self, at: At, publish: &Publish<'_>) -> Option<LastRoute> {
         let topology = self.topology;
-        let last = self.channel(at)?.last_route.as_ref()?;
+        let remembered = &mut self.channel(at)?.last_route;
+        let last = remembered.as_ref()?;
         let is_same = last.topology == topology
             && *last.envelope.routing_key.as_bytes() == *publish.routing_key
             && *last.envelope.exchange.as_bytes() == *publish.exchange;
-        is_same.then(|| last.clone())
+        if is_same { remembered.take() } else { None }
     }
 
     /// The exchange of a publish, if the user may publish to it with this key.
@@ -143,14 +162,14 @@ impl Vhost {
         publish_properties::prepare(properties, publish.content.properties(), reply_to)
     }
 
-    /// Routes a publish and remembers where it went, if that will be true for the next one, too.
+    /// Routes a publish; what comes of it may be true for the next one, too.
     fn find_route(
         &mut self,
         at: At,
         exchange: ExchangeId,
         publish: &Publish<'_>,
         prepared: &Prepared,
-    ) -> Result<(Arc<Envelope>, Route), Refusal> {
+    ) -> Result<LastRoute, Refusal> {
         for key in prepared.cc.iter().chain(&prepared.bcc) {
             self.check_topic(at, exchange, key.as_bytes())?;
         }
@@ -164,14 +183,7 @@ impl Vhost {
         let properties = prepared.rewritten.as_deref();
         let properties = properties.unwrap_or_else(|| publish.content.properties());
         let route = self.route(exchange, &envelope, properties);
-        let topology = self.topology;
-        if let Some(channel) = self.channel(at)
-            && route.can_be_remembered
-        {
-            let (envelope, route) = (Arc::clone(&envelope), route.clone());
-            channel.last_route = Some(LastRoute { topology, exchange, envelope, route });
-        }
-        Ok((envelope, route))
+        Ok(LastRoute { topology: self.topology, exchange, envelope, route })
     }
 
     /// Counts a publish with everybody who counts it.
