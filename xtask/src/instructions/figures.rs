@@ -32,7 +32,8 @@ Instructions and allocations for one message, counted by valgrind's callgrind wi
 `crates/server/examples/instructions`: the broker's own code, optimised as it ships, with its
 allocator, without sockets and disks. The same code gives the same figures on a busy machine as on
 an idle one, so a change of a few in a hundred shows. It is no time: an instruction that waits for
-memory counts like one that does not, and what the system does is not counted.
+memory counts like one that does not, and what the system does is not counted. What that is, and
+where time goes in a broker under load, is on the page [profile](profile.md).
 
 `cargo xtask instructions` counts and compares with this page; it is a step of `cargo xtask test`,
 which fails when a case costs over 5 % more instructions or more allocations. Another compiler makes
