@@ -1,0 +1,302 @@
+//! The command line.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::topology::Argument;
+
+/// Loads an AMQP 0-9-1 broker and measures what it does
+///
+/// Every command declares queues of its own, named as --name says, and deletes them at its end.
+#[derive(Debug, Parser)]
+#[command(name = "leveret-perf", version, disable_help_subcommand = true)]
+pub(crate) struct CommandLine {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Debug)]
+pub(crate) struct Common {
+    /// The broker: amqp[s]://USER:PASSWORD@HOST:PORT/VHOST
+    #[arg(
+        long,
+        short = 'u',
+        global = true,
+        default_value = "amqp://guest:guest@127.0.0.1:5672/%2f"
+    )]
+    pub(crate) uri: String,
+
+    /// The authority that signs the broker's certificate, for amqps
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) cacert: Option<PathBuf>,
+
+    /// How the names of what is declared begin
+    #[arg(long, value_name = "NAME", global = true, default_value = "perf")]
+    pub(crate) name: String,
+
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Write a report with plots
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Tell nothing while it runs
+    #[arg(long, short = 'q', global = true)]
+    pub(crate) quiet: bool,
+
+    /// The broker's process on this machine, whose processor time and memory are measured
+    #[arg(long, value_name = "PID", global = true)]
+    pub(crate) broker_pid: Option<u32>,
+
+    /// What is drawn (TTLs, priorities) is drawn from this
+    #[arg(long, value_name = "N", global = true, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// What is measured.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Publish and consume, and measure rates and latencies
+    Throughput(Throughput),
+    /// Let messages expire into a dead-letter queue, and measure how late they arrive there
+    Expiry(Expiry),
+    /// Fill a queue that nobody reads, then drain it
+    Backlog(Backlog),
+    /// Open and close connections, channels or queues as fast as possible
+    Churn(Churn),
+}
+
+/// What messages and queues are like.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Messages {
+    /// Octets of a message's body; from 20 on latencies are measured
+    #[arg(long, short = 's', value_name = "BYTES", default_value_t = 64)]
+    pub(crate) size: usize,
+
+    /// Persistent messages in durable queues
+    #[arg(long, short = 'p')]
+    pub(crate) persistent: bool,
+
+    /// Wait for confirms, with so many messages not confirmed yet
+    #[arg(long, short = 'c', value_name = "WINDOW", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) confirm: Option<u64>,
+
+    /// An argument of the queues, such as x-queue-type=quorum
+    #[arg(long = "queue-argument", short = 'A', value_name = "NAME=VALUE")]
+    pub(crate) queue_arguments: Vec<Argument>,
+}
+
+/// Publish and consume, and measure rates and latencies.
+#[derive(Args, Debug)]
+pub(crate) struct Throughput {
+    /// Connections that publish
+    #[arg(long, short = 'x', value_name = "N", default_value_t = 1)]
+    pub(crate) producers: usize,
+
+    /// Connections that consume [default: one for each queue]
+    #[arg(long, short = 'y', value_name = "N")]
+    pub(crate) consumers: Option<usize>,
+
+    /// Queues; producers and consumers share them out in turn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    pub(crate) queues: usize,
+
+    #[command(flatten)]
+    pub(crate) messages: Messages,
+
+    /// Publish to an exchange of this type instead of to the queues; fanout copies to all of them
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) exchange_type: Option<String>,
+
+    /// Binding keys of all queues together, used in turn as routing keys; in patterns of a topic
+    /// exchange their last word is a wildcard
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    pub(crate) bindings: usize,
+
+    /// Deliveries need no acknowledgement
+    #[arg(long, short = 'a', conflicts_with_all = ["ack_every", "reject"])]
+    pub(crate) auto_ack: bool,
+
+    /// Deliveries that are acknowledged, or rejected, together at most
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) ack_every: u64,
+
+    /// Reject every delivery into a dead-letter queue, which is read, too
+    #[arg(long)]
+    pub(crate) reject: bool,
+
+    /// Deliveries that are not acknowledged yet at each consumer, 0 for no limit
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub(crate) prefetch: u16,
+
+    /// Messages a second of each producer
+    #[arg(long, short = 'r', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: Option<u32>,
+
+    /// Messages a second of each consumer
+    #[arg(long, short = 'R', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) consumer_rate: Option<u32>,
+
+    /// Messages that producers may be ahead of consumers, 0 for no limit; there is none while a
+    /// queue has no consumer
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub(crate) in_flight: u64,
+
+    /// Random priorities from 0 to this
+    #[arg(long, value_name = "N")]
+    pub(crate) priority_max: Option<u8>,
+
+    /// Return what no queue takes
+    #[arg(long)]
+    pub(crate) mandatory: bool,
+
+    /// Seconds that are measured
+    #[arg(long, short = 't', value_name = "SECONDS", default_value_t = 10.0)]
+    pub(crate) time: f64,
+
+    /// Seconds before, which do not count
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    pub(crate) warm_up: f64,
+}
+
+impl Throughput {
+    /// How many connections consume.
+    pub(crate) fn consumers(&self) -> usize {
+        self.consumers.unwrap_or(self.queues)
+    }
+}
+
+/// Let messages expire into a dead-letter queue, and measure how late they arrive there.
+#[derive(Args, Debug)]
+pub(crate) struct Expiry {
+    /// Messages to publish
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 100_000)]
+    pub(crate) count: u64,
+
+    /// The TTL of the queue in milliseconds, or, as MIN..MAX, of each message, drawn at random
+    #[arg(long, value_name = "MS|MIN..MAX", default_value = "1000..4000", value_parser = ttl)]
+    pub(crate) ttl_ms: Ttl,
+
+    /// Messages a second
+    #[arg(long, short = 'r', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) messages: Messages,
+
+    /// Seconds behind the last deadline after which what is missing counts as lost
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) patience: u64,
+}
+
+/// Fill a queue that nobody reads, then drain it.
+#[derive(Args, Debug)]
+pub(crate) struct Backlog {
+    /// Messages
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1_000_000)]
+    pub(crate) count: u64,
+
+    #[command(flatten)]
+    pub(crate) messages: Messages,
+
+    /// Deliveries need no acknowledgement
+    #[arg(long, short = 'a')]
+    pub(crate) auto_ack: bool,
+
+    /// Seconds that each of the two may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub(crate) patience: u64,
+}
+
+/// Open and close connections, channels or queues as fast as possible.
+#[derive(Args, Debug)]
+pub(crate) struct Churn {
+    /// What comes and goes
+    #[arg(value_enum)]
+    pub(crate) what: Churned,
+
+    /// How many at a time
+    #[arg(long, short = 'x', value_name = "N", default_value_t = 4)]
+    pub(crate) workers: usize,
+
+    /// Seconds that are measured
+    #[arg(long, short = 't', value_name = "SECONDS", default_value_t = 10.0)]
+    pub(crate) time: f64,
+}
+
+/// What comes and goes.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Churned {
+    /// Connections, with login and one channel
+    Connections,
+    /// Channels of one connection for each worker
+    Channels,
+    /// Queues, declared and deleted
+    Queues,
+}
+
+/// How messages expire.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Ttl {
+    /// All of a queue after this time.
+    Queue(u32),
+    /// Each after a time of its own.
+    Message(RangeInclusive<u32>),
+}
+
+impl Ttl {
+    /// The longest.
+    pub(crate) fn max_ms(&self) -> u32 {
+        match self {
+            Self::Queue(ttl_ms) => *ttl_ms,
+            Self::Message(range) => *range.end(),
+        }
+    }
+}
+
+fn ttl(text: &str) -> Result<Ttl, String> {
+    let number =
+        |text: &str| text.parse().map_err(|_| format!("'{text}' is no number of milliseconds"));
+    let Some((min, max)) = text.split_once("..") else {
+        return Ok(Ttl::Queue(number(text)?));
+    };
+    let range = number(min)?..=number(max)?;
+    if range.is_empty() {
+        Err("the first is larger than the last".to_owned())
+    } else {
+        Ok(Ttl::Message(range))
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("expected a number from 1 on".to_owned()),
+        Ok(number) => Ok(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn ttl_is_of_the_queue_or_of_each_message() {
+        assert_eq!(ttl("5"), Ok(Ttl::Queue(5)));
+        assert_eq!(ttl("5..9"), Ok(Ttl::Message(5..=9)));
+        assert!(ttl("9..5").is_err() && ttl("x").is_err() && ttl("1..").is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! `churn`: connections, channels or queues that come and go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use amqp::method::{ChannelClose, ChannelOpen, QueueDeclare, QueueDelete};
+use anyhow::Result;
+use tokio::task::JoinSet;
+
+use super::Run;
+use crate::connection::{CHANNEL, Connection};
+use crate::measure::{Until, watch};
+use crate::meters::{Meters, count, record};
+use crate::options::{Churn, Churned};
+use crate::outcome::Outcome;
+use crate::target::Target;
+
+/// Churns for the time that the options say.
+///
+/// # Errors
+/// When the broker refuses something.
+pub(super) async fn run(run: &Run<'_>, options: &Churn) -> Result<Outcome> {
+    let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
+    for number in 0..options.workers {
+        let (target, meters) = (run.target.clone(), Arc::clone(&meters));
+        let queue = format!("{}-churn-{number}", run.common.name);
+        match options.what {
+            Churned::Connections => tasks.spawn(connections(target, meters)),
+            Churned::Channels => tasks.spawn(channels(target, meters)),
+            Churned::Queues => tasks.spawn(queues(target, meters, queue)),
+        };
+    }
+    let measured = Duration::from_secs_f64(options.time);
+    let until = Until::Time { warm_up: Duration::ZERO, measured };
+    let measured = watch(&meters, tasks, until, run.process(), run.common.quiet).await?;
+    Ok(Outcome::new("churn", &run.product, measured))
+}
+
+async fn connections(target: Target, meters: Arc<Meters>) -> Result<()> {
+    let recorder = meters.latency.recorder();
+    loop {
+        let began_ns = meters.now_ns();
+        Connection::with_channel(&target).await?.close().await?;
+        record(&mut recorder.lock(), meters.now_ns() - began_ns);
+        count(&meters.counters.churned, 1);
+    }
+}
+
+async fn channels(target: Target, meters: Arc<Meters>) -> Result<()> {
+    let recorder = meters.latency.recorder();
+    let mut connection = Connection::open(&target).await?;
+    let close = ChannelClose { reply_code: 200, reply_text: "done", class_id: 0, method_id: 0 };
+    loop {
+        let began_ns = meters.now_ns();
+        connection.call(CHANNEL, ChannelOpen).await?;
+        connection.call(CHANNEL, close).await?;
+        record(&mut recorder.lock(), meters.now_ns() - began_ns);
+        count(&meters.counters.churned, 1);
+    }
+}
+
+async fn queues(target: Target, meters: Arc<Meters>, queue: String) -> Result<()> {
+    let recorder = meters.latency.recorder();
+    let mut connection = Connection::with_channel(&target).await?;
+    loop {
+        let began_ns = meters.now_ns();
+        let declare = QueueDeclare { queue: &queue, durable: true, ..QueueDeclare::default() };
+        connection.call(CHANNEL, declare).await?;
+        let delete = QueueDelete { queue: &queue, ..QueueDelete::default() };
+        connection.call(CHANNEL, delete).await?;
+        record(&mut recorder.lock(), meters.now_ns() - began_ns);
+        count(&meters.counters.churned, 1);
+    }
+}

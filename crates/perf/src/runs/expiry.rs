@@ -1,0 +1,84 @@
+//! `expiry`: messages expire into a dead-letter queue; how late, whether all, whether once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use tokio::task::JoinSet;
+
+use super::{Run, queue};
+use crate::arrivals::Arrivals;
+use crate::consumer::{self, Manner, Settling, What};
+use crate::measure::{Until, watch};
+use crate::meters::Meters;
+use crate::options::{Expiry, Ttl};
+use crate::outcome::Outcome;
+use crate::producer::{self, Limits};
+use crate::tape::{Recipe, STAMP_OCTETS};
+use crate::topology::{Argument, Topology};
+
+/// Publishes, and waits until all have arrived.
+///
+/// # Errors
+/// When the broker refuses something, or messages are missing in the end.
+pub(super) async fn run(run: &Run<'_>, options: &Expiry) -> Result<Outcome> {
+    let messages = &options.messages;
+    ensure!(messages.size >= STAMP_OCTETS, "--size must be {STAMP_OCTETS} or more");
+    let letters = format!("{}-dead-letters", run.common.name);
+    let mut waiting = queue(format!("{}-waiting", run.common.name), messages);
+    waiting.arguments.push(Argument::text("x-dead-letter-exchange", ""));
+    waiting.arguments.push(Argument::text("x-dead-letter-routing-key", &letters));
+    let (queue_ttl_ms, ttl_ms) = match &options.ttl_ms {
+        Ttl::Queue(ttl_ms) => (*ttl_ms, None),
+        Ttl::Message(range) => (0, Some(range.clone())),
+    };
+    if ttl_ms.is_none() {
+        waiting.arguments.push(Argument::number("x-message-ttl", i64::from(queue_ttl_ms)));
+    }
+    let recipe = Recipe {
+        routing_keys: vec![waiting.name.clone()],
+        size: messages.size,
+        is_persistent: messages.persistent,
+        ttl_ms,
+        ..Recipe::default()
+    };
+    let queues = vec![waiting, queue(letters.clone(), messages)];
+    let topology = Topology { is_durable: messages.persistent, exchange: None, queues };
+    run.declare(&topology).await?;
+
+    let arrivals = Arc::new(Arrivals::new(options.count, queue_ttl_ms));
+    let manner = Manner {
+        settling: Settling::NoAck,
+        prefetch: 0,
+        rate: None,
+        what: What::Expired(arrivals),
+    };
+    let meters = Arc::new(Meters::new());
+    let consume = consumer::start(&run.target, &letters, manner, Arc::clone(&meters)).await?;
+    let limits = Limits {
+        rate: options.rate,
+        window: messages.confirm,
+        in_flight_max: None,
+        messages: Some(options.count),
+    };
+    let mut tasks = JoinSet::new();
+    tasks.spawn(consume);
+    let publish = producer::run(
+        run.target.clone(),
+        Arc::new(recipe),
+        limits,
+        run.common.seed,
+        Arc::clone(&meters),
+    );
+    tasks.spawn(publish);
+    let count = options.count;
+    let publishing_s = options.rate.map_or(0, |rate| count / u64::from(rate));
+    let ttl_s = u64::from(options.ttl_ms.max_ms()).div_ceil(1000);
+    let until = Until::Counts {
+        reached: Box::new(move |counts| counts.dead_lettered >= count),
+        within: Duration::from_secs(options.patience + publishing_s + ttl_s),
+    };
+    let measured = watch(&meters, tasks, until, run.process(), run.common.quiet).await?;
+    topology.clean_up(&run.target).await?;
+    Ok(Outcome::new("expiry", &run.product, measured))
+}

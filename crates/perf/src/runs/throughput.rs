@@ -1,0 +1,147 @@
+//! `throughput`: producers and consumers over queues, with or without an exchange between.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::task::JoinSet;
+
+use super::{Run, queue};
+use crate::consumer::{self, Manner, Settling, What};
+use crate::measure::{Until, watch};
+use crate::meters::Meters;
+use crate::options::Throughput;
+use crate::outcome::Outcome;
+use crate::producer::{self, InFlight, Limits};
+use crate::tape::Recipe;
+use crate::topology::{Argument, Exchange, Queue, Topology};
+
+/// Loads for the time that the options say.
+///
+/// # Errors
+/// When the broker refuses something.
+pub(super) async fn run(run: &Run<'_>, options: &Throughput) -> Result<Outcome> {
+    let plan = Plan::new(&run.common.name, options);
+    run.declare(&plan.topology).await?;
+    let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
+    for number in 0..options.consumers() {
+        let queue = &plan.topology.queues[number % options.queues].name;
+        tasks.spawn(
+            consumer::start(&run.target, queue, manner(options), Arc::clone(&meters)).await?,
+        );
+    }
+    if let Some(letters) = &plan.dead_letters {
+        let manner =
+            Manner { settling: Settling::NoAck, prefetch: 0, rate: None, what: What::Rejected };
+        tasks.spawn(consumer::start(&run.target, letters, manner, Arc::clone(&meters)).await?);
+    }
+    for number in 0..options.producers {
+        let recipe = Arc::new(plan.recipe(number, options));
+        let seed = run.common.seed.wrapping_add(number as u64);
+        tasks.spawn(producer::run(
+            run.target.clone(),
+            recipe,
+            plan.limits(options),
+            seed,
+            Arc::clone(&meters),
+        ));
+    }
+    let until = Until::Time {
+        warm_up: Duration::from_secs_f64(options.warm_up),
+        measured: Duration::from_secs_f64(options.time),
+    };
+    let measured = watch(&meters, tasks, until, run.process(), run.common.quiet).await?;
+    plan.topology.clean_up(&run.target).await?;
+    Ok(Outcome::new("throughput", &run.product, measured))
+}
+
+fn manner(options: &Throughput) -> Manner {
+    let every = options.ack_every;
+    let settling = match (options.auto_ack, options.reject) {
+        (true, _) => Settling::NoAck,
+        (_, true) => Settling::Reject { every },
+        _ => Settling::Ack { every },
+    };
+    Manner {
+        settling,
+        prefetch: options.prefetch,
+        rate: options.consumer_rate,
+        what: What::Messages,
+    }
+}
+
+/// What is declared, and how producers reach it.
+struct Plan {
+    topology: Topology,
+    dead_letters: Option<String>,
+}
+
+impl Plan {
+    fn new(name: &str, options: &Throughput) -> Self {
+        let mut queues: Vec<Queue> = (0..options.queues)
+            .map(|number| queue(format!("{name}-{number}"), &options.messages))
+            .collect();
+        let is_topic = options.exchange_type.as_deref() == Some("topic");
+        for number in 0..options.bindings.max(options.queues) {
+            let key = binding_key(number % options.bindings, is_topic);
+            queues[number % options.queues].binding_keys.push(key);
+        }
+        let exchange =
+            options.exchange_type.clone().map(|kind| Exchange { name: name.to_owned(), kind });
+        let dead_letters = options.reject.then(|| format!("{name}-dead-letters"));
+        if let Some(letters) = &dead_letters {
+            for queue in &mut queues {
+                queue.arguments.push(Argument::text("x-dead-letter-exchange", ""));
+                queue.arguments.push(Argument::text("x-dead-letter-routing-key", letters));
+            }
+            queues.push(queue(letters.clone(), &options.messages));
+        }
+        let is_durable = options.messages.persistent;
+        Self { topology: Topology { is_durable, exchange, queues }, dead_letters }
+    }
+
+    fn recipe(&self, number: usize, options: &Throughput) -> Recipe {
+        let (exchange, routing_keys) = match &self.topology.exchange {
+            Some(exchange) => {
+                (exchange.name.clone(), (0..options.bindings).map(routing_key).collect())
+            }
+            None => {
+                let queue = &self.topology.queues[number % options.queues];
+                (String::new(), vec![queue.name.clone()])
+            }
+        };
+        Recipe {
+            exchange,
+            routing_keys,
+            size: options.messages.size,
+            is_persistent: options.messages.persistent,
+            is_mandatory: options.mandatory,
+            priority_max: options.priority_max,
+            ttl_ms: None,
+        }
+    }
+
+    fn limits(&self, options: &Throughput) -> Limits {
+        let is_fanout = self.topology.exchange.as_ref().is_some_and(|it| it.kind == "fanout");
+        let copies = if is_fanout { options.queues as u64 } else { 1 };
+        // Where a queue has no consumer, nobody can be ahead of it.
+        let in_flight_max = (options.in_flight > 0 && options.consumers() >= options.queues)
+            .then_some(InFlight { messages: options.in_flight, copies });
+        Limits {
+            rate: options.rate,
+            window: options.messages.confirm,
+            in_flight_max,
+            messages: None,
+        }
+    }
+}
+
+/// The key that messages for a binding have.
+fn routing_key(number: usize) -> String {
+    format!("perf.{number:06}.message")
+}
+
+/// The key of the binding, for a topic exchange with a wildcard.
+fn binding_key(number: usize, is_topic: bool) -> String {
+    if is_topic { format!("perf.{number:06}.*") } else { routing_key(number) }
+}
