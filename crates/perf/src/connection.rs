@@ -3,6 +3,8 @@
 //! Decides nothing about load. A broker that closes the connection or a channel ends the run with
 //! its own words.
 
+use std::time::Duration;
+
 use amqp::frame::{Frame, FrameType, split_frame};
 use amqp::limits::FRAME_OVERHEAD;
 use amqp::method::{
@@ -13,6 +15,7 @@ use amqp::protocol_header::AMQP_0_9_1;
 use amqp::table::{TableBuilder, Value};
 use anyhow::{Context as _, Result, bail, ensure};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
 
 use crate::target::Target;
 
@@ -21,6 +24,9 @@ const READ_OCTETS: usize = 256 * 1024;
 
 /// The largest frame that is read before a smaller one is agreed on.
 const FRAME_MAX: u32 = 1024 * 1024;
+
+/// How long the answer to a goodbye is waited for.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// The one channel that a connection works on.
 pub(crate) const CHANNEL: u16 = 1;
@@ -227,14 +233,15 @@ impl Connection {
         }
     }
 
-    /// Says goodbye and waits until the broker has heard it.
+    /// Says goodbye and waits until the broker has heard it, for a while: one that never answers
+    /// is not kept company.
     ///
     /// # Errors
     /// When the connection is lost before.
     pub(crate) async fn close(mut self) -> Result<()> {
         let close =
             ConnectionClose { reply_code: 200, reply_text: "done", class_id: 0, method_id: 0 };
-        self.call(0, close).await.map(drop)
+        timeout(CLOSE_WAIT, self.call(0, close)).await.map_or(Ok(()), |answer| answer.map(drop))
     }
 }
 

@@ -49,13 +49,13 @@ pub(crate) enum What {
     Expired(Arc<Arrivals>),
 }
 
-/// Opens the connection and starts to consume; what it returns goes on for ever.
+/// Opens the connection and starts to consume from all the queues; what it returns goes on for ever.
 ///
 /// # Errors
 /// When the broker refuses; the rest fails when the connection is lost or the consumer cancelled.
 pub(crate) async fn start(
     target: &Target,
-    queue: &str,
+    queues: &[&str],
     manner: Manner,
     meters: Arc<Meters>,
 ) -> Result<impl Future<Output = Result<()>> + use<>> {
@@ -64,16 +64,18 @@ pub(crate) async fn start(
         let qos = BasicQos { prefetch_size: 0, prefetch_count: manner.prefetch, global: false };
         connection.call(CHANNEL, qos).await?;
     }
-    let consume = BasicConsume {
-        queue,
-        consumer_tag: "perf",
-        no_local: false,
-        no_ack: manner.settling == Settling::NoAck,
-        exclusive: false,
-        nowait: true,
-        arguments: TableRef::default(),
-    };
-    connection.tell(CHANNEL, consume).await?;
+    for (number, queue) in queues.iter().enumerate() {
+        let consume = BasicConsume {
+            queue,
+            consumer_tag: &format!("perf-{number}"),
+            no_local: false,
+            no_ack: manner.settling == Settling::NoAck,
+            exclusive: false,
+            nowait: false,
+            arguments: TableRef::default(),
+        };
+        connection.call(CHANNEL, consume).await?;
+    }
     let Connection { incoming, outgoing, .. } = connection;
     Ok(consume_all(incoming, outgoing, manner, meters))
 }

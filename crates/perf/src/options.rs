@@ -84,7 +84,7 @@ pub(crate) struct Messages {
     #[arg(long, short = 'p')]
     pub(crate) persistent: bool,
 
-    /// Wait for confirms, with so many messages not confirmed yet
+    /// Wait for confirms, with so many messages not confirmed yet; `expiry` and `backlog` always do
     #[arg(long, short = 'c', value_name = "WINDOW", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) confirm: Option<u64>,
 
@@ -100,11 +100,11 @@ pub(crate) struct Throughput {
     #[arg(long, short = 'x', value_name = "N", default_value_t = 1)]
     pub(crate) producers: usize,
 
-    /// Connections that consume [default: one for each queue]
+    /// Connections that consume, 0 for none [default: one for each queue]
     #[arg(long, short = 'y', value_name = "N")]
     pub(crate) consumers: Option<usize>,
 
-    /// Queues; producers and consumers share them out in turn
+    /// Queues; producers and consumers share them out in turn, several to one where there are more
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
     pub(crate) queues: usize,
 
@@ -144,8 +144,7 @@ pub(crate) struct Throughput {
     #[arg(long, short = 'R', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) consumer_rate: Option<u32>,
 
-    /// Messages that producers may be ahead of consumers, 0 for no limit; there is none while a
-    /// queue has no consumer
+    /// Messages that producers may be ahead of consumers, 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) in_flight: u64,
 

@@ -60,7 +60,7 @@ pub(super) async fn run(run: &Run<'_>, options: &Backlog) -> Result<Vec<Outcome>
         if options.auto_ack { Settling::NoAck } else { Settling::Ack { every: ACK_EVERY } };
     let manner = Manner { settling, prefetch: PREFETCH, rate: None, what: What::Messages };
     let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
-    tasks.spawn(consumer::start(&run.target, &name, manner, Arc::clone(&meters)).await?);
+    tasks.spawn(consumer::start(&run.target, &[&name], manner, Arc::clone(&meters)).await?);
     let until = Until::Counts { reached: Box::new(move |counts| counts.consumed >= count), within };
     let drained = watch(&meters, tasks, until, run.process(), run.common.quiet).await?;
     topology.clean_up(&run.target).await?;

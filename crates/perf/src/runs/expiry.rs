@@ -17,6 +17,10 @@ use crate::producer::{self, Limits};
 use crate::tape::{Recipe, STAMP_OCTETS};
 use crate::topology::{Argument, Topology};
 
+/// Messages that are not confirmed yet, when nothing is said of that: what waits in sockets before the
+/// broker has it would count as late.
+const WINDOW: u64 = 1000;
+
 /// Publishes, and waits until all have arrived.
 ///
 /// # Errors
@@ -54,10 +58,10 @@ pub(super) async fn run(run: &Run<'_>, options: &Expiry) -> Result<Outcome> {
         what: What::Expired(arrivals),
     };
     let meters = Arc::new(Meters::new());
-    let consume = consumer::start(&run.target, &letters, manner, Arc::clone(&meters)).await?;
+    let consume = consumer::start(&run.target, &[&letters], manner, Arc::clone(&meters)).await?;
     let limits = Limits {
         rate: options.rate,
-        window: messages.confirm,
+        window: Some(messages.confirm.unwrap_or(WINDOW)),
         in_flight_max: None,
         messages: Some(options.count),
     };

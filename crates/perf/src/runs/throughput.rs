@@ -25,15 +25,15 @@ pub(super) async fn run(run: &Run<'_>, options: &Throughput) -> Result<Outcome> 
     run.declare(&plan.topology).await?;
     let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
     for number in 0..options.consumers() {
-        let queue = &plan.topology.queues[number % options.queues].name;
-        tasks.spawn(
-            consumer::start(&run.target, queue, manner(options), Arc::clone(&meters)).await?,
-        );
+        let queues: Vec<&str> = plan.shared_out(number, options.consumers(), options).collect();
+        let consume =
+            consumer::start(&run.target, &queues, manner(options), Arc::clone(&meters)).await?;
+        tasks.spawn(consume);
     }
     if let Some(letters) = &plan.dead_letters {
         let manner =
             Manner { settling: Settling::NoAck, prefetch: 0, rate: None, what: What::Rejected };
-        tasks.spawn(consumer::start(&run.target, letters, manner, Arc::clone(&meters)).await?);
+        tasks.spawn(consumer::start(&run.target, &[letters], manner, Arc::clone(&meters)).await?);
     }
     for number in 0..options.producers {
         let recipe = Arc::new(plan.recipe(number, options));
@@ -100,14 +100,25 @@ impl Plan {
         Self { topology: Topology { is_durable, exchange, queues }, dead_letters }
     }
 
+    /// The queues of one of `workers`: where there are fewer workers than queues, each has several.
+    fn shared_out<'a>(
+        &'a self,
+        number: usize,
+        workers: usize,
+        options: &Throughput,
+    ) -> impl Iterator<Item = &'a str> {
+        let queues = self.topology.queues.iter().take(options.queues);
+        queues.skip(number % options.queues).step_by(workers).map(|queue| queue.name.as_str())
+    }
+
     fn recipe(&self, number: usize, options: &Throughput) -> Recipe {
         let (exchange, routing_keys) = match &self.topology.exchange {
             Some(exchange) => {
                 (exchange.name.clone(), (0..options.bindings).map(routing_key).collect())
             }
             None => {
-                let queue = &self.topology.queues[number % options.queues];
-                (String::new(), vec![queue.name.clone()])
+                let queues = self.shared_out(number, options.producers, options);
+                (String::new(), queues.map(str::to_owned).collect())
             }
         };
         Recipe {
@@ -124,8 +135,8 @@ impl Plan {
     fn limits(&self, options: &Throughput) -> Limits {
         let is_fanout = self.topology.exchange.as_ref().is_some_and(|it| it.kind == "fanout");
         let copies = if is_fanout { options.queues as u64 } else { 1 };
-        // Where a queue has no consumer, nobody can be ahead of it.
-        let in_flight_max = (options.in_flight > 0 && options.consumers() >= options.queues)
+        // Without consumers nobody can be ahead of them.
+        let in_flight_max = (options.in_flight > 0 && options.consumers() > 0)
             .then_some(InFlight { messages: options.in_flight, copies });
         Limits {
             rate: options.rate,
@@ -144,4 +155,27 @@ fn routing_key(number: usize) -> String {
 /// The key of the binding, for a topic exchange with a wildcard.
 fn binding_key(number: usize, is_topic: bool) -> String {
     if is_topic { format!("perf.{number:06}.*") } else { routing_key(number) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::options::{Command, CommandLine};
+
+    fn shares(line: &str, workers: usize) -> Vec<Vec<String>> {
+        let line = CommandLine::parse_from(format!("leveret-perf throughput {line}").split(' '));
+        let Command::Throughput(options) = line.command else { panic!("another command") };
+        let plan = Plan::new("q", &options);
+        let share =
+            |number| plan.shared_out(number, workers, &options).map(str::to_owned).collect();
+        (0..workers).map(share).collect()
+    }
+
+    #[test]
+    fn queues_are_shared_out_and_dead_letters_are_nobodys() {
+        assert_eq!(shares("--queues 3 --reject", 2), [vec!["q-0", "q-2"], vec!["q-1"]]);
+        assert_eq!(shares("--queues 2", 3), [["q-0"], ["q-1"], ["q-0"]]);
+    }
 }
