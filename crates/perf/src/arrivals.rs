@@ -33,7 +33,7 @@ impl Arrivals {
         counters: &Counters,
     ) {
         let ttl_ms = if stamp.ttl_ms == 0 { self.queue_ttl_ms } else { stamp.ttl_ms };
-        let due_ns = stamp.sent_ns + u64::from(ttl_ms) * 1_000_000;
+        let due_ns = stamp.sent_ns.saturating_add(u64::from(ttl_ms) * 1_000_000);
         match now_ns.checked_sub(due_ns) {
             Some(late_ns) => record(lateness, late_ns),
             None => count(&counters.early, 1),

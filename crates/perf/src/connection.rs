@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use amqp::frame::{Frame, FrameType, split_frame};
-use amqp::limits::FRAME_OVERHEAD;
+use amqp::limits::{FRAME_MIN_SIZE_AMQP, FRAME_OVERHEAD};
 use amqp::method::{
     ChannelOpen, ConnectionClose, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk, Method,
     MethodId, write_method,
@@ -171,6 +171,11 @@ impl Connection {
         };
         self.frame_max =
             if tune.frame_max == 0 { FRAME_MAX } else { tune.frame_max.min(FRAME_MAX) };
+        ensure!(
+            self.frame_max >= FRAME_MIN_SIZE_AMQP,
+            "the broker wants frames of {} octets, AMQP knows none below {FRAME_MIN_SIZE_AMQP}",
+            self.frame_max
+        );
         // No heartbeats: while there is load there is traffic, and a broker that stops is seen.
         let settled = ConnectionTuneOk {
             channel_max: tune.channel_max,

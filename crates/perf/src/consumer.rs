@@ -41,8 +41,10 @@ pub(crate) struct Manner {
 /// What comes to a consumer.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// Messages from producers.
+    /// Messages from producers that are at work.
     Messages,
+    /// Messages that waited until this consumer began: how long that was is no latency.
+    Backlog,
     /// Messages that were rejected.
     Rejected,
     /// Messages that have expired, whose lateness is measured.
@@ -88,7 +90,8 @@ async fn consume_all(
 ) -> Result<()> {
     let recorder = match &manner.what {
         What::Expired(_) => meters.lateness.recorder(),
-        What::Messages | What::Rejected => meters.latency.recorder(),
+        What::Messages | What::Backlog => meters.latency.recorder(),
+        What::Rejected => meters.dead_letter_latency.recorder(),
     };
     let (began, mut taken) = (Instant::now(), 0);
     let mut reading = Reading::default();
@@ -103,10 +106,14 @@ async fn consume_all(
                 let Some(stamp) = reading.take(&frame, &mut batch)? else {
                     continue;
                 };
-                if let What::Expired(arrivals) = &manner.what {
-                    arrivals.note(&stamp, now_ns, &mut latencies, &meters.counters);
-                } else {
-                    record(&mut latencies, now_ns.saturating_sub(stamp.sent_ns));
+                match &manner.what {
+                    What::Backlog => {}
+                    What::Expired(arrivals) => {
+                        arrivals.note(&stamp, now_ns, &mut latencies, &meters.counters);
+                    }
+                    What::Messages | What::Rejected => {
+                        record(&mut latencies, now_ns.saturating_sub(stamp.sent_ns));
+                    }
                 }
             }
         }
@@ -115,7 +122,7 @@ async fn consume_all(
             outgoing.send(&answers).await?;
             answers.clear();
         }
-        if let What::Messages = manner.what {
+        if matches!(manner.what, What::Messages | What::Backlog) {
             count(&meters.counters.consumed, batch.messages);
             count(&meters.counters.consumed_bytes, batch.octets);
         } else {

@@ -5,11 +5,16 @@
 //! place, so that the generator is not what limits a run.
 #![allow(clippy::print_stdout, reason = "a program for people: printing is its purpose")]
 #![allow(clippy::print_stderr, reason = "a program for people: printing is its purpose")]
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "AMQP's methods are a closed list and a client cares for a few of them"
+)]
 
 mod arrivals;
 mod broker_process;
 mod connection;
 mod consumer;
+mod figure;
 mod html;
 mod measure;
 mod meters;
@@ -21,7 +26,8 @@ mod tape;
 mod target;
 mod topology;
 
-use std::fs;
+use std::fs::File;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -41,11 +47,17 @@ async fn main() -> ExitCode {
 }
 
 async fn run(line: &CommandLine) -> Result<()> {
-    let outcomes = runs::run(&line.common, &line.command).await?;
-    if let Some(path) = &line.common.html {
-        fs::write(path, html::report(&outcomes)?).with_context(|| path.display().to_string())?;
+    line.command.check()?;
+    // Opened before the load: a report that cannot be written is told before minutes are spent on it.
+    let html = match &line.general.html {
+        Some(path) => Some(File::create(path).with_context(|| path.display().to_string())?),
+        None => None,
+    };
+    let outcomes = runs::run(&line.general, &line.command).await?;
+    if let Some(mut html) = html {
+        html.write_all(html::report(&outcomes)?.as_bytes()).context("cannot write the report")?;
     }
-    if line.common.json {
+    if line.general.json {
         println!("{}", serde_json::to_string_pretty(&outcomes)?);
     } else {
         for outcome in &outcomes {

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::broker_process::{BrokerProcess, Usage};
+use crate::figure::{Short, Time};
 use crate::meters::{Counts, Meters, histogram};
 
 /// How often the end of a run is looked for, and how exact its time is.
@@ -19,6 +20,9 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// How often a figure is told.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is left of a run behind its last whole second gets a figure when it is so long.
+const LAST_INTERVAL_MIN: Duration = Duration::from_millis(200);
 
 /// When a run is over.
 pub(crate) enum Until {
@@ -35,7 +39,8 @@ pub(crate) struct Second {
     pub(crate) at_s: f64,
     /// What happened in it, per second.
     pub(crate) rates: Counts,
-    /// Median and 99th percentile in microseconds, when something was measured.
+    /// Median and 99th percentile in microseconds, when something was measured: of what the run is
+    /// about (deliveries, expiries, what comes and goes), or else of confirms.
     pub(crate) latency_us: Option<[f64; 2]>,
 }
 
@@ -44,21 +49,75 @@ pub(crate) struct Second {
 pub(crate) struct Measured {
     pub(crate) elapsed: Duration,
     pub(crate) counts: Counts,
-    pub(crate) latency: Histogram<u64>,
-    pub(crate) confirm_latency: Histogram<u64>,
-    pub(crate) lateness: Histogram<u64>,
+    /// Whether the user ended it before its time.
+    pub(crate) is_interrupted: bool,
+    pub(crate) latencies: Latencies,
     pub(crate) seconds: Vec<Second>,
     pub(crate) usage: Option<Usage>,
 }
 
-/// Watches until the end, and ends the tasks; when one of them fails, the run does.
+/// What was timed, in nanoseconds; the kinds are those of [`Meters`].
+#[derive(Debug)]
+pub(crate) struct Latencies {
+    pub(crate) delivery: Histogram<u64>,
+    pub(crate) dead_letter: Histogram<u64>,
+    pub(crate) confirm: Histogram<u64>,
+    pub(crate) lateness: Histogram<u64>,
+}
+
+impl Latencies {
+    /// What the tasks have recorded since the last time.
+    fn taken_from(meters: &Meters) -> Self {
+        Self {
+            delivery: meters.latency.take(),
+            dead_letter: meters.dead_letter_latency.take(),
+            confirm: meters.confirm_latency.take(),
+            lateness: meters.lateness.take(),
+        }
+    }
+
+    fn none() -> Self {
+        Self {
+            delivery: histogram(),
+            dead_letter: histogram(),
+            confirm: histogram(),
+            lateness: histogram(),
+        }
+    }
+
+    fn add(&mut self, more: &Self) {
+        self.delivery += &more.delivery;
+        self.dead_letter += &more.dead_letter;
+        self.confirm += &more.confirm;
+        self.lateness += &more.lateness;
+    }
+
+    /// The kind that a second is told with: one of them is what the run is about.
+    fn told(&self) -> Option<&Histogram<u64>> {
+        [&self.delivery, &self.lateness, &self.confirm].into_iter().find(|kind| !kind.is_empty())
+    }
+}
+
+/// Watches until the end, and ends the tasks, whose connections are closed then; when one of them
+/// fails, the run does.
 ///
 /// # Errors
-/// When a task fails, the time is over before the counts are reached, or the user interrupts and
-/// nothing was measured.
+/// When a task fails, or the time is over before the counts are reached.
 pub(crate) async fn watch(
     meters: &Arc<Meters>,
     mut tasks: JoinSet<Result<()>>,
+    until: Until,
+    process: Option<BrokerProcess>,
+    is_quiet: bool,
+) -> Result<Measured> {
+    let measured = watch_tasks(meters, &mut tasks, until, process, is_quiet).await;
+    tasks.shutdown().await;
+    measured
+}
+
+async fn watch_tasks(
+    meters: &Arc<Meters>,
+    tasks: &mut JoinSet<Result<()>>,
     until: Until,
     process: Option<BrokerProcess>,
     is_quiet: bool,
@@ -72,7 +131,7 @@ pub(crate) async fn watch(
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            _ = &mut interrupted => return watcher.finish(),
+            _ = &mut interrupted => return watcher.finish(true),
             Some(ended) = tasks.join_next() => ended??,
         }
         watcher.tell();
@@ -84,9 +143,11 @@ pub(crate) async fn watch(
                 }
             }
             Until::Time { measured, .. } if watcher.elapsed() >= *measured => {
-                return watcher.finish();
+                return watcher.finish(false);
             }
-            Until::Counts { reached, .. } if reached(&watcher.counts()) => return watcher.finish(),
+            Until::Counts { reached, .. } if reached(&watcher.counts()) => {
+                return watcher.finish(false);
+            }
             Until::Counts { within, .. } if watcher.elapsed() >= *within => {
                 let counts = watcher.counts();
                 bail!("not finished after {} s: {counts:?}", within.as_secs());
@@ -107,9 +168,7 @@ struct Watcher {
     usage_base: Option<Usage>,
     told: Instant,
     told_counts: Counts,
-    latency: Histogram<u64>,
-    confirm_latency: Histogram<u64>,
-    lateness: Histogram<u64>,
+    latencies: Latencies,
     seconds: Vec<Second>,
 }
 
@@ -127,9 +186,7 @@ impl Watcher {
             usage_base,
             told: now,
             told_counts: Counts::default(),
-            latency: histogram(),
-            confirm_latency: histogram(),
-            lateness: histogram(),
+            latencies: Latencies::none(),
             seconds: Vec::new(),
         })
     }
@@ -145,9 +202,7 @@ impl Watcher {
     /// The warm-up is over: nothing that was measured counts.
     fn begin_again(&mut self) -> Result<()> {
         self.take();
-        self.latency.reset();
-        self.confirm_latency.reset();
-        self.lateness.reset();
+        self.latencies = Latencies::none();
         self.usage_base = self.process.as_ref().map(BrokerProcess::usage).transpose()?;
         self.base = self.meters.counters.read();
         self.began = Instant::now();
@@ -155,29 +210,29 @@ impl Watcher {
     }
 
     /// Moves what the tasks have recorded to the whole; the second's own is returned.
-    fn take(&mut self) -> Histogram<u64> {
-        let mut second = self.meters.latency.take();
-        self.latency += &second;
-        self.confirm_latency += self.meters.confirm_latency.take();
-        let lateness = self.meters.lateness.take();
-        self.lateness += &lateness;
-        second += lateness;
+    fn take(&mut self) -> Latencies {
+        let second = Latencies::taken_from(&self.meters);
+        self.latencies.add(&second);
         second
     }
 
     /// Tells the figures of a second that is over.
     fn tell(&mut self) {
-        let elapsed = self.told.elapsed();
-        if elapsed < INTERVAL {
-            return;
+        if self.told.elapsed() >= INTERVAL {
+            self.sample();
         }
+    }
+
+    /// Notes what happened since the last time, and tells it.
+    fn sample(&mut self) {
+        let elapsed = self.told.elapsed();
         self.told = Instant::now();
         let counts = self.meters.counters.read();
         let rates = counts.since(&self.told_counts).per_second(elapsed);
         self.told_counts = counts;
         let latencies = self.take();
-        let latency_us = (!latencies.is_empty()).then(|| {
-            [0.5, 0.99].map(|quantile| latencies.value_at_quantile(quantile) as f64 / 1_000.0)
+        let latency_us = latencies.told().map(|told| {
+            [0.5, 0.99].map(|quantile| told.value_at_quantile(quantile) as f64 / 1_000.0)
         });
         let second = Second { at_s: self.run_began.elapsed().as_secs_f64(), rates, latency_us };
         if !self.is_quiet {
@@ -186,10 +241,14 @@ impl Watcher {
         self.seconds.push(second);
     }
 
-    fn finish(mut self) -> Result<Measured> {
+    fn finish(mut self, is_interrupted: bool) -> Result<Measured> {
         let elapsed = self.elapsed();
         let counts = self.counts();
-        self.take();
+        if self.told.elapsed() >= LAST_INTERVAL_MIN {
+            self.sample();
+        } else {
+            self.take();
+        }
         let usage = match (&self.process, self.usage_base) {
             (Some(process), Some(base)) => Some(process.usage()?.since(base)),
             _ => None,
@@ -200,9 +259,8 @@ impl Watcher {
         Ok(Measured {
             elapsed,
             counts,
-            latency: self.latency,
-            confirm_latency: self.confirm_latency,
-            lateness: self.lateness,
+            is_interrupted,
+            latencies: self.latencies,
             seconds: self.seconds,
             usage,
         })
@@ -213,10 +271,10 @@ impl Watcher {
 fn show(second: &Second) {
     let mut line = format!("{:6.1} s", second.at_s);
     for (name, rate) in second.rates.named().into_iter().filter(|(_, rate)| *rate > 0) {
-        let _ = write!(line, "  {name} {rate}/s");
+        let _ = write!(line, "  {} {}/s", name.replace('_', " "), Short(rate as f64));
     }
     if let Some([median, p99]) = second.latency_us {
-        let _ = write!(line, "  latency {median:.0} us, p99 {p99:.0} us");
+        let _ = write!(line, "  p50 {}, p99 {}", Time(median), Time(p99));
     }
     let (begin, end) = if stderr().is_terminal() { ("\r\x1b[K", "") } else { ("", "\n") };
     let _ = write!(stderr(), "{begin}{line}{end}").and_then(|()| stderr().flush());

@@ -134,6 +134,8 @@ pub(crate) struct Meters {
     pub(crate) counters: Counters,
     /// From sending a message to having it, by a consumer.
     pub(crate) latency: Latency,
+    /// From sending a message to its arrival in a dead-letter queue, when a consumer rejected it.
+    pub(crate) dead_letter_latency: Latency,
     /// From sending a message to its confirm.
     pub(crate) confirm_latency: Latency,
     /// From the deadline of a message to its arrival in a dead-letter queue.
@@ -147,6 +149,7 @@ impl Meters {
             began: Instant::now(),
             counters: Counters::default(),
             latency: Latency::new(),
+            dead_letter_latency: Latency::new(),
             confirm_latency: Latency::new(),
             lateness: Latency::new(),
         }

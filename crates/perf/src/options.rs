@@ -3,9 +3,27 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use anyhow::{Result, ensure};
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::tape::STAMP_OCTETS;
 use crate::topology::Argument;
+
+/// Largest body in octets: four times what brokers take unless they are told otherwise.
+const SIZE_MAX: usize = 64 * 1024 * 1024;
+
+/// Most messages of a run that looks at each: a bit for every one is kept.
+const COUNT_MAX: u64 = 10_000_000_000;
+
+/// Most connections, queues or bindings.
+const MANY_MAX: usize = 1_000_000;
+
+/// Longest run in seconds: a year.
+const TIME_MAX_S: f64 = 31_536_000.0;
+
+/// Longest beginning of names in octets: the longest name is 255, and ends follow.
+const NAME_MAX: usize = 200;
 
 /// Loads an AMQP 0-9-1 broker and measures what it does
 ///
@@ -14,14 +32,14 @@ use crate::topology::Argument;
 #[command(name = "leveret-perf", version, disable_help_subcommand = true)]
 pub(crate) struct CommandLine {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) general: General,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 /// What every command takes.
 #[derive(Args, Debug)]
-pub(crate) struct Common {
+pub(crate) struct General {
     /// The broker: amqp[s]://USER:PASSWORD@HOST:PORT/VHOST
     #[arg(
         long,
@@ -36,7 +54,7 @@ pub(crate) struct Common {
     pub(crate) cacert: Option<PathBuf>,
 
     /// How the names of what is declared begin
-    #[arg(long, value_name = "NAME", global = true, default_value = "perf")]
+    #[arg(long, value_name = "NAME", global = true, default_value = "perf", value_parser = name)]
     pub(crate) name: String,
 
     /// Print the result as JSON
@@ -73,11 +91,38 @@ pub(crate) enum Command {
     Churn(Churn),
 }
 
+impl Command {
+    /// Refuses what contradicts itself, before anything is connected.
+    ///
+    /// # Errors
+    /// When options cannot be meant together.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            Self::Throughput(options) => {
+                ensure!(
+                    options.producers + options.consumers() > 0,
+                    "there is nothing to do without producers and consumers"
+                );
+                ensure!(
+                    !options.reject || options.consumers() > 0,
+                    "--reject needs a consumer that rejects"
+                );
+            }
+            Self::Expiry(options) => ensure!(
+                options.messages.size >= STAMP_OCTETS,
+                "--size must be {STAMP_OCTETS} or more: the body says when its message is due"
+            ),
+            Self::Backlog(_) | Self::Churn(_) => {}
+        }
+        Ok(())
+    }
+}
+
 /// What messages and queues are like.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Messages {
     /// Octets of a message's body; from 20 on latencies are measured
-    #[arg(long, short = 's', value_name = "BYTES", default_value_t = 64)]
+    #[arg(long, short = 's', value_name = "BYTES", default_value_t = 64, value_parser = size)]
     pub(crate) size: usize,
 
     /// Persistent messages in durable queues
@@ -97,11 +142,11 @@ pub(crate) struct Messages {
 #[derive(Args, Debug)]
 pub(crate) struct Throughput {
     /// Connections that publish
-    #[arg(long, short = 'x', value_name = "N", default_value_t = 1)]
+    #[arg(long, short = 'x', value_name = "N", default_value_t = 1, value_parser = number)]
     pub(crate) producers: usize,
 
     /// Connections that consume, 0 for none [default: one for each queue]
-    #[arg(long, short = 'y', value_name = "N")]
+    #[arg(long, short = 'y', value_name = "N", value_parser = number)]
     pub(crate) consumers: Option<usize>,
 
     /// Queues; producers and consumers share them out in turn, several to one where there are more
@@ -117,7 +162,13 @@ pub(crate) struct Throughput {
 
     /// Binding keys of all queues together, used in turn as routing keys; in patterns of a topic
     /// exchange their last word is a wildcard
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = at_least_one,
+        requires = "exchange_type"
+    )]
     pub(crate) bindings: usize,
 
     /// Deliveries need no acknowledgement
@@ -157,11 +208,11 @@ pub(crate) struct Throughput {
     pub(crate) mandatory: bool,
 
     /// Seconds that are measured
-    #[arg(long, short = 't', value_name = "SECONDS", default_value_t = 10.0)]
+    #[arg(long, short = 't', value_name = "SECONDS", default_value_t = 10.0, value_parser = some_seconds)]
     pub(crate) time: f64,
 
     /// Seconds before, which do not count
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     pub(crate) warm_up: f64,
 }
 
@@ -176,7 +227,7 @@ impl Throughput {
 #[derive(Args, Debug)]
 pub(crate) struct Expiry {
     /// Messages to publish
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 100_000)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 100_000, value_parser = count())]
     pub(crate) count: u64,
 
     /// The TTL of the queue in milliseconds, or, as MIN..MAX, of each message, drawn at random
@@ -191,7 +242,7 @@ pub(crate) struct Expiry {
     pub(crate) messages: Messages,
 
     /// Seconds behind the last deadline after which what is missing counts as lost
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = patience())]
     pub(crate) patience: u64,
 }
 
@@ -199,7 +250,7 @@ pub(crate) struct Expiry {
 #[derive(Args, Debug)]
 pub(crate) struct Backlog {
     /// Messages
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1_000_000, value_parser = count())]
     pub(crate) count: u64,
 
     #[command(flatten)]
@@ -210,7 +261,7 @@ pub(crate) struct Backlog {
     pub(crate) auto_ack: bool,
 
     /// Seconds that each of the two may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = patience())]
     pub(crate) patience: u64,
 }
 
@@ -222,11 +273,11 @@ pub(crate) struct Churn {
     pub(crate) what: Churned,
 
     /// How many at a time
-    #[arg(long, short = 'x', value_name = "N", default_value_t = 4)]
+    #[arg(long, short = 'x', value_name = "N", default_value_t = 4, value_parser = at_least_one)]
     pub(crate) workers: usize,
 
     /// Seconds that are measured
-    #[arg(long, short = 't', value_name = "SECONDS", default_value_t = 10.0)]
+    #[arg(long, short = 't', value_name = "SECONDS", default_value_t = 10.0, value_parser = some_seconds)]
     pub(crate) time: f64,
 }
 
@@ -274,10 +325,44 @@ fn ttl(text: &str) -> Result<Ttl, String> {
     }
 }
 
+fn number(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number <= MANY_MAX);
+    number.ok_or_else(|| format!("expected a number from 0 to {MANY_MAX}"))
+}
+
 fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("expected a number from 1 on".to_owned()),
-        Ok(number) => Ok(number),
+    let number = text.parse().ok().filter(|number| (1..=MANY_MAX).contains(number));
+    number.ok_or_else(|| format!("expected a number from 1 to {MANY_MAX}"))
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let size = text.parse().ok().filter(|size| *size <= SIZE_MAX);
+    size.ok_or_else(|| format!("expected a number from 0 to {SIZE_MAX}"))
+}
+
+fn count() -> RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=COUNT_MAX)
+}
+
+fn patience() -> RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=TIME_MAX_S as u64)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=TIME_MAX_S).contains(seconds));
+    seconds.ok_or_else(|| format!("expected seconds, {TIME_MAX_S} at most"))
+}
+
+fn some_seconds(text: &str) -> Result<f64, String> {
+    let seconds = seconds(text)?;
+    if seconds > 0.0 { Ok(seconds) } else { Err("expected more than 0 seconds".to_owned()) }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if (1..=NAME_MAX).contains(&text.len()) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("expected 1 to {NAME_MAX} octets"))
     }
 }
 
@@ -297,5 +382,36 @@ mod tests {
         assert_eq!(ttl("5"), Ok(Ttl::Queue(5)));
         assert_eq!(ttl("5..9"), Ok(Ttl::Message(5..=9)));
         assert!(ttl("9..5").is_err() && ttl("x").is_err() && ttl("1..").is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        let refused = [
+            "throughput -t 0",
+            "throughput --time=-1",
+            "throughput --time=nan",
+            "throughput --warm-up=1e99",
+            "throughput --size 1000000000",
+            "throughput --bindings 5",
+            "throughput --queues 0",
+            "throughput -x 0 -y 0",
+            "throughput --reject -y 0",
+            "throughput --reject --auto-ack",
+            "throughput --confirm 0",
+            "throughput -A x",
+            "expiry -n 0",
+            "expiry --size 19",
+            "expiry --ttl-ms 9..5",
+            "backlog --patience 0",
+            "churn",
+            "churn nothing",
+            "churn queues -x 0",
+        ];
+        for line in refused {
+            let words = std::iter::once("leveret-perf").chain(line.split(' '));
+            let accepted =
+                CommandLine::try_parse_from(words).is_ok_and(|line| line.command.check().is_ok());
+            assert!(!accepted, "{line}");
+        }
     }
 }

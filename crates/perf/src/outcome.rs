@@ -1,11 +1,12 @@
 //! What a run came to: as a text for people and as JSON for programs.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::measure::{Measured, Second};
+use crate::figure::{Time, grouped};
+use crate::measure::{Latencies, Measured, Second};
 use crate::meters::Counts;
 
 /// The figures of a run.
@@ -17,11 +18,16 @@ pub(crate) struct Outcome {
     pub(crate) broker: String,
     /// How long was measured.
     pub(crate) elapsed_s: f64,
+    /// Whether the user ended it before its time.
+    #[serde(rename = "interrupted")]
+    pub(crate) is_interrupted: bool,
     pub(crate) counts: Counts,
     /// The same, per second.
     pub(crate) rates: Counts,
     /// From sending a message to its delivery; of a churn, from beginning to end.
     pub(crate) latency_us: Option<Percentiles>,
+    /// From sending a message to its arrival in the dead-letter queue, when a consumer rejected it.
+    pub(crate) dead_letter_latency_us: Option<Percentiles>,
     /// From sending a message to its confirm.
     pub(crate) confirm_latency_us: Option<Percentiles>,
     /// From the deadline of a message to its arrival in the dead-letter queue.
@@ -57,8 +63,8 @@ pub(crate) struct ProcessFigures {
 impl Outcome {
     /// From what was measured.
     pub(crate) fn new(run: &str, broker: &str, measured: Measured) -> Self {
-        let Measured { elapsed, counts, latency, confirm_latency, lateness, seconds, usage } =
-            measured;
+        let Measured { elapsed, counts, is_interrupted, latencies, seconds, usage } = measured;
+        let Latencies { delivery, dead_letter, confirm, lateness } = &latencies;
         let arrived = counts.consumed.max(counts.dead_lettered);
         let done = [arrived, counts.published, counts.churned].into_iter().find(|done| *done > 0);
         let broker_process = usage.map(|usage| ProcessFigures {
@@ -70,11 +76,13 @@ impl Outcome {
             run: run.to_owned(),
             broker: broker.to_owned(),
             elapsed_s: elapsed.as_secs_f64(),
+            is_interrupted,
             counts,
             rates: counts.per_second(elapsed),
-            latency_us: Percentiles::of(&latency),
-            confirm_latency_us: Percentiles::of(&confirm_latency),
-            lateness_us: Percentiles::of(&lateness),
+            latency_us: Percentiles::of(delivery),
+            dead_letter_latency_us: Percentiles::of(dead_letter),
+            confirm_latency_us: Percentiles::of(confirm),
+            lateness_us: Percentiles::of(lateness),
             broker_process,
             seconds,
         }
@@ -115,22 +123,11 @@ impl fmt::Display for Percentiles {
     }
 }
 
-/// Microseconds as people say them.
-struct Time(f64);
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            us if us < 1_000.0 => write!(f, "{us:.0} us"),
-            us if us < 1_000_000.0 => write!(f, "{:.2} ms", us / 1_000.0),
-            us => write!(f, "{:.2} s", us / 1_000_000.0),
-        }
-    }
-}
-
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} against {}, {:.2} s", self.run, self.broker, self.elapsed_s)?;
+        let interrupted = if self.is_interrupted { ", interrupted" } else { "" };
+        let Self { run, broker, elapsed_s, .. } = self;
+        writeln!(f, "{run} against {broker}, {elapsed_s:.2} s{interrupted}")?;
         for ((name, count), (_, rate)) in self.counts.named().into_iter().zip(self.rates.named()) {
             if count > 0 {
                 let name = name.replace('_', " ");
@@ -139,6 +136,7 @@ impl fmt::Display for Outcome {
         }
         let distributions = [
             ("latency", &self.latency_us),
+            ("dead letters", &self.dead_letter_latency_us),
             ("confirm latency", &self.confirm_latency_us),
             ("lateness", &self.lateness_us),
         ];
@@ -158,30 +156,5 @@ impl fmt::Display for Outcome {
             )?;
         }
         Ok(())
-    }
-}
-
-/// A number with its digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        let _ = grouped.write_char(digit);
-    }
-    grouped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_and_times_are_readable() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        let said = [7.0, 1_500.0, 2_000_000.0].map(|us| Time(us).to_string());
-        assert_eq!(said, ["7 us", "1.50 ms", "2.00 s"]);
     }
 }

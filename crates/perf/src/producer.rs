@@ -55,23 +55,32 @@ struct Unconfirmed {
     sent: Mutex<VecDeque<(u64, u64)>>,
 }
 
-/// Sends until its limit, or for ever.
+/// Opens the connection; what it returns sends until its limit, or for ever.
 ///
 /// # Errors
-/// When the connection is lost or the broker closes it.
-pub(crate) async fn run(
-    target: Target,
-    recipe: Arc<Recipe>,
+/// When the broker refuses; the rest fails when the connection is lost or the broker closes it.
+pub(crate) async fn start(
+    target: &Target,
+    recipe: &Recipe,
     limits: Limits,
     seed: u64,
     meters: Arc<Meters>,
-) -> Result<()> {
-    let mut connection = Connection::with_channel(&target).await?;
+) -> Result<impl Future<Output = Result<()>> + use<>> {
+    let mut connection = Connection::with_channel(target).await?;
     if limits.window.is_some() {
         connection.call(CHANNEL, ConfirmSelect::default()).await?;
     }
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut tape = Tape::new(&recipe, connection.payload_max(), &mut random);
+    let tape = Tape::new(recipe, connection.payload_max(), &mut random);
+    Ok(send_all(connection, tape, limits, meters))
+}
+
+async fn send_all(
+    connection: Connection,
+    mut tape: Tape,
+    limits: Limits,
+    meters: Arc<Meters>,
+) -> Result<()> {
     let Connection { incoming, mut outgoing, .. } = connection;
     let unconfirmed = Arc::new(Unconfirmed {
         count: AtomicU64::new(0),
@@ -245,16 +254,16 @@ impl Settled {
     fn add(&mut self, tag: u64, multiple: bool) -> u64 {
         let mut settled = 0;
         if multiple {
-            let later = self.beyond.split_off(&(tag + 1));
+            let later = self.beyond.split_off(&tag.saturating_add(1));
             settled = tag.saturating_sub(self.all_until) - self.beyond.len() as u64;
             self.beyond = later;
             self.all_until = self.all_until.max(tag);
-        } else if tag == self.all_until + 1 {
+        } else if Some(tag) == self.all_until.checked_add(1) {
             (self.all_until, settled) = (tag, 1);
         } else if tag > self.all_until && self.beyond.insert(tag) {
             settled = 1;
         }
-        while self.beyond.remove(&(self.all_until + 1)) {
+        while self.beyond.remove(&self.all_until.saturating_add(1)) {
             self.all_until += 1;
         }
         settled

@@ -5,31 +5,53 @@ mod churn;
 mod expiry;
 mod throughput;
 
-use anyhow::Result;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tokio::time::timeout;
 
 use crate::broker_process::BrokerProcess;
 use crate::connection::Connection;
-use crate::options::{Command, Common, Messages};
+use crate::options::{Command, General, Messages};
 use crate::outcome::Outcome;
 use crate::target::Target;
 use crate::topology::{Queue, Topology};
 
+/// How long deleting what a run has declared may take.
+const CLEAN_UP_MAX: Duration = Duration::from_mins(1);
+
 /// What every run works with.
 struct Run<'a> {
     target: Target,
-    common: &'a Common,
+    general: &'a General,
     product: String,
 }
 
 impl Run<'_> {
     fn process(&self) -> Option<BrokerProcess> {
-        self.common.broker_pid.map(BrokerProcess)
+        self.general.broker_pid.map(BrokerProcess)
     }
 
-    async fn declare(&self, topology: &Topology) -> Result<()> {
-        let mut connection = Connection::with_channel(&self.target).await?;
-        topology.declare(&mut connection).await?;
-        connection.close().await
+    /// Declares, works, and deletes again whatever came of the work.
+    ///
+    /// # Errors
+    /// When the broker refuses something, or the work fails.
+    async fn with<T>(
+        &self,
+        topology: &Topology,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let worked = async {
+            let mut connection = Connection::with_channel(&self.target).await?;
+            topology.declare(&mut connection).await?;
+            connection.close().await?;
+            work.await
+        };
+        let worked = worked.await;
+        let cleaned_up = timeout(CLEAN_UP_MAX, topology.clean_up(&self.target)).await;
+        let worked = worked?;
+        cleaned_up.context("the broker takes too long to delete what was declared")??;
+        Ok(worked)
     }
 }
 
@@ -37,12 +59,12 @@ impl Run<'_> {
 ///
 /// # Errors
 /// When the broker cannot be reached, refuses something, or does not do it in time.
-pub(crate) async fn run(common: &Common, command: &Command) -> Result<Vec<Outcome>> {
-    let target = Target::new(&common.uri, common.cacert.as_deref())?;
+pub(crate) async fn run(general: &General, command: &Command) -> Result<Vec<Outcome>> {
+    let target = Target::new(&general.uri, general.cacert.as_deref())?;
     let connection = Connection::open(&target).await?;
     let product = connection.product.clone();
     connection.close().await?;
-    let run = Run { target, common, product };
+    let run = Run { target, general, product };
     match command {
         Command::Throughput(options) => throughput::run(&run, options).await.map(|one| vec![one]),
         Command::Expiry(options) => expiry::run(&run, options).await.map(|one| vec![one]),

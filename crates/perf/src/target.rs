@@ -40,7 +40,8 @@ impl Target {
     /// # Errors
     /// When the URI is none, or the certificate is needed and cannot be read.
     pub(crate) fn new(uri: &str, authority: Option<&Path>) -> Result<Self> {
-        let uri: AMQPUri = uri.parse().map_err(|error| anyhow!("{uri}: {error}"))?;
+        // Without the URI itself, which has a password.
+        let uri: AMQPUri = uri.parse().map_err(|error| anyhow!("--uri: {error}"))?;
         let tls = match uri.scheme {
             AMQPScheme::AMQP => None,
             AMQPScheme::AMQPS => {

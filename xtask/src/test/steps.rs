@@ -134,7 +134,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "build",
-        what: "release build of leveret and leveretctl",
+        what: "release build of leveret, leveretctl and leveret-perf",
         action: Action::Cargo(&[
             "build",
             "--release",
@@ -142,6 +142,8 @@ pub(super) const STEPS: &[Step] = &[
             "leveret",
             "--package",
             "leveretctl",
+            "--package",
+            "leveret-perf",
         ]),
         is_setup: true,
         time_max: Duration::from_mins(30),

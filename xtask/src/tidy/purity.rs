@@ -55,7 +55,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         }
         if !knows_json(&file.path) {
             for at in source.mentions("serde_json") {
-                let message = "only management, ctl, and in the server definitions, global \
+                let message = "only management, ctl, perf, and in the server definitions, global \
                                parameters, the node file and ctl.json know JSON: give the value \
                                a type of its own at that boundary";
                 report(file, source, at, message.to_owned(), &mut findings);
@@ -81,6 +81,7 @@ fn knows_json(path: &str) -> bool {
     [
         "crates/management/",
         "crates/ctl/",
+        "crates/perf/",
         "crates/server/src/ctl_token",
         "crates/server/src/definitions",
         "crates/server/src/global_parameters",

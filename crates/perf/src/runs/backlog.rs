@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::{Run, queue};
 use crate::consumer::{self, Manner, Settling, What};
-use crate::measure::{Until, watch};
+use crate::measure::{Measured, Until, watch};
 use crate::meters::Meters;
 use crate::options::Backlog;
 use crate::outcome::Outcome;
@@ -23,19 +23,32 @@ const PREFETCH: u16 = 5000;
 /// Messages that are not confirmed yet, when nothing is said of that.
 const WINDOW: u64 = 10_000;
 
-/// Fills and drains; an outcome for each.
+/// Fills and drains; an outcome for each. Who interrupts the first gets no second.
 ///
 /// # Errors
 /// When the broker refuses something or does not finish in time.
 pub(super) async fn run(run: &Run<'_>, options: &Backlog) -> Result<Vec<Outcome>> {
-    let (messages, count) = (&options.messages, options.count);
-    let backlog = queue(format!("{}-backlog", run.common.name), messages);
+    let backlog = queue(format!("{}-backlog", run.general.name), &options.messages);
     let name = backlog.name.clone();
-    let is_durable = messages.persistent;
+    let is_durable = options.messages.persistent;
     let topology = Topology { is_durable, exchange: None, queues: vec![backlog] };
-    run.declare(&topology).await?;
+    let work = async {
+        let filled = fill(run, options, &name).await?;
+        let is_interrupted = filled.is_interrupted;
+        let mut outcomes = vec![Outcome::new("fill", &run.product, filled)];
+        if !is_interrupted {
+            let drained = drain(run, options, &name).await?;
+            outcomes.push(Outcome::new("drain", &run.product, drained));
+        }
+        Ok(outcomes)
+    };
+    run.with(&topology, work).await
+}
+
+async fn fill(run: &Run<'_>, options: &Backlog, name: &str) -> Result<Measured> {
+    let (messages, count) = (&options.messages, options.count);
     let recipe = Recipe {
-        routing_keys: vec![name.clone()],
+        routing_keys: vec![name.to_owned()],
         size: messages.size,
         is_persistent: messages.persistent,
         ..Recipe::default()
@@ -45,27 +58,26 @@ pub(super) async fn run(run: &Run<'_>, options: &Backlog) -> Result<Vec<Outcome>
         messages: Some(count),
         ..Limits::default()
     };
-    let within = Duration::from_secs(options.patience);
-
     let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
-    let target = run.target.clone();
-    let publish =
-        producer::run(target, Arc::new(recipe), limits, run.common.seed, Arc::clone(&meters));
-    tasks.spawn(publish);
-    let until =
-        Until::Counts { reached: Box::new(move |counts| counts.confirmed >= count), within };
-    let filled = watch(&meters, tasks, until, run.process(), run.common.quiet).await?;
+    let (seed, shared) = (run.general.seed, Arc::clone(&meters));
+    tasks.spawn(producer::start(&run.target, &recipe, limits, seed, shared).await?);
+    let until = Until::Counts {
+        reached: Box::new(move |counts| counts.confirmed >= count),
+        within: Duration::from_secs(options.patience),
+    };
+    watch(&meters, tasks, until, run.process(), run.general.quiet).await
+}
 
+async fn drain(run: &Run<'_>, options: &Backlog, name: &str) -> Result<Measured> {
+    let count = options.count;
     let settling =
         if options.auto_ack { Settling::NoAck } else { Settling::Ack { every: ACK_EVERY } };
-    let manner = Manner { settling, prefetch: PREFETCH, rate: None, what: What::Messages };
+    let manner = Manner { settling, prefetch: PREFETCH, rate: None, what: What::Backlog };
     let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
-    tasks.spawn(consumer::start(&run.target, &[&name], manner, Arc::clone(&meters)).await?);
-    let until = Until::Counts { reached: Box::new(move |counts| counts.consumed >= count), within };
-    let drained = watch(&meters, tasks, until, run.process(), run.common.quiet).await?;
-    topology.clean_up(&run.target).await?;
-    Ok(vec![
-        Outcome::new("fill", &run.product, filled),
-        Outcome::new("drain", &run.product, drained),
-    ])
+    tasks.spawn(consumer::start(&run.target, &[name], manner, Arc::clone(&meters)).await?);
+    let until = Until::Counts {
+        reached: Box::new(move |counts| counts.consumed >= count),
+        within: Duration::from_secs(options.patience),
+    };
+    watch(&meters, tasks, until, run.process(), run.general.quiet).await
 }

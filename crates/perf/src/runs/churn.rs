@@ -9,21 +9,36 @@ use tokio::task::JoinSet;
 
 use super::Run;
 use crate::connection::{CHANNEL, Connection};
-use crate::measure::{Until, watch};
+use crate::measure::{Measured, Until, watch};
 use crate::meters::{Meters, count, record};
 use crate::options::{Churn, Churned};
 use crate::outcome::Outcome;
 use crate::target::Target;
+use crate::topology::{Queue, Topology};
 
 /// Churns for the time that the options say.
 ///
 /// # Errors
 /// When the broker refuses something.
 pub(super) async fn run(run: &Run<'_>, options: &Churn) -> Result<Outcome> {
+    // The end may come between a declaration and its deletion: a queue of each worker is there from the
+    // beginning, and deleted in the end like those of other runs.
+    let is_queues = matches!(options.what, Churned::Queues);
+    let workers = if is_queues { options.workers } else { 0 };
+    let name = |number| format!("{}-churn-{number}", run.general.name);
+    let queue =
+        |number| Queue { name: name(number), arguments: Vec::new(), binding_keys: Vec::new() };
+    let queues = (0..workers).map(queue).collect();
+    let topology = Topology { is_durable: true, exchange: None, queues };
+    let measured = run.with(&topology, load(run, options, name)).await?;
+    Ok(Outcome::new("churn", &run.product, measured))
+}
+
+async fn load(run: &Run<'_>, options: &Churn, name: impl Fn(usize) -> String) -> Result<Measured> {
     let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
     for number in 0..options.workers {
         let (target, meters) = (run.target.clone(), Arc::clone(&meters));
-        let queue = format!("{}-churn-{number}", run.common.name);
+        let queue = name(number);
         match options.what {
             Churned::Connections => tasks.spawn(connections(target, meters)),
             Churned::Channels => tasks.spawn(channels(target, meters)),
@@ -32,8 +47,7 @@ pub(super) async fn run(run: &Run<'_>, options: &Churn) -> Result<Outcome> {
     }
     let measured = Duration::from_secs_f64(options.time);
     let until = Until::Time { warm_up: Duration::ZERO, measured };
-    let measured = watch(&meters, tasks, until, run.process(), run.common.quiet).await?;
-    Ok(Outcome::new("churn", &run.product, measured))
+    watch(&meters, tasks, until, run.process(), run.general.quiet).await
 }
 
 async fn connections(target: Target, meters: Arc<Meters>) -> Result<()> {

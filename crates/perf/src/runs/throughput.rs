@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::{Run, queue};
 use crate::consumer::{self, Manner, Settling, What};
-use crate::measure::{Until, watch};
+use crate::measure::{Measured, Until, watch};
 use crate::meters::Meters;
 use crate::options::Throughput;
 use crate::outcome::Outcome;
@@ -21,8 +21,13 @@ use crate::topology::{Argument, Exchange, Queue, Topology};
 /// # Errors
 /// When the broker refuses something.
 pub(super) async fn run(run: &Run<'_>, options: &Throughput) -> Result<Outcome> {
-    let plan = Plan::new(&run.common.name, options);
-    run.declare(&plan.topology).await?;
+    let plan = Plan::new(&run.general.name, options);
+    let measured = run.with(&plan.topology, load(run, &plan, options)).await?;
+    Ok(Outcome::new("throughput", &run.product, measured))
+}
+
+/// Connects everybody, lets them begin together, and watches.
+async fn load(run: &Run<'_>, plan: &Plan, options: &Throughput) -> Result<Measured> {
     let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
     for number in 0..options.consumers() {
         let queues: Vec<&str> = plan.shared_out(number, options.consumers(), options).collect();
@@ -35,24 +40,21 @@ pub(super) async fn run(run: &Run<'_>, options: &Throughput) -> Result<Outcome> 
             Manner { settling: Settling::NoAck, prefetch: 0, rate: None, what: What::Rejected };
         tasks.spawn(consumer::start(&run.target, &[letters], manner, Arc::clone(&meters)).await?);
     }
+    let mut producers = Vec::with_capacity(options.producers);
     for number in 0..options.producers {
-        let recipe = Arc::new(plan.recipe(number, options));
-        let seed = run.common.seed.wrapping_add(number as u64);
-        tasks.spawn(producer::run(
-            run.target.clone(),
-            recipe,
-            plan.limits(options),
-            seed,
-            Arc::clone(&meters),
-        ));
+        let recipe = plan.recipe(number, options);
+        let seed = run.general.seed.wrapping_add(number as u64);
+        let (limits, meters) = (plan.limits(options), Arc::clone(&meters));
+        producers.push(producer::start(&run.target, &recipe, limits, seed, meters).await?);
+    }
+    for produce in producers {
+        tasks.spawn(produce);
     }
     let until = Until::Time {
         warm_up: Duration::from_secs_f64(options.warm_up),
         measured: Duration::from_secs_f64(options.time),
     };
-    let measured = watch(&meters, tasks, until, run.process(), run.common.quiet).await?;
-    plan.topology.clean_up(&run.target).await?;
-    Ok(Outcome::new("throughput", &run.product, measured))
+    watch(&meters, tasks, until, run.process(), run.general.quiet).await
 }
 
 fn manner(options: &Throughput) -> Manner {
