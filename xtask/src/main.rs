@@ -7,6 +7,7 @@
 #![allow(clippy::print_stderr, reason = "a program for people: printing is its purpose")]
 
 mod bench;
+mod broker_process;
 mod compare;
 mod flood;
 mod fuzz;

@@ -40,7 +40,8 @@ pub(crate) fn watch_for_interrupts() -> Result<()> {
     Ok(())
 }
 
-fn is_interrupted() -> bool {
+/// Whether the user has asked xtask to end.
+pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
@@ -65,6 +66,11 @@ impl Process {
         command.stdin(Stdio::null()).stdout(file).stderr(errors).process_group(0);
         let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         Ok(Self { name, child, has_ended: false })
+    }
+
+    /// The process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits at most `limit` for the end.

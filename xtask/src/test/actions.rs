@@ -11,10 +11,10 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::broker_process::BrokerProcess;
 use super::steps::{Action, Step};
 use super::tally::Tally;
 use super::{Place, packages, python};
+use crate::broker_process::BrokerProcess;
 use crate::{fuzz, instructions, process, repository, tidy};
 
 /// How a step ended that did not fail.
@@ -149,7 +149,7 @@ fn pytest(folder: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
 }
 
 fn against_broker(program: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
-    let broker = BrokerProcess::start(&broker_binary(place)?, place)?;
+    let broker = BrokerProcess::start(&broker_binary(place)?, place.log)?;
     let mut command = Command::new(place.root.join(program));
     command.arg(&broker.amqp_address).current_dir(place.root);
     process::run(command, place.log, step.time_max)?;

@@ -5,7 +5,6 @@
 //! the target folder and is shown only when the step fails. The first failure ends the run.
 
 mod actions;
-mod broker_process;
 mod packages;
 mod python;
 mod steps;

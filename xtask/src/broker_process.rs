@@ -1,7 +1,7 @@
-//! A `leveret` process for one step, on a free port, with a data folder of its own.
+//! A `leveret` process on a free port, with a data folder of its own.
 //!
 //! Knows its command line, the line it prints when it listens, and that SIGTERM ends it with exit
-//! code 0. Its output goes to the log of the step, which is also where the line is read.
+//! code 0. Its output goes to a log, which is also where the line is read.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::Place;
-use super::actions::read_log;
 use crate::process::Process;
 
 /// What stands before the address in the line the broker prints when it listens.
@@ -29,19 +27,19 @@ const READ_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A broker that listens.
 #[derive(Debug)]
-pub(super) struct BrokerProcess {
+pub(crate) struct BrokerProcess {
     process: Process,
     /// Where it listens: `127.0.0.1:40000`.
-    pub(super) amqp_address: String,
+    pub(crate) amqp_address: String,
 }
 
 impl BrokerProcess {
-    /// Starts the broker and waits until it listens.
+    /// Starts the broker and waits until it listens; its data folder is empty and beside the log.
     ///
     /// # Errors
     /// When it ends or does not say its address in time.
-    pub(super) fn start(binary: &Path, place: &Place<'_>) -> Result<Self> {
-        let data = place.log.with_extension("data");
+    pub(crate) fn start(binary: &Path, log: &Path) -> Result<Self> {
+        let data = log.with_extension("data");
         if data.exists() {
             fs::remove_dir_all(&data)
                 .with_context(|| format!("cannot empty {}", data.display()))?;
@@ -49,12 +47,12 @@ impl BrokerProcess {
         let mut command = Command::new(binary);
         command.arg("--data-dir").arg(&data);
         command.args(["--amqp", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
-        let mut process = Process::start(command, place.log)?;
+        let mut process = Process::start(command, log)?;
         let start = Instant::now();
         loop {
             // Ask first: what the process printed before its end is complete then.
             let end = process.try_wait()?;
-            if let Some(amqp_address) = address(&read_log(place)?) {
+            if let Some(amqp_address) = address(&read(log)?) {
                 return Ok(Self { process, amqp_address });
             }
             if let Some(status) = end {
@@ -67,15 +65,25 @@ impl BrokerProcess {
         }
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Stops the broker.
     ///
     /// # Errors
     /// When it is gone already, does not end in time, or ends with another code than 0.
-    pub(super) fn stop(self) -> Result<()> {
+    pub(crate) fn stop(self) -> Result<()> {
         let status = self.process.terminate(STOP_TIME_MAX)?;
         ensure!(status.success(), "leveret did not end as it should on SIGTERM: {status}");
         Ok(())
     }
+}
+
+fn read(log: &Path) -> Result<String> {
+    let octets = fs::read(log).with_context(|| format!("cannot read {}", log.display()))?;
+    Ok(String::from_utf8_lossy(&octets).into_owned())
 }
 
 /// The address in the start line, once the whole line is there.
