@@ -1,68 +1,8 @@
-//! `leveret-perf`: loads any AMQP 0-9-1 broker and measures what it does.
-//!
-//! Speaks AMQP with the codec of the broker and knows nothing else of Leveret: what is measured is
-//! what any client could see. Messages are encoded once and sent in batches, deliveries are parsed in
-//! place, so that the generator is not what limits a run.
-#![allow(clippy::print_stdout, reason = "a program for people: printing is its purpose")]
-#![allow(clippy::print_stderr, reason = "a program for people: printing is its purpose")]
-#![allow(
-    clippy::wildcard_enum_match_arm,
-    reason = "AMQP's methods are a closed list and a client cares for a few of them"
-)]
+//! The program `leveret-perf`; everything it does is in the library.
 
-mod arrivals;
-mod broker_process;
-mod connection;
-mod consumer;
-mod figure;
-mod html;
-mod measure;
-mod meters;
-mod options;
-mod outcome;
-mod producer;
-mod runs;
-mod tape;
-mod target;
-mod topology;
-
-use std::fs::File;
-use std::io::Write as _;
 use std::process::ExitCode;
-
-use anyhow::{Context as _, Result};
-use clap::Parser as _;
-
-use crate::options::CommandLine;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(&CommandLine::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-async fn run(line: &CommandLine) -> Result<()> {
-    line.command.check()?;
-    // Opened before the load: a report that cannot be written is told before minutes are spent on it.
-    let html = match &line.general.html {
-        Some(path) => Some(File::create(path).with_context(|| path.display().to_string())?),
-        None => None,
-    };
-    let outcomes = runs::run(&line.general, &line.command).await?;
-    if let Some(mut html) = html {
-        html.write_all(html::report(&outcomes)?.as_bytes()).context("cannot write the report")?;
-    }
-    if line.general.json {
-        println!("{}", serde_json::to_string_pretty(&outcomes)?);
-    } else {
-        for outcome in &outcomes {
-            print!("{outcome}");
-        }
-    }
-    Ok(())
+    leveret_perf::main().await
 }
