@@ -45,7 +45,11 @@ enum Task {
     /// Looks at every file that git tracks or would track. Notes are for reading; findings make
     /// the command fail.
     Tidy,
-    /// Run the benchmarks of the workspace
+    /// Load Leveret, a RabbitMQ that runs and other programs in turn, and compare
+    ///
+    /// Builds the broker and leveret-perf and runs every load several times; medians count. Prints the figures
+    /// as they come and, with --report, writes docs/benchmarks.md. A RabbitMQ needs the user guest, and nothing
+    /// of value in it.
     Bench(bench::Options),
     /// Count instructions and allocations for one message, and compare them with what is written down
     ///

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: runs the benchmark targets of the workspace.
+//! The benchmark targets of the workspace, which measure parts of the broker without sockets.
 //!
 //! Decides nothing but the command line: the output belongs to cargo and the benchmarks, and goes
 //! straight to the terminal.
@@ -9,21 +9,14 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::repository;
 
-/// What `cargo xtask bench` takes.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Options {
-    /// Run only the benchmarks whose name contains this text
-    filter: Option<String>,
-}
-
-/// Runs `cargo bench --workspace` with the filter.
+/// Runs `cargo bench --workspace`; a filter that is not empty is a part of the names of what is run.
 ///
 /// # Errors
 /// When cargo cannot be started or a benchmark fails.
-pub(crate) fn run(options: &Options) -> Result<()> {
+pub(super) fn run(filter: &str) -> Result<()> {
     let mut command = Command::new(repository::cargo());
     command.args(["bench", "--workspace", "--bench", "*"]).current_dir(repository::root());
-    if let Some(filter) = &options.filter {
+    if !filter.is_empty() {
         command.args(["--", filter]);
     }
     let status = command.status().context("cannot start cargo")?;
