@@ -256,6 +256,7 @@ pub fn is_cycle(deaths: &Deaths, target: &str) -> bool {
 /// The properties without `expiration` and with the broker's death headers instead of whatever
 /// stood there under their names; headers in the order of their names.
 fn rewritten_properties(properties: &[u8], deaths: &Deaths) -> Vec<u8> {
+    let properties_len = properties.len();
     // Properties were validated when the message was published.
     let properties = Properties::parse(properties).unwrap_or_default();
     let mut others: SmallVec<[(&[u8], Value<'_>); 8]> = SmallVec::new();
@@ -264,7 +265,7 @@ fn rewritten_properties(properties: &[u8], deaths: &Deaths) -> Vec<u8> {
         others.sort_by_key(|(key, _)| *key);
     }
     let mut others = others.into_iter().peekable();
-    let mut headers = TableBuilder::new();
+    let mut headers = TableBuilder::with_capacity(properties_len + DEATH_HEADERS_BYTES);
     for (name, header) in DEATH_HEADERS {
         while let Some((key, value)) = others.next_if(|(key, _)| *key < name.as_bytes()) {
             headers.insert(key, value);
@@ -282,6 +283,9 @@ fn rewritten_properties(properties: &[u8], deaths: &Deaths) -> Vec<u8> {
 
 /// What properties beside the headers take in most messages, so that their octets are not moved.
 const OTHER_PROPERTIES_BYTES: usize = 64;
+
+/// What the death headers take where names are short and a message died in one queue.
+const DEATH_HEADERS_BYTES: usize = 512;
 
 /// A header that the broker writes when a message dies (spec 3.4, 3.5).
 #[derive(Clone, Copy, Debug)]

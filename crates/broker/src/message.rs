@@ -293,16 +293,19 @@ impl Message {
         Self(ThinArc::from_header_and_slice(header, bytes))
     }
 
+    #[inline]
     fn header(&self) -> &Header {
         &self.0.header.header
     }
 
     /// Where the message was published to.
+    #[inline]
     pub fn envelope(&self) -> &Arc<Envelope> {
         &self.header().envelope
     }
 
     /// What the core read in its properties.
+    #[inline]
     pub fn facts(&self) -> Facts {
         self.header().facts
     }
@@ -313,6 +316,7 @@ impl Message {
     }
 
     /// The encoded properties: flags, then values.
+    #[inline]
     pub fn properties(&self) -> &[u8] {
         match &self.header().properties {
             PropertiesAt::Inline(end) => &self.0.slice[..*end as usize],
@@ -321,6 +325,7 @@ impl Message {
     }
 
     /// The body.
+    #[inline]
     pub fn body(&self) -> &[u8] {
         match &self.header().body {
             BodyAt::Inline(start) => &self.0.slice[*start as usize..],
@@ -330,6 +335,7 @@ impl Message {
     }
 
     /// Bytes it counts against a connection's outbox when delivered.
+    #[inline]
     pub fn delivery_bytes(&self) -> u64 {
         (self.properties().len() + self.body().len()) as u64
             + crate::limits::DELIVERY_OVERHEAD_BYTES

@@ -130,6 +130,9 @@ impl<K: Key, V> Ordered<K, V> {
         let distance = key.number().checked_sub(first.number())?;
         // No two keys have one number: the value stands here, or as far before as numbers are missing.
         let here = usize::try_from(distance).unwrap_or(usize::MAX).min(self.slots.len() - 1);
+        if self.slots.get(here)?.0 == key {
+            return Some(here);
+        }
         let (mut begin, mut end, mut step) = (here, here + 1, 1);
         while self.slots.get(begin)?.0 > key {
             end = begin;

@@ -25,6 +25,12 @@ impl TableBuilder {
         Self::default()
     }
 
+    /// Starts without fields, with room for so many octets.
+    #[must_use]
+    pub fn with_capacity(octets: usize) -> Self {
+        Self { bytes: Vec::with_capacity(octets), begin: 0 }
+    }
+
     /// Appends a field. Floats must be finite, as on the wire.
     ///
     /// # Panics
