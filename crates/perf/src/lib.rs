@@ -20,6 +20,7 @@ mod measure;
 mod meters;
 mod options;
 mod outcome;
+mod pace;
 mod producer;
 mod runs;
 mod tape;

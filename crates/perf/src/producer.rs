@@ -16,11 +16,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::connection::{CHANNEL, Connection, Incoming};
 use crate::meters::{Meters, Recorder, count, record};
+use crate::pace::Pace;
 use crate::tape::{Recipe, Tape};
 use crate::target::Target;
-
-/// How often a producer with a rate sends: what is due in this time goes out together.
-const PACE: Duration = Duration::from_millis(1);
 
 /// How long a producer waits that is too far ahead of the consumers.
 const AHEAD_WAIT: Duration = Duration::from_micros(50);
@@ -28,8 +26,8 @@ const AHEAD_WAIT: Duration = Duration::from_micros(50);
 /// How much a producer may send, and when.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
-    /// Messages a second.
-    pub(crate) rate: Option<u32>,
+    /// How fast it sends at most.
+    pub(crate) pace: Option<Pace>,
     /// Messages that are not confirmed yet; without it nothing is confirmed.
     pub(crate) window: Option<u64>,
     /// Messages under way from all producers to all consumers.
@@ -157,10 +155,13 @@ impl<'a> Allowance<'a> {
             if left == 0 {
                 return 0;
             }
-            let due = self.due();
-            if due == 0 {
-                sleep(PACE).await;
-                continue;
+            let mut due = u64::MAX;
+            if let Some(pace) = &self.limits.pace {
+                due = pace.due(self.began.elapsed()).saturating_sub(self.sent);
+                if due == 0 {
+                    pace.tick().await;
+                    continue;
+                }
             }
             let ahead = self.room_before_consumers();
             if ahead == 0 {
@@ -177,14 +178,6 @@ impl<'a> Allowance<'a> {
             }
             return left.min(due).min(ahead).min(room);
         }
-    }
-
-    /// What the rate allows by now.
-    fn due(&self) -> u64 {
-        self.limits.rate.map_or(u64::MAX, |rate| {
-            let due = self.began.elapsed().as_secs_f64() * f64::from(rate);
-            (due as u64).saturating_sub(self.sent)
-        })
     }
 
     fn room_before_consumers(&self) -> u64 {

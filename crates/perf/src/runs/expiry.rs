@@ -13,6 +13,7 @@ use crate::measure::{Measured, Until, watch};
 use crate::meters::Meters;
 use crate::options::{Expiry, Ttl};
 use crate::outcome::Outcome;
+use crate::pace::Pace;
 use crate::producer::{self, Limits};
 use crate::tape::Recipe;
 use crate::topology::{Argument, Topology};
@@ -68,7 +69,7 @@ async fn load(
     let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
     tasks.spawn(consumer::start(&run.target, &[letters], manner, Arc::clone(&meters)).await?);
     let limits = Limits {
-        rate: options.rate,
+        pace: options.rate.map(Pace::start).transpose()?,
         window: Some(options.messages.confirm.unwrap_or(WINDOW)),
         in_flight_max: None,
         messages: Some(options.count),

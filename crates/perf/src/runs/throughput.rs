@@ -1,5 +1,6 @@
 //! `throughput`: producers and consumers over queues, with or without an exchange between.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::measure::{Measured, Until, watch};
 use crate::meters::Meters;
 use crate::options::Throughput;
 use crate::outcome::Outcome;
+use crate::pace::Pace;
 use crate::producer::{self, InFlight, Limits};
 use crate::tape::Recipe;
 use crate::topology::{Argument, Exchange, Queue, Topology};
@@ -41,10 +43,11 @@ async fn load(run: &Run<'_>, plan: &Plan, options: &Throughput) -> Result<Measur
         tasks.spawn(consumer::start(&run.target, &[letters], manner, Arc::clone(&meters)).await?);
     }
     let mut producers = Vec::with_capacity(options.producers);
+    let limits = plan.limits(options)?;
     for number in 0..options.producers {
         let recipe = plan.recipe(number, options);
         let seed = run.general.seed.wrapping_add(number as u64);
-        let (limits, meters) = (plan.limits(options), Arc::clone(&meters));
+        let (limits, meters) = (limits.clone(), Arc::clone(&meters));
         producers.push(producer::start(&run.target, &recipe, limits, seed, meters).await?);
     }
     for produce in producers {
@@ -134,18 +137,18 @@ impl Plan {
         }
     }
 
-    fn limits(&self, options: &Throughput) -> Limits {
+    fn limits(&self, options: &Throughput) -> io::Result<Limits> {
         let is_fanout = self.topology.exchange.as_ref().is_some_and(|it| it.kind == "fanout");
         let copies = if is_fanout { options.queues as u64 } else { 1 };
         // Without consumers nobody can be ahead of them.
         let in_flight_max = (options.in_flight > 0 && options.consumers() > 0)
             .then_some(InFlight { messages: options.in_flight, copies });
-        Limits {
-            rate: options.rate,
+        Ok(Limits {
+            pace: options.rate.map(Pace::start).transpose()?,
             window: options.messages.confirm,
             in_flight_max,
             messages: None,
-        }
+        })
     }
 }
 
