@@ -106,7 +106,7 @@ fn cargo_tool(package: &str, version: &str, step: &Step, place: &Place<'_>) -> R
     ]);
     command.arg(place.target.join("xtask").join("tools"));
     command.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
-    command.env("CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "false");
+    command.env("CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "false").env("CARGO_PROFILE_DEV_DEBUG", "0");
     process::run(command, place.log, step.time_max)?;
     Ok(Outcome::Done)
 }
