@@ -3,7 +3,7 @@
 //! Requests that are larger than any honest one, or that two readers may understand in two ways, are
 //! refused before anything looks at them, and a slash at the end of a path means nothing, as in
 //! RabbitMQ. Browsers are told to keep answers to themselves:
-//! neither shown in a frame, nor run, nor guessed at, nor stored.
+//! neither shown in a frame, nor run, nor guessed at, nor stored, unless an answer says that it may be.
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -18,7 +18,7 @@ use crate::answer::ApiError;
 use crate::limits::{BODY_BYTES_MAX, HEADER_BYTES_MAX, URI_BYTES_MAX};
 
 /// Headers of every answer.
-const HEADERS: [(HeaderName, &str); 5] = [
+const HEADERS: [(HeaderName, &str); 4] = [
     (
         CONTENT_SECURITY_POLICY,
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -27,8 +27,10 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),
     (REFERRER_POLICY, "no-referrer"),
-    (CACHE_CONTROL, "no-store"),
 ];
+
+/// For answers that do not say how long they are good for.
+const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");
 
 /// Lets a request in and its answer out.
 pub(crate) async fn pass(mut request: Request, next: Next) -> Response {
@@ -49,6 +51,7 @@ pub(crate) async fn pass(mut request: Request, next: Next) -> Response {
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
+    response.headers_mut().entry(CACHE_CONTROL).or_insert(NOT_STORED);
     response
 }
 

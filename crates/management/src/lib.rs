@@ -3,6 +3,7 @@
 //! It asks the node for snapshots, which are copied under the vhosts' locks, and formats them without
 //! these. It knows nothing of frames, files or tasks.
 //!
+//! - `/` and the files of the web page: without login
 //! - `/metrics` and what is below it: Prometheus' format; without login
 //! - `/api`: RabbitMQ's management API; a request passes `edge`, its route and `access`, and only
 //!   then one of the files of `api`, which has one for each resource
@@ -31,6 +32,7 @@ mod snapshot;
 mod stopped;
 mod topology_snapshot;
 mod vhost_json;
+mod web;
 
 use std::sync::Arc;
 
@@ -67,6 +69,7 @@ pub fn router(node: Arc<dyn Node>) -> Router {
         .merge(metrics::routes())
         .merge(api)
         .merge(api::open_routes())
+        .merge(web::routes())
         // Behind the guard: as in RabbitMQ, neither needs a login.
         .method_not_allowed_fallback(answer::wrong_method)
         .fallback(answer::no_such_path)

@@ -16,6 +16,7 @@ use crate::api::{Body, Name, node_actions};
 use crate::edge;
 use crate::limits::BODY_BYTES_MAX;
 use crate::node::{Life, Logins};
+use crate::web;
 
 /// A node that is stopped.
 pub trait StoppedNode: Life + Logins + Send + Sync {
@@ -28,6 +29,7 @@ pub trait StoppedNode: Life + Logins + Send + Sync {
 pub fn stopped_router(node: Arc<dyn StoppedNode>) -> Router {
     let routes = Router::new()
         .route("/api/nodes/{name}/actions", post(act))
+        .merge(web::routes())
         .fallback(stopped)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(node);

@@ -21,6 +21,9 @@ const LISTING_TIME_MAX: Duration = Duration::from_secs(60);
 /// Input for fuzzing: octets that may be anything, also what no rule would let pass.
 const SEEDS: &str = "fuzz/corpus/";
 
+/// Code of others, which is kept as they publish it; documents there are ours.
+const VENDORED: &str = "crates/management/web/vendor/";
+
 /// The repository as the rules see it.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
@@ -42,7 +45,7 @@ pub(super) struct TreeFile {
 pub(super) enum Content {
     Rust(RustSource),
     Text(String),
-    /// Not UTF-8, or with NUL bytes, or a seed.
+    /// Not UTF-8, or with NUL bytes, or a seed, or of others.
     Binary,
 }
 
@@ -118,6 +121,7 @@ impl TreeFile {
     fn new(path: &str, bytes: Vec<u8>) -> Self {
         let content = match String::from_utf8(bytes) {
             Ok(_) if path.starts_with(SEEDS) => Content::Binary,
+            Ok(_) if path.starts_with(VENDORED) && !has_extension(path, "md") => Content::Binary,
             Ok(text) if text.contains('\0') => Content::Binary,
             Ok(text) if has_extension(path, "rs") => Content::Rust(RustSource::new(text)),
             Ok(text) => Content::Text(text),
@@ -170,6 +174,8 @@ mod tests {
         assert_eq!(kind("a.txt", b"fn main() {}"), "text");
         assert_eq!(kind("a.rs", b"\0"), "binary");
         assert_eq!(kind("fuzz/corpus/a/b", b"text"), "binary");
+        assert_eq!(kind("crates/management/web/vendor/a.js", b"text"), "binary");
+        assert_eq!(kind("crates/management/web/vendor/README.md", b"text"), "text");
         assert_eq!(kind("a.png", b"\x89PNG\xff"), "binary");
     }
 

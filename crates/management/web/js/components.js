@@ -1,0 +1,89 @@
+// Small parts that pages are made of.
+
+import { classes, html, useLayoutEffect, useRef } from "./html.js";
+import { DASH, percent, plain } from "./format.js";
+import { href } from "./router.js";
+
+/** A page: its title (also of the window), what leads to it, its actions, its content. */
+export function Page({ title, crumbs = [], badges, actions, children, test }) {
+  const heading = useRef(null);
+  useLayoutEffect(() => {
+    document.title = `${title} \u00b7 Leveret`;
+  }, [title]);
+  // Whoever came by keyboard, or hears the page, goes on at its title.
+  useLayoutEffect(() => heading.current.focus({ preventScroll: true }), []);
+  return html`<article class="page" data-test=${test}>
+    <header class="page-head">
+      <div>
+        ${crumbs.length > 0 && html`<p class="crumbs">${crumbs.map(([text, address], index) => html`<span key=${index}>${address ? html`<a href=${address}>${text}</a>` : text}</span>`)}</p>`}
+        <h1 tabindex="-1" ref=${heading}>${title}</h1>${badges}
+      </div>
+      ${actions && html`<div class="actions">${actions}</div>`}
+    </header>
+    ${children}
+  </article>`;
+}
+
+/** A part of a page with a title. */
+export const Card = ({ title, actions, children, isWide = false, test }) => html`
+  <section class=${classes("card", isWide && "is-wide")} data-test=${test}>
+    ${(title || actions) && html`<header><h2>${title}</h2>${actions && html`<div class="actions">${actions}</div>`}</header>`}
+    ${children}</section>`;
+
+/** A word in a box: `kind` is one of good, warning, danger, accent, or nothing. */
+export const Badge = ({ kind = "", title, children }) => html`<span class=${classes("badge", kind)} title=${title}>${children}</span>`;
+
+/** A number with its name, large. */
+export const Stat = ({ label, value, hint, href: address, test }) => {
+  const inside = html`<span class="stat-value">${value}</span><span class="stat-label">${label}</span>`;
+  return address
+    ? html`<a class="stat" href=${address} title=${hint} data-test=${test}>${inside}</a>`
+    : html`<div class="stat" title=${hint} data-test=${test}>${inside}</div>`;
+};
+
+/** Names and values: `items` are `[name, value]`; what has no value is left out. */
+export const Facts = ({ items }) => html`<dl class="facts">${items
+  .filter(([, value]) => value !== undefined && value !== null && value !== "")
+  .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+
+/** A table of arguments or headers. */
+export const Values = ({ table, empty = "none" }) => {
+  const entries = Object.entries(table ?? {});
+  if (entries.length === 0) return html`<span class="muted">${empty}</span>`;
+  return html`<dl class="values">${entries.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${plain(value)}</dd></div>`)}</dl>`;
+};
+
+/** Tabs that are pages: `items` are `[name, title, address]`. */
+export const Tabs = ({ items, current }) => html`<nav class="tabs" aria-label="Parts of this page">${items.map(([name, title, address]) => html`
+  <a key=${name} href=${address} aria-current=${name === current ? "page" : undefined} data-test=${`tab-${name}`}>${title}</a>`)}</nav>`;
+
+/** How much of something is used, as a bar with words. */
+export const Meter = ({ used, total, label, text, isBad = false }) => {
+  const share = total > 0 ? Math.min(1, used / total) : 0;
+  return html`<div class=${classes("meter", isBad && "is-bad")} role="img" aria-label=${`${label}: ${text ?? percent(share)}`}>
+    <span class="meter-bar"><span style=${{ width: `${share * 100}%` }}></span></span>
+    <span class="meter-text">${text ?? percent(share)}</span></div>`;
+};
+
+/** A state in a word, with a dot in a colour that says the same. */
+export const State = ({ kind = "", children }) => html`<span class=${classes("state", kind)}>${children}</span>`;
+
+/**
+ * What a poll brought: `children` is a function of the data. Before there are data it says so; of what is
+ * not there (404) it says that it is `gone`.
+ */
+export function Loaded({ polled, children, gone = "There is no such thing (any more)." }) {
+  if (polled.error?.status === 404) return html`<p class="empty" data-test="gone">${gone}</p>`;
+  if (polled.data === undefined) {
+    return polled.error ? html`<p class="empty">${polled.error.message}</p>` : html`<p class="empty" aria-busy="true">Loading\u2026</p>`;
+  }
+  return html`<div class=${classes("loaded", polled.isStale && "is-stale")}>${children(polled.data)}</div>`;
+}
+
+/** Links to things, by their names. */
+export const QueueLink = ({ vhost, name, tab }) => html`<a href=${href("queues", vhost, name, ...(tab ? [tab] : []))} title=${name}>${name}</a>`;
+export const ExchangeLink = ({ vhost, name }) => html`<a href=${href("exchanges", vhost, name || "amq.default")} title=${name}>${name || "(default exchange)"}</a>`;
+export const ConnectionLink = ({ name }) => (name ? html`<a href=${href("connections", name)} title=${name}>${name}</a>` : DASH);
+export const ChannelLink = ({ name }) => (name ? html`<a href=${href("channels", name)} title=${name}>${name}</a>` : DASH);
+export const UserLink = ({ name }) => (name ? html`<a href=${href("admin", "users", name)} title=${name}>${name}</a>` : DASH);
+export const PolicyLink = ({ name }) => (name ? html`<a href=${`#/admin/policies?name=${encodeURIComponent(name)}`} title=${name}>${name}</a>` : DASH);

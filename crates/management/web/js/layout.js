@@ -1,0 +1,149 @@
+// What is around every page: navigation, vhost, refreshing, theme, user.
+
+import { get, path } from "./api.js";
+import { Dialogs } from "./dialog.js";
+import { ErrorBar, Fenced, Notes, report } from "./errors.js";
+import { html, useEffect, useState } from "./html.js";
+import { help } from "./keys.js";
+import { Login, Stopped } from "./login.js";
+import { usePolled } from "./poll.js";
+import { href, place } from "./router.js";
+import { chosenVhost, isAdministrator, isMonitor, isPolicymaker, leave, session } from "./session.js";
+import { REFRESH_CHOICES, refreshMs, theme } from "./settings.js";
+import { useStore } from "./store.js";
+
+const NAVIGATION = [
+  ["", [
+    ["overview", "Overview", []],
+    ["queues", "Queues", ["queues"]],
+    ["exchanges", "Exchanges", ["exchanges"]],
+    ["connections", "Connections", ["connections"]],
+    ["channels", "Channels", ["channels"]],
+  ]],
+  ["Dead letters", [
+    ["dead-letters", "Map and queues", ["dead-letters"]],
+    ["redrives", "Redrives", ["redrives"]],
+  ]],
+  ["Node", [
+    ["nodes", "Nodes", ["nodes"], isMonitor],
+    ["health", "Health", ["health"]],
+  ]],
+  ["Admin", [
+    ["users", "Users", ["admin", "users"], isAdministrator],
+    ["vhosts", "Virtual hosts", ["admin", "vhosts"]],
+    ["policies", "Policies", ["admin", "policies"]],
+    ["limits", "Limits", ["admin", "limits"]],
+    ["definitions", "Definitions", ["admin", "definitions"], isAdministrator],
+    ["parameters", "Parameters", ["admin", "parameters"], isPolicymaker],
+  ]],
+];
+
+const VHOSTS_MS = 30_000;
+
+function Navigation({ section, onGo }) {
+  return html`<nav class="sections" aria-label="Sections">${NAVIGATION.map(([title, entries]) => {
+    const seen = entries.filter(([, , , isFor]) => !isFor || isFor());
+    return seen.length > 0 && html`<div key=${title}>${title && html`<h2>${title}</h2>`}
+      <ul>${seen.map(([key, name, names]) => html`<li key=${key}>
+        <a href=${href(...names)} aria-current=${key === section ? "page" : undefined} onClick=${onGo} data-test=${`nav-${key}`}>${name}</a></li>`)}</ul></div>`;
+  })}</nav>`;
+}
+
+/** The vhost that lists are limited to. */
+function VhostChoice() {
+  const chosen = useStore(chosenVhost);
+  const { data } = usePolled(`${path("vhosts")}?columns=name`, VHOSTS_MS);
+  const names = (data ?? []).map((vhost) => vhost.name);
+  useEffect(() => {
+    if (data && chosen && !names.includes(chosen)) chosenVhost.set("");
+  }, [data, chosen]);
+  const all = chosen && !names.includes(chosen) ? [chosen, ...names] : names;
+  return html`<label class="picker"><span>Vhost</span>
+    <select value=${chosen} onInput=${(event) => chosenVhost.set(event.target.value)} data-test="vhost">
+      <option value="" selected=${chosen === ""}>all</option>
+      ${all.map((name) => html`<option key=${name} value=${name} selected=${name === chosen}>${name}</option>`)}</select></label>`;
+}
+
+function RefreshChoice() {
+  const chosen = useStore(refreshMs);
+  return html`<label class="picker"><span>Refresh</span>
+    <select value=${chosen} onInput=${(event) => refreshMs.set(Number(event.target.value))} data-test="refresh">
+      ${REFRESH_CHOICES.map(([ms, title]) => html`<option key=${ms} value=${ms} selected=${ms === chosen}>${title}</option>`)}</select></label>`;
+}
+
+function ThemeChoice() {
+  const chosen = useStore(theme);
+  return html`<label class="picker"><span>Colours</span>
+    <select value=${chosen} onInput=${(event) => theme.set(event.target.value)} data-test="theme">
+      ${[["auto", "as the system"], ["light", "light"], ["dark", "dark"]].map(([key, title]) => html`<option key=${key} value=${key} selected=${key === chosen}>${title}</option>`)}</select></label>`;
+}
+
+function UserMenu() {
+  const user = useStore(session);
+  return html`<details class="menu user" data-test="user-menu"><summary>${user.name}</summary><div class="menu-box">
+    <p class="muted">${user.tags.join(", ") || "no tags"}</p>
+    <button type="button" class="quiet" onClick=${help}>Keyboard</button>
+    <button type="button" class="quiet" onClick=${() => leave()} data-test="logout">Log out</button></div></details>`;
+}
+
+/** The page of an address: its module is loaded first. The page before stays until then. */
+function Current() {
+  const { key, load, params } = useStore(place);
+  const [loaded, setLoaded] = useState({ load: null, Shown: null });
+  useEffect(() => {
+    let isOver = false;
+    load?.().then(
+      (module) => !isOver && setLoaded({ load, Shown: module.default }),
+      (error) => {
+        if (isOver) return;
+        report(error, "This page cannot be loaded");
+        setLoaded({ load, Shown: () => html`<p class="empty">This page cannot be loaded.</p>` });
+      },
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [load]);
+  if (!load) return html`<p class="empty" data-test="no-page">There is no such page.</p>`;
+  if (loaded.load !== load) return html`<p class="empty" aria-busy="true">Loading\u2026</p>`;
+  return html`<${Fenced} key=${key} name="This page"><${loaded.Shown} key=${key} params=${params} /><//>`;
+}
+
+function Frame() {
+  const { section } = useStore(place);
+  const [isOpen, setIsOpen] = useState(false);
+  const { data } = usePolled(`${path("overview")}?columns=cluster_name,product_name,product_version,rabbitmq_version&disable_stats=true`, VHOSTS_MS);
+  // The tags may have been changed since the login.
+  useEffect(() => {
+    get(path("whoami")).then(({ tags }) => session.set((old) => old && { ...old, tags }), () => {});
+  }, []);
+  return html`<div class=${isOpen ? "frame is-open" : "frame"}>
+    <a class="skip" href="#main" onClick=${skip}>To the content</a>
+    <header class="top">
+      <button type="button" class="quiet burger" aria-expanded=${isOpen} aria-label="Sections" onClick=${() => setIsOpen(!isOpen)}>\u2630</button>
+      <a class="brand" href="#/"><img src="img/leveret.svg" alt="" width="26" height="26" /><b>Leveret</b>
+        <span class="muted">${data?.product_version}</span></a>
+      <span class="cluster muted" title="Name of the cluster">${data?.cluster_name}</span>
+      <span class="gap"></span>
+      <${VhostChoice} /><${RefreshChoice} /><${ThemeChoice} /><${UserMenu} />
+    </header>
+    <aside class="side"><${Navigation} section=${section} onGo=${() => setIsOpen(false)} /></aside>
+    <main id="main" tabindex="-1">
+      <${Stopped} />
+      <${ErrorBar} />
+      <${Current} />
+    </main>
+  </div>`;
+}
+
+/** The link's address would be taken for a page. */
+function skip(event) {
+  event.preventDefault();
+  document.getElementById("main").focus();
+}
+
+/** Everything. */
+export function App() {
+  const user = useStore(session);
+  return html`${user ? html`<${Frame} key=${user.name} />` : html`<${Login} />`}<${Dialogs} /><${Notes} />`;
+}

@@ -1,0 +1,115 @@
+// How the broker is, at a glance.
+
+import { path } from "../api.js";
+import { Chart, levelLine, rateLine, useRange, withRange } from "../chart.js";
+import { Badge, Card, Loaded, Meter, Page, Stat, State } from "../components.js";
+import { bytes, compact, duration, number, rateOf } from "../format.js";
+import { html, useMemo } from "../html.js";
+import { usePolled } from "../poll.js";
+import { href, hrefWith } from "../router.js";
+import { isMonitor } from "../session.js";
+import { ListTable } from "../table.js";
+
+const LISTENERS = [
+  { key: "protocol", title: "Protocol", sort: "protocol", render: (one) => one.protocol },
+  { key: "address", title: "Address", sort: "ip_address", render: (one) => one.ip_address },
+  { key: "port", title: "Port", sort: "port", align: "right", width: "6rem", render: (one) => one.port },
+  { key: "tls", title: "TLS", sort: "tls", width: "5rem", render: (one) => (one.tls ? "yes" : "no") },
+];
+
+/** The alarms that are on, in words. */
+export const alarmsOf = (node) => [
+  node.mem_alarm && "memory is above its watermark",
+  node.disk_free_alarm && "the disk is almost full",
+].filter(Boolean);
+
+export const NODES = [
+  { key: "name", title: "Node", sort: "name", render: (node) => html`<a href=${href("nodes", node.name)}>${node.name}</a>` },
+  { key: "state", title: "State", width: "8rem", render: (node) => html`<${State} kind=${alarmsOf(node).length > 0 ? "danger" : "good"}>${alarmsOf(node).length > 0 ? "alarm" : "running"}<//>` },
+  { key: "memory", title: "Memory", width: "15rem", sort: "mem_used", render: (node) => html`<${Meter} label="Memory" used=${node.mem_used} total=${node.mem_limit} isBad=${node.mem_alarm} text=${node.mem_limit ? `${bytes(node.mem_used)} of ${bytes(node.mem_limit)}` : bytes(node.mem_used)} />` },
+  { key: "disk", title: "Disk free", width: "14rem", sort: "disk_free", render: (node) => html`<span title="An alarm comes below the second number">${bytes(node.disk_free)}, at least ${bytes(node.disk_free_limit)}</span>` },
+  { key: "fds", title: "File descriptors", width: "12rem", sort: "fd_used", render: (node) => html`<${Meter} label="File descriptors" used=${node.fd_used} total=${node.fd_total} text=${compact(node.fd_used)} />` },
+  { key: "uptime", title: "Up for", width: "8rem", sort: "uptime", align: "right", render: (node) => duration(node.uptime) },
+  { key: "durability", title: "Confirms wait for", width: "9rem", render: (node) => (node.durability === "fsync" ? "the disk" : "the system") },
+];
+
+/** Charts of an overview or a vhost: what is queued, and what happens. */
+export function MessageCharts({ data, range }) {
+  const stats = data.message_stats ?? {};
+  const queued = data.queue_totals ?? data;
+  const lengths = useMemo(() => [
+    levelLine("Ready", queued.messages_ready_details, queued.messages_ready, "Wait for a consumer"),
+    levelLine("Unacknowledged", queued.messages_unacknowledged_details, queued.messages_unacknowledged, "A consumer has them"),
+    levelLine("Total", queued.messages_details, queued.messages),
+  ], [data]);
+  const traffic = useMemo(() => [
+    rateLine("Publish", stats.publish_details),
+    rateLine("Deliver", stats.deliver_get_details, "To consumers, or fetched"),
+    rateLine("Acknowledge", stats.ack_details),
+    rateLine("Confirm", stats.confirm_details, "To publishers"),
+    rateLine("Redeliver", stats.redeliver_details),
+    rateLine("Unroutable", stats.drop_unroutable_details, "Published and nowhere to go"),
+  ], [data]);
+  const ends = useMemo(() => [
+    rateLine("Expired", stats.expired_details),
+    rateLine("Dead-lettered", stats.dead_lettered_details, "Died and went on to another queue"),
+    rateLine("Dropped", stats.dropped_details, "Died and left nothing"),
+  ], [data]);
+  return html`<div class="cards">
+    <${Chart} title="Queued messages" lines=${lengths} range=${range} format=${compact} test="chart-lengths" />
+    <${Chart} title="Messages in a second" lines=${traffic} range=${range} format=${oneDecimal} test="chart-rates" />
+    <${Chart} title="Deaths in a second" lines=${ends} range=${range} format=${oneDecimal} test="chart-deaths" />
+  </div>`;
+}
+
+/** A rate, where the title says that it is one. */
+export const oneDecimal = (value) => (typeof value === "number" && value > 0 && value < 10 ? value.toFixed(1) : number(value));
+
+const CHURN = [
+  ["connection_created", "Connections opened"], ["connection_closed", "Connections closed"],
+  ["channel_created", "Channels opened"], ["channel_closed", "Channels closed"],
+  ["queue_declared", "Queues declared"], ["queue_created", "Queues created"], ["queue_deleted", "Queues deleted"],
+];
+
+function Churn({ churn, range }) {
+  const lines = useMemo(() => CHURN.map(([key, label]) => rateLine(label, churn[`${key}_details`])), [churn]);
+  return html`<${Chart} title="Churn in a second" lines=${lines} range=${range} format=${oneDecimal} test="chart-churn" />`;
+}
+
+function Alarms({ nodes }) {
+  const alarms = nodes.flatMap((node) => alarmsOf(node).map((text) => [node.name, text]));
+  return alarms.map(([name, text]) => html`<p class="banner danger" role="alert" key=${text} data-test="alarm">
+    Publishers are blocked on <a href=${href("nodes", name)}>${name}</a>: ${text}.</p>`);
+}
+
+export default function Overview() {
+  const [range, picker] = useRange();
+  const polled = usePolled(withRange(path("overview"), range));
+  const nodes = usePolled(isMonitor() ? path("nodes") : null);
+  return html`<${Page} title="Overview" actions=${picker} test="overview">
+    <${Loaded} polled=${polled}>${(all) => {
+      const { object_totals: objects, queue_totals: queued = {}, message_stats: stats = {} } = all;
+      return html`
+        <${Alarms} nodes=${nodes.data ?? []} />
+        <div class="stats">
+          <${Stat} label="Messages" value=${compact(queued.messages)} hint=${number(queued.messages)} href=${hrefWith({ sort: "messages", reverse: 1 }, "queues")} test="messages" />
+          <${Stat} label="Ready" value=${compact(queued.messages_ready)} hint=${number(queued.messages_ready)} />
+          <${Stat} label="Unacknowledged" value=${compact(queued.messages_unacknowledged)} hint=${number(queued.messages_unacknowledged)} />
+          <${Stat} label="Published" value=${rateOf(stats.publish_details)} />
+          <${Stat} label="Dead-lettered" value=${rateOf(stats.dead_lettered_details)} href=${href("dead-letters")} />
+          <${Stat} label="Queues" value=${compact(objects.queues)} href=${href("queues")} />
+          <${Stat} label="Exchanges" value=${compact(objects.exchanges)} href=${href("exchanges")} />
+          <${Stat} label="Connections" value=${compact(objects.connections)} href=${href("connections")} />
+          <${Stat} label="Channels" value=${compact(objects.channels)} href=${href("channels")} />
+          <${Stat} label="Consumers" value=${compact(objects.consumers)} />
+        </div>
+        <${MessageCharts} data=${all} range=${range} />
+        ${nodes.data && html`<${Card} title="Nodes"><${ListTable} id="overview-nodes" rows=${nodes.data} columns=${NODES} rowKey=${(node) => node.name} noun="node" /><//>`}
+        <div class="cards">
+          <${Churn} churn=${all.churn_rates ?? {}} range=${range} />
+          ${all.listeners && html`<${Card} title="Listeners"><${ListTable} id="listeners" rows=${all.listeners} columns=${LISTENERS} rowKey=${(one) => `${one.ip_address}:${one.port}`} noun="listener" /><//>`}
+        </div>
+        <p class="muted">Leveret ${all.product_version}, with the management API of RabbitMQ ${all.rabbitmq_version}.
+          ${" "}<${Badge} title="What a confirm waits for">durability: ${all.durability}<//></p>`;
+    }}<//><//>`;
+}
