@@ -65,6 +65,15 @@ function align(lines) {
   return [moments.map((at) => at / 1000), ...columns];
 }
 
+/** The moments on the axis: with seconds where little is shown. */
+function clock(self, splits) {
+  const { min, max } = self.scales.x;
+  const hasSeconds = max - min < 240;
+  return splits.map((second) => new Date(second * 1000).toLocaleTimeString([], {
+    hour: "2-digit", minute: "2-digit", ...(hasSeconds && { second: "2-digit" }), hour12: false,
+  }));
+}
+
 /** The colour that a custom property stands for, as a canvas takes it. */
 function colour(element, name) {
   element.style.color = `var(${name})`;
@@ -106,8 +115,8 @@ export function Chart({ title, lines, format = number, range, actions, test }) {
         cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
         scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high * 1.08 || 0, 1)] } },
         axes: [
-          { ...axis, space: 70, size: 26 },
-          { ...axis, size: 54, space: 32, values: (_, splits) => splits.map((value) => (value < 10 && value % 1 ? value.toFixed(1) : format.isBytes ? format(value) : compact(value))) },
+          { ...axis, space: 70, size: 26, values: (self, splits) => clock(self, splits) },
+          { ...axis, size: 54, space: 32, values: (_, splits) => splits.map((value) => (format.isBytes ? format(value) : value < 10 ? String(Number(value.toFixed(2))) : compact(value))) },
         ],
         series: [{}, ...lines.map((line, index) => ({
           label: line.label,

@@ -27,10 +27,10 @@ export const NODES = [
   { key: "name", title: "Node", sort: "name", render: (node) => html`<a href=${href("nodes", node.name)}>${node.name}</a>` },
   { key: "state", title: "State", width: "8rem", render: (node) => html`<${State} kind=${alarmsOf(node).length > 0 ? "danger" : "good"}>${alarmsOf(node).length > 0 ? "alarm" : "running"}<//>` },
   { key: "memory", title: "Memory", width: "15rem", sort: "mem_used", render: (node) => html`<${Meter} label="Memory" used=${node.mem_used} total=${node.mem_limit} isBad=${node.mem_alarm} text=${node.mem_limit ? `${bytes(node.mem_used)} of ${bytes(node.mem_limit)}` : bytes(node.mem_used)} />` },
-  { key: "disk", title: "Disk free", width: "14rem", sort: "disk_free", render: (node) => html`<span title="An alarm comes below the second number">${bytes(node.disk_free)}, at least ${bytes(node.disk_free_limit)}</span>` },
+  { key: "disk", title: "Disk free", width: "16rem", sort: "disk_free", render: (node) => html`<span title="An alarm comes below the second number">${bytes(node.disk_free)}, at least ${bytes(node.disk_free_limit)}</span>` },
   { key: "fds", title: "File descriptors", width: "12rem", sort: "fd_used", render: (node) => html`<${Meter} label="File descriptors" used=${node.fd_used} total=${node.fd_total} text=${compact(node.fd_used)} />` },
   { key: "uptime", title: "Up for", width: "8rem", sort: "uptime", align: "right", render: (node) => duration(node.uptime) },
-  { key: "durability", title: "Confirms wait for", width: "9rem", render: (node) => (node.durability === "fsync" ? "the disk" : "the system") },
+  { key: "durability", title: "Confirms wait for", width: "10rem", render: (node) => (node.durability === "fsync" ? "the disk" : "the system") },
 ];
 
 /** Charts of an overview or a vhost: what is queued, and what happens. */
@@ -94,7 +94,7 @@ export default function Overview() {
         <div class="stats">
           <${Stat} label="Messages" value=${compact(queued.messages)} hint=${number(queued.messages)} href=${hrefWith({ sort: "messages", reverse: 1 }, "queues")} test="messages" />
           <${Stat} label="Ready" value=${compact(queued.messages_ready)} hint=${number(queued.messages_ready)} />
-          <${Stat} label="Unacknowledged" value=${compact(queued.messages_unacknowledged)} hint=${number(queued.messages_unacknowledged)} />
+          <${Stat} label="Unacked" value=${compact(queued.messages_unacknowledged)} hint=${number(queued.messages_unacknowledged)} />
           <${Stat} label="Published" value=${rateOf(stats.publish_details)} />
           <${Stat} label="Dead-lettered" value=${rateOf(stats.dead_lettered_details)} href=${href("dead-letters")} />
           <${Stat} label="Queues" value=${compact(objects.queues)} href=${href("queues")} />

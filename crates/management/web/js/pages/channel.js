@@ -1,0 +1,53 @@
+// One channel: what it does, and its consumers.
+
+import { path } from "../api.js";
+import { Chart, rateLine, useRange, withRange } from "../chart.js";
+import { Card, ConnectionLink, Facts, Loaded, Page, State, UserLink } from "../components.js";
+import { moment, number } from "../format.js";
+import { html, useMemo } from "../html.js";
+import { Consumers } from "../parts/consumers.js";
+import { usePolled } from "../poll.js";
+import { href } from "../router.js";
+import { channelState } from "./channels.js";
+import { oneDecimal } from "./overview.js";
+
+function Rates({ channel, range }) {
+  const stats = channel.message_stats ?? {};
+  const lines = useMemo(() => [
+    rateLine("Publish", stats.publish_details),
+    rateLine("Deliver", stats.deliver_get_details),
+    rateLine("Acknowledge", stats.ack_details),
+    rateLine("Confirm", stats.confirm_details),
+    rateLine("Redeliver", stats.redeliver_details),
+    rateLine("Unroutable", stats.drop_unroutable_details),
+  ], [channel]);
+  return html`<${Chart} title="Messages in a second" lines=${lines} range=${range} format=${oneDecimal} />`;
+}
+
+const limit = (value) => (value ? number(value) : "no limit");
+
+export default function Channel({ params: { name } }) {
+  const [range, picker] = useRange({ isShort: true });
+  const polled = usePolled(withRange(path("channels", name), range, ["msg_rates"]));
+  return html`<${Page} title=${name} crumbs=${[["Channels", href("channels")]]} actions=${picker} test="channel">
+    <${Loaded} polled=${polled} gone="There is no such channel (any more).">${(one) => html`
+      <div class="cards">
+        <${Rates} channel=${one} range=${range} />
+        <${Card} title="What it is"><${Facts} items=${[
+          ["State", html`<${State} kind=${channelState(one.state)}>${one.state}<//>`],
+          ["Connection", html`<${ConnectionLink} name=${one.connection_details?.name} />`],
+          ["User", html`<${UserLink} name=${one.user} />`],
+          ["Virtual host", one.vhost],
+          ["Mode", one.transactional ? "transactional" : one.confirm ? "confirms" : "plain"],
+          ["Prefetch of each consumer", limit(one.prefetch_count)],
+          ["Prefetch of the channel", limit(one.global_prefetch_count)],
+          ["Unacknowledged", number(one.messages_unacknowledged)],
+          ["Unconfirmed", number(one.messages_unconfirmed)],
+          ["Uncommitted messages", one.transactional ? number(one.messages_uncommitted) : undefined],
+          ["Uncommitted acks", one.transactional ? number(one.acks_uncommitted) : undefined],
+          ["Idle since", one.idle_since && moment(Date.parse(one.idle_since))],
+        ]} /><//>
+      </div>
+      <${Card} title="Consumers"><${Consumers} rows=${one.consumer_details ?? []} /><//>`}<//>
+  <//>`;
+}

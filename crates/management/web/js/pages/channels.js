@@ -1,0 +1,41 @@
+// All channels, page by page.
+
+import { path } from "../api.js";
+import { Badge, ChannelLink, Page, State, UserLink } from "../components.js";
+import { html, useMemo } from "../html.js";
+import { numberColumn, rateColumn } from "../parts/columns.js";
+import { useChosenVhost, vhostColumn } from "../parts/vhosts.js";
+import { PagedTable } from "../table.js";
+
+/** How a channel works, in a letter. */
+export const ChannelMode = ({ channel }) => html`${channel.confirm && html`<${Badge} title="confirms: publishers are told what is safe">C<//>`}${channel.transactional && html`<${Badge} title="transactional">T<//>`}`;
+
+/** How the state of a channel looks. */
+export const channelState = (state) => ({ running: "good", idle: "" })[state] ?? "warning";
+
+export const CHANNELS = [
+  { key: "name", title: "Channel", sort: "name", render: (one) => html`<${ChannelLink} name=${one.name} />` },
+  { key: "user", title: "User", sort: "user", width: "7rem", render: (one) => html`<${UserLink} name=${one.user} />` },
+  { key: "mode", title: "Mode", width: "4.5rem", render: (one) => html`<${ChannelMode} channel=${one} />` },
+  { key: "state", title: "State", sort: "state", width: "6.5rem", render: (one) => html`<${State} kind=${channelState(one.state)}>${one.state}<//>` },
+  numberColumn("consumers", "Consumers", "consumer_count", { width: "6.5rem" }),
+  numberColumn("unconfirmed", "Unconfirmed", "messages_unconfirmed", { width: "7rem" }),
+  numberColumn("prefetch", "Prefetch", "prefetch_count", { width: "6rem" }),
+  numberColumn("unacked", "Unacked", "messages_unacknowledged"),
+  numberColumn("uncommitted", "Uncommitted", "messages_uncommitted", { width: "7rem", isOptional: true }),
+  rateColumn("publish", "Publish", "message_stats.publish"),
+  rateColumn("confirm", "Confirm", "message_stats.confirm"),
+  rateColumn("unroutable", "Unroutable", "message_stats.drop_unroutable", { isOptional: true, width: "7rem" }),
+  rateColumn("deliver", "Deliver", "message_stats.deliver_get"),
+  rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { isOptional: true, width: "7rem" }),
+  rateColumn("ack", "Ack", "message_stats.ack"),
+];
+
+export default function Channels() {
+  const vhost = useChosenVhost();
+  const columns = useMemo(() => [...vhostColumn(vhost), ...CHANNELS], [vhost]);
+  return html`<${Page} title="Channels" badges=${vhost && html`<${Badge} kind="accent">${vhost}<//>`} test="channels">
+    <${PagedTable} id="channels" url=${vhost ? path("vhosts", vhost, "channels") : path("channels")} columns=${columns}
+      rowKey=${(one) => one.name} noun="channel" defaultSort=${{ key: "name" }} empty="No channel is open." />
+  <//>`;
+}

@@ -1,0 +1,57 @@
+// One exchange: what comes in, where it goes, and publishing to it.
+
+import { del, exchangePath } from "../api.js";
+import { Chart, rateLine, useRange, withRange } from "../chart.js";
+import { Card, Facts, Loaded, Page, Values } from "../components.js";
+import { confirm } from "../dialog.js";
+import { attempt } from "../errors.js";
+import { html, useMemo } from "../html.js";
+import { AddBinding, Bindings } from "../parts/bindings.js";
+import { Features, Policies } from "../parts/features.js";
+import { Publish } from "../parts/publish.js";
+import { usePolled } from "../poll.js";
+import { go, href } from "../router.js";
+import { oneDecimal } from "./overview.js";
+
+function Rates({ exchange, range }) {
+  const stats = exchange.message_stats ?? {};
+  const lines = useMemo(() => [
+    rateLine("In", stats.publish_in_details, "Published to it by clients"),
+    rateLine("Out", stats.publish_out_details, "Into queues, in all"),
+  ], [exchange]);
+  return html`<${Chart} title="Messages in a second" lines=${lines} range=${range} format=${oneDecimal} />`;
+}
+
+export default function Exchange({ params: { vhost, name } }) {
+  const real = name === "amq.default" ? "" : name;
+  const [range, picker] = useRange({ isShort: true });
+  const polled = usePolled(withRange(exchangePath(vhost, real), range, ["msg_rates"]));
+  const outgoing = usePolled(exchangePath(vhost, real, "bindings", "source"));
+  const incoming = usePolled(exchangePath(vhost, real, "bindings", "destination"));
+  const isOurs = real !== "" && !real.startsWith("amq.");
+  const remove = async () => {
+    if (!await confirm({ title: `Delete exchange ${real}?`, text: "Its bindings go with it. What is published to it later is refused." })) return;
+    if (await attempt("Deleting", () => del(exchangePath(vhost, real)), "Deleted.")) go(href("exchanges"));
+  };
+  return html`<${Page} title=${real || "Default exchange"} crumbs=${[["Exchanges", href("exchanges")], [vhost]]} test="exchange"
+      actions=${html`${picker}${isOurs && html`<button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button>`}`}>
+    <${Loaded} polled=${polled} gone="There is no such exchange (any more).">${(exchange) => html`
+      <div class="cards">
+        <${Rates} exchange=${exchange} range=${range} />
+        <${Card} title="What it is">
+          <${Facts} items=${[
+            ["Type", exchange.type],
+            ["Features", html`<${Features} of=${exchange} />`],
+            ["Policy", (exchange.policy || exchange.operator_policy) && html`<${Policies} of=${exchange} />`],
+            ["Arguments", Object.keys(exchange.arguments ?? {}).length > 0 && html`<${Values} table=${exchange.arguments} />`],
+            ["Declared by", exchange.user_who_performed_action],
+          ].map(([key, value]) => [key, value || undefined])} />
+          ${real === "" && html`<p class="muted">Every queue is bound to it by its own name, and nothing else can be.</p>`}
+        <//>
+      </div>
+      ${real !== "" && html`<${Bindings} title="Leads to" polled=${outgoing} isFrom=${true} test="outgoing" />
+        <${Bindings} title="Gets from" polled=${incoming} test="incoming" />
+        <${AddBinding} vhost=${vhost} name=${real} isQueue=${false} onAdded=${() => { outgoing.refresh(); incoming.refresh(); }} />`}
+      ${!exchange.internal && html`<${Publish} vhost=${vhost} exchange=${real} onPublished=${polled.refresh} />`}`}<//>
+  <//>`;
+}

@@ -1,0 +1,64 @@
+// Health checks: the questions that load balancers and monitors ask, asked at once.
+
+import { get, path } from "../api.js";
+import { Page, State } from "../components.js";
+import { plain } from "../format.js";
+import { html, useEffect, useState } from "../html.js";
+import { refreshMs } from "../settings.js";
+import { useStore } from "../store.js";
+import { ListTable } from "../table.js";
+
+const CHECKS = [
+  ["No alarm is on in the cluster", ["alarms"]],
+  ["No alarm is on on this node", ["local-alarms"]],
+  ["All virtual hosts run", ["virtual-hosts"]],
+  ["The node is in service", ["is-in-service"]],
+  ["It is ready to serve clients", ["ready-to-serve-clients"]],
+  ["There is room for more connections", ["below-node-connection-limit"]],
+  ["AMQP is spoken", ["protocol-listener", "amqp"]],
+  ["HTTP is spoken", ["protocol-listener", "http"]],
+  ["No certificate expires within a month", ["certificate-expiration", "1", "months"]],
+  ["No quorum depends on this node", ["node-is-quorum-critical"]],
+  ["All quorum queues have a leader", ["quorum-queues-without-elected-leaders", "all-vhosts"]],
+  ["The metadata is there", ["metadata-store", "initialized"]],
+].map(([title, names]) => ({ title, url: path("health", "checks", ...names) }));
+
+const COLUMNS = [
+  { key: "title", title: "What should be", sort: "title", render: (check) => check.title },
+  { key: "state", title: "Is it so?", width: "9rem", render: (check) => (check.isGood === undefined ? "\u2026" : html`<${State} kind=${check.isGood ? "good" : "danger"}>${check.isGood ? "yes" : "no"}<//>`) },
+  { key: "reason", title: "Reason", render: (check) => html`<span class="wrap">${check.reason}</span>` },
+  { key: "url", title: "Path", render: (check) => html`<code title=${check.url}>${check.url}</code>` },
+];
+
+async function ask(check) {
+  try {
+    const answer = await get(check.url);
+    return { ...check, isGood: true, reason: answer.reason ?? "" };
+  } catch (error) {
+    return { ...check, isGood: false, reason: plain(error.message) };
+  }
+}
+
+const CHECK_MS_MIN = 5000;
+
+export default function Health() {
+  const [rows, setRows] = useState(CHECKS);
+  const every = useStore(refreshMs);
+  useEffect(() => {
+    let isOver = false;
+    const run = async () => {
+      if (document.hidden) return;
+      const answers = await Promise.all(CHECKS.map(ask));
+      if (!isOver) setRows(answers);
+    };
+    run();
+    const timer = every > 0 ? setInterval(run, Math.max(every, CHECK_MS_MIN)) : 0;
+    return () => {
+      isOver = true;
+      clearInterval(timer);
+    };
+  }, [every]);
+  const failed = rows.filter((row) => row.isGood === false).length;
+  return html`<${Page} title="Health" badges=${failed > 0 ? html`<${State} kind="danger">${failed} of ${rows.length} failed<//>` : html`<${State} kind="good">all is well<//>`} test="health">
+    <${ListTable} id="health" rows=${rows} columns=${COLUMNS} rowKey=${(check) => check.url} noun="check" /><//>`;
+}

@@ -1,0 +1,76 @@
+// One node: memory, disk, file descriptors, churn.
+
+import { path, withQuery } from "../api.js";
+import { Chart, levelLine, rateLine, useRange, withRange } from "../chart.js";
+import { Badge, Card, Facts, Loaded, Meter, Page } from "../components.js";
+import { bytes, compact, duration, number } from "../format.js";
+import { html, useMemo } from "../html.js";
+import { usePolled } from "../poll.js";
+import { href } from "../router.js";
+import { ListTable } from "../table.js";
+import { alarmsOf, oneDecimal } from "./overview.js";
+
+const asBytes = Object.assign((value) => bytes(value), { isBytes: true });
+
+/** What RabbitMQ's names for parts of the memory mean here. */
+const PARTS = { binary: "Messages in memory", mgmt_db: "Samples for rates and charts", other_system: "Everything else" };
+
+const MEMORY = [
+  { key: "part", title: "Part", sort: "title", render: (part) => html`<span title=${part.name}>${part.title}</span>` },
+  { key: "bytes", title: "Bytes", sort: "bytes", align: "right", width: "9rem", render: (part) => bytes(part.bytes) },
+  { key: "share", title: "Share", width: "14rem", render: (part) => html`<${Meter} label=${part.title} used=${part.bytes} total=${part.total} />` },
+];
+
+function memoryParts(memory = {}) {
+  const { total, strategy, ...parts } = memory;
+  const all = Object.entries(parts).filter(([, value]) => typeof value === "number" && value > 0);
+  return all.map(([name, value]) => ({ name, title: PARTS[name] ?? name, bytes: value, total: total?.rss })).sort((a, b) => b.bytes - a.bytes);
+}
+
+function Charts({ node, range }) {
+  const memory = useMemo(() => [levelLine("In use", node.mem_used_details, node.mem_used)], [node]);
+  const disk = useMemo(() => [levelLine("Free", node.disk_free_details, node.disk_free)], [node]);
+  const handles = useMemo(() => [
+    levelLine("File descriptors", node.fd_used_details, node.fd_used),
+    levelLine("Connections", node.sockets_used_details, node.sockets_used),
+  ], [node]);
+  const churn = useMemo(() => [
+    rateLine("Connections opened", node.connection_created_details), rateLine("Connections closed", node.connection_closed_details),
+    rateLine("Channels opened", node.channel_created_details), rateLine("Channels closed", node.channel_closed_details),
+    rateLine("Queues declared", node.queue_declared_details), rateLine("Queues created", node.queue_created_details),
+    rateLine("Queues deleted", node.queue_deleted_details),
+  ], [node]);
+  return html`<div class="cards">
+    <${Chart} title="Memory" lines=${memory} range=${range} format=${asBytes} test="chart-memory" />
+    <${Chart} title="Free space on the disk" lines=${disk} range=${range} format=${asBytes} test="chart-disk" />
+    <${Chart} title="Open files and connections" lines=${handles} range=${range} format=${compact} test="chart-files" />
+    <${Chart} title="Churn in a second" lines=${churn} range=${range} format=${oneDecimal} test="chart-churn" />
+  </div>`;
+}
+
+export default function Node({ params: { name } }) {
+  const [range, picker] = useRange();
+  const polled = usePolled(withQuery(withRange(path("nodes", name), range, ["node_stats", "msg_rates"]), { memory: true }));
+  return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} actions=${picker} test="node">
+    <${Loaded} polled=${polled} gone="There is no such node.">${(node) => html`
+      ${alarmsOf(node).map((text) => html`<p class="banner danger" role="alert" key=${text}>Publishers are blocked: ${text}.</p>`)}
+      <${Charts} node=${node} range=${range} />
+      <div class="cards">
+        <${Card} title="Memory, by what it is for"><${ListTable} id="memory" rows=${memoryParts(node.memory)} columns=${MEMORY} rowKey=${(part) => part.name} noun="part" /><//>
+        <${Card} title="What it is"><${Facts} items=${[
+          ["Up for", duration(node.uptime)],
+          ["Process", node.os_pid],
+          ["Processors", number(node.processors)],
+          ["Memory alarm above", node.mem_limit === undefined ? "never" : bytes(node.mem_limit)],
+          ["Disk alarm below", bytes(node.disk_free_limit)],
+          ["File descriptors", `${number(node.fd_used)} of ${number(node.fd_total)}`],
+          ["Confirms wait for", node.durability === "fsync" ? "the disk" : "the operating system"],
+          ["Data", html`<code>${node.db_dir}</code>`],
+          ["Configuration", node.config_files?.join(", ")],
+          ["Log", node.log_files?.join(", ")],
+          ["Logins", node.auth_mechanisms?.map((one) => html`<${Badge} key=${one.name} title=${one.description}>${one.name}<//> `)],
+          ["Exchange types", node.exchange_types?.map((one) => html`<${Badge} key=${one.name} title=${one.description}>${one.name}<//> `)],
+        ]} /><//>
+      </div>`}<//>
+  <//>`;
+}

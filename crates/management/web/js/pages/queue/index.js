@@ -1,0 +1,95 @@
+// One queue: its state at a glance, and a tab for each side of it.
+
+import { del, path } from "../../api.js";
+import { Badge, Loaded, Page, Stat, State, Tabs } from "../../components.js";
+import { Dialog, confirm, openDialog } from "../../dialog.js";
+import { attempt, report } from "../../errors.js";
+import { bytes, compact, number, rateOf } from "../../format.js";
+import { ActionForm, CheckField, useForm } from "../../forms.js";
+import { html, useEffect, useState } from "../../html.js";
+import { Features, Policies } from "../../parts/features.js";
+import { usePolled } from "../../poll.js";
+import { go, href } from "../../router.js";
+import { queueState } from "../queues.js";
+
+/** A tab's module exports a component that gets `{ vhost, name, queue, refresh }`. */
+const TABS = [
+  ["life", "Life of messages", () => import("./life.js")],
+  ["messages", "Messages", () => import("./messages.js")],
+  ["consumers", "Consumers", () => import("./consumers.js")],
+  ["bindings", "Bindings", () => import("./bindings.js")],
+  ["publish", "Publish and get", () => import("./publish.js")],
+  ["settings", "Settings", () => import("./settings.js")],
+];
+
+function Delete({ vhost, queue, close }) {
+  const form = useForm({ ifEmpty: false, ifUnused: false });
+  const submit = async () => {
+    const { ifEmpty, ifUnused } = form.values;
+    await del(path("queues", vhost, queue.name), { "if-empty": ifEmpty, "if-unused": ifUnused });
+    close();
+    go(href("queues"));
+  };
+  return html`<${Dialog} title=${`Delete queue ${queue.name}?`} onClose=${close} test="confirm">
+    <p>${queue.messages > 0 ? html`<b>${number(queue.messages)}</b> messages go with it; they are not dead-lettered.` : "It is empty."}</p>
+    <${ActionForm} onSubmit=${submit} action="Delete" done="Deleted." isDangerous=${true} onCancel=${close}>
+      <${CheckField} label="Only if it is empty" ...${form.bind("ifEmpty")} />
+      <${CheckField} label="Only if nobody consumes" ...${form.bind("ifUnused")} />
+    <//><//>`;
+}
+
+/** The numbers that are of interest on every tab. */
+function Now({ queue }) {
+  const { message_stats: stats = {} } = queue;
+  return html`<div class="stats">
+    <${Stat} label="Ready" value=${compact(queue.messages_ready)} hint=${number(queue.messages_ready)} test="ready" />
+    <${Stat} label="Unacked" value=${compact(queue.messages_unacknowledged)} hint=${number(queue.messages_unacknowledged)} test="unacked" />
+    <${Stat} label="Total" value=${compact(queue.messages)} hint=${number(queue.messages)} test="total" />
+    <${Stat} label="Bytes" value=${bytes(queue.message_bytes)} hint=${number(queue.message_bytes)} />
+    <${Stat} label="Consumers" value=${number(queue.consumers)} />
+    <${Stat} label="In" value=${rateOf(stats.publish_details)} />
+    <${Stat} label="Delivered" value=${rateOf(stats.deliver_get_details)} />
+    <${Stat} label="Acknowledged" value=${rateOf(stats.ack_details)} />
+    <${Stat} label="Expired" value=${rateOf(stats.expired_details)} />
+    <${Stat} label="Dead-lettered" value=${rateOf(stats.dead_lettered_details)} />
+  </div>`;
+}
+
+/** A tab, whose module is loaded when it is first looked at. */
+function Tab({ tab, ...given }) {
+  const [loaded, setLoaded] = useState({ tab: null, Shown: null });
+  useEffect(() => {
+    let isOver = false;
+    const load = TABS.find(([key]) => key === tab)?.[2];
+    load?.().then(
+      (module) => !isOver && setLoaded({ tab, Shown: module.default }),
+      (error) => !isOver && report(error, "This part cannot be loaded"),
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [tab]);
+  if (!TABS.some(([key]) => key === tab)) return html`<p class="empty">There is no such part.</p>`;
+  if (loaded.tab !== tab) return html`<p class="empty" aria-busy="true">Loading\u2026</p>`;
+  return html`<div class="loaded" data-test=${`tab-of-${tab}`}><${loaded.Shown} key=${tab} ...${given} /></div>`;
+}
+
+export default function Queue({ params: { vhost, name, tab = "life" } }) {
+  const polled = usePolled(path("queues", vhost, name));
+  const queue = polled.data;
+  const purge = async () => {
+    const text = html`All <b>${number(queue.messages_ready)}</b> ready messages are removed; they are not dead-lettered. Unacknowledged ones stay.`;
+    if (!await confirm({ title: `Purge queue ${name}?`, text, action: "Purge" })) return;
+    if (await attempt("Purging", () => del(path("queues", vhost, name, "contents")), "Purged.")) polled.refresh();
+  };
+  const remove = () => openDialog((close) => html`<${Delete} vhost=${vhost} queue=${queue} close=${close} />`);
+  return html`<${Page} title=${name} crumbs=${[["Queues", href("queues")], [vhost]]} test="queue"
+      badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /> <${Policies} of=${queue} /> ${queue.state !== "running" && html`<${State} kind=${queueState(queue)}>${queue.state}<//>`}`}
+      actions=${queue && html`<button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button>
+        <button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button>`}>
+    <${Loaded} polled=${polled} gone="There is no such queue (any more).">${(data) => html`
+      <${Now} queue=${data} />
+      <${Tabs} items=${TABS.map(([key, title]) => [key, title, href("queues", vhost, name, key)])} current=${tab} />
+      <${Tab} tab=${tab} vhost=${vhost} name=${name} queue=${data} refresh=${polled.refresh} />`}<//>
+  <//>`;
+}

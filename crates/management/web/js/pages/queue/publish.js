@@ -1,0 +1,47 @@
+// Publishing to a queue and taking messages out of it, by hand.
+
+import { path, post } from "../../api.js";
+import { Badge, Card, ExchangeLink } from "../../components.js";
+import { ActionForm, NumberField, SelectField, useForm } from "../../forms.js";
+import { html, useState } from "../../html.js";
+import { Body, Properties } from "../../parts/message.js";
+import { Publish } from "../../parts/publish.js";
+
+const MODES = [
+  ["ack_requeue_true", "Put them back, marked as redelivered"],
+  ["reject_requeue_true", "Reject them back (counts as a delivery)"],
+  ["ack_requeue_false", "Remove them"],
+  ["reject_requeue_false", "Reject them (dead-letters)"],
+];
+const SHOWN_BYTES = 50_000;
+
+function Get({ vhost, name, refresh }) {
+  const form = useForm({ mode: MODES[0][0], encoding: "auto", count: "1" });
+  const [messages, setMessages] = useState(null);
+  const take = async () => {
+    const { mode, encoding, count } = form.values;
+    setMessages(await post(path("queues", vhost, name, "get"), { ackmode: mode, encoding, count: Number(count), truncate: SHOWN_BYTES }));
+    refresh();
+  };
+  const isFinal = form.values.mode.endsWith("false");
+  return html`<${Card} title="Get messages" test="get">
+    <p class="muted">This takes messages as a consumer would. To look without changing anything, see the tab \u201cMessages\u201d.</p>
+    <${ActionForm} onSubmit=${take} action=${isFinal ? "Get and remove" : "Get"} isDangerous=${isFinal} test="get-form">
+      <${SelectField} label="And then" ...${form.bind("mode")} options=${MODES} data-test="get-mode" />
+      <${SelectField} label="Bodies" ...${form.bind("encoding")} options=${[["auto", "as text if they are text"], ["base64", "in base64"]]} />
+      <${NumberField} label="How many" ...${form.bind("count")} min="1" max="1000" required />
+    <//>
+    ${messages && html`<div class="messages" data-test="got">
+      ${messages.length === 0 && html`<p class="empty">No message is ready.</p>`}
+      ${messages.map((message, index) => html`<article class="message" key=${index}>
+        <p>${index + 1}. from <${ExchangeLink} vhost=${vhost} name=${message.exchange} />, key <code>${message.routing_key}</code>
+          ${" "}${message.redelivered && html`<${Badge} kind="warning">redelivered<//>`}
+          ${" "}<span class="muted">${message.message_count} left</span></p>
+        <${Properties} message=${message} /><${Body} message=${message} /></article>`)}</div>`}
+  <//>`;
+}
+
+export default function QueuePublish({ vhost, name, refresh }) {
+  return html`<${Publish} vhost=${vhost} queue=${name} onPublished=${refresh} />
+    <${Get} vhost=${vhost} name=${name} refresh=${refresh} />`;
+}

@@ -1,0 +1,87 @@
+// All queues, page by page.
+
+import { path, put } from "../api.js";
+import { Badge, Page, QueueLink, State } from "../components.js";
+import { Dialog, openDialog } from "../dialog.js";
+import { bytes } from "../format.js";
+import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
+import { html, useMemo, useRef, useState } from "../html.js";
+import { numberColumn, rateColumn } from "../parts/columns.js";
+import { Features, Policies } from "../parts/features.js";
+import { VhostField, useChosenVhost, vhostColumn } from "../parts/vhosts.js";
+import { PagedTable } from "../table.js";
+
+/** Well-known arguments: name, type, what a button says, a value to start with. */
+export const QUEUE_ARGUMENTS = [
+  ["x-message-ttl", "number", "Message TTL (ms)"], ["x-expires", "number", "Delete when unused (ms)"],
+  ["x-dead-letter-exchange", "string", "Dead-letter exchange"], ["x-dead-letter-routing-key", "string", "Dead-letter routing key"],
+  ["x-dead-letter-strategy", "string", "Dead-letter strategy", "at-least-once"],
+  ["x-max-length", "number", "Max length"], ["x-max-length-bytes", "number", "Max length (bytes)"],
+  ["x-overflow", "string", "Overflow", "reject-publish"], ["x-max-priority", "number", "Max priority", 5],
+  ["x-single-active-consumer", "boolean", "Single active consumer", true], ["x-delivery-limit", "number", "Delivery limit"],
+  ["x-consumer-timeout", "number", "Consumer timeout (ms)"], ["x-expiry-order", "string", "Expiry order", "head"],
+];
+
+/** How the state of a queue looks: it flows, or somebody should know. */
+export const queueState = (queue) => (queue.state === "running" ? "good" : "warning");
+
+const COLUMNS = [
+  { key: "name", title: "Name", sort: "name", render: (queue) => html`<${QueueLink} vhost=${queue.vhost} name=${queue.name} />` },
+  { key: "type", title: "Type", sort: "type", width: "5.5rem", render: (queue) => queue.type },
+  { key: "features", title: "Features", width: "13rem", render: (queue) => html`<${Features} of=${queue} />` },
+  { key: "policy", title: "Policy", sort: "policy", width: "8rem", isOptional: true, render: (queue) => html`<${Policies} of=${queue} />` },
+  { key: "state", title: "State", sort: "state", width: "6.5rem", render: (queue) => html`<${State} kind=${queueState(queue)}>${queue.state}<//>` },
+  numberColumn("consumers", "Consumers", "consumers", { isOptional: true }),
+  numberColumn("ready", "Ready", "messages_ready"),
+  numberColumn("unacked", "Unacked", "messages_unacknowledged"),
+  numberColumn("total", "Total", "messages"),
+  { key: "bytes", title: "Bytes", sort: "message_bytes", width: "6.5rem", align: "right", isOptional: true, render: (queue) => bytes(queue.message_bytes) },
+  { key: "memory", title: "Memory", sort: "memory", width: "6.5rem", align: "right", isOptional: true, render: (queue) => bytes(queue.memory) },
+  numberColumn("paged_out", "On disk", "messages_paged_out", { isOptional: true, hint: "Messages that wait on disk and not in memory" }),
+  rateColumn("in", "In", "message_stats.publish", { hint: "Messages that came in, in a second" }),
+  rateColumn("out", "Deliver", "message_stats.deliver_get", { hint: "Messages that were delivered or fetched, in a second" }),
+  rateColumn("ack", "Ack", "message_stats.ack"),
+  rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { isOptional: true }),
+  rateColumn("expired", "Expired", "message_stats.expired"),
+  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { width: "7.5rem" }),
+  rateColumn("dropped", "Dropped", "message_stats.dropped", { isOptional: true, hint: "Died and left nothing" }),
+];
+
+// What the columns need, and nothing else: a queue has a hundred fields.
+const FIELDS = ["name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy", "effective_policy_definition",
+  "state", "consumers", "messages", "messages_ready", "messages_unacknowledged", "message_bytes", "memory", "messages_paged_out",
+  ...["publish", "deliver_get", "ack", "redeliver", "expired", "dead_lettered", "dropped"].map((name) => `message_stats.${name}_details.rate`)].join(",");
+
+function AddQueue({ close, onAdded }) {
+  const form = useForm({ vhost: "", name: "", type: "default", durable: "true", autoDelete: false });
+  const [rows, setRows] = useState(rowsOf());
+  const add = async () => {
+    const { vhost, name, type, durable, autoDelete } = form.values;
+    const table = tableOf(rows);
+    if (type !== "default") table["x-queue-type"] = type;
+    await put(path("queues", vhost, name), { durable: durable === "true", auto_delete: autoDelete, arguments: table });
+    onAdded();
+    close();
+  };
+  return html`<${Dialog} title="Add a queue" onClose=${close} isWide=${true} test="add-queue">
+    <${ActionForm} onSubmit=${add} action="Add" done="The queue is there." onCancel=${close} test="add-queue-form">
+      <${VhostField} ...${form.bind("vhost")} />
+      <${TextField} label="Name" ...${form.bind("name")} required autofocus data-test="form-name" />
+      <${SelectField} label="Type" ...${form.bind("type")} options=${[["default", "the vhost's default"], ["classic", "Classic"], ["quorum", "Quorum"]]} data-test="form-type" />
+      <${SelectField} label="Durability" ...${form.bind("durable")} options=${[["true", "Durable"], ["false", "Transient"]]} />
+      <${CheckField} label="Auto-delete" ...${form.bind("autoDelete")} />
+      <${ArgumentsEditor} rows=${rows} onChange=${setRows} hints=${QUEUE_ARGUMENTS} test="form-arguments" />
+    <//><//>`;
+}
+
+export default function Queues() {
+  const vhost = useChosenVhost();
+  const again = useRef(null);
+  const columns = useMemo(() => [...vhostColumn(vhost), ...COLUMNS], [vhost]);
+  const add = () => openDialog((close) => html`<${AddQueue} close=${close} onAdded=${() => again.current?.()} />`);
+  return html`<${Page} title="Queues" badges=${vhost && html`<${Badge} kind="accent" title="Only of this virtual host">${vhost}<//>`} test="queues"
+      actions=${html`<button type="button" class="primary" onClick=${add} data-test="add">Add a queue</button>`}>
+    <${PagedTable} id="queues" url=${vhost ? path("queues", vhost) : path("queues")} query=${{ columns: FIELDS }} columns=${columns} again=${again}
+      rowKey=${(queue) => `${queue.vhost}\n${queue.name}`} noun="queue" defaultSort=${{ key: "name" }} empty="There are no queues." />
+  <//>`;
+}

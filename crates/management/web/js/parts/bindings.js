@@ -1,0 +1,65 @@
+// Bindings of a queue or an exchange: shown, added, removed.
+
+import { del, path, post } from "../api.js";
+import { Card, ExchangeLink, QueueLink, Values } from "../components.js";
+import { confirm } from "../dialog.js";
+import { attempt } from "../errors.js";
+import { ActionForm, ArgumentsEditor, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
+import { html, useState } from "../html.js";
+import { ListTable } from "../table.js";
+
+/** The path of the bindings between two things; the default exchange has a name there. */
+const between = ({ vhost, source, destination, destination_type: type }, ...key) =>
+  path("bindings", vhost, "e", source || "amq.default", type === "queue" ? "q" : "e", destination, ...key);
+
+const columns = (isFrom, remove) => [
+  isFrom
+    ? { key: "other", title: "To", sort: "destination", render: (one) => (one.destination_type === "queue"
+      ? html`<${QueueLink} vhost=${one.vhost} name=${one.destination} />`
+      : html`<${ExchangeLink} vhost=${one.vhost} name=${one.destination} />`) }
+    : { key: "other", title: "From", sort: "source", render: (one) => html`<${ExchangeLink} vhost=${one.vhost} name=${one.source} />` },
+  ...(isFrom ? [{ key: "type", title: "Type", sort: "destination_type", width: "6rem", render: (one) => one.destination_type }] : []),
+  { key: "routing_key", title: "Routing key", sort: "routing_key", render: (one) => html`<span title=${one.routing_key}>${one.routing_key}</span>` },
+  { key: "arguments", title: "Arguments", render: (one) => html`<${Values} table=${one.arguments} empty="" />` },
+  { key: "remove", title: "", name: "Unbind", width: "6.5rem", align: "right", render: (one) => one.source !== "" && html`<button type="button" class="danger" onClick=${() => remove(one)} data-test="unbind">Unbind</button>` },
+];
+
+/** A list of bindings: `isFrom` says that they lead away from this page's thing. */
+export function Bindings({ title, polled, isFrom = false, test }) {
+  const remove = async (one) => {
+    const text = html`From <b>${one.source}</b> to the ${one.destination_type} <b>${one.destination}</b>${one.routing_key ? html`, key <code>${one.routing_key}</code>` : ""}.`;
+    if (!await confirm({ title: "Unbind?", text, action: "Unbind" })) return;
+    if (await attempt("Unbinding", () => del(between(one, one.properties_key)), "Unbound.")) polled.refresh();
+  };
+  return html`<${Card} title=${title} test=${test}>
+    <${ListTable} id=${test} rows=${polled.data} columns=${columns(isFrom, remove)} noun="binding" hasFilter=${(polled.data?.length ?? 0) > 10}
+      rowKey=${(one) => `${one.source}\n${one.destination_type}\n${one.destination}\n${one.properties_key}`}
+      filterBy=${(one) => `${one.source} ${one.destination} ${one.routing_key}`} empty="Nothing is bound here." />
+  <//>`;
+}
+
+/**
+ * Adds a binding. Of a queue: from which exchange; of an exchange: in which direction, and to or from what.
+ */
+export function AddBinding({ vhost, name, isQueue, onAdded }) {
+  const form = useForm({ direction: isQueue ? "from" : "to-queue", other: "", key: "" });
+  const [rows, setRows] = useState(rowsOf());
+  const { direction, other, key } = form.values;
+  const add = async () => {
+    const isFrom = direction === "from";
+    const binding = isFrom
+      ? { vhost, source: other, destination: name, destination_type: isQueue ? "queue" : "exchange" }
+      : { vhost, source: name, destination: other, destination_type: direction === "to-queue" ? "queue" : "exchange" };
+    await post(between(binding), { routing_key: key, arguments: tableOf(rows) });
+    form.set({ key: "" });
+    setRows(rowsOf());
+    onAdded();
+  };
+  return html`<${Card} title="Add a binding" test="add-binding">
+    <${ActionForm} onSubmit=${add} action="Bind" done="Bound." test="bind-form">
+      ${!isQueue && html`<${SelectField} label="Direction" ...${form.bind("direction")} options=${[["to-queue", "to a queue"], ["to-exchange", "to an exchange"], ["from", "from an exchange"]]} />`}
+      <${TextField} label=${direction === "from" ? "From exchange" : direction === "to-queue" ? "To queue" : "To exchange"} ...${form.bind("other")} required data-test="bind-other" />
+      <${TextField} label="Routing key" ...${form.bind("key")} data-test="bind-key" />
+      <${ArgumentsEditor} rows=${rows} onChange=${setRows} />
+    <//><//>`;
+}

@@ -1,0 +1,37 @@
+// Columns that several lists have.
+
+import { DASH, number, rateOf } from "../format.js";
+import { html } from "../html.js";
+
+/** The value at a path of names in an object. */
+export const at = (row, names) => names.split(".").reduce((value, name) => value?.[name], row);
+
+/** A column of numbers: zero is faint, so that the rest is seen. */
+export const numberColumn = (key, title, field, rest = {}) => ({
+  key,
+  title,
+  sort: field,
+  align: "right",
+  width: "6.6rem",
+  render: (row) => faint(at(row, field), number),
+  ...rest,
+});
+
+/** A column of rates: `field` is the number whose `..._details` has it. */
+export const rateColumn = (key, title, field, rest = {}) => ({
+  key,
+  title,
+  sort: `${field}_details.rate`,
+  align: "right",
+  width: "6rem",
+  render: (row) => {
+    const details = at(row, `${field}_details`);
+    return details?.rate === 0 ? html`<span class="zero">0/s</span>` : rateOf(details);
+  },
+  ...rest,
+});
+
+function faint(value, format) {
+  if (value === undefined || value === null) return html`<span class="zero">${DASH}</span>`;
+  return value === 0 ? html`<span class="zero">0</span>` : format(value);
+}

@@ -1,0 +1,48 @@
+// Publishing one message by hand.
+
+import { exchangePath, post } from "../api.js";
+import { Card } from "../components.js";
+import { note } from "../errors.js";
+import { ActionForm, AreaField, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
+import { html, useState } from "../html.js";
+
+const PROPERTIES = [
+  ["content_type", "string", "content type", "application/json"], ["expiration", "string", "expiration (ms)"],
+  ["priority", "number", "priority"], ["correlation_id", "string", "correlation id"],
+  ["reply_to", "string", "reply to"], ["message_id", "string", "message id"],
+  ["timestamp", "number", "timestamp (s)"], ["type", "string", "type"],
+  ["user_id", "string", "user id"], ["app_id", "string", "app id"], ["content_encoding", "string", "content encoding"],
+];
+
+/**
+ * A form that publishes to an exchange; of a queue, to the default exchange with the queue's name as the
+ * routing key. `onPublished` is called after each.
+ */
+export function Publish({ vhost, exchange, queue, onPublished }) {
+  const form = useForm({ key: queue ?? "", payload: "", encoding: "string", isPersistent: true });
+  const [properties, setProperties] = useState(rowsOf());
+  const [headers, setHeaders] = useState(rowsOf());
+  const publish = async () => {
+    const { key, payload, encoding, isPersistent } = form.values;
+    const all = { ...tableOf(properties), delivery_mode: isPersistent ? 2 : 1 };
+    const sent = tableOf(headers);
+    if (Object.keys(sent).length > 0) all.headers = sent;
+    const answer = await post(exchangePath(vhost, queue === undefined ? exchange : "", "publish"), {
+      routing_key: key, properties: all, payload, payload_encoding: encoding,
+    });
+    if (!answer.routed) throw new Error("Nobody has it: the message could not be routed to any queue.");
+    note("Published.");
+    onPublished?.();
+  };
+  return html`<${Card} title="Publish a message" test="publish">
+    <${ActionForm} onSubmit=${publish} action="Publish" test="publish-form">
+      ${queue === undefined
+        ? html`<${TextField} label="Routing key" ...${form.bind("key")} data-test="publish-key" />`
+        : html`<p class="is-wide muted">It goes to this queue through the default exchange.</p>`}
+      <${SelectField} label="The body is given as" ...${form.bind("encoding")} options=${[["string", "Text"], ["base64", "Base64"]]} />
+      <${CheckField} label="Persistent" ...${form.bind("isPersistent")} />
+      <${AreaField} label="Body" ...${form.bind("payload")} data-test="publish-payload" />
+      <${ArgumentsEditor} label="Headers" rows=${headers} onChange=${setHeaders} />
+      <${ArgumentsEditor} label="Properties" rows=${properties} onChange=${setProperties} hints=${PROPERTIES} />
+    <//><//>`;
+}

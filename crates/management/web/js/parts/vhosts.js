@@ -1,0 +1,31 @@
+// Choosing a vhost, in lists and in forms.
+
+import { path } from "../api.js";
+import { SelectField } from "../forms.js";
+import { html, useEffect } from "../html.js";
+import { usePolled } from "../poll.js";
+import { chosenVhost } from "../session.js";
+import { useStore } from "../store.js";
+
+const VHOSTS_MS = 30_000;
+
+/** The vhosts that the user sees: `[{ name, default_queue_type }]`, or undefined until they are there. */
+export const useVhosts = () => usePolled(`${path("vhosts")}?columns=name,default_queue_type`, VHOSTS_MS).data;
+
+/** The vhost that lists are limited to; empty for all. */
+export const useChosenVhost = () => useStore(chosenVhost);
+
+/** A vhost in a form: starts with the one that lists are limited to, or the first there is. */
+export function VhostField({ value, onInput }) {
+  const vhosts = useVhosts() ?? [];
+  const first = chosenVhost.get() || (vhosts.find((vhost) => vhost.name === "/") ?? vhosts[0])?.name;
+  useEffect(() => {
+    if (!value && first) onInput(first);
+  }, [first]);
+  return html`<${SelectField} label="Virtual host" value=${value} onInput=${onInput} options=${vhosts.map((vhost) => [vhost.name, vhost.name])} data-test="form-vhost" />`;
+}
+
+/** The column of a list that tells the vhost: only where there may be several. */
+export const vhostColumn = (chosen) => (chosen ? [] : [
+  { key: "vhost", title: "Virtual host", sort: "vhost", width: "8rem", render: (row) => html`<span title=${row.vhost}>${row.vhost}</span>` },
+]);
