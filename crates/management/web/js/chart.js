@@ -18,6 +18,8 @@ export const RANGES = [
 const chosenRange = stored("leveret.range", "ten-minutes");
 const HEIGHT = 190;
 const COLOURS = 8;
+// Steps of an axis of bytes.
+const BINARY = Array.from({ length: 50 }, (_, power) => 2 ** power);
 // Not by colour alone: later lines are dashed.
 const DASHES = [[], [], [], [8, 4], [8, 4], [2, 3], [2, 3], [10, 3, 2, 3]];
 
@@ -44,6 +46,9 @@ export function withRange(url, [, , age, step], kinds = ["lengths", "msg_rates"]
 export function levels(details) {
   return (details?.samples ?? []).map(({ timestamp, sample }) => [timestamp, sample]).reverse();
 }
+
+/** The same of what is never 0: from before the broker was started there are no samples. */
+const levelsFromStart = (details) => levels(details).map(([at, value]) => [at, value || null]);
 
 /** The change in a second between samples. */
 export function rates(details) {
@@ -116,7 +121,7 @@ export function Chart({ title, lines, format = number, range, actions, test }) {
         scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high * 1.08 || 0, 1)] } },
         axes: [
           { ...axis, space: 70, size: 26, values: (self, splits) => clock(self, splits) },
-          { ...axis, size: 54, space: 32, values: (_, splits) => splits.map((value) => (format.isBytes ? format(value) : value < 10 ? String(Number(value.toFixed(2))) : compact(value))) },
+          { ...axis, size: 58, ...(format.isBytes && { incrs: BINARY }), space: 32, values: (_, splits) => splits.map((value) => (format.isBytes ? format(value) : value < 10 ? String(Number(value.toFixed(2))) : compact(value))) },
         ],
         series: [{}, ...lines.map((line, index) => ({
           label: line.label,
@@ -193,3 +198,6 @@ export const rateLine = (label, details, hint) => ({ label, points: rates(detail
 
 /** A line of `Chart`: how much there is. */
 export const levelLine = (label, details, now, hint) => ({ label, points: levels(details), now, hint });
+
+/** The same for what is never 0, as memory that is used. */
+export const lastingLine = (label, details, now, hint) => ({ label, points: levelsFromStart(details), now, hint });

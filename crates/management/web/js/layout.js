@@ -82,6 +82,7 @@ function UserMenu() {
   const user = useStore(session);
   return html`<details class="menu user" data-test="user-menu"><summary>${user.name}</summary><div class="menu-box">
     <p class="muted">${user.tags.join(", ") || "no tags"}</p>
+    <${ThemeChoice} />
     <button type="button" class="quiet" onClick=${help}>Keyboard</button>
     <button type="button" class="quiet" onClick=${() => leave()} data-test="logout">Log out</button></div></details>`;
 }
@@ -110,8 +111,9 @@ function Current() {
 }
 
 function Frame() {
-  const { section } = useStore(place);
+  const { section, key } = useStore(place);
   const [isOpen, setIsOpen] = useState(false);
+  useEffect(() => setIsOpen(false), [key]);
   const { data } = usePolled(`${path("overview")}?columns=cluster_name,product_name,product_version,rabbitmq_version&disable_stats=true`, VHOSTS_MS);
   // The tags may have been changed since the login.
   useEffect(() => {
@@ -125,7 +127,7 @@ function Frame() {
         <span class="muted">${data?.product_version}</span></a>
       <span class="cluster muted" title="Name of the cluster">${data?.cluster_name}</span>
       <span class="gap"></span>
-      <${VhostChoice} /><${RefreshChoice} /><${ThemeChoice} /><${UserMenu} />
+      <${VhostChoice} /><${RefreshChoice} /><${UserMenu} />
     </header>
     <aside class="side"><${Navigation} section=${section} onGo=${() => setIsOpen(false)} /></aside>
     <main id="main" tabindex="-1">

@@ -2,9 +2,9 @@
 
 import { path } from "../api.js";
 import { Badge, ChannelLink, Page, State, UserLink } from "../components.js";
-import { html, useMemo } from "../html.js";
+import { html } from "../html.js";
 import { numberColumn, rateColumn } from "../parts/columns.js";
-import { useChosenVhost, vhostColumn } from "../parts/vhosts.js";
+import { useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { PagedTable } from "../table.js";
 
 /** How a channel works, in a letter. */
@@ -33,7 +33,7 @@ export const CHANNELS = [
 
 export default function Channels() {
   const vhost = useChosenVhost();
-  const columns = useMemo(() => [...vhostColumn(vhost), ...CHANNELS], [vhost]);
+  const columns = useVhostColumns(CHANNELS);
   return html`<${Page} title="Channels" badges=${vhost && html`<${Badge} kind="accent">${vhost}<//>`} test="channels">
     <${PagedTable} id="channels" url=${vhost ? path("vhosts", vhost, "channels") : path("channels")} columns=${columns}
       rowKey=${(one) => one.name} noun="channel" defaultSort=${{ key: "name" }} empty="No channel is open." />

@@ -3,9 +3,9 @@
 import { path } from "../api.js";
 import { Badge, ConnectionLink, Page, State, UserLink } from "../components.js";
 import { DASH, byteRate, moment } from "../format.js";
-import { html, useMemo } from "../html.js";
+import { html } from "../html.js";
 import { numberColumn } from "../parts/columns.js";
-import { useChosenVhost, vhostColumn } from "../parts/vhosts.js";
+import { useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { PagedTable } from "../table.js";
 
 /** How the state of a connection looks. */
@@ -31,7 +31,7 @@ const COLUMNS = [
 
 export default function Connections() {
   const vhost = useChosenVhost();
-  const columns = useMemo(() => [...vhostColumn(vhost), ...COLUMNS], [vhost]);
+  const columns = useVhostColumns(COLUMNS);
   return html`<${Page} title="Connections" badges=${vhost && html`<${Badge} kind="accent">${vhost}<//>`} test="connections">
     <${PagedTable} id="connections" url=${vhost ? path("vhosts", vhost, "connections") : path("connections")} columns=${columns}
       rowKey=${(one) => one.name} noun="connection" defaultSort=${{ key: "name" }} empty="Nobody is connected." />

@@ -4,10 +4,10 @@ import { exchangePath, path, put } from "../api.js";
 import { Badge, ExchangeLink, Page } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
-import { html, useMemo, useRef, useState } from "../html.js";
+import { html, useRef, useState } from "../html.js";
 import { rateColumn } from "../parts/columns.js";
 import { Features, Policies } from "../parts/features.js";
-import { VhostField, useChosenVhost, vhostColumn } from "../parts/vhosts.js";
+import { VhostField, useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { usePolled } from "../poll.js";
 import { PagedTable } from "../table.js";
 
@@ -48,7 +48,7 @@ function AddExchange({ close, onAdded }) {
 export default function Exchanges() {
   const vhost = useChosenVhost();
   const again = useRef(null);
-  const columns = useMemo(() => [...vhostColumn(vhost), ...COLUMNS], [vhost]);
+  const columns = useVhostColumns(COLUMNS);
   const add = () => openDialog((close) => html`<${AddExchange} close=${close} onAdded=${() => again.current?.()} />`);
   return html`<${Page} title="Exchanges" badges=${vhost && html`<${Badge} kind="accent" title="Only of this virtual host">${vhost}<//>`} test="exchanges"
       actions=${html`<button type="button" class="primary" onClick=${add} data-test="add">Add an exchange</button>`}>

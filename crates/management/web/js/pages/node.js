@@ -1,7 +1,7 @@
 // One node: memory, disk, file descriptors, churn.
 
 import { path, withQuery } from "../api.js";
-import { Chart, levelLine, rateLine, useRange, withRange } from "../chart.js";
+import { Chart, lastingLine, levelLine, rateLine, useRange, withRange } from "../chart.js";
 import { Badge, Card, Facts, Loaded, Meter, Page } from "../components.js";
 import { bytes, compact, duration, number } from "../format.js";
 import { html, useMemo } from "../html.js";
@@ -28,10 +28,10 @@ function memoryParts(memory = {}) {
 }
 
 function Charts({ node, range }) {
-  const memory = useMemo(() => [levelLine("In use", node.mem_used_details, node.mem_used)], [node]);
-  const disk = useMemo(() => [levelLine("Free", node.disk_free_details, node.disk_free)], [node]);
+  const memory = useMemo(() => [lastingLine("In use", node.mem_used_details, node.mem_used)], [node]);
+  const disk = useMemo(() => [lastingLine("Free", node.disk_free_details, node.disk_free)], [node]);
   const handles = useMemo(() => [
-    levelLine("File descriptors", node.fd_used_details, node.fd_used),
+    lastingLine("File descriptors", node.fd_used_details, node.fd_used),
     levelLine("Connections", node.sockets_used_details, node.sockets_used),
   ], [node]);
   const churn = useMemo(() => [
@@ -40,7 +40,7 @@ function Charts({ node, range }) {
     rateLine("Queues declared", node.queue_declared_details), rateLine("Queues created", node.queue_created_details),
     rateLine("Queues deleted", node.queue_deleted_details),
   ], [node]);
-  return html`<div class="cards">
+  return html`<div class="cards is-pairs">
     <${Chart} title="Memory" lines=${memory} range=${range} format=${asBytes} test="chart-memory" />
     <${Chart} title="Free space on the disk" lines=${disk} range=${range} format=${asBytes} test="chart-disk" />
     <${Chart} title="Open files and connections" lines=${handles} range=${range} format=${compact} test="chart-files" />

@@ -92,7 +92,7 @@ export default function Overview() {
       return html`
         <${Alarms} nodes=${nodes.data ?? []} />
         <div class="stats">
-          <${Stat} label="Messages" value=${compact(queued.messages)} hint=${number(queued.messages)} href=${hrefWith({ sort: "messages", reverse: 1 }, "queues")} test="messages" />
+          <${Stat} label="Messages" value=${compact(queued.messages)} hint=${number(queued.messages)} href=${hrefWith({ sort: "total", reverse: 1 }, "queues")} test="messages" />
           <${Stat} label="Ready" value=${compact(queued.messages_ready)} hint=${number(queued.messages_ready)} />
           <${Stat} label="Unacked" value=${compact(queued.messages_unacknowledged)} hint=${number(queued.messages_unacknowledged)} />
           <${Stat} label="Published" value=${rateOf(stats.publish_details)} />

@@ -5,10 +5,10 @@ import { Badge, Page, QueueLink, State } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { bytes } from "../format.js";
 import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
-import { html, useMemo, useRef, useState } from "../html.js";
+import { html, useRef, useState } from "../html.js";
 import { numberColumn, rateColumn } from "../parts/columns.js";
 import { Features, Policies } from "../parts/features.js";
-import { VhostField, useChosenVhost, vhostColumn } from "../parts/vhosts.js";
+import { VhostField, useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { PagedTable } from "../table.js";
 
 /** Well-known arguments: name, type, what a button says, a value to start with. */
@@ -28,10 +28,10 @@ export const queueState = (queue) => (queue.state === "running" ? "good" : "warn
 const COLUMNS = [
   { key: "name", title: "Name", sort: "name", render: (queue) => html`<${QueueLink} vhost=${queue.vhost} name=${queue.name} />` },
   { key: "type", title: "Type", sort: "type", width: "5.5rem", render: (queue) => queue.type },
-  { key: "features", title: "Features", width: "13rem", render: (queue) => html`<${Features} of=${queue} />` },
+  { key: "features", title: "Features", width: "11.6rem", render: (queue) => html`<${Features} of=${queue} />` },
   { key: "policy", title: "Policy", sort: "policy", width: "8rem", isOptional: true, render: (queue) => html`<${Policies} of=${queue} />` },
   { key: "state", title: "State", sort: "state", width: "6.5rem", render: (queue) => html`<${State} kind=${queueState(queue)}>${queue.state}<//>` },
-  numberColumn("consumers", "Consumers", "consumers", { isOptional: true }),
+  numberColumn("consumers", "Consumers", "consumers", { isOptional: true, width: "6.5rem" }),
   numberColumn("ready", "Ready", "messages_ready"),
   numberColumn("unacked", "Unacked", "messages_unacknowledged"),
   numberColumn("total", "Total", "messages"),
@@ -41,9 +41,9 @@ const COLUMNS = [
   rateColumn("in", "In", "message_stats.publish", { hint: "Messages that came in, in a second" }),
   rateColumn("out", "Deliver", "message_stats.deliver_get", { hint: "Messages that were delivered or fetched, in a second" }),
   rateColumn("ack", "Ack", "message_stats.ack"),
-  rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { isOptional: true }),
+  rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { isOptional: true, width: "6rem" }),
   rateColumn("expired", "Expired", "message_stats.expired"),
-  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { width: "7.5rem" }),
+  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { width: "8.4rem" }),
   rateColumn("dropped", "Dropped", "message_stats.dropped", { isOptional: true, hint: "Died and left nothing" }),
 ];
 
@@ -77,7 +77,7 @@ function AddQueue({ close, onAdded }) {
 export default function Queues() {
   const vhost = useChosenVhost();
   const again = useRef(null);
-  const columns = useMemo(() => [...vhostColumn(vhost), ...COLUMNS], [vhost]);
+  const columns = useVhostColumns(COLUMNS);
   const add = () => openDialog((close) => html`<${AddQueue} close=${close} onAdded=${() => again.current?.()} />`);
   return html`<${Page} title="Queues" badges=${vhost && html`<${Badge} kind="accent" title="Only of this virtual host">${vhost}<//>`} test="queues"
       actions=${html`<button type="button" class="primary" onClick=${add} data-test="add">Add a queue</button>`}>

@@ -18,7 +18,7 @@ const columns = (isFrom, remove) => [
       ? html`<${QueueLink} vhost=${one.vhost} name=${one.destination} />`
       : html`<${ExchangeLink} vhost=${one.vhost} name=${one.destination} />`) }
     : { key: "other", title: "From", sort: "source", render: (one) => html`<${ExchangeLink} vhost=${one.vhost} name=${one.source} />` },
-  ...(isFrom ? [{ key: "type", title: "Type", sort: "destination_type", width: "6rem", render: (one) => one.destination_type }] : []),
+  ...(isFrom ? [{ key: "type", title: "Type", sort: "destination_type", width: "7rem", render: (one) => one.destination_type }] : []),
   { key: "routing_key", title: "Routing key", sort: "routing_key", render: (one) => html`<span title=${one.routing_key}>${one.routing_key}</span>` },
   { key: "arguments", title: "Arguments", render: (one) => html`<${Values} table=${one.arguments} empty="" />` },
   { key: "remove", title: "", name: "Unbind", width: "6.5rem", align: "right", render: (one) => one.source !== "" && html`<button type="button" class="danger" onClick=${() => remove(one)} data-test="unbind">Unbind</button>` },

@@ -12,7 +12,7 @@ export const numberColumn = (key, title, field, rest = {}) => ({
   title,
   sort: field,
   align: "right",
-  width: "6.6rem",
+  width: "5.6rem",
   render: (row) => faint(at(row, field), number),
   ...rest,
 });
@@ -23,7 +23,7 @@ export const rateColumn = (key, title, field, rest = {}) => ({
   title,
   sort: `${field}_details.rate`,
   align: "right",
-  width: "6rem",
+  width: "5.3rem",
   render: (row) => {
     const details = at(row, `${field}_details`);
     return details?.rate === 0 ? html`<span class="zero">0/s</span>` : rateOf(details);

@@ -2,7 +2,7 @@
 
 import { path } from "../api.js";
 import { SelectField } from "../forms.js";
-import { html, useEffect } from "../html.js";
+import { html, useEffect, useMemo } from "../html.js";
 import { usePolled } from "../poll.js";
 import { chosenVhost } from "../session.js";
 import { useStore } from "../store.js";
@@ -25,7 +25,11 @@ export function VhostField({ value, onInput }) {
   return html`<${SelectField} label="Virtual host" value=${value} onInput=${onInput} options=${vhosts.map((vhost) => [vhost.name, vhost.name])} data-test="form-vhost" />`;
 }
 
-/** The column of a list that tells the vhost: only where there may be several. */
-export const vhostColumn = (chosen) => (chosen ? [] : [
-  { key: "vhost", title: "Virtual host", sort: "vhost", width: "8rem", render: (row) => html`<span title=${row.vhost}>${row.vhost}</span>` },
-]);
+const VHOST = { key: "vhost", title: "Virtual host", sort: "vhost", width: "8rem", render: (row) => html`<span title=${row.vhost}>${row.vhost}</span>` };
+
+/** The columns of a list, and before them the vhost where there are several in it. */
+export function useVhostColumns(columns) {
+  const chosen = useChosenVhost();
+  const isAlone = (useVhosts() ?? []).length < 2;
+  return useMemo(() => (chosen || isAlone ? columns : [VHOST, ...columns]), [chosen, isAlone, columns]);
+}

@@ -8,10 +8,10 @@ import { Body, Properties } from "../../parts/message.js";
 import { Publish } from "../../parts/publish.js";
 
 const MODES = [
-  ["ack_requeue_true", "Put them back, marked as redelivered"],
-  ["reject_requeue_true", "Reject them back (counts as a delivery)"],
+  ["ack_requeue_true", "Put them back as redelivered"],
+  ["reject_requeue_true", "Reject them, back into the queue"],
   ["ack_requeue_false", "Remove them"],
-  ["reject_requeue_false", "Reject them (dead-letters)"],
+  ["reject_requeue_false", "Reject them: dead-letter"],
 ];
 const SHOWN_BYTES = 50_000;
 
