@@ -122,6 +122,23 @@ mod tests {
     }
 
     #[test]
+    fn code_of_others_is_what_is_written_down() {
+        let Some(readme) = Files::get("vendor/README.md") else { panic!("there is none") };
+        let readme = std::str::from_utf8(&readme.data).unwrap();
+        let is_code = |name: &str| name.ends_with(".js") || name.ends_with(".css");
+        let names: Vec<String> = Files::iter().map(String::from).collect();
+        let names = names.iter().filter_map(|name| name.strip_prefix("vendor/"));
+        let names: Vec<&str> = names.filter(|name| is_code(name)).collect();
+        assert!(names.contains(&"htm-preact.js"));
+        for name in names {
+            let file = Files::get(&format!("vendor/{name}")).unwrap();
+            let octets = file.metadata.sha256_hash();
+            let sum: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+            assert!(readme.contains(&format!("| `{sum}` | `{name}` |")), "{name} is {sum}");
+        }
+    }
+
+    #[test]
     fn what_the_browser_has_is_not_sent_again() {
         let (_, _, tag, _) = get_file(INDEX, None);
         for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()]

@@ -20,6 +20,7 @@ mod rust_source;
 mod size;
 mod text;
 mod tree;
+mod web;
 mod workspace;
 
 use anyhow::{Result, bail};
@@ -48,6 +49,7 @@ const RULES: &[Rule] = &[
     Rule { name: "markdown", check: markdown::check },
     Rule { name: "places", check: places::check },
     Rule { name: "text", check: text::check },
+    Rule { name: "web", check: web::check },
 ];
 
 /// What a look at the whole tree found.

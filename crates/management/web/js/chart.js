@@ -75,7 +75,7 @@ function clock(self, splits) {
   const { min, max } = self.scales.x;
   const hasSeconds = max - min < 240;
   return splits.map((second) => new Date(second * 1000).toLocaleTimeString([], {
-    hour: "2-digit", minute: "2-digit", ...(hasSeconds && { second: "2-digit" }), hour12: false,
+    hour: "2-digit", minute: "2-digit", ...(hasSeconds && { second: "2-digit" }), hourCycle: "h23",
   }));
 }
 

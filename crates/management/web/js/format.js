@@ -60,7 +60,7 @@ export function moment(ms) {
   if (!isNumber(ms)) return DASH;
   const date = new Date(ms);
   const isToday = date.toDateString() === new Date().toDateString();
-  const time = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const time = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
   return isToday ? time : `${date.toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" })}, ${time}`;
 }
 
