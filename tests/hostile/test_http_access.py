@@ -160,7 +160,7 @@ def test_a_form_of_a_stranger_is_small(api):
 @pytest.mark.ht(8)
 @pytest.mark.parametrize("method, target, user, status", [
     ("GET", "/api/whoami", "guest", 200), ("GET", "/metrics", None, 200), ("GET", "/api/nope", "guest", 404),
-    ("GET", "/", None, 404), ("GET", "/api/whoami", None, 401), ("POST", "/api/whoami", "guest", 405),
+    ("GET", "/nope", None, 404), ("GET", "/api/whoami", None, 401), ("POST", "/api/whoami", "guest", 405),
     ("PUT", "/api/policies/%2F/p", "guest", 400), ("GET", "/" + "a" * 9000, "guest", 414),
     ("DELETE", "/api/queues/%2F/nope", "guest", 404), ("POST", "/api/login", None, 401),
 ])
@@ -170,6 +170,29 @@ def test_every_answer_is_for_who_asked_alone(api, method, target, user, status):
     assert {name: found.headers.get(name) for name in PROTECTED} == PROTECTED
     if found.text and target != "/metrics":
         assert found.headers["content-type"] == "application/json"
+
+
+@pytest.mark.ht(8)
+@pytest.mark.parametrize("target", ["/", "/js/main.js", "/css/tokens.css", "/favicon.ico"])
+def test_the_page_is_protected_like_an_answer(api, target):
+    """But a browser may keep it, and asks whether it is still the same."""
+    found = api.ask("GET", target, user=None)
+    assert found.status == 200
+    protected = {**PROTECTED, "cache-control": "no-cache"}
+    assert {name: found.headers.get(name) for name in protected} == protected
+    again = api.ask("GET", target, user=None, headers={"if-none-match": found.headers["etag"]})
+    assert (again.status, again.text) == (304, b"")
+    assert {name: again.headers.get(name) for name in protected} == protected
+
+
+@pytest.mark.ht(8)
+@pytest.mark.parametrize("target", [
+    "/js/../../Cargo.toml", "/js/%2e%2e/%2e%2e/Cargo.toml", "/js/..%2f..%2fCargo.toml", "/js//etc/passwd", "/js/", "/css",
+    "/vendor/..%5c..%5cCargo.toml", "/js/main.js%00", "/web/index.html", "/README.md"])
+def test_no_other_file_is_shown(api, target):
+    found = api.ask("GET", target, user=None)
+    assert found.status in (400, 404)
+    assert set(found.json) == {"error", "reason"}
 
 
 REFLECTED = ["<script>alert(1)</script>", "\"}],\"x\":[{\"", "\r\nset-cookie: a=b", "\0", "\u202e", "%s%n", "{{7*7}}"]
