@@ -6,6 +6,9 @@ import { useEffect, useRef, useState } from "./html.js";
 import { refreshMs } from "./settings.js";
 import { useStore } from "./store.js";
 
+/** After a failure nobody waits longer than this until the next attempt. */
+const RETRY_MS = 5000;
+
 /**
  * What is at `url` (with its query), asked for every `intervalMs` (by default what the user has chosen).
  *
@@ -24,9 +27,11 @@ export function usePolled(url, intervalMs) {
     let timer = 0;
     let isAsking = false;
     let isAskedAgain = false;
+    let hasFailed = false;
     const plan = () => {
       clearTimeout(timer);
-      if (every > 0 && !document.hidden && !abort.signal.aborted) timer = setTimeout(ask, every);
+      if (every <= 0 || document.hidden || abort.signal.aborted) return;
+      timer = setTimeout(ask, hasFailed ? Math.min(every, RETRY_MS) : every);
     };
     const ask = async () => {
       if (isAsking) {
@@ -37,10 +42,12 @@ export function usePolled(url, intervalMs) {
       isAsking = true;
       try {
         const data = await get(url, {}, { signal: abort.signal });
+        hasFailed = false;
         problems.solved(url);
         setState({ data, error: null, url, at: Date.now() });
       } catch (error) {
         if (abort.signal.aborted) return;
+        hasFailed = true;
         // What is not there is for the page to tell.
         if (error.status !== 404) problems.met(url, error);
         setState((old) => ({ ...old, error, url }));
