@@ -1,5 +1,6 @@
 // What goes wrong is shown, always: in a bar at the top, until somebody closes it or it is over.
 
+import { moment } from "./format.js";
 import { html, useErrorBoundary, useEffect } from "./html.js";
 import { store, useStore } from "./store.js";
 
@@ -78,7 +79,7 @@ export function ErrorBar() {
   const since = Math.min(...polled.map((problem) => problem.since));
   return html`<div class="errors" role="alert" data-test="errors">
     ${reasons.length > 0 && html`<p class="error-line" key="failing" data-test="stale">
-      <span>Not up to date since ${new Date(since).toLocaleTimeString()}: ${reasons.join("; ")}</span></p>`}
+      <span>Not up to date since ${moment(since)}: ${reasons.join("; ")}</span></p>`}
     ${all.slice(0, SHOWN_MAX).map((fault) => html`<p class="error-line" key=${fault.id} data-test="error">
       <span>${fault.text}${fault.count > 1 ? ` (${fault.count} times)` : ""}</span>
       <button type="button" class="quiet" onClick=${() => close(fault.id)} aria-label="Close this message">Close</button>

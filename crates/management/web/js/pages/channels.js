@@ -20,7 +20,7 @@ export const CHANNELS = [
   { key: "state", title: "State", sort: "state", width: "6.5rem", render: (one) => html`<${State} kind=${channelState(one.state)}>${one.state}<//>` },
   numberColumn("consumers", "Consumers", "consumer_count", { width: "7.2rem" }),
   numberColumn("unconfirmed", "Unconfirmed", "messages_unconfirmed", { width: "8rem" }),
-  numberColumn("prefetch", "Prefetch", "prefetch_count", { width: "6rem" }),
+  numberColumn("prefetch", "Prefetch", "prefetch_count", { width: "6rem", isOptional: true }),
   numberColumn("unacked", "Unacked", "messages_unacknowledged"),
   numberColumn("uncommitted", "Uncommitted", "messages_uncommitted", { width: "8rem", isOptional: true }),
   rateColumn("publish", "Publish", "message_stats.publish"),
