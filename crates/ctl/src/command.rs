@@ -108,6 +108,7 @@ pub(crate) enum Tools {
 /// A command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
+    /// One word, or two for a command of a family.
     pub(crate) name: &'static str,
     pub(crate) section: Section,
     pub(crate) tools: Tools,
@@ -153,6 +154,11 @@ impl Command {
             run,
             waits: false,
         }
+    }
+
+    /// The words that its name is made of.
+    pub(crate) fn name_words(&self) -> impl Iterator<Item = &'static str> {
+        self.name.split(' ')
     }
 
     pub(crate) const fn words(self, min: usize, max: usize) -> Self {

@@ -71,11 +71,15 @@ pub(crate) fn one(tool: Tool, command: &Command) -> String {
     format!("{}\n\n{}.\n\n{OPTIONS}", usage(tool, command), command.about)
 }
 
-/// The command of that name.
-pub(crate) fn find(tool: Tool, name: &str) -> Option<&'static Command> {
-    // Names of commands of our own are written as people write options, too.
-    let name = name.replace('-', "_");
-    commands::of(tool).find(|command| command.name == name)
+/// The command whose name a line begins with: one word, or two as in `dlq ls`.
+pub(crate) fn find(tool: Tool, words: &[String]) -> Option<&'static Command> {
+    let begins_with = |command: &&'static Command| {
+        let mut names = command.name_words().zip(words);
+        // Names of commands of our own are written as people write options, too.
+        words.len() >= command.name_words().count()
+            && names.all(|(name, word)| name == word.replace('-', "_"))
+    };
+    commands::of(tool).find(begins_with)
 }
 
 /// What is said of a command that there is not.
@@ -128,6 +132,19 @@ mod tests {
         );
         assert!(told("set_polcy").contains("Did you mean 'set_policy'? "));
         assert!(told("bogus").contains("Available commands:"));
+    }
+
+    #[test]
+    fn names_have_one_word_or_two() {
+        let found = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            find(Tool::Leveretctl, &words).map(|command| command.name)
+        };
+        assert_eq!(found("list-queues name"), Some("list_queues"));
+        assert_eq!(found("dlq ls"), Some("dlq ls"));
+        assert_eq!(found("dlq ls more"), Some("dlq ls"));
+        assert_eq!((found("dlq"), found("dlq nothing"), found("ls")), (None, None, None));
+        assert!(unknown(Tool::Leveretctl, "dlq").contains("Did you mean 'dlq "));
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn run(tool: Tool, line: &[String]) -> Said {
             _ => Said::err(USAGE, help::all(tool)),
         };
     };
-    let Some(command) = help::find(tool, name) else {
+    let Some(command) = help::find(tool, &first.words) else {
         return Said::err(USAGE, format!("{}\n", help::unknown(tool, name)));
     };
     if first.flag("help") == Some(true) {
@@ -110,7 +110,7 @@ fn run(tool: Tool, line: &[String]) -> Said {
     }
     let switches: Vec<Switch> = GLOBAL_SWITCHES.iter().chain(command.switches).copied().collect();
     let options = parse(line, &switches);
-    let words = options.words.get(1..).unwrap_or_default();
+    let words = options.words.get(command.name_words().count()..).unwrap_or_default();
     let mut said = Said::default();
     if let Err((code, text, shows_usage)) = perform(tool, command, words, &options, &mut said) {
         said.code = code;

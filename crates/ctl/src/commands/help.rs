@@ -10,16 +10,19 @@ pub(super) const COMMANDS: &[Command] = &[
         "help",
         "help [<command>]",
         "Shows what commands there are, or how one is used",
-        |call| match call.words.first() {
-            None => Ok(Output::Text(crate::help::all(call.tool))),
-            Some(name) => match crate::help::find(call.tool, name) {
+        |call| match call.words {
+            [] => Ok(Output::Text(crate::help::all(call.tool))),
+            words => match crate::help::find(call.tool, words) {
                 Some(command) => Ok(Output::Text(crate::help::one(call.tool, command))),
-                None => Err(Failure::error(USAGE, format!("\nCommand '{name}' not found."))),
+                None => {
+                    let name = words.join(" ");
+                    Err(Failure::error(USAGE, format!("\nCommand '{name}' not found.")))
+                }
             },
         },
     )
     .everywhere()
-    .words(0, 1),
+    .words(0, 2),
     Command::new(
         Section::Help,
         "version",

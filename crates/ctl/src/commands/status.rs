@@ -302,7 +302,9 @@ fn report(call: &Call<'_>) -> Result<Output, Failure> {
         let options = crate::arguments::parse(&words, crate::GLOBAL_SWITCHES);
         let call = Call { words: &[], options: &options, ..*call };
         for name in lists.clone() {
-            let Some(command) = crate::help::find(call.tool, name) else { continue };
+            let Some(command) = crate::help::find(call.tool, &[(*name).to_owned()]) else {
+                continue;
+            };
             all.push_str(&format!("\n{name} in vhost {vhost}\n{}", text(&(command.run)(&call)?)));
         }
     }
