@@ -43,8 +43,8 @@ const fn node(name: &'static str) -> Field {
     Field { name, about: About::Node }
 }
 
-/// Of a queue.
-pub(crate) const QUEUE: [Field; 15] = [
+/// Of a queue. What is 0 for most queues stands at the end, where it takes no memory.
+pub(crate) const QUEUE: [Field; 23] = [
     lengths("messages"),
     lengths("messages_ready"),
     lengths("messages_unacknowledged"),
@@ -60,7 +60,18 @@ pub(crate) const QUEUE: [Field; 15] = [
     messages("expired"),
     messages("dead_lettered"),
     messages("dropped"),
+    messages("dead_lettered_rejected"),
+    messages("dead_lettered_expired"),
+    messages("dead_lettered_maxlen"),
+    messages("dead_lettered_delivery_limit"),
+    messages("dropped_rejected"),
+    messages("dropped_expired"),
+    messages("dropped_maxlen"),
+    messages("dropped_delivery_limit"),
 ];
+
+/// Where [`QUEUE`] has the dead letters by reason, in the order of [`DeathReason::ALL`].
+pub(crate) const DEAD_LETTERED_BY_REASON: usize = 15;
 
 /// Of an exchange.
 pub(crate) const EXCHANGE: [Field; 2] = [messages("publish_in"), messages("publish_out")];
@@ -85,7 +96,7 @@ pub(crate) const CHANNEL: [Field; 12] = [
 pub(crate) const CONNECTION: [Field; 2] = [data("recv_oct"), data("send_oct")];
 
 /// Of a vhost, and of all together.
-pub(crate) const VHOST: [Field; 27] = [
+pub(crate) const VHOST: [Field; 35] = [
     lengths("messages"),
     lengths("messages_ready"),
     lengths("messages_unacknowledged"),
@@ -104,6 +115,14 @@ pub(crate) const VHOST: [Field; 27] = [
     messages("expired"),
     messages("dead_lettered"),
     messages("dropped"),
+    messages("dead_lettered_rejected"),
+    messages("dead_lettered_expired"),
+    messages("dead_lettered_maxlen"),
+    messages("dead_lettered_delivery_limit"),
+    messages("dropped_rejected"),
+    messages("dropped_expired"),
+    messages("dropped_maxlen"),
+    messages("dropped_delivery_limit"),
     data("recv_oct"),
     data("send_oct"),
     node("connection_created"),
@@ -132,16 +151,15 @@ pub(crate) type VhostNumbers = [u64; VHOST.len()];
 /// The numbers of the node.
 pub(crate) type NodeNumbers = [u64; NODE.len()];
 
-/// Messages that expired, died and became dead letters, died and left nothing.
-pub(crate) fn fates(deaths: &Deaths) -> [u64; 3] {
-    let dead_lettered = |reason| deaths.dead_lettered.get(reason);
-    let dropped = |reason| deaths.dropped.get(reason).total();
-    let reasons = || DeathReason::ALL.into_iter();
-    [
-        dead_lettered(DeathReason::Expired) + dropped(DeathReason::Expired),
-        reasons().map(dead_lettered).sum(),
-        reasons().map(dropped).sum(),
-    ]
+/// Messages that expired, died and became dead letters, died and left nothing; then the second and the
+/// third by reason.
+fn fates(deaths: &Deaths) -> [u64; 11] {
+    let dead_lettered = DeathReason::ALL.map(|reason| deaths.dead_lettered.get(reason));
+    let dropped = DeathReason::ALL.map(|reason| deaths.dropped.get(reason).total());
+    let expired = DeathReason::Expired as usize;
+    let expired = [&dead_lettered, &dropped].map(|of| of.get(expired).copied().unwrap_or_default());
+    let sums = [expired.iter().sum(), dead_lettered.iter().sum(), dropped.iter().sum()];
+    joined(&[&sums, &dead_lettered, &dropped])
 }
 
 /// In the order in which they stand in the lists above.
@@ -276,7 +294,12 @@ mod tests {
         assert_eq!((of("publish"), of("drop_unroutable")), (1, 4));
         assert_eq!((of("redeliver"), of("ack"), of("get_empty")), (11, 12, 0));
         // The parts are as long as the lists.
-        assert_eq!(3 + 1 + 8 + 3, QUEUE.len());
-        assert_eq!(3 + 4 + 8 + 3 + 2 + 7, VHOST.len());
+        assert_eq!(3 + 1 + 8 + 11, QUEUE.len());
+        assert_eq!(3 + 4 + 8 + 11 + 2 + 7, VHOST.len());
+        for (at, reason) in DeathReason::ALL.iter().enumerate() {
+            let name = format!("dead_lettered_{reason}");
+            assert_eq!(QUEUE[DEAD_LETTERED_BY_REASON + at].name, name);
+            assert_eq!(QUEUE[DEAD_LETTERED_BY_REASON + 4 + at].name, format!("dropped_{reason}"));
+        }
     }
 }

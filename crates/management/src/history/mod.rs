@@ -318,16 +318,17 @@ fn add_counts(sums: &mut VhostNumbers, last: &VhostNumbers) {
 impl Taken {
     /// How many samples each thing may keep.
     fn kept_max(&self) -> usize {
-        let bytes_of = |numbers: usize| sample_bytes(numbers) * BASIC.len();
         let of_vhost = |vhost: &VhostTaken| {
-            vhost.queues.len() * bytes_of(fields::QUEUE.len())
-                + vhost.exchanges.len() * bytes_of(fields::EXCHANGE.len())
-                + vhost.channels.len() * bytes_of(fields::CHANNEL.len())
+            all_bytes(&vhost.queues) + all_bytes(&vhost.exchanges) + all_bytes(&vhost.channels)
         };
-        let connections = self.connections.len() * bytes_of(fields::CONNECTION.len());
-        let bytes = self.vhosts.iter().map(of_vhost).sum::<usize>() + connections;
+        let bytes = self.vhosts.iter().map(of_vhost).sum::<usize>() + all_bytes(&self.connections);
         (HISTORY_BYTES_MAX / bytes.max(1)).clamp(HISTORY_SAMPLES_MIN, HISTORY_SAMPLES_MAX)
     }
+}
+
+/// Bytes that one sample of each of these takes, in every tier.
+fn all_bytes<K, const N: usize>(taken: &[(K, [u64; N])]) -> usize {
+    taken.iter().map(|(_, numbers)| sample_bytes(numbers) * BASIC.len()).sum()
 }
 
 #[cfg(test)]

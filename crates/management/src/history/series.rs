@@ -2,10 +2,12 @@
 //!
 //! Time comes from outside, in milliseconds of the epoch. Samples that say the same as those on both
 //! sides are not kept, so that what is idle costs two of them, however long that lasts. Older samples
-//! are kept at larger distances. Samples share their numbers with others that say the same.
+//! are kept at larger distances. Samples share their numbers with others that say the same, and zeros
+//! behind the last other number take no memory: what hardly ever happens to a thing stands there.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+
+use triomphe::ThinArc;
 
 /// How far apart samples are, and how long they are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,17 +28,55 @@ const SPARE: usize = 4;
 #[derive(Clone, Debug)]
 struct Sample<const N: usize> {
     at_ms: u64,
-    values: Arc<[u64; N]>,
+    values: Values<N>,
 }
 
-/// Bytes that numbers take, with the counters of an [`Arc`].
+/// Some numbers, shared, without the zeros at the end.
+#[derive(Clone, PartialEq, Debug)]
+struct Values<const N: usize>(ThinArc<(), u64>);
+
+impl<const N: usize> Values<N> {
+    fn new(all: &[u64; N]) -> Self {
+        Self(ThinArc::from_header_and_slice((), without_zeros(all)))
+    }
+
+    fn kept(&self) -> &[u64] {
+        &self.0.slice
+    }
+
+    fn all(&self) -> [u64; N] {
+        let mut all = [0; N];
+        all.iter_mut().zip(self.kept()).for_each(|(number, kept)| *number = *kept);
+        all
+    }
+
+    fn are(&self, all: &[u64; N]) -> bool {
+        self.kept() == without_zeros(all)
+    }
+
+    /// Whether these are the same, in one place.
+    fn is(&self, other: &Self) -> bool {
+        self.0.ptr() == other.0.ptr()
+    }
+
+    /// Bytes that they take, with their counter and their length.
+    fn bytes(&self) -> usize {
+        values_bytes(self.kept().len())
+    }
+}
+
+fn without_zeros(all: &[u64]) -> &[u64] {
+    let len = all.iter().rposition(|number| *number != 0).map_or(0, |last| last + 1);
+    all.get(..len).unwrap_or(all)
+}
+
 const fn values_bytes(numbers: usize) -> usize {
     (numbers + 2) * size_of::<u64>()
 }
 
-/// Bytes that a sample takes which shares its numbers with no other.
-pub(super) const fn sample_bytes(numbers: usize) -> usize {
-    size_of::<Sample<0>>() + values_bytes(numbers)
+/// Bytes that a sample of these numbers takes, if no other has the same.
+pub(super) fn sample_bytes(numbers: &[u64]) -> usize {
+    size_of::<Sample<0>>() + values_bytes(without_zeros(numbers).len())
 }
 
 /// The samples of one thing, finest tier first.
@@ -68,7 +108,7 @@ pub(crate) type Window<const N: usize> = Vec<(u64, [u64; N])>;
 impl<const N: usize> Series<N> {
     /// A thing that had counted nothing before it was first seen; `before_ms` is when nobody saw it.
     pub(super) fn new(tiers: &[Tier], before_ms: Option<u64>) -> Self {
-        let nothing = before_ms.map(|at_ms| Sample { at_ms, values: Arc::new([0; N]) });
+        let nothing = before_ms.map(|at_ms| Sample { at_ms, values: Values::new(&[0; N]) });
         let tier = |_| {
             let mut samples = VecDeque::with_capacity(IDLE_SAMPLES);
             samples.extend(nothing.clone());
@@ -80,14 +120,14 @@ impl<const N: usize> Series<N> {
     /// Adds a sample; `kept_max` is how many each tier may hold.
     pub(super) fn push(&mut self, tiers: &[Tier], sample: (u64, [u64; N]), kept_max: usize) {
         let (at_ms, values) = sample;
-        let known = self.latest().filter(|latest| ***latest == values).cloned();
-        let values = known.unwrap_or_else(|| Arc::new(values));
+        let known = self.latest().filter(|latest| latest.are(&values)).cloned();
+        let values = known.unwrap_or_else(|| Values::new(&values));
         for (tier, samples) in tiers.iter().zip(&mut self.tiers) {
             let last = samples.back().map(|last| last.at_ms);
             if tier.step_ms > 0 && last.is_some_and(|l| l / tier.step_ms == at_ms / tier.step_ms) {
                 continue;
             }
-            add(samples, Sample { at_ms, values: Arc::clone(&values) });
+            add(samples, Sample { at_ms, values: values.clone() });
             let oldest_ms = at_ms.saturating_sub(tier.kept_ms);
             // The one before the oldest moment says what was the case then.
             while samples.len() > kept_max
@@ -107,14 +147,15 @@ impl<const N: usize> Series<N> {
     pub(super) fn bytes(&self) -> usize {
         let of_tier = |samples: &VecDeque<Sample<N>>| {
             let follows = samples.iter().zip(samples.iter().skip(1));
-            let shared = follows.filter(|(one, next)| Arc::ptr_eq(&one.values, &next.values));
-            let own = samples.len() - shared.count();
-            samples.capacity() * size_of::<Sample<N>>() + own * values_bytes(N)
+            let shared = follows.filter(|(one, next)| one.values.is(&next.values));
+            let all: usize = samples.iter().map(|sample| sample.values.bytes()).sum();
+            let shared: usize = shared.map(|(one, _)| one.values.bytes()).sum();
+            samples.capacity() * size_of::<Sample<N>>() + all - shared
         };
         self.tiers.iter().map(of_tier).sum()
     }
 
-    fn latest(&self) -> Option<&Arc<[u64; N]>> {
+    fn latest(&self) -> Option<&Values<N>> {
         Some(&self.tiers.first()?.back()?.values)
     }
 
@@ -126,8 +167,8 @@ impl<const N: usize> Series<N> {
             samples.and_then(|samples| Some((samples.back()?, samples.iter().nth_back(1)?)));
         if let Some((new, old)) = newest {
             let elapsed_ms = new.at_ms.saturating_sub(old.at_ms);
-            for (rate, (new, old)) in rates.iter_mut().zip(new.values.iter().zip(old.values.iter()))
-            {
+            let (new, old) = (new.values.all(), old.values.all());
+            for (rate, (new, old)) in rates.iter_mut().zip(new.iter().zip(&old)) {
                 *rate = per_second(*new, *old, elapsed_ms);
             }
         }
@@ -136,7 +177,7 @@ impl<const N: usize> Series<N> {
 
     /// The last numbers.
     pub(super) fn last(&self) -> Option<[u64; N]> {
-        self.latest().map(|values| **values)
+        self.latest().map(Values::all)
     }
 
     /// Since when nothing has changed, as far as samples tell, in milliseconds of the epoch.
@@ -162,7 +203,7 @@ impl<const N: usize> Series<N> {
                 samples.get(after.checked_sub(1)?).cloned()
             };
             let found = [of(fine), of(samples)].into_iter().flatten();
-            found.max_by_key(|sample| sample.at_ms).map_or([0; N], |sample| *sample.values)
+            found.max_by_key(|sample| sample.at_ms).map_or([0; N], |sample| sample.values.all())
         };
         span.moments(now_ms).map(|moment| (moment, at(moment))).collect()
     }
@@ -235,7 +276,26 @@ mod tests {
         assert_eq!(series(&[(0, 1), (5000, 2)]).idle_since_ms(), None);
         let mut others = idle.tiers.iter().flatten().skip(1);
         let first = &idle.tiers[0][0].values;
-        assert!(others.all(|sample| Arc::ptr_eq(&sample.values, first)), "one place for all");
+        assert!(others.all(|sample| sample.values.is(first)), "one place for all");
+    }
+
+    #[test]
+    fn what_never_happens_takes_no_memory() {
+        let bytes = |numbers: [u64; 40]| {
+            let mut series = Series::new(&TIERS, None);
+            series.push(&TIERS, (1000, [0; 40]), 100);
+            series.push(&TIERS, (2000, numbers), 100);
+            assert_eq!(series.last(), Some(numbers));
+            series.bytes()
+        };
+        let with = |at: usize| {
+            let mut numbers = [0; 40];
+            numbers[at] = 7;
+            bytes(numbers)
+        };
+        assert_eq!(with(10) - with(0), 10 * size_of::<u64>());
+        assert_eq!(with(39) - with(0), 39 * size_of::<u64>());
+        assert_eq!(size_of::<Sample<40>>(), 2 * size_of::<u64>());
     }
 
     #[test]
