@@ -20,6 +20,7 @@ pub mod time;
 
 mod channel;
 mod command;
+mod dead_letter_map;
 mod deadlines;
 mod delivery;
 mod effect;
@@ -41,6 +42,10 @@ mod vhost;
 pub use channel::Channel;
 pub use command::{
     Bind, Command, Consume, DeclareExchange, DeclareQueue, DeleteQueue, Outcome, Publish, Request,
+};
+pub use dead_letter_map::{
+    DeadLetterMap, DeadLetterMapTaking, GivenBy, MapEdge, MapExchange, MapQueue, MapRoute,
+    MapWarning, Severity, WarningKind,
 };
 pub use delivery::{Delivery, DeliveryCounts};
 pub use effect::{Effect, Event, Outgoing};

@@ -131,3 +131,17 @@ pub const PAGED_DUE_MIN: usize = 64;
 
 /// Messages that are read back together because their deadlines come next, at most.
 pub const PAGED_DUE_MAX: usize = 4096;
+
+/// Destinations of exchanges that one dead-letter map looks at: ten thousand queues that lead to a hundred
+/// others each fit in, and it is a tenth of a second.
+pub const MAP_STEPS_MAX: usize = 1_000_000;
+
+/// Those that it looks at before it gives the vhost back to live traffic, about.
+pub const MAP_STEPS_PER_SLICE: usize = 10_000;
+
+/// Keys that bindings give the messages of one queue and that a dead-letter map routes each for itself;
+/// beyond that they count as not known.
+pub const MAP_OWN_KEYS_MAX: usize = 16;
+
+/// Names that a warning of a dead-letter map lists before it says how many more there are.
+pub const MAP_NAMES_TOLD_MAX: usize = 6;

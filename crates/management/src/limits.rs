@@ -24,6 +24,13 @@ pub const PAGE_SIZE_MAX: u64 = 500;
 /// Things on a page of a list if the request does not say; RabbitMQ's.
 pub(crate) const PAGE_SIZE_DEFAULT: u64 = 100;
 
+/// Queues that are named where one leads to many, as a dead-letter exchange may, or comes from many.
+pub(crate) const NAMED_TOGETHER_MAX: usize = 32;
+
+/// Warnings in one answer about the dead-letter map, the worst ones; a page of edges tells of more than
+/// anybody mends at a time.
+pub(crate) const MAP_WARNINGS_MAX: usize = 200;
+
 /// Octets of a field table that comes as JSON: like one that comes over AMQP it must fit into a frame
 /// of the size that clients usually agree on (128 KiB); 400.
 pub const TABLE_BYTES_MAX: usize = 128 * 1024 - 1024;

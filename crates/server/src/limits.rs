@@ -136,6 +136,9 @@ pub(crate) const STATISTICS_INTERVAL_MIN_MS: u64 = 100;
 /// Queues that statistics are copied of before the vhost's lock is given back.
 pub(crate) const SAMPLED_PER_LOCK: usize = 512;
 
+/// Queues that a dead-letter map copies before the vhost's lock is given back: less than a millisecond.
+pub(crate) const MAPPED_PER_LOCK: usize = 256;
+
 /// How often the process looks at its memory and its disk.
 pub(crate) const ALARM_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 

@@ -149,6 +149,11 @@ impl ConsistentHash {
         }
     }
 
+    /// Whether it is the routing key that decides.
+    pub(super) fn hashes_key(&self) -> bool {
+        matches!(self.hashed, Hashed::RoutingKey)
+    }
+
     fn hash(&self, message: Routable<'_>) -> u64 {
         let hash = |bytes: Option<&[u8]>| stable_hash(bytes.unwrap_or_default());
         match &self.hashed {

@@ -9,7 +9,7 @@ use amqp::erlang_binary::PrintedBinary;
 use amqp::table::{TableRef, Value};
 use smallvec::SmallVec;
 
-use super::{Binding, Destination};
+use super::{Binding, BindingArguments, Destination};
 use crate::limits::HEADERS_BINDING_ARGUMENTS_MAX;
 use crate::refusal::Refusal;
 use crate::term;
@@ -85,6 +85,11 @@ impl Headers {
             }
         }
     }
+}
+
+/// Whether a binding with these arguments matches every message.
+pub(super) fn is_any(arguments: &BindingArguments) -> bool {
+    matches(arguments.table(), &[])
 }
 
 fn matches(arguments: TableRef<'_>, headers: &[(&[u8], Value<'_>)]) -> bool {

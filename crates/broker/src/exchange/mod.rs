@@ -10,6 +10,7 @@ mod fanout;
 mod headers;
 mod local_random;
 mod modulus_hash;
+mod reach;
 mod topic;
 
 use std::collections::BTreeSet;
@@ -30,6 +31,7 @@ use fanout::Fanout;
 use headers::Headers;
 use local_random::LocalRandom;
 use modulus_hash::ModulusHash;
+pub(crate) use reach::Chance;
 use topic::Topic;
 
 /// The types of exchanges.

@@ -81,6 +81,21 @@ impl<S: Sync> FromRequestParts<S> for Query {
     }
 }
 
+/// The same for something of which there is always a page, the first if none is asked for.
+#[derive(Debug)]
+pub(super) struct Paged(pub(super) Query);
+
+impl<S: Sync> FromRequestParts<S> for Paged {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        let has_page = form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "page");
+        let first = if has_page { "" } else { "page=1&" };
+        Query::parse(&format!("{first}{query}")).map(Self)
+    }
+}
+
 impl Query {
     fn parse(query: &str) -> Result<Self, ApiError> {
         let find = |wanted: &str| {
@@ -137,6 +152,26 @@ impl Query {
         Ok(self.page_of(page, items, (filtered_count, total_count)))
     }
 
+    /// Whether the filter wants a thing of this name.
+    pub(super) fn wants(&self, name: &str) -> bool {
+        self.page.as_ref().is_none_or(|page| page.filter.wants(name))
+    }
+
+    /// The page of these things, of which the filter has left out some of `total_count`, and where it is.
+    pub(super) fn cut<T>(
+        &self,
+        things: Vec<T>,
+        total_count: usize,
+    ) -> Result<(Vec<T>, Map<String, Value>), ApiError> {
+        let Some(page) = &self.page else {
+            return Ok((things, Map::new()));
+        };
+        let filtered_count = things.len();
+        let things: Vec<T> = page.cut(things)?.collect();
+        let place = page.place(things.len(), (filtered_count, total_count));
+        Ok((things, place))
+    }
+
     /// The list as it was asked for; `items` have names and are in order.
     pub(super) fn answer(&self, mut items: Vec<Value>) -> Result<Json, ApiError> {
         let total_count = items.len();
@@ -164,16 +199,11 @@ impl Query {
         items: Vec<Value>,
         (filtered_count, total_count): (usize, usize),
     ) -> Json {
-        let items: Vec<Value> = items.into_iter().map(|item| self.chosen(item)).collect();
-        Json::ok(json!({
-            "filtered_count": filtered_count,
-            "item_count": items.len(),
-            "items": items,
-            "page": page.number,
-            "page_count": page.count(filtered_count),
-            "page_size": page.size,
-            "total_count": total_count,
-        }))
+        let mut shown = page.place(items.len(), (filtered_count, total_count));
+        let items = items.into_iter().map(|item| self.chosen(item)).collect();
+        // In RabbitMQ's order.
+        shown.shift_insert(2, "items".to_owned(), items);
+        Json::ok(Value::Object(shown))
     }
 
     /// The columns of `item` that were asked for.
@@ -233,6 +263,23 @@ impl Page {
                 Err(bad_page(format!("Invalid pagination parameters: {what}")))
             }
         }
+    }
+
+    /// Where it is, and of how many.
+    fn place(
+        &self,
+        item_count: usize,
+        (filtered_count, total_count): (usize, usize),
+    ) -> Map<String, Value> {
+        let place = json!({
+            "filtered_count": filtered_count,
+            "item_count": item_count,
+            "page": self.number,
+            "page_count": self.count(filtered_count),
+            "page_size": self.size,
+            "total_count": total_count,
+        });
+        super::details::object(place)
     }
 
     fn count(&self, items: usize) -> u64 {

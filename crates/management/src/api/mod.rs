@@ -12,6 +12,8 @@ mod channels;
 mod cluster_name;
 mod connections;
 mod consumers;
+mod dead_letter_map;
+mod dead_letter_queues;
 mod definitions;
 mod details;
 mod dry_run;
@@ -71,6 +73,8 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(channels::routes())
         .merge(connections::routes())
         .merge(consumers::routes())
+        .merge(dead_letter_map::routes())
+        .merge(dead_letter_queues::routes())
         .merge(definitions::routes())
         .merge(dry_run::routes())
         .merge(exchange_changes::routes())

@@ -7,6 +7,7 @@ mod alarm_limits;
 mod audit;
 mod channels;
 mod clients;
+mod dead_letters;
 mod definitions;
 mod explain;
 mod life;
@@ -29,6 +30,7 @@ pub use alarm_limits::{AlarmLimits, DiskFreeLimit, MemoryWatermark};
 pub use audit::{Audit, AuditEntry};
 pub use channels::{Channel, ChannelRefused, Channels};
 pub use clients::Clients;
+pub use dead_letters::DeadLetters;
 pub use definitions::{Definitions, ImportProblem};
 pub use explain::{Explain, Explained};
 pub use life::{Life, LifeAction, LifeRefused};
@@ -82,6 +84,7 @@ pub trait Node:
     + Audit
     + Channels
     + Clients
+    + DeadLetters
     + Definitions
     + Explain
     + Life
@@ -107,6 +110,7 @@ impl<T> Node for T where
         + Audit
         + Channels
         + Clients
+        + DeadLetters
         + Definitions
         + Explain
         + Life

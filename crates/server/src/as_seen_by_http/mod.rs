@@ -5,6 +5,7 @@ mod alarm_limits;
 mod audit;
 mod channels;
 mod clients;
+mod dead_letters;
 mod definitions;
 mod explain;
 mod limits;

@@ -1,0 +1,149 @@
+//! What becomes of dead letters in the queues that they come to.
+
+use super::warnings::{MapWarning, Severity, WarningKind, keeps};
+use super::{DeadLetterMap, MapQueue};
+use crate::policy::Overflow;
+
+/// What the queues have in common whose dead letters come to a queue.
+#[derive(Clone, Copy, Default)]
+struct Sources {
+    count: u64,
+    /// The first by name, with the exchange between.
+    first: Option<(usize, usize)>,
+    /// The one with the longest TTL.
+    longest: Option<(u64, usize, usize)>,
+    /// One of them has no TTL.
+    has_endless: bool,
+    /// One of them does not keep what it cannot get rid of.
+    has_losing: bool,
+}
+
+impl Sources {
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.first = self.first.into_iter().chain(other.first).min();
+        self.longest = self.longest.into_iter().chain(other.longest).max();
+        self.has_endless |= other.has_endless;
+        self.has_losing |= other.has_losing;
+    }
+}
+
+/// Looks at every queue that dead letters can reach.
+pub(super) fn look(map: &DeadLetterMap, warnings: &mut Vec<MapWarning>) {
+    let mut of_route = vec![Sources::default(); map.routes.len()];
+    for edge in &map.edges {
+        let (Some(queue), Some(route)) = (map.from(edge), map.route(edge)) else { continue };
+        let ttl_ms = queue.settings.message_ttl_ms;
+        let one = Sources {
+            count: 1,
+            first: Some((edge.from, route.exchange)),
+            longest: ttl_ms.map(|ttl_ms| (ttl_ms, edge.from, route.exchange)),
+            has_endless: ttl_ms.is_none(),
+            has_losing: !keeps(queue),
+        };
+        of_route.get_mut(edge.route).into_iter().for_each(|sources| sources.add(&one));
+    }
+    let mut of_queue = vec![Sources::default(); map.queues.len()];
+    for (route, sources) in map.routes.iter().zip(&of_route) {
+        for to in &route.to {
+            of_queue.get_mut(*to).into_iter().for_each(|all| all.add(sources));
+        }
+    }
+    for (at, (queue, sources)) in map.queues.iter().zip(&of_queue).enumerate() {
+        let Some((first, exchange)) = sources.first else { continue };
+        let from = match (map.queues.get(first), sources.count) {
+            (Some(first), 1) => format!("dead letters of '{}'", first.name),
+            (Some(first), 2) => format!("dead letters of '{}' and another queue", first.name),
+            (Some(first), n) => format!("dead letters of '{}' and {} others", first.name, n - 1),
+            (None, _) => continue,
+        };
+        let of = |found: Found| MapWarning {
+            severity: found.severity,
+            kind: found.kind,
+            queue: found.from.map_or(first, |(queue, _)| queue),
+            exchange: found.from.map_or(exchange, |(_, exchange)| exchange),
+            to_queue: Some(at),
+            way: Vec::new(),
+            text: found.text,
+        };
+        let found = [ttl(map, queue, sources, &from), limit(queue, sources, &from)];
+        warnings.extend(found.into_iter().flatten().chain(no_consumer(queue, &from)).map(of));
+    }
+}
+
+/// Something that is to be told of a queue that dead letters come to.
+struct Found {
+    severity: Severity,
+    kind: WarningKind,
+    /// The queue that is the reason, and the exchange between, if it is not the first.
+    from: Option<(usize, usize)>,
+    text: String,
+}
+
+/// Dead letters that vanish sooner than their messages would have.
+fn ttl(map: &DeadLetterMap, queue: &MapQueue, sources: &Sources, from: &str) -> Option<Found> {
+    let ttl_ms = queue.settings.message_ttl_ms?;
+    if queue.settings.dead_letter.is_some() {
+        return None;
+    }
+    let name = &queue.name;
+    let kind = WarningKind::ShorterTtl;
+    if let Some((longer_ms, at, exchange)) = sources.longest.filter(|(ms, _, _)| *ms > ttl_ms) {
+        let text = format!(
+            "Messages in '{name}' are dropped after {ttl_ms} ms, sooner than the {longer_ms} ms of \
+             '{}', whose dead letters come there.",
+            map.queues.get(at)?.name
+        );
+        return Some(Found { severity: Severity::Warning, kind, from: Some((at, exchange)), text });
+    }
+    let text = format!("Messages in '{name}' are dropped after {ttl_ms} ms, {from} with them.");
+    sources.has_endless.then_some(Found { severity: Severity::Info, kind, from: None, text })
+}
+
+/// Dead letters that find no room, or push others out.
+fn limit(queue: &MapQueue, sources: &Sources, from: &str) -> Option<Found> {
+    let settings = &queue.settings;
+    let messages = settings.max_length.map(|most| format!("{most} messages"));
+    let bytes = settings.max_length_bytes.map(|most| format!("{most} bytes"));
+    let most = messages.into_iter().chain(bytes).collect::<Vec<_>>().join(" or ");
+    if most.is_empty() {
+        return None;
+    }
+    let name = &queue.name;
+    let has_way_on = settings.dead_letter.is_some();
+    let text = match settings.overflow {
+        Overflow::DropHead if !has_way_on => {
+            format!("With more than {most} in '{name}' the oldest are dropped, {from} among them.")
+        }
+        Overflow::RejectPublish | Overflow::RejectPublishDlx
+            if !queue.kind.takes_dead_letters_over_limit()
+                && (settings.overflow == Overflow::RejectPublish || !has_way_on) =>
+        {
+            let fate = if sources.has_losing { "drops" } else { "holds back" };
+            format!("With {most} in '{name}' it is full and takes no more, which {fate} {from}.")
+        }
+        Overflow::DropHead | Overflow::RejectPublish | Overflow::RejectPublishDlx => return None,
+    };
+    Some(Found { severity: Severity::Warning, kind: WarningKind::Limit, from: None, text })
+}
+
+/// Dead letters that nobody looks at.
+fn no_consumer(queue: &MapQueue, from: &str) -> Option<Found> {
+    // What expires does not wait for anybody.
+    if queue.consumers > 0 || queue.settings.message_ttl_ms.is_some() {
+        return None;
+    }
+    let name = &queue.name;
+    let (severity, text) = match queue.messages {
+        0 => (Severity::Info, format!("'{name}', where {from} go, has no consumer.")),
+        1 => (
+            Severity::Warning,
+            format!("1 message waits in '{name}', where {from} go, and it has no consumer."),
+        ),
+        n => (
+            Severity::Warning,
+            format!("{n} messages wait in '{name}', where {from} go, and it has no consumer."),
+        ),
+    };
+    Some(Found { severity, kind: WarningKind::NoConsumer, from: None, text })
+}
