@@ -79,6 +79,8 @@ pub struct MapRoute {
     pub is_certain: bool,
     /// Any queue can be reached, by a message whose key is its name.
     pub is_anywhere: bool,
+    /// Where a message goes depends on its key.
+    pub(crate) depends_on_key: bool,
     /// Keys of messages that reach nothing, of those that are known.
     pub(crate) lost_keys: Vec<Name>,
     /// No message reaches anything, as far as can be known.

@@ -122,14 +122,14 @@ fn dead_end(map: &DeadLetterMap, edge: &MapEdge) -> Option<MapWarning> {
     let through = exchange_in_words(&exchange.name);
     if route.is_nowhere {
         let why = match (queue.routing_key(), &edge.own_keys) {
-            _ if route.lost_keys.is_empty() && queue.routing_key().is_none() => {
-                format!("nothing leads from {through} to a queue")
+            (Some(key), _) if route.depends_on_key => {
+                format!("{through} routes the key '{key}' to no queue")
             }
-            (Some(key), _) => format!("{through} routes the key '{key}' to no queue"),
-            (None, keys) => {
-                let keys = listed(keys.iter().flat_map(|keys| keys.iter()));
+            (None, Some(keys)) if route.depends_on_key => {
+                let keys = listed(keys.iter());
                 format!("they keep their key, {keys}, which {through} routes to no queue")
             }
+            _ => format!("nothing leads from {through} to a queue"),
         };
         let text = format!("Dead letters of '{name}' {fate}: {why}.");
         return Some(warning(Severity::Error, WarningKind::Unroutable, text));

@@ -171,7 +171,8 @@ impl DeadLetterMapTaking {
             via: reach.via,
             is_certain: is_certain && is_told && !reach.is_anywhere && !reach.is_cut,
             is_anywhere: reach.is_anywhere,
-            lost_keys,
+            depends_on_key: reach.depends_on_key,
+            lost_keys: if reach.depends_on_key { lost_keys } else { Vec::new() },
             is_nowhere: found.is_some()
                 && reach.queues.is_empty()
                 && !reach.is_anywhere
