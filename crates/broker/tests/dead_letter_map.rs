@@ -285,9 +285,9 @@ fn what_leads_nowhere() {
     assert_eq!(
         broker.told()[..6],
         [
-            "error exchange_missing: Dead letters of 'a' are dropped: its dead-letter exchange 'gone' \
+            "error exchange_missing: Dead letters of 'a' are dropped: the dead-letter exchange 'gone' \
          does not exist.",
-            "error exchange_missing: Dead letters of 'b' stay there and wait: its dead-letter exchange \
+            "error exchange_missing: Dead letters of 'b' stay there and wait: the dead-letter exchange \
          'gone' does not exist.",
             "error unroutable: Dead letters of 'c' are dropped: exchange 'x' routes the key 'wrong' to \
          no queue.",
@@ -300,6 +300,14 @@ fn what_leads_nowhere() {
         ]
     );
     assert_eq!(broker.told().len(), 6 + 1, "{:?}", broker.told());
+    broker.queue("too", &[(DLX, "gone")]);
+    broker.queue("two", &[(DLX, "gone")]);
+    let missing = broker.map().warnings.swap_remove(0);
+    assert_eq!(missing.queues.len(), 3);
+    assert!(
+        missing.text.starts_with("Dead letters of 'a' and 2 others are dropped: "),
+        "{missing:?}"
+    );
     broker.exchange("gone", "fanout", &[]);
     broker.bind("gone", "", "other");
     assert!(broker.told_of(WarningKind::ExchangeMissing).is_empty());

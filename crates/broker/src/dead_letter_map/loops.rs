@@ -115,7 +115,7 @@ fn loop_warning(map: &DeadLetterMap, way: Vec<usize>, least: DiesBy) -> Option<M
         queue: first.from,
         exchange: map.route(first)?.exchange,
         to_queue: way.get(1).copied().or(Some(first.from)),
-        way,
+        queues: way,
         text,
     })
 }

@@ -68,6 +68,7 @@ pub struct MapExchange {
 
 /// Where dead letters go that are alike, whichever queue they come from.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the route")]
 pub struct MapRoute {
     /// The dead-letter exchange.
     pub exchange: usize,

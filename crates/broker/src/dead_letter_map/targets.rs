@@ -1,6 +1,6 @@
 //! What becomes of dead letters in the queues that they come to.
 
-use super::warnings::{MapWarning, Severity, WarningKind, keeps};
+use super::warnings::{MapWarning, Severity, WarningKind, first_of, keeps};
 use super::{DeadLetterMap, MapQueue};
 use crate::policy::Overflow;
 
@@ -51,19 +51,15 @@ pub(super) fn look(map: &DeadLetterMap, warnings: &mut Vec<MapWarning>) {
     }
     for (at, (queue, sources)) in map.queues.iter().zip(&of_queue).enumerate() {
         let Some((first, exchange)) = sources.first else { continue };
-        let from = match (map.queues.get(first), sources.count) {
-            (Some(first), 1) => format!("dead letters of '{}'", first.name),
-            (Some(first), 2) => format!("dead letters of '{}' and another queue", first.name),
-            (Some(first), n) => format!("dead letters of '{}' and {} others", first.name, n - 1),
-            (None, _) => continue,
-        };
+        let Some(source) = map.queues.get(first) else { continue };
+        let from = format!("dead letters of {}", first_of(source, sources.count));
         let of = |found: Found| MapWarning {
             severity: found.severity,
             kind: found.kind,
             queue: found.from.map_or(first, |(queue, _)| queue),
             exchange: found.from.map_or(exchange, |(_, exchange)| exchange),
             to_queue: Some(at),
-            way: Vec::new(),
+            queues: Vec::new(),
             text: found.text,
         };
         let found = [ttl(map, queue, sources, &from), limit(queue, sources, &from)];

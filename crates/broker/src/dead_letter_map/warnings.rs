@@ -1,5 +1,7 @@
 //! What people should know about a dead-letter map, in one sentence each.
 
+use std::collections::BTreeMap;
+
 use super::{DeadLetterMap, MapEdge, MapQueue, loops, targets};
 use crate::limits::MAP_NAMES_TOLD_MAX;
 use crate::message::Name;
@@ -71,8 +73,9 @@ pub struct MapWarning {
     pub exchange: usize,
     /// The queue they come to, if the warning is about that.
     pub to_queue: Option<usize>,
-    /// The queues of a loop, in order.
-    pub way: Vec<usize>,
+    /// All the queues that dead letters come from, of a loop those on one way around, in order; none if the
+    /// warning is about the queue that they come to.
+    pub queues: Vec<usize>,
     /// A sentence for people.
     pub text: String,
 }
@@ -80,9 +83,13 @@ pub struct MapWarning {
 /// All of them, the worst first.
 pub(super) fn all(map: &DeadLetterMap) -> Vec<MapWarning> {
     let mut warnings = Vec::new();
+    // What is true of many queues is said once.
+    let mut alike: BTreeMap<(usize, bool), Vec<&MapEdge>> = BTreeMap::new();
     for edge in &map.edges {
-        warnings.extend(dead_end(map, edge));
+        let keeps = map.from(edge).is_some_and(keeps);
+        alike.entry((edge.route, keeps)).or_default().push(edge);
     }
+    warnings.extend(alike.values().filter_map(|edges| dead_end(map, edges)));
     loops::find(map, &mut warnings);
     targets::look(map, &mut warnings);
     warnings.sort_by_key(|warning| (warning.severity, warning.kind, warning.queue));
@@ -98,8 +105,19 @@ fn exchange_in_words(name: &Name) -> String {
     if name.is_empty() { "the default exchange".to_owned() } else { format!("exchange '{name}'") }
 }
 
-/// Dead letters that go nowhere.
-fn dead_end(map: &DeadLetterMap, edge: &MapEdge) -> Option<MapWarning> {
+/// `'a'`, `'a' and another queue`, `'a' and 5 others`.
+pub(super) fn first_of(first: &MapQueue, count: u64) -> String {
+    let first = &first.name;
+    match count {
+        0 | 1 => format!("'{first}'"),
+        2 => format!("'{first}' and another queue"),
+        n => format!("'{first}' and {} others", n - 1),
+    }
+}
+
+/// Dead letters that go nowhere, from queues whose dead letters go the same way.
+fn dead_end(map: &DeadLetterMap, edges: &[&MapEdge]) -> Option<MapWarning> {
+    let edge = *edges.first()?;
     let (queue, route, exchange) = (map.from(edge)?, map.route(edge)?, map.exchange(edge)?);
     let warning = |severity, kind, text| MapWarning {
         severity,
@@ -107,14 +125,14 @@ fn dead_end(map: &DeadLetterMap, edge: &MapEdge) -> Option<MapWarning> {
         queue: edge.from,
         exchange: route.exchange,
         to_queue: None,
-        way: Vec::new(),
+        queues: edges.iter().map(|edge| edge.from).collect(),
         text,
     };
-    let name = &queue.name;
+    let from = first_of(queue, edges.len() as u64);
     let fate = if keeps(queue) { "stay there and wait" } else { "are dropped" };
     if exchange.kind.is_none() {
         let text = format!(
-            "Dead letters of '{name}' {fate}: its dead-letter exchange '{}' does not exist.",
+            "Dead letters of {from} {fate}: the dead-letter exchange '{}' does not exist.",
             exchange.name
         );
         return Some(warning(Severity::Error, WarningKind::ExchangeMissing, text));
@@ -131,7 +149,7 @@ fn dead_end(map: &DeadLetterMap, edge: &MapEdge) -> Option<MapWarning> {
             }
             _ => format!("nothing leads from {through} to a queue"),
         };
-        let text = format!("Dead letters of '{name}' {fate}: {why}.");
+        let text = format!("Dead letters of {from} {fate}: {why}.");
         return Some(warning(Severity::Error, WarningKind::Unroutable, text));
     }
     if route.lost_keys.is_empty() {
@@ -139,7 +157,7 @@ fn dead_end(map: &DeadLetterMap, edge: &MapEdge) -> Option<MapWarning> {
     }
     let keys = listed(route.lost_keys.iter());
     let text = format!(
-        "Dead letters of '{name}' with the key {keys} {fate}: {through} routes that to no queue."
+        "Dead letters of {from} with the key {keys} {fate}: {through} routes that to no queue."
     );
     Some(warning(Severity::Warning, WarningKind::Unroutable, text))
 }

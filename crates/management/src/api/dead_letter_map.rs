@@ -93,7 +93,7 @@ impl Mapped {
     }
 
     fn is_warning_wanted(&self, warning: &MapWarning, query: &Query) -> bool {
-        let mut queues = warning.way.iter().chain([&warning.queue]).chain(&warning.to_queue);
+        let mut queues = warning.queues.iter().chain([&warning.queue]).chain(&warning.to_queue);
         queues.any(|queue| query.wants(self.name(*queue)))
             || query.wants(self.exchange_name(warning.exchange))
     }
@@ -104,13 +104,12 @@ impl Mapped {
         let mut of_source = vec![Severity::Info; map.queues.len()];
         let mut of_target = of_source.clone();
         for warning in &map.warnings {
-            let (list, queues) = match warning.to_queue {
-                Some(to) if warning.way.is_empty() => (&mut of_target, vec![to]),
-                _ if warning.way.is_empty() => (&mut of_source, vec![warning.queue]),
-                _ => (&mut of_source, warning.way.clone()),
+            let (list, queues) = match &warning.to_queue {
+                Some(to) if warning.queues.is_empty() => (&mut of_target, std::slice::from_ref(to)),
+                _ => (&mut of_source, warning.queues.as_slice()),
             };
             for queue in queues {
-                if let Some(severity) = list.get_mut(queue) {
+                if let Some(severity) = list.get_mut(*queue) {
                     *severity = (*severity).min(warning.severity);
                 }
             }
@@ -252,7 +251,8 @@ fn warnings(vhosts: &[Mapped], query: &Query) -> (Vec<Value>, usize) {
     let mut all: Vec<_> = all.collect();
     all.sort_by_key(|(_, warning)| (warning.severity, warning.kind));
     let shown = all.iter().take(MAP_WARNINGS_MAX).map(|(mapped, warning)| {
-        let way = warning.way.iter().take(NAMED_TOGETHER_MAX).map(|queue| mapped.name(*queue));
+        let queues = warning.queues.iter().take(NAMED_TOGETHER_MAX);
+        let queues = queues.map(|queue| mapped.name(*queue));
         json!({
             "kind": warning.kind.as_str(),
             "severity": warning.severity.as_str(),
@@ -260,7 +260,8 @@ fn warnings(vhosts: &[Mapped], query: &Query) -> (Vec<Value>, usize) {
             "queue": mapped.name(warning.queue),
             "exchange": mapped.exchange_name(warning.exchange),
             "to_queue": warning.to_queue.map(|to| mapped.name(to)),
-            "queues": way.collect::<Vec<&str>>(),
+            "queues": queues.collect::<Vec<&str>>(),
+            "queues_total": warning.queues.len(),
             "text": warning.text,
         })
     });
