@@ -38,8 +38,11 @@ export const put = (url, body = {}, options) => request("PUT", url, body, option
 export const post = (url, body = {}, options) => request("POST", url, body, options);
 export const del = (url, query, options) => request("DELETE", withQuery(url, query), undefined, options);
 
-/** Sends a request and gives the JSON of its answer, or null if that is empty. */
-export async function request(method, url, body, { signal, authorization, headers = {} } = {}) {
+/**
+ * Sends a request and gives the JSON of its answer, or null if that is empty. With `isText` the body is sent, and the
+ * answer given, as it is: JSON may hold numbers that this page cannot.
+ */
+export async function request(method, url, body, { signal, authorization, headers = {}, isText = false } = {}) {
   const sent = authorization ?? session.get()?.authorization;
   const all = { accept: "application/json", ...headers };
   if (sent) all.authorization = sent;
@@ -50,7 +53,7 @@ export async function request(method, url, body, { signal, authorization, header
     answer = await fetch(url, {
       method,
       headers: all,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || isText ? body : JSON.stringify(body),
       credentials: "omit",
       cache: "no-store",
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
@@ -65,7 +68,7 @@ export async function request(method, url, body, { signal, authorization, header
   }
   const parsed = parse(text);
   isStopped.set(answer.status === 503 && parsed?.reason === STOPPED);
-  if (answer.ok) return parsed;
+  if (answer.ok) return isText ? text : parsed;
   const reason = [parsed?.reason ?? answer.statusText].flat().map(words).join("; ");
   // Only this error is about who asks; `not_authorised` is about what.
   if (answer.status === 401 && parsed?.error === "not_authorized" && !authorization) {

@@ -73,8 +73,8 @@ export function ago(ms, now = Date.now()) {
 /** 0.413 is 41 % */
 export const percent = (share) => (isNumber(share) ? `${whole.format(share * 100)} %` : DASH);
 
-/** "1 message", "12 messages" */
-export const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
+/** "1 message", "12 messages", "2 policies" */
+export const count = (value, one, many = `${one}s`.replace(/([^aeiou])ys$/, "$1ies")) => `${number(value)} ${value === 1 ? one : many}`;
 
 /** Any value of JSON on one line: texts as they are, the rest as JSON. */
 export const plain = (value) =>

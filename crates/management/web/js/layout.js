@@ -35,6 +35,8 @@ const NAVIGATION = [
     ["limits", "Limits", ["admin", "limits"]],
     ["definitions", "Definitions", ["admin", "definitions"], isAdministrator],
     ["parameters", "Parameters", ["admin", "parameters"], isPolicymaker],
+    ["features", "Features", ["admin", "features"]],
+    ["logins", "Logins", ["admin", "logins"], isMonitor],
   ]],
 ];
 

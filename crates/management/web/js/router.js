@@ -29,9 +29,13 @@ export const ROUTES = [
   ["admin/vhosts", () => import("./pages/admin/vhosts.js"), "vhosts"],
   ["admin/vhosts/:name", () => import("./pages/admin/vhost.js"), "vhosts"],
   ["admin/policies", () => import("./pages/admin/policies.js"), "policies"],
+  ["admin/policies/new", () => import("./pages/admin/policy.js"), "policies"],
+  ["admin/policies/:kind/:vhost/:name", () => import("./pages/admin/policy.js"), "policies"],
   ["admin/limits", () => import("./pages/admin/limits.js"), "limits"],
   ["admin/definitions", () => import("./pages/admin/definitions.js"), "definitions"],
   ["admin/parameters", () => import("./pages/admin/parameters.js"), "parameters"],
+  ["admin/features", () => import("./pages/admin/features.js"), "features"],
+  ["admin/logins", () => import("./pages/admin/logins.js"), "logins"],
 ];
 
 /** The address of a page: `href("queues", "/", "orders", "messages")`. Names are encoded. */

@@ -4,6 +4,7 @@ import { get, path } from "../api.js";
 import { Page, State } from "../components.js";
 import { plain } from "../format.js";
 import { html, useEffect, useState } from "../html.js";
+import { OwnCheck } from "../parts/own-check.js";
 import { refreshMs } from "../settings.js";
 import { useStore } from "../store.js";
 import { ListTable } from "../table.js";
@@ -60,5 +61,6 @@ export default function Health() {
   }, [every]);
   const failed = rows.filter((row) => row.isGood === false).length;
   return html`<${Page} title="Health" badges=${failed > 0 ? html`<${State} kind="danger">${failed} of ${rows.length} failed<//>` : html`<${State} kind="good">all is well<//>`} test="health">
-    <${ListTable} id="health" rows=${rows} columns=${COLUMNS} rowKey=${(check) => check.url} noun="check" /><//>`;
+    <${ListTable} id="health" rows=${rows} columns=${COLUMNS} rowKey=${(check) => check.url} noun="check" />
+    <${OwnCheck} /><//>`;
 }

@@ -1,0 +1,22 @@
+// Everything that is declared, as one document.
+
+import { Page } from "../../components.js";
+import { html, useState } from "../../html.js";
+import { ExportImport } from "../../parts/definitions.js";
+import { useVhosts } from "../../parts/vhosts.js";
+
+const EVERYTHING = "everything";
+
+export default function Definitions() {
+  const vhosts = useVhosts() ?? [];
+  // A vhost may have any name: the value says where the name begins.
+  const [scope, setScope] = useState(EVERYTHING);
+  const vhost = scope === EVERYTHING ? undefined : scope.slice(1);
+  const picker = html`<label class="picker"><span>Of</span><select value=${scope} onInput=${(event) => setScope(event.target.value)} data-test="definitions-scope">
+    <option value=${EVERYTHING} selected=${scope === EVERYTHING}>the whole broker</option>
+    ${vhosts.map(({ name }) => html`<option key=${name} value=${`/${name}`} selected=${scope === `/${name}`}>vhost ${name}</option>`)}</select></label>`;
+  return html`<${Page} title="Definitions" actions=${picker} test="page-definitions">
+    <p class="lead">All that is declared as one JSON document in RabbitMQ's format: to be kept, or to be taken in by another broker.</p>
+    <${ExportImport} vhost=${vhost} />
+  <//>`;
+}

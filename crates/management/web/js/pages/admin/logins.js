@@ -1,0 +1,39 @@
+// How often somebody has logged in, or tried to.
+
+import { del, path } from "../../api.js";
+import { Card, Page } from "../../components.js";
+import { confirm } from "../../dialog.js";
+import { attempt } from "../../errors.js";
+import { number, percent } from "../../format.js";
+import { html } from "../../html.js";
+import { usePolled } from "../../poll.js";
+import { isAdministrator } from "../../session.js";
+import { ListTable } from "../../table.js";
+
+const amount = (key, title) => ({ key, title, sort: key, align: "right", width: "9rem", render: (row) => number(row[key]) });
+const columns = [
+  { key: "protocol", title: "Protocol", sort: "protocol", width: "10rem", render: ({ protocol }) => protocol },
+  amount("auth_attempts", "Attempts"),
+  amount("auth_attempts_succeeded", "Succeeded"),
+  amount("auth_attempts_failed", "Failed"),
+  { key: "share", title: "Failed of all", align: "right", width: "9rem", render: (row) => (row.auth_attempts > 0 ? percent(row.auth_attempts_failed / row.auth_attempts) : "") },
+];
+
+function Attempts({ node }) {
+  const polled = usePolled(path("auth", "attempts", node));
+  const reset = async () => {
+    if (!(await confirm({ title: "Count anew?", text: "All figures become 0.", action: "Count anew" }))) return;
+    if (await attempt("They were not reset", () => del(path("auth", "attempts", node)), "It counts anew")) polled.refresh();
+  };
+  return html`<${Card} title=${node} isWide=${true} test="logins"
+    actions=${isAdministrator() && html`<button type="button" onClick=${reset} data-test="reset">Count anew</button>`}>
+    <${ListTable} id="logins" rows=${polled.data} columns=${columns} rowKey=${(row) => row.protocol} noun="protocol" empty="Nobody has tried to log in yet." /><//>`;
+}
+
+export default function Logins() {
+  const nodes = usePolled(`${path("nodes")}?columns=name`, 60_000).data ?? [];
+  return html`<${Page} title="Logins" test="page-logins">
+    <p class="lead">Every request to the HTTP API is a login, those of this page too. Who was refused and why stands in the log.</p>
+    ${nodes.map(({ name }) => html`<${Attempts} key=${name} node=${name} />`)}
+  <//>`;
+}

@@ -1,0 +1,95 @@
+// The name of the cluster, global parameters, runtime parameters.
+
+import { del, path, put } from "../../api.js";
+import { Card, Loaded, Page } from "../../components.js";
+import { confirm, Dialog, openDialog } from "../../dialog.js";
+import { attempt } from "../../errors.js";
+import { plain } from "../../format.js";
+import { ActionForm, AreaField, TextField, useForm } from "../../forms.js";
+import { html } from "../../html.js";
+import { PolicyPageLink } from "../../parts/explain.js";
+import { usePolled } from "../../poll.js";
+import { href } from "../../router.js";
+import { isAdministrator, isPolicymaker } from "../../session.js";
+import { ListTable } from "../../table.js";
+
+function ClusterName() {
+  const polled = usePolled(path("cluster-name"));
+  return html`<${Card} title="Name of the cluster" test="cluster-name">
+    <${Loaded} polled=${polled}>${({ name }) => (isAdministrator()
+      ? html`<${NameForm} key=${name} name=${name} onDone=${polled.refresh} />` : html`<p>${name}</p>`)}<//><//>`;
+}
+
+function NameForm({ name, onDone }) {
+  const form = useForm({ name });
+  const save = async () => {
+    await put(path("cluster-name"), { name: form.values.name });
+    onDone();
+  };
+  return html`<${ActionForm} onSubmit=${save} action="Save" done="The cluster has a new name" test="cluster-form">
+    <${TextField} label="Name" ...${form.bind("name")} required hint="Clients see it when they connect." data-test="cluster-name-input" /><//>`;
+}
+
+function ParameterDialog({ name, value, isNew, close }) {
+  const form = useForm({ name, value: value === undefined ? "" : JSON.stringify(value, null, 2) });
+  const { values } = form;
+  const save = async () => {
+    let parsed;
+    try {
+      parsed = JSON.parse(values.value);
+    } catch {
+      throw new Error("The value is no JSON: texts stand in quotes.");
+    }
+    await put(path("global-parameters", values.name), { value: parsed });
+    close(true);
+  };
+  return html`<${Dialog} title=${isNew ? "New global parameter" : name} onClose=${() => close(false)} test="parameter-dialog">
+    <${ActionForm} onSubmit=${save} action="Save" done=${`${values.name} is set`} onCancel=${() => close(false)}>
+      ${isNew && html`<${TextField} label="Name" ...${form.bind("name")} required data-test="parameter-name" />`}
+      <${AreaField} label="Value" hint="JSON" ...${form.bind("value")} rows=${6} data-test="parameter-value" /><//><//>`;
+}
+
+function Globals() {
+  const polled = usePolled(path("global-parameters"));
+  const edit = async (row, isNew) => {
+    if (await openDialog((close) => html`<${ParameterDialog} ...${row} isNew=${isNew} close=${close} />`)) polled.refresh();
+  };
+  const remove = async ({ name }) => {
+    if (!(await confirm({ title: `Delete the parameter ${name}?`, text: "Whoever reads it finds nothing then." }))) return;
+    if (await attempt(`${name} was not deleted`, () => del(path("global-parameters", name)), `${name} is deleted`)) polled.refresh();
+  };
+  const columns = [
+    { key: "name", title: "Name", sort: "name", width: "16rem", render: ({ name }) => html`<span title=${name}>${name}</span>` },
+    { key: "value", title: "Value", render: ({ value }) => html`<code title=${plain(value)}>${plain(value)}</code>` },
+    { key: "actions", title: "", name: "Actions", align: "right", width: "12rem", render: (row) => html`
+      <button type="button" class="quiet" onClick=${() => edit(row, false)} data-test="edit">Change</button>
+      <button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Delete</button>` },
+  ];
+  return html`<${Card} title="Global parameters" isWide=${true} test="global-parameters"
+    actions=${html`<button type="button" onClick=${() => edit({ name: "" }, true)} data-test="add">Add</button>`}>
+    <p class="muted">Names with any JSON value, kept by the node for whoever wants them.</p>
+    <${ListTable} id="global-parameters" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="parameter" defaultSort=${{ key: "name" }} empty="There are none." /><//>`;
+}
+
+function Runtime() {
+  const polled = usePolled(path("parameters"));
+  const columns = [
+    { key: "component", title: "Component", sort: "component", width: "11rem", render: ({ component }) => component },
+    { key: "vhost", title: "Vhost", sort: "vhost", width: "9rem", render: ({ vhost }) => vhost },
+    { key: "name", title: "Name", sort: "name", width: "11rem", render: ({ component, vhost, name }) => {
+      if (component === "operator_policy") return html`<${PolicyPageLink} source=${component} vhost=${vhost} name=${name} />`;
+      return component === "vhost-limits" ? html`<a href=${href("admin", "limits")}>${name}</a>` : name;
+    } },
+    { key: "value", title: "Value", render: ({ value }) => html`<code class="wrap">${plain(value)}</code>` },
+  ];
+  return html`<${Card} title="Runtime parameters" isWide=${true} test="runtime-parameters">
+    <p class="muted">What RabbitMQ keeps as parameters: operator policies and the limits of vhosts. Each has a page of its own to be changed on.</p>
+    <${ListTable} id="runtime-parameters" rows=${polled.data} columns=${columns} rowKey=${(row) => `${row.component}/${row.vhost}/${row.name}`} noun="parameter" empty="There are none." /><//>`;
+}
+
+export default function Parameters() {
+  return html`<${Page} title="Parameters" test="page-parameters">
+    <${ClusterName} />
+    ${isPolicymaker() && html`<${Globals} /><${Runtime} />`}
+  <//>`;
+}

@@ -1,0 +1,63 @@
+// All policies and operator policies, of one vhost or of all.
+
+import { del, path } from "../../api.js";
+import { Page } from "../../components.js";
+import { confirm } from "../../dialog.js";
+import { attempt } from "../../errors.js";
+import { html } from "../../html.js";
+import { dryRun, Told } from "../../parts/dry-run.js";
+import { Definition } from "../../parts/policy-keys.js";
+import { useChosenVhost, vhostColumn } from "../../parts/vhosts.js";
+import { usePolled } from "../../poll.js";
+import { href, hrefWith } from "../../router.js";
+import { isAdministrator, isPolicymaker } from "../../session.js";
+import { ListTable } from "../../table.js";
+
+const KINDS = [
+  ["policies", "Policies", "What users want of their queues and exchanges. At most one of them rules each: the one with the highest priority of those that match.", isPolicymaker],
+  ["operator-policies", "Operator policies", "What the operator allows at most. At most one of them rules each queue, together with a policy.", isAdministrator],
+];
+
+/** Asks, with what would happen, and deletes; true if it was done. */
+export async function removePolicy(kind, { vhost, name }) {
+  // Without an answer it can be deleted all the same.
+  const told = await dryRun(kind, vhost, name, { delete: true }).catch(() => null);
+  const text = html`<p>${name} in ${vhost} will rule nothing any more.</p>${told && html`<${Told} vhost=${vhost} told=${told} isBrief=${true} />`}`;
+  if (!(await confirm({ title: `Delete the policy ${name}?`, text }))) return false;
+  return attempt(`${name} was not deleted`, () => del(path(kind, vhost, name)), `${name} is deleted`);
+}
+
+function columnsOf({ kind, vhost: chosen, mayChange, onDelete }) {
+  return [
+    { key: "name", title: "Name", sort: "name", width: "12rem",
+      render: ({ vhost, name }) => html`<a href=${href("admin", "policies", kind, vhost, name)} title=${name} data-test="policy-name">${name}</a>` },
+    ...vhostColumn(chosen),
+    { key: "pattern", title: "Pattern", sort: "pattern", width: "12rem", render: ({ pattern }) => html`<code title=${pattern}>${pattern}</code>` },
+    { key: "apply-to", title: "Applies to", sort: "apply-to", width: "8rem", render: (row) => row["apply-to"].replace("_", " ") },
+    { key: "priority", title: "Priority", sort: "priority", align: "right", width: "5rem", render: ({ priority }) => priority },
+    { key: "definition", title: "Definition", render: ({ definition }) => html`<${Definition} definition=${definition} />` },
+    ...(mayChange ? [{ key: "actions", title: "", name: "Actions", width: "7rem", align: "right",
+      render: (row) => html`<button type="button" class="quiet" aria-label=${`Delete ${row.name}`} onClick=${() => onDelete(row)} data-test="delete">Delete</button>` }] : []),
+  ];
+}
+
+function List({ kind, title, text, mayChange }) {
+  const vhost = useChosenVhost();
+  const polled = usePolled(vhost ? path(kind, vhost) : path(kind));
+  const rows = polled.data;
+  const remove = async (row) => (await removePolicy(kind, row)) && polled.refresh();
+  return html`<section class="card is-wide" data-test=${kind}>
+    <header><h2>${title}</h2>${mayChange && html`<div class="actions"><a class="button" href=${hrefWith({ kind }, "admin", "policies", "new")} data-test=${`add-${kind}`}>Add</a></div>`}</header>
+    <p class="muted">${text}</p>
+    <${ListTable} id=${kind} rows=${rows} columns=${columnsOf({ kind, vhost, mayChange, onDelete: remove })} rowKey=${(row) => `${row.vhost}/${row.name}`}
+      noun=${title.toLowerCase().replace(/ies$/, "y")} defaultSort=${{ key: "name" }} isInAddress=${kind === "policies"} hasFilter=${kind === "policies" || (rows?.length ?? 0) > 10}
+      empty=${vhost ? `There are none in ${vhost}.` : "There are none."} filterBy=${(row) => `${row.name} ${row.pattern} ${Object.keys(row.definition).join(" ")}`} />
+  </section>`;
+}
+
+export default function Policies() {
+  return html`<${Page} title="Policies" test="page-policies">
+    <p class="lead">Policies give settings to all queues and exchanges whose names match a pattern, at once and while they are in use.</p>
+    ${KINDS.map(([kind, title, text, isFor]) => html`<${List} key=${kind} kind=${kind} title=${title} text=${text} mayChange=${isFor()} />`)}
+  <//>`;
+}

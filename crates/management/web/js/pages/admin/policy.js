@@ -1,0 +1,155 @@
+// One policy, new or changed, and what it would do before it does it.
+
+import { path, put } from "../../api.js";
+import { Card, Loaded, Page } from "../../components.js";
+import { confirm } from "../../dialog.js";
+import { note } from "../../errors.js";
+import { ActionForm, SelectField, TextField, useForm } from "../../forms.js";
+import { html } from "../../html.js";
+import { DefinitionEditor, definitionOf, rowsOfDefinition } from "../../parts/definition-editor.js";
+import { dryRun, leaving, Told, useDryRun } from "../../parts/dry-run.js";
+import { settingOf } from "../../parts/policy-keys.js";
+import { useVhosts } from "../../parts/vhosts.js";
+import { usePolled } from "../../poll.js";
+import { go, href, place } from "../../router.js";
+import { chosenVhost, isAdministrator, isPolicymaker } from "../../session.js";
+import { removePolicy } from "./policies.js";
+
+const NOUNS = { policies: "policy", "operator-policies": "operator policy" };
+const APPLY_TO = [
+  ["queues", "Queues"], ["classic_queues", "Classic queues"], ["quorum_queues", "Quorum queues"],
+  ["exchanges", "Exchanges"], ["all", "Queues and exchanges"], ["streams", "Streams (there are none here)"],
+];
+// What it is called in a dry run before it has a name.
+const UNNAMED = "(new)";
+const LISTS_MS = 60_000;
+
+const EMPTY = { name: "", pattern: "", "apply-to": "queues", priority: "0", rows: [] };
+
+/** What is sent, or throws what is missing. */
+function bodyOf(values) {
+  if (values.rows.length === 0) throw new Error("The definition needs at least one key.");
+  const priority = values.priority.trim() === "" ? 0 : Number(values.priority);
+  return {
+    pattern: values.pattern,
+    "apply-to": values["apply-to"],
+    priority: Number.isNaN(priority) ? values.priority : priority,
+    definition: definitionOf(values.rows),
+  };
+}
+
+function draftOf(values) {
+  try {
+    return values.pattern === "" ? null : bodyOf(values);
+  } catch {
+    return null;
+  }
+}
+
+/** What is right and yet perhaps not meant. */
+function warningsOf({ values, told, isChanged, vhost, exchanges }) {
+  const all = [];
+  const { pattern } = values;
+  const isEverything = pattern === "" || /^\^?\.\*\$?$/.test(pattern);
+  if (!isEverything && !(pattern.startsWith("^") && pattern.endsWith("$"))) {
+    const where = pattern.startsWith("^") ? "begins with this" : pattern.endsWith("$") ? "ends with this" : "has this anywhere in it";
+    all.push(["anchor", `The pattern matches every name that ${where}. Write ^ in front and $ behind if it is to be the whole name.`]);
+  }
+  if (told && told.queues_matched === 0 && told.exchanges_changed === 0) {
+    all.push(["nothing", `Nothing in ${vhost} matches now; it will rule what is made later.`]);
+  } else if (isChanged && told && told.queues_matched > 0 && told.queues_changed === 0 && told.exchanges_changed === 0) {
+    all.push(["idle", "It changes nothing now: what matches has these settings already, or another policy with a higher priority."]);
+  }
+  const dead = values.rows.find((row) => row.key === "dead-letter-exchange");
+  if (dead?.text && exchanges && !exchanges.includes(dead.text)) {
+    all.push(["exchange", `There is no exchange ${dead.text} in ${vhost}: until there is, dead letters are dropped.`]);
+  }
+  const quorum = values.rows.filter((row) => settingOf(row.key)?.on === "quorum").map((row) => row.key);
+  if (quorum.some((key) => ["delivery-limit", "dead-letter-strategy"].includes(key)) && values["apply-to"] !== "quorum_queues") {
+    all.push(["quorum", "Classic queues do not have all of these keys: the whole policy passes them by."]);
+  }
+  return all;
+}
+
+function Preview({ dry, vhost, values, isChanged, exchanges }) {
+  const { told, error, isLoading } = dry;
+  const warnings = warningsOf({ values, told, isChanged, vhost, exchanges });
+  return html`<${Card} title="What it would do" test="preview">
+    <div aria-live="polite" aria-busy=${isLoading}>
+      ${warnings.map(([key, text]) => html`<p class="banner warning" key=${key} data-test=${`warning-${key}`}>${text}</p>`)}
+      ${error && html`<p class="form-error" data-test="dry-run-error">${error.message}</p>`}
+      ${!error && told && html`<${Told} vhost=${vhost} told=${told} />`}
+      ${!error && !told && html`<p class="muted">Shown as soon as there is a pattern and a key with its value. Nothing is changed before you save.</p>`}
+    </div>
+  <//>`;
+}
+
+/** Asks before messages leave; false if they shall not. */
+async function isMeant(kind, vhost, name, body) {
+  // What is wrong with it the server says when it is saved.
+  const told = await dryRun(kind, vhost, name, body).catch(() => null);
+  if (!told || leaving(told) === 0) return true;
+  const text = html`<${Told} vhost=${vhost} told=${told} isBrief=${true} />`;
+  return confirm({ title: "Messages will leave their queues", text, action: "Save all the same" });
+}
+
+function Editor({ kind, isNew, initial, mayChange }) {
+  const form = useForm(initial);
+  const { values } = form;
+  const { vhost } = values;
+  const vhosts = useVhosts() ?? [{ name: vhost }];
+  const exchanges = usePolled(`${path("exchanges", vhost)}?columns=name&disable_stats=true`, LISTS_MS).data?.map(({ name }) => name);
+  const dry = useDryRun(kind, vhost, values.name || UNNAMED, mayChange ? draftOf(values) : null);
+  const leave = () => go(href("admin", "policies"));
+  const save = async () => {
+    const body = bodyOf(values);
+    if (!(await isMeant(kind, vhost, values.name, body))) return;
+    await put(path(kind, vhost, values.name), body);
+    note(`${values.name} is in force`);
+    leave();
+  };
+  return html`<div class="columns">
+    <${Card} title="Policy">
+      <${ActionForm} onSubmit=${save} action="Save" onCancel=${leave} test="policy-form">
+        ${isNew && html`<${SelectField} label="Vhost" ...${form.bind("vhost")} options=${vhosts.map(({ name }) => name)} data-test="policy-vhost" />
+          <${TextField} label="Name" ...${form.bind("name")} required data-test="policy-name" />`}
+        <${TextField} label="Pattern" ...${form.bind("pattern")} required isWide=${true} hint="A regular expression that is searched in names: ^orders\\. is all that begins with orders." data-test="policy-pattern" />
+        <${SelectField} label="Applies to" ...${form.bind("apply-to")} options=${APPLY_TO} data-test="policy-apply-to" />
+        <${TextField} label="Priority" ...${form.bind("priority")} inputmode="decimal" hint="The highest rules; any number." data-test="policy-priority" />
+        <${DefinitionEditor} rows=${values.rows} onChange=${(rows) => form.set({ rows })} vhost=${vhost} isOperators=${kind === "operator-policies"} />
+      <//>
+    <//>
+    ${mayChange && html`<${Preview} dry=${dry} vhost=${vhost} values=${values} isChanged=${values !== initial} exchanges=${exchanges} />`}
+  </div>`;
+}
+
+const mayChangeOf = (kind) => (kind === "operator-policies" ? isAdministrator() : isPolicymaker());
+
+/** A policy that is there. */
+function Existing({ kind, vhost, name }) {
+  const polled = usePolled(path(kind, vhost, name), 0);
+  const remove = async () => (await removePolicy(kind, { vhost, name })) && go(href("admin", "policies"));
+  const actions = mayChangeOf(kind) && html`<button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button>`;
+  return html`<${Page} title=${name} crumbs=${[["Policies", href("admin", "policies")], [`${NOUNS[kind]} in ${vhost}`]]} actions=${actions} test="page-policy">
+    <${Loaded} polled=${polled} gone="There is no such policy (any more).">${(policy) => html`
+      <${Editor} kind=${kind} mayChange=${mayChangeOf(kind)} initial=${{
+        ...policy, priority: String(policy.priority), rows: rowsOfDefinition(policy.definition) }} />`}<//>
+  <//>`;
+}
+
+/** A policy that is not there yet; the address may say what it begins with. */
+function New() {
+  const { query } = place.get();
+  const kind = query.get("kind") === "operator-policies" ? "operator-policies" : "policies";
+  const vhost = query.get("vhost") ?? (chosenVhost.get() || "/");
+  const initial = { ...EMPTY, vhost, name: query.get("name") ?? "", pattern: query.get("pattern") ?? "" };
+  return html`<${Page} title=${`New ${NOUNS[kind]}`} crumbs=${[["Policies", href("admin", "policies")]]} test="page-policy">
+    <${Editor} kind=${kind} isNew=${true} mayChange=${mayChangeOf(kind)} initial=${initial} />
+  <//>`;
+}
+
+export default function PolicyPage({ params: { kind, vhost, name } }) {
+  if (name === undefined) return html`<${New} />`;
+  if (!NOUNS[kind]) return html`<p class="empty">There is no such page.</p>`;
+  return html`<${Existing} kind=${kind} vhost=${vhost} name=${name} />`;
+}

@@ -1,0 +1,86 @@
+// One user: tags, password, permissions, limits, connections.
+
+import { del, path, put } from "../../api.js";
+import { Badge, Card, ConnectionLink, Loaded, Page } from "../../components.js";
+import { confirm } from "../../dialog.js";
+import { attempt } from "../../errors.js";
+import { ActionForm, CheckField, TextField, useForm } from "../../forms.js";
+import { html } from "../../html.js";
+import { Permissions, TopicPermissions } from "../../parts/access.js";
+import { Limits } from "../../parts/limits.js";
+import { TagsField, tagsEdited, tagsToEdit } from "../../parts/tags.js";
+import { usePolled } from "../../poll.js";
+import { go, href } from "../../router.js";
+import { session } from "../../session.js";
+import { useStore } from "../../store.js";
+import { ListTable } from "../../table.js";
+
+/** A change of a user replaces him: what is not to change is sent as it is. */
+const sent = ({ tags, password_hash, hashing_algorithm }, changes) => ({ tags, password_hash, hashing_algorithm, ...changes });
+
+function TagsCard({ user, onDone }) {
+  const form = useForm({ tags: tagsToEdit(user.tags) });
+  const save = async () => {
+    await put(path("users", user.name), sent(user, { tags: tagsEdited(form.values.tags) }));
+    onDone();
+  };
+  return html`<${Card} title="Tags" test="tags-card"><${ActionForm} onSubmit=${save} action="Save tags" done="The tags are set" test="tags-form">
+    <${TagsField} ...${form.bind("tags")} legend="" /><//><//>`;
+}
+
+function PasswordCard({ user, onDone }) {
+  const form = useForm({ password: "", again: "", isNone: false });
+  const { values } = form;
+  const save = async () => {
+    if (!values.isNone && values.password === "") throw new Error("There is no password yet.");
+    if (!values.isNone && values.password !== values.again) throw new Error("The two passwords are not the same.");
+    await put(path("users", user.name), values.isNone
+      ? sent(user, { password_hash: "", hashing_algorithm: undefined })
+      : { tags: user.tags, password: values.password });
+    form.reset();
+    onDone();
+  };
+  return html`<${Card} title="Password" test="password-card">
+    ${user.password_hash === "" && html`<p class="banner warning">Nobody can log in as this user: there is no password.</p>`}
+    <p class="muted">It counts from the next login on; connections that are open stay open.</p>
+    <${ActionForm} onSubmit=${save} action=${values.isNone ? "Take the password away" : "Set password"} isDangerous=${values.isNone}
+      done=${values.isNone ? "The password is taken away" : "The password is set"} test="password-form">
+      ${!values.isNone && html`<${TextField} label="New password" type="password" ...${form.bind("password")} autocomplete="new-password" data-test="new-password" />
+        <${TextField} label="Once more" type="password" ...${form.bind("again")} autocomplete="new-password" data-test="new-password-again" />`}
+      <${CheckField} label="No password" hint="so that nobody can log in" value=${values.isNone} onInput=${(isNone) => form.set({ isNone })} data-test="no-password" />
+    <//>
+  <//>`;
+}
+
+function Connections({ name }) {
+  const polled = usePolled(`${path("connections", "username", name)}`);
+  const columns = [
+    { key: "name", title: "Connection", sort: "name", render: (row) => html`<${ConnectionLink} name=${row.name} />` },
+    { key: "vhost", title: "Vhost", sort: "vhost", width: "10rem", render: ({ vhost }) => vhost },
+    { key: "protocol", title: "Protocol", width: "9rem", render: ({ protocol }) => protocol },
+  ];
+  return html`<${Card} title="Connections" isWide=${true}>
+    <${ListTable} id="user-connections" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="connection" empty="This user is not connected." /><//>`;
+}
+
+export default function User({ params: { name } }) {
+  const polled = usePolled(path("users", name));
+  const me = useStore(session)?.name;
+  const remove = async () => {
+    const text = name === me ? "This is you: you are logged out, and cannot log in again." : "His permissions go with him, and his connections are closed.";
+    if (!(await confirm({ title: `Delete the user ${name}?`, text, typed: name === me ? name : "" }))) return;
+    if (await attempt(`${name} was not deleted`, () => del(path("users", name)), `${name} is deleted`)) go(href("admin", "users"));
+  };
+  const badges = name === me && html`<${Badge} kind="accent">you<//>`;
+  return html`<${Page} title=${name} crumbs=${[["Users", href("admin", "users")]]} badges=${badges} test="page-user"
+    actions=${html`<button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button>`}>
+    <${Loaded} polled=${polled} gone="There is no such user (any more).">${(user) => html`
+      <div class="cards">
+        <${TagsCard} key=${user.tags.join()} user=${user} onDone=${polled.refresh} />
+        <div class="stack"><${PasswordCard} user=${user} onDone=${polled.refresh} /><${Limits} of="user" name=${name} /></div>
+      </div>
+      <${Permissions} by="user" name=${name} />
+      <${TopicPermissions} by="user" name=${name} />
+      <${Connections} name=${name} />`}<//>
+  <//>`;
+}

@@ -1,0 +1,75 @@
+// One virtual host: what is in it, its settings, limits and permissions.
+
+import { del, path, post, put } from "../../api.js";
+import { useRange, withRange } from "../../chart.js";
+import { Badge, Card, Loaded, Page, Stat } from "../../components.js";
+import { confirm } from "../../dialog.js";
+import { attempt } from "../../errors.js";
+import { count, number, rateOf } from "../../format.js";
+import { ActionForm, useForm } from "../../forms.js";
+import { html } from "../../html.js";
+import { Permissions, TopicPermissions } from "../../parts/access.js";
+import { ExportImport } from "../../parts/definitions.js";
+import { Limits } from "../../parts/limits.js";
+import { usePolled } from "../../poll.js";
+import { go, href } from "../../router.js";
+import { chosenVhost } from "../../session.js";
+import { MessageCharts } from "../overview.js";
+import { VhostFields, vhostBody } from "./vhosts.js";
+
+function Settings({ vhost, onDone }) {
+  const form = useForm({ description: vhost.description, tags: vhost.tags.join(", "), type: vhost.default_queue_type });
+  const save = async () => {
+    await put(path("vhosts", vhost.name), vhostBody(form.values));
+    onDone();
+  };
+  return html`<${Card} title="Settings" test="vhost-settings">
+    <${ActionForm} onSubmit=${save} action="Save" done="The vhost is changed" test="vhost-form"><${VhostFields} form=${form} /><//><//>`;
+}
+
+/** Protects from deletion, or no more. */
+async function protect({ name, protected_from_deletion: isProtected }, onDone) {
+  const at = path("vhosts", name, "deletion", "protection");
+  const done = isProtected ? "It can be deleted now" : "It is protected from deletion";
+  if (await attempt("Nothing was changed", () => (isProtected ? del(at) : post(at)), done)) onDone();
+}
+
+/** Looks at the lists of this vhost only. */
+const enter = (name, to) => () => {
+  chosenVhost.set(name);
+  go(href(to));
+};
+
+export default function Vhost({ params: { name } }) {
+  const [range, picker] = useRange();
+  const polled = usePolled(withRange(path("vhosts", name), range));
+  const remove = async (vhost) => {
+    const text = `All queues, exchanges and bindings in it go, with ${count(vhost.messages ?? 0, "message")}, all permissions in it and its connections.`;
+    if (!(await confirm({ title: `Delete the vhost ${name}?`, text, typed: name }))) return;
+    if (await attempt(`${name} was not deleted`, () => del(path("vhosts", name)), `${name} is deleted`)) go(href("admin", "vhosts"));
+  };
+  const vhost = polled.data;
+  const badges = vhost?.protected_from_deletion && html`<${Badge} kind="accent">protected from deletion<//>`;
+  return html`<${Page} title=${name} crumbs=${[["Virtual hosts", href("admin", "vhosts")]]} badges=${badges} test="page-vhost"
+    actions=${vhost && html`${picker}<button type="button" onClick=${enter(name, "queues")}>Its queues</button>
+      <button type="button" onClick=${enter(name, "exchanges")}>Its exchanges</button>
+      <button type="button" onClick=${() => protect(vhost, polled.refresh)} data-test="protect">${vhost.protected_from_deletion ? "Allow deletion" : "Protect"}</button>
+      <button type="button" class="danger" onClick=${() => remove(vhost)} data-test="delete">Delete</button>`}>
+    <${Loaded} polled=${polled} gone="There is no such vhost (any more).">${(data) => html`
+      <div class="stats">
+        <${Stat} label="Ready" value=${number(data.messages_ready)} />
+        <${Stat} label="Unacknowledged" value=${number(data.messages_unacknowledged)} />
+        <${Stat} label="Published" value=${rateOf(data.message_stats?.publish_details)} />
+        <${Stat} label="Delivered" value=${rateOf(data.message_stats?.deliver_get_details)} />
+        <${Stat} label="Dead-lettered" value=${rateOf(data.message_stats?.dead_lettered_details)} />
+      </div>
+      <${MessageCharts} data=${data} range=${range} />
+      <div class="cards">
+        <${Settings} key=${`${data.description}|${data.tags}|${data.default_queue_type}`} vhost=${data} onDone=${polled.refresh} />
+        <${Limits} of="vhost" name=${name} />
+      </div>
+      <${Permissions} by="vhost" name=${name} />
+      <${TopicPermissions} by="vhost" name=${name} />
+      <${ExportImport} vhost=${name} />`}<//>
+  <//>`;
+}

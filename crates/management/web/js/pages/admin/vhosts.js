@@ -1,0 +1,69 @@
+// All virtual hosts.
+
+import { path, put } from "../../api.js";
+import { Badge, Page } from "../../components.js";
+import { Dialog, openDialog } from "../../dialog.js";
+import { ActionForm, SelectField, TextField, useForm } from "../../forms.js";
+import { html } from "../../html.js";
+import { numberColumn, rateColumn } from "../../parts/columns.js";
+import { go, href } from "../../router.js";
+import { isAdministrator } from "../../session.js";
+import { PagedTable } from "../../table.js";
+
+/** What a queue is that says nothing of its type. */
+export const QUEUE_TYPES = [["classic", "classic"], ["quorum", "quorum"]];
+
+/** Tags as they are typed. */
+export const splitTags = (text) => text.split(",").map((tag) => tag.trim()).filter((tag) => tag !== "");
+
+/** The inputs of a vhost, new or there. */
+export const VhostFields = ({ form }) => html`
+  <${TextField} label="Description" ...${form.bind("description")} isWide=${true} data-test="vhost-description" />
+  <${TextField} label="Tags" ...${form.bind("tags")} hint="Separated by commas." data-test="vhost-tags" />
+  <${SelectField} label="Default queue type" ...${form.bind("type")} options=${QUEUE_TYPES} hint="For durable queues that are declared without a type." data-test="vhost-type" />`;
+
+/** What is sent for these inputs. */
+export const vhostBody = ({ description, tags, type }) => ({ description, tags: splitTags(tags), default_queue_type: type });
+
+function NewVhost({ close }) {
+  const form = useForm({ name: "", description: "", tags: "", type: "classic" });
+  const { values } = form;
+  const save = async () => {
+    await put(path("vhosts", values.name), vhostBody(values));
+    close(values.name);
+  };
+  return html`<${Dialog} title="New virtual host" onClose=${() => close(null)} test="vhost-dialog">
+    <${ActionForm} onSubmit=${save} action="Add" done=${`The vhost ${values.name} is there`} onCancel=${() => close(null)} test="vhost-form">
+      <${TextField} label="Name" ...${form.bind("name")} required data-test="vhost-name" />
+      <${VhostFields} form=${form} />
+    <//>
+    <p class="muted">You may do everything in it; other users need permissions.</p>
+  <//>`;
+}
+
+const columns = [
+  { key: "name", title: "Name", sort: "name", width: "12rem", render: ({ name, protected_from_deletion: isProtected }) => html`
+    ${isAdministrator() ? html`<a href=${href("admin", "vhosts", name)} title=${name}>${name}</a>` : name}
+    ${isProtected && html` <${Badge} kind="accent" title="Protected from deletion">protected<//>`}` },
+  { key: "description", title: "Description", render: ({ description }) => html`<span title=${description}>${description}</span>` },
+  { key: "tags", title: "Tags", width: "10rem", isOptional: true, render: ({ tags }) => tags.join(", ") },
+  { key: "type", title: "Default type", sort: "default_queue_type", width: "8rem", render: (row) => row.default_queue_type },
+  numberColumn("messages_ready", "Ready", "messages_ready"),
+  numberColumn("messages_unacknowledged", "Unacked", "messages_unacknowledged", { name: "Unacknowledged" }),
+  numberColumn("messages", "Total", "messages"),
+  rateColumn("publish", "In", "message_stats.publish", { hint: "Published in a second" }),
+  rateColumn("deliver_get", "Out", "message_stats.deliver_get", { hint: "Delivered in a second" }),
+  rateColumn("expired", "Expired", "message_stats.expired", { isOptional: true, hint: "Expired in a second" }),
+  rateColumn("dead_lettered", "Died", "message_stats.dead_lettered", { hint: "Dead-lettered in a second" }),
+];
+
+export default function Vhosts() {
+  const add = async () => {
+    const name = await openDialog((close) => html`<${NewVhost} close=${close} />`);
+    if (name) go(href("admin", "vhosts", name));
+  };
+  const actions = isAdministrator() && html`<button type="button" class="primary" onClick=${add} data-test="add-vhost">Add a vhost</button>`;
+  return html`<${Page} title="Virtual hosts" actions=${actions} test="page-vhosts">
+    <${PagedTable} id="vhosts" url=${path("vhosts")} columns=${columns} rowKey=${(row) => row.name} noun="vhost" defaultSort=${{ key: "name" }} empty="You may enter no vhost." />
+  <//>`;
+}

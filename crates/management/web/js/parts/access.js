@@ -1,0 +1,113 @@
+// Permissions and topic permissions, of one user in all vhosts or in one vhost of all users.
+
+import { del, path, put } from "../api.js";
+import { Card, UserLink } from "../components.js";
+import { confirm, Dialog, openDialog } from "../dialog.js";
+import { attempt } from "../errors.js";
+import { ActionForm, Field, TextField, useForm } from "../forms.js";
+import { html } from "../html.js";
+import { usePolled } from "../poll.js";
+import { href } from "../router.js";
+import { ListTable } from "../table.js";
+
+const LISTS_MS = 60_000;
+const PRESETS = [["Everything", ".*"], ["Nothing", "^$"]];
+
+/** What each pattern is for. */
+const PATTERNS = {
+  configure: "Declare and delete queues and exchanges whose names match.",
+  write: "Publish, and bind to a queue or exchange.",
+  read: "Consume, get and purge, and bind from an exchange.",
+};
+const TOPIC_PATTERNS = {
+  write: "Routing keys that may be published with.",
+  read: "Routing keys that may be bound with.",
+};
+
+const KINDS = {
+  permissions: {
+    title: "Permissions", patterns: PATTERNS, test: "permissions",
+    text: "Regular expressions that are searched in names. Without an entry a user cannot enter a vhost.",
+    pathOf: ({ vhost, user }) => path("permissions", vhost, user),
+    send: (row) => put(path("permissions", row.vhost, row.user), { configure: row.configure, write: row.write, read: row.read }),
+  },
+  "topic-permissions": {
+    title: "Topic permissions", patterns: TOPIC_PATTERNS, test: "topic-permissions",
+    text: "Limits the routing keys on a topic exchange; {username} and {vhost} stand for the names. Exchanges without an entry have no such limit.",
+    pathOf: ({ vhost, user, exchange }) => path("topic-permissions", vhost, user, exchange || "amq.default"),
+    send: (row) => put(path("topic-permissions", row.vhost, row.user), { exchange: row.exchange, write: row.write, read: row.read }),
+  },
+};
+
+/** Names to choose from, or to type when there are many. */
+function NameField({ label, url, list, ...rest }) {
+  const { data } = usePolled(url, LISTS_MS);
+  const items = Array.isArray(data) ? data : data?.items ?? [];
+  return html`<${TextField} label=${label} list=${list} required ...${rest} />
+    <datalist id=${list}>${items.map(({ name }) => name && html`<option key=${name} value=${name}></option>`)}</datalist>`;
+}
+
+const PatternField = ({ label, hint, value, onInput, ...rest }) => html`<div class="field is-wide">
+  <${TextField} label=${label} hint=${hint} value=${value} onInput=${onInput} ...${rest} />
+  <p class="hints">${PRESETS.map(([title, pattern]) => html`<button type="button" class="hint" key=${pattern} aria-pressed=${value === pattern}
+    title=${pattern} onClick=${() => onInput(pattern)}>${title}</button>`)}</p></div>`;
+
+function Editor({ kind, row, isNew, by, close }) {
+  const { title, patterns, send } = KINDS[kind];
+  const form = useForm(row);
+  const save = async () => {
+    await send(form.values);
+    close(true);
+  };
+  const names = (of) => `${path(of)}?page=1&page_size=100&columns=name&disable_stats=true`;
+  const isFor = by === "user" ? form.values.vhost : form.values.user;
+  return html`<${Dialog} title=${isNew ? `Set ${title.toLowerCase()}` : `${title} of ${row.user} in ${row.vhost}`} onClose=${() => close(false)} test="access-dialog">
+    <${ActionForm} onSubmit=${save} action="Save" done=${`${title} for ${isFor} are set`} onCancel=${() => close(false)}>
+      ${isNew && by === "user" && html`<${NameField} label="Vhost" ...${form.bind("vhost")} url=${names("vhosts")} list="access-vhosts" data-test="access-vhost" />`}
+      ${isNew && by === "vhost" && html`<${NameField} label="User" ...${form.bind("user")} url=${names("users")} list="access-users" data-test="access-user" />`}
+      ${kind === "topic-permissions" && isNew && html`<${NameField} label="Exchange" ...${form.bind("exchange")}
+        url=${form.values.vhost && `${path("exchanges", form.values.vhost)}?page=1&page_size=100&columns=name&disable_stats=true`} list="access-exchanges" data-test="access-exchange" />`}
+      ${kind === "topic-permissions" && !isNew && html`<${Field} label="Exchange" isWide=${true}><output>${row.exchange}</output><//>`}
+      ${Object.entries(patterns).map(([name, hint]) => html`<${PatternField} key=${name} label=${name} hint=${hint} ...${form.bind(name)} data-test=${`access-${name}`} />`)}
+    <//>
+  <//>`;
+}
+
+/** What there is of a kind, for `by` "user" or "vhost" with this name; each can be changed. */
+function Access({ kind, by, name }) {
+  const { title, text, patterns, pathOf, test } = KINDS[kind];
+  const polled = usePolled(path(by === "user" ? "users" : "vhosts", name, kind));
+  const edit = async (row, isNew) => {
+    const isDone = await openDialog((close) => html`<${Editor} kind=${kind} row=${row} isNew=${isNew} by=${by} close=${close} />`);
+    if (isDone) polled.refresh();
+  };
+  const add = () => {
+    const all = Object.fromEntries(Object.keys(patterns).map((key) => [key, ".*"]));
+    edit({ user: "", vhost: "", ...all, ...(kind === "topic-permissions" && { exchange: "amq.topic" }), [by]: name }, true);
+  };
+  const remove = async (row) => {
+    const whose = `${row.user} in ${row.vhost}${row.exchange === undefined ? "" : `, exchange ${row.exchange}`}`;
+    const what = kind === "permissions" ? "He stays connected and may do nothing there any more." : "All routing keys are allowed there then.";
+    if (!(await confirm({ title: `Take these ${title.toLowerCase()} away?`, text: `${whose}. ${what}`, action: "Take away" }))) return;
+    if (await attempt("They were not taken away", () => del(pathOf(row)), "They are taken away")) polled.refresh();
+  };
+  const columns = [
+    by === "user"
+      ? { key: "vhost", title: "Vhost", sort: "vhost", width: "10rem", render: ({ vhost }) => html`<a href=${href("admin", "vhosts", vhost)} title=${vhost}>${vhost}</a>` }
+      : { key: "user", title: "User", sort: "user", width: "10rem", render: ({ user }) => html`<${UserLink} name=${user} />` },
+    ...(kind === "topic-permissions" ? [{ key: "exchange", title: "Exchange", sort: "exchange", width: "10rem", render: ({ exchange }) => exchange }] : []),
+    ...Object.keys(patterns).map((key) => ({ key, title: key, render: (row) => (row[key] === "" ? html`<span class="muted">(empty)</span>` : html`<code title=${row[key]}>${row[key]}</code>`) })),
+    { key: "actions", title: "", name: "Actions", width: "12.5rem", align: "right", render: (row) => html`
+      <button type="button" class="quiet" onClick=${() => edit(row, false)} data-test="edit">Change</button>
+      <button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Take away</button>` },
+  ];
+  return html`<${Card} title=${title} isWide=${true} test=${test} actions=${html`<button type="button" onClick=${add} data-test="add">Add</button>`}>
+    <p class="muted">${text}</p>
+    <${ListTable} id=${`${test}-by-${by}`} rows=${polled.data} columns=${columns} rowKey=${(row) => `${row.vhost}/${row.user}/${row.exchange ?? ""}`} noun="entry" empty="There are none." />
+  <//>`;
+}
+
+/** The permissions of a user (`by` is "user") or in a vhost ("vhost"). */
+export const Permissions = ({ by, name }) => html`<${Access} kind="permissions" by=${by} name=${name} />`;
+/** The topic permissions of a user or in a vhost. */
+export const TopicPermissions = ({ by, name }) => html`<${Access} kind="topic-permissions" by=${by} name=${name} />`;

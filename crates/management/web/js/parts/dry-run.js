@@ -1,0 +1,104 @@
+// What a policy would do if it were saved, or were not there.
+
+import { path, post } from "../api.js";
+import { QueueLink, ExchangeLink } from "../components.js";
+import { count, duration, number } from "../format.js";
+import { html, useEffect, useState } from "../html.js";
+import { Value } from "./policy-keys.js";
+
+const TYPING_MS = 350;
+const SHOWN_MAX = 50;
+
+/** The answer to a dry run of `body`, or null while there is none; throws what the server says. */
+export const dryRun = (kind, vhost, name, body, options) => post(path(kind, vhost, name, "dry-run"), body, options);
+
+/**
+ * The dry run of what is being typed: `{ told, error, isLoading }`. No body, no request. What was told
+ * stays until something newer is told.
+ */
+export function useDryRun(kind, vhost, name, body) {
+  const asked = body === null ? null : JSON.stringify([kind, vhost, name, body]);
+  const [state, setState] = useState({ asked: null, told: null, error: null });
+  useEffect(() => {
+    if (asked === null) {
+      setState({ asked, told: null, error: null });
+      return undefined;
+    }
+    const abort = new AbortController();
+    const timer = setTimeout(async () => {
+      try {
+        const told = await dryRun(kind, vhost, name, body, { signal: abort.signal });
+        setState({ asked, told, error: null });
+      } catch (error) {
+        if (!abort.signal.aborted) setState({ asked, told: null, error });
+      }
+    }, TYPING_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [asked]);
+  return { told: state.told, error: state.error, isLoading: state.asked !== asked };
+}
+
+/** "3", or "3 to 100" when it is not known. */
+export function span(from, name) {
+  const most = from[`${name}_at_most`];
+  return most === undefined ? number(from[name]) : `${number(from[name])} to ${number(most)}`;
+}
+
+const most = (from, name) => from[`${name}_at_most`] ?? from[name];
+
+/** How many messages would leave at once, at most. */
+export const leaving = (told) => most(told, "messages_expired") + most(told, "messages_evicted");
+
+const Fate = ({ kind, text }) => html`<li class=${kind}>${text}</li>`;
+
+/** What would become of messages, in words. */
+function Fates({ told }) {
+  const fates = [
+    ["messages_expired", "", "would expire at once"],
+    ["messages_evicted", "", "would be too many and leave at once"],
+    ["messages_dead_lettered", "warning", "of these become dead letters"],
+    ["messages_dropped", "danger", "of these are lost: there is no dead-letter exchange for them"],
+    ["messages_kept", "warning", "of these are kept until somebody takes them as dead letters"],
+  ].filter(([name]) => most(told, name) > 0);
+  if (fates.length === 0) return html`<p class="dry-run-fine">No message would leave.</p>`;
+  return html`<ul class="fates" data-test="dry-run-fates">${fates.map(([name, kind, text]) => html`
+    <${Fate} key=${name} kind=${kind} text=${`${span(told, name)} ${most(told, name) === 1 ? "message" : "messages"} ${text}`} />`)}</ul>`;
+}
+
+const Changes = ({ before, after }) => html`<dl class="changes">${Object.keys(after).map((key) => html`<div key=${key}>
+  <dt>${key}</dt><dd><${Value} name=${key} value=${before[key]} /><span aria-label="becomes"> \u2192 </span><b><${Value} name=${key} value=${after[key]} /></b></dd></div>`)}</dl>`;
+
+function Leaving({ queue }) {
+  if (queue.deleted_in_ms !== null && queue.deleted_in_ms !== undefined) return html`the queue itself, if unused, in ${duration(queue.deleted_in_ms)}`;
+  const parts = [["expired", "expire"], ["evicted", "leave"], ["dropped", "lost"], ["dead_lettered", "dead letters"], ["kept", "kept"]];
+  const told = parts.filter(([name]) => most(queue, name) > 0).map(([name, word]) => `${span(queue, name)} ${word}`);
+  return told.length === 0 ? html`<span class="muted">none</span>` : told.join(", ");
+}
+
+function Queues({ vhost, queues }) {
+  return html`<div class="table-box" tabindex="0" role="region" aria-label="Queues that would change"><table class="dry-run-queues">
+    <thead><tr><th scope="col">Queue</th><th scope="col">Setting</th><th scope="col" class="right">Messages</th><th scope="col">Would leave</th></tr></thead>
+    <tbody>${queues.slice(0, SHOWN_MAX).map((queue) => html`<tr key=${queue.name}>
+      <td><${QueueLink} vhost=${vhost} name=${queue.name} /></td>
+      <td><${Changes} before=${queue.before} after=${queue.after} /></td>
+      <td class="right">${number(queue.messages)}</td>
+      <td><${Leaving} queue=${queue} /></td></tr>`)}</tbody></table></div>
+    ${queues.length > SHOWN_MAX && html`<p class="muted">and ${count(queues.length - SHOWN_MAX, "more queue", "more queues")}</p>`}`;
+}
+
+/** What was told of a policy in a vhost. */
+export function Told({ vhost, told, isBrief = false }) {
+  const { queues_matched: matched, queues_changed: changed, exchanges_changed: exchanges } = told;
+  return html`<div class="dry-run" data-test="dry-run">
+    <p class="dry-run-head"><b data-test="dry-run-matched">${count(matched, "queue")}</b> ${matched === 1 ? "matches" : "match"} now,
+      ${" "}<b data-test="dry-run-changed">${changed === 0 ? "none" : number(changed)}</b> would get other settings${exchanges > 0 ? `, and ${count(exchanges, "exchange")}` : ""}.</p>
+    <${Fates} told=${told} />
+    ${!told.exact && html`<p class="muted">What waits on disk was not read for this: where two numbers stand, it is something between them.</p>`}
+    ${!isBrief && told.queues.length > 0 && html`<${Queues} vhost=${vhost} queues=${told.queues} />`}
+    ${!isBrief && told.exchanges.length > 0 && html`<ul class="plain">${told.exchanges.slice(0, SHOWN_MAX).map((exchange) => html`<li key=${exchange.name}>
+      <${ExchangeLink} vhost=${vhost} name=${exchange.name} /> <${Changes} before=${exchange.before} after=${exchange.after} /></li>`)}</ul>`}
+  </div>`;
+}

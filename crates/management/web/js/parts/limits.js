@@ -1,0 +1,49 @@
+// Limits of a vhost or of a user.
+
+import { del, path, put } from "../api.js";
+import { Card } from "../components.js";
+import { attempt } from "../errors.js";
+import { number } from "../format.js";
+import { ActionForm, NumberField, SelectField, useForm } from "../forms.js";
+import { html } from "../html.js";
+import { usePolled } from "../poll.js";
+
+/** Which limits there are, of what. */
+export const LIMITS = {
+  vhost: [["max-connections", "Connections"], ["max-queues", "Queues"]],
+  user: [["max-connections", "Connections"], ["max-channels", "Channels"]],
+};
+
+const resource = (of) => `${of}-limits`;
+
+/** Sets a limit; what is no number is for the server to refuse. */
+export const setLimit = (of, name, limit, text) =>
+  put(path(resource(of), name, limit), { value: text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text) });
+
+/** Takes a limit away; true if it was done. */
+export const removeLimit = (of, name, limit) =>
+  attempt(`The limit of ${name} was not taken away`, () => del(path(resource(of), name, limit)), `${limit} of ${name} has no limit any more`);
+
+/** A limit in words; a negative one is none. */
+export const limitInWords = (value) => (value < 0 ? `${value} (no limit)` : value === 0 ? "0 (nothing is allowed)" : number(value));
+
+/** The limits of the vhost or user (`of`) with this name. */
+export function Limits({ of, name, mayChange = true }) {
+  const polled = usePolled(path(resource(of), name));
+  const set = polled.data?.[0]?.value ?? {};
+  const form = useForm({ limit: LIMITS[of][0][0], value: "" });
+  const save = async () => {
+    await setLimit(of, name, form.values.limit, form.values.value);
+    form.set({ value: "" });
+    polled.refresh();
+  };
+  const remove = async (limit) => (await removeLimit(of, name, limit)) && polled.refresh();
+  return html`<${Card} title="Limits" test="limits">
+    <dl class="facts">${LIMITS[of].map(([limit, title]) => html`<div key=${limit}><dt>${title}</dt>
+      <dd data-test=${`limit-${limit}`}>${set[limit] === undefined ? html`<span class="muted">no limit</span>` : html`${limitInWords(set[limit])}
+        ${mayChange && html`<button type="button" class="quiet" aria-label=${`Take the limit ${limit} away`} onClick=${() => remove(limit)}>Take away</button>`}`}</dd></div>`)}</dl>
+    ${mayChange && html`<${ActionForm} onSubmit=${save} action="Set" done="The limit is set" test="limit-form">
+      <${SelectField} label="Limit" ...${form.bind("limit")} options=${LIMITS[of]} data-test="limit-name" />
+      <${NumberField} label="Value" ...${form.bind("value")} min=${undefined} required hint="0 allows nothing, -1 is no limit" data-test="limit-value" /><//>`}
+  <//>`;
+}
