@@ -16,7 +16,8 @@ const notes = store([]);
 export function report(error, doing = "") {
   if (error?.name === "AbortError") return;
   const text = `${doing ? `${doing}: ` : ""}${error?.message ?? error}`;
-  console.error(error);
+  // What the server refuses is no fault of the page.
+  if (error?.name !== "ApiError") console.error(error);
   faults.set((all) => {
     const same = all.find((fault) => fault.text === text);
     if (same) return all.map((fault) => (fault === same ? { ...fault, count: fault.count + 1 } : fault));

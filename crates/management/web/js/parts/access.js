@@ -88,8 +88,8 @@ function Access({ kind, by, name }) {
   const remove = async (row) => {
     const whose = `${row.user} in ${row.vhost}${row.exchange === undefined ? "" : `, exchange ${row.exchange}`}`;
     const what = kind === "permissions" ? "He stays connected and may do nothing there any more." : "All routing keys are allowed there then.";
-    if (!(await confirm({ title: `Take these ${title.toLowerCase()} away?`, text: `${whose}. ${what}`, action: "Take away" }))) return;
-    if (await attempt("They were not taken away", () => del(pathOf(row)), "They are taken away")) polled.refresh();
+    if (!(await confirm({ title: `Remove these ${title.toLowerCase()}?`, text: `${whose}. ${what}`, action: "Remove" }))) return;
+    if (await attempt("They were not removed", () => del(pathOf(row)), "They are removed")) polled.refresh();
   };
   const columns = [
     by === "user"
@@ -97,9 +97,9 @@ function Access({ kind, by, name }) {
       : { key: "user", title: "User", sort: "user", width: "10rem", render: ({ user }) => html`<${UserLink} name=${user} />` },
     ...(kind === "topic-permissions" ? [{ key: "exchange", title: "Exchange", sort: "exchange", width: "10rem", render: ({ exchange }) => exchange }] : []),
     ...Object.keys(patterns).map((key) => ({ key, title: key, render: (row) => (row[key] === "" ? html`<span class="muted">(empty)</span>` : html`<code title=${row[key]}>${row[key]}</code>`) })),
-    { key: "actions", title: "", name: "Actions", width: "12.5rem", align: "right", render: (row) => html`
+    { key: "actions", title: "", name: "Actions", width: "13rem", align: "right", render: (row) => html`
       <button type="button" class="quiet" onClick=${() => edit(row, false)} data-test="edit">Change</button>
-      <button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Take away</button>` },
+      <button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Remove</button>` },
   ];
   return html`<${Card} title=${title} isWide=${true} test=${test} actions=${html`<button type="button" onClick=${add} data-test="add">Add</button>`}>
     <p class="muted">${text}</p>

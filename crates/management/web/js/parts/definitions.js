@@ -60,6 +60,10 @@ function Import({ vhost, onDone }) {
     setFile(null);
     if (chosen) await attempt("The file cannot be read", async () => setFile({ name: chosen.name, size: chosen.size, text: await chosen.text() }));
   };
+  // The same file, mended, is a choice of its own.
+  const forget = (event) => {
+    event.target.value = "";
+  };
   const run = async () => {
     if (!file) throw new Error("No file is chosen yet.");
     await request("POST", pathOf(vhost), file.text, { isText: true });
@@ -69,7 +73,7 @@ function Import({ vhost, onDone }) {
   return html`<${Card} title="Import" test="import">
     <p class="muted">All of it or, if something in it is wrong, nothing. Nothing is removed: queues and exchanges that are there stay as they are, everything else is replaced.</p>
     <${ActionForm} onSubmit=${run} action="Import" done=${`${file?.name} is taken in`} test="import-form">
-      <${Field} label="File" isWide=${true}><input type="file" accept=".json,application/json" onChange=${choose} data-test="import-file" /><//>
+      <${Field} label="File" isWide=${true}><input type="file" accept=".json,application/json" onClick=${forget} onChange=${choose} data-test="import-file" /><//>
       ${file && html`<p class=${told ? "is-wide" : "is-wide form-error"} data-test="import-contents">${file.name}, ${bytes(file.size)}: ${told
         ? told.join(", ") || "nothing that is known" : "this is no JSON"}</p>`}
     <//><//>`;

@@ -22,7 +22,7 @@ export const setLimit = (of, name, limit, text) =>
 
 /** Takes a limit away; true if it was done. */
 export const removeLimit = (of, name, limit) =>
-  attempt(`The limit of ${name} was not taken away`, () => del(path(resource(of), name, limit)), `${limit} of ${name} has no limit any more`);
+  attempt(`The limit of ${name} was not removed`, () => del(path(resource(of), name, limit)), `${limit} of ${name} has no limit any more`);
 
 /** A limit in words; a negative one is none. */
 export const limitInWords = (value) => (value < 0 ? `${value} (no limit)` : value === 0 ? "0 (nothing is allowed)" : number(value));
@@ -41,7 +41,7 @@ export function Limits({ of, name, mayChange = true }) {
   return html`<${Card} title="Limits" test="limits">
     <dl class="facts">${LIMITS[of].map(([limit, title]) => html`<div key=${limit}><dt>${title}</dt>
       <dd data-test=${`limit-${limit}`}>${set[limit] === undefined ? html`<span class="muted">no limit</span>` : html`${limitInWords(set[limit])}
-        ${mayChange && html`<button type="button" class="quiet" aria-label=${`Take the limit ${limit} away`} onClick=${() => remove(limit)}>Take away</button>`}`}</dd></div>`)}</dl>
+        ${mayChange && html`<button type="button" class="quiet" aria-label=${`Remove the limit ${limit}`} onClick=${() => remove(limit)}>Remove</button>`}`}</dd></div>`)}</dl>
     ${mayChange && html`<${ActionForm} onSubmit=${save} action="Set" done="The limit is set" test="limit-form">
       <${SelectField} label="Limit" ...${form.bind("limit")} options=${LIMITS[of]} data-test="limit-name" />
       <${NumberField} label="Value" ...${form.bind("value")} min=${undefined} required hint="0 allows nothing, -1 is no limit" data-test="limit-value" /><//>`}

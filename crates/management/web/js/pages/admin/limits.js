@@ -43,7 +43,7 @@ function List({ of, title, text }) {
     { key: "limit", title: "Limit", sort: "limit", width: "12rem", render: ({ limit }) => limit },
     { key: "value", title: "Value", sort: "value", align: "right", width: "12rem", render: ({ value }) => limitInWords(value) },
     ...(isAdministrator() ? [{ key: "actions", title: "", name: "Actions", align: "right", width: "7rem",
-      render: (row) => html`<button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Take away</button>` }] : []),
+      render: (row) => html`<button type="button" class="quiet" onClick=${() => remove(row)} data-test="remove">Remove</button>` }] : []),
   ];
   return html`<${Card} title=${title} test=${`limits-${of}`} isWide=${true}>
     <p class="muted">${text}</p>

@@ -35,7 +35,7 @@ function columnsOf({ kind, vhost: chosen, mayChange, onDelete }) {
     { key: "pattern", title: "Pattern", sort: "pattern", width: "12rem", render: ({ pattern }) => html`<code title=${pattern}>${pattern}</code>` },
     { key: "apply-to", title: "Applies to", sort: "apply-to", width: "8rem", render: (row) => row["apply-to"].replace("_", " ") },
     { key: "priority", title: "Priority", sort: "priority", align: "right", width: "5rem", render: ({ priority }) => priority },
-    { key: "definition", title: "Definition", render: ({ definition }) => html`<${Definition} definition=${definition} />` },
+    { key: "definition", title: "Definition", width: "20rem", render: ({ definition }) => html`<${Definition} definition=${definition} />` },
     ...(mayChange ? [{ key: "actions", title: "", name: "Actions", width: "7rem", align: "right",
       render: (row) => html`<button type="button" class="quiet" aria-label=${`Delete ${row.name}`} onClick=${() => onDelete(row)} data-test="delete">Delete</button>` }] : []),
   ];

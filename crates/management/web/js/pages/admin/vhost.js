@@ -58,7 +58,7 @@ export default function Vhost({ params: { name } }) {
     <${Loaded} polled=${polled} gone="There is no such vhost (any more).">${(data) => html`
       <div class="stats">
         <${Stat} label="Ready" value=${number(data.messages_ready)} />
-        <${Stat} label="Unacknowledged" value=${number(data.messages_unacknowledged)} />
+        <${Stat} label="Unacked" value=${number(data.messages_unacknowledged)} />
         <${Stat} label="Published" value=${rateOf(data.message_stats?.publish_details)} />
         <${Stat} label="Delivered" value=${rateOf(data.message_stats?.deliver_get_details)} />
         <${Stat} label="Dead-lettered" value=${rateOf(data.message_stats?.dead_lettered_details)} />
