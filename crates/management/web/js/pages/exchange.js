@@ -7,6 +7,7 @@ import { confirm } from "../dialog.js";
 import { attempt } from "../errors.js";
 import { html, useMemo } from "../html.js";
 import { AddBinding, Bindings } from "../parts/bindings.js";
+import { Explain } from "../parts/explain.js";
 import { Features, Policies } from "../parts/features.js";
 import { Publish } from "../parts/publish.js";
 import { usePolled } from "../poll.js";
@@ -52,6 +53,7 @@ export default function Exchange({ params: { vhost, name } }) {
       ${real !== "" && html`<${Bindings} title="Leads to" polled=${outgoing} isFrom=${true} test="outgoing" />
         <${Bindings} title="Gets from" polled=${incoming} test="incoming" />
         <${AddBinding} vhost=${vhost} name=${real} isQueue=${false} onAdded=${() => { outgoing.refresh(); incoming.refresh(); }} />`}
+      <${Explain} kind="exchanges" vhost=${vhost} name=${real} />
       ${!exchange.internal && html`<${Publish} vhost=${vhost} exchange=${real} onPublished=${polled.refresh} />`}`}<//>
   <//>`;
 }

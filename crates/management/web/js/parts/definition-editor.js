@@ -4,6 +4,7 @@ import { path, withQuery } from "../api.js";
 import { html, useRef } from "../html.js";
 import { usePolled } from "../poll.js";
 import { GROUPS, inWords, settingOf, WITHOUT_EFFECT } from "./policy-keys.js";
+import { useSettled } from "./settled.js";
 
 const SUGGESTED_MAX = 100;
 const SUGGESTED_MS = 60_000;
@@ -32,7 +33,8 @@ function parsed(key, text) {
 }
 
 function Suggestions({ id, vhost, of, typed }) {
-  const { data } = usePolled(withQuery(path(of, vhost), { page: 1, page_size: SUGGESTED_MAX, name: typed, columns: "name", disable_stats: true }), SUGGESTED_MS);
+  const name = useSettled(typed);
+  const { data } = usePolled(withQuery(path(of, vhost), { page: 1, page_size: SUGGESTED_MAX, name, columns: "name", disable_stats: true }), SUGGESTED_MS);
   return html`<datalist id=${id}>${(data?.items ?? []).filter(({ name }) => name).map(({ name }) => html`<option key=${name} value=${name}></option>`)}</datalist>`;
 }
 

@@ -5,11 +5,11 @@ import { QueueLink, ExchangeLink } from "../components.js";
 import { count, duration, number } from "../format.js";
 import { html, useEffect, useState } from "../html.js";
 import { Value } from "./policy-keys.js";
+import { useSettled } from "./settled.js";
 
-const TYPING_MS = 350;
 const SHOWN_MAX = 50;
 
-/** The answer to a dry run of `body`, or null while there is none; throws what the server says. */
+/** The answer to a dry run of `body`; throws what the server says. */
 export const dryRun = (kind, vhost, name, body, options) => post(path(kind, vhost, name, "dry-run"), body, options);
 
 /**
@@ -17,7 +17,8 @@ export const dryRun = (kind, vhost, name, body, options) => post(path(kind, vhos
  * stays until something newer is told.
  */
 export function useDryRun(kind, vhost, name, body) {
-  const asked = body === null ? null : JSON.stringify([kind, vhost, name, body]);
+  const typed = body === null ? null : JSON.stringify([kind, vhost, name, body]);
+  const asked = useSettled(typed);
   const [state, setState] = useState({ asked: null, told: null, error: null });
   useEffect(() => {
     if (asked === null) {
@@ -25,20 +26,13 @@ export function useDryRun(kind, vhost, name, body) {
       return undefined;
     }
     const abort = new AbortController();
-    const timer = setTimeout(async () => {
-      try {
-        const told = await dryRun(kind, vhost, name, body, { signal: abort.signal });
-        setState({ asked, told, error: null });
-      } catch (error) {
-        if (!abort.signal.aborted) setState({ asked, told: null, error });
-      }
-    }, TYPING_MS);
-    return () => {
-      clearTimeout(timer);
-      abort.abort();
-    };
+    dryRun(...JSON.parse(asked), { signal: abort.signal }).then(
+      (told) => setState({ asked, told, error: null }),
+      (error) => !abort.signal.aborted && setState({ asked, told: null, error }),
+    );
+    return () => abort.abort();
   }, [asked]);
-  return { told: state.told, error: state.error, isLoading: state.asked !== asked };
+  return { told: state.told, error: state.error, isLoading: state.asked !== typed };
 }
 
 /** "3", or "3 to 100" when it is not known. */
@@ -84,17 +78,20 @@ function Queues({ vhost, queues }) {
     <tbody>${queues.slice(0, SHOWN_MAX).map((queue) => html`<tr key=${queue.name}>
       <td><${QueueLink} vhost=${vhost} name=${queue.name} /></td>
       <td><${Changes} before=${queue.before} after=${queue.after} /></td>
-      <td class="right">${number(queue.messages)}</td>
-      <td><${Leaving} queue=${queue} /></td></tr>`)}</tbody></table></div>
+      <td class="right" data-label="messages">${number(queue.messages)}</td>
+      <td data-label="would leave"><${Leaving} queue=${queue} /></td></tr>`)}</tbody></table></div>
     ${queues.length > SHOWN_MAX && html`<p class="muted">and ${count(queues.length - SHOWN_MAX, "more queue", "more queues")}</p>`}`;
 }
 
-/** What was told of a policy in a vhost. */
-export function Told({ vhost, told, isBrief = false }) {
+/** What was told of a policy in a vhost, or of its end (`isDelete`). */
+export function Told({ vhost, told, isBrief = false, isDelete = false }) {
   const { queues_matched: matched, queues_changed: changed, exchanges_changed: exchanges } = told;
+  const others = exchanges > 0 ? `, and ${count(exchanges, "exchange")}` : "";
   return html`<div class="dry-run" data-test="dry-run">
-    <p class="dry-run-head"><b data-test="dry-run-matched">${count(matched, "queue")}</b> ${matched === 1 ? "matches" : "match"} now,
-      ${" "}<b data-test="dry-run-changed">${changed === 0 ? "none" : number(changed)}</b> would get other settings${exchanges > 0 ? `, and ${count(exchanges, "exchange")}` : ""}.</p>
+    ${isDelete
+      ? html`<p>Without it <b data-test="dry-run-changed">${changed === 0 ? "no queue" : count(changed, "queue")}</b> would get other settings${others}.</p>`
+      : html`<p><b data-test="dry-run-matched">${count(matched, "queue")}</b> ${matched === 1 ? "matches" : "match"} now,
+        ${" "}<b data-test="dry-run-changed">${changed === 0 ? "none" : number(changed)}</b> would get other settings${others}.</p>`}
     <${Fates} told=${told} />
     ${!told.exact && html`<p class="muted">What waits on disk was not read for this: where two numbers stand, it is something between them.</p>`}
     ${!isBrief && told.queues.length > 0 && html`<${Queues} vhost=${vhost} queues=${told.queues} />`}

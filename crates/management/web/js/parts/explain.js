@@ -4,7 +4,8 @@ import { exchangePath, path } from "../api.js";
 import { Card, Loaded } from "../components.js";
 import { html } from "../html.js";
 import { usePolled } from "../poll.js";
-import { href } from "../router.js";
+import { href, hrefWith } from "../router.js";
+import { isPolicymaker } from "../session.js";
 import { Value } from "./policy-keys.js";
 
 const KINDS = { policy: "policies", operator_policy: "operator-policies" };
@@ -34,8 +35,8 @@ const Lost = ({ vhost, name: key, lost }) => html`<ul class="lost">${lost.map(({
 
 const Row = ({ vhost, entry }) => html`<tr data-test=${`setting-${entry.key}`}>
   <th scope="row">${entry.key}</th>
-  <td><${Value} name=${entry.key} value=${entry.value} /></td>
-  <td><${Source} vhost=${vhost} source=${entry.source} name=${entry.source_name} /></td>
+  <td data-label="in force"><${Value} name=${entry.key} value=${entry.value} /></td>
+  <td data-label="given by"><${Source} vhost=${vhost} source=${entry.source} name=${entry.source_name} /></td>
   <td>${entry.lost.length > 0 && html`<${Lost} vhost=${vhost} name=${entry.key} lost=${entry.lost} />`}</td></tr>`;
 
 const Rows = ({ vhost, entries, label }) => html`<div class="table-box" tabindex="0" role="region" aria-label=${label}>
@@ -57,7 +58,9 @@ export function Explanation({ told }) {
 export function Explain({ kind = "queues", vhost, name, intervalMs }) {
   const url = kind === "exchanges" ? exchangePath(vhost, name, "explain") : path(kind, vhost, name, "explain");
   const polled = usePolled(url, intervalMs);
-  return html`<${Card} title="Settings in force, and why" isWide=${true} test="explain">
+  const pattern = `^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
+  const actions = isPolicymaker() && html`<a class="button" href=${hrefWith({ vhost, pattern }, "admin", "policies", "new")} data-test="policy-for">New policy for it</a>`;
+  return html`<${Card} title="Settings in force, and why" isWide=${true} actions=${actions} test="explain">
     <${Loaded} polled=${polled}>${(told) => html`<${Explanation} told=${told} />`}<//>
   <//>`;
 }

@@ -4,10 +4,10 @@ import { del, path } from "../../api.js";
 import { Page } from "../../components.js";
 import { confirm } from "../../dialog.js";
 import { attempt } from "../../errors.js";
-import { html } from "../../html.js";
+import { html, useMemo } from "../../html.js";
 import { dryRun, Told } from "../../parts/dry-run.js";
 import { Definition } from "../../parts/policy-keys.js";
-import { useChosenVhost, vhostColumn } from "../../parts/vhosts.js";
+import { useChosenVhost, useVhostColumns } from "../../parts/vhosts.js";
 import { usePolled } from "../../poll.js";
 import { href, hrefWith } from "../../router.js";
 import { isAdministrator, isPolicymaker } from "../../session.js";
@@ -22,16 +22,17 @@ const KINDS = [
 export async function removePolicy(kind, { vhost, name }) {
   // Without an answer it can be deleted all the same.
   const told = await dryRun(kind, vhost, name, { delete: true }).catch(() => null);
-  const text = html`<p>${name} in ${vhost} will rule nothing any more.</p>${told && html`<${Told} vhost=${vhost} told=${told} isBrief=${true} />`}`;
+  const text = told
+    ? html`<${Told} vhost=${vhost} told=${told} isBrief=${true} isDelete=${true} />`
+    : `It is a policy in ${vhost}.`;
   if (!(await confirm({ title: `Delete the policy ${name}?`, text }))) return false;
   return attempt(`${name} was not deleted`, () => del(path(kind, vhost, name)), `${name} is deleted`);
 }
 
-function columnsOf({ kind, vhost: chosen, mayChange, onDelete }) {
+function columnsOf({ kind, mayChange, onDelete }) {
   return [
     { key: "name", title: "Name", sort: "name", width: "12rem",
       render: ({ vhost, name }) => html`<a href=${href("admin", "policies", kind, vhost, name)} title=${name} data-test="policy-name">${name}</a>` },
-    ...vhostColumn(chosen),
     { key: "pattern", title: "Pattern", sort: "pattern", width: "12rem", render: ({ pattern }) => html`<code title=${pattern}>${pattern}</code>` },
     { key: "apply-to", title: "Applies to", sort: "apply-to", width: "8rem", render: (row) => row["apply-to"].replace("_", " ") },
     { key: "priority", title: "Priority", sort: "priority", align: "right", width: "5rem", render: ({ priority }) => priority },
@@ -45,11 +46,14 @@ function List({ kind, title, text, mayChange }) {
   const vhost = useChosenVhost();
   const polled = usePolled(vhost ? path(kind, vhost) : path(kind));
   const rows = polled.data;
-  const remove = async (row) => (await removePolicy(kind, row)) && polled.refresh();
+  const columns = useVhostColumns(useMemo(() => {
+    const onDelete = async (row) => (await removePolicy(kind, row)) && polled.refresh();
+    return columnsOf({ kind, mayChange, onDelete });
+  }, [kind, mayChange]));
   return html`<section class="card is-wide" data-test=${kind}>
     <header><h2>${title}</h2>${mayChange && html`<div class="actions"><a class="button" href=${hrefWith({ kind }, "admin", "policies", "new")} data-test=${`add-${kind}`}>Add</a></div>`}</header>
     <p class="muted">${text}</p>
-    <${ListTable} id=${kind} rows=${rows} columns=${columnsOf({ kind, vhost, mayChange, onDelete: remove })} rowKey=${(row) => `${row.vhost}/${row.name}`}
+    <${ListTable} id=${kind} rows=${rows} columns=${columns} rowKey=${(row) => `${row.vhost}/${row.name}`}
       noun=${title.toLowerCase().replace(/ies$/, "y")} defaultSort=${{ key: "name" }} isInAddress=${kind === "policies"} hasFilter=${kind === "policies" || (rows?.length ?? 0) > 10}
       empty=${vhost ? `There are none in ${vhost}.` : "There are none."} filterBy=${(row) => `${row.name} ${row.pattern} ${Object.keys(row.definition).join(" ")}`} />
   </section>`;

@@ -1,6 +1,6 @@
 // One policy, new or changed, and what it would do before it does it.
 
-import { path, put } from "../../api.js";
+import { exchangePath, path, put } from "../../api.js";
 import { Card, Loaded, Page } from "../../components.js";
 import { confirm } from "../../dialog.js";
 import { note } from "../../errors.js";
@@ -9,6 +9,7 @@ import { html } from "../../html.js";
 import { DefinitionEditor, definitionOf, rowsOfDefinition } from "../../parts/definition-editor.js";
 import { dryRun, leaving, Told, useDryRun } from "../../parts/dry-run.js";
 import { settingOf } from "../../parts/policy-keys.js";
+import { useSettled } from "../../parts/settled.js";
 import { useVhosts } from "../../parts/vhosts.js";
 import { usePolled } from "../../poll.js";
 import { go, href, place } from "../../router.js";
@@ -47,7 +48,7 @@ function draftOf(values) {
 }
 
 /** What is right and yet perhaps not meant. */
-function warningsOf({ values, told, isChanged, vhost, exchanges }) {
+function warningsOf({ values, told, isChanged, vhost, missing }) {
   const all = [];
   const { pattern } = values;
   const isEverything = pattern === "" || /^\^?\.\*\$?$/.test(pattern);
@@ -60,10 +61,7 @@ function warningsOf({ values, told, isChanged, vhost, exchanges }) {
   } else if (isChanged && told && told.queues_matched > 0 && told.queues_changed === 0 && told.exchanges_changed === 0) {
     all.push(["idle", "It changes nothing now: what matches has these settings already, or another policy with a higher priority."]);
   }
-  const dead = values.rows.find((row) => row.key === "dead-letter-exchange");
-  if (dead?.text && exchanges && !exchanges.includes(dead.text)) {
-    all.push(["exchange", `There is no exchange ${dead.text} in ${vhost}: until there is, dead letters are dropped.`]);
-  }
+  if (missing) all.push(["exchange", `There is no exchange ${missing} in ${vhost}: until there is, dead letters are dropped.`]);
   const quorum = values.rows.filter((row) => settingOf(row.key)?.on === "quorum").map((row) => row.key);
   if (quorum.some((key) => ["delivery-limit", "dead-letter-strategy"].includes(key)) && values["apply-to"] !== "quorum_queues") {
     all.push(["quorum", "Classic queues do not have all of these keys: the whole policy passes them by."]);
@@ -71,9 +69,9 @@ function warningsOf({ values, told, isChanged, vhost, exchanges }) {
   return all;
 }
 
-function Preview({ dry, vhost, values, isChanged, exchanges }) {
+function Preview({ dry, vhost, values, isChanged, missing }) {
   const { told, error, isLoading } = dry;
-  const warnings = warningsOf({ values, told, isChanged, vhost, exchanges });
+  const warnings = warningsOf({ values, told, isChanged, vhost, missing });
   return html`<${Card} title="What it would do" test="preview">
     <div aria-live="polite" aria-busy=${isLoading}>
       ${warnings.map(([key, text]) => html`<p class="banner warning" key=${key} data-test=${`warning-${key}`}>${text}</p>`)}
@@ -82,6 +80,13 @@ function Preview({ dry, vhost, values, isChanged, exchanges }) {
       ${!error && !told && html`<p class="muted">Shown as soon as there is a pattern and a key with its value. Nothing is changed before you save.</p>`}
     </div>
   <//>`;
+}
+
+/** The name of an exchange that is not there; nothing if it is, or as long as that is not known. */
+function useMissingExchange(vhost, name) {
+  const settled = useSettled(name);
+  const { error } = usePolled(settled ? `${exchangePath(vhost, settled)}?columns=name` : null, LISTS_MS);
+  return settled && error?.status === 404 ? settled : null;
 }
 
 /** Asks before messages leave; false if they shall not. */
@@ -98,7 +103,7 @@ function Editor({ kind, isNew, initial, mayChange }) {
   const { values } = form;
   const { vhost } = values;
   const vhosts = useVhosts() ?? [{ name: vhost }];
-  const exchanges = usePolled(`${path("exchanges", vhost)}?columns=name&disable_stats=true`, LISTS_MS).data?.map(({ name }) => name);
+  const missing = useMissingExchange(vhost, values.rows.find((row) => row.key === "dead-letter-exchange")?.text);
   const dry = useDryRun(kind, vhost, values.name || UNNAMED, mayChange ? draftOf(values) : null);
   const leave = () => go(href("admin", "policies"));
   const save = async () => {
@@ -119,7 +124,7 @@ function Editor({ kind, isNew, initial, mayChange }) {
         <${DefinitionEditor} rows=${values.rows} onChange=${(rows) => form.set({ rows })} vhost=${vhost} isOperators=${kind === "operator-policies"} />
       <//>
     <//>
-    ${mayChange && html`<${Preview} dry=${dry} vhost=${vhost} values=${values} isChanged=${values !== initial} exchanges=${exchanges} />`}
+    ${mayChange && html`<${Preview} dry=${dry} vhost=${vhost} values=${values} isChanged=${values !== initial} missing=${missing} />`}
   </div>`;
 }
 
