@@ -131,6 +131,10 @@ def test_a_policy_without_anchors_or_matches_has_a_warning(site, broker):
     assert page.locator(hook("warning-anchor")).count() == 0
     fill(page, policy_pattern="^nothing$")
     says(page, hook("warning-nothing"), "matches now")
+    key(page, "delivery-limit", "3")
+    says(page, hook("warning-classic"), "delivery-limit")
+    page.select_option(hook("policy-apply-to"), "quorum_queues")
+    page.wait_for_selector(hook("warning-classic"), state="detached")
 
 
 @pytest.mark.parametrize("name, value, reason", [
@@ -235,6 +239,26 @@ def test_a_user_with_a_name_that_cannot_be_is_refused(site, broker):
     submit(page, hook("user-form"))
     page.wait_for_selector(f"{hook('user-dialog')} {hook('form-error')}")
     assert [user["name"] for user in get(broker, "users")] == ["guest"]
+
+
+def test_who_changes_his_own_password_goes_on_with_it(site, broker, name):
+    broker.api.do("PUT", f"/api/users/{name}", {"password": "old", "tags": "administrator"})
+    page = site.log_in(name, "old", at=f"#/admin/users/{name}")
+    fill(page, new_password="new", new_password_again="new")
+    submit(page, hook("password-form"))
+    until(lambda: broker.api.ask("/api/whoami", name, "new").status, 200)
+    site.go(page, "#/admin/users")
+    says(page, "main table", name)
+    assert page.locator(hook("login")).count() == 0
+
+
+def test_tags_of_a_user_without_password_change(site, broker, name):
+    broker.api.do("PUT", f"/api/users/{name}", {"tags": ""})
+    page = site.log_in(at=f"#/admin/users/{name}")
+    page.check(hook("tag-policymaker"))
+    submit(page, hook("tags-form"))
+    until(lambda: get(broker, f"users/{name}")["tags"], ["policymaker"])
+    assert get(broker, f"users/{name}")["password_hash"] == ""
 
 
 def test_permissions_are_given_changed_and_taken(site, broker, name):

@@ -11,7 +11,8 @@ const TEXT = { type: "text" };
 const choice = (...choices) => ({ type: "choice", choices });
 
 /**
- * Every key: `on` is what has it, if not every queue; `isOperators` says that operator policies may have it.
+ * Every key: `on` is what has it, if not every queue; `keepsFrom` is the type of queue that the whole policy passes by
+ * for it; `isOperators` says that operator policies may have it.
  * Whether a value is right is for the server to say.
  */
 export const GROUPS = [
@@ -31,11 +32,12 @@ export const GROUPS = [
     { key: "dead-letter-exchange", ...TEXT, of: "exchanges",
       hint: "Where messages go that expire, are rejected or are too many. Empty: the default exchange, whose routing key is the name of a queue." },
     { key: "dead-letter-routing-key", ...TEXT, of: "queues", hint: "Their key then; without it they keep their own." },
-    { key: "dead-letter-strategy", ...choice("at-most-once", "at-least-once"), on: "quorum",
+    { key: "dead-letter-strategy", ...choice("at-most-once", "at-least-once"), on: "quorum", keepsFrom: "classic",
       hint: "at-least-once: a dead letter is kept until another queue has it." },
   ]],
   ["Delivery", [
-    { key: "delivery-limit", ...COUNT, on: "quorum", isOperators: true, hint: "A message dies when it has failed more often than so; negative: never." },
+    { key: "delivery-limit", ...COUNT, on: "quorum", keepsFrom: "classic", isOperators: true,
+      hint: "A message dies when it has failed more often than so; negative: never." },
     { key: "delayed-retry-type", ...choice("all", "failed", "returned", "disabled"), on: "quorum", isOperators: true,
       hint: "Which messages wait before they are delivered again." },
     { key: "delayed-retry-min", ...MS, on: "quorum", isOperators: true, hint: "They wait so long for each failure." },
@@ -50,11 +52,11 @@ export const GROUPS = [
 /** Keys that are accepted and do nothing here. */
 export const WITHOUT_EFFECT = [
   { key: "consumer-disconnected-timeout", ...MS },
-  { key: "target-group-size", ...COUNT, isOperators: true },
-  { key: "max-in-memory-length", ...COUNT, isOperators: true },
-  { key: "max-in-memory-bytes", ...BYTES, isOperators: true },
+  { key: "target-group-size", ...COUNT, keepsFrom: "classic", isOperators: true },
+  { key: "max-in-memory-length", ...COUNT, keepsFrom: "classic", isOperators: true },
+  { key: "max-in-memory-bytes", ...BYTES, keepsFrom: "classic", isOperators: true },
   { key: "queue-version", ...COUNT, isOperators: true },
-  { key: "queue-mode", ...choice("default", "lazy") },
+  { key: "queue-mode", ...choice("default", "lazy"), keepsFrom: "quorum" },
   { key: "queue-leader-locator", ...TEXT },
 ];
 

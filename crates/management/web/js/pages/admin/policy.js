@@ -62,9 +62,12 @@ function warningsOf({ values, told, isChanged, vhost, missing }) {
     all.push(["idle", "It changes nothing now: what matches has these settings already, or another policy with a higher priority."]);
   }
   if (missing) all.push(["exchange", `There is no exchange ${missing} in ${vhost}: until there is, dead letters are dropped.`]);
-  const quorum = values.rows.filter((row) => settingOf(row.key)?.on === "quorum").map((row) => row.key);
-  if (quorum.some((key) => ["delivery-limit", "dead-letter-strategy"].includes(key)) && values["apply-to"] !== "quorum_queues") {
-    all.push(["quorum", "Classic queues do not have all of these keys: the whole policy passes them by."]);
+  for (const type of ["classic", "quorum"]) {
+    const keys = values.rows.map(({ key }) => key).filter((key) => settingOf(key)?.keepsFrom === type);
+    const isOther = values["apply-to"].endsWith("_queues") && values["apply-to"] !== `${type}_queues`;
+    if (keys.length > 0 && !isOther && values["apply-to"] !== "exchanges") {
+      all.push([type, `The whole policy passes ${type} queues by: they do not have ${keys.join(", ")}.`]);
+    }
   }
   return all;
 }

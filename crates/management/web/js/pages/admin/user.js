@@ -11,7 +11,7 @@ import { Limits } from "../../parts/limits.js";
 import { TagsField, tagsEdited, tagsToEdit } from "../../parts/tags.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
-import { session } from "../../session.js";
+import { basic, enter, session } from "../../session.js";
 import { useStore } from "../../store.js";
 import { ListTable } from "../../table.js";
 
@@ -37,6 +37,9 @@ function PasswordCard({ user, onDone }) {
     await put(path("users", user.name), values.isNone
       ? sent(user, { password_hash: "", hashing_algorithm: undefined })
       : { tags: user.tags, password: values.password });
+    // Who changes his own goes on with it.
+    const me = session.get();
+    if (!values.isNone && me?.name === user.name) enter(basic(user.name, values.password), me);
     form.reset();
     onDone();
   };
