@@ -72,7 +72,10 @@ function Leaving({ queue }) {
   return told.length === 0 ? html`<span class="muted">none</span>` : told.join(", ");
 }
 
-function Queues({ vhost, queues }) {
+function Queues({ vhost, queues: all }) {
+  // Those that lose something first: not all may be shown.
+  const lost = (queue) => most(queue, "expired") + most(queue, "evicted");
+  const queues = [...all].sort((a, b) => lost(b) - lost(a));
   return html`<div class="table-box" tabindex="0" role="region" aria-label="Queues that would change"><table class="dry-run-queues">
     <thead><tr><th scope="col">Queue</th><th scope="col">Setting</th><th scope="col" class="right">Messages</th><th scope="col">Would leave</th></tr></thead>
     <tbody>${queues.slice(0, SHOWN_MAX).map((queue) => html`<tr key=${queue.name}>
