@@ -171,6 +171,7 @@ pub(super) const STEPS: &[Step] = &[
             "tests/blackbox/requirements.txt",
             "tests/hostile/requirements.txt",
             "tests/interop/requirements.txt",
+            "tests/web/requirements.txt",
         ]),
         is_setup: true,
         ..PLAIN
@@ -189,6 +190,21 @@ pub(super) const STEPS: &[Step] = &[
         action: Action::Pytest("tests/hostile"),
         counts: Some("hostile-client tests"),
         needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
+        name: "web-packages",
+        what: "a browser, from Debian",
+        action: Action::DebianPackages("tests/web/packages.txt"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "web",
+        what: "the web page, in a browser",
+        action: Action::Pytest("tests/web"),
+        counts: Some("browser tests"),
+        needs: &["build", "python", "web-packages"],
         ..PLAIN
     },
     Step {

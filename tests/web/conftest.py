@@ -1,0 +1,78 @@
+"""A broker, a browser, and a page that has nothing to complain about."""
+
+import os
+import pathlib
+import shutil
+import sys
+import uuid
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "blackbox"))
+
+from brokers import Leveret  # noqa: E402
+
+from browsing import FLAGS, Site  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--broker", choices=["leveret"], default="leveret", help="what is tested")
+    parser.addoption("--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the binary (or LEVERET_BIN)")
+    parser.addoption("--chromium", default=shutil.which("chromium"), help="path of the browser")
+    parser.addoption("--screenshots", type=pathlib.Path, help="folder for the pictures of all pages; none otherwise")
+
+
+@pytest.fixture(scope="session")
+def chromium(request):
+    """The browser, one for all tests of a process."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=request.config.getoption("--chromium"), args=FLAGS, chromium_sandbox=False)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def broker(request, tmp_path):
+    yield from running(request, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def busy_broker(request, tmp_path_factory):
+    """The same for all tests of a file."""
+    yield from running(request, tmp_path_factory.mktemp("broker"))
+
+
+def running(request, directory):
+    broker = Leveret(request.config.getoption("--leveret-bin"), directory)
+    yield broker
+    broker.check()
+    broker.stop()
+
+
+@pytest.fixture
+def site_of(chromium):
+    """Opens pages of a broker; each must have had nothing to complain about in the end."""
+    sites = []
+
+    def of(broker):
+        sites.append(Site(chromium, broker))
+        return sites[-1]
+
+    yield of
+    for site in sites:
+        site.close()
+
+
+@pytest.fixture
+def site(site_of, broker):
+    """The same for the test's own broker."""
+    return site_of(broker)
+
+
+@pytest.fixture
+def name():
+    """A name that only this test uses."""
+    return f"q{uuid.uuid4().hex[:6]}"
