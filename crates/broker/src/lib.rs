@@ -18,6 +18,7 @@ pub mod refusal;
 pub mod statistics;
 pub mod time;
 
+mod browse;
 mod channel;
 mod command;
 mod dead_letter_map;
@@ -39,6 +40,7 @@ mod term;
 mod timers;
 mod vhost;
 
+pub use browse::{BrowseCursor, Browsed, BrowsedMessage, HeldBy, MessageState, NoCursor};
 pub use channel::Channel;
 pub use command::{
     Bind, Command, Consume, DeclareExchange, DeclareQueue, DeleteQueue, Outcome, Publish, Request,

@@ -125,6 +125,12 @@ impl<K: Key, V> Ordered<K, V> {
         self.slots.iter().filter_map(|(key, value)| Some((*key, value.as_ref()?)))
     }
 
+    /// The values behind a key in order, whether there is one of that key or not.
+    pub(crate) fn iter_after(&self, key: K) -> impl Iterator<Item = (K, &V)> {
+        let first = self.slots.partition_point(|(other, _)| *other <= key);
+        self.slots.range(first..).filter_map(|(key, value)| Some((*key, value.as_ref()?)))
+    }
+
     fn find(&self, key: K) -> Option<usize> {
         let (first, _) = self.slots.front()?;
         let distance = key.number().checked_sub(first.number())?;
@@ -200,6 +206,11 @@ mod tests {
                 prop_assert_eq!(ordered.len(), model.len());
                 prop_assert_eq!(ordered.front(), model.iter().next().map(|(k, v)| (*k, v)));
                 prop_assert!(ordered.slots.len() <= 2 * model.len() + HOLES_MIN + 1);
+            }
+            for key in (0..next + 2).step_by(7) {
+                let behind: Vec<_> = ordered.iter_after(key).map(|(k, v)| (k, *v)).collect();
+                let expected = model.range(key + 1..).map(|(k, v)| (*k, *v));
+                prop_assert_eq!(behind, expected.collect::<Vec<_>>());
             }
             let all: Vec<_> = ordered.iter().map(|(k, v)| (k, *v)).collect();
             prop_assert_eq!(all, model.into_iter().collect::<Vec<_>>());

@@ -83,6 +83,13 @@ pub(crate) const RESTORE_PAGES_MAX: usize = 64;
 /// Buffer that is kept for the octets of pages, in bytes.
 pub(crate) const PAGE_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 
+/// Messages of a queue that are looked at before the vhost's lock is given back: as many as a page holds,
+/// so that none is read twice.
+pub(crate) const BROWSED_PER_LOCK: usize = 2048;
+
+/// Pages of a vhost that are read at once for whoever looks at messages: each is in memory meanwhile.
+pub(crate) const PAGE_LOOKS_MAX: usize = 2;
+
 /// Memory that the waiting messages of a vhost take at most before long queues are put aside, in
 /// bytes, if the memory watermark allows so much.
 pub(crate) const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;

@@ -58,6 +58,32 @@ impl Shelf {
     /// # Errors
     /// A sentence for the operator.
     pub(crate) fn read(&self, page: PageId, wanted: Wanted) -> Result<PageRead, String> {
+        let mut buffer = self.buffer.lock();
+        let read = self.read_with(page, wanted, &mut buffer);
+        shorten(&mut buffer);
+        read
+    }
+
+    /// Reads all messages of a page beside whoever keeps the pages: it may be written over meanwhile, and
+    /// then nothing is wrong.
+    ///
+    /// # Errors
+    /// A sentence for the operator, if the page is still there.
+    pub(crate) fn look(&self, page: PageId) -> Result<Vec<PagedMessage>, String> {
+        Ok(self.read_with(page, Wanted::Whole, &mut Vec::new())?.messages)
+    }
+
+    /// Whether a page is kept.
+    pub(crate) fn has(&self, page: PageId) -> bool {
+        self.unwritten.lock().contains_key(&page) || self.store.has(page.0)
+    }
+
+    fn read_with(
+        &self,
+        page: PageId,
+        wanted: Wanted,
+        buffer: &mut Vec<u8>,
+    ) -> Result<PageRead, String> {
         if let Some(messages) = self.unwritten.lock().get(&page) {
             let known: Vec<PagedFacts> = messages.iter().map(|message| message.facts).collect();
             let (chosen, next_deadline) = wanted.choose(&known);
@@ -82,9 +108,7 @@ impl Shelf {
             Ok(message) => messages.push(message),
             Err(error) => problem = Some(error.to_string()),
         };
-        let mut buffer = self.buffer.lock();
-        let read = self.store.read(page.0, &mut buffer, choose, &mut keep);
-        shorten(&mut buffer);
+        let read = self.store.read(page.0, buffer, choose, &mut keep);
         match (read, problem) {
             (Ok(()), None) => Ok(PageRead { wanted, messages, next_deadline }),
             (Err(error), _) => Err(error.to_string()),

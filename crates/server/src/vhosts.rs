@@ -4,6 +4,7 @@
 //! outboxes of their connections while the lock keeps them in order, and writers are woken after it
 //! is given back. Nothing in here waits.
 
+mod browse;
 mod changes;
 mod effects;
 
@@ -24,13 +25,13 @@ use session::transmit;
 use slotmap::SecondaryMap;
 use smallvec::SmallVec;
 use storage::{Pending, Written};
-use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::{Notify, Semaphore};
 
 use crate::clients::Socket;
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
-use crate::limits::{PENDING_BYTES_MAX, TIMER_TURN};
+use crate::limits::{PAGE_LOOKS_MAX, PENDING_BYTES_MAX, TIMER_TURN};
 use crate::node_file::{FIRST_VHOST_ID, VhostEntry};
 use crate::page_work::{PagingCounts, PagingState};
 use crate::pager::Pager;
@@ -39,6 +40,7 @@ use crate::shelf::Shelf;
 use crate::store::{self, RestoreError, Restored};
 use crate::timer::{Timer, TimerId};
 use crate::wire::Wire;
+pub(crate) use browse::{BrowseBatch, BrowseProblem};
 pub(crate) use changes::NoEntry;
 use effects::{deliver, tell};
 
@@ -111,6 +113,8 @@ pub(crate) struct VhostCell {
     durable_lsn: AtomicU64,
     /// That has changed.
     written: Notify,
+    /// For whoever looks at what is in pages.
+    page_looks: Semaphore,
     clock: Clock,
     this: Weak<Self>,
 }
@@ -653,6 +657,7 @@ impl Vhosts {
                 is_retired: AtomicBool::new(false),
                 durable_lsn: AtomicU64::new(durable_lsn),
                 written: Notify::new(),
+                page_looks: Semaphore::new(PAGE_LOOKS_MAX),
                 clock: self.clock,
                 this: Weak::clone(this),
             })

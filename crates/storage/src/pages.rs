@@ -220,6 +220,11 @@ impl<D: Directory> PageStore<D> {
         rest.into_iter().try_for_each(|number| self.directory.remove(&file_name(number)))
     }
 
+    /// Whether a page is kept.
+    pub fn has(&self, id: u64) -> bool {
+        self.files().of_pages.contains_key(&id)
+    }
+
     fn open_page(&self, id: u64) -> Result<OpenPage<D::File>, PageError> {
         let number = self.files().of_pages.get(&id).map(|(number, _)| *number);
         // No file has number 0.

@@ -160,7 +160,7 @@ impl Channel {
         self.unacked.iter().chain(in_transaction)
     }
 
-    fn in_transaction(&self) -> Option<&Transaction> {
+    pub(crate) fn in_transaction(&self) -> Option<&Transaction> {
         match &self.mode {
             PublishMode::Transactional(transaction) => Some(transaction),
             PublishMode::Plain | PublishMode::Confirm(_) => None,

@@ -82,7 +82,12 @@ impl Transaction {
 
     /// The deliveries that commit would settle.
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = &Unacked> {
-        self.settles.iter().flat_map(|settle| &settle.deliveries).map(|(_, unacked)| unacked)
+        self.tagged_deliveries().map(|(_, unacked)| unacked)
+    }
+
+    /// The same with their tags.
+    pub(crate) fn tagged_deliveries(&self) -> impl Iterator<Item = &(DeliveryTag, Unacked)> {
+        self.settles.iter().flat_map(|settle| &settle.deliveries)
     }
 
     /// Gives the deliveries back that commit would settle.

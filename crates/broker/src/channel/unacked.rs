@@ -171,6 +171,14 @@ impl UnackedList {
         self.held.iter().map(|(_, unacked)| unacked)
     }
 
+    /// Those behind a tag, in order of tag.
+    pub(crate) fn iter_after(
+        &self,
+        tag: DeliveryTag,
+    ) -> impl Iterator<Item = (DeliveryTag, &Unacked)> {
+        self.held.iter_after(tag)
+    }
+
     /// A delivery was settled before its timeout.
     fn left(&mut self, unacked: &Unacked) {
         if unacked.timeout.is_some() && self.timeouts.forget_one() {

@@ -1,6 +1,7 @@
 //! Messages of a quorum queue that were returned and wait before they are delivered again (spec 8.3).
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use super::ready::{CountedBytes, Entry, Front};
 use crate::ids::EntryId;
@@ -70,6 +71,12 @@ impl Delayed {
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.values()
+    }
+
+    /// Those that are ready again behind that moment and number, in that order.
+    pub(crate) fn after(&self, at: (Time, u64)) -> impl Iterator<Item = ((Time, u64), &Entry)> {
+        let behind = (Bound::Excluded(at), Bound::Unbounded);
+        self.entries.range(behind).map(|(at, entry)| (*at, entry))
     }
 
     pub(crate) fn clear(&mut self) {

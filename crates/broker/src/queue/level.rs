@@ -51,6 +51,10 @@ impl Run {
         self.entries.iter().map(|(seq, fresh)| Piece::Message(seq, fresh))
     }
 
+    fn pieces_after(&self, seq: u64) -> impl Iterator<Item = Piece<'_>> {
+        self.entries.iter_after(seq).map(|(seq, fresh)| Piece::Message(seq, fresh))
+    }
+
     /// Whether it holds what so many pages hold.
     fn fills(&self, pages: usize, paging: Paging) -> bool {
         self.entries.len() >= pages * paging.page_messages
@@ -166,6 +170,13 @@ impl Level {
     pub(super) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
         let pages = self.pages.iter().map(Piece::Page);
         self.head.pieces().chain(pages).chain(self.tail.pieces())
+    }
+
+    /// What of it stands behind a place, in order; a page counts as long as its last message does.
+    pub(super) fn pieces_after(&self, seq: u64) -> impl Iterator<Item = Piece<'_>> {
+        let first = self.pages.partition_point(|page| page.last_seq <= seq);
+        let pages = self.pages.range(first..).map(Piece::Page);
+        self.head.pieces_after(seq).chain(pages).chain(self.tail.pieces_after(seq))
     }
 
     /// Its pages.

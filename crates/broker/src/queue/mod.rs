@@ -6,6 +6,7 @@
 //! queue only counts them.
 
 pub(crate) mod arguments;
+pub(crate) mod browse;
 pub(crate) mod consumers;
 mod counters;
 pub(crate) mod decided;

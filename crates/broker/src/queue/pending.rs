@@ -71,6 +71,11 @@ impl PendingDeadLetters {
         self.waiting.iter().map(|(entry, _)| entry)
     }
 
+    /// Those behind the first so many, in the order in which they are offered.
+    pub(crate) fn skip(&self, count: usize) -> impl Iterator<Item = &Entry> {
+        self.waiting.range(count.min(self.waiting.len())..).map(|(entry, _)| entry)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         self.to_retry = 0;

@@ -90,7 +90,7 @@ pub(crate) struct Front {
 /// The order in which messages are delivered, as one number: higher levels first, then by sequence.
 /// Messages returned to the front have a number below all others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Place(u64);
+pub(super) struct Place(pub(super) u64);
 
 impl Place {
     const SEQ_BITS: u32 = 56;
@@ -98,6 +98,13 @@ impl Place {
     /// Its own place.
     pub(super) fn of(id: EntryId) -> Self {
         Self((u64::from(u8::MAX - id.level) << Self::SEQ_BITS) | id.seq)
+    }
+
+    /// The level and the number of the message whose own place it is. What was returned to the front
+    /// seems to have the highest level there can be.
+    pub(super) fn level_and_seq(self) -> (u8, u64) {
+        let level = u8::MAX - u8::try_from(self.0 >> Self::SEQ_BITS).unwrap_or(u8::MAX);
+        (level, self.0 & ((1 << Self::SEQ_BITS) - 1))
     }
 
     /// The place of the message that was returned to the front as the one with that number.

@@ -13,6 +13,7 @@
 //! The commands stand in files by AMQP's classes, the life of a message in `publish`, `deliver`,
 //! `settle` and `death`.
 
+mod browse;
 mod channels;
 mod check;
 mod consume;

@@ -1,0 +1,169 @@
+//! Looking at what waits in a queue, in the order in which it would be delivered, from any place on.
+
+use std::iter::Peekable;
+use std::ops::Bound;
+
+use super::level::{Fresh, Level, Page, Piece};
+use super::ready::{Place, Ready};
+use super::{Entry, Queue};
+use crate::browse::{BrowsedMessage, Passed};
+use crate::ids::{EntryId, PageId};
+use crate::page::PagedMessage;
+use crate::time::Time;
+
+/// Messages of a page that was read.
+pub(crate) type ReadPage<'a> = Option<(PageId, &'a [PagedMessage])>;
+
+/// What a look came upon.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A message, and how to say that it has been passed. Boxed: the other is small.
+    Message(Box<BrowsedMessage>, Passed),
+    /// A page that has to be read before there is more.
+    Page(u8, PageId),
+}
+
+/// What comes next of the messages that stand in order of arrival.
+enum Next<'a> {
+    /// A message in memory.
+    Here(EntryId, &'a Fresh),
+    /// A message of the page that was read.
+    Read(EntryId, PageId, &'a PagedMessage),
+    /// A page that was not.
+    Away(u8, &'a Page),
+}
+
+impl Next<'_> {
+    /// Its place, or one that nothing of it stands before.
+    fn place(&self) -> Place {
+        match self {
+            Self::Here(id, _) | Self::Read(id, ..) => Place::of(*id),
+            Self::Away(level, page) => {
+                Place::of(EntryId { seq: Piece::Page(page).first_seq(), level: *level })
+            }
+        }
+    }
+}
+
+impl Queue {
+    /// The messages that are ready behind a place, up to the first page that was not read.
+    pub(crate) fn browse_ready<'a>(
+        &'a self,
+        passed: u64,
+        read: ReadPage<'a>,
+    ) -> impl Iterator<Item = Found> + 'a {
+        let ready = &self.ready;
+        let after = Place(passed);
+        let behind = (Bound::Excluded(after), Bound::Unbounded);
+        let mut returned = ready.returned.range(behind).peekable();
+        let mut fresh = ready.fresh_after(after, read).peekable();
+        let mut is_over = false;
+        std::iter::from_fn(move || {
+            if is_over {
+                return None;
+            }
+            let found = self.next_ready(&mut returned, &mut fresh)?;
+            is_over = matches!(found, Found::Page(..));
+            Some(found)
+        })
+    }
+
+    fn next_ready<'a>(
+        &self,
+        returned: &mut Peekable<impl Iterator<Item = (&'a Place, &'a Entry)>>,
+        fresh: &mut Peekable<impl Iterator<Item = Next<'a>>>,
+    ) -> Option<Found> {
+        let limit = fresh.peek().map(Next::place);
+        let is_first = |(place, _): &(&Place, &Entry)| limit.is_none_or(|limit| **place <= limit);
+        if let Some((place, entry)) = returned.next_if(is_first) {
+            return Some(self.found(entry.clone(), *place));
+        }
+        Some(match fresh.next()? {
+            Next::Here(id, Fresh { message, lsn, arrived }) => {
+                let entry = self.ready.entry(id, message.clone(), *lsn, *arrived);
+                self.found(entry, Place::of(id))
+            }
+            Next::Read(id, page, PagedMessage { facts, message }) => {
+                let entry = self.ready.entry(id, message.clone(), facts.lsn, facts.arrived);
+                let mut browsed = self.browsed(entry);
+                browsed.paged = Some((page, *facts));
+                Found::Message(Box::new(browsed), Passed::Ready(Place::of(id).0))
+            }
+            Next::Away(level, page) => Found::Page(level, page.id),
+        })
+    }
+
+    fn found(&self, entry: Entry, place: Place) -> Found {
+        Found::Message(Box::new(self.browsed(entry)), Passed::Ready(place.0))
+    }
+
+    /// A message of the queue.
+    pub(crate) fn browsed(&self, entry: Entry) -> BrowsedMessage {
+        let deadline = self.deadline(&entry.front());
+        BrowsedMessage { entry, deadline, paged: None, held_by: None }
+    }
+
+    /// Whether messages are in a page.
+    pub(crate) fn has_page(&self, level: u8, page: PageId) -> bool {
+        let level = self.ready.level_at(level).and_then(|at| self.ready.levels.get(at));
+        level.is_some_and(|level| level.knows_page(page))
+    }
+
+    /// The messages that are delayed, from a place on.
+    pub(crate) fn browse_delayed(&self, passed: (Time, u64)) -> impl Iterator<Item = Found> {
+        self.delayed.after(passed).map(|((at, seq), entry)| {
+            Found::Message(Box::new(self.browsed(entry.clone())), Passed::Delayed(at, seq))
+        })
+    }
+
+    /// The messages that died and wait for somewhere to go, without the first so many.
+    pub(crate) fn browse_dead(&self, passed: u64) -> impl Iterator<Item = Found> {
+        let skipped = usize::try_from(passed).unwrap_or(usize::MAX);
+        self.pending.skip(skipped).zip(1_u64..).map(move |(entry, count)| {
+            let mut browsed = self.browsed(entry.clone());
+            // It has died already.
+            browsed.deadline = None;
+            Found::Message(Box::new(browsed), Passed::Dead(passed.saturating_add(count)))
+        })
+    }
+}
+
+impl Ready {
+    /// What stands in order of arrival behind a place, with the messages of the page that was read.
+    fn fresh_after<'a>(
+        &'a self,
+        after: Place,
+        read: ReadPage<'a>,
+    ) -> impl Iterator<Item = Next<'a>> {
+        let (number, seq) = after.level_and_seq();
+        let first = self.levels.partition_point(|level| level.number > number);
+        let levels = self.levels.get(first..).unwrap_or_default();
+        levels.iter().flat_map(move |level| {
+            level.next_after(if level.number == number { seq } else { 0 }, read)
+        })
+    }
+}
+
+impl Level {
+    fn next_after<'a>(&'a self, seq: u64, read: ReadPage<'a>) -> impl Iterator<Item = Next<'a>> {
+        let id = |seq| EntryId { seq, level: self.number };
+        self.pieces_after(seq).flat_map(move |piece| {
+            let (one, page, messages) = match (piece, read) {
+                (Piece::Message(seq, fresh), _) => {
+                    (Some(Next::Here(id(seq), fresh)), None, &[][..])
+                }
+                (Piece::Page(page), Some((read, messages))) if page.id == read => {
+                    (None, Some(page), messages)
+                }
+                (Piece::Page(page), _) => (Some(Next::Away(self.number, page)), None, &[][..]),
+            };
+            let of_page = page.into_iter().flat_map(move |page| {
+                let held = messages.iter().filter(move |message| {
+                    message.facts.seq > seq && page.held.contains(message.facts.seq)
+                });
+                held.map(move |message| Next::Read(id(message.facts.seq), page.id, message))
+            });
+            one.into_iter().chain(of_page)
+        })
+    }
+}

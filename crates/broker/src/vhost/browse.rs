@@ -1,0 +1,179 @@
+//! Looking at the messages of a queue, which changes nothing: no order, no flag, no counter.
+//!
+//! A look is short: it takes so many messages and says where to go on. What is in pages is read by
+//! whoever has the disk, who then looks again with what was read.
+
+use std::sync::Arc;
+
+use slotmap::Key;
+
+use super::{Connection, Vhost};
+use crate::browse::{BrowseCursor, Browsed, BrowsedMessage, HeldBy, Holder, MessageState, Passed};
+use crate::channel::Channel;
+use crate::channel::transaction::Transaction;
+use crate::channel::unacked::Unacked;
+use crate::ids::{ConnectionId, DeliveryTag, PageId, QueueId};
+use crate::page::{PageAt, PagedMessage};
+use crate::queue::Queue;
+use crate::queue::browse::Found;
+
+impl Vhost {
+    /// The id of the queue of that name.
+    pub fn queue_id(&self, name: &str) -> Option<QueueId> {
+        self.queue_names.get(name).copied()
+    }
+
+    /// Looks at messages of a queue from a cursor on, at most `count` of them, in the order in which
+    /// they would be delivered; of unacknowledged ones, by who has them. `read` is what was read as a
+    /// whole of a page ([`Browsed::page`]); what has left it since is left out. None if the queue is
+    /// gone.
+    pub fn browse(
+        &self,
+        queue: QueueId,
+        from: BrowseCursor,
+        read: Option<(PageId, &[PagedMessage])>,
+        count: usize,
+    ) -> Option<Browsed> {
+        let known = self.queue_of(queue)?;
+        let collected = match from.0 {
+            Passed::Ready(place) => collect(known.browse_ready(place, read), count),
+            Passed::Delayed(at, seq) => collect(known.browse_delayed((at, seq)), count),
+            Passed::Dead(passed) => collect(known.browse_dead(passed), count),
+            Passed::Unacknowledged(holder) => {
+                return Some(self.browse_held(queue, known, holder, count));
+            }
+        };
+        let Collected { messages, passed, is_end, page } = collected;
+        let next = passed.map_or(from, BrowseCursor);
+        let page = page.map(|(level, page)| PageAt { queue, level, page });
+        Some(Browsed { messages, next: (!is_end).then_some(next), page })
+    }
+
+    /// Whether a queue still has messages in a page.
+    pub fn has_page(&self, at: PageAt) -> bool {
+        self.queue_of(at.queue).is_some_and(|queue| queue.has_page(at.level, at.page))
+    }
+
+    /// How many messages of a state a queue has.
+    pub fn count_of(&self, queue: QueueId, state: MessageState) -> Option<u64> {
+        let queue = self.queue_of(queue)?;
+        Some(match state {
+            MessageState::Ready => queue.ready_count(),
+            MessageState::Unacknowledged => queue.unacked_count(),
+            MessageState::Delayed => queue.delayed_count(),
+            MessageState::Dead => queue.pending_count(),
+        })
+    }
+
+    /// Looks at so many deliveries, of which those of the queue are wanted; a channel counts as one, too.
+    fn browse_held(&self, id: QueueId, queue: &Queue, after: Holder, count: usize) -> Browsed {
+        let mut messages = Vec::new();
+        let mut passed = after;
+        let mut steps = self.held_after(after);
+        for (holder, held) in steps.by_ref().take(count) {
+            passed = holder;
+            messages.extend(held.filter(|held| held.unacked.queue == id).map(|h| h.browsed(queue)));
+        }
+        let next = steps.next().map(|_| BrowseCursor(Passed::Unacknowledged(passed)));
+        Browsed { messages, next, page: None }
+    }
+
+    /// Every unsettled delivery of the vhost behind one of them, and behind those of a channel nothing.
+    fn held_after(&self, after: Holder) -> impl Iterator<Item = (Holder, Option<Held<'_>>)> {
+        // Connections are in the order of their slots, which is the lower half of their keys.
+        let slot = |key: u64| key & u64::from(u32::MAX);
+        let key = |id: ConnectionId| id.data().as_ffi();
+        let connections = self.connections.iter();
+        let connections =
+            connections.skip_while(move |(id, _)| slot(key(*id)) < slot(after.connection));
+        connections.flat_map(move |(id, connection)| {
+            let first = Holder { connection: key(id), ..Holder::default() };
+            let after = if key(id) == after.connection { after } else { first };
+            let channels = connection.channels.range(after.channel..);
+            channels.flat_map(move |(number, channel)| {
+                let first = Holder { channel: *number, ..first };
+                let after = if *number == after.channel { after } else { first };
+                held_by_channel(channel, after).map(move |(holder, held)| {
+                    let held =
+                        held.map(|(tag, unacked)| Held { id, connection, holder, tag, unacked });
+                    (holder, held)
+                })
+            })
+        })
+    }
+}
+
+/// The unsettled deliveries of a channel behind one of them, and nothing at their end.
+fn held_by_channel(
+    channel: &Channel,
+    after: Holder,
+) -> impl Iterator<Item = (Holder, Option<(DeliveryTag, &Unacked)>)> {
+    let Holder { in_transaction, number, .. } = after;
+    let unacked = (!in_transaction).then(|| channel.unacked.iter_after(DeliveryTag(number)));
+    let unacked = unacked.into_iter().flatten();
+    let unacked = unacked
+        .map(move |(tag, unacked)| (Holder { number: tag.0, ..after }, Some((tag, unacked))));
+    let settled = channel.in_transaction().into_iter().flat_map(Transaction::tagged_deliveries);
+    let passed = if in_transaction { usize::try_from(number).unwrap_or(usize::MAX) } else { 0 };
+    let settled = (1_u64..).zip(settled).skip(passed).map(move |(number, (tag, unacked))| {
+        (Holder { in_transaction: true, number, ..after }, Some((*tag, unacked)))
+    });
+    let end = Holder { in_transaction: true, number: u64::MAX, ..after };
+    let end = (after != end).then_some((end, None));
+    unacked.chain(settled).chain(end)
+}
+
+/// An unsettled delivery, and where it is.
+struct Held<'a> {
+    id: ConnectionId,
+    connection: &'a Connection,
+    holder: Holder,
+    tag: DeliveryTag,
+    unacked: &'a Unacked,
+}
+
+impl Held<'_> {
+    fn browsed(&self, queue: &Queue) -> BrowsedMessage {
+        let consumer = self.unacked.consumer.and_then(|consumer| queue.consumers.get(consumer));
+        let held_by = HeldBy {
+            connection: self.id,
+            connection_name: Arc::clone(&self.connection.name),
+            channel: self.holder.channel,
+            tag: self.tag,
+            consumer_tag: consumer.map(|consumer| Arc::clone(&consumer.tag)),
+        };
+        BrowsedMessage { held_by: Some(held_by), ..queue.browsed(self.unacked.entry.clone()) }
+    }
+}
+
+/// Takes at most `count` messages, up to the first page that has to be read.
+fn collect(mut found: impl Iterator<Item = Found>, count: usize) -> Collected {
+    let mut collected = Collected::default();
+    loop {
+        match found.next() {
+            Some(Found::Message(message, passed)) if collected.messages.len() < count => {
+                collected.messages.push(*message);
+                collected.passed = Some(passed);
+            }
+            Some(Found::Message(..)) => return collected,
+            Some(Found::Page(level, page)) => {
+                collected.page = Some((level, page));
+                return collected;
+            }
+            None => {
+                collected.is_end = true;
+                return collected;
+            }
+        }
+    }
+}
+
+/// What a look has collected.
+#[derive(Default)]
+struct Collected {
+    messages: Vec<BrowsedMessage>,
+    /// The last of them.
+    passed: Option<Passed>,
+    is_end: bool,
+    page: Option<(u8, PageId)>,
+}

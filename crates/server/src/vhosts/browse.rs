@@ -1,0 +1,99 @@
+//! Looking at the messages of a queue, those on disk among them, without anybody noticing.
+//!
+//! What is at hand is copied under the lock, a slice at a time. A page is read without it, beside the
+//! pager, which may write it, read it back or forget it meanwhile: what was read counts only as far as
+//! the queue still has it there. Otherwise the look begins again at the same place.
+
+use std::sync::Arc;
+
+use broker::page::{PageAt, PagedMessage};
+use broker::time::Now;
+use broker::{BrowseCursor, BrowsedMessage, PageId, QueueId};
+
+use super::VhostCell;
+use crate::limits::BROWSED_PER_LOCK;
+
+/// Some messages of a queue, one behind the other.
+#[derive(Debug)]
+pub(crate) struct BrowseBatch {
+    /// The messages; there may be none, and still others behind.
+    pub(crate) messages: Vec<BrowsedMessage>,
+    /// Where to go on; none at the end.
+    pub(crate) next: Option<BrowseCursor>,
+    /// When they were so.
+    pub(crate) now: Now,
+}
+
+/// Why messages cannot be looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum BrowseProblem {
+    /// The queue is gone.
+    NoQueue,
+    /// The disk refuses: a sentence for whoever asked.
+    Disk(String),
+}
+
+impl VhostCell {
+    /// Looks at messages of a queue from a cursor on, at most `count` and never more than are looked at
+    /// in one go: go on at [`BrowseBatch::next`]. No more than one page of them is read.
+    pub(crate) async fn browse(
+        self: &Arc<Self>,
+        queue: QueueId,
+        from: BrowseCursor,
+        count: usize,
+    ) -> Result<BrowseBatch, BrowseProblem> {
+        let count = count.clamp(1, BROWSED_PER_LOCK);
+        let mut read: Option<(PageId, Vec<PagedMessage>)> = None;
+        loop {
+            let now = self.clock.now();
+            let browsed = self.look(|vhost, _| {
+                let read = read.as_ref().map(|(page, messages)| (*page, messages.as_slice()));
+                vhost.browse(queue, from, read, count)
+            });
+            let browsed = browsed.ok_or(BrowseProblem::NoQueue)?;
+            match browsed.page {
+                Some(at) if browsed.messages.is_empty() && browsed.next == Some(from) => {
+                    read = self.read_to_browse(at).await?.map(|messages| (at.page, messages));
+                }
+                _ => {
+                    let (messages, next) = (browsed.messages, browsed.next);
+                    return Ok(BrowseBatch { messages, next, now });
+                }
+            }
+        }
+    }
+
+    /// Reads a page. None if it is not there any more.
+    async fn read_to_browse(
+        self: &Arc<Self>,
+        at: PageAt,
+    ) -> Result<Option<Vec<PagedMessage>>, BrowseProblem> {
+        let _turn = self.page_looks.acquire().await;
+        loop {
+            let written = self.written.notified();
+            let is_kept = self.shelf.has(at.page);
+            if is_kept {
+                let shelf = Arc::clone(&self.shelf);
+                let read = tokio::task::spawn_blocking(move || shelf.look(at.page)).await;
+                match read.map_err(|error| error.to_string()).flatten() {
+                    Ok(messages) => return Ok(Some(messages)),
+                    Err(problem) if self.has_page(at) && self.shelf.has(at.page) => {
+                        return Err(BrowseProblem::Disk(problem));
+                    }
+                    Err(_) => {}
+                }
+            }
+            if !self.has_page(at) {
+                return Ok(None);
+            }
+            if !is_kept {
+                // The pager has it in hand.
+                written.await;
+            }
+        }
+    }
+
+    fn has_page(&self, at: PageAt) -> bool {
+        self.look(|vhost, _| vhost.has_page(at))
+    }
+}
