@@ -11,6 +11,8 @@
 
 #[path = "model/log.rs"]
 mod log;
+#[path = "model/look.rs"]
+mod look;
 #[path = "model/naive.rs"]
 mod naive;
 #[path = "model/real.rs"]
@@ -63,6 +65,8 @@ fn compare(queues: &[QueueSpec], steps: &[Step], paging: Paging) -> Result<(), T
         let said = real.run(step);
         prop_assert_eq!(&said, &expected, "step {}: {:?}", number, step);
         prop_assert_eq!(real.counts(), naive.counts(), "step {}: {:?}", number, step);
+        let looked = real.browsed(1 + number % 3);
+        prop_assert_eq!(looked, naive.waiting(), "a look after step {}: {:?}", number, step);
         real.check();
     }
     real.check_restart();

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::level::{Fresh, Level, Page, Piece};
 use super::ready::{Place, Ready};
 use super::{Entry, Queue};
-use crate::browse::{BrowsedMessage, Passed};
+use crate::browse::{BrowseCursor, BrowsedMessage, Passed};
 use crate::ids::{EntryId, PageId};
 use crate::page::PagedMessage;
 use crate::time::Time;
@@ -17,10 +17,16 @@ pub(crate) type ReadPage<'a> = Option<(PageId, &'a [PagedMessage])>;
 /// What a look came upon.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// A message, and how to say that it has been passed. Boxed: the other is small.
-    Message(Box<BrowsedMessage>, Passed),
+    /// A message. Boxed: the other is small.
+    Message(Box<BrowsedMessage>),
     /// A page that has to be read before there is more.
     Page(u8, PageId),
+}
+
+impl Found {
+    fn message(message: BrowsedMessage) -> Self {
+        Self::Message(Box::new(message))
+    }
 }
 
 /// What comes next of the messages that stand in order of arrival.
@@ -85,22 +91,23 @@ impl Queue {
             }
             Next::Read(id, page, PagedMessage { facts, message }) => {
                 let entry = self.ready.entry(id, message.clone(), facts.lsn, facts.arrived);
-                let mut browsed = self.browsed(entry);
-                browsed.paged = Some((page, *facts));
-                Found::Message(Box::new(browsed), Passed::Ready(Place::of(id).0))
+                let passed = Passed::Ready(Place::of(id).0);
+                let paged = Some((page, *facts));
+                Found::message(BrowsedMessage { paged, ..self.browsed(entry, passed) })
             }
             Next::Away(level, page) => Found::Page(level, page.id),
         })
     }
 
     fn found(&self, entry: Entry, place: Place) -> Found {
-        Found::Message(Box::new(self.browsed(entry)), Passed::Ready(place.0))
+        Found::message(self.browsed(entry, Passed::Ready(place.0)))
     }
 
     /// A message of the queue.
-    pub(crate) fn browsed(&self, entry: Entry) -> BrowsedMessage {
+    pub(crate) fn browsed(&self, entry: Entry, passed: Passed) -> BrowsedMessage {
         let deadline = self.deadline(&entry.front());
-        BrowsedMessage { entry, deadline, paged: None, held_by: None }
+        let behind = BrowseCursor(passed);
+        BrowsedMessage { entry, deadline, paged: None, held_by: None, behind }
     }
 
     /// Whether messages are in a page.
@@ -112,7 +119,7 @@ impl Queue {
     /// The messages that are delayed, from a place on.
     pub(crate) fn browse_delayed(&self, passed: (Time, u64)) -> impl Iterator<Item = Found> {
         self.delayed.after(passed).map(|((at, seq), entry)| {
-            Found::Message(Box::new(self.browsed(entry.clone())), Passed::Delayed(at, seq))
+            Found::message(self.browsed(entry.clone(), Passed::Delayed(at, seq)))
         })
     }
 
@@ -120,10 +127,9 @@ impl Queue {
     pub(crate) fn browse_dead(&self, passed: u64) -> impl Iterator<Item = Found> {
         let skipped = usize::try_from(passed).unwrap_or(usize::MAX);
         self.pending.skip(skipped).zip(1_u64..).map(move |(entry, count)| {
-            let mut browsed = self.browsed(entry.clone());
+            let passed = Passed::Dead(passed.saturating_add(count));
             // It has died already.
-            browsed.deadline = None;
-            Found::Message(Box::new(browsed), Passed::Dead(passed.saturating_add(count)))
+            Found::message(BrowsedMessage { deadline: None, ..self.browsed(entry.clone(), passed) })
         })
     }
 }

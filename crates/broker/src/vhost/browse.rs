@@ -35,18 +35,14 @@ impl Vhost {
         count: usize,
     ) -> Option<Browsed> {
         let known = self.queue_of(queue)?;
-        let collected = match from.0 {
-            Passed::Ready(place) => collect(known.browse_ready(place, read), count),
-            Passed::Delayed(at, seq) => collect(known.browse_delayed((at, seq)), count),
-            Passed::Dead(passed) => collect(known.browse_dead(passed), count),
-            Passed::Unacknowledged(holder) => {
-                return Some(self.browse_held(queue, known, holder, count));
+        Some(match from.0 {
+            Passed::Ready(place) => collect(queue, from, known.browse_ready(place, read), count),
+            Passed::Delayed(at, seq) => {
+                collect(queue, from, known.browse_delayed((at, seq)), count)
             }
-        };
-        let Collected { messages, passed, is_end, page } = collected;
-        let next = passed.map_or(from, BrowseCursor);
-        let page = page.map(|(level, page)| PageAt { queue, level, page });
-        Some(Browsed { messages, next: (!is_end).then_some(next), page })
+            Passed::Dead(passed) => collect(queue, from, known.browse_dead(passed), count),
+            Passed::Unacknowledged(holder) => self.browse_held(queue, known, holder, count),
+        })
     }
 
     /// Whether a queue still has messages in a page.
@@ -142,38 +138,32 @@ impl Held<'_> {
             tag: self.tag,
             consumer_tag: consumer.map(|consumer| Arc::clone(&consumer.tag)),
         };
-        BrowsedMessage { held_by: Some(held_by), ..queue.browsed(self.unacked.entry.clone()) }
+        let passed = Passed::Unacknowledged(self.holder);
+        let browsed = queue.browsed(self.unacked.entry.clone(), passed);
+        BrowsedMessage { held_by: Some(held_by), ..browsed }
     }
 }
 
 /// Takes at most `count` messages, up to the first page that has to be read.
-fn collect(mut found: impl Iterator<Item = Found>, count: usize) -> Collected {
-    let mut collected = Collected::default();
+fn collect(
+    queue: QueueId,
+    from: BrowseCursor,
+    mut found: impl Iterator<Item = Found>,
+    count: usize,
+) -> Browsed {
+    let mut browsed = Browsed { messages: Vec::new(), next: Some(from), page: None };
     loop {
         match found.next() {
-            Some(Found::Message(message, passed)) if collected.messages.len() < count => {
-                collected.messages.push(*message);
-                collected.passed = Some(passed);
+            Some(Found::Message(message)) if browsed.messages.len() < count => {
+                browsed.next = Some(message.behind);
+                browsed.messages.push(*message);
             }
-            Some(Found::Message(..)) => return collected,
+            Some(Found::Message(_)) => return browsed,
             Some(Found::Page(level, page)) => {
-                collected.page = Some((level, page));
-                return collected;
+                browsed.page = Some(PageAt { queue, level, page });
+                return browsed;
             }
-            None => {
-                collected.is_end = true;
-                return collected;
-            }
+            None => return Browsed { next: None, ..browsed },
         }
     }
-}
-
-/// What a look has collected.
-#[derive(Default)]
-struct Collected {
-    messages: Vec<BrowsedMessage>,
-    /// The last of them.
-    passed: Option<Passed>,
-    is_end: bool,
-    page: Option<(u8, PageId)>,
 }

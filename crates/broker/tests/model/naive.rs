@@ -141,6 +141,24 @@ impl Model {
             .collect()
     }
 
+    /// What is ready in each queue, in the order of delivery, and after that who is unacknowledged.
+    pub(crate) fn waiting(&self) -> Vec<(Vec<String>, Vec<String>)> {
+        let waiting = |(q, queue): (usize, &Queue)| {
+            let mut ready: Vec<&Entry> = queue.ready.iter().collect();
+            ready.sort_by_key(|entry| queue.place(entry));
+            let unacked = self.outstanding.iter().filter(|unacked| unacked.queue == q);
+            let mut unacked: Vec<String> =
+                unacked.map(|unacked| unacked.entry.message.body.clone()).collect();
+            unacked.sort();
+            let told = |entry: &Entry| {
+                let deadline = self.deadline(q, entry);
+                format!("{} {} {deadline:?}", described(entry), entry.failed)
+            };
+            (ready.into_iter().map(told).collect(), unacked)
+        };
+        self.queues.iter().enumerate().map(waiting).collect()
+    }
+
     pub(crate) fn run(&mut self, step: &Step) -> Vec<String> {
         match *step {
             Step::Publish { queue, expiration_ms, priority, .. } => {

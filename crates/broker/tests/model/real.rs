@@ -9,12 +9,13 @@ use broker::access::{Access, PermissionPattern, Permissions};
 use broker::page::{PageTask, Paging};
 use broker::time::{Now, Time};
 use broker::{
-    ApplyTo, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue, Definition,
-    Delivery, DeliveryTag, Effect, Outcome, Outgoing, Pattern, Policy, PolicyKind, PolicyValue,
-    Publish, Request, Vhost, VhostOptions,
+    ApplyTo, BrowsedMessage, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue,
+    Definition, Delivery, DeliveryTag, Effect, Entry, Message, MessageState, Outcome, Outgoing,
+    Pattern, Policy, PolicyKind, PolicyValue, Publish, Request, Vhost, VhostOptions,
 };
 
 use crate::log::{self, Disk, Replay};
+use crate::look::browse_all;
 use crate::shelf::Shelf;
 use crate::steps::{Overflow, QueueSpec, Step};
 
@@ -133,6 +134,36 @@ impl Broker {
     pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
         let queue = |name: &&str| self.vhost.queue(name).unwrap();
         NAMES.iter().map(queue).map(|q| (q.ready_count(), q.unacked_count())).collect()
+    }
+
+    /// What a look at the queues tells, so many messages at a time.
+    pub(crate) fn browsed(&mut self, count: usize) -> Vec<(Vec<String>, Vec<String>)> {
+        NAMES
+            .map(|name| (self.browse_ready(name, count), self.browse_unacked(name, count)))
+            .to_vec()
+    }
+
+    fn browse_ready(&mut self, name: &str, count: usize) -> Vec<String> {
+        let messages = browse_all(&self.vhost, &mut self.shelf, (name, MessageState::Ready), count);
+        let tell = |message: &BrowsedMessage| {
+            let again = if message.is_redelivered() { " again" } else { "" };
+            let Entry { message: content, delivery_count, .. } = &message.entry;
+            let deadline = message.deadline.map(|at| at.as_micros() / 1000 - 1_000_000);
+            format!("{} {delivery_count} {deadline:?}", told(content, again))
+        };
+        messages.iter().map(tell).collect()
+    }
+
+    fn browse_unacked(&mut self, name: &str, count: usize) -> Vec<String> {
+        let state = MessageState::Unacknowledged;
+        let messages = browse_all(&self.vhost, &mut self.shelf, (name, state), count);
+        let body = |message: &BrowsedMessage| {
+            assert_eq!(message.held_by.as_ref().unwrap().channel, ChannelNumber(1));
+            String::from_utf8_lossy(message.entry.message.body()).into_owned()
+        };
+        let mut bodies: Vec<String> = messages.iter().map(body).collect();
+        bodies.sort();
+        bodies
     }
 
     /// Invariants hold and the log tells the truth.
@@ -327,10 +358,12 @@ fn sentence(outgoing: &Outgoing) -> Option<String> {
 }
 
 fn described(delivery: &Delivery) -> String {
-    let body = String::from_utf8_lossy(delivery.message.body()).into_owned();
-    let again = if delivery.redelivered { " again" } else { "" };
-    let deaths: Vec<String> = delivery
-        .message
+    told(&delivery.message, if delivery.redelivered { " again" } else { "" })
+}
+
+fn told(message: &Message, again: &str) -> String {
+    let body = String::from_utf8_lossy(message.body()).into_owned();
+    let deaths: Vec<String> = message
         .deaths()
         .iter()
         .flat_map(|deaths| &deaths.entries)
