@@ -149,6 +149,8 @@ pub struct BrowsedMessage {
     pub paged: Option<(PageId, PagedFacts)>,
     /// Who has it, if it is delivered and not settled.
     pub held_by: Option<HeldBy>,
+    /// When it is ready again, if it is delayed.
+    pub ready_at: Option<Time>,
     /// Where to go on behind it.
     pub behind: BrowseCursor,
 }

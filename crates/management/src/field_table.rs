@@ -14,7 +14,8 @@ pub fn table(fields: TableRef<'_>) -> Value {
     Value::Object(object)
 }
 
-fn field(value: Field<'_>) -> Value {
+/// A value.
+pub(crate) fn field(value: Field<'_>) -> Value {
     match value {
         Field::Bool(value) => json!(value),
         Field::I8(value) => json!(value),

@@ -21,6 +21,8 @@ mod json_table;
 pub mod limits;
 mod limits_json;
 mod memory;
+mod message_filter;
+mod message_id;
 mod metrics;
 mod moment;
 mod multipart;
@@ -50,6 +52,8 @@ pub use client_snapshot::{
 pub use field_table::table as table_to_json;
 pub use history::{SharedHistory, Taken, Taking, VhostTaken};
 pub use limits_json::{limits_from_json, limits_to_json};
+pub use message_filter::MessageFilter;
+pub use message_id::{MessageId, NoMessageId};
 pub use metrics::{ConnectionScrape, Scrape, Scraping, VhostScrape};
 pub use node::*;
 pub use policy_json::{PolicyProblem, policy_from_json, policy_to_json};

@@ -39,6 +39,25 @@ pub const TABLE_BYTES_MAX: usize = 128 * 1024 - 1024;
 /// them. An answer is made in memory and in one go, for which clients of AMQP wait too where processors are few.
 pub(crate) const GET_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Messages in one answer about what is in a queue, as on a page of a list; 400.
+pub const BROWSE_COUNT_MAX: usize = 500;
+
+/// The same if the request does not say.
+pub(crate) const BROWSE_COUNT_DEFAULT: usize = 50;
+
+/// Octets of a body that are shown if the request does not say.
+pub(crate) const BROWSE_TRUNCATE_DEFAULT: usize = 50_000;
+
+/// Messages that are looked at in one go, under a vhost's lock.
+pub(crate) const BROWSED_AT_ONCE: usize = 2048;
+
+/// Such looks that one request takes, each with no more than one page from the disk; who wants more goes
+/// on at the cursor.
+pub(crate) const BROWSE_LOOKS_MAX: usize = 16;
+
+/// Redrives of a message that are shown.
+pub(crate) const REDRIVES_SHOWN_MAX: usize = 32;
+
 /// Bytes that samples of queues, exchanges, connections and channels take, as long as there are no more
 /// than a hundred thousand of these: a history of ten minutes for two thousand busy queues.
 pub(crate) const HISTORY_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -40,7 +40,7 @@ use crate::shelf::Shelf;
 use crate::store::{self, RestoreError, Restored};
 use crate::timer::{Timer, TimerId};
 use crate::wire::Wire;
-pub(crate) use browse::{BrowseBatch, BrowseProblem};
+pub(crate) use browse::BrowseProblem;
 pub(crate) use changes::NoEntry;
 use effects::{deliver, tell};
 

@@ -107,7 +107,7 @@ impl Queue {
     pub(crate) fn browsed(&self, entry: Entry, passed: Passed) -> BrowsedMessage {
         let deadline = self.deadline(&entry.front());
         let behind = BrowseCursor(passed);
-        BrowsedMessage { entry, deadline, paged: None, held_by: None, behind }
+        BrowsedMessage { entry, deadline, paged: None, held_by: None, ready_at: None, behind }
     }
 
     /// Whether messages are in a page.
@@ -119,7 +119,9 @@ impl Queue {
     /// The messages that are delayed, from a place on.
     pub(crate) fn browse_delayed(&self, passed: (Time, u64)) -> impl Iterator<Item = Found> {
         self.delayed.after(passed).map(|((at, seq), entry)| {
-            Found::message(self.browsed(entry.clone(), Passed::Delayed(at, seq)))
+            let passed = Passed::Delayed(at, seq);
+            let ready_at = Some(at);
+            Found::message(BrowsedMessage { ready_at, ..self.browsed(entry.clone(), passed) })
         })
     }
 

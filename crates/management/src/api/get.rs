@@ -3,24 +3,22 @@
 //! They are taken one after the other and settled together, when all of them are there: what is not
 //! answered is back in its place.
 
-use amqp::properties::Properties;
 use amqp::reply_code::ReplyCode;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use broker::refusal::Refusal;
 use broker::{Command, Delivery, DeliveryTag, Outcome, Outgoing};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::fields::{Fields, integer};
+use super::message_json::{Encoding, payload, properties, shown_bytes};
 use super::on_behalf::{Entry, call};
 use super::{Body, NameInVhost, Shared};
 use crate::Channel;
 use crate::access::Management;
 use crate::answer::{ApiError, Json};
-use crate::field_table::{table, text};
+use crate::field_table::text;
 use crate::limits::GET_BYTES_MAX;
 
 /// The path.
@@ -70,14 +68,6 @@ struct Wanted {
     truncate: Option<usize>,
 }
 
-/// How a body is shown.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Encoding {
-    /// As text if it is text.
-    Auto,
-    Base64,
-}
-
 impl Wanted {
     fn read(fields: &Fields) -> Result<Self, ApiError> {
         let [mode, count, encoding] = fields.required(["ackmode", "count", "encoding"])?;
@@ -114,7 +104,7 @@ impl Wanted {
                 break;
             };
             last = Some(delivery.tag);
-            bytes += self.shown_bytes(&delivery);
+            bytes += shown_bytes(&delivery.message, self.truncate);
             messages.push(self.shown(&delivery, message_count));
         }
         if let Some(tag) = last {
@@ -128,25 +118,10 @@ impl Wanted {
         channel.apply(Command::Settle { tag, multiple: true, outcome: self.outcome });
     }
 
-    /// The part of a body that is shown.
-    fn body<'a>(&self, delivery: &'a Delivery) -> &'a [u8] {
-        let body = delivery.message.body();
-        self.truncate.and_then(|bytes| body.get(..bytes)).unwrap_or(body)
-    }
-
-    /// Memory that a message takes in the answer, about.
-    fn shown_bytes(&self, delivery: &Delivery) -> usize {
-        const OVERHEAD_BYTES: usize = 1024;
-        self.body(delivery).len() + delivery.message.properties().len() + OVERHEAD_BYTES
-    }
-
     fn shown(&self, delivery: &Delivery, message_count: u32) -> Value {
         let envelope = delivery.message.envelope();
-        let body = self.body(delivery);
-        let (payload, encoding) = match (self.encoding, std::str::from_utf8(body)) {
-            (Encoding::Auto, Ok(text)) => (text.to_owned(), "string"),
-            _ => (STANDARD.encode(body), "base64"),
-        };
+        let (payload, payload_encoding) =
+            payload(delivery.message.body(), self.truncate, self.encoding);
         json!({
             "payload_bytes": delivery.message.body().len(),
             "redelivered": delivery.redelivered,
@@ -155,7 +130,7 @@ impl Wanted {
             "message_count": message_count,
             "properties": properties(&delivery.properties()),
             "payload": payload,
-            "payload_encoding": encoding,
+            "payload_encoding": payload_encoding,
         })
     }
 }
@@ -175,37 +150,4 @@ fn outcome(mode: &Value) -> Result<Outcome, ApiError> {
             )))
         }
     }
-}
-
-/// The properties that a message has; an empty list if it has none, as in RabbitMQ.
-fn properties(encoded: &[u8]) -> Value {
-    // They were validated when the message was published.
-    let properties = Properties::parse(encoded).unwrap_or_default();
-    let texts = [
-        ("content_type", properties.content_type),
-        ("content_encoding", properties.content_encoding),
-        ("correlation_id", properties.correlation_id),
-        ("reply_to", properties.reply_to),
-        ("expiration", properties.expiration),
-        ("message_id", properties.message_id),
-        ("type", properties.type_),
-        ("user_id", properties.user_id),
-        ("app_id", properties.app_id),
-        ("cluster_id", properties.cluster_id),
-    ];
-    let numbers = [
-        ("delivery_mode", properties.delivery_mode.map(u64::from)),
-        ("priority", properties.priority.map(u64::from)),
-        ("timestamp", properties.timestamp),
-    ];
-    let texts =
-        texts.into_iter().map(|(name, value)| (name, value.map(|value| json!(text(value)))));
-    let numbers = numbers.into_iter().map(|(name, value)| (name, value.map(Value::from)));
-    let headers = [("headers", properties.headers.map(table))];
-    let shown: Map<String, Value> = texts
-        .chain(numbers)
-        .chain(headers)
-        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-        .collect();
-    if shown.is_empty() { json!([]) } else { Value::Object(shown) }
 }

@@ -8,6 +8,7 @@ mod alarm_limits;
 mod binding_changes;
 mod bindings;
 mod body;
+mod browse;
 mod channels;
 mod cluster_name;
 mod connections;
@@ -29,6 +30,7 @@ mod health;
 mod limits;
 mod lists;
 mod logins;
+mod message_json;
 pub(crate) mod node_actions;
 mod nodes;
 mod on_behalf;
@@ -70,6 +72,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(alarm_limits::routes())
         .merge(binding_changes::routes())
         .merge(bindings::routes())
+        .merge(browse::routes())
         .merge(channels::routes())
         .merge(connections::routes())
         .merge(consumers::routes())

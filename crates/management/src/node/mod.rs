@@ -5,6 +5,7 @@
 
 mod alarm_limits;
 mod audit;
+mod browse;
 mod channels;
 mod clients;
 mod dead_letters;
@@ -28,6 +29,7 @@ use std::pin::Pin;
 
 pub use alarm_limits::{AlarmLimits, DiskFreeLimit, MemoryWatermark};
 pub use audit::{Audit, AuditEntry};
+pub use browse::{Browse, BrowseBatch, LookRefused, Looked};
 pub use channels::{Channel, ChannelRefused, Channels};
 pub use clients::Clients;
 pub use dead_letters::DeadLetters;
@@ -82,6 +84,7 @@ impl fmt::Display for Unchanged {
 pub trait Node:
     AlarmLimits
     + Audit
+    + Browse
     + Channels
     + Clients
     + DeadLetters
@@ -108,6 +111,8 @@ pub trait Node:
 impl<T> Node for T where
     T: AlarmLimits
         + Audit
+        + Browse
+        + Browse
         + Channels
         + Clients
         + DeadLetters

@@ -32,7 +32,7 @@ impl management::Channels for Node {
 
 impl Node {
     /// What somebody who asks over HTTP may do in a vhost.
-    fn access(&self, caller: &Caller, vhost: &str) -> Option<Arc<Access>> {
+    pub(super) fn access(&self, caller: &Caller, vhost: &str) -> Option<Arc<Access>> {
         if caller.is_local_administrator {
             return full_access().ok();
         }

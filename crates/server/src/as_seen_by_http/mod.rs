@@ -3,6 +3,7 @@
 
 mod alarm_limits;
 mod audit;
+mod browse;
 mod channels;
 mod clients;
 mod dead_letters;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use broker::page::{PageAt, PagedMessage};
 use broker::time::Now;
-use broker::{BrowseCursor, BrowsedMessage, PageId, QueueId};
+use broker::{BrowseCursor, Browsed, BrowsedMessage, PageId, QueueId};
+use parking_lot::MutexGuard;
 
 use super::VhostCell;
 use crate::limits::BROWSED_PER_LOCK;
@@ -46,10 +47,8 @@ impl VhostCell {
         let mut read: Option<(PageId, Vec<PagedMessage>)> = None;
         loop {
             let now = self.clock.now();
-            let browsed = self.look(|vhost, _| {
-                let read = read.as_ref().map(|(page, messages)| (*page, messages.as_slice()));
-                vhost.browse(queue, from, read, count)
-            });
+            let of_page = read.as_ref().map(|(page, messages)| (*page, messages.as_slice()));
+            let browsed = self.browse_at_hand(queue, from, of_page, count);
             let browsed = browsed.ok_or(BrowseProblem::NoQueue)?;
             match browsed.page {
                 Some(at) if browsed.messages.is_empty() && browsed.next == Some(from) => {
@@ -61,6 +60,21 @@ impl VhostCell {
                 }
             }
         }
+    }
+
+    /// Looks at what is in memory, or in a page that was read.
+    fn browse_at_hand(
+        &self,
+        queue: QueueId,
+        from: BrowseCursor,
+        read: Option<(PageId, &[PagedMessage])>,
+        count: usize,
+    ) -> Option<Browsed> {
+        let state = self.state.lock();
+        let browsed = state.vhost.browse(queue, from, read, count);
+        // Whoever looks at many messages would have it again at once.
+        MutexGuard::unlock_fair(state);
+        browsed
     }
 
     /// Reads a page. None if it is not there any more.

@@ -1,0 +1,42 @@
+//! What is in queues, for those who may read from them.
+
+use broker::BrowseCursor;
+use broker::access::Permission;
+use broker::refusal::{Resource, ResourceKind};
+use management::{BrowseBatch, Caller, LookRefused, Looked};
+
+use crate::node::Node;
+use crate::vhosts::BrowseProblem;
+
+impl management::Browse for Node {
+    fn browse(
+        &self,
+        caller: &Caller,
+        vhost: &str,
+        queue: &str,
+        from: BrowseCursor,
+        count: usize,
+    ) -> Looked<'_, BrowseBatch> {
+        let cell = self.vhosts.get(vhost);
+        let access = self.access(caller, vhost);
+        let (vhost, queue) = (vhost.to_owned(), queue.to_owned());
+        Box::pin(async move {
+            let cell = cell.ok_or(LookRefused::NoSuchQueue)?;
+            let state = from.state();
+            let known = cell.look(|v, _| {
+                let id = v.queue_id(&queue)?;
+                Some((id, v.queue_of(id)?.number, v.count_of(id, state)?))
+            });
+            let (id, number, total) = known.ok_or(LookRefused::NoSuchQueue)?;
+            let access = access.ok_or(LookRefused::NoPermissions)?;
+            let resource = Resource { kind: ResourceKind::Queue, name: &queue, vhost: &vhost };
+            access.require(Permission::Read, resource).map_err(LookRefused::Refused)?;
+            let batch = cell.browse(id, from, count).await.map_err(|problem| match problem {
+                BrowseProblem::NoQueue => LookRefused::NoSuchQueue,
+                BrowseProblem::Disk(problem) => LookRefused::Unreadable(problem),
+            })?;
+            let (messages, next, now) = (batch.messages, batch.next, batch.now);
+            Ok(BrowseBatch { queue: number, messages, next, total, now })
+        })
+    }
+}
