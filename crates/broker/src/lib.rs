@@ -63,8 +63,9 @@ pub use policy::{
     PolicyValue, Source,
 };
 pub use queue::{
-    ByCause, ByReason, Consumer, Deaths, DelayedRetry, Deliveries, DropCause, Entry, Forecast,
-    Queue, QueueArguments, QueueCounters, QueueDefaults, QueueType, Settings, Span,
+    ByCause, ByReason, Consumer, DeadlineSpan, Deaths, DelayedRetry, Deliveries, DropCause, Entry,
+    ExpiryCursor, ExpirySlice, Forecast, Queue, QueueArguments, QueueCounters, QueueDefaults,
+    QueueType, Settings, Span,
 };
 pub use record::{BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record};
 pub use vhost::{

@@ -67,6 +67,7 @@ fn compare(queues: &[QueueSpec], steps: &[Step], paging: Paging) -> Result<(), T
         prop_assert_eq!(real.counts(), naive.counts(), "step {}: {:?}", number, step);
         let looked = real.browsed(1 + number % 3);
         prop_assert_eq!(looked, naive.waiting(), "a look after step {}: {:?}", number, step);
+        real.check_deadlines(&naive.deadlines(), 1 + number % 3);
         real.check();
     }
     real.check_restart();

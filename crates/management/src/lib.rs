@@ -13,6 +13,7 @@ mod answer;
 mod api;
 mod binding_key;
 mod client_snapshot;
+mod deadline_histogram;
 mod edge;
 mod erlang_hash;
 mod field_table;

@@ -55,6 +55,16 @@ pub(crate) const BROWSED_AT_ONCE: usize = 2048;
 /// on at the cursor.
 pub(crate) const BROWSE_LOOKS_MAX: usize = 16;
 
+/// Buckets in an answer about when messages expire; 400.
+pub const EXPIRY_BUCKETS_MAX: usize = 200;
+
+/// The same if the request does not say.
+pub(crate) const EXPIRY_BUCKETS_DEFAULT: usize = 40;
+
+/// Bins that deadlines are counted in before these become longer: many times the buckets, so that buckets
+/// end where bins do.
+pub(crate) const EXPIRY_BINS_MAX: usize = 4096;
+
 /// Redrives of a message that are shown.
 pub(crate) const REDRIVES_SHOWN_MAX: usize = 32;
 

@@ -30,7 +30,7 @@ impl Found {
 }
 
 /// What comes next of the messages that stand in order of arrival.
-enum Next<'a> {
+pub(super) enum Next<'a> {
     /// A message in memory.
     Here(EntryId, &'a Fresh),
     /// A message of the page that was read.
@@ -138,7 +138,7 @@ impl Queue {
 
 impl Ready {
     /// What stands in order of arrival behind a place, with the messages of the page that was read.
-    fn fresh_after<'a>(
+    pub(super) fn fresh_after<'a>(
         &'a self,
         after: Place,
         read: ReadPage<'a>,

@@ -67,7 +67,7 @@ impl Run {
 pub(super) struct Page {
     pub(super) id: PageId,
     first_seq: u64,
-    last_seq: u64,
+    pub(super) last_seq: u64,
     /// Messages that are in the queue and not in memory.
     pub(super) held: Held,
     /// When the first and the last that were put into it arrived.
@@ -79,6 +79,10 @@ pub(super) struct Page {
     pub(super) left_unseen: bool,
     /// The first of their own deadlines, as far as it is known.
     pub(super) next_deadline: Option<Time>,
+    /// The last of the own deadlines that were put into it.
+    pub(super) last_deadline: Option<Time>,
+    /// Messages that are in the queue, not in memory and have one, as far as that is known.
+    pub(super) with_deadline: usize,
     /// It is being read as a whole.
     pub(super) is_awaited: bool,
     /// Messages in it that expire soon are being read.
@@ -230,6 +234,7 @@ impl Level {
             messages.push(PagedMessage { facts, message });
         }
         let (first, last) = (messages.first()?.facts, messages.last()?.facts);
+        let deadlines = || messages.iter().filter_map(|message| message.facts.deadline);
         self.pages.push_back(Page {
             id,
             first_seq: first.seq,
@@ -239,7 +244,9 @@ impl Level {
             held: Held::all(messages.iter().map(|message| message.facts.seq)),
             bytes: messages.iter().map(|message| message.facts.bytes).sum(),
             left_unseen: false,
-            next_deadline: messages.iter().filter_map(|message| message.facts.deadline).min(),
+            next_deadline: deadlines().min(),
+            last_deadline: deadlines().max(),
+            with_deadline: deadlines().count(),
             is_awaited: false,
             is_asked: false,
         });
@@ -312,15 +319,19 @@ impl Level {
 
     /// A message of a page is there no more, because it was read back alone or has left its queue.
     /// False if it was not there.
-    pub(super) fn leaves_page(&mut self, id: PageId, seq: u64, bytes: Option<u64>) -> bool {
+    pub(super) fn leaves_page(&mut self, id: PageId, seq: u64, facts: Option<PagedFacts>) -> bool {
         let Some(page) = self.page_mut(id) else {
             return false;
         };
         if !page.held.remove(seq) {
             return false;
         }
-        match bytes {
-            Some(bytes) => page.bytes = page.bytes.saturating_sub(bytes),
+        match facts {
+            Some(PagedFacts { bytes, deadline, .. }) => {
+                page.bytes = page.bytes.saturating_sub(bytes);
+                let left = page.with_deadline.saturating_sub(usize::from(deadline.is_some()));
+                page.with_deadline = left;
+            }
             None => page.left_unseen = true,
         }
         true
@@ -340,8 +351,9 @@ impl Level {
         let Some(page) = self.page_mut(id) else { return (0, 0) };
         let left = || facts.iter().filter(|facts| page.held.contains(facts.seq));
         let bytes = left().map(|facts| facts.bytes).sum();
-        let next_deadline = left().filter_map(|facts| facts.deadline).min();
-        page.next_deadline = next_deadline;
+        let deadlines = || left().filter_map(|facts| facts.deadline);
+        let (next, last, count) = (deadlines().min(), deadlines().max(), deadlines().count());
+        (page.next_deadline, page.last_deadline, page.with_deadline) = (next, last, count);
         page.left_unseen = false;
         (std::mem::replace(&mut page.bytes, bytes), bytes)
     }

@@ -258,7 +258,7 @@ impl Ready {
             return has_arrived.then_some(id);
         }
         for PagedMessage { facts, message } in messages {
-            if self.levels[place].leaves_page(id, facts.seq, Some(facts.bytes)) {
+            if self.levels[place].leaves_page(id, facts.seq, Some(facts)) {
                 let entry = EntryId { seq: facts.seq, level };
                 let entry = self.entry(entry, message, facts.lsn, facts.arrived);
                 let place = Place::of(entry.id);

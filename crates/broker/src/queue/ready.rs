@@ -95,6 +95,9 @@ pub(super) struct Place(pub(super) u64);
 impl Place {
     const SEQ_BITS: u32 = 56;
 
+    /// In front of every message.
+    pub(super) const START: Self = Self(0);
+
     /// Its own place.
     pub(super) fn of(id: EntryId) -> Self {
         Self((u64::from(u8::MAX - id.level) << Self::SEQ_BITS) | id.seq)

@@ -1,7 +1,9 @@
 //! Looking at the messages of a queue as whoever has the disk does.
 
 use broker::page::{PagedMessage, Pages, Wanted};
-use broker::{BrowseCursor, BrowsedMessage, MessageState, PageId, Vhost};
+use broker::{
+    BrowseCursor, BrowsedMessage, ExpiryCursor, ExpirySlice, MessageState, PageId, Queue, Vhost,
+};
 
 use super::shelf::Shelf;
 
@@ -29,4 +31,18 @@ pub(crate) fn browse_all(
         messages.extend(browsed.messages);
     }
     messages
+}
+
+/// When all messages of a queue expire, looked at so many at a time.
+pub(crate) fn expiry_of(queue: &Queue, count: usize) -> ExpirySlice {
+    let mut all = queue.expiry(ExpiryCursor::START, count);
+    while let Some(next) = all.next {
+        let more = queue.expiry(next, count);
+        all.deadlines.extend(more.deadlines);
+        all.spans.extend(more.spans);
+        all.never += more.never;
+        all.oldest = all.oldest.into_iter().chain(more.oldest).min();
+        all.next = more.next;
+    }
+    all
 }

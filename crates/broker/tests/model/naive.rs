@@ -159,6 +159,17 @@ impl Model {
         self.queues.iter().enumerate().map(waiting).collect()
     }
 
+    /// When what is ready in each queue expires, in that order; those that never do come first.
+    pub(crate) fn deadlines(&self) -> Vec<Vec<Option<u64>>> {
+        let of_queue = |(q, queue): (usize, &Queue)| {
+            let deadlines = queue.ready.iter().map(|entry| self.deadline(q, entry));
+            let mut deadlines: Vec<Option<u64>> = deadlines.collect();
+            deadlines.sort();
+            deadlines
+        };
+        self.queues.iter().enumerate().map(of_queue).collect()
+    }
+
     pub(crate) fn run(&mut self, step: &Step) -> Vec<String> {
         match *step {
             Step::Publish { queue, expiration_ms, priority, .. } => {

@@ -15,7 +15,7 @@ use broker::{
 };
 
 use crate::log::{self, Disk, Replay};
-use crate::look::browse_all;
+use crate::look::{self, browse_all};
 use crate::shelf::Shelf;
 use crate::steps::{Overflow, QueueSpec, Step};
 
@@ -141,6 +141,27 @@ impl Broker {
         NAMES
             .map(|name| (self.browse_ready(name, count), self.browse_unacked(name, count)))
             .to_vec()
+    }
+
+    /// Asserts that the messages of each queue expire then; what is on disk is known between two ends.
+    pub(crate) fn check_deadlines(&self, expected: &[Vec<Option<u64>>], count: usize) {
+        let at_ms = |at: Time| at.as_micros() / 1000 - 1_000_000;
+        for (name, expected) in NAMES.iter().zip(expected) {
+            let told = look::expiry_of(self.vhost.queue(name).unwrap(), count);
+            let never = expected.iter().filter(|deadline| deadline.is_none()).count();
+            assert_eq!(told.never, never as u64, "{name}: {told:?} for {expected:?}");
+            let mut left: Vec<u64> = expected.iter().filter_map(|deadline| *deadline).collect();
+            for deadline in told.deadlines.iter().map(|at| at_ms(*at)) {
+                let at = left.iter().position(|known| *known == deadline);
+                left.remove(at.unwrap_or_else(|| panic!("{name}: nothing expires at {deadline}")));
+            }
+            let spans = told.spans.iter().map(|span| (at_ms(span.first), at_ms(span.last)));
+            let on_disk: u64 = told.spans.iter().map(|span| span.messages).sum();
+            assert_eq!(on_disk, left.len() as u64, "{name}: {told:?} for {expected:?}");
+            let is_known =
+                |at: &u64| spans.clone().any(|(first, last)| (first..=last).contains(at));
+            assert!(left.iter().all(is_known), "{name}: {told:?} for {left:?}");
+        }
     }
 
     fn browse_ready(&mut self, name: &str, count: usize) -> Vec<String> {

@@ -20,6 +20,7 @@ mod details;
 mod dry_run;
 mod exchange_changes;
 mod exchanges;
+mod expiry;
 mod explain;
 mod extensions;
 mod features;
@@ -82,6 +83,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(dry_run::routes())
         .merge(exchange_changes::routes())
         .merge(exchanges::routes())
+        .merge(expiry::routes())
         .merge(explain::routes())
         .merge(extensions::routes())
         .merge(features::routes())

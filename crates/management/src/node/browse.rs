@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use broker::refusal::Refusal;
 use broker::time::Now;
-use broker::{BrowseCursor, BrowsedMessage, QueueNumber};
+use broker::{BrowseCursor, BrowsedMessage, ExpiryCursor, ExpirySlice, QueueNumber};
 
 use crate::Caller;
 
@@ -39,6 +39,17 @@ pub enum LookRefused {
     Unreadable(String),
 }
 
+/// When some of the messages that wait in a queue expire.
+#[derive(Clone, Debug)]
+pub struct ExpiryBatch {
+    /// The messages, and where to go on.
+    pub slice: ExpirySlice,
+    /// The TTL of all messages that is in force.
+    pub message_ttl_ms: Option<u64>,
+    /// When it was so.
+    pub now: Now,
+}
+
 /// Messages in queues.
 pub trait Browse {
     /// Looks at messages of a queue from a cursor on, at most so many, if the caller may read from it.
@@ -50,4 +61,7 @@ pub trait Browse {
         from: BrowseCursor,
         count: usize,
     ) -> Looked<'_, BrowseBatch>;
+
+    /// Looks at when some of the messages that wait in a queue expire, from a cursor on.
+    fn expiry(&self, vhost: &str, queue: &str, from: ExpiryCursor) -> Looked<'_, ExpiryBatch>;
 }

@@ -29,7 +29,7 @@ use std::pin::Pin;
 
 pub use alarm_limits::{AlarmLimits, DiskFreeLimit, MemoryWatermark};
 pub use audit::{Audit, AuditEntry};
-pub use browse::{Browse, BrowseBatch, LookRefused, Looked};
+pub use browse::{Browse, BrowseBatch, ExpiryBatch, LookRefused, Looked};
 pub use channels::{Channel, ChannelRefused, Channels};
 pub use clients::Clients;
 pub use dead_letters::DeadLetters;

@@ -1,10 +1,11 @@
 //! What is in queues, for those who may read from them.
 
-use broker::BrowseCursor;
 use broker::access::Permission;
 use broker::refusal::{Resource, ResourceKind};
-use management::{BrowseBatch, Caller, LookRefused, Looked};
+use broker::{BrowseCursor, ExpiryCursor};
+use management::{BrowseBatch, Caller, ExpiryBatch, LookRefused, Looked};
 
+use crate::limits::BROWSED_PER_LOCK;
 use crate::node::Node;
 use crate::vhosts::BrowseProblem;
 
@@ -37,6 +38,23 @@ impl management::Browse for Node {
             })?;
             let (messages, next, now) = (batch.messages, batch.next, batch.now);
             Ok(BrowseBatch { queue: number, messages, next, total, now })
+        })
+    }
+
+    fn expiry(&self, vhost: &str, queue: &str, from: ExpiryCursor) -> Looked<'_, ExpiryBatch> {
+        let cell = self.vhosts.get(vhost);
+        let queue = queue.to_owned();
+        Box::pin(async move {
+            // Others have their turn between two slices.
+            tokio::task::yield_now().await;
+            let cell = cell.ok_or(LookRefused::NoSuchQueue)?;
+            let batch = cell.look_in_turn(|vhost, now| {
+                let queue = vhost.queue(&queue)?;
+                let slice = queue.expiry(from, BROWSED_PER_LOCK);
+                let message_ttl_ms = queue.settings.message_ttl_ms;
+                Some(ExpiryBatch { slice, message_ttl_ms, now })
+            });
+            batch.ok_or(LookRefused::NoSuchQueue)
         })
     }
 }

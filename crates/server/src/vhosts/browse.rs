@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use broker::page::{PageAt, PagedMessage};
 use broker::time::Now;
-use broker::{BrowseCursor, Browsed, BrowsedMessage, PageId, QueueId};
+use broker::{BrowseCursor, BrowsedMessage, PageId, QueueId, Vhost};
 use parking_lot::MutexGuard;
 
 use super::VhostCell;
@@ -46,9 +46,9 @@ impl VhostCell {
         let count = count.clamp(1, BROWSED_PER_LOCK);
         let mut read: Option<(PageId, Vec<PagedMessage>)> = None;
         loop {
-            let now = self.clock.now();
             let of_page = read.as_ref().map(|(page, messages)| (*page, messages.as_slice()));
-            let browsed = self.browse_at_hand(queue, from, of_page, count);
+            let (browsed, now) =
+                self.look_in_turn(|vhost, now| (vhost.browse(queue, from, of_page, count), now));
             let browsed = browsed.ok_or(BrowseProblem::NoQueue)?;
             match browsed.page {
                 Some(at) if browsed.messages.is_empty() && browsed.next == Some(from) => {
@@ -62,19 +62,13 @@ impl VhostCell {
         }
     }
 
-    /// Looks at what is in memory, or in a page that was read.
-    fn browse_at_hand(
-        &self,
-        queue: QueueId,
-        from: BrowseCursor,
-        read: Option<(PageId, &[PagedMessage])>,
-        count: usize,
-    ) -> Option<Browsed> {
+    /// Looks at the vhost as one of many times: whoever waits for the lock gets it next.
+    pub(crate) fn look_in_turn<T>(&self, look: impl FnOnce(&Vhost, Now) -> T) -> T {
+        let now = self.clock.now();
         let state = self.state.lock();
-        let browsed = state.vhost.browse(queue, from, read, count);
-        // Whoever looks at many messages would have it again at once.
+        let result = look(&state.vhost, now);
         MutexGuard::unlock_fair(state);
-        browsed
+        result
     }
 
     /// Reads a page. None if it is not there any more.
