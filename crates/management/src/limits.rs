@@ -48,11 +48,8 @@ pub(crate) const BROWSE_COUNT_DEFAULT: usize = 50;
 /// Octets of a body that are shown if the request does not say.
 pub(crate) const BROWSE_TRUNCATE_DEFAULT: usize = 50_000;
 
-/// Messages that are looked at in one go, under a vhost's lock.
-pub(crate) const BROWSED_AT_ONCE: usize = 2048;
-
-/// Such looks that one request takes, each with no more than one page from the disk; who wants more goes
-/// on at the cursor.
+/// Looks at a queue that one request takes, each at no more messages than a page on disk has; who wants
+/// more goes on at the cursor.
 pub(crate) const BROWSE_LOOKS_MAX: usize = 16;
 
 /// Buckets in an answer about when messages expire; 400.

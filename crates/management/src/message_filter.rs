@@ -5,7 +5,7 @@ use amqp::table::Value as Field;
 use broker::Message;
 use broker::dead_letter::DeathReason;
 
-use crate::field_table::text;
+use crate::field_table::{field, text};
 
 /// What must be the case for a message; nothing that is not said.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -47,10 +47,10 @@ impl MessageFilter {
         // They were validated when the message was published.
         let properties = Properties::parse(message.properties()).unwrap_or_default();
         let has = |(name, value): &(String, Option<String>)| {
-            let mut found = properties.headers.iter().flat_map(|headers| headers.iter());
-            found.any(|(key, field)| {
+            let mut fields = properties.headers.iter().flat_map(|headers| headers.iter());
+            fields.any(|(key, found)| {
                 key == name.as_bytes()
-                    && value.as_ref().is_none_or(|value| is_shown_as(field, value))
+                    && value.as_ref().is_none_or(|value| is_shown_as(found, value))
             })
         };
         self.headers.iter().all(has)
@@ -63,15 +63,29 @@ impl MessageFilter {
 }
 
 /// Whether a value is that text where it is shown; of a list, whether one of the values is.
-fn is_shown_as(field: Field<'_>, wanted: &str) -> bool {
-    match field {
-        Field::LongStr(value) | Field::Binary(value) => text(value) == wanted,
-        Field::Array(items) => items.iter().any(|item| match item {
-            Field::Array(_) => false,
-            item => is_shown_as(item, wanted),
-        }),
-        Field::Table(_) => false,
-        other => crate::field_table::field(other).to_string() == wanted,
+fn is_shown_as(value: Field<'_>, wanted: &str) -> bool {
+    let is_wanted = |value| shown(value).as_deref() == Some(wanted);
+    if let Field::Array(items) = value { items.iter().any(is_wanted) } else { is_wanted(value) }
+}
+
+/// A value as text, if it is a single one.
+fn shown(value: Field<'_>) -> Option<String> {
+    match value {
+        Field::LongStr(octets) | Field::Binary(octets) => Some(text(octets)),
+        Field::Array(_) | Field::Table(_) => None,
+        Field::Bool(_)
+        | Field::I8(_)
+        | Field::U8(_)
+        | Field::I16(_)
+        | Field::U16(_)
+        | Field::I32(_)
+        | Field::U32(_)
+        | Field::I64(_)
+        | Field::F32(_)
+        | Field::F64(_)
+        | Field::Decimal { .. }
+        | Field::Timestamp(_)
+        | Field::Void => Some(field(value).to_string()),
     }
 }
 

@@ -110,7 +110,10 @@ impl Queue {
             let (arrived, expiration_ms) = (front.arrived, front.expiration_ms);
             (passed, Standing::Message { arrived, expiration_ms })
         };
-        returned.map(one).chain(fresh.filter_map(fresh_standing)).chain(delayed.map(one))
+        returned
+            .map(one)
+            .chain(fresh.filter_map(|next| fresh_standing(&next)))
+            .chain(delayed.map(one))
     }
 
     /// What is known of a page.
@@ -132,15 +135,15 @@ impl Queue {
 }
 
 /// None for a message of a page that was read, which there is none of here.
-fn fresh_standing(next: Next<'_>) -> Option<(Passed, Standing<'_>)> {
+fn fresh_standing<'a>(next: &Next<'a>) -> Option<(Passed, Standing<'a>)> {
     match next {
         Next::Here(id, Fresh { message, arrived, .. }) => {
             let expiration_ms = message.facts().expiration_ms;
             let standing = Standing::Message { arrived: *arrived, expiration_ms };
-            Some((Passed::Fresh(Place::of(id)), standing))
+            Some((Passed::Fresh(Place::of(*id)), standing))
         }
         Next::Away(level, page) => {
-            let last = EntryId { seq: page.last_seq, level };
+            let last = EntryId { seq: page.last_seq, level: *level };
             Some((Passed::Fresh(Place::of(last)), Standing::Page(page)))
         }
         Next::Read(..) => None,

@@ -20,7 +20,7 @@ use crate::access::{Caller, Management};
 use crate::answer::{ApiError, Json};
 use crate::limits::{
     BROWSE_COUNT_DEFAULT, BROWSE_COUNT_MAX, BROWSE_LOOKS_MAX, BROWSE_TRUNCATE_DEFAULT,
-    BROWSED_AT_ONCE, GET_BYTES_MAX,
+    GET_BYTES_MAX,
 };
 use crate::{BrowseBatch, LookRefused, MessageFilter};
 
@@ -138,9 +138,9 @@ impl Wanted {
         let mut page = Page { next: Some(self.from), ..Page::default() };
         for _ in 0..BROWSE_LOOKS_MAX {
             let Some(from) = page.next else { break };
-            let count = if self.looks_at_all() { BROWSED_AT_ONCE } else { self.missing(&page) };
+            let count = if self.looks_at_all() { usize::MAX } else { self.missing(&page) };
             let batch = node.browse(caller, vhost, queue, from.place, count).await?;
-            if page.take(self, batch) {
+            if page.take(self, &batch) {
                 break;
             }
         }
@@ -175,7 +175,7 @@ struct Page {
 
 impl Page {
     /// Takes in what is wanted of some messages. True if that is enough.
-    fn take(&mut self, wanted: &Wanted, batch: BrowseBatch) -> bool {
+    fn take(&mut self, wanted: &Wanted, batch: &BrowseBatch) -> bool {
         let Wanted { from, truncate, filter, .. } = wanted;
         let state = from.place.state();
         let shown = Shown { queue: batch.queue, state, now: batch.now, truncate: *truncate };

@@ -52,7 +52,8 @@ pub struct ExpiryBatch {
 
 /// Messages in queues.
 pub trait Browse {
-    /// Looks at messages of a queue from a cursor on, at most so many, if the caller may read from it.
+    /// Looks at messages of a queue from a cursor on, at most so many and no more than in one go, if the
+    /// caller may read from it.
     fn browse(
         &self,
         caller: &Caller,
