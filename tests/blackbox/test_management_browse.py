@@ -403,6 +403,22 @@ def test_what_is_on_disk_is_seen_in_order_and_stays_there(small, kind):
     small.broker.check()
 
 
+def test_what_cannot_be_read_is_told_and_nothing_else_happens(small):
+    look, ch = Look(small.broker.api), small.channel().confirm_select()
+    q = ch.queue(durable=False)
+    ch.publish(q, *(body(n) for n in range(1000)))
+    pages = list(small.broker.data_dir.glob("vhosts/*/pages/*.page"))
+    assert len(pages) > 10
+    for page in pages:
+        octets = page.read_bytes()
+        page.write_bytes(octets[:-100] + 100 * b"?")
+    answer = look.ask(q, count=500)
+    assert answer.status == 500 and "octets have changed" in answer.json["reason"]
+    assert look(q, count=1)["messages"][0]["payload"] == body(0)
+    ch.delete(q)
+    small.broker.check()
+
+
 def test_a_look_and_a_consumer_do_not_disturb_each_other(small):
     look, ch = Look(small.broker.api), small.channel().confirm_select()
     q = ch.queue()
