@@ -231,6 +231,26 @@ def test_why_a_queue_is_as_it_is_and_what_a_policy_would_do(ctl, api, ch, under,
     assert ctl.run("explain_queue", prefix + "none").code == 65
 
 
+def test_dead_letter_queues_are_listed(ctl, ch, under, prefix):
+    if under.name != "leveret":
+        pytest.skip("RabbitMQ cannot say")
+    dead = ch.queue(name="dead")
+    a, b = (ch.queue(name=name, dead_letter_exchange="", dead_letter_routing_key=dead) for name in "ab")
+    ch.kill(a)
+    ch.reaches(dead, 1)
+    banner, *_ = ctl.do("dlq", "ls")
+    assert banner == "Listing dead-letter queues for vhost / ..."
+    header, *rows = ctl.do("dlq", "ls", "-q", "-p", "/")
+    assert header.split("\t") == ["name", "messages", "consumers", "sources"]
+    assert f"{dead}\t1\t0\t{a}, {b}" in rows
+    [row] = [row for row in json.loads("\n".join(ctl.do("dlq", "ls", "--formatter", "json"))) if row["name"] == dead]
+    assert (row["messages"], row["sources"]) == (1, f"{a}, {b}")
+    ran = ctl.run("dlq", "ls", "-p", prefix + "none")
+    assert ran.code == 65 and "does not exist" in ran.err
+    assert "dlq ls" in ctl.run("dlq").err and "dlq ls [--vhost <vhost>]" in ctl.run("help", "dlq", "ls").out
+    assert ctl.run("dlq", "ls", "more").code == 64
+
+
 def test_nobody_is_there(ctl):
     ran = ctl.run("list_queues", environment={"LEVERET_HTTP_URL": "http://127.0.0.1:9"})
     assert (ran.out, ran.code) == ("", 69)

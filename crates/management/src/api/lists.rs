@@ -429,6 +429,17 @@ mod tests {
     }
 
     #[test]
+    fn a_page_can_be_cut_out_of_what_is_filtered_elsewhere() {
+        let query = Query::parse("page=2&page_size=2&name=a").unwrap();
+        let (page, place) = query.cut(vec![1, 2, 3], 5).unwrap();
+        assert_eq!((page, place["page_count"].clone()), (vec![3], json!(2)));
+        assert_eq!((&place["filtered_count"], &place["total_count"]), (&json!(3), &json!(5)));
+        assert!(query.cut(vec![1], 5).is_err());
+        assert!(query.wants("BAR") && !query.wants("b"));
+        assert!(Query::parse("name=a").unwrap().wants("b"), "without a page there is no filter");
+    }
+
+    #[test]
     fn a_pattern_that_is_too_long_is_refused() {
         let status =
             |bytes| Query::parse(&format!("page=1&use_regex=true&name={}", "a".repeat(bytes)));
