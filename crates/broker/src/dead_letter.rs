@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use amqp::properties::Properties;
-use amqp::table::{TableBuilder, Value};
+use amqp::table::{ArrayBuilder, TableBuilder, Value};
 use smallvec::SmallVec;
 
 use crate::message::{Envelope, Message, Name, RoutingKey, SharedProperties};
@@ -326,11 +326,7 @@ impl DeathHeader {
         };
         let text = match self {
             Self::All => {
-                headers.array(name, |list| {
-                    for death in &deaths.entries {
-                        list.table(|entry| fill_entry(entry, death));
-                    }
-                });
+                headers.array(name, |list| fill_deaths(list, deaths));
                 return;
             }
             Self::Exchange(which) => &*summary(which).exchange,
@@ -338,6 +334,18 @@ impl DeathHeader {
             Self::Reason(which) => summary(which).reason.as_str(),
         };
         headers.insert(name, Value::LongStr(text.as_bytes()));
+    }
+}
+
+/// Whether the broker writes a header of that name when a message dies.
+pub(crate) fn is_death_header(key: &[u8]) -> bool {
+    DeathHeader::named(key).is_some()
+}
+
+/// The entries of `x-death`.
+pub(crate) fn fill_deaths(list: &mut ArrayBuilder, deaths: &Deaths) {
+    for death in &deaths.entries {
+        list.table(|entry| fill_entry(entry, death));
     }
 }
 

@@ -14,6 +14,7 @@ pub mod dead_letter;
 pub mod limits;
 pub mod page;
 pub mod record;
+pub mod redrive;
 pub mod refusal;
 pub mod statistics;
 pub mod time;

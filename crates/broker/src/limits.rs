@@ -95,6 +95,15 @@ pub const CYCLES_REMEMBERED_MAX: usize = 1024;
 /// Dead letters that an at-least-once queue offers again in one go after the topology changed.
 pub const DEAD_LETTER_RETRY_SLICE: usize = 512;
 
+/// Redrives of which a message tells in its headers: who sends it back for the ninth time knows enough.
+pub const REDRIVES_KEPT_MAX: usize = 8;
+
+/// Octets that these take in its headers, which must fit into one frame.
+pub const REDRIVES_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of messages that one call redrives, because each of them goes into the log.
+pub const REDRIVE_BYTES_PER_CALL_MAX: u64 = 16 * 1024 * 1024;
+
 /// Memory of the messages in one page of a long queue, in bytes: large enough that a page costs hardly
 /// more to read than its octets, small enough that a queue may keep a few at either end.
 pub const PAGE_BYTES: u64 = 512 * 1024;

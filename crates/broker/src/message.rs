@@ -263,9 +263,13 @@ impl Message {
         Self::build(Header { envelope, facts, deaths: Some(deaths), properties, body }, copied)
     }
 
-    /// Another message with the same body.
-    pub(crate) fn retold(&self, envelope: Arc<Envelope>, properties: &[u8]) -> Self {
-        let facts = Facts::default();
+    /// Another message with the same body, which never died.
+    pub(crate) fn retold(
+        &self,
+        envelope: Arc<Envelope>,
+        facts: Facts,
+        properties: &[u8],
+    ) -> Self {
         let Some(body) = self.shared_body() else {
             return Self::copied(envelope, facts, properties, self.body());
         };

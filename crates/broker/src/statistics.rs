@@ -203,6 +203,8 @@ pub struct VhostCounters {
     pub dead_lettered: ByReason<u64>,
     /// Messages that died and left nothing, in queues that are gone, too.
     pub dropped: ByReason<ByCause>,
+    /// Messages that were redriven, from queues that are gone, too.
+    pub redriven: u64,
     /// The same deaths, in RabbitMQ's order.
     pub deaths: Deaths,
     /// What was delivered from queues that are gone, by type.

@@ -153,7 +153,7 @@ pub struct QueueCounters {
     deaths: Option<Box<Deaths>>,
 }
 
-/// What became of the messages that died in a queue.
+/// What became of the messages that died in a queue, and of dead ones that were sent back from it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Deaths {
     /// Messages that died and became at least one dead letter.
@@ -163,6 +163,8 @@ pub struct Deaths {
     /// Dead letters that one of several targets did not take, and publishes that were refused and
     /// dead-lettered to nobody.
     pub copies_dropped: ByCause,
+    /// Messages that were redriven from here.
+    pub redriven: u64,
 }
 
 impl QueueCounters {
@@ -188,6 +190,6 @@ impl QueueCounters {
         let dropped: u64 = deaths.dropped.all().map(|by_cause| by_cause.total()).sum();
         let Deliveries { acknowledged, .. } = self.deliveries;
         let without_ack = self.deliveries.delivered_no_ack() + self.deliveries.got_no_ack();
-        acknowledged + without_ack + dead_lettered + dropped + self.purged
+        acknowledged + without_ack + dead_lettered + dropped + deaths.redriven + self.purged
     }
 }

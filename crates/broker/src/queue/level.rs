@@ -198,9 +198,9 @@ impl Level {
     }
 
     /// The page that holds a message.
-    pub(super) fn page_of(&mut self, seq: u64) -> Option<&mut Page> {
+    pub(super) fn page_of(&self, seq: u64) -> Option<&Page> {
         let at = self.pages.partition_point(|page| page.last_seq < seq);
-        self.pages.get_mut(at).filter(|page| page.held.contains(seq))
+        self.pages.get(at).filter(|page| page.held.contains(seq))
     }
 
     /// Puts the messages aside that stand behind the head, if they and those behind them fill two

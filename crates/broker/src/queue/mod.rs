@@ -38,7 +38,7 @@ use crate::deadlines::Deadlines;
 use crate::exchange::Binding;
 use crate::ids::{ConnectionId, EntryId, ExchangeId, Lsn, PageId, QueueNumber};
 use crate::message::{Message, Name};
-use crate::page::{Held, Paging};
+use crate::page::{Held, PagedMessage, Paging};
 use crate::policy::{ExpiryOrder, InForce};
 use crate::route::At;
 use crate::time::Time;
@@ -490,6 +490,27 @@ impl Queue {
             self.left_otherwise(&entry);
         }
         Some((deadline, entry))
+    }
+
+    /// A message that waits in memory and has not passed its deadline.
+    pub(crate) fn unexpired(&self, id: EntryId, now: Time) -> Option<&Message> {
+        let delayed = || Some((self.delayed.entry(id)?.front(), &self.delayed.entry(id)?.message));
+        let ready = self.ready.get(id).zip(self.ready.message(id));
+        let (front, message) = ready.or_else(delayed)?;
+        self.deadline(&front).is_none_or(|deadline| deadline > now).then_some(message)
+    }
+
+    /// The same of a message that waits in a page.
+    pub(crate) fn unexpired_in_page<'a>(
+        &self,
+        id: EntryId,
+        paged: &'a PagedMessage,
+        now: Time,
+    ) -> Option<&'a Message> {
+        let PagedMessage { facts, message } = paged;
+        let deadline = self.settings.deadline(facts.arrived, message.facts().expiration_ms);
+        let waits = facts.seq == id.seq && self.ready.page_of(id).is_some();
+        (waits && deadline.is_none_or(|deadline| deadline > now)).then_some(message)
     }
 
     /// Drops due deadlines of messages that are gone.

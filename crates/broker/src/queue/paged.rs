@@ -82,9 +82,25 @@ impl Queue {
         page
     }
 
+    /// Takes a message out of its page, as which it was read, and the page, if it is needed no more.
+    pub(crate) fn take_from_page(
+        &mut self,
+        level: u8,
+        paged: PagedMessage,
+    ) -> Option<(Entry, Option<PageId>)> {
+        self.ready.take_from_page(level, paged)
+    }
+
     /// The pages with what is in them; for checks.
     pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &Held)> {
         self.ready.paged()
+    }
+
+    /// Takes a message that waits in memory.
+    pub(crate) fn take_at_hand(&mut self, id: EntryId) -> Option<Entry> {
+        let entry = self.ready.take(id).or_else(|| self.delayed.take(id))?;
+        self.left_otherwise(&entry);
+        Some(entry)
     }
 
     // ---- while the log is read ----
@@ -100,12 +116,6 @@ impl Queue {
         if self.take_at_hand(id).is_none() && self.pending.take(id).is_none() {
             self.ready.forget(id, pages);
         }
-    }
-
-    fn take_at_hand(&mut self, id: EntryId) -> Option<Entry> {
-        let entry = self.ready.take(id).or_else(|| self.delayed.take(id))?;
-        self.left_otherwise(&entry);
-        Some(entry)
     }
 
     /// Removes everything that waits; `ended` is called with the record of each that was durable.
@@ -273,6 +283,31 @@ impl Ready {
             });
         }
         self.remove_if_empty(at)
+    }
+
+    /// Takes a message out of its page, as which it was read, and the page, if it is needed no more.
+    pub(crate) fn take_from_page(
+        &mut self,
+        level: u8,
+        paged: PagedMessage,
+    ) -> Option<(Entry, Option<PageId>)> {
+        let PagedMessage { facts, message } = paged;
+        let id = EntryId { seq: facts.seq, level };
+        let page = self.page_of(id)?;
+        let at = self.level_at(level)?;
+        if !self.levels[at].leaves_page(page, facts.seq, Some(facts.bytes)) {
+            return None;
+        }
+        self.len -= 1;
+        self.bytes -= self.counted().of(&message);
+        let entry = self.entry(id, message, facts.lsn, facts.arrived);
+        Some((entry, self.remove_if_empty((level, page))))
+    }
+
+    /// The page that a message is in.
+    pub(crate) fn page_of(&self, id: EntryId) -> Option<PageId> {
+        let at = self.level_at(id.level)?;
+        self.levels[at].page_of(id.seq).map(|page| page.id)
     }
 
     fn remove_if_empty(&mut self, (level, id): LevelPage) -> Option<PageId> {

@@ -16,7 +16,7 @@ use super::placed::Placed;
 use super::{At, Vhost};
 use crate::delivery::Delivery;
 use crate::ids::{ConnectionId, DeliveryTag, QueueId};
-use crate::message::{Envelope, Message, Name};
+use crate::message::{Envelope, Facts, Message, Name};
 use crate::queue::Entry;
 use crate::route::Route;
 
@@ -196,7 +196,7 @@ impl Vhost {
         let mut properties = Vec::new();
         Properties { headers: Some(headers.as_ref()), ..Properties::default() }
             .encode(&mut properties);
-        let retold = message.retold(Arc::new(envelope), &properties);
+        let retold = message.retold(Arc::new(envelope), Facts::default(), &properties);
         self.firehose.told.push(retold);
     }
 

@@ -30,6 +30,7 @@ mod policies;
 mod publish;
 mod queues;
 mod reach;
+mod redrive;
 mod replay;
 mod route;
 mod settle;

@@ -87,11 +87,19 @@ impl Vhost {
         if let Some(page) = queue.read_back((level, page), read) {
             self.effects.push(Effect::Page(PageTask::Drop { page, ended: None }));
         }
+        self.head_changed(id);
+        self.finish_deaths();
+    }
+
+    /// Something else comes first in a queue, which may have to be read, or has been waited for.
+    pub(super) fn head_changed(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get_mut(id) else {
+            return;
+        };
         self.timers.disarm(&mut queue.armed, Wake::Queue(id));
         self.read_pages(id);
         self.wake_queue(id, EXPIRY_SLICE);
         self.answer_gets(id);
-        self.finish_deaths();
     }
 
     /// Pages of a queue that was purged or is gone are not needed any more, and what is in them has

@@ -1,0 +1,221 @@
+//! Redriving: what becomes of a dead message that somebody sends back, and where it is to go.
+//!
+//! Pure functions from a message to another. A redriven message is a fresh one: the broker's history of
+//! its deaths is gone, so that no target is a cycle and counts begin anew. What it has been through
+//! stands in headers that the broker writes and never acts upon: `x-redrive-count` and `x-redrives`.
+//! That it leaves one queue and enters others in one step is the vhost's business.
+
+use std::sync::Arc;
+
+use amqp::properties::Properties;
+use amqp::table::{ArrayBuilder, TableBuilder, TableRef, Value};
+
+use crate::access::Access;
+use crate::dead_letter::{self, Death, DeathSummary};
+use crate::ids::{EntryId, QueueId};
+use crate::limits::{REDRIVES_BYTES_MAX, REDRIVES_KEPT_MAX};
+use crate::message::{Envelope, Facts, Message, Name, RoutingKey};
+use crate::page::PagedMessage;
+use crate::refusal::Refusal;
+
+/// How often a message was redriven.
+pub const REDRIVE_COUNT: &str = "x-redrive-count";
+
+/// What a message had been through each time, most recent first.
+pub const REDRIVES: &str = "x-redrives";
+
+/// Where redriven messages go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RedriveTo {
+    /// Each into the queue it died in last.
+    Origin,
+    /// Each into the queue it died in first.
+    First,
+    /// All into this queue.
+    Queue(Name),
+    /// All through this exchange.
+    Exchange {
+        /// Its name.
+        exchange: Name,
+        /// Replaces the keys that each had before it died.
+        routing_key: Option<RoutingKey>,
+    },
+}
+
+/// Who redrives messages of a queue, and where to.
+#[derive(Clone, Copy, Debug)]
+pub struct Redrive<'a> {
+    /// The queue they leave.
+    pub queue: QueueId,
+    /// Where they go.
+    pub to: &'a RedriveTo,
+    /// On whose behalf, and what he may do.
+    pub access: &'a Access,
+}
+
+/// A message that is to be redriven.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// Its identity in the queue.
+    pub id: EntryId,
+    /// The message as it was read, if it waits in a page.
+    pub paged: Option<PagedMessage>,
+}
+
+/// What became of a message that was to be redriven.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Redriven {
+    /// It is where it was sent.
+    Moved,
+    /// Nothing took it, or one of its targets is full and refuses publishes; it stays where it is.
+    Unroutable,
+    /// It waits no more, or is about to expire; or it is in a page and was not handed over.
+    Gone,
+    /// Its key is one that the user may not publish with; it stays where it is.
+    Refused(Refusal),
+}
+
+/// How often a message was redriven, as its header says.
+pub fn redrive_count(message: &Message) -> u64 {
+    let properties = Properties::parse(message.properties()).unwrap_or_default();
+    properties.headers.map_or(0, count)
+}
+
+fn count(headers: TableRef<'_>) -> u64 {
+    // Clients may send a header of that name, too.
+    headers.get(REDRIVE_COUNT).and_then(|value| value.as_integer()).map_or(0, |count| {
+        u64::try_from(count).unwrap_or_default()
+    })
+}
+
+/// Where one message goes, and what it takes along.
+#[derive(Debug)]
+pub(crate) struct Way {
+    /// The queue that takes it; without one it goes through its exchange.
+    pub(crate) queue: Option<Name>,
+    envelope: Envelope,
+    expiration_ms: Option<u64>,
+}
+
+/// The way of `message`; none if it never died and has nowhere to go back to.
+pub(crate) fn way(message: &Message, to: &RedriveTo) -> Option<Way> {
+    let deaths = message.deaths();
+    let of = |summary: &DeathSummary| {
+        let same = |death: &&Death| death.queue == summary.queue && death.reason == summary.reason;
+        deaths.and_then(|deaths| deaths.entries.iter().find(same))
+    };
+    let last = deaths.and_then(|deaths| of(&deaths.last));
+    let before = last.map_or_else(|| (**message.envelope()).clone(), envelope_before);
+    let expiration_ms = message.facts().expiration_ms;
+    let back = |death: &Death| Way {
+        queue: Some(Arc::clone(&death.queue)),
+        envelope: envelope_before(death),
+        expiration_ms: death.original_expiration_ms,
+    };
+    Some(match to {
+        RedriveTo::Origin => back(last?),
+        RedriveTo::First => back(of(&deaths?.first)?),
+        RedriveTo::Queue(queue) => {
+            Way { queue: Some(Arc::clone(queue)), envelope: before, expiration_ms }
+        }
+        RedriveTo::Exchange { exchange, routing_key } => {
+            let exchange = Arc::clone(exchange);
+            let envelope = match routing_key {
+                Some(key) => Envelope::new(exchange, key.clone()),
+                None => Envelope { exchange, ..before },
+            };
+            Way { queue: None, envelope, expiration_ms }
+        }
+    })
+}
+
+/// The envelope that a message had before it died.
+fn envelope_before(death: &Death) -> Envelope {
+    let keys = death.routing_keys.split_first();
+    let (key, cc) = keys.map_or_else(|| ("".into(), &[][..]), |(key, cc)| (key.clone(), cc));
+    Envelope { cc: cc.into(), ..Envelope::new(Arc::clone(&death.exchange), key) }
+}
+
+/// A redrive as the messages tell of it afterwards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told<'a> {
+    /// The queue that the messages leave.
+    pub(crate) queue: &'a str,
+    /// On whose behalf.
+    pub(crate) user: &'a str,
+    /// When, in seconds since the Unix epoch.
+    pub(crate) time_s: u64,
+}
+
+impl Way {
+    /// What `message` is on its way.
+    pub(crate) fn redriven(self, message: &Message, told: Told<'_>) -> Message {
+        let Self { envelope, expiration_ms, .. } = self;
+        let properties = rewritten(message, told, expiration_ms);
+        let facts = Facts { expiration_ms, ..message.facts() };
+        message.retold(Arc::new(envelope), facts, &properties)
+    }
+}
+
+/// The properties of a message that is redriven. Death headers that the broker wrote are gone; those of
+/// a message that never died here are a client's data.
+fn rewritten(message: &Message, told: Told<'_>, expiration_ms: Option<u64>) -> Vec<u8> {
+    // They were validated when the message was published.
+    let properties = Properties::parse(message.properties()).unwrap_or_default();
+    let old = properties.headers.unwrap_or(TableRef::EMPTY);
+    let has_died = message.deaths().is_some();
+    let is_kept = |key: &[u8]| {
+        let is_told = key == REDRIVE_COUNT.as_bytes() || key == REDRIVES.as_bytes();
+        !is_told && !(has_died && dead_letter::is_death_header(key))
+    };
+    let mut others = old.iter().filter(|(key, _)| is_kept(key)).collect::<Vec<_>>();
+    others.sort_by_key(|(key, _)| *key);
+    let behind = others.partition_point(|(key, _)| *key < REDRIVE_COUNT.as_bytes());
+    let (before, behind) = others.split_at(behind);
+    let mut headers = TableBuilder::new();
+    for (key, value) in before {
+        headers.insert(key, *value);
+    }
+    let count = i64::try_from(count(old).saturating_add(1)).unwrap_or(i64::MAX);
+    headers.insert(REDRIVE_COUNT, Value::I64(count));
+    headers.array(REDRIVES, |list| fill_redrives(list, message, told, old));
+    for (key, value) in behind {
+        headers.insert(key, *value);
+    }
+    let expiration = expiration_ms.map(|millis| millis.to_string());
+    let mut out = Vec::new();
+    Properties {
+        headers: Some(headers.as_ref()),
+        expiration: expiration.as_deref().map(str::as_bytes),
+        ..properties
+    }
+    .encode(&mut out);
+    out
+}
+
+/// This redrive and those before it, as far as they are not too many and not too long.
+fn fill_redrives(list: &mut ArrayBuilder, message: &Message, told: Told<'_>, old: TableRef<'_>) {
+    let entry = |with_deaths| {
+        let mut entry = TableBuilder::new();
+        entry.insert("queue", Value::LongStr(told.queue.as_bytes()));
+        entry.insert("time", Value::Timestamp(told.time_s));
+        entry.insert("user", Value::LongStr(told.user.as_bytes()));
+        if let Some(deaths) = message.deaths().filter(|_| with_deaths) {
+            entry.array("x-death", |list| dead_letter::fill_deaths(list, deaths));
+        }
+        entry.finish()
+    };
+    let is_short = |entry: &amqp::table::Table| entry.as_ref().as_bytes().len() <= REDRIVES_BYTES_MAX;
+    let newest = Some(entry(true)).filter(is_short).unwrap_or_else(|| entry(false));
+    let mut bytes = newest.as_ref().as_bytes().len();
+    list.push(Value::Table(newest.as_ref()));
+    let Some(Value::Array(before)) = old.get(REDRIVES) else { return };
+    for entry in before.iter().take(REDRIVES_KEPT_MAX - 1) {
+        let Value::Table(table) = entry else { return };
+        bytes += table.as_bytes().len();
+        if bytes > REDRIVES_BYTES_MAX {
+            return;
+        }
+        list.push(entry);
+    }
+}

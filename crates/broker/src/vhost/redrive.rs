@@ -1,0 +1,204 @@
+//! Redriving: dead messages go back, out of one queue and into others, in one step.
+//!
+//! A message leaves its queue only when its targets are known and all of them take it; with the record
+//! that says so it has left the one and entered the others, as when it died.
+
+use std::sync::Arc;
+
+use amqp::reply_code::ReplyCode;
+use smallvec::SmallVec;
+
+use super::Vhost;
+use super::placed::Placed;
+use crate::access::Permission;
+use crate::effect::Effect;
+use crate::exchange::ExchangeType;
+use crate::ids::QueueId;
+use crate::limits::REDRIVE_BYTES_PER_CALL_MAX;
+use crate::message::{Message, Name};
+use crate::page::PageTask;
+use crate::queue::{Entry, Queue};
+use crate::redrive::{self, Chosen, Redrive, RedriveTo, Redriven, Told};
+use crate::refusal::Refusal;
+use crate::time::Now;
+
+/// Queues that a message is to enter.
+type Targets = SmallVec<[QueueId; 4]>;
+
+impl Vhost {
+    /// Redrives messages that wait in a queue. What became of each, in order; of so many bytes that the
+    /// log has enough to do, the rest of the list is left for another call.
+    ///
+    /// # Errors
+    /// When nothing may be redriven so: the queue or what it goes to is not there, or the user may not.
+    pub fn redrive(
+        &mut self,
+        now: Now,
+        redrive: Redrive<'_>,
+        chosen: Vec<Chosen>,
+    ) -> Result<Vec<Redriven>, Refusal> {
+        self.advance(now);
+        self.check_redrive(redrive)?;
+        let (mut outcomes, mut bytes) = (Vec::with_capacity(chosen.len()), 0);
+        for chosen in chosen {
+            if bytes >= REDRIVE_BYTES_PER_CALL_MAX {
+                break;
+            }
+            outcomes.push(match self.redrive_one(redrive, chosen) {
+                Ok(moved) => {
+                    bytes += moved;
+                    Redriven::Moved
+                }
+                Err(outcome) => outcome,
+            });
+        }
+        self.head_changed(redrive.queue);
+        self.finish_deaths();
+        Ok(outcomes)
+    }
+
+    /// Whether the user may redrive anything so, and whether there is a queue and something to send to.
+    ///
+    /// # Errors
+    /// What a client would be refused with that consumes there and publishes here.
+    pub fn check_redrive(&self, redrive: Redrive<'_>) -> Result<(), Refusal> {
+        let Redrive { queue, to, access } = redrive;
+        let queue = self.queue_of(queue).ok_or_else(|| Refusal::new(ReplyCode::NotFound, "the queue is gone"))?;
+        let resource = self.queue_resource(&queue.name);
+        access.require(Permission::Read, resource)?;
+        if queue.exclusive_owner.is_some() {
+            return Err(Refusal::locked_queue(resource));
+        }
+        match to {
+            RedriveTo::Origin | RedriveTo::First => {
+                access.require(Permission::Write, self.exchange_resource(""))
+            }
+            RedriveTo::Queue(name) => {
+                access.require(Permission::Write, self.exchange_resource(""))?;
+                let known = self.queue(name).map(|_| ());
+                known.ok_or_else(|| Refusal::not_found(self.queue_resource(name)))
+            }
+            RedriveTo::Exchange { exchange: name, .. } => {
+                let resource = self.exchange_resource(name);
+                access.require(Permission::Write, resource)?;
+                let id = self.find_exchange(name)?;
+                if self.exchanges.get(id).is_some_and(|exchange| exchange.internal) {
+                    let text = format!("cannot publish to internal {resource}");
+                    return Err(Refusal::access_refused(text));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The queues that a message which waits in the queue would go to; none if it would stay.
+    ///
+    /// # Errors
+    /// When the user may not publish with its key.
+    pub fn redrive_targets(
+        &mut self,
+        now: Now,
+        redrive: Redrive<'_>,
+        message: &Message,
+    ) -> Result<Vec<Name>, Refusal> {
+        self.advance(now);
+        let targets = match self.find_way(redrive, message) {
+            Ok((_, targets)) => targets,
+            Err(Redriven::Refused(refusal)) => return Err(refusal),
+            Err(_) => Targets::new(),
+        };
+        // Looking whether there is room may have made some.
+        self.finish_deaths();
+        let name = |id: &QueueId| Some(Arc::clone(&self.queue_of(*id)?.name));
+        Ok(targets.iter().filter_map(name).collect())
+    }
+
+    /// Moves one message. How many bytes that were, or why it was not moved.
+    fn redrive_one(&mut self, redrive: Redrive<'_>, chosen: Chosen) -> Result<u64, Redriven> {
+        let message = self.redrivable(redrive.queue, &chosen).ok_or(Redriven::Gone)?.clone();
+        let (message, targets) = self.find_way(redrive, &message)?;
+        // It may have expired when there was to be room.
+        let entry = self.take_redriven(redrive.queue, chosen).ok_or(Redriven::Gone)?;
+        let mut placed = Placed::default();
+        for id in targets {
+            if let Some(queue) = self.queues.get_mut(id) {
+                placed.assign(id, queue, &message);
+            }
+        }
+        let bytes = message.delivery_bytes();
+        self.enter_placed_dead(message, &placed, &entry, redrive.queue);
+        self.left(redrive.queue);
+        Ok(bytes)
+    }
+
+    /// A message that waits and is not about to expire.
+    fn redrivable<'a>(&'a self, queue: QueueId, chosen: &'a Chosen) -> Option<&'a Message> {
+        let (queue, now) = (self.queues.get(queue)?, self.now.time);
+        let in_page = || queue.unexpired_in_page(chosen.id, chosen.paged.as_ref()?, now);
+        queue.unexpired(chosen.id, now).or_else(in_page)
+    }
+
+    /// The message as it would be redriven, and the queues that take it.
+    fn find_way(
+        &mut self,
+        redrive: Redrive<'_>,
+        message: &Message,
+    ) -> Result<(Message, Targets), Redriven> {
+        let Redrive { queue, to, access } = redrive;
+        let queue = self.queues.get(queue).ok_or(Redriven::Gone)?;
+        let way = redrive::way(message, to).ok_or(Redriven::Unroutable)?;
+        let told =
+            Told { queue: &queue.name, user: &access.user, time_s: self.now.wall_ms / 1000 };
+        let target = way.queue.clone();
+        let message = way.redriven(message, told);
+        let targets = match target {
+            Some(queue) => self.queue_names.get(&*queue).copied().into_iter().collect(),
+            None => self.redrive_route(redrive, &message)?,
+        };
+        let is_full = |vhost: &mut Self, id: QueueId| {
+            let rejects = |queue: &Queue| queue.settings.rejects_publishes();
+            vhost.queue_of(id).is_some_and(rejects) && vhost.is_full_for(id, &message)
+        };
+        if targets.is_empty() || targets.iter().any(|id| is_full(self, *id)) {
+            return Err(Redriven::Unroutable);
+        }
+        Ok((message, targets))
+    }
+
+    /// The queues that a redriven message reaches through its exchange. Whoever waits for direct replies
+    /// is none: what he does not read would be lost.
+    fn redrive_route(
+        &mut self,
+        redrive: Redrive<'_>,
+        message: &Message,
+    ) -> Result<Targets, Redriven> {
+        let envelope = message.envelope();
+        let id = self.exchange_id(&envelope.exchange).ok_or(Redriven::Unroutable)?;
+        if self.exchanges.get(id).is_some_and(|exchange| exchange.kind == ExchangeType::Topic) {
+            let resource = self.exchange_resource(&envelope.exchange);
+            for key in envelope.routing_keys() {
+                let key = String::from_utf8_lossy(key.as_bytes());
+                let required = redrive.access.require_topic(Permission::Write, resource, &key);
+                required.map_err(Redriven::Refused)?;
+            }
+        }
+        Ok(self.route(id, envelope, message.properties()).queues)
+    }
+
+    /// Takes a message out of the queue that it is redriven from.
+    fn take_redriven(&mut self, id: QueueId, chosen: Chosen) -> Option<Entry> {
+        let queue = self.queues.get_mut(id)?;
+        let mut empty_page = None;
+        let mut entry = queue.take_at_hand(chosen.id);
+        if entry.is_none() {
+            let (taken, page) = queue.take_from_page(chosen.id.level, chosen.paged?)?;
+            (entry, empty_page) = (Some(taken), page);
+        }
+        queue.counters.deaths_mut().redriven += 1;
+        self.counters.redriven += 1;
+        if let Some(page) = empty_page {
+            self.effects.push(Effect::Page(PageTask::Drop { page, ended: None }));
+        }
+        entry
+    }
+}
