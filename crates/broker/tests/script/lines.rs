@@ -103,6 +103,12 @@ fn topology() -> impl Strategy<Value = String> {
     ]
 }
 
+fn redrive() -> impl Strategy<Value = String> {
+    let to = select(&["origin", "origin", "first", "queue=q1", "exchange=x", "exchange=y key=a.b"][..]);
+    (actor(), queue(), to, maybe(&["limit=1", "limit=3"]))
+        .prop_map(|(actor, queue, to, limit)| format!("{actor} redrive {queue} {to}{limit}"))
+}
+
 fn policy() -> impl Strategy<Value = String> {
     let definition = select(
         &[
@@ -167,6 +173,7 @@ pub(crate) fn line() -> impl Strategy<Value = String> {
         14 => settle(),
         9 => topology(),
         4 => policy(),
+        6 => redrive(),
         8 => channel(),
         5 => select(&["c.2: commit", "c.2: rollback"][..]).prop_map(str::to_owned),
         1 => (ends.clone(), select(&["force-close bye", "disconnect"][..]))

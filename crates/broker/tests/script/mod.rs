@@ -18,6 +18,7 @@
 //! | `disconnect`, `force-close TEXT`, `stop` | the client goes, is sent away, the broker stops |
 //! | `node COMMAND` | a command of the node itself |
 //! | `raw COMMAND` | a command without opening the channel first |
+//! | `redrive QUEUE TO` | the messages that wait there go back (`redrive`) |
 //! | `set ...` | options of the scenario; those of the vhost come first |
 //! | `set resident` | nothing is put aside in this scenario, which counts on how much is done at once |
 
@@ -26,6 +27,7 @@ mod lines;
 #[path = "../model/log.rs"]
 mod log;
 mod parse;
+mod redrive;
 mod render;
 mod setup;
 #[path = "../model/shelf.rs"]
@@ -218,6 +220,7 @@ impl World {
                 let refusal = Refusal::new(ReplyCode::ConnectionForced, words.next());
                 self.vhost.force_close(self.now(), connection, refusal);
             }
+            "redrive" => self.redrive(&client, &mut words, &mut out),
             "tracing" => self.vhost.set_tracing(words.next() == "on"),
             "user" => self.user(&mut words),
             "backlog" => {

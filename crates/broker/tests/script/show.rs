@@ -34,6 +34,7 @@ pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
         let copies = queue.counters.deaths().copies_dropped.get(cause);
         add(&format!("copies-dropped({})", cause.as_str()), copies);
     }
+    add("redriven", queue.counters.deaths().redriven);
     add("purged", queue.counters.purged);
     out
 }
@@ -139,6 +140,7 @@ pub(crate) fn counters(vhost: &Vhost) -> String {
             }
         }
     }
+    add("redriven", counters.redriven);
     add("expiries", counters.message_expiry.count());
     add("latest-expiry-us", counters.message_expiry.max_us());
     add("lease-expiries", counters.queue_expiry.count());

@@ -1,0 +1,115 @@
+//! `redrive QUEUE origin|first|queue=NAME|exchange=NAME [key=KEY] [limit=N] [only=SEQ] [dry]`: the messages
+//! that wait there, those in pages, too, go back.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use broker::page::{PagedMessage, Pages as _, Wanted};
+use broker::redrive::{Chosen, Redrive, RedriveTo, Redriven};
+use broker::refusal::Refusal;
+use broker::{BrowseCursor, BrowsedMessage, MessageState, PageId, QueueId};
+
+use super::World;
+use super::setup::access;
+use super::words::Words;
+
+impl World {
+    pub(super) fn redrive(&mut self, client: &str, words: &mut Words, out: &mut Vec<String>) {
+        let is_dry = words.flag("dry");
+        let limit = words.named("limit").map_or(usize::MAX, |limit| limit.parse().unwrap());
+        let only: Option<u64> = words.named("only").map(|seq| seq.parse().unwrap());
+        let to = to(words);
+        let name = words.next();
+        let Some(queue) = self.vhost.queue_id(&name) else {
+            return out.push(format!("{name} is gone"));
+        };
+        let mut waiting = self.waiting(queue);
+        waiting.retain(|message| only.is_none_or(|seq| message.entry.id.seq == seq));
+        waiting.truncate(limit);
+        let access = self.access.get(client).cloned().unwrap_or_else(|| access(client, [".*"; 3]));
+        let now = self.now();
+        let redrive = Redrive { queue, to: &to, access: &access };
+        if is_dry {
+            for message in waiting {
+                let message = &message.entry.message;
+                let targets = self.vhost.redrive_targets(now, redrive, message);
+                out.push(match targets {
+                    Ok(targets) => format!("would go to [{}]", targets.join(", ")),
+                    Err(refusal) => refused(&refusal),
+                });
+            }
+            return;
+        }
+        let chosen = |message: BrowsedMessage| {
+            let paged = message.as_paged();
+            Chosen { id: message.entry.id, paged }
+        };
+        let mut chosen: Vec<Chosen> = waiting.into_iter().map(chosen).collect();
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        loop {
+            let redriven = match self.vhost.redrive(now, redrive, chosen.clone()) {
+                Ok(redriven) => redriven,
+                Err(refusal) => return out.push(refused(&refusal)),
+            };
+            chosen.drain(..redriven.len());
+            for outcome in redriven {
+                let what = match outcome {
+                    Redriven::Moved => "moved".to_owned(),
+                    Redriven::Unroutable => "unroutable".to_owned(),
+                    Redriven::Gone => "gone".to_owned(),
+                    Redriven::Refused(refusal) => refused(&refusal),
+                };
+                *counts.entry(what).or_default() += 1;
+            }
+            if chosen.is_empty() {
+                break;
+            }
+        }
+        let mut line = "redriven:".to_owned();
+        counts.iter().for_each(|(what, count)| write!(line, " {what}={count}").unwrap());
+        out.push(line);
+    }
+
+    /// All that waits in a queue, in the order of delivery.
+    fn waiting(&mut self, queue: QueueId) -> Vec<BrowsedMessage> {
+        let mut messages = Vec::new();
+        for state in [MessageState::Ready, MessageState::Delayed] {
+            let mut next = Some(BrowseCursor::start(state));
+            let mut read: Option<(PageId, Vec<PagedMessage>)> = None;
+            while let Some(from) = next {
+                let page = read.as_ref().map(|(page, messages)| (*page, &**messages));
+                let browsed = self.vhost.browse(queue, from, page, 2).unwrap();
+                messages.extend(browsed.messages);
+                next = browsed.next;
+                if let Some(page) = browsed.page {
+                    let messages = self.shelf.read(page.page, Wanted::Whole).messages;
+                    read = Some((page.page, messages));
+                }
+            }
+        }
+        messages
+    }
+}
+
+fn to(words: &mut Words) -> RedriveTo {
+    let key = words.named("key").map(|key| key.as_str().into());
+    if let Some(queue) = words.named("queue") {
+        return RedriveTo::Queue(queue.as_str().into());
+    }
+    if let Some(exchange) = words.named("exchange") {
+        let exchange = Arc::from(if exchange == "-" { "" } else { &exchange });
+        return RedriveTo::Exchange { exchange, routing_key: key };
+    }
+    match words.flag("first") {
+        true => RedriveTo::First,
+        false => {
+            words.flag("origin");
+            RedriveTo::Origin
+        }
+    }
+}
+
+fn refused(refusal: &Refusal) -> String {
+    format!("refused {} {refusal}", refusal.code.code())
+}
