@@ -12,10 +12,9 @@ use amqp::table::{ArrayBuilder, TableBuilder, TableRef, Value};
 
 use crate::access::Access;
 use crate::dead_letter::{self, Death, DeathSummary};
-use crate::ids::{EntryId, QueueId};
+use crate::ids::QueueId;
 use crate::limits::{REDRIVES_BYTES_MAX, REDRIVES_KEPT_MAX};
 use crate::message::{Envelope, Facts, Message, Name, RoutingKey};
-use crate::page::PagedMessage;
 use crate::refusal::Refusal;
 
 /// How often a message was redriven.
@@ -53,15 +52,6 @@ pub struct Redrive<'a> {
     pub access: &'a Access,
 }
 
-/// A message that is to be redriven.
-#[derive(Clone, Debug)]
-pub struct Chosen {
-    /// Its identity in the queue.
-    pub id: EntryId,
-    /// The message as it was read, if it waits in a page.
-    pub paged: Option<PagedMessage>,
-}
-
 /// What became of a message that was to be redriven.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Redriven {
@@ -69,7 +59,7 @@ pub enum Redriven {
     Moved,
     /// Nothing took it, or one of its targets is full and refuses publishes; it stays where it is.
     Unroutable,
-    /// It waits no more, or is about to expire; or it is in a page and was not handed over.
+    /// It waits no more, or is about to expire.
     Gone,
     /// Its key is one that the user may not publish with; it stays where it is.
     Refused(Refusal),

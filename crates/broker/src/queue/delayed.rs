@@ -55,11 +55,6 @@ impl Delayed {
         Some(entry)
     }
 
-    pub(crate) fn entry(&self, id: EntryId) -> Option<&Entry> {
-        let ready_at = self.ready_at.get(&id.seq)?;
-        self.entries.get(&(*ready_at, id.seq))
-    }
-
     pub(crate) fn contains(&self, id: EntryId) -> bool {
         self.ready_at.contains_key(&id.seq)
     }

@@ -38,7 +38,7 @@ use crate::deadlines::Deadlines;
 use crate::exchange::Binding;
 use crate::ids::{ConnectionId, EntryId, ExchangeId, Lsn, PageId, QueueNumber};
 use crate::message::{Message, Name};
-use crate::page::{Held, PagedMessage, Paging};
+use crate::page::{Held, Paging};
 use crate::policy::{ExpiryOrder, InForce};
 use crate::route::At;
 use crate::time::Time;
@@ -184,6 +184,11 @@ impl Queue {
     /// Bytes of messages delivered and not acknowledged.
     pub fn unacked_bytes(&self) -> u64 {
         self.unacked_bytes
+    }
+
+    /// The number of the message that came last, in order of arrival; 0 if none ever came.
+    pub fn last_seq(&self) -> u64 {
+        self.ready.last_seq()
     }
 
     /// Messages that were returned and wait to be ready again.
@@ -492,25 +497,10 @@ impl Queue {
         Some((deadline, entry))
     }
 
-    /// A message that waits in memory and has not passed its deadline.
-    pub(crate) fn unexpired(&self, id: EntryId, now: Time) -> Option<&Message> {
-        let delayed = || Some((self.delayed.entry(id)?.front(), &self.delayed.entry(id)?.message));
-        let ready = self.ready.get(id).zip(self.ready.message(id));
-        let (front, message) = ready.or_else(delayed)?;
-        self.deadline(&front).is_none_or(|deadline| deadline > now).then_some(message)
-    }
-
-    /// The same of a message that waits in a page.
-    pub(crate) fn unexpired_in_page<'a>(
-        &self,
-        id: EntryId,
-        paged: &'a PagedMessage,
-        now: Time,
-    ) -> Option<&'a Message> {
-        let PagedMessage { facts, message } = paged;
-        let deadline = self.settings.deadline(facts.arrived, message.facts().expiration_ms);
-        let waits = facts.seq == id.seq && self.ready.page_of(id).is_some();
-        (waits && deadline.is_none_or(|deadline| deadline > now)).then_some(message)
+    /// Whether a message waits here, at hand or in a page, and has not passed its deadline.
+    pub(crate) fn is_redrivable(&self, entry: &Entry, now: Time) -> bool {
+        let waits = self.is_waiting(entry.id) || self.ready.page_of(entry.id).is_some();
+        waits && !self.is_expired(entry, now)
     }
 
     /// Drops due deadlines of messages that are gone.

@@ -82,13 +82,9 @@ impl Queue {
         page
     }
 
-    /// Takes a message out of its page, as which it was read, and the page, if it is needed no more.
-    pub(crate) fn take_from_page(
-        &mut self,
-        level: u8,
-        paged: PagedMessage,
-    ) -> Option<(Entry, Option<PageId>)> {
-        self.ready.take_from_page(level, paged)
+    /// Takes a message out of its page, as it was read there; and the page, if it is needed no more.
+    pub(crate) fn take_from_page(&mut self, read: &Entry) -> Option<(Entry, Option<PageId>)> {
+        self.ready.take_from_page(read)
     }
 
     /// The pages with what is in them; for checks.
@@ -285,22 +281,18 @@ impl Ready {
         self.remove_if_empty(at)
     }
 
-    /// Takes a message out of its page, as which it was read, and the page, if it is needed no more.
-    pub(crate) fn take_from_page(
-        &mut self,
-        level: u8,
-        paged: PagedMessage,
-    ) -> Option<(Entry, Option<PageId>)> {
-        let PagedMessage { facts, message } = paged;
-        let id = EntryId { seq: facts.seq, level };
-        let page = self.page_of(id)?;
+    /// Takes a message out of its page, as it was read there; and the page, if it is needed no more.
+    pub(crate) fn take_from_page(&mut self, read: &Entry) -> Option<(Entry, Option<PageId>)> {
+        let EntryId { seq, level } = read.id;
+        let page = self.page_of(read.id)?;
         let at = self.level_at(level)?;
-        if !self.levels[at].leaves_page(page, facts.seq, Some(facts.bytes)) {
+        let bytes = self.counted().of(&read.message);
+        if !self.levels[at].leaves_page(page, seq, Some(bytes)) {
             return None;
         }
         self.len -= 1;
-        self.bytes -= self.counted().of(&message);
-        let entry = self.entry(id, message, facts.lsn, facts.arrived);
+        self.bytes -= bytes;
+        let entry = self.entry(read.id, read.message.clone(), read.lsn, read.arrived);
         Some((entry, self.remove_if_empty((level, page))))
     }
 

@@ -325,11 +325,7 @@ impl Ready {
 
     /// The message that will be delivered next, if it is at hand.
     pub(crate) fn front_message(&self) -> Option<&Message> {
-        self.message(self.front()?.id)
-    }
-
-    /// A message at hand.
-    pub(crate) fn message(&self, id: EntryId) -> Option<&Message> {
+        let id = self.front()?.id;
         match self.returned_places.get(&id.seq) {
             Some(place) => self.returned.get(place).map(|entry| &entry.message),
             None => self.levels[self.level_at(id.level)?].get(id.seq).map(|fresh| &fresh.message),

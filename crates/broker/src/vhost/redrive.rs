@@ -18,7 +18,7 @@ use crate::limits::REDRIVE_BYTES_PER_CALL_MAX;
 use crate::message::{Message, Name};
 use crate::page::PageTask;
 use crate::queue::{Entry, Queue};
-use crate::redrive::{self, Chosen, Redrive, RedriveTo, Redriven, Told};
+use crate::redrive::{self, Redrive, RedriveTo, Redriven, Told};
 use crate::refusal::Refusal;
 use crate::time::Now;
 
@@ -26,8 +26,8 @@ use crate::time::Now;
 type Targets = SmallVec<[QueueId; 4]>;
 
 impl Vhost {
-    /// Redrives messages that wait in a queue. What became of each, in order; of so many bytes that the
-    /// log has enough to do, the rest of the list is left for another call.
+    /// Redrives messages that wait in a queue, at hand or in a page, as they were browsed there. What became
+    /// of each, in order; of so many bytes that the log has enough to do, the rest is left for another call.
     ///
     /// # Errors
     /// When nothing may be redriven so: the queue or what it goes to is not there, or the user may not.
@@ -35,7 +35,7 @@ impl Vhost {
         &mut self,
         now: Now,
         redrive: Redrive<'_>,
-        chosen: Vec<Chosen>,
+        chosen: &[Entry],
     ) -> Result<Vec<Redriven>, Refusal> {
         self.advance(now);
         self.check_redrive(redrive)?;
@@ -114,9 +114,12 @@ impl Vhost {
     }
 
     /// Moves one message. How many bytes that were, or why it was not moved.
-    fn redrive_one(&mut self, redrive: Redrive<'_>, chosen: Chosen) -> Result<u64, Redriven> {
-        let message = self.redrivable(redrive.queue, &chosen).ok_or(Redriven::Gone)?.clone();
-        let (message, targets) = self.find_way(redrive, &message)?;
+    fn redrive_one(&mut self, redrive: Redrive<'_>, chosen: &Entry) -> Result<u64, Redriven> {
+        let queue = self.queue_of(redrive.queue).ok_or(Redriven::Gone)?;
+        if !queue.is_redrivable(chosen, self.now.time) {
+            return Err(Redriven::Gone);
+        }
+        let (message, targets) = self.find_way(redrive, &chosen.message)?;
         // It may have expired when there was to be room.
         let entry = self.take_redriven(redrive.queue, chosen).ok_or(Redriven::Gone)?;
         let mut placed = Placed::default();
@@ -129,13 +132,6 @@ impl Vhost {
         self.enter_placed_dead(message, &placed, &entry, redrive.queue);
         self.left(redrive.queue);
         Ok(bytes)
-    }
-
-    /// A message that waits and is not about to expire.
-    fn redrivable<'a>(&'a self, queue: QueueId, chosen: &'a Chosen) -> Option<&'a Message> {
-        let (queue, now) = (self.queues.get(queue)?, self.now.time);
-        let in_page = || queue.unexpired_in_page(chosen.id, chosen.paged.as_ref()?, now);
-        queue.unexpired(chosen.id, now).or_else(in_page)
     }
 
     /// The message as it would be redriven, and the queues that take it.
@@ -186,19 +182,15 @@ impl Vhost {
     }
 
     /// Takes a message out of the queue that it is redriven from.
-    fn take_redriven(&mut self, id: QueueId, chosen: Chosen) -> Option<Entry> {
+    fn take_redriven(&mut self, id: QueueId, chosen: &Entry) -> Option<Entry> {
         let queue = self.queues.get_mut(id)?;
-        let mut empty_page = None;
-        let mut entry = queue.take_at_hand(chosen.id);
-        if entry.is_none() {
-            let (taken, page) = queue.take_from_page(chosen.id.level, chosen.paged?)?;
-            (entry, empty_page) = (Some(taken), page);
-        }
+        let at_hand = queue.take_at_hand(chosen.id).map(|entry| (entry, None));
+        let (entry, empty_page) = at_hand.or_else(|| queue.take_from_page(chosen))?;
         queue.counters.deaths_mut().redriven += 1;
         self.counters.redriven += 1;
         if let Some(page) = empty_page {
             self.effects.push(Effect::Page(PageTask::Drop { page, ended: None }));
         }
-        entry
+        Some(entry)
     }
 }

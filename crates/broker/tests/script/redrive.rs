@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use broker::page::{PagedMessage, Pages as _, Wanted};
-use broker::redrive::{Chosen, Redrive, RedriveTo, Redriven};
+use broker::redrive::{Redrive, RedriveTo, Redriven};
 use broker::refusal::Refusal;
-use broker::{BrowseCursor, BrowsedMessage, MessageState, PageId, QueueId};
+use broker::{BrowseCursor, BrowsedMessage, Entry, MessageState, PageId, QueueId};
 
 use super::World;
 use super::setup::access;
@@ -41,14 +41,10 @@ impl World {
             }
             return;
         }
-        let chosen = |message: BrowsedMessage| {
-            let paged = message.as_paged();
-            Chosen { id: message.entry.id, paged }
-        };
-        let mut chosen: Vec<Chosen> = waiting.into_iter().map(chosen).collect();
+        let mut chosen: Vec<Entry> = waiting.into_iter().map(|message| message.entry).collect();
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         loop {
-            let redriven = match self.vhost.redrive(now, redrive, chosen.clone()) {
+            let redriven = match self.vhost.redrive(now, redrive, &chosen) {
                 Ok(redriven) => redriven,
                 Err(refusal) => return out.push(refused(&refusal)),
             };
