@@ -264,12 +264,7 @@ impl Message {
     }
 
     /// Another message with the same body, which never died.
-    pub(crate) fn retold(
-        &self,
-        envelope: Arc<Envelope>,
-        facts: Facts,
-        properties: &[u8],
-    ) -> Self {
+    pub(crate) fn retold(&self, envelope: Arc<Envelope>, facts: Facts, properties: &[u8]) -> Self {
         let Some(body) = self.shared_body() else {
             return Self::copied(envelope, facts, properties, self.body());
         };

@@ -73,9 +73,10 @@ pub fn redrive_count(message: &Message) -> u64 {
 
 fn count(headers: TableRef<'_>) -> u64 {
     // Clients may send a header of that name, too.
-    headers.get(REDRIVE_COUNT).and_then(|value| value.as_integer()).map_or(0, |count| {
-        u64::try_from(count).unwrap_or_default()
-    })
+    headers
+        .get(REDRIVE_COUNT)
+        .and_then(|value| value.as_integer())
+        .map_or(0, |count| u64::try_from(count).unwrap_or_default())
 }
 
 /// Where one message goes, and what it takes along.
@@ -195,7 +196,8 @@ fn fill_redrives(list: &mut ArrayBuilder, message: &Message, told: Told<'_>, old
         }
         entry.finish()
     };
-    let is_short = |entry: &amqp::table::Table| entry.as_ref().as_bytes().len() <= REDRIVES_BYTES_MAX;
+    let is_short =
+        |entry: &amqp::table::Table| entry.as_ref().as_bytes().len() <= REDRIVES_BYTES_MAX;
     let newest = Some(entry(true)).filter(is_short).unwrap_or_else(|| entry(false));
     let mut bytes = newest.as_ref().as_bytes().len();
     list.push(Value::Table(newest.as_ref()));

@@ -40,6 +40,7 @@ mod password;
 mod path_prefix;
 mod persister;
 mod read_buffer;
+mod redrive;
 mod reload;
 mod reset;
 mod restoring;

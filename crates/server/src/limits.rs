@@ -183,3 +183,21 @@ pub(crate) const HASHING_NICENESS: i32 = 10;
 /// Answers of metrics that are made at once: one of ten thousand queues takes a processor for a while, and
 /// nobody has to log in for it.
 pub(crate) const METRICS_AT_ONCE: usize = 1;
+
+/// Messages that are redriven before the vhost's lock is given back.
+pub(crate) const REDRIVEN_PER_LOCK: usize = 256;
+
+/// Redrives that run at the same time: each takes its turns of the vhosts' locks and of the log.
+pub(crate) const REDRIVES_RUNNING_MAX: usize = 16;
+
+/// Redrives that have ended of which somebody may still want to know how.
+pub(crate) const REDRIVES_REMEMBERED_MAX: usize = 256;
+
+/// Messages that a dry run of a redrive looks at, while somebody waits for its answer.
+pub(crate) const REDRIVE_DRY_RUN_MAX: u64 = 100_000;
+
+/// Messages of which a dry run shows what they are.
+pub(crate) const REDRIVE_SAMPLE_MAX: usize = 10;
+
+/// Queues that a dry run names; messages that go elsewhere are counted all the same.
+pub(crate) const REDRIVE_TARGETS_MAX: usize = 1000;

@@ -35,6 +35,7 @@ use crate::node_file::{self, FIRST_VHOST_ID, NodeFile, NodeFileError};
 use crate::pager::Pager;
 use crate::password::{HashError, PasswordHash};
 use crate::persister::Persister;
+use crate::redrive::Redrives;
 use crate::reset;
 use crate::store;
 use crate::timer::Timer;
@@ -108,6 +109,8 @@ pub(crate) struct Node {
     /// Whose turn it is to make metrics.
     pub(crate) metrics_turns: Semaphore,
     pub(crate) history: SharedHistory,
+    /// Jobs that send dead messages back.
+    pub(crate) redrives: Arc<Redrives>,
     pub(crate) alarm: watch::Sender<Option<Alarm>>,
     pub(crate) alarm_limits: AlarmLimits,
     /// True once the broker stops, for everybody to watch.
@@ -180,6 +183,7 @@ impl Node {
             turns: Turns::new(workers()),
             metrics_turns: Semaphore::new(METRICS_AT_ONCE),
             history: SharedHistory::default(),
+            redrives: Arc::default(),
             clients: Clients::new(&name, clock.now().wall_ms / 1000),
             auth: Auth::new(config.loopback_users.clone())?,
             user_slots: Arc::default(),

@@ -38,6 +38,28 @@ impl OwnChannel {
         Ok(channel)
     }
 
+    /// On whose behalf it is, and what he may do now.
+    ///
+    /// # Errors
+    /// Why he may do nothing any more.
+    pub(crate) fn access(&mut self) -> Result<Arc<Access>, Refusal> {
+        if let Ok(
+            Outgoing::ChannelClose { refusal, .. } | Outgoing::ConnectionClose { refusal, .. },
+        ) = self.told.try_recv()
+        {
+            return Err(refusal);
+        }
+        let access = self.cell.look(|vhost, _| {
+            vhost.connection(self.connection).map(|connection| Arc::clone(&connection.access))
+        });
+        access.ok_or_else(gone)
+    }
+
+    /// The vhost that it is in.
+    pub(crate) fn vhost(&self) -> &Arc<VhostCell> {
+        &self.cell
+    }
+
     fn request(&self, command: Command<'_>) {
         let request = Request { channel: CHANNEL, method: MethodId::NONE, command };
         self.cell.apply(self.connection, std::iter::once(request));
@@ -49,9 +71,13 @@ impl OwnChannel {
                 Outgoing::ChannelClose { refusal, .. } | Outgoing::ConnectionClose { refusal, .. },
             ) => Err(refusal),
             Some(outgoing) => Ok(outgoing),
-            None => Err(Refusal::new(ReplyCode::ConnectionForced, "the vhost is gone")),
+            None => Err(gone()),
         }
     }
+}
+
+fn gone() -> Refusal {
+    Refusal::new(ReplyCode::ConnectionForced, "the vhost is gone")
 }
 
 impl management::Channel for OwnChannel {

@@ -63,7 +63,9 @@ impl Vhost {
     /// What a client would be refused with that consumes there and publishes here.
     pub fn check_redrive(&self, redrive: Redrive<'_>) -> Result<(), Refusal> {
         let Redrive { queue, to, access } = redrive;
-        let queue = self.queue_of(queue).ok_or_else(|| Refusal::new(ReplyCode::NotFound, "the queue is gone"))?;
+        let queue = self
+            .queue_of(queue)
+            .ok_or_else(|| Refusal::new(ReplyCode::NotFound, "the queue is gone"))?;
         let resource = self.queue_resource(&queue.name);
         access.require(Permission::Read, resource)?;
         if queue.exclusive_owner.is_some() {
@@ -143,8 +145,7 @@ impl Vhost {
         let Redrive { queue, to, access } = redrive;
         let queue = self.queues.get(queue).ok_or(Redriven::Gone)?;
         let way = redrive::way(message, to).ok_or(Redriven::Unroutable)?;
-        let told =
-            Told { queue: &queue.name, user: &access.user, time_s: self.now.wall_ms / 1000 };
+        let told = Told { queue: &queue.name, user: &access.user, time_s: self.now.wall_ms / 1000 };
         let target = way.queue.clone();
         let message = way.redriven(message, told);
         let targets = match target {

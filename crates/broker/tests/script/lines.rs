@@ -104,7 +104,8 @@ fn topology() -> impl Strategy<Value = String> {
 }
 
 fn redrive() -> impl Strategy<Value = String> {
-    let to = select(&["origin", "origin", "first", "queue=q1", "exchange=x", "exchange=y key=a.b"][..]);
+    let to =
+        select(&["origin", "origin", "first", "queue=q1", "exchange=x", "exchange=y key=a.b"][..]);
     (actor(), queue(), to, maybe(&["limit=1", "limit=3"]))
         .prop_map(|(actor, queue, to, limit)| format!("{actor} redrive {queue} {to}{limit}"))
 }

@@ -45,7 +45,7 @@ async fn get(
 }
 
 /// A refused get is told with all that AMQP tells.
-fn refused(refusal: &Refusal) -> ApiError {
+pub(super) fn refused(refusal: &Refusal) -> ApiError {
     let code = refusal.code;
     if code == ReplyCode::NotFound {
         ApiError::missing(refusal.to_string())

@@ -42,6 +42,7 @@ mod policies;
 mod publish;
 mod queue_changes;
 mod queues;
+mod redrives;
 mod reset;
 mod topic_permissions;
 mod users;
@@ -100,6 +101,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(publish::routes())
         .merge(queue_changes::routes())
         .merge(queues::routes())
+        .merge(redrives::routes())
         .merge(reset::routes())
         .merge(topic_permissions::routes())
         .merge(users::routes())

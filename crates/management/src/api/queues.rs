@@ -223,6 +223,7 @@ fn shown(
     }
     let mut stats = details::message_stats(&QUEUE, (&queue.numbers, trend));
     put_reasons(&mut stats, &queue.counters.deaths());
+    stats.insert("redriven".to_owned(), json!(queue.counters.deaths().redriven));
     put("message_stats", Value::Object(stats));
     shown
 }

@@ -261,6 +261,7 @@ pub(crate) fn of_vhost(vhost: &Vhost, sums: &QueueSums, data: ConnectionNumbers)
         dead_lettered: counters.dead_lettered,
         dropped: counters.dropped,
         copies_dropped: counters.copies_dropped,
+        redriven: counters.redriven,
     };
     let churn = [
         counters.connections_opened,

@@ -15,22 +15,24 @@ pub(super) struct Fate {
     dead_lettered: ByReason<u64>,
     dropped: ByReason<ByCause>,
     copies_dropped: ByCause,
+    redriven: u64,
     /// Known of queues only.
     purged: Option<u64>,
 }
 
 impl From<&VhostScrape> for Fate {
     fn from(vhost: &VhostScrape) -> Self {
-        let VhostCounters { refused, dead_lettered, dropped, copies_dropped, .. } = vhost.counters;
-        Self { refused, dead_lettered, dropped, copies_dropped, purged: None }
+        let VhostCounters { refused, dead_lettered, dropped, copies_dropped, redriven, .. } =
+            vhost.counters;
+        Self { refused, dead_lettered, dropped, copies_dropped, redriven, purged: None }
     }
 }
 
 impl From<&QueueScrape> for Fate {
     fn from(queue: &QueueScrape) -> Self {
         let QueueCounters { refused, purged, .. } = queue.counters;
-        let Deaths { dead_lettered, dropped, copies_dropped } = queue.counters.deaths();
-        Self { refused, dead_lettered, dropped, copies_dropped, purged: Some(purged) }
+        let Deaths { dead_lettered, dropped, copies_dropped, redriven } = queue.counters.deaths();
+        Self { refused, dead_lettered, dropped, copies_dropped, redriven, purged: Some(purged) }
     }
 }
 
@@ -102,6 +104,15 @@ pub(super) fn write(
         "queue_dead_letter_copies_dropped_total",
         "Dead letters that one of several targets did not take",
         &|samples, labels, fate| put_causes(samples, labels, fate.copies_dropped),
+    );
+    family(
+        "queue_messages_redriven_total",
+        "Messages that were redriven from a queue",
+        &|samples, labels, fate| {
+            if fate.redriven > 0 || tells_zeros {
+                samples.put(labels, fate.redriven);
+            }
+        },
     );
 }
 

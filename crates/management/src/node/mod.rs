@@ -18,6 +18,7 @@ mod metrics;
 mod parameters;
 mod permissions;
 mod policies;
+mod redrives;
 mod statistics;
 mod status;
 mod topology;
@@ -42,6 +43,10 @@ pub use metrics::{Made, Metrics};
 pub use parameters::Parameters;
 pub use permissions::{PermissionDetails, Permissions, TopicPermissionDetails};
 pub use policies::Policies;
+pub use redrives::{
+    RedriveChoice, RedriveCounts, RedriveDryRun, RedriveJob, RedriveRefused, RedriveRequest,
+    RedriveState, Redrives,
+};
 pub use statistics::Statistics;
 pub use status::{ServerCertificate, Status};
 pub use topology::Topology;
@@ -98,6 +103,7 @@ pub trait Node:
     + Parameters
     + Permissions
     + Policies
+    + Redrives
     + Statistics
     + Status
     + Topology
@@ -126,6 +132,7 @@ impl<T> Node for T where
         + Parameters
         + Permissions
         + Policies
+        + Redrives
         + Statistics
         + Status
         + Topology

@@ -15,6 +15,7 @@ mod metrics;
 mod parameters;
 mod permissions;
 mod policies;
+mod redrives;
 mod statistics;
 mod status;
 mod topology;

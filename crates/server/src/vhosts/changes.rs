@@ -27,7 +27,8 @@ impl State {
         if self.is_retired {
             return Err(NoEntry::Deleted);
         }
-        let connections = self.vhost.connections().count() as u64;
+        // The node's own are nobody's.
+        let connections = self.links.len() as u64;
         match maximum(&self.settings.limits, VhostLimit::MaxConnections) {
             Some(max) if connections >= max => Err(NoEntry::Full(max)),
             _ => Ok(()),

@@ -1,0 +1,399 @@
+//! `/api/queues/VHOST/NAME/redrive` and `/api/redrives`: dead messages go back. RabbitMQ has no such thing.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use broker::dead_letter::DeathReason;
+use broker::redrive::RedriveTo;
+use serde_json::{Map, Value, json};
+
+use super::body::Object;
+use super::get::refused;
+use super::on_behalf::{Entry, short};
+use super::{Name, NameInVhost, Shared};
+use crate::access::{Caller, Management};
+use crate::answer::{ApiError, Json};
+use crate::{
+    MessageFilter, RedriveChoice, RedriveDryRun, RedriveJob, RedriveRefused, RedriveRequest,
+    RedriveState,
+};
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/queues/{vhost}/{name}/redrive", post(begin))
+        .route("/api/queues/{vhost}/{name}/redrives", get(list_of_queue))
+        .route("/api/redrives", get(list))
+        .route("/api/redrives/{name}", get(show).delete(cancel))
+}
+
+async fn begin(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    NameInVhost { vhost, name }: NameInVhost,
+    body: Object,
+) -> Result<Response, ApiError> {
+    let entry = Entry::to_make(node, std::sync::Arc::clone(&caller), vhost)?;
+    let at = (entry.vhost.as_str(), name.as_str());
+    if entry.node().queue(at.0, at.1).is_none() {
+        return Err(ApiError::missing("queue_not_found"));
+    }
+    let request = request(&body)?;
+    if flag(&body, "dry_run")? {
+        let told = entry.node().redrive_dry_run(&caller, at, request).await;
+        return Ok(Json::ok(shown_dry_run(&told?)).into_response());
+    }
+    let job = entry.node().redrive(&caller, at, request).await?;
+    Ok(Json(StatusCode::CREATED, shown(&job)).into_response())
+}
+
+/// A user sees those in vhosts that he sees.
+async fn list(State(node): State<Shared>, Management(caller): Management) -> Json {
+    let jobs = node.redrives();
+    Json::ok(jobs.iter().filter(|job| caller.sees(&job.vhost)).map(shown).collect())
+}
+
+async fn list_of_queue(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    NameInVhost { vhost, name }: NameInVhost,
+) -> Result<Json, ApiError> {
+    caller.may_look_into(&vhost)?;
+    if node.queue(&vhost, &name).is_none() {
+        return Err(ApiError::not_found());
+    }
+    let jobs = node.redrives();
+    let of_queue = jobs.iter().filter(|job| job.vhost == vhost && job.queue == name);
+    Ok(Json::ok(of_queue.map(shown).collect()))
+}
+
+async fn show(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(id): Name,
+) -> Result<Json, ApiError> {
+    Ok(Json::ok(shown(&find(&node, &caller, &id)?)))
+}
+
+/// A job is ended by whoever began it, or by an administrator. One that has ended is none of these.
+async fn cancel(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(id): Name,
+) -> Result<StatusCode, ApiError> {
+    let job = find(&node, &caller, &id)?;
+    caller.may_close_client(&job.user)?;
+    match node.cancel_redrive(job.id) {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => {
+            let reason = format!("redrive {} has ended", job.id);
+            Err(ApiError::new(StatusCode::CONFLICT, "conflict", reason))
+        }
+    }
+}
+
+fn find(node: &Shared, caller: &Caller, id: &str) -> Result<RedriveJob, ApiError> {
+    let id: u64 = id.parse().map_err(|_| ApiError::not_found())?;
+    let job = node.redrives().into_iter().find(|job| job.id == id && caller.sees(&job.vhost));
+    job.ok_or_else(ApiError::not_found)
+}
+
+impl From<RedriveRefused> for ApiError {
+    fn from(why: RedriveRefused) -> Self {
+        match why {
+            RedriveRefused::NoSuchVhost => Self::no_such_vhost(),
+            RedriveRefused::NoSuchQueue => Self::missing("queue_not_found"),
+            RedriveRefused::NoPermissions => Self::access_refused(),
+            RedriveRefused::Refused(refusal) => refused(&refusal),
+            RedriveRefused::TooMany(max) => {
+                let reason = format!("{max} redrives run already");
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", reason)
+            }
+            RedriveRefused::Disk(reason) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
+            }
+        }
+    }
+}
+
+// ---- what is asked for ----
+
+fn request(body: &Object) -> Result<RedriveRequest, ApiError> {
+    let known = ["to", "ids", "filter", "limit", "rate", "dry_run", "max_redrives"];
+    only(&body.0, "", &known)?;
+    let filter = match body.get("filter") {
+        None | Some(Value::Null) => &Map::new(),
+        Some(Value::Object(filter)) => filter,
+        Some(_) => return Err(ApiError::bad_request("filter should be an object")),
+    };
+    only(filter, "filter.", &["reason", "first_queue", "headers", "text", "older_than_ms"])?;
+    let rate = positive(body.get("rate"), "rate")?;
+    Ok(RedriveRequest {
+        to: target(body.get("to"))?,
+        choice: RedriveChoice {
+            ids: ids(body.get("ids"))?,
+            filter: MessageFilter {
+                reason: text(filter.get("reason"), "filter.reason")?.map(reason).transpose()?,
+                first_queue: text(filter.get("first_queue"), "filter.first_queue")?
+                    .map(str::to_owned),
+                headers: headers(filter.get("headers"))?,
+                text: text(filter.get("text"), "filter.text")?.map(str::to_owned),
+            },
+            older_than_ms: number(filter.get("older_than_ms"), "filter.older_than_ms")?,
+            max_redrives: number(body.get("max_redrives"), "max_redrives")?,
+        },
+        limit: positive(body.get("limit"), "limit")?,
+        rate: rate.map(|rate| u32::try_from(rate).unwrap_or(u32::MAX)),
+    })
+}
+
+/// What is not known may be meant to choose fewer messages: nothing is moved.
+fn only(object: &Map<String, Value>, of: &str, known: &[&str]) -> Result<(), ApiError> {
+    match object.keys().find(|key| !known.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => Err(ApiError::bad_request(format!(
+            "{of}{key} is not known; known are {}",
+            known.join(", ")
+        ))),
+    }
+}
+
+fn target(to: Option<&Value>) -> Result<RedriveTo, ApiError> {
+    let unknown = || {
+        let reason = "to should be \"origin\", \"first\", {\"queue\": NAME} or {\"exchange\": NAME, \
+                      \"routing_key\": KEY}";
+        ApiError::bad_request(reason)
+    };
+    match to {
+        None | Some(Value::Null) => Ok(RedriveTo::Origin),
+        Some(Value::String(word)) if word == "origin" => Ok(RedriveTo::Origin),
+        Some(Value::String(word)) if word == "first" => Ok(RedriveTo::First),
+        Some(Value::Object(object)) => {
+            only(object, "to.", &["queue", "exchange", "routing_key"])?;
+            let [queue, exchange, key] = ["queue", "exchange", "routing_key"].map(|name| {
+                let value = text(object.get(name), &format!("to.{name}"))?;
+                value.map(|value| short(name, value)).transpose()
+            });
+            match (queue?, exchange?, key?) {
+                (Some(queue), None, None) => Ok(RedriveTo::Queue(queue.into())),
+                (None, Some(exchange), key) => Ok(RedriveTo::Exchange {
+                    exchange: if exchange == "amq.default" { "" } else { exchange }.into(),
+                    routing_key: key.map(Into::into),
+                }),
+                _ => Err(unknown()),
+            }
+        }
+        Some(_) => Err(unknown()),
+    }
+}
+
+fn ids(
+    ids: Option<&Value>,
+) -> Result<Option<std::collections::HashSet<crate::MessageId>>, ApiError> {
+    let ids = match ids {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Array(ids)) => ids,
+        Some(_) => return Err(ApiError::bad_request("ids should be a list")),
+    };
+    let id = |value: &Value| {
+        let id = value.as_str().and_then(|id| id.parse().ok());
+        id.ok_or_else(|| ApiError::bad_request(format!("{value} is not the id of a message")))
+    };
+    ids.iter().map(id).collect::<Result<_, _>>().map(Some)
+}
+
+fn reason(word: &str) -> Result<DeathReason, ApiError> {
+    let known = DeathReason::ALL.into_iter().find(|reason| reason.as_str() == word);
+    known.ok_or_else(|| {
+        let known = DeathReason::ALL.map(DeathReason::as_str).join(", ");
+        ApiError::bad_request(format!("filter.reason should be one of {known}"))
+    })
+}
+
+/// Headers with their values as text; `null` stands for any.
+fn headers(headers: Option<&Value>) -> Result<Vec<(String, Option<String>)>, ApiError> {
+    let headers = match headers {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Object(headers)) => headers,
+        Some(_) => return Err(ApiError::bad_request("filter.headers should be an object")),
+    };
+    let value = |value: &Value| match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        Value::Bool(_) | Value::Number(_) => Ok(Some(value.to_string())),
+        Value::Array(_) | Value::Object(_) => {
+            Err(ApiError::bad_request("a value in filter.headers should be a string"))
+        }
+    };
+    headers.iter().map(|(name, wanted)| Ok((name.clone(), value(wanted)?))).collect()
+}
+
+fn text<'a>(value: Option<&'a Value>, name: &str) -> Result<Option<&'a str>, ApiError> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(ApiError::bad_request(format!("{name} should be a string"))),
+    }
+}
+
+fn number(value: Option<&Value>, name: &str) -> Result<Option<u64>, ApiError> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value.as_u64().map(Some).ok_or_else(|| {
+            ApiError::bad_request(format!("{name} should be a whole number, not less than 0"))
+        }),
+    }
+}
+
+fn positive(value: Option<&Value>, name: &str) -> Result<Option<u64>, ApiError> {
+    match number(value, name)? {
+        Some(0) => Err(ApiError::bad_request(format!("{name} should be more than 0"))),
+        number => Ok(number),
+    }
+}
+
+fn flag(body: &Object, name: &str) -> Result<bool, ApiError> {
+    match body.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(ApiError::bad_request(format!("{name} should be true or false"))),
+    }
+}
+
+// ---- what is answered ----
+
+fn shown(job: &RedriveJob) -> Value {
+    let reason = if let RedriveState::Failed(reason) = &job.state { Some(reason) } else { None };
+    json!({
+        "id": job.id.to_string(),
+        "vhost": job.vhost,
+        "queue": job.queue,
+        "to": shown_target(&job.to),
+        "user": job.user,
+        "state": job.state.as_str(),
+        "reason": reason,
+        "started_ms": job.started_ms,
+        "ended_ms": job.ended_ms,
+        "messages_total": job.messages_total,
+        "scanned": job.counts.scanned,
+        "moved": job.counts.moved,
+        "skipped": job.counts.skipped,
+        "unroutable": job.counts.unroutable,
+        "gone": job.counts.gone,
+    })
+}
+
+fn shown_target(to: &RedriveTo) -> Value {
+    match to {
+        RedriveTo::Origin => json!("origin"),
+        RedriveTo::First => json!("first"),
+        RedriveTo::Queue(queue) => json!({"queue": **queue}),
+        RedriveTo::Exchange { exchange, routing_key: None } => json!({"exchange": **exchange}),
+        RedriveTo::Exchange { exchange, routing_key: Some(key) } => {
+            json!({"exchange": **exchange, "routing_key": key.to_string()})
+        }
+    }
+}
+
+fn shown_dry_run(told: &RedriveDryRun) -> Value {
+    let target = |(queue, messages): &(String, u64)| json!({"queue": queue, "messages": messages});
+    json!({
+        "scanned": told.scanned,
+        "matched": told.matched,
+        "would_move": told.would_move,
+        "unroutable": told.unroutable,
+        "targets": told.targets.iter().map(target).collect::<Vec<_>>(),
+        "complete": told.is_complete,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> Result<RedriveRequest, ApiError> {
+        request(&Object::parse(body.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn nothing_but_a_queue_is_needed() {
+        let request = read("").unwrap();
+        assert_eq!(request.to, RedriveTo::Origin);
+        assert_eq!((request.limit, request.rate), (None, None));
+        assert!(request.choice.ids.is_none() && request.choice.filter.is_empty());
+    }
+
+    #[test]
+    fn a_target_is_a_word_or_a_name() {
+        let exchange = |exchange: &str, key: Option<&str>| RedriveTo::Exchange {
+            exchange: exchange.into(),
+            routing_key: key.map(Into::into),
+        };
+        for (to, expected) in [
+            (r#""origin""#, RedriveTo::Origin),
+            (r#""first""#, RedriveTo::First),
+            (r#"{"queue":"q"}"#, RedriveTo::Queue("q".into())),
+            (r#"{"exchange":"x"}"#, exchange("x", None)),
+            (r#"{"exchange":"amq.default","routing_key":"q"}"#, exchange("", Some("q"))),
+        ] {
+            assert_eq!(read(&format!("{{\"to\":{to}}}")).unwrap().to, expected);
+        }
+        for to in [
+            r#""elsewhere""#,
+            "5",
+            "{}",
+            r#"{"queue":5}"#,
+            r#"{"queue":"q","exchange":"x"}"#,
+            r#"{"queue":"q","routing_key":"k"}"#,
+            r#"{"routing_key":"k"}"#,
+            r#"{"vhost":"v"}"#,
+        ] {
+            assert!(read(&format!("{{\"to\":{to}}}")).is_err(), "{to}");
+        }
+        assert!(read(&format!("{{\"to\":{{\"queue\":\"{}\"}}}}", "q".repeat(256))).is_err());
+    }
+
+    #[test]
+    fn what_is_not_known_or_makes_no_sense_moves_nothing() {
+        for (body, reason) in [
+            (r#"{"filters":{}}"#, "filters is not known"),
+            (r#"{"filter":{"reasons":"expired"}}"#, "filter.reasons is not known"),
+            (r#"{"filter":"expired"}"#, "filter should be an object"),
+            (r#"{"filter":{"reason":"bored"}}"#, "filter.reason should be one of"),
+            (r#"{"filter":{"headers":{"a":[]}}}"#, "a value in filter.headers"),
+            (r#"{"filter":{"older_than_ms":-1}}"#, "filter.older_than_ms should be a whole number"),
+            (r#"{"limit":0}"#, "limit should be more than 0"),
+            (r#"{"rate":"fast"}"#, "rate should be a whole number"),
+            (r#"{"ids":"1-2-3"}"#, "ids should be a list"),
+            (r#"{"ids":["x"]}"#, "\"x\" is not the id of a message"),
+        ] {
+            let error = read(body).unwrap_err();
+            assert!(error.reason().starts_with(reason), "{body}: {}", error.reason());
+        }
+    }
+
+    #[test]
+    fn a_choice_is_read_as_a_whole() {
+        let request = read(
+            r#"{"ids":["1-2-0"],"filter":{"reason":"expired","first_queue":"q","text":"t",
+                "headers":{"a":"b","n":5,"any":null},"older_than_ms":7},
+                "limit":3,"rate":5000000000,"max_redrives":2}"#,
+        );
+        let RedriveRequest { choice, limit, rate, .. } = request.unwrap();
+        assert_eq!((limit, rate), (Some(3), Some(u32::MAX)));
+        assert_eq!(choice.ids.unwrap().len(), 1);
+        assert_eq!((choice.older_than_ms, choice.max_redrives), (Some(7), Some(2)));
+        let owned = |text: &str| text.to_owned();
+        let headers = vec![
+            (owned("a"), Some(owned("b"))),
+            (owned("any"), None),
+            (owned("n"), Some(owned("5"))),
+        ];
+        let mut found = choice.filter.headers.clone();
+        found.sort();
+        assert_eq!(found, headers);
+        assert_eq!(choice.filter.reason, Some(DeathReason::Expired));
+    }
+}

@@ -1,0 +1,117 @@
+//! What a job would come to, without doing it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use broker::access::Access;
+use broker::redrive::Redrive;
+use broker::time::Now;
+use broker::{BrowseCursor, BrowsedMessage, Name};
+use management::{RedriveDryRun, RedriveRefused, RedriveRequest};
+
+use super::{Source, WAITING};
+use crate::limits::{
+    BROWSED_PER_LOCK, REDRIVE_DRY_RUN_MAX, REDRIVE_SAMPLE_MAX, REDRIVE_TARGETS_MAX,
+    REDRIVEN_PER_LOCK,
+};
+use crate::vhosts::{BrowseProblem, VhostCell};
+
+/// Looks at what a request would move, as far as somebody can wait for that.
+pub(crate) async fn dry_run(
+    cell: &Arc<VhostCell>,
+    queue: &str,
+    request: RedriveRequest,
+    access: &Access,
+) -> Result<RedriveDryRun, RedriveRefused> {
+    let source = Source::find(cell, queue, &request.to, access)?;
+    let told = RedriveDryRun {
+        number: source.number,
+        now: cell.with(|_, now| now),
+        scanned: 0,
+        matched: 0,
+        would_move: 0,
+        unroutable: 0,
+        targets: Vec::new(),
+        sample: Vec::new(),
+        is_complete: true,
+    };
+    let mut trial = Trial { told, targets: BTreeMap::new(), source, request: &request, access };
+    for state in WAITING {
+        let mut next = Some(BrowseCursor::start(state));
+        while let Some(from) = next.filter(|_| trial.goes_on()) {
+            let batch = cell.browse(source.id, from, BROWSED_PER_LOCK).await;
+            let mut batch = batch.map_err(|problem| match problem {
+                BrowseProblem::NoQueue => RedriveRefused::NoSuchQueue,
+                BrowseProblem::Disk(problem) => RedriveRefused::Disk(problem),
+            })?;
+            next = batch.next;
+            batch.messages.retain(|browsed| source.had(browsed));
+            for slice in batch.messages.chunks(REDRIVEN_PER_LOCK) {
+                trial.look(cell, slice, batch.now)?;
+                tokio::task::yield_now().await;
+            }
+        }
+        trial.told.is_complete &= next.is_none() || trial.has_enough();
+    }
+    let Trial { mut told, targets, .. } = trial;
+    told.targets = targets.into_iter().map(|(name, count)| (name.to_string(), count)).collect();
+    Ok(told)
+}
+
+/// What is known so far.
+struct Trial<'a> {
+    told: RedriveDryRun,
+    targets: BTreeMap<Name, u64>,
+    source: Source,
+    request: &'a RedriveRequest,
+    access: &'a Access,
+}
+
+impl Trial<'_> {
+    fn has_enough(&self) -> bool {
+        self.request.limit.is_some_and(|limit| self.told.would_move >= limit)
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.has_enough() && self.told.scanned < REDRIVE_DRY_RUN_MAX
+    }
+
+    fn look(
+        &mut self,
+        cell: &VhostCell,
+        messages: &[BrowsedMessage],
+        now: Now,
+    ) -> Result<(), RedriveRefused> {
+        let redrive = Redrive { queue: self.source.id, to: &self.request.to, access: self.access };
+        cell.with(|vhost, _| {
+            for browsed in messages {
+                if self.has_enough() {
+                    return Ok(());
+                }
+                self.told.scanned += 1;
+                if !self.request.choice.wants(self.source.number, browsed, now) {
+                    continue;
+                }
+                let targets = vhost.redrive_targets(now, redrive, &browsed.entry.message);
+                self.note(browsed, targets.map_err(RedriveRefused::Refused)?);
+            }
+            Ok(())
+        })
+    }
+
+    fn note(&mut self, browsed: &BrowsedMessage, targets: Vec<Name>) {
+        self.told.matched += 1;
+        match targets.is_empty() {
+            true => self.told.unroutable += 1,
+            false => self.told.would_move += 1,
+        }
+        for name in targets {
+            if self.targets.len() < REDRIVE_TARGETS_MAX || self.targets.contains_key(&name) {
+                *self.targets.entry(name).or_default() += 1;
+            }
+        }
+        if self.told.sample.len() < REDRIVE_SAMPLE_MAX {
+            self.told.sample.push(browsed.clone());
+        }
+    }
+}
