@@ -83,3 +83,6 @@ pub(crate) const MOMENTS_MAX: u64 = 500;
 
 /// Bytes of the prefix that a request may want names of metrics to begin with.
 pub(crate) const METRICS_PREFIX_BYTES_MAX: usize = 64;
+
+/// Octets of a body that are shown of a message that a dry run of a redrive has chosen.
+pub(crate) const REDRIVE_SAMPLE_TRUNCATE: usize = 5_000;

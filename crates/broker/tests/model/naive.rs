@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::steps::{Overflow, QueueSpec, Step};
 
-/// A death: queue, reason, count.
-type Death = (usize, &'static str, u64);
+/// Deaths: queue, reason, count, and the expiration at the first of them.
+type Death = (usize, &'static str, u64, Option<u64>);
 
 #[derive(Clone, Debug)]
 struct Message {
@@ -211,6 +211,7 @@ impl Model {
                 let count = std::mem::take(&mut self.queues[queue].ready).len();
                 self.said.push(format!("purged {count}"));
             }
+            Step::Redrive { queue, to } => self.redrive(queue, to),
             Step::CloseChannel => {
                 self.queues.iter_mut().for_each(|queue| queue.consumer = None);
                 let all = std::mem::take(&mut self.outstanding);
@@ -313,6 +314,34 @@ impl Model {
             self.expire(q);
         }
         self.is_full(q)
+    }
+
+    fn redrive(&mut self, q: usize, to: Option<usize>) {
+        let mut order: Vec<&Entry> = self.queues[q].ready.iter().collect();
+        order.sort_by_key(|entry| self.queues[q].place(entry));
+        let order: Vec<u64> = order.into_iter().map(|entry| entry.seq).collect();
+        let mut moved = 0;
+        for seq in order {
+            let at = |model: &Self| model.queues[q].ready.iter().position(|e| e.seq == seq);
+            let Some(i) = at(self) else { continue };
+            let entry = &self.queues[q].ready[i];
+            let died = entry.message.deaths.first().copied();
+            let Some(target) = to.or(died.map(|death| death.0)) else { continue };
+            if self.is_expired(q, entry) || self.refuses(target) {
+                continue;
+            }
+            let Some(i) = at(self) else { continue };
+            let mut message = self.queues[q].ready.remove(i).message;
+            if to.is_none() {
+                message.expiration_ms = died.and_then(|death| death.3);
+            }
+            message.deaths.clear();
+            moved += 1;
+            self.place(target, message);
+        }
+        self.said.insert(0, format!("{moved} redriven"));
+        self.expire(q);
+        self.dispatch(q);
     }
 
     fn place(&mut self, q: usize, message: Message) {
@@ -458,9 +487,10 @@ impl Model {
 
     fn bury_one(&mut self, q: usize, mut message: Message, reason: &'static str) {
         let Some(target) = self.queues[q].spec.dead_letters_to else { return };
-        let same = message.deaths.iter().position(|(dq, r, _)| (*dq, *r) == (q, reason));
-        let count = same.map_or(1, |at| message.deaths.remove(at).2 + 1);
-        message.deaths.insert(0, (q, reason, count));
+        let same = message.deaths.iter().position(|(dq, r, ..)| (*dq, *r) == (q, reason));
+        let (_, _, count, expiration_ms) =
+            same.map_or((q, reason, 0, message.expiration_ms), |at| message.deaths.remove(at));
+        message.deaths.insert(0, (q, reason, count + 1, expiration_ms));
         message.expiration_ms = None;
         if is_cycle(&message.deaths, target) {
             return;
@@ -478,13 +508,13 @@ impl Model {
 
 /// Back where it was, with nothing but automatic deaths since then.
 fn is_cycle(deaths: &[Death], target: usize) -> bool {
-    let since = deaths.iter().position(|(q, _, _)| *q == target);
-    since.is_some_and(|at| deaths[..=at].iter().all(|(_, reason, _)| *reason != "rejected"))
+    let since = deaths.iter().position(|(q, ..)| *q == target);
+    since.is_some_and(|at| deaths[..=at].iter().all(|(_, reason, ..)| *reason != "rejected"))
 }
 
 fn described(entry: &Entry) -> String {
     let again = if entry.acquired > 0 { " again" } else { "" };
     let deaths: Vec<String> =
-        entry.message.deaths.iter().map(|(q, reason, n)| format!("q{q}:{reason}:{n}")).collect();
+        entry.message.deaths.iter().map(|(q, reason, n, _)| format!("q{q}:{reason}:{n}")).collect();
     format!("{}{again} [{}]", entry.message.body, deaths.join(" "))
 }

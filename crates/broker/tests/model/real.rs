@@ -7,6 +7,7 @@ use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::access::{Access, PermissionPattern, Permissions};
 use broker::page::{PageTask, Paging};
+use broker::redrive::{Redrive, RedriveTo, Redriven};
 use broker::time::{Now, Time};
 use broker::{
     ApplyTo, BrowsedMessage, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue,
@@ -115,6 +116,7 @@ impl Broker {
             Step::Purge { queue } => {
                 self.apply(Command::PurgeQueue { queue: NAMES[queue], nowait: false });
             }
+            Step::Redrive { queue, to } => self.redrive(NAMES[queue], to),
             Step::CloseChannel => {
                 self.outstanding.clear();
                 self.consuming = [None; 3];
@@ -242,6 +244,20 @@ impl Broker {
                 body: format!("m{}", self.published).into_bytes().into(),
             },
         }));
+    }
+
+    fn redrive(&mut self, queue: &str, to: Option<usize>) {
+        let state = MessageState::Ready;
+        let waiting = browse_all(&self.vhost, &mut self.shelf, (queue, state), 3);
+        let chosen: Vec<Entry> = waiting.into_iter().map(|message| message.entry).collect();
+        let to = to.map_or(RedriveTo::Origin, |to| RedriveTo::Queue(NAMES[to].into()));
+        let access = Arc::clone(&self.vhost.connection(self.connection).unwrap().access);
+        let queue = self.vhost.queue_id(queue).unwrap();
+        let redrive = Redrive { queue, to: &to, access: &access };
+        let redriven = self.vhost.redrive(self.now(), redrive, &chosen).unwrap();
+        let moved = redriven.iter().filter(|what| **what == Redriven::Moved).count();
+        self.said.push(format!("{moved} redriven"));
+        self.collect();
     }
 
     fn consume(&mut self, queue: usize, prefetch_count: u16, no_ack: bool) {

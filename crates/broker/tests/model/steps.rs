@@ -109,6 +109,11 @@ pub(crate) enum Step {
     Purge {
         queue: usize,
     },
+    /// Sends what waits in a queue to another, or back to where each died last.
+    Redrive {
+        queue: usize,
+        to: Option<usize>,
+    },
     /// Closes the channel and opens another.
     CloseChannel,
     Sleep {
@@ -123,11 +128,15 @@ pub(crate) enum Step {
 impl Step {
     /// The same, on that queue.
     pub(crate) fn on(mut self, only: usize) -> Self {
+        if let Self::Redrive { to: Some(to), .. } = &mut self {
+            *to = only;
+        }
         if let Self::Publish { queue, .. }
         | Self::Consume { queue, .. }
         | Self::Cancel { queue }
         | Self::Get { queue, .. }
-        | Self::Purge { queue } = &mut self
+        | Self::Purge { queue }
+        | Self::Redrive { queue, .. } = &mut self
         {
             *queue = only;
         }
@@ -159,7 +168,9 @@ impl Step {
             4 => (which, any::<bool>())
                 .prop_map(|(which, requeue)| Self::Reject { which, requeue }),
             1 => Just(Self::Recover),
-            1 => queue.prop_map(|queue| Self::Purge { queue }),
+            1 => queue.clone().prop_map(|queue| Self::Purge { queue }),
+            3 => (queue, prop::option::of(0_usize..3))
+                .prop_map(|(queue, to)| Self::Redrive { queue, to }),
             1 => Just(Self::CloseChannel),
             8 => (1_u64..120).prop_map(|millis| Self::Sleep { millis }),
             1 => prop::option::of(0_u64..150).prop_map(|ttl_ms| Self::Policy { ttl_ms }),

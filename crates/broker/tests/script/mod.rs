@@ -26,6 +26,8 @@ mod history;
 mod lines;
 #[path = "../model/log.rs"]
 mod log;
+#[path = "../model/look.rs"]
+mod look;
 mod parse;
 mod redrive;
 mod render;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use broker::page::{PagedMessage, Pages as _, Wanted};
 use broker::redrive::{Redrive, RedriveTo, Redriven};
 use broker::refusal::Refusal;
-use broker::{BrowseCursor, BrowsedMessage, Entry, MessageState, PageId, QueueId};
+use broker::{Entry, MessageState};
 
 use super::World;
+use super::look::browse_all;
 use super::setup::access;
 use super::words::Words;
 
@@ -24,7 +24,10 @@ impl World {
         let Some(queue) = self.vhost.queue_id(&name) else {
             return out.push(format!("{name} is gone"));
         };
-        let mut waiting = self.waiting(queue);
+        let mut waiting = Vec::new();
+        for state in [MessageState::Ready, MessageState::Delayed] {
+            waiting.extend(browse_all(&self.vhost, &mut self.shelf, (&name, state), 2));
+        }
         waiting.retain(|message| only.is_none_or(|seq| message.entry.id.seq == seq));
         waiting.truncate(limit);
         let access = self.access.get(client).cloned().unwrap_or_else(|| access(client, [".*"; 3]));
@@ -65,26 +68,6 @@ impl World {
         let mut line = "redriven:".to_owned();
         counts.iter().for_each(|(what, count)| write!(line, " {what}={count}").unwrap());
         out.push(line);
-    }
-
-    /// All that waits in a queue, in the order of delivery.
-    fn waiting(&mut self, queue: QueueId) -> Vec<BrowsedMessage> {
-        let mut messages = Vec::new();
-        for state in [MessageState::Ready, MessageState::Delayed] {
-            let mut next = Some(BrowseCursor::start(state));
-            let mut read: Option<(PageId, Vec<PagedMessage>)> = None;
-            while let Some(from) = next {
-                let page = read.as_ref().map(|(page, messages)| (*page, &**messages));
-                let browsed = self.vhost.browse(queue, from, page, 2).unwrap();
-                messages.extend(browsed.messages);
-                next = browsed.next;
-                if let Some(page) = browsed.page {
-                    let messages = self.shelf.read(page.page, Wanted::Whole).messages;
-                    read = Some((page.page, messages));
-                }
-            }
-        }
-        messages
     }
 }
 

@@ -1,5 +1,8 @@
 //! `/api/queues/VHOST/NAME/redrive` and `/api/redrives`: dead messages go back. RabbitMQ has no such thing.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -7,17 +10,20 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use broker::dead_letter::DeathReason;
 use broker::redrive::RedriveTo;
+use broker::{BrowsedMessage, MessageState};
 use serde_json::{Map, Value, json};
 
 use super::body::Object;
 use super::get::refused;
+use super::message_json::Shown;
 use super::on_behalf::{Entry, short};
 use super::{Name, NameInVhost, Shared};
 use crate::access::{Caller, Management};
 use crate::answer::{ApiError, Json};
+use crate::limits::REDRIVE_SAMPLE_TRUNCATE;
 use crate::{
-    MessageFilter, RedriveChoice, RedriveDryRun, RedriveJob, RedriveRefused, RedriveRequest,
-    RedriveState,
+    MessageFilter, MessageId, RedriveChoice, RedriveDryRun, RedriveJob, RedriveRefused,
+    RedriveRequest, RedriveState,
 };
 
 /// The paths.
@@ -35,7 +41,7 @@ async fn begin(
     NameInVhost { vhost, name }: NameInVhost,
     body: Object,
 ) -> Result<Response, ApiError> {
-    let entry = Entry::to_make(node, std::sync::Arc::clone(&caller), vhost)?;
+    let entry = Entry::to_make(node, Arc::clone(&caller), vhost)?;
     let at = (entry.vhost.as_str(), name.as_str());
     if entry.node().queue(at.0, at.1).is_none() {
         return Err(ApiError::missing("queue_not_found"));
@@ -189,9 +195,7 @@ fn target(to: Option<&Value>) -> Result<RedriveTo, ApiError> {
     }
 }
 
-fn ids(
-    ids: Option<&Value>,
-) -> Result<Option<std::collections::HashSet<crate::MessageId>>, ApiError> {
+fn ids(ids: Option<&Value>) -> Result<Option<HashSet<MessageId>>, ApiError> {
     let ids = match ids {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::Array(ids)) => ids,
@@ -299,6 +303,11 @@ fn shown_target(to: &RedriveTo) -> Value {
 
 fn shown_dry_run(told: &RedriveDryRun) -> Value {
     let target = |(queue, messages): &(String, u64)| json!({"queue": queue, "messages": messages});
+    let shown = |(state, browsed): &(MessageState, BrowsedMessage)| {
+        let truncate = REDRIVE_SAMPLE_TRUNCATE;
+        let shown = Shown { queue: told.number, state: *state, now: told.now, truncate };
+        shown.message(browsed, None)
+    };
     json!({
         "scanned": told.scanned,
         "matched": told.matched,
@@ -306,6 +315,7 @@ fn shown_dry_run(told: &RedriveDryRun) -> Value {
         "unroutable": told.unroutable,
         "targets": told.targets.iter().map(target).collect::<Vec<_>>(),
         "complete": told.is_complete,
+        "sample": told.sample.iter().map(shown).collect::<Vec<_>>(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use broker::redrive::{RedriveTo, redrive_count};
 use broker::refusal::Refusal;
 use broker::time::Now;
-use broker::{BrowsedMessage, QueueNumber};
+use broker::{BrowsedMessage, MessageState, QueueNumber};
 
 use super::Change;
 use crate::{Caller, MessageFilter, MessageId};
@@ -186,8 +186,8 @@ pub struct RedriveDryRun {
     pub unroutable: u64,
     /// By name, how many messages a queue would get.
     pub targets: Vec<(String, u64)>,
-    /// The first that were chosen.
-    pub sample: Vec<BrowsedMessage>,
+    /// The first that were chosen, with how they wait.
+    pub sample: Vec<(MessageState, BrowsedMessage)>,
     /// All that would be moved are counted; there may be too many to look at.
     pub is_complete: bool,
 }

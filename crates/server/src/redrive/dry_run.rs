@@ -6,7 +6,7 @@ use std::sync::Arc;
 use broker::access::Access;
 use broker::redrive::Redrive;
 use broker::time::Now;
-use broker::{BrowseCursor, BrowsedMessage, Name};
+use broker::{BrowseCursor, BrowsedMessage, MessageState, Name};
 use management::{RedriveDryRun, RedriveRefused, RedriveRequest};
 
 use super::{Source, WAITING};
@@ -47,7 +47,7 @@ pub(crate) async fn dry_run(
             next = batch.next;
             batch.messages.retain(|browsed| source.had(browsed));
             for slice in batch.messages.chunks(REDRIVEN_PER_LOCK) {
-                trial.look(cell, slice, batch.now)?;
+                trial.look(cell, (state, slice), batch.now)?;
                 tokio::task::yield_now().await;
             }
         }
@@ -79,7 +79,7 @@ impl Trial<'_> {
     fn look(
         &mut self,
         cell: &VhostCell,
-        messages: &[BrowsedMessage],
+        (state, messages): (MessageState, &[BrowsedMessage]),
         now: Now,
     ) -> Result<(), RedriveRefused> {
         let redrive = Redrive { queue: self.source.id, to: &self.request.to, access: self.access };
@@ -93,13 +93,16 @@ impl Trial<'_> {
                     continue;
                 }
                 let targets = vhost.redrive_targets(now, redrive, &browsed.entry.message);
-                self.note(browsed, targets.map_err(RedriveRefused::Refused)?);
+                self.note(targets.map_err(RedriveRefused::Refused)?);
+                if self.told.sample.len() < REDRIVE_SAMPLE_MAX {
+                    self.told.sample.push((state, browsed.clone()));
+                }
             }
             Ok(())
         })
     }
 
-    fn note(&mut self, browsed: &BrowsedMessage, targets: Vec<Name>) {
+    fn note(&mut self, targets: Vec<Name>) {
         self.told.matched += 1;
         match targets.is_empty() {
             true => self.told.unroutable += 1,
@@ -109,9 +112,6 @@ impl Trial<'_> {
             if self.targets.len() < REDRIVE_TARGETS_MAX || self.targets.contains_key(&name) {
                 *self.targets.entry(name).or_default() += 1;
             }
-        }
-        if self.told.sample.len() < REDRIVE_SAMPLE_MAX {
-            self.told.sample.push(browsed.clone());
         }
     }
 }
