@@ -5,6 +5,7 @@
 //! stands in headers that the broker writes and never acts upon: `x-redrive-count` and `x-redrives`.
 //! That it leaves one queue and enters others in one step is the vhost's business.
 
+use std::fmt;
 use std::sync::Arc;
 
 use amqp::properties::Properties;
@@ -39,6 +40,20 @@ pub enum RedriveTo {
         /// Replaces the keys that each had before it died.
         routing_key: Option<RoutingKey>,
     },
+}
+
+impl fmt::Display for RedriveTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Origin => f.write_str("origin"),
+            Self::First => f.write_str("first"),
+            Self::Queue(queue) => write!(f, "queue '{queue}'"),
+            Self::Exchange { exchange, routing_key: None } => write!(f, "exchange '{exchange}'"),
+            Self::Exchange { exchange, routing_key: Some(key) } => {
+                write!(f, "exchange '{exchange}' with key '{key}'")
+            }
+        }
+    }
 }
 
 /// Who redrives messages of a queue, and where to.

@@ -66,6 +66,12 @@ impl Parsed {
         self.given.iter().rev().find(|(given, _)| *given == name).map(|(_, value)| value.as_str())
     }
 
+    /// The values of an option that may be there several times, in order.
+    pub(crate) fn texts<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let given = self.given.iter().filter(move |(given, _)| *given == name);
+        given.map(|(_, value)| value.as_str())
+    }
+
     /// Whether a flag is there; None if it is neither given nor denied.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.text(name).map(|value| value == "true")

@@ -117,7 +117,7 @@ impl Redrives {
             counts: RedriveCounts::default(),
         };
         tracing::info!(
-            id = job.id, vhost = job.vhost, queue, user = job.user, to = ?job.to,
+            id = job.id, vhost = job.vhost, queue, user = job.user, to = %job.to,
             "messages are redriven"
         );
         let shared = Arc::new(Shared { job: Mutex::new(job.clone()), cancelled: Notify::new() });

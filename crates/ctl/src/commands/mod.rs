@@ -14,6 +14,7 @@ mod permissions;
 mod policies;
 mod policy_preview;
 mod queues;
+mod redrives;
 mod status;
 mod topic_permissions;
 mod topology;
@@ -40,6 +41,7 @@ const ALL: &[&[Command]] = &[
     policy_preview::COMMANDS,
     queues::COMMANDS,
     dlq::COMMANDS,
+    redrives::COMMANDS,
     topology::COMMANDS,
     clients::COMMANDS,
     tracing::COMMANDS,

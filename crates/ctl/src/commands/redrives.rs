@@ -1,0 +1,342 @@
+//! Commands of Leveret's own about dead messages: what is in a dead-letter queue, and the way back.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::policy_preview::not_found;
+use crate::arguments::Switch;
+use crate::command::{Call, Command, Section};
+use crate::failure::{DATA, Failure, UNAVAILABLE};
+use crate::format::{Empty, Output, Rows};
+use crate::http::{HttpError, path};
+use crate::moment::rfc3339;
+use crate::rows::same;
+use crate::term::Term;
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command::new(
+        Section::Queues,
+        "dlq show",
+        "dlq show [--vhost <vhost>] <queue> [--limit <number>]",
+        "Lists messages that wait in a queue, and where, why and when each died last",
+        show,
+    )
+    .everywhere()
+    .words(1, 1)
+    .switches(&[Switch::integer("limit")])
+    .check(|call| positive(call, "limit").map(drop))
+    .banner(|call| format!("Showing messages of queue '{}' in vhost '{}' ...", call.word(0), call.vhost())),
+    Command::new(
+        Section::Queues,
+        "dlq redrive",
+        "dlq redrive [--vhost <vhost>] <queue> [--to origin|first|queue:<name>|exchange:<name>[:<key>]] \
+         [--filter-reason <reason>] [--first-queue <queue>] [--header <name>=<value>] [--text <text>] \
+         [--older-than <seconds>] [--max-redrives <number>] [--limit <number>] \
+         [--rate <messages per second>] [--dry-run] [--no-wait]",
+        "Sends messages of a queue back to where they died, or elsewhere",
+        redrive,
+    )
+    .words(1, 1)
+    .switches(REDRIVE)
+    .check(|call| request(call).map(drop))
+    .banner(|call| {
+        let does = if call.has("dry-run") { "Would redrive" } else { "Redriving" };
+        format!("{does} messages of queue '{}' in vhost '{}' ...", call.word(0), call.vhost())
+    })
+    .waits(),
+    Command::new(
+        Section::Queues,
+        "dlq cancel",
+        "dlq cancel <id>",
+        "Ends a redrive; what it has moved stays moved",
+        cancel,
+    )
+    .words(1, 1)
+    .banner(|call| format!("Ending redrive {} ...", call.word(0))),
+];
+
+const REDRIVE: &[Switch] = &[
+    Switch::text("to"),
+    Switch::text("filter-reason"),
+    Switch::text("first-queue"),
+    Switch::text("header"),
+    Switch::text("text"),
+    Switch::integer("older-than"),
+    Switch::integer("max-redrives"),
+    Switch::integer("limit"),
+    Switch::integer("rate"),
+    Switch::flag("dry-run"),
+    Switch::flag("wait"),
+];
+
+/// Messages that are listed if nobody says how many.
+const SHOWN_DEFAULT: u64 = 50;
+
+/// Messages that are asked for at once; as many as the node gives.
+const SHOWN_AT_ONCE: u64 = 100;
+
+/// How often somebody who waits is told how far it is.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+
+// ---- looking ----
+
+fn show(call: &Call<'_>) -> Result<Output, Failure> {
+    let mut left = positive(call, "limit")?.unwrap_or(SHOWN_DEFAULT);
+    let messages = path(&["queues", call.vhost(), call.word(0), "messages"]);
+    let mut cursor = String::new();
+    let mut rows = Vec::new();
+    while left > 0 {
+        let count = left.min(SHOWN_AT_ONCE);
+        let at = format!("{messages}?count={count}&truncate=0&cursor={cursor}");
+        let answer = call.node.api.find(&at)?.ok_or_else(not_found)?;
+        let some = answer.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        rows.extend(some.iter().map(row));
+        left -= left.min(some.len() as u64);
+        match answer.get("cursor").and_then(Value::as_str) {
+            Some(next) => next.clone_into(&mut cursor),
+            None => break,
+        }
+    }
+    Ok(Output::Rows(Rows { rows, empty: Empty::Nothing, has_header: true }))
+}
+
+fn row(message: &Value) -> Vec<(String, Term)> {
+    let last = message.get("deaths").and_then(|deaths| deaths.get(0)).cloned().unwrap_or_default();
+    let keys = last.get("routing_keys").and_then(Value::as_array);
+    let keys: Vec<&str> = keys.into_iter().flatten().filter_map(Value::as_str).collect();
+    let key = match keys.is_empty() {
+        true => Term::of(message.get("routing_key")),
+        false => Term::text(keys.join(", ")),
+    };
+    let time = last.get("time_ms").and_then(Value::as_u64).map(rfc3339);
+    let redrives = message.get("redrives").and_then(Value::as_array).map_or(0, Vec::len);
+    vec![
+        same(message, "id"),
+        same(&last, "reason"),
+        same(&last, "queue"),
+        same(&last, "count"),
+        ("time".to_owned(), Term::text(time.unwrap_or_default())),
+        ("routing_key".to_owned(), key),
+        ("redrives".to_owned(), Term::of(Some(&json!(redrives)))),
+        same(message, "payload_bytes"),
+    ]
+}
+
+// ---- redriving ----
+
+fn redrive(call: &Call<'_>) -> Result<Output, Failure> {
+    let at = path(&["queues", call.vhost(), call.word(0), "redrive"]);
+    let job = match call.node.api.post(&at, &request(call)?) {
+        Err(HttpError::Refused { status: 404, reason }) if reason.starts_with("NOT_FOUND") => {
+            return Err(Failure::error(DATA, reason));
+        }
+        Err(HttpError::Refused { status: 404, .. }) => return Err(not_found()),
+        Err(HttpError::Refused { status: 400, reason }) => {
+            return Err(Failure::error(DATA, reason));
+        }
+        result => result?,
+    };
+    if call.has("dry-run") {
+        return Ok(Output::Both(told(&job), job));
+    }
+    if call.options.flag("wait") == Some(false) {
+        return Ok(Output::Both(format!("Redrive {} runs", id(&job)), job));
+    }
+    let job = wait(call, job)?;
+    let reason = Term::of(job.get("reason")).shown();
+    match state(&job) {
+        "failed" => Err(Failure::error(UNAVAILABLE, format!("{reason}\n{}", progress(&job)))),
+        "cancelled" => Err(Failure::error(UNAVAILABLE, format!("Cancelled. {}", progress(&job)))),
+        _ => Ok(Output::Both(progress(&job), job)),
+    }
+}
+
+/// A job once it has ended.
+fn wait(call: &Call<'_>, mut job: Value) -> Result<Value, Failure> {
+    let at = path(&["redrives", id(&job)]);
+    let mut said = String::new();
+    let mut pause = Duration::from_millis(20);
+    while job.get("ended_ms").is_none_or(Value::is_null) {
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(PROGRESS_INTERVAL);
+        job = call.node.api.get(&at)?;
+        let now = progress(&job);
+        if pause == PROGRESS_INTERVAL && now != said && state(&job) == "running" {
+            call.say(&format!("{} ({}): {now}", "Running", id(&job)));
+            said = now;
+        }
+    }
+    Ok(job)
+}
+
+fn id(job: &Value) -> &str {
+    job.get("id").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn state(job: &Value) -> &str {
+    job.get("state").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// How far a job is, in a line.
+fn progress(job: &Value) -> String {
+    let count = |name| job.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let mut text = format!("{} of {} messages moved", count("moved"), count("messages_total"));
+    for (name, what) in [
+        ("skipped", "not chosen"),
+        ("unroutable", "that nothing takes"),
+        ("gone", "gone meanwhile"),
+    ] {
+        if count(name) > 0 {
+            text.push_str(&format!(", {} {what}", count(name)));
+        }
+    }
+    text
+}
+
+/// What a dry run has found.
+fn told(answer: &Value) -> String {
+    let count = |of: &Value, name| of.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let mut lines = vec![format!(
+        "{} of {} messages chosen, {} would move, {} that nothing takes",
+        count(answer, "matched"),
+        count(answer, "scanned"),
+        count(answer, "would_move"),
+        count(answer, "unroutable")
+    )];
+    for target in answer.get("targets").and_then(Value::as_array).into_iter().flatten() {
+        let queue = Term::of(target.get("queue")).shown();
+        lines.push(format!("{} to queue '{queue}'", count(target, "messages")));
+    }
+    if answer.get("complete") == Some(&json!(false)) {
+        lines.push("There are more messages than a dry run looks at".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// What the node is asked for.
+fn request(call: &Call<'_>) -> Result<Value, Failure> {
+    let mut filter = Map::new();
+    let options = call.options;
+    for (option, name) in
+        [("filter-reason", "reason"), ("first-queue", "first_queue"), ("text", "text")]
+    {
+        if let Some(text) = options.text(option) {
+            filter.insert(name.to_owned(), json!(text));
+        }
+    }
+    let headers = options.texts("header").map(|header| match header.split_once('=') {
+        Some((name, value)) => (name.to_owned(), json!(value)),
+        None => (header.to_owned(), Value::Null),
+    });
+    filter.insert("headers".to_owned(), Value::Object(headers.collect()));
+    if let Some(seconds) = natural(call, "older-than")? {
+        filter.insert("older_than_ms".to_owned(), json!(seconds.saturating_mul(1000)));
+    }
+    Ok(json!({
+        "to": target(options.text("to").unwrap_or("origin"))?,
+        "filter": filter,
+        "limit": positive(call, "limit")?,
+        "rate": positive(call, "rate")?,
+        "max_redrives": natural(call, "max-redrives")?,
+        "dry_run": call.has("dry-run"),
+    }))
+}
+
+fn target(to: &str) -> Result<Value, Failure> {
+    match to.split_once(':') {
+        None if to == "origin" || to == "first" => Ok(json!(to)),
+        Some(("queue", queue)) => Ok(json!({ "queue": queue })),
+        Some(("exchange", exchange)) => Ok(match exchange.split_once(':') {
+            Some((exchange, key)) => json!({"exchange": exchange, "routing_key": key}),
+            None => json!({ "exchange": exchange }),
+        }),
+        _ => {
+            let problem =
+                "--to is none of origin, first, queue:NAME, exchange:NAME, exchange:NAME:KEY";
+            Err(Failure::bad_argument(Some(problem)))
+        }
+    }
+}
+
+/// An option that is a number, not less than 0.
+fn natural(call: &Call<'_>, option: &str) -> Result<Option<u64>, Failure> {
+    let Some(number) = call.options.integer(option) else { return Ok(None) };
+    let problem = format!("--{option} must not be negative");
+    u64::try_from(number).map(Some).map_err(|_| Failure::bad_argument(Some(&problem)))
+}
+
+/// An option that is a number, more than 0.
+fn positive(call: &Call<'_>, option: &str) -> Result<Option<u64>, Failure> {
+    match natural(call, option)? {
+        Some(0) => Err(Failure::bad_argument(Some(&format!("--{option} must be more than 0")))),
+        number => Ok(number),
+    }
+}
+
+fn cancel(call: &Call<'_>) -> Result<Output, Failure> {
+    match call.node.api.remove(&path(&["redrives", call.word(0)])) {
+        Ok(true) => Ok(Output::Done),
+        Ok(false) => Err(Failure::error(DATA, "There is no such redrive")),
+        Err(HttpError::Refused { status: 409, reason }) => Err(Failure::error(DATA, reason)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets() {
+        for (to, expected) in [
+            ("origin", json!("origin")),
+            ("first", json!("first")),
+            ("queue:a:b", json!({"queue": "a:b"})),
+            ("exchange:x", json!({"exchange": "x"})),
+            ("exchange:x:k:l", json!({"exchange": "x", "routing_key": "k:l"})),
+            ("exchange::q", json!({"exchange": "", "routing_key": "q"})),
+        ] {
+            assert_eq!(target(to), Ok(expected), "{to}");
+        }
+        for to in ["", "elsewhere", "vhost:v"] {
+            assert!(target(to).is_err(), "{to}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_told_by_its_last_death() {
+        let shown = |message| {
+            let cells = row(&message).into_iter().map(|(_, term)| term.shown());
+            cells.collect::<Vec<_>>().join("|")
+        };
+        let death = json!({"reason": "expired", "queue": "q", "count": 2, "time_ms": 60_000,
+            "routing_keys": ["a", "b"]});
+        let dead = json!({"id": "1-2-0", "deaths": [death], "redrives": [{}], "payload_bytes": 5,
+            "routing_key": "dlq"});
+        assert_eq!(shown(dead), "1-2-0|expired|q|2|1970-01-01T00:01:00Z|a, b|1|5");
+        let alive = json!({"id": "1-3-0", "deaths": [], "routing_key": "k", "payload_bytes": 0});
+        assert_eq!(shown(alive), "1-3-0|||||k|0|0");
+    }
+
+    #[test]
+    fn progress_tells_what_did_not_move() {
+        let mut job = json!({"moved": 5, "messages_total": 9});
+        assert_eq!(progress(&job), "5 of 9 messages moved");
+        job["unroutable"] = json!(2);
+        job["skipped"] = json!(1);
+        let expected = "5 of 9 messages moved, 1 not chosen, 2 that nothing takes";
+        assert_eq!(progress(&job), expected);
+    }
+
+    #[test]
+    fn a_dry_run_names_targets() {
+        let answer = json!({"matched": 3, "scanned": 4, "would_move": 2, "unroutable": 1,
+            "targets": [{"queue": "q", "messages": 2}], "complete": false});
+        assert_eq!(
+            told(&answer),
+            "3 of 4 messages chosen, 2 would move, 1 that nothing takes\n2 to queue 'q'\n\
+             There are more messages than a dry run looks at"
+        );
+    }
+}
