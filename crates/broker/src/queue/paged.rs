@@ -2,10 +2,11 @@
 //! that are not.
 
 use super::level::{Level, Page};
-use super::ready::{Entry, Place, Ready};
+use super::ready::{CountedBytes, Entry, Place, Ready};
 use super::{Queue, QueueCounters};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::limits::{PAGED_DUE_AHEAD_MS, TAIL_PAGE_ARRIVALS};
+use crate::message::Message;
 use crate::page::{Held, PageRead, PagedFacts, PagedMessage, Pages, Wanted};
 use crate::policy::ExpiryOrder;
 use crate::time::Time;
@@ -183,14 +184,7 @@ impl Ready {
         let (at, paging, counted) = (self.level_at(level)?, self.paging, self.counted());
         let messages = self.metered(at, |level| {
             level.page_out(id, paging, |seq, fresh| {
-                let expiration_ms = fresh.message.facts().expiration_ms;
-                PagedFacts {
-                    seq,
-                    lsn: fresh.lsn,
-                    arrived: fresh.arrived,
-                    deadline: expiration_ms.map(|millis| fresh.arrived.plus_ms(millis)),
-                    bytes: counted.of(&fresh.message),
-                }
+                facts(seq, fresh.lsn, fresh.arrived, &fresh.message, counted)
             })
         })?;
         self.page_count += 1;
@@ -286,13 +280,14 @@ impl Ready {
         let EntryId { seq, level } = read.id;
         let page = self.page_of(read.id)?;
         let at = self.level_at(level)?;
-        let bytes = self.counted().of(&read.message);
-        if !self.levels[at].leaves_page(page, seq, Some(bytes)) {
+        let Entry { lsn, arrived, ref message, .. } = *read;
+        let facts = facts(seq, lsn, arrived, message, self.counted());
+        if !self.levels[at].leaves_page(page, seq, Some(facts)) {
             return None;
         }
         self.len -= 1;
-        self.bytes -= bytes;
-        let entry = self.entry(read.id, read.message.clone(), read.lsn, read.arrived);
+        self.bytes -= facts.bytes;
+        let entry = self.entry(read.id, message.clone(), lsn, arrived);
         Some((entry, self.remove_if_empty((level, page))))
     }
 
@@ -411,4 +406,17 @@ impl Ready {
             .iter()
             .flat_map(|level| level.paged().map(move |(id, held)| (level.number, id, held)))
     }
+}
+
+/// What is to be known of a message in a page.
+fn facts(
+    seq: u64,
+    lsn: Lsn,
+    arrived: Time,
+    message: &Message,
+    counted: CountedBytes,
+) -> PagedFacts {
+    let expiration_ms = message.facts().expiration_ms;
+    let deadline = expiration_ms.map(|millis| arrived.plus_ms(millis));
+    PagedFacts { seq, lsn, arrived, deadline, bytes: counted.of(message) }
 }

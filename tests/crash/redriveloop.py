@@ -1,0 +1,173 @@
+"""Kills a broker while it redrives, at random instants, and checks that every message is in exactly one of two queues.
+See README.md."""
+
+import argparse
+import base64
+import json
+import pathlib
+import random
+import shutil
+import sys
+import tempfile
+import time
+import urllib.request
+
+import pika
+
+from broker_process import Broker
+from ledger import Fault, body_of, number_of
+
+DEAD, WORK = "redrive.dead", "redrive.work"
+# Long queues are put aside as soon as they can be, or as usual.
+PAGING = ("vm_memory_high_watermark_paging_ratio = 0\n", "")
+FILL_BATCH = 500
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--leveret", required=True, help="the broker's binary")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--messages", type=int, default=4000)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    arguments = parser.parse_args()
+    rng = random.Random(arguments.seed)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="leveret-redrive-"))
+    broker = Broker(arguments.leveret, folder)
+    kills, midway, finished = 0, 0, 0
+    try:
+        start(broker, rng)
+        fill(broker, arguments.messages, rng)
+        expected = set(range(arguments.messages))
+        while kills < arguments.kills:
+            source, target, to = rng.choice((
+                (DEAD, WORK, "origin"), (DEAD, WORK, "first"), (WORK, DEAD, {"queue": DEAD}),
+                (WORK, DEAD, {"exchange": "amq.fanout"})))
+            gather(broker, source)
+            before = look(broker, source)
+            began = time.monotonic()
+            job = ask(broker, f"queues/%2F/{source}/redrive", {
+                "to": to, "rate": rng.choice((None, None, 20_000)), "limit": rng.choice((None, None, 1000))})
+            while job["state"] == "running" and time.monotonic() - began < rng.uniform(0, 0.25):
+                job = ask(broker, "redrives/" + job["id"])
+            broker.kill()
+            kills += 1
+            start(broker, rng)
+            found = check(broker, expected)
+            moved = len(before & found[target])
+            midway += 0 < moved < len(before)
+            if job["ended_ms"] is not None:
+                finished += 1
+                if job["state"] != "finished" or job["moved"] != moved:
+                    raise Fault(f"{moved} messages have moved, and the job said {job}")
+    except Fault as fault:
+        broker.process.kill()
+        print(f"after {kills} kills, seed {arguments.seed}: {fault}; see {folder}", file=sys.stderr)
+        return 1
+    broker.kill()
+    shutil.rmtree(folder)
+    print(json.dumps({
+        "program": "redriveloop", "seed": arguments.seed, "kills": kills, "messages": arguments.messages,
+        "killed_midway": midway, "finished_before": finished, "faults": 0}))
+    print(f"{kills} passed")
+    return 0
+
+
+def start(broker, rng):
+    broker.config.write_text(rng.choice(PAGING))
+    broker.start()
+
+
+def ask(broker, path, body=None):
+    """What the API says; the job is not there after a restart."""
+    request = urllib.request.Request(f"http://{broker.http_address}/api/{path}")
+    request.add_header("authorization", "Basic " + base64.b64encode(b"guest:guest").decode())
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(request, data, timeout=20) as answer:
+        return json.loads(answer.read())
+
+
+def run(broker, queue, body):
+    """A job to its end."""
+    job = ask(broker, f"queues/%2F/{queue}/redrive", body)
+    while job["ended_ms"] is None:
+        time.sleep(0.01)
+        job = ask(broker, "redrives/" + job["id"])
+    if job["state"] != "finished":
+        raise Fault(f"a job did not finish: {job}")
+
+
+def gather(broker, queue):
+    """Everything goes into one of the queues; into that of the dead by death."""
+    run(broker, DEAD, {"to": {"queue": WORK}})
+    if queue == DEAD:
+        nack_all(broker, WORK)
+
+
+def fill(broker, count, rng):
+    """Messages that died in the one queue and wait in the other."""
+    connection = broker.connect()
+    channel = connection.channel()
+    channel.queue_declare(DEAD, durable=True)
+    channel.queue_bind(DEAD, "amq.fanout")
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": DEAD}
+    channel.queue_declare(WORK, durable=True, arguments=arguments)
+    channel.confirm_delivery()
+    persistent = pika.BasicProperties(delivery_mode=2)
+    for first in range(0, count, FILL_BATCH):
+        for number in range(first, min(first + FILL_BATCH, count)):
+            channel._impl.basic_publish("", WORK, body_of(number, rng), persistent)
+        # What was sent before this is confirmed with it.
+        channel.basic_publish("", "", b"", mandatory=False)
+    connection.close()
+    nack_all(broker, WORK)
+
+
+def nack_all(broker, queue):
+    """Everything in a queue dies; answered when it has."""
+    connection = broker.connect()
+    channel = connection.channel()
+    waiting = channel.queue_declare(queue, passive=True).method.message_count
+    if waiting:
+        for method, _, _ in channel.consume(queue):
+            waiting -= 1
+            if not waiting:
+                channel.basic_nack(method.delivery_tag, multiple=True, requeue=False)
+                break
+        channel.cancel()
+    channel.basic_qos(prefetch_count=0)
+    connection.close()
+
+
+def look(broker, queue):
+    """The numbers of all messages in a queue, each once; they stay."""
+    connection = broker.connect()
+    channel = connection.channel()
+    waiting = channel.queue_declare(queue, passive=True).method.message_count
+    numbers = set()
+    if waiting:
+        for _, _, body in channel.consume(queue):
+            number = number_of(body)
+            if number in numbers:
+                raise Fault(f"message {number} is twice in {queue}")
+            numbers.add(number)
+            waiting -= 1
+            if not waiting:
+                break
+    connection.close()
+    return numbers
+
+
+def check(broker, expected):
+    """Every message is in exactly one queue; which are where."""
+    found = {queue: look(broker, queue) for queue in (DEAD, WORK)}
+    if twice := found[DEAD] & found[WORK]:
+        raise Fault(f"{len(twice)} messages are in both queues, as {min(twice)}")
+    if lost := expected - found[DEAD] - found[WORK]:
+        raise Fault(f"{len(lost)} messages are lost, as {min(lost)}")
+    if invented := (found[DEAD] | found[WORK]) - expected:
+        raise Fault(f"nobody published {min(invented)}")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
