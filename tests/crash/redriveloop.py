@@ -63,6 +63,9 @@ def main():
         broker.process.kill()
         print(f"after {kills} kills, seed {arguments.seed}: {fault}; see {folder}", file=sys.stderr)
         return 1
+    if not midway:
+        print(f"no kill came midway, seed {arguments.seed}", file=sys.stderr)
+        return 1
     broker.kill()
     shutil.rmtree(folder)
     print(json.dumps({
@@ -111,13 +114,12 @@ def fill(broker, count, rng):
     channel.queue_bind(DEAD, "amq.fanout")
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": DEAD}
     channel.queue_declare(WORK, durable=True, arguments=arguments)
-    channel.confirm_delivery()
+    channel.tx_select()
     persistent = pika.BasicProperties(delivery_mode=2)
     for first in range(0, count, FILL_BATCH):
         for number in range(first, min(first + FILL_BATCH, count)):
-            channel._impl.basic_publish("", WORK, body_of(number, rng), persistent)
-        # What was sent before this is confirmed with it.
-        channel.basic_publish("", "", b"", mandatory=False)
+            channel.basic_publish("", WORK, body_of(number, rng), persistent)
+        channel.tx_commit()
     connection.close()
     nack_all(broker, WORK)
 

@@ -170,11 +170,11 @@ fn rewritten(message: &Message, told: Told<'_>, expiration_ms: Option<u64>) -> V
     let properties = Properties::parse(message.properties()).unwrap_or_default();
     let old = properties.headers.unwrap_or(TableRef::EMPTY);
     let has_died = message.deaths().is_some();
-    let is_kept = |key: &[u8]| {
+    let is_replaced = |key: &[u8]| {
         let is_told = key == REDRIVE_COUNT.as_bytes() || key == REDRIVES.as_bytes();
-        !is_told && !(has_died && dead_letter::is_death_header(key))
+        is_told || has_died && dead_letter::is_death_header(key)
     };
-    let mut others = old.iter().filter(|(key, _)| is_kept(key)).collect::<Vec<_>>();
+    let mut others = old.iter().filter(|(key, _)| !is_replaced(key)).collect::<Vec<_>>();
     others.sort_by_key(|(key, _)| *key);
     let behind = others.partition_point(|(key, _)| *key < REDRIVE_COUNT.as_bytes());
     let (before, behind) = others.split_at(behind);

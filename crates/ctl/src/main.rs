@@ -192,7 +192,9 @@ impl Command {
                 said.out.push('\n');
             }
         };
-        if call.has("dry-run") {
+        // Unless the command knows better what it would do.
+        let tries = self.switches.iter().any(|switch| switch.name == "dry-run");
+        if call.has("dry-run") && !tries {
             banner(said);
             return Ok(Output::Done);
         }

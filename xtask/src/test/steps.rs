@@ -219,6 +219,17 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "redrive",
+        what: "a broker that is killed while it redrives",
+        action: Action::Python {
+            program: "tests/crash/redriveloop.py",
+            arguments: &["--kills", "15", "--messages", "3000"],
+        },
+        counts: Some("kills of redrives without loss"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
         name: "faults",
         what: "a broker whose disk fails, is full, or is damaged",
         action: Action::Pytest("tests/faults"),

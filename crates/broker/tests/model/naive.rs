@@ -326,7 +326,7 @@ impl Model {
             let Some(i) = at(self) else { continue };
             let entry = &self.queues[q].ready[i];
             let died = entry.message.deaths.first().copied();
-            let Some(target) = to.or(died.map(|death| death.0)) else { continue };
+            let Some(target) = to.or_else(|| Some(died?.0)) else { continue };
             if self.is_expired(q, entry) || self.refuses(target) {
                 continue;
             }

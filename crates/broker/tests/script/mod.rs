@@ -26,6 +26,7 @@ mod history;
 mod lines;
 #[path = "../model/log.rs"]
 mod log;
+#[expect(dead_code, reason = "the model looks at more")]
 #[path = "../model/look.rs"]
 mod look;
 mod parse;

@@ -33,7 +33,7 @@ impl From<BrowseProblem> for Stop {
 
 impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
-        Self::Failed(refusal.to_string())
+        Self::Failed(refusal.explanation)
     }
 }
 

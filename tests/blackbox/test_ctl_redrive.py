@@ -1,0 +1,132 @@
+"""leveretctl dlq: dead messages are listed, redriven with progress, and redrives ended."""
+
+import json
+import re
+import threading
+
+import pytest
+
+from redrives import Redrives
+from test_ctl import tools
+
+pytestmark = pytest.mark.better
+
+
+@pytest.fixture
+def ctl(under, by_broker, pytestconfig, tmp_path):
+    """leveretctl, and a broker that can redrive."""
+    if by_broker(rabbitmq=True, leveret=False):
+        pytest.skip("RabbitMQ has no such thing")
+    return tools(under.shared(), pytestconfig, tmp_path)
+
+
+@pytest.fixture
+def dlq(ch):
+    """A queue in which messages of another are that died there."""
+    dlq = ch.queue(name="dlq")
+    work = ch.queue(name="work", dead_letter_exchange="", dead_letter_routing_key=dlq)
+    for body, customer in [("a", "ann"), ("b", "bob"), ("c", "ann")]:
+        ch.publish(work, body, headers={"customer": customer})
+        ch.reject(ch.get_unacked(work))
+    ch.sync()
+    ch.work = work
+    return dlq
+
+
+def test_dead_messages_are_listed(ctl, ch, dlq):
+    header, *rows = ctl.do("dlq", "show", "-q", dlq)
+    assert header.split("\t") == ["id", "reason", "queue", "count", "time", "routing_key", "redrives", "payload_bytes"]
+    assert len(rows) == 3
+    id, reason, queue, count, time, key, redrives, size = rows[0].split("\t")
+    assert (reason, queue, count, key, redrives, size) == ("rejected", ch.work, "1", ch.work, "0", "1")
+    assert re.fullmatch(r"\d+-1-0", id) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", time)
+    assert len(ctl.do("dlq", "show", "-q", dlq, "--limit", "2")) == 3
+    assert len(json.loads(ctl.run("dlq", "show", dlq, "--formatter", "json").out)) == 3
+    assert ctl.run("dlq", "show", dlq + "x").code == 65
+    assert ch.count(dlq) == 3
+
+
+def test_more_than_a_page(ctl, ch):
+    q = ch.queue()
+    ch.publish(q, *["m"] * 250)
+    assert len(ctl.do("dlq", "show", "-q", q, "--limit", "240")) == 241
+    assert len(ctl.do("dlq", "show", "-q", q, "--limit", "999")) == 251
+
+
+def test_a_redrive_is_tried_and_done(ctl, ch, dlq):
+    said = ctl.do("dlq", "redrive", "-q", dlq, "--header", "customer=ann", "--dry-run")
+    assert said == ["2 of 3 messages chosen, 2 would move, 0 that nothing takes", f"2 to queue '{ch.work}'"]
+    banner, said = ctl.do("dlq", "redrive", dlq, "--header", "customer=ann")
+    assert banner == f"Redriving messages of queue '{dlq}' in vhost '/' ..."
+    assert said == "2 of 3 messages moved, 1 not chosen"
+    assert ch.drain(ch.work) == ["a", "c"]
+    told = json.loads(ctl.run("dlq", "redrive", dlq, "--formatter", "json").out)
+    assert (told["state"], told["moved"]) == ("finished", 1)
+
+
+def test_every_option_chooses(ctl, ch, dlq):
+    def chosen(*options):
+        return ctl.do("dlq", "redrive", "-q", dlq, "--dry-run", *options)[0].split(" of ")[0]
+
+    assert chosen() == "3"
+    assert (chosen("--filter-reason", "expired"), chosen("--filter-reason", "rejected")) == ("0", "3")
+    assert (chosen("--first-queue", ch.work), chosen("--first-queue", dlq)) == ("3", "0")
+    assert (chosen("--header", "customer"), chosen("--header=customer=bob")) == ("3", "1")
+    assert chosen("--header", "customer=bob", "--header", "other") == "0"
+    assert (chosen("--text", "b"), chosen("--older-than", "3600"), chosen("--max-redrives", "0")) == ("1", "0", "0")
+    assert chosen("--limit", "2") == "2"
+
+
+def test_where_to(ctl, ch, dlq):
+    other, x = ch.queue(name="other"), ch.exchange()
+    ch.bind(other, x, "k")
+    assert ctl.do("dlq", "redrive", "-q", dlq, "--to", f"queue:{other}", "--limit", "1") == ["1 of 3 messages moved"]
+    assert ctl.do("dlq", "redrive", "-q", dlq, "--to", f"exchange:{x}:k", "--limit", "1") == ["1 of 2 messages moved"]
+    said = ctl.do("dlq", "redrive", "-q", dlq, "--to", f"exchange:{x}")
+    assert said == ["0 of 1 messages moved, 1 that nothing takes"]
+    assert ctl.do("dlq", "redrive", "-q", dlq, "--to", "first") == ["1 of 1 messages moved"]
+    assert (ch.drain(other), ch.drain(ch.work)) == (["a", "b"], ["c"])
+
+
+def test_progress_and_an_end(ctl, ch, redrives_of):
+    q, other = ch.queue(), ch.queue()
+    ch.publish(q, *["m"] * 100)
+    ran = []
+    options = ["--to", f"queue:{other}", "--rate", "20"]
+    waits = threading.Thread(target=lambda: ran.append(ctl.run("dlq", "redrive", q, *options)))
+    waits.start()
+    ch.poll(lambda: ch.count(other) >= 30)
+    [job] = redrives_of(q)
+    assert ctl.do("dlq", "cancel", job["id"]) == [f"Ending redrive {job['id']} ..."]
+    waits.join(10)
+    [ran] = ran
+    assert ran.code == 69 and "Cancelled" in ran.err
+    assert re.search(rf"^Running \({job['id']}\): \d+ of 100 messages moved$", ran.out, re.M), ran.out
+    assert ctl.run("dlq", "cancel", job["id"]).code == 65
+    assert ctl.run("dlq", "cancel", "1").code == 65
+
+
+@pytest.fixture
+def redrives_of(api):
+    """The jobs of a queue."""
+    redrives = Redrives(api)
+    return lambda queue: [job for job in redrives.api.do("GET", "/api/redrives") if job["queue"] == queue]
+
+
+def test_nobody_has_to_wait(ctl, ch, redrives_of):
+    q, other = ch.queue(), ch.queue()
+    ch.publish(q, *["m"] * 100)
+    [said] = ctl.do("dlq", "redrive", "-q", q, "--to", f"queue:{other}", "--rate", "10", "--no-wait")
+    [job] = redrives_of(q)
+    assert said == f"Redrive {job['id']} runs"
+    ctl.do("dlq", "cancel", "-q", job["id"])
+
+
+def test_what_makes_no_sense(ctl, dlq):
+    for options, code in [
+        (["--to", "elsewhere"], 65), (["--limit", "0"], 65), (["--rate", "-1"], 65), (["--older-than", "-1"], 65),
+        (["--filter-reason", "bored"], 65), (["--to", "queue:no-such-queue"], 65), (["--unknown"], 64),
+    ]:
+        assert ctl.run("dlq", "redrive", dlq, *options).code == code, options
+    assert ctl.run("dlq", "redrive", dlq + "x").code == 65
+    assert ctl.run("dlq", "redrive").code == 64
