@@ -1,0 +1,83 @@
+// Who consumes from a queue, and what he holds without having acknowledged it.
+
+import { get, path } from "../../api.js";
+import { Badge, Card, ChannelLink } from "../../components.js";
+import { DASH, duration, number } from "../../format.js";
+import { html, useEffect, useState } from "../../html.js";
+import { Table } from "../../table.js";
+
+const LOOKED_AT = 200;
+
+/** Messages that are out, by who has them: `{ tag, channel, messages, since }`. */
+export function heldBy(messages) {
+  const holders = new Map();
+  for (const { consumer_tag: tag = null, channel = null, arrived_ms: at } of messages) {
+    const key = JSON.stringify([channel, tag]);
+    const holder = holders.get(key) ?? { tag, channel, messages: 0, oldest: at };
+    holders.set(key, { ...holder, messages: holder.messages + 1, oldest: Math.min(holder.oldest, at) });
+  }
+  return [...holders.values()];
+}
+
+/**
+ * Who holds what of a queue, looked at anew whenever the queue was: `{ holders, isPart, error }`, null
+ * for holders as long as nobody knows.
+ */
+function useHolders(vhost, queue) {
+  const [state, setState] = useState({ holders: null, isPart: false, error: null });
+  const isOut = queue.messages_unacknowledged > 0;
+  useEffect(() => {
+    if (!isOut) {
+      setState({ holders: [], isPart: false, error: null });
+      return undefined;
+    }
+    const abort = new AbortController();
+    const query = { state: "unacknowledged", count: LOOKED_AT, truncate: 0 };
+    get(path("queues", vhost, queue.name, "messages"), query, { signal: abort.signal }).then(
+      ({ messages, cursor }) => setState({ holders: heldBy(messages), isPart: cursor !== null, error: null }),
+      // Not everybody may read messages: that is said below the table, and no fault.
+      (error) => !abort.signal.aborted && setState({ holders: null, isPart: false, error }),
+    );
+    return () => abort.abort();
+  }, [vhost, queue]);
+  return state;
+}
+
+const COLUMNS = [
+  { key: "tag", title: "Consumer", render: (row) => html`<span class="break">${row.tag ?? html`<i>basic.get</i>`}</span>` },
+  { key: "channel", title: "Channel", render: (row) => html`<${ChannelLink} name=${row.channel} />` },
+  { key: "held", title: "Holds", width: "7rem", align: "right", hint: "Messages that it has got and not acknowledged", render: (row) => row.held },
+  { key: "prefetch", title: "At most", width: "7rem", align: "right", hint: "Prefetch", render: (row) => row.prefetch },
+  { key: "state", title: "State", width: "10rem", render: (row) => row.state },
+];
+
+/** The consumers, with what they hold. */
+export function Holders({ vhost, queue }) {
+  const { holders: known, isPart, error } = useHolders(vhost, queue);
+  const holders = known ?? [];
+  const held = (amount) => (known === null ? DASH : `${isPart ? "at least " : ""}${number(amount)}`);
+  const consumers = (queue.consumer_details ?? []).map((one) => {
+    const channel = one.channel_details?.name ?? null;
+    const holds = holders.find((holder) => holder.tag === one.consumer_tag && (holder.channel === channel || holder.channel === null));
+    return {
+      key: `${channel}/${one.consumer_tag}`,
+      tag: one.consumer_tag,
+      channel,
+      held: held(holds?.messages ?? 0),
+      prefetch: one.prefetch_count === 0 ? "any number" : number(one.prefetch_count),
+      state: html`<${Badge} kind=${one.active === false || one.activity_status === "blocked" ? "" : "good"}>${(one.activity_status ?? "up").replaceAll("_", " ")}<//>${one.ack_required === false && html` <${Badge} title="Nothing has to be acknowledged">no ack<//>`}`,
+    };
+  });
+  const keys = new Set(consumers.map((one) => one.key));
+  const others = holders
+    .filter(({ channel, tag }) => !keys.has(`${channel}/${tag}`) && !consumers.some((one) => one.tag === tag))
+    .map(({ channel, tag, messages, oldest }) => ({
+      key: `held/${channel}/${tag}`, tag, channel, held: held(messages), prefetch: DASH,
+      state: html`<small>oldest is ${duration(Date.now() - oldest)} old</small>`,
+    }));
+  const rows = [...consumers, ...others];
+  return html`<${Card} title="Consumers and what they hold" test="holders">
+    <${Table} columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.key} label="Consumers" empty="Nobody consumes from this queue." />
+    ${error && html`<p class="muted" data-test="holders-error">What they hold is not known: ${error.message}</p>`}
+  <//>`;
+}

@@ -1,0 +1,94 @@
+// The life of a queue in one view: what happens to its messages, when, how fast and why.
+
+import { path } from "../../api.js";
+import { levelLine, Chart, useRange, withRange } from "../../chart.js";
+import { Card, Loaded, Stat } from "../../components.js";
+import { DASH, compact, duration, number, rate } from "../../format.js";
+import { html, useMemo } from "../../html.js";
+import { Age, Countdown, useSkew } from "../../parts/countdown.js";
+import { deathLines, flowLines } from "../../parts/flow.js";
+import { because, fate, inForce } from "../../parts/fate.js";
+import { Histogram } from "../../parts/histogram.js";
+import { Warnings, about } from "../../parts/warnings.js";
+import { Words, plainWords } from "../../parts/words.js";
+import { usePolled } from "../../poll.js";
+import { href } from "../../router.js";
+import { Holders } from "./holders.js";
+import { Settings } from "./in-force.js";
+
+const SLOWLY_MS = 15_000;
+
+/** What changes with the topology only. */
+function useTopology(vhost, name) {
+  const explained = usePolled(path("queues", vhost, name, "explain"), SLOWLY_MS);
+  const map = usePolled(`${path("dead-letter-map", vhost)}?page=1&page_size=500&name=${encodeURIComponent(name)}`, SLOWLY_MS);
+  return useMemo(() => ({
+    explanation: explained.data,
+    edges: (map.data?.edges ?? []).filter((edge) => edge.from_queue === name),
+    warnings: (map.data?.warnings ?? []).filter((warning) => about(warning) === name || warning.queues?.includes(name)),
+  }), [explained.data, map.data, name]);
+}
+
+/** The tab. */
+export default function Life({ vhost, name }) {
+  const [range, picker] = useRange({ isShort: true });
+  const polled = usePolled(withRange(path("queues", vhost, name), range));
+  const expiry = usePolled(path("queues", vhost, name, "expiry")).data;
+  const topology = useTopology(vhost, name);
+  return html`<${Loaded} polled=${polled} gone="There is no such queue (any more).">
+    ${(queue) => html`<div class="life" data-test="life">
+      <${Fate} vhost=${vhost} ...${topology} />
+      <${Figures} queue=${queue} expiry=${expiry} explanation=${topology.explanation} />
+      <div class="charts-head"><h2>What comes and goes</h2><span class="gap"></span>${picker}</div>
+      <div class="cards"><${Charts} queue=${queue} range=${range} />
+        <${Card} title="When they expire" test="expiry-card">${expiry
+          ? html`<${Histogram} expiry=${expiry} />` : html`<p class="muted">Not known yet.</p>`}<//></div>
+      <${Settings} vhost=${vhost} name=${name} explanation=${topology.explanation} edges=${topology.edges} />
+      <${Holders} vhost=${vhost} queue=${queue} />
+    </div>`}<//>`;
+}
+
+/** What happens to a message here, and what is wrong with it. */
+function Fate({ vhost, explanation, edges, warnings }) {
+  if (!explanation) return html`<p class="fate muted">Loading\u2026</p>`;
+  return html`<section class="fate" aria-label="What happens to a message here">
+    <p data-test="fate">${fate(explanation, edges).map((parts, index) => html`<span key=${index}><${Words} parts=${parts} vhost=${vhost} />${" "}</span>`)}</p>
+    ${warnings.length > 0 && html`<${Warnings} warnings=${warnings} hasQueue=${false} />`}
+  </section>`;
+}
+
+/** What the figures above the tabs do not tell. */
+function Figures({ queue, expiry, explanation }) {
+  const skew = useSkew(expiry?.now_ms);
+  const stats = queue.message_stats ?? {};
+  const browse = (state) => `${href("queues", queue.vhost, queue.name, "messages")}?state=${state}`;
+  const { oldest_age_ms: age = null, next_deadline_ms: next = null } = expiry ?? {};
+  const own = explanation && inForce(explanation)["message-ttl"];
+  return html`<div class="stats">
+    <${Stat} label="Oldest" test="oldest" hint="How long the message has been here that came first"
+      value=${age === null ? DASH : html`<${Age} since=${expiry.now_ms - age + skew} />`} />
+    <${Stat} label="Next expiry" test="next-deadline" hint="When the next message expires"
+      value=${next === null ? DASH : html`<${Countdown} to=${next + skew} />`} />
+    <${Stat} label="TTL" value=${own ? duration(own.value) : "none"} hint=${own ? plainWords(because(own)).trim() : ""} test="ttl" />
+    <${Stat} label="Expired" value=${compact(stats.expired ?? 0)} hint="Since the queue was declared or the broker started" />
+    <${Stat} label="Dead letters" value=${compact(stats.dead_lettered ?? 0)} hint="Died here and went on" />
+    <${Stat} label="Dropped" value=${compact(stats.dropped ?? 0)} hint="Died here and left nothing" />
+    ${queue.messages_delayed > 0 && html`<${Stat} label="Delayed" value=${number(queue.messages_delayed)} href=${browse("delayed")} hint="Returned, and not ready again yet" />`}
+    ${queue.messages_dlx > 0 && html`<${Stat} label="Dead, kept here" value=${number(queue.messages_dlx)} href=${browse("dead")} hint="Until they can go on" />`}
+  </div>`;
+}
+
+function Charts({ queue, range }) {
+  const depth = useMemo(() => [
+    levelLine("Ready", queue.messages_ready_details, queue.messages_ready),
+    levelLine("Unacknowledged", queue.messages_unacknowledged_details, queue.messages_unacknowledged),
+    levelLine("Total", queue.messages_details, queue.messages),
+  ], [queue]);
+  const flow = useMemo(() => flowLines(queue.message_stats), [queue]);
+  const deaths = useMemo(() => deathLines(queue.message_stats), [queue]);
+  return html`<${Chart} title="Messages" lines=${depth} range=${range} test="chart-depth" />
+    <${Chart} title="In and out" lines=${flow} format=${rate} range=${range} test="chart-flow" />
+    ${deaths.length > 0
+      ? html`<${Chart} title="Deaths" lines=${deaths} format=${rate} range=${range} test="chart-deaths" />`
+      : html`<${Card} title="Deaths"><p class="muted">Nothing has died here since the queue was declared or the broker started.</p><//>`}`;
+}

@@ -1,0 +1,27 @@
+// How fast messages come to a queue and leave it: lines of charts.
+
+import { rateLine } from "../chart.js";
+import { number } from "../format.js";
+import { REASONS } from "./deaths.js";
+
+/** In and out, whatever the reason. */
+export function flowLines(stats = {}) {
+  const line = (label, key) => rateLine(label, stats[`${key}_details`], `${number(stats[key] ?? 0)} in all`);
+  return [
+    line("Published", "publish"),
+    line("Delivered", "deliver_get"),
+    line("Acknowledged", "ack"),
+    line("Expired", "expired"),
+    line("Dead-lettered", "dead_lettered"),
+    line("Dropped", "dropped"),
+  ];
+}
+
+/** Deaths by what became of the message and by reason: those that have happened. */
+export function deathLines(stats = {}) {
+  const of = (key, label) => Object.entries(REASONS)
+    .map(([reason, words]) => [`${key}_${reason}`, `${label}: ${words}`])
+    .filter(([name]) => (stats[name] ?? 0) > 0)
+    .map(([name, title]) => rateLine(title, stats[`${name}_details`], `${number(stats[name])} in all`));
+  return [...of("dead_lettered", "Dead letter"), ...of("dropped", "Dropped")];
+}
