@@ -1,0 +1,56 @@
+// One redrive, as far as it is.
+
+import { del, path } from "../../api.js";
+import { Card, Facts, Loaded, Page, QueueLink, Stat } from "../../components.js";
+import { attempt } from "../../errors.js";
+import { duration, moment, number, rate } from "../../format.js";
+import { html, useState } from "../../html.js";
+import { useNow } from "../../parts/countdown.js";
+import { Progress, RedriveState, target } from "../../parts/redrive.js";
+import { usePolled } from "../../poll.js";
+import { href } from "../../router.js";
+
+const RUNNING_MS = 1000;
+
+export default function Redrive({ params: { id } }) {
+  const [isOver, setIsOver] = useState(false);
+  const polled = usePolled(path("redrives", id), isOver ? 0 : RUNNING_MS);
+  const isRunning = polled.data?.state === "running";
+  if (polled.data && isOver === isRunning) setIsOver(!isRunning);
+  const cancel = () => attempt("Cancelling", async () => {
+    await del(path("redrives", id));
+    polled.refresh();
+  }, "Cancelled. What has been moved stays where it is.");
+  return html`<${Page} title=${polled.data ? `Redrive from ${polled.data.queue}` : "Redrive"} crumbs=${[["Redrives", href("redrives")]]} test="redrive"
+    badges=${polled.data && html`<${RedriveState} state=${polled.data.state} />`}
+    actions=${isRunning && html`<button type="button" class="danger" onClick=${cancel} data-test="cancel">Cancel</button>`}>
+    <${Loaded} polled=${polled} gone="There is no such redrive; the broker forgets those that ended long ago, and all of them when it is restarted.">
+      ${(job) => html`<${Job} job=${job} />`}<//>
+  <//>`;
+}
+
+function Job({ job }) {
+  const now = useNow();
+  const took = Math.max(0, (job.ended_ms ?? now) - job.started_ms);
+  const speed = took > 0 ? (job.moved * 1000) / took : 0;
+  return html`
+    <${Card} test="progress"><${Progress} job=${job} isLarge=${true} />
+      ${job.reason && html`<p class="form-error" data-test="reason">${job.reason}</p>`}<//>
+    <div class="stats">
+      <${Stat} label="Moved" value=${number(job.moved)} test="moved" />
+      <${Stat} label="Not wanted" value=${number(job.skipped)} hint="The filter was not for them" />
+      <${Stat} label="Unroutable" value=${number(job.unroutable)} hint="They reach no queue, and stay where they are" test="unroutable" />
+      <${Stat} label="Gone before" value=${number(job.gone)} hint="Consumed or expired meanwhile" />
+      <${Stat} label=${job.ended_ms === null ? "Running for" : "Took"} value=${duration(job.ended_ms === null ? Math.floor(took / 1000) * 1000 : took)} />
+      <${Stat} label="Speed" value=${took >= 1000 ? rate(speed) : "\u2013"} />
+    </div>
+    <${Card} title="What was asked for"><${Facts} items=${[
+      ["From queue", html`<${QueueLink} vhost=${job.vhost} name=${job.queue} tab="messages" />`],
+      ["Vhost", job.vhost],
+      ["To", target(job.to)],
+      ["User", job.user],
+      ["Started", moment(job.started_ms)],
+      ["Ended", job.ended_ms === null ? null : moment(job.ended_ms)],
+      ["Messages at the start", number(job.messages_total)],
+    ]} /><//>`;
+}

@@ -1,0 +1,128 @@
+// Sending dead messages back: where to, which, how fast; and what would come of it, before it is done.
+
+import { path, post } from "../api.js";
+import { QueueLink } from "../components.js";
+import { Dialog, openDialog } from "../dialog.js";
+import { count, number } from "../format.js";
+import { ActionForm, NumberField, SelectField, TextField, useForm } from "../forms.js";
+import { html, useEffect, useState } from "../html.js";
+import { go, href } from "../router.js";
+import { REASONS } from "./deaths.js";
+
+const TARGETS = [
+  ["origin", "the queue each died in last"],
+  ["first", "the queue each died in first"],
+  ["queue", "one queue"],
+  ["exchange", "an exchange"],
+];
+const SETTLED_MS = 350;
+
+const START = {
+  to: "origin", target: "", exchange: "", routing_key: "",
+  reason: "", first_queue: "", header: "", text: "", older: "", limit: "", rate: "", max: "",
+};
+
+/**
+ * Opens the dialog; true if a redrive was begun, whose page is shown then. `ids` are messages of `browse`, or null for
+ * all that pass the filter.
+ */
+export async function openRedrive({ vhost, queue, ids = null, filter = {} }) {
+  const job = await openDialog((close) => html`<${Redrive} ...${{ vhost, queue, ids, filter, close }} />`);
+  if (!job) return false;
+  go(href("redrives", job.id));
+  return true;
+}
+
+const whole = (text) => (text === "" ? undefined : Number(text));
+const some = (table) => (Object.values(table).some((value) => value !== undefined) ? table : undefined);
+
+/** What is sent to the server for the values of the form. */
+export function requestOf(values, ids) {
+  const [header, value] = values.header.split(/=(.*)/s);
+  const to = values.to === "queue" ? { queue: values.target }
+    : values.to === "exchange" ? { exchange: values.exchange, ...(values.routing_key !== "" && { routing_key: values.routing_key }) }
+    : values.to;
+  return {
+    to,
+    ids: ids ?? undefined,
+    filter: ids ? undefined : some({
+      reason: values.reason || undefined,
+      first_queue: values.first_queue || undefined,
+      headers: header ? { [header]: value ?? null } : undefined,
+      text: values.text || undefined,
+      older_than_ms: values.older === "" ? undefined : Math.round(Number(values.older) * 1000),
+    }),
+    limit: whole(values.limit),
+    rate: whole(values.rate),
+    max_redrives: whole(values.max),
+  };
+}
+
+function Redrive({ vhost, queue, ids, filter, close }) {
+  const form = useForm({
+    ...START, reason: filter.reason ?? "", first_queue: filter.first_queue ?? "", text: filter.text ?? "", header: filter.headers?.[0] ?? "",
+  });
+  const { values } = form;
+  const url = path("queues", vhost, queue, "redrive");
+  const request = requestOf(values, ids);
+  const isComplete = values.to !== "queue" || values.target !== "";
+  const trial = useTrial(url, request, isComplete);
+  const submit = async () => close(await post(url, request));
+  return html`<${Dialog} title=${`Redrive from ${queue}`} onClose=${() => close(null)} isWide=${true} test="redrive-dialog">
+    <${ActionForm} onSubmit=${submit} onCancel=${() => close(null)} test="redrive-form"
+      action=${trial.result?.would_move > 0 ? `Redrive ${count(trial.result.would_move, "message")}` : "Redrive"}>
+      <fieldset class="is-wide targets"><legend>${ids ? `Send ${count(ids.length, "chosen message")} to` : "Send messages to"}</legend>
+        ${TARGETS.map(([key, title]) => html`<label class="check" key=${key}><input type="radio" name="to" value=${key} checked=${values.to === key}
+          onInput=${() => form.set({ to: key })} data-test=${`to-${key}`} /><span>${title}</span></label>`)}</fieldset>
+      ${values.to === "queue" && html`<${TextField} label="Queue" required ...${form.bind("target")} data-test="target-queue" />`}
+      ${values.to === "exchange" && html`<${TextField} label="Exchange" hint="Empty: the default exchange" ...${form.bind("exchange")} data-test="target-exchange" />
+        <${TextField} label="Routing key" hint="Empty: the one each had before it died" ...${form.bind("routing_key")} />`}
+      ${!ids && html`
+        <${SelectField} label="Died because" ...${form.bind("reason")} options=${[["", "whatever"], ...Object.entries(REASONS)]} />
+        <${TextField} label="Died first in queue" ...${form.bind("first_queue")} />
+        <${TextField} label="Header" placeholder="name or name=value" ...${form.bind("header")} />
+        <${TextField} label="Text in the body" ...${form.bind("text")} />
+        <${NumberField} label="In the queue for at least" hint="seconds" step="any" ...${form.bind("older")} />`}
+      <${NumberField} label="At most" hint="messages" min="1" ...${form.bind("limit")} />
+      <${NumberField} label="Not faster than" hint="messages a second" min="1" ...${form.bind("rate")} />
+      <${NumberField} label="Not what was redriven" hint="so many times already" min="1" ...${form.bind("max")} />
+      <div class="is-wide"><${Trial} vhost=${vhost} trial=${trial} isComplete=${isComplete} /></div>
+    <//>
+  <//>`;
+}
+
+/** What would be done, asked anew a moment after the last change: `{ result, error, isAsking }`. */
+function useTrial(url, request, isComplete) {
+  const [state, setState] = useState({ result: null, error: null, isAsking: true });
+  const body = JSON.stringify(request);
+  useEffect(() => {
+    if (!isComplete) return undefined;
+    const abort = new AbortController();
+    setState((old) => ({ ...old, isAsking: true }));
+    const timer = setTimeout(() => {
+      post(url, { ...request, dry_run: true }, { signal: abort.signal }).then(
+        (result) => setState({ result, error: null, isAsking: false }),
+        (error) => !abort.signal.aborted && setState({ result: null, error, isAsking: false }),
+      );
+    }, SETTLED_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [url, body, isComplete]);
+  return state;
+}
+
+function Trial({ vhost, trial: { result, error, isAsking }, isComplete }) {
+  if (!isComplete) return html`<p class="trial muted">To which queue?</p>`;
+  if (error) return html`<p class="trial form-error" data-test="trial-error">${error.message}</p>`;
+  if (!result) return html`<p class="trial muted" aria-busy="true">Counting\u2026</p>`;
+  const { matched, would_move: moved, unroutable, targets = [], complete, scanned } = result;
+  return html`<div class=${isAsking ? "trial is-stale" : "trial"} role="status" data-test="trial">
+    <p><b>${number(moved)}</b> of ${count(matched, "matching message")} would go${targets.length > 0 ? " to:" : "."}</p>
+    ${targets.length > 0 && html`<ul>${targets.map((target) => html`<li key=${target.queue}>
+      <b>${number(target.messages)}</b> <${QueueLink} vhost=${vhost} name=${target.queue} /></li>`)}</ul>`}
+    ${complete === false && html`<p class="muted">This is of the first ${number(scanned)} messages; there are more than are counted beforehand.</p>`}
+    ${unroutable > 0 && html`<p class="trial-bad">\u26a0 ${number(unroutable)} would reach no queue, and stay where they are.</p>`}
+  </div>`;
+}
