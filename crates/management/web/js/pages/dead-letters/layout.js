@@ -1,0 +1,92 @@
+// Where the nodes of the dead-letter map stand: in layers, group below group.
+
+import dagre from "../../../vendor/dagre.js";
+import { groups } from "./graph.js";
+
+const LETTER = 7.1;
+const SMALL_LETTER = 6.1;
+const NODE_MIN = 148;
+const WAY_MIN = 96;
+const NODE_MAX = 230;
+const LABEL = { width: 96, height: 30 };
+const MARGIN = 12;
+const GAP = 26;
+
+/** How large a node is: it must not change with figures, or everything would jump. */
+export function sizeOf({ kind, name, key, warnings }) {
+  if (kind === "nowhere" || kind === "anywhere") return { width: 104, height: 28 };
+  const isWay = kind === "exchange";
+  const letters = Math.max(name.length * LETTER, isWay ? keyOf({ key }).length * SMALL_LETTER : 0);
+  const width = Math.min(NODE_MAX, Math.max(isWay ? WAY_MIN : NODE_MIN, letters + 30));
+  return { width: warnings.length > 0 ? Math.max(width, 150) : width, height: 16 + (warnings.length > 0 ? 3 : 2) * 16 };
+}
+
+/** What an exchange's node says about keys. */
+export const keyOf = ({ key }) => (key === null ? "with their own keys" : `with key ${key}`);
+
+/** As many letters of a text as have room in a node. */
+export function fitting(text, width, isSmall = false) {
+  const room = Math.floor((width - 24) / (isSmall ? SMALL_LETTER : LETTER));
+  return text.length > room ? `${text.slice(0, Math.max(1, room - 1))}\u2026` : text;
+}
+
+/** One group: its nodes with `x`, `y`, its links with `points`, its size. */
+function layGroup({ nodes, links }, direction) {
+  const graph = new dagre.graphlib.Graph({ multigraph: true });
+  graph.setGraph({ rankdir: direction, nodesep: 18, ranksep: direction === "LR" ? 30 : 22, edgesep: 12, marginx: MARGIN, marginy: MARGIN, ranker: "tight-tree" });
+  for (const node of nodes) graph.setNode(node.id, sizeOf(node));
+  for (const link of links) graph.setEdge(link.from, link.to, link.label ? { ...LABEL, labelpos: "c" } : {}, link.id);
+  dagre.layout(graph);
+  const { width, height } = graph.graph();
+  return {
+    width,
+    height,
+    nodes: nodes.map((node) => ({ id: node.id, ...graph.node(node.id) })),
+    links: links.map((link) => ({ id: link.id, ...graph.edge(link.from, link.to, link.id) })),
+  };
+}
+
+/** Everything within a width, if that is possible; from left to right, long ways downwards: `{ width, height, nodes, links }`, the last two by id. */
+export function layOut(graph, room) {
+  const all = { width: 0, height: 0, nodes: new Map(), links: new Map() };
+  let shelf = { x: 0, y: 0, height: 0 };
+  const every = groups(graph).map((group) => {
+    const wide = layGroup(group, "LR");
+    const isLong = wide.width > room && wide.width > 2 * wide.height;
+    return isLong ? layGroup(group, "TB") : wide;
+  });
+  // What is tall comes last, beside each other, so that little stays empty.
+  for (const laid of every.sort((a, b) => (a.height > room ? 1 : 0) - (b.height > room ? 1 : 0))) {
+    if (shelf.x > 0 && shelf.x + laid.width > room) shelf = { x: 0, y: shelf.y + shelf.height + GAP, height: 0 };
+    const { x: dx, y: dy } = shelf;
+    for (const node of laid.nodes) all.nodes.set(node.id, { ...node, x: node.x + dx, y: node.y + dy });
+    for (const link of laid.links) {
+      const moved = link.points.map(({ x, y }) => ({ x: x + dx, y: y + dy }));
+      all.links.set(link.id, { points: moved, x: link.x === undefined ? null : link.x + dx, y: link.x === undefined ? null : link.y + dy });
+    }
+    shelf = { x: dx + laid.width + GAP, y: dy, height: Math.max(shelf.height, laid.height) };
+    all.width = Math.max(all.width, dx + laid.width);
+    all.height = Math.max(all.height, dy + laid.height);
+  }
+  return all;
+}
+
+/** What decides about the layout, as text: as long as it stays, so does every node. */
+export const shapeOf = ({ nodes, links }) =>
+  JSON.stringify([nodes.map((node) => [node.id, node.warnings.length > 0]), links.map((link) => [link.id, link.label !== null])]);
+
+/** A line through points, rounded. */
+export function curve(points) {
+  const [first, ...rest] = points;
+  if (rest.length < 2) return `M${at(first)}L${rest.map(at).join("L")}`;
+  const parts = [`M${at(first)}`];
+  for (let index = 0; index < rest.length - 1; index += 1) {
+    const [here, next] = [rest[index], rest[index + 1]];
+    const isLast = index === rest.length - 2;
+    const end = isLast ? next : { x: (here.x + next.x) / 2, y: (here.y + next.y) / 2 };
+    parts.push(`Q${at(here)} ${at(end)}`);
+  }
+  return parts.join("");
+}
+
+const at = ({ x, y }) => `${x.toFixed(1)},${y.toFixed(1)}`;

@@ -1,0 +1,11 @@
+// The two pages about dead letters.
+
+import { Tabs } from "../../components.js";
+import { html } from "../../html.js";
+import { href } from "../../router.js";
+
+/** The tabs. */
+export const Parts = ({ current }) => html`<${Tabs} current=${current} items=${[
+  ["map", "Map", href("dead-letters")],
+  ["queues", "Queues of dead letters", href("dead-letters", "queues")],
+]} />`;
