@@ -1,0 +1,346 @@
+"""The life of messages on the page: they expire, tell their story, are looked at, and go back."""
+
+import json
+import re
+
+import pika
+import pytest
+from playwright.sync_api import expect
+
+from browsing import PHONE, segment
+
+MARKUP = "<img src=x onerror=alert(1)>"
+LINES = "li[data-test=message]"
+ORDER = {"order": 12345678901234567890, "lines": [], "note": MARKUP}
+
+
+class Scene:
+    """A channel on which queues are declared with few words."""
+
+    def __init__(self, broker):
+        self.api = broker.api
+        self.connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+        self.channel = self.connection.channel()
+
+    def queue(self, name, **arguments):
+        arguments = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
+        self.channel.queue_declare(name, durable=True, arguments=arguments)
+
+    def bound(self, name, exchange, key="#", kind="topic"):
+        self.channel.exchange_declare(exchange, kind, durable=True)
+        self.channel.queue_declare(name, durable=True)
+        self.channel.queue_bind(name, exchange, key)
+
+    def publish(self, queue, body="x", **properties):
+        self.channel.basic_publish("", queue, body, pika.BasicProperties(**properties))
+
+    def reject(self, queue):
+        method, _, _ = self.channel.basic_get(queue)
+        self.channel.basic_reject(method.delivery_tag, requeue=False)
+
+    def wait_for(self, queue, count):
+        for _ in range(200):
+            if self.channel.queue_declare(queue, passive=True).method.message_count == count:
+                return
+            self.connection.sleep(0.02)
+        raise AssertionError(f"{queue} never had {count} messages")
+
+
+@pytest.fixture
+def scene(broker):
+    scene = Scene(broker)
+    yield scene
+    scene.connection.close()
+
+
+def messages_of(name):
+    return f"#/queues/{segment('/', name)}/messages"
+
+
+def opened(page, at=0):
+    """The lines of a message's story, after it was opened."""
+    page.locator("[data-test=open]").nth(at).click()
+    return page.locator("[data-test=timeline] li")
+
+
+def test_a_message_that_expired_tells_its_story_and_goes_back(site, scene):
+    scene.bound("dead", "dlx")
+    scene.queue("sms", dead_letter_exchange="dlx")
+    policy = {"pattern": "^sms$", "definition": {"message-ttl": 300}, "apply-to": "queues", "priority": 0}
+    scene.api.do("PUT", "/api/policies/%2F/short", policy)
+    scene.publish("sms", json.dumps(ORDER), content_type="application/json", headers={"tenant": "acme"})
+    scene.wait_for("dead", 1)
+    scene.api.do("DELETE", "/api/policies/%2F/short")
+
+    page = site.log_in(at=messages_of("dead"))
+    story = opened(page)
+    words = [re.sub(r"\s+", " ", line) for line in story.all_inner_texts()]
+    assert [kind.split("-")[-1] for kind in story.evaluate_all("all => all.map((line) => line.dataset.test)")] == [
+        "publish", "death", "sent", "wait"]
+    assert "published to the default exchange with key sms" in words[0]
+    assert "expired in queue sms" in words[1] and re.search(r"\d+:\d\d:\d\d", words[1])
+    assert "sent to exchange dlx with key sms" in words[2]
+    assert "waits in queue dead since then" in words[3]
+
+    page.locator("[data-test=choose]").check()
+    page.click("[data-test=redrive-chosen]")
+    page.get_by_text("1 of 1 matching message would go to:").wait_for()
+    assert "1 sms" in page.inner_text("[data-test=trial]")
+    page.click("[data-test=submit]")
+    page.wait_for_selector("[data-test=redrive] [data-test=state]:text('finished')")
+    assert "1" in page.inner_text("[data-test=moved]")
+    scene.wait_for("sms", 1)
+
+    site.go(page, messages_of("sms"))
+    story = opened(page)
+    words = [re.sub(r"\s+", " ", line) for line in story.all_inner_texts()]
+    assert "expired in queue sms" in words[1]
+    assert "redriven from queue dead by user guest" in words[2]
+    assert "waits in queue sms" in words[-1]
+    # Whoever has looked has changed nothing.
+    method, properties, body = scene.channel.basic_get("sms", auto_ack=True)
+    assert not method.redelivered and json.loads(body) == ORDER and properties.headers["tenant"] == "acme"
+
+
+def test_a_body_is_shown_as_what_it_is(site, scene):
+    scene.queue("all")
+    scene.publish("all", json.dumps(ORDER))
+    scene.publish("all", "no {json}")
+    scene.publish("all", b"\x00\xff\x01hex")
+    page = site.log_in(at=messages_of("all"))
+    body = page.locator("[data-test=payload]")
+    opened(page, 0)
+    assert '  "order": 12345678901234567890,\n' in body.inner_text()
+    page.click("[data-test=as-text]")
+    assert body.inner_text() == json.dumps(ORDER)
+    page.click("[data-test=as-hex]")
+    assert body.inner_text().startswith("000000  7b 22 6f 72")
+    opened(page, 0)
+    opened(page, 1)
+    assert body.inner_text() == "no {json}"
+    assert page.locator("[data-test=as-json]").count() == 0
+    opened(page, 1)
+    opened(page, 2)
+    assert re.match(r"000000  00 ff 01 68 65 78\s+···hex", body.inner_text())
+
+
+def test_messages_are_found_by_what_they_are(site, scene):
+    scene.bound("dead", "dlx")
+    scene.queue("a", dead_letter_exchange="dlx")
+    scene.queue("b", dead_letter_exchange="dlx", max_length=1)
+    for number in range(3):
+        scene.publish("a", f"tea {number}", expiration="1", headers={"tenant": f"t{number}"})
+    scene.wait_for("dead", 3)
+    for number in range(2):
+        scene.publish("b", f"cake {number}")
+    scene.publish("a", "rejected")
+    scene.wait_for("a", 1)
+    scene.reject("a")
+    scene.wait_for("dead", 5)
+    page = site.log_in(at=messages_of("dead"))
+    lines = page.locator(LINES)
+    expect(page.locator(LINES)).to_have_count(5)
+
+    def look_for(**values):
+        for field, value in values.items():
+            if field == "reason":
+                page.select_option("[name=reason]", value)
+            else:
+                page.fill(f"[name={field}]", value)
+        page.click("[data-test=apply]")
+
+    for values, count in [({"reason": "rejected"}, 1), ({"reason": "maxlen"}, 1), ({"reason": "expired"}, 3),
+                          ({"header": "tenant=t1"}, 1), ({"header": "tenant", "text": "tea 2"}, 1),
+                          ({"header": "", "reason": "", "text": "cake"}, 1), ({"text": "", "first_queue": "b"}, 1)]:
+        look_for(**values)
+        expect(lines).to_have_count(count)
+    look_for(first_queue="nobody")
+    assert "Nothing matches" in page.wait_for_selector("[data-test=none]:text('Nothing matches')").inner_text()
+    # What is looked for is in the address, for others.
+    assert "first_queue=nobody" in page.url
+    page.click("[data-test=clear]")
+    expect(lines).to_have_count(5)
+
+
+def test_a_long_queue_is_looked_at_page_by_page(site, scene):
+    scene.queue("long")
+    for number in range(120):
+        scene.publish("long", f"number {number}")
+    scene.wait_for("long", 120)
+    page = site.log_in(at=messages_of("long"))
+    for first in ["number 0", "number 50", "number 100"]:
+        page.wait_for_selector(f"li[data-test=message]:first-child:has-text('{first}')")
+        if first != "number 100":
+            page.click("[data-test=next]")
+    expect(page.locator(LINES)).to_have_count(20)
+    page.click("[data-test=previous]")
+    page.wait_for_selector("li[data-test=message]:first-child:has-text('number 50')")
+
+
+def test_all_dead_letters_go_back_by_their_filter(site, scene):
+    scene.bound("dead", "dlx")
+    scene.queue("a", dead_letter_exchange="dlx")
+    scene.queue("elsewhere")
+    for number in range(4):
+        scene.publish("a", f"{number}", expiration="1", headers={"even": str(number % 2 == 0)})
+    scene.wait_for("dead", 4)
+    page = site.log_in(at="#/dead-letters/queues")
+    page.click("tr:has-text('dead') [data-test=redrive]")
+    page.check("[data-test=to-queue]")
+    page.fill("[data-test=target-queue]", "elsewhere")
+    page.fill("dialog [name=header]", "even=True")
+    page.get_by_text("2 of 2 matching messages would go to:").wait_for()
+    page.click("dialog [data-test=submit]")
+    page.wait_for_selector("[data-test=redrive] [data-test=state]:text('finished')")
+    scene.wait_for("elsewhere", 2)
+    scene.wait_for("dead", 2)
+    site.go(page, "#/redrives")
+    row = page.wait_for_selector("tr:has-text('elsewhere')").inner_text()
+    assert "dead" in row and "finished" in row
+
+
+def test_a_redrive_is_seen_running_and_cancelled(site, scene):
+    scene.bound("dead", "dlx")
+    scene.queue("a", dead_letter_exchange="dlx")
+    for _ in range(50):
+        scene.publish("a", expiration="1")
+    scene.wait_for("dead", 50)
+    scene.queue("slow")
+    page = site.log_in(at=messages_of("dead"))
+    page.click("[data-test=redrive-all]")
+    page.check("[data-test=to-queue]")
+    page.fill("[data-test=target-queue]", "slow")
+    page.fill("dialog [name=rate]", "2")
+    page.click("dialog [data-test=submit]")
+    page.wait_for_selector("[data-test=state]:text('running')")
+    page.click("[data-test=cancel]")
+    page.wait_for_selector("[data-test=state]:text('cancelled')")
+    moved = scene.channel.queue_declare("slow", passive=True).method.message_count
+    assert moved < 50
+    scene.wait_for("dead", 50 - moved)
+
+
+def test_what_cannot_be_redriven_is_said_before(site, scene):
+    scene.bound("dead", "dlx")
+    scene.queue("gone", dead_letter_exchange="dlx")
+    scene.publish("gone", expiration="1")
+    scene.wait_for("dead", 1)
+    scene.channel.queue_delete("gone")
+    page = site.log_in(at=messages_of("dead"))
+    page.click("[data-test=redrive-all]")
+    page.get_by_text("1 would reach no queue").wait_for()
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog", state="detached")
+    scene.wait_for("dead", 1)
+
+
+def test_the_life_of_a_queue_is_told_in_one_view(site, scene):
+    scene.bound("dead", "dlx", "gone", kind="direct")
+    scene.queue("sms", dead_letter_exchange="dlx", dead_letter_routing_key="gone", max_length=1000)
+    policy = {"pattern": "^sms$", "definition": {"message-ttl": 60_000}, "apply-to": "queues", "priority": 0}
+    scene.api.do("PUT", "/api/policies/%2F/a-minute", policy)
+    for number in range(20):
+        scene.publish("sms", expiration=str(30_000 + 1000 * number))
+    scene.wait_for("sms", 20)
+    page = site.log_in(at=f"#/queues/{segment('/', 'sms')}")
+    fate = re.sub(r"\s+", " ", page.inner_text("[data-test=fate]"))
+    assert "at most 1 min (policy a-minute), then they expire" in fate
+    assert "room for 1,000 messages (argument); beyond that, the oldest make room" in fate
+    expect(page.locator("[data-test=fate]")).to_contain_text(re.compile("goes to exchange dlx .* which leads to queue dead"))
+    page.wait_for_selector("[data-test=expiry] rect.bar")
+    expect(page.locator("[data-test=next-deadline]")).to_contain_text(re.compile(r"^\s*[12]?\d s"))
+    assert "Message TTL" in page.inner_text("[data-test=in-force]")
+
+
+def test_consumers_are_shown_with_what_they_hold(site, scene):
+    scene.queue("work")
+    for _ in range(5):
+        scene.publish("work")
+    other = scene.connection.channel()
+    other.basic_qos(prefetch_count=3)
+    other.basic_consume("work", lambda *_: None, consumer_tag="slow-worker")
+    scene.connection.sleep(0.2)
+    page = site.log_in(at=f"#/queues/{segment('/', 'work')}")
+    cells = page.locator("[data-test=holders] tr:has-text('slow-worker') td")
+    expect(cells.nth(2)).to_have_text("3")
+    site.go(page, f"{messages_of('work')}?state=unacknowledged")
+    expect(page.locator(LINES)).to_have_count(3)
+    assert "slow-worker" in opened(page).last.inner_text()
+
+
+def test_who_may_not_read_messages_is_told_so(site, scene):
+    scene.queue("secret")
+    for _ in range(2):
+        scene.publish("secret")
+    scene.channel.basic_get("secret")
+    scene.api.do("PUT", "/api/users/eve", {"password": "eve", "tags": "management"})
+    scene.api.do("PUT", "/api/permissions/%2F/eve", {"configure": "", "write": "", "read": "^public"})
+    page = site.log_in("eve", at=f"#/queues/{segment('/', 'secret')}")
+    page.wait_for_selector("[data-test=holders-error]")
+    site.go(page, messages_of("secret"))
+    assert "secret" in page.wait_for_selector("[data-test=browse-error]").inner_text()
+    assert page.locator(LINES).count() == 0
+
+
+@pytest.fixture
+def tangle(scene):
+    """Dead letters that come back, that are lost in two ways, and some that are not."""
+    scene.bound("dead", "dlx", "#")
+    scene.queue("sms", dead_letter_exchange="dlx")
+    scene.queue("loop.a", message_ttl=600_000, dead_letter_exchange="", dead_letter_routing_key="loop.b")
+    scene.queue("loop.b", message_ttl=600_000, dead_letter_exchange="", dead_letter_routing_key="loop.a")
+    scene.queue("lonely", dead_letter_exchange="nobody-declared-it")
+    scene.channel.exchange_declare("empty", "direct")
+    scene.queue("astray", dead_letter_exchange="empty", dead_letter_routing_key="k")
+
+
+def test_the_map_shows_ways_and_what_is_wrong_with_them(site, tangle):
+    page = site.log_in(at="#/dead-letters")
+    page.wait_for_selector("[data-test=map] [data-test=node-queue]")
+    warnings = page.inner_text("[data-test=map-warnings]")
+    for part in ["nobody-declared-it", "loop.a", "astray"]:
+        assert part in warnings, warnings
+    nodes = page.locator("[data-test=node-queue]")
+    expect(nodes).to_have_count(6)
+    words = {node.locator(".name").text_content(): node.text_content() for node in nodes.all()}
+    assert "no exchange" in words["lonely"] and "leads nowhere" in words["astray"]
+    assert "loop" in words["loop.a"] and "loop" in words["loop.b"] and "loop" not in words["sms"]
+    page.check("[data-test=only-faults]")
+    expect(nodes).to_have_count(4)
+    page.uncheck("[data-test=only-faults]")
+    page.fill("[data-test=filter]", "loop")
+    expect(nodes).to_have_count(2)
+    # By keyboard: a node is a link.
+    page.get_by_role("link", name="Queue loop.b,").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-test=queue] h1:text('loop.b')")
+    page.wait_for_selector("[data-test=fate]")
+
+
+def test_the_map_is_a_table_as_well(site, tangle):
+    page = site.log_in(at="#/dead-letters", viewport=PHONE)
+    page.click("[data-test=view-table]")
+    rows = page.locator("[data-test=edges] tbody tr")
+    expect(rows).to_have_count(5)
+    cells = {row.locator("td").first.inner_text(): row.inner_text() for row in rows.all()}
+    assert "nowhere" in cells["lonely"] and "dead" in cells["sms"] and "loop.a" in cells["loop.b"]
+
+
+def test_markup_is_text_wherever_it_stands(site, scene):
+    scene.channel.exchange_declare(MARKUP, "fanout")
+    scene.queue("<b>dead</b>")
+    scene.channel.queue_bind("<b>dead</b>", MARKUP)
+    scene.queue(MARKUP, dead_letter_exchange=MARKUP)
+    scene.publish(MARKUP, MARKUP, expiration="1", headers={"<i>name</i>": "<u>value</u>"})
+    scene.wait_for("<b>dead</b>", 1)
+    page = site.log_in(at=messages_of("<b>dead</b>"))
+    story = opened(page)
+    assert f"expired in queue {MARKUP}" in story.nth(1).inner_text()
+    assert page.inner_text("[data-test=payload]") == MARKUP
+    text = page.inner_text("[data-test=message]")
+    assert "<i>name</i>" in text and "<u>value</u>" in text
+    for at, sign in [("#/dead-letters", "[data-test=node-queue]"), ("#/dead-letters/queues", "tbody tr"),
+                     (f"#/queues/{segment('/', MARKUP)}", "[data-test=fate]")]:
+        site.go(page, at)
+        page.wait_for_selector(sign)
+        assert page.locator("main img, main b b, main u").count() == 0
