@@ -8,12 +8,13 @@ from compare_metrics import ENDPOINTS, recorded, shape, verdicts
 from documented_metrics import ROOT, documented
 from metrics import Metrics
 from metrics_decisions import MISSING, OTHER_LABELS, plain
+from redrives import Redrives
 
 IDENTITY = {"rabbitmq_build_info", "rabbitmq_identity_info"}
 
 
 @pytest.fixture
-def busy(ch):
+def busy(ch, under):
     """A broker in which there is something of every kind; the labels of everything are told."""
     q, qq = ch.queue(message_ttl=60_000), ch.queue("quorum")
     lost = ch.queue(max_length=0, expires=600_000)
@@ -29,6 +30,9 @@ def busy(ch):
     ch.publish(ch.queue(), "m", timestamp=1_700_000_000)
     for queue in (q, qq, lost):
         ch.publish(queue, "m")
+    if under.name == "leveret":
+        ch.publish(dying, "m")
+        assert Redrives(under.shared().api).moved(dying, to={"queue": q}) == 1
     ch.publish("nowhere", "m")
     ch.get(qq)
     ch.consume(q, prefetch=1).next()

@@ -226,3 +226,88 @@ fn fill_redrives(list: &mut ArrayBuilder, message: &Message, told: Told<'_>, old
         list.push(entry);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dead_letter::{DeathReason, Deaths};
+    use crate::message::{Content, SharedProperties};
+
+    const TOLD: Told<'static> = Told { queue: "dlq", user: "u", time_s: 7 };
+
+    /// A message that died in so many queues with long names.
+    fn dead(queues: usize) -> Message {
+        let name = |at: usize| Name::from(format!("{at:0>200}"));
+        let death = |at| Death {
+            queue: name(at),
+            reason: DeathReason::Expired,
+            count: 1,
+            time_s: 0,
+            exchange: "".into(),
+            routing_keys: Box::default(),
+            original_expiration_ms: None,
+        };
+        let summary =
+            DeathSummary { queue: name(0), reason: DeathReason::Expired, exchange: "".into() };
+        let entries = (0..queues).map(death).collect();
+        let deaths = Deaths { first: summary.clone(), last: summary, entries };
+        let envelope = Arc::new(Envelope::new("".into(), "k".into()));
+        let content = Content::Assembled { properties: vec![0, 0].into(), body: "b".into() };
+        let message = Message::new(Arc::clone(&envelope), Facts::default(), content, None);
+        message.dead_letter(envelope, SharedProperties::new(message.properties()), Arc::new(deaths))
+    }
+
+    fn redriven(message: &Message) -> Message {
+        way(message, &RedriveTo::Origin).unwrap().redriven(message, TOLD)
+    }
+
+    /// The octets of the list, and for each entry whether it has kept its deaths.
+    fn told(message: &Message) -> (usize, Vec<bool>) {
+        let properties = Properties::parse(message.properties()).unwrap();
+        let Some(Value::Array(list)) = properties.headers.unwrap().get(REDRIVES) else {
+            panic!("no list");
+        };
+        let has_deaths = |entry| {
+            let Value::Table(entry) = entry else { panic!("{entry:?}") };
+            entry.get("x-death").is_some()
+        };
+        (list.as_bytes().len(), list.iter().map(has_deaths).collect())
+    }
+
+    #[test]
+    fn a_long_history_is_cut_short() {
+        let few = redriven(&dead(20));
+        assert_eq!(told(&few).1, [true]);
+        // One alone is too long: that it was redriven is told all the same.
+        let many = redriven(&dead(200));
+        assert_eq!(told(&many).1, [false]);
+        assert_eq!(redrive_count(&many), 1);
+        // Each fits, and all of them do not.
+        let mut message = few;
+        for count in 2..20 {
+            let died = dead(20);
+            let deaths = Arc::clone(died.deaths().unwrap());
+            let properties = SharedProperties::new(message.properties());
+            let again = message.dead_letter(Arc::clone(message.envelope()), properties, deaths);
+            message = redriven(&again);
+            let (bytes, entries) = told(&message);
+            assert!(bytes <= REDRIVES_BYTES_MAX + 64, "{bytes} octets");
+            assert!(entries.len() <= 3 && entries[0], "{entries:?}");
+            assert_eq!(redrive_count(&message), count);
+        }
+    }
+
+    #[test]
+    fn what_clients_call_so_counts_for_nothing() {
+        for (value, expected) in [
+            (Value::LongStr(b"5"), 0),
+            (Value::I32(-1), 0),
+            (Value::U8(3), 3),
+            (Value::I64(i64::MAX), i64::MAX as u64),
+        ] {
+            let mut headers = TableBuilder::new();
+            headers.insert(REDRIVE_COUNT, value);
+            assert_eq!(count(headers.as_ref()), expected, "{value:?}");
+        }
+    }
+}
