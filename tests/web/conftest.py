@@ -21,7 +21,7 @@ def pytest_addoption(parser):
     parser.addoption("--broker", choices=["leveret"], default="leveret", help="what is tested")
     parser.addoption("--leveret-bin", default=os.environ.get("LEVERET_BIN"), help="path of the binary (or LEVERET_BIN)")
     parser.addoption("--chromium", default=shutil.which("chromium"), help="path of the browser")
-    parser.addoption("--screenshots", type=pathlib.Path, help="folder for the pictures of all pages; none otherwise")
+    parser.addoption("--screenshots", type=pathlib.Path, help="folder for pictures; xtask's beside the binary otherwise")
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +32,15 @@ def chromium(request):
             executable_path=request.config.getoption("--chromium"), args=FLAGS, chromium_sandbox=False)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def screenshots(request):
+    """The folder for pictures."""
+    options = request.config.option
+    folder = options.screenshots or pathlib.Path(options.leveret_bin).parent.parent / "xtask" / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture

@@ -86,4 +86,3 @@ export const ExchangeLink = ({ vhost, name }) => html`<a href=${href("exchanges"
 export const ConnectionLink = ({ name }) => (name ? html`<a href=${href("connections", name)} title=${name}>${name}</a>` : DASH);
 export const ChannelLink = ({ name }) => (name ? html`<a href=${href("channels", name)} title=${name}>${name}</a>` : DASH);
 export const UserLink = ({ name }) => (name ? html`<a href=${href("admin", "users", name)} title=${name}>${name}</a>` : DASH);
-export const PolicyLink = ({ name }) => (name ? html`<a href=${`#/admin/policies?name=${encodeURIComponent(name)}`} title=${name}>${name}</a>` : DASH);

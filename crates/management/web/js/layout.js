@@ -21,7 +21,8 @@ const NAVIGATION = [
     ["channels", "Channels", ["channels"]],
   ]],
   ["Dead letters", [
-    ["dead-letters", "Map and queues", ["dead-letters"]],
+    ["dead-letters", "Map", ["dead-letters"]],
+    ["dead-letter-queues", "Queues of dead letters", ["dead-letters", "queues"]],
     ["redrives", "Redrives", ["redrives"]],
   ]],
   ["Node", [

@@ -27,10 +27,10 @@ export const queueState = (queue) => (queue.state === "running" ? "good" : "warn
 
 const COLUMNS = [
   { key: "name", title: "Name", sort: "name", render: (queue) => html`<${QueueLink} vhost=${queue.vhost} name=${queue.name} />` },
-  { key: "type", title: "Type", sort: "type", width: "5.5rem", render: (queue) => queue.type },
-  { key: "features", title: "Features", width: "11.6rem", render: (queue) => html`<${Features} of=${queue} />` },
+  { key: "type", title: "Type", sort: "type", width: "5rem", render: (queue) => queue.type },
+  { key: "features", title: "Features", width: "8.8rem", render: (queue) => html`<${Features} of=${queue} />` },
   { key: "policy", title: "Policy", sort: "policy", width: "8rem", isOptional: true, render: (queue) => html`<${Policies} of=${queue} />` },
-  { key: "state", title: "State", sort: "state", width: "6.5rem", render: (queue) => html`<${State} kind=${queueState(queue)}>${queue.state}<//>` },
+  { key: "state", title: "State", sort: "state", width: "6rem", render: (queue) => html`<${State} kind=${queueState(queue)}>${queue.state}<//>` },
   numberColumn("consumers", "Consumers", "consumers", { isOptional: true, width: "6.5rem" }),
   numberColumn("ready", "Ready", "messages_ready"),
   numberColumn("unacked", "Unacked", "messages_unacknowledged"),
@@ -43,7 +43,7 @@ const COLUMNS = [
   rateColumn("ack", "Ack", "message_stats.ack"),
   rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { isOptional: true, width: "6rem" }),
   rateColumn("expired", "Expired", "message_stats.expired"),
-  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { width: "8.4rem" }),
+  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { width: "7.6rem" }),
   rateColumn("dropped", "Dropped", "message_stats.dropped", { isOptional: true, hint: "Died and left nothing" }),
 ];
 

@@ -4,21 +4,10 @@ import { exchangePath, path } from "../api.js";
 import { Card, Loaded } from "../components.js";
 import { html } from "../html.js";
 import { usePolled } from "../poll.js";
-import { href, hrefWith } from "../router.js";
+import { hrefWith } from "../router.js";
 import { isPolicymaker } from "../session.js";
 import { Value } from "./policy-keys.js";
-
-const KINDS = { policy: "policies", operator_policy: "operator-policies" };
-const WORDS = { argument: "argument", policy: "policy", operator_policy: "operator policy", default: "default" };
-
-/** A policy by its name, to be looked at and changed. */
-export const PolicyPageLink = ({ source = "policy", vhost, name }) =>
-  html`<a href=${href("admin", "policies", KINDS[source], vhost, name)} title=${name}>${name}</a>`;
-
-function Source({ vhost, source, name }) {
-  if (!KINDS[source]) return WORDS[source] ?? source;
-  return html`${WORDS[source]} <${PolicyPageLink} source=${source} vhost=${vhost} name=${name} />`;
-}
+import { Source } from "./source.js";
 
 /** In a sentence: who rules. */
 function Rulers({ told, noun }) {

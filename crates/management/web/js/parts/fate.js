@@ -1,6 +1,7 @@
 // What becomes of the messages of a queue, in sentences: from what is in force for it, and why.
 
 import { bytes, count, duration, number } from "../format.js";
+import { sourceWords } from "./source.js";
 import { listed, policy, queue, toExchange, withKeys } from "./words.js";
 
 const REFUSED = {
@@ -15,7 +16,8 @@ export const inForce = (explanation) =>
 /** Who gave a value: " (policy TTL)", as a part of a sentence; nothing for defaults. */
 export function because({ source, source_name: name }) {
   if (source === "default") return [];
-  return name ? [` (${source} `, policy(name), ")"] : [` (${source})`];
+  const words = sourceWords(source);
+  return name ? [` (${words} `, policy(name, source), ")"] : [` (${words})`];
 }
 
 /**

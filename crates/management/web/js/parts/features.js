@@ -1,8 +1,9 @@
 // What is special about a queue or an exchange, in few letters.
 
-import { Badge, PolicyLink } from "../components.js";
+import { Badge } from "../components.js";
 import { plain } from "../format.js";
 import { html } from "../html.js";
+import { PolicyLink } from "./source.js";
 
 /** Arguments that have a badge of their own: name, policy key, letters, words. */
 const KNOWN = [
@@ -40,4 +41,4 @@ export function Features({ of }) {
 }
 
 /** The policies that apply to something. */
-export const Policies = ({ of }) => html`${of.policy ? html`<${PolicyLink} name=${of.policy} />` : ""}${of.operator_policy ? html` <${Badge} title="operator policy">${of.operator_policy}<//>` : ""}`;
+export const Policies = ({ of }) => html`${of.policy ? html`<${PolicyLink} vhost=${of.vhost} name=${of.policy} />` : ""}${of.operator_policy ? html` <${Badge} title="operator policy"><${PolicyLink} source="operator_policy" vhost=${of.vhost} name=${of.operator_policy} /><//>` : ""}`;

@@ -1,15 +1,16 @@
 // Sentences with links in them: lists of texts and of things that have a name.
 
 import { html } from "../html.js";
-import { ExchangeLink, PolicyLink, QueueLink } from "../components.js";
+import { ExchangeLink, QueueLink } from "../components.js";
 import { href } from "../router.js";
+import { PolicyLink } from "./source.js";
 
 const DEFAULT = "default exchange";
 
 /** A queue, an exchange, a policy in a sentence; and something that is shown as it is. */
 export const queue = (name) => ({ queue: name });
 export const exchange = (name) => ({ exchange: name });
-export const policy = (name) => ({ policy: name });
+export const policy = (name, source) => ({ policy: name, source });
 export const code = (text) => ({ code: text });
 
 /** A sentence as text, for what can have no links. */
@@ -42,6 +43,6 @@ export const Words = ({ parts, vhost }) => parts.map((part, index) => {
   if ("queue" in part) return html`<${QueueLink} key=${index} vhost=${vhost} name=${part.queue} />`;
   if (part.exchange === "") return html`<a key=${index} href=${href("exchanges", vhost, "amq.default")}>${DEFAULT}</a>`;
   if ("exchange" in part) return html`<${ExchangeLink} key=${index} vhost=${vhost} name=${part.exchange} />`;
-  if ("policy" in part) return html`<${PolicyLink} key=${index} name=${part.policy} />`;
+  if ("policy" in part) return html`<${PolicyLink} key=${index} source=${part.source} vhost=${vhost} name=${part.policy} />`;
   return html`<code key=${index}>${part.code}</code>`;
 });

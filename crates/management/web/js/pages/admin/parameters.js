@@ -7,7 +7,7 @@ import { attempt } from "../../errors.js";
 import { plain } from "../../format.js";
 import { ActionForm, AreaField, TextField, useForm } from "../../forms.js";
 import { html } from "../../html.js";
-import { PolicyPageLink } from "../../parts/explain.js";
+import { PolicyLink } from "../../parts/source.js";
 import { usePolled } from "../../poll.js";
 import { href } from "../../router.js";
 import { isAdministrator, isPolicymaker } from "../../session.js";
@@ -77,7 +77,7 @@ function Runtime() {
     { key: "component", title: "Component", sort: "component", width: "11rem", render: ({ component }) => component },
     { key: "vhost", title: "Vhost", sort: "vhost", width: "9rem", render: ({ vhost }) => vhost },
     { key: "name", title: "Name", sort: "name", width: "11rem", render: ({ component, vhost, name }) => {
-      if (component === "operator_policy") return html`<${PolicyPageLink} source=${component} vhost=${vhost} name=${name} />`;
+      if (component === "operator_policy") return html`<${PolicyLink} source=${component} vhost=${vhost} name=${name} />`;
       return component === "vhost-limits" ? html`<a href=${href("admin", "limits")}>${name}</a>` : name;
     } },
     { key: "value", title: "Value", render: ({ value }) => html`<code class="wrap">${plain(value)}</code>` },

@@ -1,17 +1,18 @@
 // The dead-letter map as a table: for phones, for who cannot see the picture, and to sort by.
 
-import { Badge, ExchangeLink, PolicyLink, QueueLink } from "../../components.js";
+import { Badge, ExchangeLink, QueueLink } from "../../components.js";
 import { number } from "../../format.js";
 import { html } from "../../html.js";
+import { Source } from "../../parts/source.js";
 import { ListTable } from "../../table.js";
 import { deathsOf } from "./graph.js";
 
 const sum = (table = {}) => Object.values(table).reduce((total, value) => total + value, 0);
 
 /** Who decided it: the queue's arguments, or a policy. */
-function Source({ edge }) {
+function GivenBy({ edge }) {
   const { source, name } = edge.source["dead-letter-exchange"] ?? {};
-  return html`${source ?? ""}${name && html` <${PolicyLink} name=${name} />`}`;
+  return source && html`<${Source} vhost=${edge.vhost} source=${source} name=${name} />`;
 }
 
 const Targets = ({ edge }) => (edge.to_queues.length === 0
@@ -24,7 +25,7 @@ const COLUMNS = [
   { key: "key", title: "With key", width: "9rem", sort: "routing_key", render: (edge) => (edge.routing_key === null ? html`<span class="muted">its own</span>` : edge.routing_key) },
   { key: "to", title: "Leads to queues", sort: (edge) => edge.to_queues.join(), render: (edge) => html`<${Targets} edge=${edge} />` },
   { key: "certain", title: "Always", width: "7.5rem", sort: (edge) => (edge.certain ? 1 : 0), render: (edge) => (edge.certain ? "yes" : html`<span class="muted">by its key</span>`) },
-  { key: "source", title: "Because of", width: "9rem", sort: (edge) => edge.source["dead-letter-exchange"]?.source, render: (edge) => html`<${Source} edge=${edge} />` },
+  { key: "source", title: "Because of", width: "9rem", sort: (edge) => edge.source["dead-letter-exchange"]?.source, render: (edge) => html`<${GivenBy} edge=${edge} />` },
   { key: "deaths", title: "Deaths", width: "12rem", align: "right", sort: (edge) => sum(edge.rate_by_reason) * 1e9 + sum(edge.count_by_reason), render: (edge) => deathsOf(edge).map((one) => one.text).join(", ") || "\u2013" },
   { key: "strategy", title: "Strategy", width: "8rem", isOptional: true, sort: "strategy", render: (edge) => edge.strategy },
   { key: "vhost", title: "Vhost", width: "7rem", isOptional: true, sort: "vhost", render: (edge) => edge.vhost },

@@ -1,9 +1,10 @@
 // What is in force for a queue, as far as it decides about the life of messages.
 
-import { Badge, Card, ExchangeLink, PolicyLink, QueueLink } from "../../components.js";
+import { Badge, Card, ExchangeLink, QueueLink } from "../../components.js";
 import { bytes, duration, number } from "../../format.js";
 import { html } from "../../html.js";
 import { inForce } from "../../parts/fate.js";
+import { Source } from "../../parts/source.js";
 import { href } from "../../router.js";
 
 const ROWS = [
@@ -31,14 +32,14 @@ export function Settings({ vhost, name, explanation, edges }) {
     actions=${html`<a href=${href("queues", vhost, name, "settings")}>All settings, and why</a>`}>
     ${shown.length === 0 && html`<p class="muted">No TTL, no limit, no dead-letter exchange.</p>`}
     <dl class="in-force">${shown.map((row) => html`<div key=${row[0]}>
-      <dt>${row[1]}</dt><dd>${value(row)} <${Source} of=${keys[row[0]]} /></dd></div>`)}
+      <dt>${row[1]}</dt><dd>${value(row)} <${GivenBy} vhost=${vhost} of=${keys[row[0]]} /></dd></div>`)}
       ${targets.length > 0 && html`<div key="targets"><dt>Dead letters reach</dt><dd>${targets.map((target, index) => html`<span key=${target}>
         ${index > 0 && ", "}<${QueueLink} vhost=${vhost} name=${target} /></span>`)}</dd></div>`}
     </dl><//>`;
 }
 
 /** Who gave a value. */
-function Source({ of: { source, source_name: name } }) {
+function GivenBy({ vhost, of: { source, source_name: name } }) {
   if (source === "default") return html`<small>default</small>`;
-  return html`<${Badge}>${source}${name && html` <${PolicyLink} name=${name} />`}<//>`;
+  return html`<${Badge}><${Source} vhost=${vhost} source=${source} name=${name} /><//>`;
 }

@@ -1,9 +1,10 @@
 // What a queue was declared with, what is in force, and why.
 
-import { Card, Facts, PolicyLink, Values } from "../../components.js";
+import { Card, Facts, Values } from "../../components.js";
 import { bytes, number, plain } from "../../format.js";
 import { html } from "../../html.js";
 import { Explain } from "../../parts/explain.js";
+import { PolicyLink } from "../../parts/source.js";
 
 const yes = (is) => (is ? "yes" : "no");
 
@@ -18,8 +19,8 @@ export default function Settings({ vhost, name, queue }) {
         ["Auto-delete", yes(queue.auto_delete)],
         ["Exclusive", yes(queue.exclusive)],
         ["Belongs to", queue.owner_pid_details?.name],
-        ["Policy", queue.policy ? html`<${PolicyLink} name=${queue.policy} />` : "none"],
-        ["Operator policy", queue.operator_policy ?? "none"],
+        ["Policy", queue.policy ? html`<${PolicyLink} vhost=${queue.vhost} name=${queue.policy} />` : "none"],
+        ["Operator policy", queue.operator_policy ? html`<${PolicyLink} source="operator_policy" vhost=${queue.vhost} name=${queue.operator_policy} />` : "none"],
         ["Delivery limit", queue.delivery_limit === undefined ? undefined : plain(queue.delivery_limit)],
         ["Delayed retry", queue.delayed_retry],
         ["Messages in memory", number(queue.messages_ram)],

@@ -1,0 +1,66 @@
+"""How many clicks the tasks take that people come for; docs/web.md has them beside RabbitMQ's page."""
+
+import time
+
+import pika
+import pytest
+from playwright.sync_api import expect
+
+
+@pytest.fixture
+def shop(broker):
+    """A message that expired in `sms` under a policy, and waits in `dead`."""
+    policy = {"pattern": "^sms$", "definition": {"message-ttl": 100, "dead-letter-exchange": "dlx"}, "priority": 1}
+    broker.api.do("PUT", "/api/policies/%2F/TTL", {**policy, "apply-to": "queues"})
+    connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
+    channel = connection.channel()
+    for queue in ["sms", "dead"]:
+        channel.queue_declare(queue, durable=True)
+    channel.exchange_declare("dlx")
+    channel.queue_bind("dead", "dlx", "sms")
+    channel.basic_publish("", "sms", b"Your code is 4711")
+    while channel.queue_declare("dead", passive=True).method.message_count == 0:
+        time.sleep(0.02)
+    yield channel
+    connection.close()
+
+
+class Hand:
+    """Clicks and counts."""
+
+    def __init__(self, page):
+        self.page, self.clicks = page, 0
+
+    def click(self, selector):
+        self.page.click(selector)
+        self.clicks += 1
+
+
+def test_why_did_a_message_die(site, shop):
+    hand = Hand(site.log_in())
+    hand.click("[data-test=nav-dead-letter-queues]")
+    hand.click("tr:has-text('dead') [data-test=browse]")
+    expect(hand.page.locator("[data-test=message]")).to_contain_text("expired in sms")
+    assert hand.clicks == 2
+    hand.click("[data-test=open]")
+    expect(hand.page.locator("[data-test=timeline]")).to_contain_text("expired in queue sms")
+    assert hand.clicks == 3
+
+
+def test_send_it_back(site, broker, shop):
+    broker.api.do("DELETE", "/api/policies/%2F/TTL")
+    hand = Hand(site.log_in())
+    hand.click("[data-test=nav-dead-letter-queues]")
+    hand.click("tr:has-text('dead') [data-test=redrive]")
+    hand.click("dialog [data-test=submit]")
+    hand.page.wait_for_selector("[data-test=redrive] [data-test=state]:text('finished')")
+    assert hand.clicks == 3
+    assert shop.queue_declare("sms", passive=True).method.message_count == 1
+
+
+def test_which_policy_rules_a_queue_and_why(site, shop):
+    hand = Hand(site.log_in())
+    hand.click("[data-test=nav-queues]")
+    hand.click("tr:has-text('sms') a")
+    expect(hand.page.locator("[data-test=fate]")).to_contain_text("Messages wait here at most 0.1 s (policy TTL)")
+    assert hand.clicks == 2
