@@ -22,7 +22,7 @@ const NAVIGATION = [
   ]],
   ["Dead letters", [
     ["dead-letters", "Map", ["dead-letters"]],
-    ["dead-letter-queues", "Queues of dead letters", ["dead-letters", "queues"]],
+    ["dead-letter-queues", "Dead-letter queues", ["dead-letters", "queues"]],
     ["redrives", "Redrives", ["redrives"]],
   ]],
   ["Node", [

@@ -7,5 +7,5 @@ import { href } from "../../router.js";
 /** The tabs. */
 export const Parts = ({ current }) => html`<${Tabs} current=${current} items=${[
   ["map", "Map", href("dead-letters")],
-  ["queues", "Queues of dead letters", href("dead-letters", "queues")],
+  ["queues", "Dead-letter queues", href("dead-letters", "queues")],
 ]} />`;
