@@ -47,14 +47,15 @@ def main():
             began = time.monotonic()
             job = ask(broker, f"queues/%2F/{source}/redrive", {
                 "to": to, "rate": rng.choice((None, None, 20_000)), "limit": rng.choice((None, None, 1000))})
-            while job["state"] == "running" and time.monotonic() - began < rng.uniform(0, 0.25):
+            lives_s = rng.choice((rng.uniform(0, 0.25), 2.0))
+            while job["ended_ms"] is None and time.monotonic() - began < lives_s:
                 job = ask(broker, "redrives/" + job["id"])
             broker.kill()
             kills += 1
             start(broker, rng)
             found = check(broker, expected)
             moved = len(before & found[target])
-            midway += 0 < moved < len(before)
+            midway += job["ended_ms"] is None and 0 < moved < len(before)
             if job["ended_ms"] is not None:
                 finished += 1
                 if job["state"] != "finished" or job["moved"] != moved:
@@ -63,8 +64,8 @@ def main():
         broker.process.kill()
         print(f"after {kills} kills, seed {arguments.seed}: {fault}; see {folder}", file=sys.stderr)
         return 1
-    if not midway:
-        print(f"no kill came midway, seed {arguments.seed}", file=sys.stderr)
+    if not midway or not finished:
+        print(f"{midway} kills came midway, {finished} after the end, seed {arguments.seed}", file=sys.stderr)
         return 1
     broker.kill()
     shutil.rmtree(folder)
