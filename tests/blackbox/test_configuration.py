@@ -179,7 +179,8 @@ def test_further_users_are_made_with_the_default_vhost(start):
 def test_the_api_below_a_prefix_and_metrics_on_their_own(start):
     broker = start("management.path_prefix = /rabbit\nprometheus.tcp.ip = 127.0.0.1\nprometheus.tcp.port = 0")
     assert broker.api.ask("/rabbit/api/whoami").json["name"] == "guest"
-    assert broker.api.ask("/api/whoami").status == 404
+    assert broker.api.ask("/rabbit", user=None).text.startswith(b"<!doctype html>")
+    assert [broker.api.ask(path).status for path in ["/api/whoami", "/", "/rabbits/"]] == [404, 404, 404]
     assert broker.api.ask("/metrics", user=None).status == 200
     url = f"http://127.0.0.1:{broker.port('Prometheus')}"
     with urllib.request.urlopen(url + "/metrics", timeout=WITHIN_S) as answer:

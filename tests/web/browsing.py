@@ -19,9 +19,9 @@ def segment(*names):
 class Site:
     """What users see of one broker."""
 
-    def __init__(self, chromium, broker):
+    def __init__(self, chromium, broker, prefix=""):
         self.chromium, self.broker = chromium, broker
-        self.url = broker.api.url
+        self.url = broker.api.url + prefix
         self.contexts, self.complaints = [], []
 
     def new_page(self, viewport=WIDE, scheme="light"):

@@ -48,14 +48,20 @@ def broker(request, tmp_path):
     yield from running(request, tmp_path)
 
 
+@pytest.fixture
+def broker_below(request, tmp_path):
+    """A broker whose page and API are below `/rabbit`."""
+    yield from running(request, tmp_path, "management.path_prefix = /rabbit\n")
+
+
 @pytest.fixture(scope="module")
 def busy_broker(request, tmp_path_factory):
     """The same for all tests of a file."""
     yield from running(request, tmp_path_factory.mktemp("broker"))
 
 
-def running(request, directory):
-    broker = Leveret(request.config.getoption("--leveret-bin"), directory)
+def running(request, directory, config=""):
+    broker = Leveret(request.config.getoption("--leveret-bin"), directory, config)
     yield broker
     broker.check()
     broker.stop()
@@ -66,8 +72,8 @@ def site_of(chromium):
     """Opens pages of a broker; each must have had nothing to complain about in the end."""
     sites = []
 
-    def of(broker):
-        sites.append(Site(chromium, broker))
+    def of(broker, **options):
+        sites.append(Site(chromium, broker, **options))
         return sites[-1]
 
     yield of

@@ -1,5 +1,5 @@
-//! `management.path_prefix`: the management API below a path of its own, for proxies that serve other
-//! things beside it. Metrics stay where they are.
+//! `management.path_prefix`: the web page and the management API below a path of their own, for proxies
+//! that serve other things beside them. Metrics stay where they are.
 
 use std::sync::Arc;
 
@@ -7,15 +7,23 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::Uri;
 use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Redirect};
 
-/// Serves what `router` has at `/api` at the prefix and `/api`.
+/// Where nothing is.
+const NOWHERE: &str = "/api";
+
+/// Serves what `router` has at `/api` at the prefix and `/api`, and the page at the prefix and a slash.
 pub(crate) fn below(prefix: Option<String>, router: Router) -> Router {
     let Some(prefix) = prefix else { return router };
     let prefix: Arc<str> = prefix.into();
     let strip = move |mut request: Request, next: Next| {
-        let uri = without(&prefix, request.uri());
+        let prefix = Arc::clone(&prefix);
         async move {
-            *request.uri_mut() = uri;
+            // What the page asks for is below the address that it has itself.
+            if request.uri().path() == &*prefix {
+                return Redirect::permanent(&format!("{prefix}/")).into_response();
+            }
+            *request.uri_mut() = without(&prefix, request.uri());
             next.run(request).await
         }
     };
@@ -29,7 +37,7 @@ fn without(prefix: &str, uri: &Uri) -> Uri {
     let rest = match path.strip_prefix(prefix) {
         Some(rest) if rest.starts_with('/') => rest,
         _ if path == "/metrics" || path.starts_with("/metrics/") => path,
-        _ => "/",
+        _ => NOWHERE,
     };
     let rest = uri.query().map_or_else(|| rest.to_owned(), |query| format!("{rest}?{query}"));
     rest.parse().unwrap_or_default()
@@ -40,12 +48,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_api_is_below_the_prefix_and_nowhere_else() {
+    fn everything_is_below_the_prefix_and_nowhere_else() {
         let without = |uri: &'static str| without("/rabbit", &Uri::from_static(uri)).to_string();
         assert_eq!(without("/rabbit/api/queues/%2F?page=1"), "/api/queues/%2F?page=1");
         assert_eq!(without("/metrics/per-object"), "/metrics/per-object");
-        assert_eq!(without("/api/overview"), "/");
-        assert_eq!(without("/rabbits/api/overview"), "/");
         assert_eq!(without("/rabbit/"), "/");
+        assert_eq!(without("/api/overview"), NOWHERE);
+        assert_eq!(without("/rabbits/api/overview"), NOWHERE);
+        assert_eq!(without("/"), NOWHERE);
     }
 }

@@ -50,7 +50,8 @@ export async function request(method, url, body, { signal, authorization, header
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
   let answer, text;
   try {
-    answer = await fetch(url, {
+    // Relative to the page, which may be below a prefix.
+    answer = await fetch(url.slice(1), {
       method,
       headers: all,
       body: body === undefined || isText ? body : JSON.stringify(body),

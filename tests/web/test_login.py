@@ -1,0 +1,34 @@
+"""Who may see the page, and from where."""
+
+from playwright.sync_api import expect
+
+
+def test_a_wrong_password_is_told_and_a_right_one_is_forgotten_with_the_tab(site):
+    page = site.new_page()
+    page.goto(site.url)
+    page.fill("[data-test=user]", "guest")
+    page.fill("[data-test=password]", "wrong")
+    page.click("[data-test=login-submit]")
+    page.wait_for_selector("[data-test=login-error]")
+    page.fill("[data-test=password]", "guest")
+    page.click("[data-test=login-submit]")
+    page.wait_for_selector("[data-test=user-menu]")
+    # Loading it again keeps it, another window does not have it.
+    page.reload()
+    page.wait_for_selector("[data-test=user-menu]")
+    other = page.context.new_page()
+    other.goto(site.url)
+    other.wait_for_selector("[data-test=login-submit]")
+    page.click("[data-test=user-menu] summary")
+    page.click("[data-test=logout]")
+    page.wait_for_selector("[data-test=login-submit]")
+    assert page.evaluate("sessionStorage.length + document.cookie.length") == 0
+
+
+def test_the_page_is_below_a_prefix_with_its_api(site_of, broker_below):
+    site = site_of(broker_below, prefix="/rabbit")
+    page = site.log_in(at="#/exchanges")
+    expect(page.locator("main")).to_contain_text("amq.topic")
+    # Without the slash as well.
+    assert page.goto(site.url).url == site.url + "/"
+    page.wait_for_selector("main canvas")
