@@ -21,6 +21,8 @@ DEAD, WORK = "redrive.dead", "redrive.work"
 # Long queues are put aside as soon as they can be, or as usual.
 PAGING = ("vm_memory_high_watermark_paging_ratio = 0\n", "")
 FILL_BATCH = 500
+RATE = 10_000
+ENDED_S = 20.0  # so long after its beginning a job without a rate is over on any machine
 
 
 def main():
@@ -44,10 +46,12 @@ def main():
                 (WORK, DEAD, {"exchange": "amq.fanout"})))
             gather(broker, source)
             before = look(broker, source)
+            # Every other kill comes midway, which takes a job with a rate: without one it is over in no time.
+            ends_first = kills % 2 == 1
+            wishes = {"limit": rng.choice((None, 1000))} if ends_first else {"rate": RATE}
+            lives_s = ENDED_S if ends_first else rng.uniform(0, arguments.messages / RATE)
             began = time.monotonic()
-            job = ask(broker, f"queues/%2F/{source}/redrive", {
-                "to": to, "rate": rng.choice((None, None, 20_000)), "limit": rng.choice((None, None, 1000))})
-            lives_s = rng.choice((rng.uniform(0, 0.25), 2.0))
+            job = ask(broker, f"queues/%2F/{source}/redrive", {"to": to, **wishes})
             while job["ended_ms"] is None and time.monotonic() - began < lives_s:
                 job = ask(broker, "redrives/" + job["id"])
             broker.kill()
