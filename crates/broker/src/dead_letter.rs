@@ -40,6 +40,11 @@ impl DeathReason {
             Self::DeliveryLimit => "delivery_limit",
         }
     }
+
+    /// What a word stands for.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == word)
+    }
 }
 
 impl fmt::Display for DeathReason {

@@ -210,7 +210,7 @@ fn state(word: &str) -> Result<MessageState, ApiError> {
 }
 
 fn reason(word: &str) -> Result<DeathReason, ApiError> {
-    DeathReason::ALL.into_iter().find(|reason| reason.as_str() == word).ok_or_else(|| {
+    DeathReason::parse(word).ok_or_else(|| {
         let all = DeathReason::ALL.map(DeathReason::as_str).join(", ");
         ApiError::bad_request(format!("reason must be one of {all}"))
     })

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::lists::{Paged, Query};
 use super::{Name, Shared};
-use crate::access::Management;
+use crate::access::{Caller, Management};
 use crate::answer::{ApiError, Json};
 use crate::history::Spans;
 use crate::history::fields::{DEAD_LETTERED_BY_REASON, QUEUE};
@@ -41,9 +41,7 @@ async fn show(
     Management(caller): Management,
     Paged(query): Paged,
 ) -> Result<Json, ApiError> {
-    let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
-    // A vhost that has gone since has nothing.
-    answer(&seen.filter_map(|vhost| Mapped::of(&node, vhost)).collect::<Vec<_>>(), &query)
+    answer(&Mapped::all(&node, &caller), &query)
 }
 
 async fn show_vhost(
@@ -52,13 +50,24 @@ async fn show_vhost(
     Name(vhost): Name,
     Paged(query): Paged,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(&vhost)?;
-    answer(&[Mapped::of(&node, vhost).ok_or_else(ApiError::not_found)?], &query)
+    answer(&[Mapped::one(&node, &caller, vhost)?], &query)
 }
 
 impl Mapped {
-    /// The map of that vhost, if there is one.
-    pub(super) fn of(node: &Shared, vhost: String) -> Option<Self> {
+    /// The maps of the vhosts that the caller sees.
+    pub(super) fn all(node: &Shared, caller: &Caller) -> Vec<Self> {
+        let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
+        // A vhost that has gone since has nothing.
+        seen.filter_map(|vhost| Self::of(node, vhost)).collect()
+    }
+
+    /// The map of one vhost, if the caller may look into it.
+    pub(super) fn one(node: &Shared, caller: &Caller, vhost: String) -> Result<Self, ApiError> {
+        caller.may_look_into(&vhost)?;
+        Self::of(node, vhost).ok_or_else(ApiError::not_found)
+    }
+
+    fn of(node: &Shared, vhost: String) -> Option<Self> {
         let map = node.dead_letter_map(&vhost)?;
         let rates = node.history().look(|history| {
             let of =

@@ -34,8 +34,7 @@ async fn list(
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
-    let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
-    answer(&seen.filter_map(|vhost| Mapped::of(&node, vhost)).collect::<Vec<_>>(), &query)
+    answer(&Mapped::all(&node, &caller), &query)
 }
 
 async fn list_of_vhost(
@@ -44,8 +43,7 @@ async fn list_of_vhost(
     Name(vhost): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(&vhost)?;
-    answer(&[Mapped::of(&node, vhost).ok_or_else(ApiError::not_found)?], &query)
+    answer(&[Mapped::one(&node, &caller, vhost)?], &query)
 }
 
 fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {

@@ -5,6 +5,7 @@ use amqp::table::{TableRef, Value as Field};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::dead_letter::Death;
+use broker::redrive::REDRIVES;
 use broker::time::{Now, Time};
 use broker::{BrowsedMessage, Message, MessageState, QueueNumber};
 use serde_json::{Map, Value, json};
@@ -139,7 +140,7 @@ fn death(death: &Death) -> Value {
 fn redrives(message: &Message) -> Vec<Value> {
     // They were validated when the message was published.
     let properties = Properties::parse(message.properties()).unwrap_or_default();
-    match properties.headers.and_then(|headers| headers.get("x-redrives")) {
+    match properties.headers.and_then(|headers| headers.get(REDRIVES)) {
         Some(Field::Array(list)) => {
             list.iter().filter_map(redrive).take(REDRIVES_SHOWN_MAX).collect()
         }

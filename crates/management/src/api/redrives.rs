@@ -209,8 +209,7 @@ fn ids(ids: Option<&Value>) -> Result<Option<HashSet<MessageId>>, ApiError> {
 }
 
 fn reason(word: &str) -> Result<DeathReason, ApiError> {
-    let known = DeathReason::ALL.into_iter().find(|reason| reason.as_str() == word);
-    known.ok_or_else(|| {
+    DeathReason::parse(word).ok_or_else(|| {
         let known = DeathReason::ALL.map(DeathReason::as_str).join(", ");
         ApiError::bad_request(format!("filter.reason should be one of {known}"))
     })

@@ -3,24 +3,15 @@
 import { Facts, Values } from "../components.js";
 import { bytes } from "../format.js";
 import { html } from "../html.js";
-
-/** JSON is easier to read in lines of its own. */
-function readable(text, type = "") {
-  if (!/json/i.test(type) && !/^\s*[[{]/.test(text)) return text;
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
-}
+import { indented } from "./payload.js";
 
 /** The body of a message that came over the API. */
 export function Body({ message }) {
-  const { payload, payload_encoding: encoding, payload_bytes: size, properties } = message;
+  const { payload, payload_encoding: encoding, payload_bytes: size } = message;
   const isCut = encoding === "string" && new TextEncoder().encode(payload).length < size;
   return html`<div class="body-box">
     <p class="muted">${bytes(size)}${encoding === "base64" ? ", no text: in base64" : ""}${isCut ? ", only the beginning is shown" : ""}</p>
-    <pre data-test="payload">${encoding === "string" && !isCut ? readable(payload, properties?.content_type) : payload}</pre></div>`;
+    <pre data-test="payload">${encoding === "string" && !isCut ? indented(payload) ?? payload : payload}</pre></div>`;
 }
 
 /** The properties of a message without its headers, and the headers. */
