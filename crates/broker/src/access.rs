@@ -128,6 +128,17 @@ impl Access {
         }
     }
 
+    /// A user who may do everything with what has a name that `pattern` matches.
+    ///
+    /// # Errors
+    /// What RabbitMQ says of a bad regular expression.
+    pub fn matching(user: Name, pattern: &str) -> Result<Self, String> {
+        let pattern = PermissionPattern::new(pattern)?;
+        let permissions =
+            Permissions { configure: pattern.clone(), write: pattern.clone(), read: pattern };
+        Ok(Self { permissions, ..Self::nothing(user) })
+    }
+
     /// Whether the user has `permission` on `resource`.
     pub fn has(&self, permission: Permission, resource: Resource<'_>) -> bool {
         let pattern = match permission {

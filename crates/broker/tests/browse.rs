@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use amqp::method::MethodId;
 use amqp::table::Table;
-use broker::access::{Access, PermissionPattern, Permissions};
+use broker::access::Access;
 use broker::time::Now;
 use broker::{
     BrowseCursor, BrowsedMessage, ChannelNumber, Command, ConnectionId, Content, DeclareQueue,
@@ -54,11 +54,7 @@ fn apply(vhost: &mut Vhost, (connection, channel): (ConnectionId, u16), command:
 
 /// A client with some channels.
 fn connect(vhost: &mut Vhost) -> ConnectionId {
-    let all = PermissionPattern::new(".*").unwrap();
-    let permissions = Permissions { configure: all.clone(), write: all.clone(), read: all };
-    let topic_permissions = Vec::new();
-    let access =
-        Access { user: "guest".into(), impersonator: false, permissions, topic_permissions };
+    let access = Access::matching("guest".into(), ".*").unwrap();
     let connection = vhost.open_connection(Arc::new(access), true);
     for channel in CHANNELS {
         apply(vhost, (connection, channel), Command::OpenChannel);

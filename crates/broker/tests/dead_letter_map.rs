@@ -10,7 +10,7 @@ use std::sync::Arc;
 use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
-use broker::access::{Access, PermissionPattern, Permissions};
+use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
     ApplyTo, Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeadLetterMap,
@@ -43,13 +43,7 @@ fn table(arguments: Arguments<'_>) -> Table {
 impl Broker {
     fn new() -> Self {
         let mut vhost = Vhost::new("/", [3; 32], VhostOptions::default());
-        let all = PermissionPattern::new(".*").unwrap();
-        let access = Access {
-            user: "guest".into(),
-            impersonator: false,
-            permissions: Permissions { configure: all.clone(), write: all.clone(), read: all },
-            topic_permissions: Vec::new(),
-        };
+        let access = Access::matching("guest".into(), ".*").unwrap();
         let connection = vhost.open_connection(Arc::new(access), true);
         let mut broker = Self { vhost, connection, now_ms: 1_000_000 };
         broker.apply(Command::OpenChannel);

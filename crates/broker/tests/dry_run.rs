@@ -15,7 +15,7 @@ use std::sync::Arc;
 use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
-use broker::access::{Access, PermissionPattern, Permissions};
+use broker::access::Access;
 use broker::dead_letter::DeathReason;
 use broker::page::Paging;
 use broker::time::{Now, Time};
@@ -41,13 +41,7 @@ impl Broker {
     fn new(paging: Paging) -> Self {
         let options = VhostOptions { paging, ..VhostOptions::default() };
         let mut vhost = Vhost::new("/", [3; 32], options);
-        let all = PermissionPattern::new(".*").unwrap();
-        let access = Access {
-            user: "guest".into(),
-            impersonator: false,
-            permissions: Permissions { configure: all.clone(), write: all.clone(), read: all },
-            topic_permissions: Vec::new(),
-        };
+        let access = Access::matching("guest".into(), ".*").unwrap();
         let connection = vhost.open_connection(Arc::new(access), true);
         let (shelf, disk, got) = (Shelf::default(), Disk::default(), Vec::new());
         let mut broker = Self { vhost, connection, now_ms: 1_000_000, shelf, disk, got };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{ArrayBuilder, Table, TableBuilder, Value};
-use broker::access::{Access, PermissionPattern, Permissions};
+use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
     Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange, DeclareQueue,
@@ -29,13 +29,7 @@ struct Broker {
 impl Broker {
     fn new() -> Self {
         let mut vhost = Vhost::new("/", [3; 32], VhostOptions::default());
-        let all = PermissionPattern::new(".*").unwrap();
-        let access = Access {
-            user: "guest".into(),
-            impersonator: false,
-            permissions: Permissions { configure: all.clone(), write: all.clone(), read: all },
-            topic_permissions: Vec::new(),
-        };
+        let access = Access::matching("guest".into(), ".*").unwrap();
         let connection = vhost.open_connection(Arc::new(access), true);
         let mut broker = Self { vhost, connection, now_us: 1_000_000_000 };
         broker.apply(Command::OpenChannel);

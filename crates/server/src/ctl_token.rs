@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use broker::access::{Access, PermissionPattern, Permissions};
+use broker::access::Access;
 use management::{Caller, Listener, LoginRefused};
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
@@ -110,13 +110,8 @@ fn url(listeners: &[Listener]) -> Option<String> {
 
 /// What the local administrator may do in any vhost.
 pub(crate) fn full_access() -> Result<Arc<Access>, String> {
-    let all = PermissionPattern::new(".*")?;
-    Ok(Arc::new(Access {
-        user: ADMINISTRATOR.into(),
-        impersonator: true,
-        permissions: Permissions { configure: all.clone(), write: all.clone(), read: all },
-        topic_permissions: Vec::new(),
-    }))
+    let access = Access::matching(ADMINISTRATOR.into(), ".*")?;
+    Ok(Arc::new(Access { impersonator: true, ..access }))
 }
 
 /// The file, while it is there.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
-use broker::access::{Access, PermissionPattern, Permissions};
+use broker::access::Access;
 use broker::page::{PageTask, Paging};
 use broker::redrive::{Redrive, RedriveTo, Redriven};
 use broker::time::{Now, Time};
@@ -44,13 +44,7 @@ impl Broker {
     pub(crate) fn new(queues: &[QueueSpec], paging: Paging) -> Self {
         let options = VhostOptions { paging, ..VhostOptions::default() };
         let mut vhost = Vhost::new("/", [1; 32], options);
-        let all = PermissionPattern::new(".*").unwrap();
-        let access = Access {
-            user: "guest".into(),
-            impersonator: false,
-            permissions: Permissions { configure: all.clone(), write: all.clone(), read: all },
-            topic_permissions: Vec::new(),
-        };
+        let access = Access::matching("guest".into(), ".*").unwrap();
         let connection = vhost.open_connection(Arc::new(access), true);
         let mut broker = Self {
             vhost,

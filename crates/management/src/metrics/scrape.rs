@@ -269,7 +269,7 @@ mod tests {
 
     use amqp::method::MethodId;
     use amqp::table::Table;
-    use broker::access::{Access, PermissionPattern, Permissions};
+    use broker::access::Access;
     use broker::{
         ChannelNumber, Command, ConnectionId, DeclareQueue, DeleteQueue, Request, VhostOptions,
     };
@@ -280,16 +280,8 @@ mod tests {
 
     fn vhost() -> (Vhost, ConnectionId) {
         let mut vhost = Vhost::new("/", [3; 32], VhostOptions::default());
-        let all = PermissionPattern::new(".*").unwrap();
-        let connection = vhost.open_connection(
-            Arc::new(Access {
-                user: "guest".into(),
-                impersonator: false,
-                permissions: Permissions { configure: all.clone(), write: all.clone(), read: all },
-                topic_permissions: Vec::new(),
-            }),
-            true,
-        );
+        let access = Access::matching("guest".into(), ".*").unwrap();
+        let connection = vhost.open_connection(Arc::new(access), true);
         (vhost, connection)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use amqp::method::MethodId;
 use amqp::table::{Table, TableBuilder, Value};
-use broker::access::{Access, PermissionPattern, Permissions};
+use broker::access::Access;
 use broker::time::Now;
 use broker::{
     Bind, ChannelNumber, Command, ConnectionId, Consume, DeclareQueue, DeliveryTag, Effect, Lsn,
@@ -207,11 +207,5 @@ pub(crate) fn dead_letters_to(queue: &str, more: &[(&str, i64)]) -> Table {
 
 /// Somebody who may do everything.
 pub(crate) fn everything() -> Arc<Access> {
-    let all = || PermissionPattern::new(".*").expect("a pattern");
-    Arc::new(Access {
-        user: "guest".into(),
-        impersonator: false,
-        permissions: Permissions { configure: all(), write: all(), read: all() },
-        topic_permissions: Vec::new(),
-    })
+    Arc::new(Access::matching("guest".into(), ".*").expect("a pattern"))
 }

@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use amqp::method::MethodId;
-use broker::access::{Access, PermissionPattern, Permissions};
+use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
 use broker::{Command, ConnectionId, Effect, Outgoing, Request, Vhost, VhostOptions};
@@ -354,15 +354,5 @@ impl Peer {
 }
 
 fn access(user: &str) -> Arc<Access> {
-    let everything = || PermissionPattern::new(".*").unwrap();
-    Arc::new(Access {
-        user: user.into(),
-        impersonator: false,
-        permissions: Permissions {
-            configure: everything(),
-            write: everything(),
-            read: everything(),
-        },
-        topic_permissions: Vec::new(),
-    })
+    Arc::new(Access::matching(user.into(), ".*").unwrap())
 }
