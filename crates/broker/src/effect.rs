@@ -52,6 +52,8 @@ pub enum Effect {
         ended: Vec<Lsn>,
         /// What.
         record: Record,
+        /// It continues the record before it: after a crash both are there, or neither.
+        is_joined: bool,
     },
     /// Report with [`Vhost::set_backlog`](crate::Vhost::set_backlog) when less waits for this
     /// connection's socket: the core holds messages back until then.

@@ -361,5 +361,5 @@ impl fmt::Debug for Message {
 
 /// Offsets fit: properties come in one frame and bodies are capped far below 4 GiB.
 fn offset(bytes: usize) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
+    u32::try_from(bytes).expect("a message is far shorter than 4 GiB")
 }

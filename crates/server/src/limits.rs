@@ -71,6 +71,10 @@ pub(crate) const LISTEN_BACKLOG: u32 = 4096;
 /// no faster than this, and whoever waits for a confirm waits for two of them.
 pub(crate) const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Bodies at least this long are not copied on their way to the log, in bytes: a write of its own for
+/// the body costs less than the copy, which is made while the vhost waits.
+pub(crate) const UNCOPIED_LOG_BODY_BYTES_MIN: usize = 64 * 1024;
+
 /// Exit code of a broker whose disk failed.
 pub(crate) const EXIT_DISK: i32 = 74;
 

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
-use storage::{Pending, Preparation, Prepared, RealDirectory};
+use storage::{PendingBatch, Preparation, Prepared, RealDirectory};
 
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
 use crate::store::VhostLog;
@@ -107,7 +107,7 @@ impl Persister {
 
     fn run(self: Arc<Self>) {
         let mut written: Vec<Written> = Vec::new();
-        let mut spare = Pending::default();
+        let mut spare = PendingBatch::default();
         loop {
             let Work { new, dirty, prepared, retired, stopping } = {
                 let mut work = self.work.lock();
@@ -126,8 +126,11 @@ impl Persister {
                 }
             }
             for cell in dirty {
-                if let Some(one) = written.iter_mut().find(|one| Arc::ptr_eq(&one.cell, &cell)) {
-                    self.write(one, &mut spare);
+                if let Some(one) = written.iter_mut().find(|one| Arc::ptr_eq(&one.cell, &cell))
+                    && self.write(one, &mut spare)
+                {
+                    // Its other batches are written after one of each vhost that waits.
+                    self.work.lock().dirty.push(cell);
                 }
             }
             for (cell, _done) in retired {
@@ -143,9 +146,10 @@ impl Persister {
         }
     }
 
-    fn write(self: &Arc<Self>, one: &mut Written, batch: &mut Pending) {
-        one.cell.take_pending(batch);
-        match one.log.write(batch) {
+    /// Writes a batch of a vhost. True if more of them wait.
+    fn write(self: &Arc<Self>, one: &mut Written, batch: &mut PendingBatch) -> bool {
+        let has_more = one.cell.take_batch(batch);
+        match one.log.write_batch(batch) {
             Ok(result) => one.cell.durable(result),
             Err(error) => {
                 tracing::error!(
@@ -165,6 +169,7 @@ impl Persister {
             one.batches = 0;
             self.compact(one);
         }
+        has_more
     }
 
     /// Lets a thread of its own make the next file of a log.

@@ -158,7 +158,7 @@ fn entry(facts: &PagedFacts) -> PageEntry {
         lsn: storage::Lsn(facts.lsn.0),
         arrived_us: facts.arrived.as_micros(),
         deadline_us: facts.deadline.map(Time::as_micros),
-        bytes: u32::try_from(facts.bytes).unwrap_or(u32::MAX),
+        bytes: u32::try_from(facts.bytes).expect("a message is far shorter than 4 GiB"),
     }
 }
 

@@ -24,7 +24,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use session::transmit;
 use slotmap::SecondaryMap;
 use smallvec::SmallVec;
-use storage::{Pending, Written};
+use storage::{Pending, PendingBatch, Written};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, Semaphore};
 
@@ -356,12 +356,16 @@ impl VhostCell {
         }
     }
 
-    /// Takes what waits for the disk; `batch` is empty.
-    pub(crate) fn take_pending(&self, batch: &mut Pending) {
+    /// Takes the first batch of what waits for the disk; `batch` is empty. True if there are more,
+    /// of which the writer knows then.
+    pub(crate) fn take_batch(&self, batch: &mut PendingBatch) -> bool {
         let mut state = self.state.lock();
-        std::mem::swap(&mut state.pending, batch);
-        state.writer_knows = false;
-        state.paging.batch_taken();
+        let has_more = state.pending.take_batch(batch);
+        state.writer_knows = has_more;
+        if !has_more {
+            state.paging.batch_taken();
+        }
+        has_more
     }
 
     // ---- pages ----

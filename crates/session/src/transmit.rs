@@ -159,7 +159,7 @@ fn write_content(
         let tail = outbox.tail();
         tail.push(amqp::frame::FrameType::Body.octet());
         put_u16(tail, channel);
-        put_u32(tail, u32::try_from(end - start).unwrap_or(u32::MAX));
+        put_u32(tail, u32::try_from(end - start).expect("a frame is no longer than frame_max"));
         outbox.push_body(message, start..end);
         outbox.tail().push(FRAME_END);
         start = end;

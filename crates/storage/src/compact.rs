@@ -203,7 +203,8 @@ impl<D: Directory> Compaction<D> {
                     out.range.0 = record.lsn;
                 }
                 out.range.1 = record.lsn;
-                out.batch.push(&header, |octets| octets.extend_from_slice(record.payload));
+                let copy = |octets: &mut Vec<u8>| octets.extend_from_slice(record.payload);
+                out.batch.push(&header, copy, None);
                 out.all += 1;
                 if header.references > 0 {
                     out.referred.push((record.lsn, header.references));
@@ -224,10 +225,8 @@ impl<D: Directory> Compaction<D> {
             self.begin_file(out, first)?;
         }
         let Some(file) = &out.file else { return Ok(()) };
-        let (octets, crc) = out.batch.seal(out.id, out.range, Lsn(0), out.previous_crc);
-        file.write_at(octets, out.bytes)?;
-        out.bytes += octets.len() as u64;
-        out.previous_crc = crc;
+        out.previous_crc = out.batch.seal(out.id, out.range, Lsn(0), out.previous_crc);
+        out.bytes += out.batch.write_to(file, out.bytes)?;
         out.batch.clear(2 * REWRITTEN_BATCH_BYTES);
         Ok(())
     }

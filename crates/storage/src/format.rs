@@ -191,13 +191,13 @@ impl BatchHeader {
 
     /// Octets from this batch to the next.
     pub(crate) fn whole_len(&self) -> u64 {
-        batch_len(self.length as usize) as u64
+        batch_len(self.length as usize)
     }
 }
 
 /// Octets that a batch with so many octets of records takes.
-pub(crate) fn batch_len(records: usize) -> usize {
-    (BATCH_HEADER_BYTES + records).next_multiple_of(BATCH_ALIGN)
+pub(crate) fn batch_len(records: usize) -> u64 {
+    (BATCH_HEADER_BYTES + records).next_multiple_of(BATCH_ALIGN) as u64
 }
 
 fn batch_crc(file_id: u64, header: &[u8]) -> u32 {
@@ -262,9 +262,9 @@ pub(crate) fn spend(octets: &mut [u8]) {
     }
 }
 
-/// Guards the record that `octets` are, header and payload, as one of the batch with this CRC.
-pub(crate) fn guard(batch_crc: u32, octets: &mut [u8]) {
-    let crc = record_crc(batch_crc, octets);
+/// Guards the record that begins with `octets` and ends with `body`, as one of the batch with this CRC.
+pub(crate) fn guard(batch_crc: u32, octets: &mut [u8], body: &[u8]) {
+    let crc = crc32c_append(record_crc(batch_crc, octets), body);
     put(octets, 4, crc);
 }
 

@@ -30,11 +30,12 @@ mod pending;
 mod recover;
 mod segment;
 
+pub use batch::Body;
 pub use compact::{Compacted, Compaction};
 pub use directory::{Directory, DirectoryFile, RealDirectory};
 pub use format::{FORMAT_VERSION, Flags, Lsn};
 pub use log::{Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
-pub use pending::{NewRecord, Pending};
+pub use pending::{NewRecord, Pending, PendingBatch};
 pub use recover::{Damage, OpenError, OpenReport, ReadProgress, Releases, check};
 pub use segment::Record;

@@ -20,6 +20,19 @@ pub const SEGMENTS_MAX: usize = 65_536;
 /// Buffer that an idle batch keeps, in bytes.
 pub const IDLE_BATCH_BYTES: usize = 1024 * 1024;
 
+/// Octets of records after which a batch is full and the next record begins another one: large enough
+/// that a sync costs little beside the write, small enough that another vhost waits for one only
+/// shortly, and far below the 4 GiB that the format has room for.
+pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Octets of a single record: more than the largest message with all its headers takes. With
+/// [`BATCH_BYTES_MAX`] in front of it, it fits into the 32 bits of a length.
+pub const RECORD_BYTES_MAX: usize = 2 * 1024 * 1024 * 1024;
+
+/// Octets of records that must stand in the same batch: beyond it they are cut all the same, because
+/// the length of a batch has 32 bits.
+pub const JOINED_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
 /// Octets of records in one batch of a file that is written anew: small enough that damage to a
 /// batch's header loses little, large enough that headers cost nothing.
 pub const REWRITTEN_BATCH_BYTES: usize = 256 * 1024;

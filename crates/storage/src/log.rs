@@ -11,7 +11,7 @@ use crate::format::{FIRST_BATCH, Lsn, batch_len};
 use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, Manifest, file_id, file_name};
-use crate::pending::Pending;
+use crate::pending::{Pending, PendingBatch};
 use crate::recover::{
     Damaged, OpenError, OpenReport, ReadProgress, Releases, foreign_files, io_error, read_files,
     read_manifest, unlisted,
@@ -242,12 +242,32 @@ impl<D: Directory> Log<D> {
         &self.options
     }
 
+    /// Writes what waits, batch by batch; when this returns, all of it is durable.
+    ///
+    /// # Errors
+    /// As [`Log::write_batch`]; batches before the one that failed are durable.
+    pub fn write(&mut self, pending: &mut Pending) -> Result<Written, LogError> {
+        let mut all = Written::default();
+        let mut batch = PendingBatch::default();
+        loop {
+            let is_last = !pending.take_batch(&mut batch);
+            let written = self.write_batch(&mut batch)?;
+            all.durable = written.durable;
+            all.bytes += written.bytes;
+            all.records += written.records;
+            if is_last {
+                return Ok(all);
+            }
+            batch.clear();
+        }
+    }
+
     /// Writes a batch; when this returns, what it holds is durable.
     ///
     /// # Errors
     /// When the disk refuses. Nothing of the batch may be confirmed then, and the log is of no more
     /// use.
-    pub fn write(&mut self, batch: &mut Pending) -> Result<Written, LogError> {
+    pub fn write_batch(&mut self, batch: &mut PendingBatch) -> Result<Written, LogError> {
         if self.failed {
             return Err(LogError::Failed);
         }
@@ -256,23 +276,23 @@ impl<D: Directory> Log<D> {
         result
     }
 
-    fn try_write(&mut self, batch: &mut Pending) -> Result<Written, LogError> {
+    fn try_write(&mut self, batch: &mut PendingBatch) -> Result<Written, LogError> {
         batch.squeeze();
         let durable = batch.last();
         let mut written = Written { durable, ..Written::default() };
         if let Some(first) = batch.slots().first().map(|slot| slot.lsn) {
-            let len = batch_len(batch.batch.len()) as u64;
+            let len = batch_len(batch.batch.len());
             if self.active.offset + len > self.active.capacity {
                 self.roll(first, len)?;
             }
             let Self { active, synced, .. } = self;
-            let range = (first, durable);
-            let (octets, crc) = batch.batch.seal(active.id, range, *synced, active.previous_crc);
+            let crc = batch.batch.seal(active.id, (first, durable), *synced, active.previous_crc);
             let doing = |what| {
                 let name = file_name(active.id);
                 move |error| LogError::Io { doing: format!("{what} {name}"), error }
             };
-            active.file.write_at(octets, active.offset).map_err(doing("write"))?;
+            let put = batch.batch.write_to(&*active.file, active.offset).map_err(doing("write"))?;
+            assert_eq!(put, len, "a batch takes the room that was made for it");
             if self.options.syncs {
                 active.file.sync().map_err(doing("sync"))?;
                 *synced = durable;

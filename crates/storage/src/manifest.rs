@@ -156,8 +156,17 @@ impl Manifest {
     /// Replaces the manifest in `directory`, durably.
     ///
     /// # Errors
-    /// What the system says; the old one or the new one is there then.
+    /// What the system says; the old one or the new one is there then. That it lists more files than
+    /// a manifest may: the old one is there then.
+    ///
+    /// # Panics
+    /// When no log can have such files: they could not be read back.
     pub(crate) fn store<D: Directory>(&self, directory: &D) -> std::io::Result<()> {
+        assert!(self.is_possible(), "a manifest that could not be read back: {self:?}");
+        if self.files.len() > SEGMENTS_MAX {
+            let problem = format!("a log may have {SEGMENTS_MAX} files");
+            return Err(std::io::Error::other(problem));
+        }
         // Left behind by a crash, perhaps.
         match directory.remove(MANIFEST_NEW) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -207,6 +216,37 @@ mod tests {
             );
         }
         assert_eq!(file_id("ffffffffffffffff.log"), None);
+    }
+
+    #[test]
+    fn none_is_written_that_cannot_be_read_back() {
+        struct NoDirectory;
+        impl Directory for NoDirectory {
+            type File = std::fs::File;
+            fn create(&self, _: &str) -> std::io::Result<Self::File> {
+                unreachable!()
+            }
+            fn open(&self, _: &str) -> std::io::Result<Self::File> {
+                unreachable!()
+            }
+            fn list(&self) -> std::io::Result<Vec<String>> {
+                unreachable!()
+            }
+            fn rename(&self, _: &str, _: &str) -> std::io::Result<()> {
+                unreachable!()
+            }
+            fn remove(&self, _: &str) -> std::io::Result<()> {
+                unreachable!()
+            }
+            fn sync(&self) -> std::io::Result<()> {
+                unreachable!()
+            }
+        }
+        let mut many = manifest();
+        many.files = vec![many.files[1]; SEGMENTS_MAX + 1];
+        assert_eq!(Manifest::decode(&many.encode()), Err(ManifestFault::Damaged));
+        let refused = many.store(&NoDirectory).unwrap_err();
+        assert_eq!(refused.to_string(), "a log may have 65536 files");
     }
 
     #[test]

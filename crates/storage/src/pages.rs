@@ -43,7 +43,11 @@ pub struct PageEntry {
 #[derive(Debug)]
 pub struct PageWriter {
     octets: Vec<u8>,
+    /// How many messages were announced.
+    count: usize,
     written: usize,
+    /// Something of it does not fit into the numbers of the format.
+    is_too_large: bool,
 }
 
 impl PageWriter {
@@ -52,37 +56,42 @@ impl PageWriter {
     pub fn new(count: usize, mut buffer: Vec<u8>) -> Self {
         buffer.clear();
         buffer.resize(HEADER_BYTES + count * ENTRY_BYTES, 0);
-        Self { octets: buffer, written: 0 }
+        Self { octets: buffer, count, written: 0, is_too_large: false }
     }
 
     /// The next message, with what `payload` writes; one of as many as were announced.
+    ///
+    /// # Panics
+    /// When there are more messages than were announced.
     pub fn push(&mut self, entry: &PageEntry, payload: impl FnOnce(&mut Vec<u8>)) {
+        assert!(self.written < self.count, "a page of {} messages is full", self.count);
         let start = self.octets.len();
         payload(&mut self.octets);
         let payload = self.octets.get(start..).unwrap_or_default();
         let (len, crc) = (payload.len(), crc32c(payload));
         let at = HEADER_BYTES + self.written * ENTRY_BYTES;
         self.written += 1;
-        let numbers = [
-            entry.seq,
-            entry.lsn.0,
-            entry.arrived_us,
-            entry.deadline_us.unwrap_or(NEVER),
-            u64::from(entry.bytes),
-            start as u64,
-        ];
-        let Some(place) = self.octets.get_mut(at..at + ENTRY_BYTES) else { return };
-        let [seq, lsn, arrived, deadline, bytes, offset] = numbers.map(u64::to_le_bytes);
-        let [bytes, offset] = [bytes, offset].map(|octets| u32_at(&octets, 0).to_le_bytes());
-        let len = u32::try_from(len).unwrap_or(u32::MAX).to_le_bytes();
-        let parts: [&[u8]; 8] =
-            [&seq, &lsn, &arrived, &deadline, &bytes, &offset, &len, &crc.to_le_bytes()];
-        place.copy_from_slice(&parts.concat());
+        let numbers = [u64::from(entry.bytes), start as u64, len as u64];
+        let [Ok(bytes), Ok(offset), Ok(len)] = numbers.map(u32::try_from) else {
+            self.is_too_large = true;
+            return;
+        };
+        let longs = [entry.seq, entry.lsn.0, entry.arrived_us, entry.deadline_us.unwrap_or(NEVER)];
+        let place = self.octets.get_mut(at..at + ENTRY_BYTES);
+        let place = place.expect("there is room for every message that was announced");
+        let (front, back) = place.split_at_mut(32);
+        for (place, number) in front.chunks_exact_mut(8).zip(longs) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        for (place, number) in back.chunks_exact_mut(4).zip([bytes, offset, len, crc]) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
     }
 
     /// The whole page, the one with that number of that life of the store.
     fn finish(mut self, life: u64, id: u64) -> Vec<u8> {
-        let count = u32::try_from(self.written).unwrap_or(u32::MAX).to_le_bytes();
+        let count = u32::try_from(self.written).expect("a page is a small part of a queue");
+        let count = count.to_le_bytes();
         let parts: [&[u8]; 4] = [&MAGIC, &life.to_le_bytes(), &id.to_le_bytes(), &count];
         let header = parts.concat();
         let index = HEADER_BYTES..HEADER_BYTES + self.written * ENTRY_BYTES;
@@ -165,8 +174,12 @@ impl<D: Directory> PageStore<D> {
     /// Keeps a page, and gives its buffer back. When this fails nothing of the page is kept.
     ///
     /// # Errors
-    /// What the system says, when the disk is full, say.
+    /// What the system says, when the disk is full, say; or that the page is longer than 4 GiB.
     pub fn write(&self, id: u64, page: PageWriter) -> (Vec<u8>, io::Result<()>) {
+        if page.is_too_large {
+            let problem = "a page is longer than its format has room for";
+            return (page.octets, Err(io::Error::other(problem)));
+        }
         let octets = page.finish(self.life, id);
         let mut files = self.files();
         let used = files.free.pop();

@@ -1,12 +1,17 @@
-//! What waits to be written: the next batch, filled under the lock of whoever decides, written without
-//! it.
+//! What waits to be written: batches, filled under the lock of whoever decides, written without it.
 //!
-//! A record whose last reference ends while it still waits is not written at all, and neither is what
-//! ended it: a message that was acknowledged before its batch began costs no octet on disk.
+//! A record whose last reference ends while its batch is filled is not written at all, and neither is
+//! what ended it: a message that was acknowledged before its batch was full costs no octet on disk.
+//!
+//! A batch is full at [`BATCH_BYTES_MAX`]; the next record begins another one. A full batch is as good
+//! as written: nothing that comes later changes it. So each batch is a state of its own, and the power
+//! may go between any two of them.
 
-use crate::batch::Batch;
+use std::collections::VecDeque;
+
+use crate::batch::{Batch, Body};
 use crate::format::{Flags, Lsn, RecordHeader};
-use crate::limits::IDLE_BATCH_BYTES;
+use crate::limits::{BATCH_BYTES_MAX, IDLE_BATCH_BYTES, JOINED_BYTES_MAX};
 
 /// A record to append.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +28,8 @@ pub struct NewRecord {
     pub references: u16,
     /// The Raft term it was proposed in; 0 without one.
     pub term: u32,
+    /// After a crash it is there if the record before it is, and only then.
+    pub is_joined: bool,
 }
 
 /// What the log must know of a record that waits.
@@ -42,9 +49,9 @@ impl Slot {
     }
 }
 
-/// Records that wait to be written.
+/// Records that are written at once and synced at once.
 #[derive(Default, Debug)]
-pub struct Pending {
+pub struct PendingBatch {
     pub(crate) batch: Batch,
     slots: Vec<Slot>,
     /// References ended of records that were written before, or are to be written with this batch.
@@ -54,17 +61,11 @@ pub struct Pending {
     dropped: usize,
 }
 
-impl Pending {
+impl PendingBatch {
     /// Whether there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last == Lsn(0) && self.released.is_empty()
-    }
-
-    /// Octets that wait.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.batch.len()
     }
 
     /// The last position that was taken; 0 if none was.
@@ -73,24 +74,24 @@ impl Pending {
         self.last
     }
 
-    /// Appends a record with what `payload` writes.
-    pub fn push(&mut self, record: NewRecord, payload: impl FnOnce(&mut Vec<u8>)) {
-        let NewRecord { lsn, target, kind, flags, references, term } = record;
+    fn push(&mut self, record: NewRecord, payload: impl FnOnce(&mut Vec<u8>), body: Option<Body>) {
+        let NewRecord { lsn, target, kind, flags, references, term, is_joined: _ } = record;
         self.last = lsn;
         let releases = flags.has(Flags::RELEASES);
         let is_dropped = releases && self.release(target);
-        if is_dropped && references == 0 {
+        // What ends many may end references of records that are written all the same.
+        if is_dropped && references == 0 && !flags.has(Flags::ENDS_MANY) {
             return;
         }
         let header = RecordHeader { length: 0, lsn, target, term, kind, flags, references };
-        self.batch.push(&header, payload);
+        self.batch.push(&header, payload, body);
         let must_tell = releases && !is_dropped;
         self.slots.push(Slot { lsn, references, left: references, must_tell });
     }
 
     /// Ends one reference of the record at `target`. True if that record waits here and is dropped,
     /// so that nothing needs to tell of it.
-    pub fn release(&mut self, target: Lsn) -> bool {
+    fn release(&mut self, target: Lsn) -> bool {
         if let Ok(at) = self.slots.binary_search_by_key(&target, |slot| slot.lsn)
             && let Some(slot) = self.slots.get_mut(at)
             && slot.left > 0
@@ -102,6 +103,7 @@ impl Pending {
                     self.batch.mark_spent(at);
                 } else {
                     self.dropped += 1;
+                    self.batch.forget_body(at);
                 }
                 return true;
             }
@@ -114,6 +116,7 @@ impl Pending {
     pub fn clear(&mut self) {
         self.batch.clear(IDLE_BATCH_BYTES);
         self.slots.clear();
+        self.slots.shrink_to(IDLE_BATCH_BYTES / size_of::<Slot>());
         self.released.clear();
         self.last = Lsn(0);
         self.dropped = 0;
@@ -136,5 +139,124 @@ impl Pending {
 
     pub(crate) fn released(&self) -> &[Lsn] {
         &self.released
+    }
+}
+
+/// Records that wait to be written, in batches.
+#[derive(Debug)]
+pub struct Pending {
+    /// In order.
+    full: VecDeque<PendingBatch>,
+    full_bytes: usize,
+    /// The one that is being filled.
+    open: PendingBatch,
+    batch_bytes_max: usize,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self::with_batches_of(BATCH_BYTES_MAX)
+    }
+}
+
+impl Pending {
+    /// Nothing yet; a batch is full at so many octets of records.
+    #[must_use]
+    pub fn with_batches_of(batch_bytes_max: usize) -> Self {
+        Self {
+            full: VecDeque::new(),
+            full_bytes: 0,
+            open: PendingBatch::default(),
+            batch_bytes_max: batch_bytes_max.min(BATCH_BYTES_MAX),
+        }
+    }
+
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.full.is_empty() && self.open.is_empty()
+    }
+
+    /// Octets that wait.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.full_bytes + self.open.batch.len()
+    }
+
+    /// The last position that was taken; 0 if none was.
+    #[must_use]
+    pub fn last(&self) -> Lsn {
+        match self.full.back() {
+            Some(full) if self.open.last == Lsn(0) => full.last,
+            _ => self.open.last,
+        }
+    }
+
+    /// Appends a record with what `payload` writes.
+    pub fn push(&mut self, record: NewRecord, payload: impl FnOnce(&mut Vec<u8>)) {
+        self.push_record(record, payload, None);
+    }
+
+    /// Appends a record with what `payload` writes and `body` behind it, which is not copied.
+    pub fn push_with_body(
+        &mut self,
+        record: NewRecord,
+        payload: impl FnOnce(&mut Vec<u8>),
+        body: Body,
+    ) {
+        self.push_record(record, payload, Some(body));
+    }
+
+    fn push_record(
+        &mut self,
+        record: NewRecord,
+        payload: impl FnOnce(&mut Vec<u8>),
+        body: Option<Body>,
+    ) {
+        self.cut(record.is_joined);
+        self.open.push(record, payload, body);
+    }
+
+    /// Ends one reference of the record at `target`.
+    pub fn release(&mut self, target: Lsn) {
+        self.open.release(target);
+    }
+
+    /// Begins another batch if the one that is being filled is full.
+    fn cut(&mut self, next_is_joined: bool) {
+        let max = if next_is_joined { JOINED_BYTES_MAX } else { self.batch_bytes_max };
+        if self.open.batch.len() < max {
+            return;
+        }
+        self.open.squeeze();
+        // Enough room again that the next look is as far away as what was moved is long.
+        if self.open.batch.len() < max / 2 {
+            return;
+        }
+        let full = std::mem::take(&mut self.open);
+        self.full_bytes += full.batch.len();
+        self.full.push_back(full);
+    }
+
+    /// Forgets everything and keeps its buffers.
+    pub fn clear(&mut self) {
+        self.full.clear();
+        self.full_bytes = 0;
+        self.open.clear();
+    }
+
+    /// Moves the first batch into `into`. True if there are more.
+    ///
+    /// # Panics
+    /// When there is something in `into`: it would be lost.
+    pub fn take_batch(&mut self, into: &mut PendingBatch) -> bool {
+        assert!(into.is_empty(), "a batch would be lost");
+        if let Some(first) = self.full.pop_front() {
+            self.full_bytes -= first.batch.len();
+            *into = first;
+        } else {
+            std::mem::swap(&mut self.open, into);
+        }
+        !self.is_empty()
     }
 }

@@ -45,7 +45,8 @@ const CHANGES_MAX: usize = 16;
 
 /// Logs that are damaged: by generated histories, and one that an earlier version has written.
 const LOGS: u8 = 4;
-const SHAPE: Shape = Shape { batches: 14, changes: 4, queues: 3, body_max: 60 };
+const SHAPE: Shape =
+    Shape { batches: 14, changes: 4, queues: 3, body_max: 60, batch_bytes_max: usize::MAX };
 
 /// The files of the log that an earlier version has written.
 const EARLIER: &[(&str, &[u8])] = &[
@@ -145,7 +146,8 @@ fn damaged(disk: &Disk, written: &Records, kept: &Records) {
     let next = Lsn(log.last().0 + 1);
     let mut batch = Pending::default();
     let (kind, flags) = (1, Flags::NONE);
-    let record = NewRecord { lsn: next, target: Lsn(0), kind, flags, references: 1, term: 0 };
+    let (target, is_joined) = (Lsn(0), false);
+    let record = NewRecord { lsn: next, target, kind, flags, references: 1, term: 0, is_joined };
     batch.push(record, |octets| octets.extend(b"behind the damage"));
     log.write(&mut batch).expect("it can be written on");
     drop(log);

@@ -79,8 +79,37 @@ impl Record {
         kind as u8
     }
 
+    /// The message whose body its octets end with, if it brings one.
+    pub fn message(&self) -> Option<&Message> {
+        match self {
+            Self::Publish { message, .. } | Self::DeadLetter { message, .. } => Some(message),
+            Self::Settle { .. }
+            | Self::Requeue { .. }
+            | Self::Pend { .. }
+            | Self::Delivered { .. }
+            | Self::Purge { .. }
+            | Self::DeclareQueue(_)
+            | Self::DeleteQueue { .. }
+            | Self::DeclareExchange(_)
+            | Self::DeleteExchange { .. }
+            | Self::Bind(_)
+            | Self::Unbind(_)
+            | Self::SetPolicy { .. }
+            | Self::ClearPolicy { .. } => None,
+        }
+    }
+
     /// Appends its octets. `at` is when it happened.
     pub fn encode(&self, at: Now, out: &mut Vec<u8>) {
+        self.encode_without_body(at, out);
+        if let Some(message) = self.message() {
+            out.extend_from_slice(message.body());
+        }
+    }
+
+    /// Appends its octets but for the body of its [`message`](Self::message), which ends them. `at` is
+    /// when it happened.
+    pub fn encode_without_body(&self, at: Now, out: &mut Vec<u8>) {
         match self {
             Self::Publish { message, entries } => put_arrival(at, message, entries, out),
             Self::Settle { queue, entry } => put_place(*queue, *entry, out),
@@ -169,16 +198,22 @@ fn put_place(queue: QueueNumber, entry: EntryId, out: &mut Vec<u8>) {
     put_entry(entry, out);
 }
 
-/// A message that arrives: when, where, and what.
+/// A message that arrives: when, where, and what, but for its body.
 fn put_arrival(at: Now, message: &Message, entries: &Entries, out: &mut Vec<u8>) {
     put_number(at.wall_ms, out);
     put_number(entries.len() as u64, out);
     entries.iter().for_each(|(queue, entry)| put_place(*queue, *entry, out));
-    put_message(message, out);
+    put_message_head(message, out);
 }
 
 /// Everything of a message; it ends where the octets end.
 pub(crate) fn put_message(message: &Message, out: &mut Vec<u8>) {
+    put_message_head(message, out);
+    out.extend_from_slice(message.body());
+}
+
+/// Everything of a message but its body, which ends it.
+fn put_message_head(message: &Message, out: &mut Vec<u8>) {
     put_envelope(message.envelope(), out);
     match message.deaths() {
         None => out.push(0),
@@ -188,7 +223,6 @@ pub(crate) fn put_message(message: &Message, out: &mut Vec<u8>) {
         }
     }
     put_octets(message.properties(), out);
-    out.extend_from_slice(message.body());
 }
 
 fn put_envelope(envelope: &Envelope, out: &mut Vec<u8>) {

@@ -181,7 +181,7 @@ impl Record {
     pub fn references(&self) -> u16 {
         match self {
             Self::Publish { entries, .. } | Self::DeadLetter { entries, .. } => {
-                u16::try_from(entries.len()).unwrap_or(u16::MAX)
+                u16::try_from(entries.len()).expect("a record names ENTRIES_PER_RECORD_MAX queues")
             }
             Self::DeclareQueue(_)
             | Self::DeclareExchange(_)

@@ -24,9 +24,18 @@ impl Vhost {
 
     /// Appends a record about another, with which references of others end, too.
     pub(super) fn log_ending(&mut self, about: Lsn, ended: Vec<Lsn>, record: Record) -> Lsn {
+        self.append(about, ended, record, false)
+    }
+
+    /// Appends a record that continues the one before it: after a crash both are there, or neither.
+    pub(super) fn log_joined(&mut self, record: Record) -> Lsn {
+        self.append(Lsn(0), Vec::new(), record, true)
+    }
+
+    fn append(&mut self, about: Lsn, ended: Vec<Lsn>, record: Record, is_joined: bool) -> Lsn {
         self.last_lsn.0 += 1;
         let (lsn, at) = (self.last_lsn, self.now);
-        self.effects.push(Effect::Log { lsn, at, about, ended, record });
+        self.effects.push(Effect::Log { lsn, at, about, ended, record, is_joined });
         lsn
     }
 

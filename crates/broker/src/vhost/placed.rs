@@ -1,9 +1,11 @@
 //! The queues that a message is about to enter, and the records that say so.
 
+use std::slice::Chunks;
+
 use smallvec::SmallVec;
 
 use super::Vhost;
-use crate::ids::{EntryId, Lsn, QueueId};
+use crate::ids::{EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::ENTRIES_PER_RECORD_MAX;
 use crate::message::Message;
 use crate::queue::{Entry, Queue};
@@ -41,10 +43,12 @@ impl Vhost {
     /// confirm waits for, if any.
     pub(super) fn enter_placed(&mut self, message: Message, placed: &Placed) -> Option<Lsn> {
         let first = Lsn(self.last_lsn().0 + 1);
-        for entries in placed.durable.chunks(ENTRIES_PER_RECORD_MAX) {
+        let mut chunks = placed.durable.chunks(ENTRIES_PER_RECORD_MAX);
+        if let Some(entries) = chunks.next() {
             let entries = Entries::from_slice(entries);
             self.log(Record::Publish { message: message.clone(), entries });
         }
+        self.continue_record(&message, chunks);
         let last = (!placed.durable.is_empty()).then(|| self.last_lsn());
         self.place_all(message, first, placed);
         last
@@ -70,11 +74,16 @@ impl Vhost {
             died.lsn,
             Record::DeadLetter { queue, entry, message: message.clone(), entries },
         );
+        self.continue_record(&message, chunks);
+        self.place_all(message, first, placed);
+    }
+
+    /// The same message entered more queues than one record names.
+    fn continue_record(&mut self, message: &Message, chunks: Chunks<'_, (QueueNumber, EntryId)>) {
         for entries in chunks {
             let entries = Entries::from_slice(entries);
-            self.log(Record::Publish { message: message.clone(), entries });
+            self.log_joined(Record::Publish { message: message.clone(), entries });
         }
-        self.place_all(message, first, placed);
     }
 
     /// Lets the message into each queue; `first` is the first of the records about it.

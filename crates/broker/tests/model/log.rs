@@ -21,7 +21,7 @@ pub(crate) struct Disk {
 impl Disk {
     /// Writes what an effect logs.
     pub(crate) fn write(&mut self, effect: &Effect) {
-        let Effect::Log { lsn, at, about, ended, record } = effect else { return };
+        let Effect::Log { lsn, at, about, ended, record, .. } = effect else { return };
         let mut octets = Vec::new();
         record.encode(*at, &mut octets);
         self.records.push((*lsn, record.kind(), octets));

@@ -135,7 +135,7 @@ impl Core {
         self.vhost.flush();
         for effect in self.vhost.drain_effects() {
             match effect {
-                Effect::Log { lsn, at, about, ended, record } => {
+                Effect::Log { lsn, at, about, ended, record, is_joined } => {
                     ended.iter().for_each(|lsn| {
                         self.pending.release(storage::Lsn(lsn.0));
                     });
@@ -147,6 +147,7 @@ impl Core {
                         flags: releases,
                         references: record.references(),
                         term: 0,
+                        is_joined,
                     };
                     self.pending.push(new, |octets| record.encode(at, octets));
                 }

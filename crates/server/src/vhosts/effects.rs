@@ -1,12 +1,14 @@
 //! What the effects of a batch do to the world: bytes in outboxes, records for the log, work for the
 //! pager, words for the log of the operator.
 
-use broker::{ConnectionId, Effect, Lsn, Meaning, Outgoing, Vhost};
+use broker::time::Now;
+use broker::{ConnectionId, Effect, Lsn, Meaning, Message, Outgoing, Record, Vhost};
 use session::transmit;
 use slotmap::SecondaryMap;
-use storage::{Flags, NewRecord, Pending};
+use storage::{Body, Flags, NewRecord, Pending};
 
 use super::{After, Held, Link, OwnLinks, Wait};
+use crate::limits::UNCOPIED_LOG_BODY_BYTES_MIN;
 use crate::page_work::{PagingCounts, PagingState};
 
 /// Turns effects into bytes in the outboxes they are for.
@@ -54,7 +56,7 @@ pub(super) fn deliver(
                 after.touch(connection, link);
             }
             Effect::AskBacklog(connection) => after.asked.push(connection),
-            Effect::Log { lsn, at, about, ended, record } => {
+            Effect::Log { lsn, at, about, ended, record, is_joined } => {
                 ended.iter().for_each(|lsn| {
                     pending.release(storage::Lsn(lsn.0));
                 });
@@ -65,8 +67,9 @@ pub(super) fn deliver(
                     flags: flags(record.meaning(), about),
                     references: record.references(),
                     term: 0,
+                    is_joined,
                 };
-                pending.push(new, |octets| record.encode(at, octets));
+                append(pending, new, at, &record);
                 after.applied.is_written = true;
             }
             Effect::Page(task) => {
@@ -77,6 +80,26 @@ pub(super) fn deliver(
             Effect::AwaitGet(connection) => after.applied.wait = Some(Wait::Page(connection)),
             Effect::Event(event) => after.events.push(event),
         }
+    }
+}
+
+/// Appends a record to what waits for the disk; a long body is shared with its message, not copied.
+fn append(pending: &mut Pending, new: NewRecord, at: Now, record: &Record) {
+    match record.message().filter(|message| message.body().len() >= UNCOPIED_LOG_BODY_BYTES_MIN) {
+        Some(message) => {
+            let body = Body::new(LongBody(message.clone()));
+            pending.push_with_body(new, |octets| record.encode_without_body(at, octets), body);
+        }
+        None => pending.push(new, |octets| record.encode(at, octets)),
+    }
+}
+
+/// A message of which the log writes the body.
+struct LongBody(Message);
+
+impl AsRef<[u8]> for LongBody {
+    fn as_ref(&self) -> &[u8] {
+        self.0.body()
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use storage::{Flags, Lsn, NewRecord, Pending, Record, Releases};
+use storage::{Body, Flags, Lsn, NewRecord, Pending, Record, Releases};
 
 /// Messages: these queues get a copy each.
 pub(crate) const PUBLISH: u8 = 1;
@@ -18,6 +18,9 @@ pub(crate) const MOVE: u8 = 3;
 pub(crate) const RETURN: u8 = 4;
 /// Every copy in a queue is gone.
 pub(crate) const PURGE: u8 = 5;
+
+/// Bodies at least this long are shared with the log, in octets.
+const UNCOPIED_BYTES_MIN: usize = 400;
 
 /// A copy of a message: the record that made it, and the queue it is in.
 pub(crate) type Copy = (Lsn, u8);
@@ -76,7 +79,12 @@ impl Book {
         self.enter(lsn, queues, body);
         let references = u16::try_from(queues.len()).unwrap();
         let record = record(lsn, Lsn(0), PUBLISH, Flags::NONE, references);
-        out.push(record, |octets| write(octets, 0, queues, body));
+        if body.len() < UNCOPIED_BYTES_MIN {
+            out.push(record, |octets| write(octets, 0, queues, body));
+        } else {
+            let shared = Body::new(body.to_vec());
+            out.push_with_body(record, |octets| write(octets, 0, queues, &[]), shared);
+        }
     }
 
     pub(crate) fn settle(&mut self, lsn: Lsn, copy: Copy, out: &mut Pending) {
@@ -89,7 +97,12 @@ impl Book {
         self.enter(lsn, queues, &body);
         let references = u16::try_from(queues.len()).unwrap();
         let record = record(lsn, copy.0, MOVE, Flags::RELEASES, references);
-        out.push(record, |octets| write(octets, copy.1, queues, &body));
+        if body.len() < UNCOPIED_BYTES_MIN {
+            out.push(record, |octets| write(octets, copy.1, queues, &body));
+        } else {
+            let shared = Body::new(body);
+            out.push_with_body(record, |octets| write(octets, copy.1, queues, &[]), shared);
+        }
     }
 
     pub(crate) fn take_back(&mut self, lsn: Lsn, copy: Copy, out: &mut Pending) {
@@ -112,7 +125,7 @@ impl Book {
 }
 
 fn record(lsn: Lsn, target: Lsn, kind: u8, flags: Flags, references: u16) -> NewRecord {
-    NewRecord { lsn, target, kind, flags, references, term: 0 }
+    NewRecord { lsn, target, kind, flags, references, term: 0, is_joined: false }
 }
 
 /// The queue a copy leaves, then the queues it enters, then the body.

@@ -5,10 +5,12 @@ use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, options, run};
 use storage::{Log, LogOptions, OpenError};
 
-const SHAPE: Shape = Shape { batches: 60, changes: 8, queues: 3, body_max: 400 };
+const SHAPE: Shape =
+    Shape { batches: 60, changes: 8, queues: 3, body_max: 400, batch_bytes_max: 1500 };
 
 /// A log so small that every octet of it can be damaged.
-const SMALL: Shape = Shape { batches: 14, changes: 4, queues: 3, body_max: 60 };
+const SMALL: Shape =
+    Shape { batches: 14, changes: 4, queues: 3, body_max: 60, batch_bytes_max: usize::MAX };
 
 /// A log that was closed well, and what is in it.
 fn whole(seed: u64) -> (Disk, Book) {

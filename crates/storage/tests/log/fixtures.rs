@@ -27,7 +27,8 @@ fn shown(book: &Book) -> String {
 fn write_fixture(folder: &Path) {
     let disk = Disk::new();
     let (mut log, _, book) = open(&disk, true).unwrap();
-    let shape = Shape { batches: 60, changes: 6, queues: 3, body_max: 120 };
+    let shape =
+        Shape { batches: 60, changes: 6, queues: 3, body_max: 120, batch_bytes_max: usize::MAX };
     let progress = run(&mut log, book, &mut Random(2026), shape);
     assert!(progress.compacted > 0, "a file that was written anew belongs to it");
     std::fs::create_dir_all(folder).unwrap();

@@ -12,6 +12,8 @@ pub(crate) struct Shape {
     pub(crate) changes: u64,
     pub(crate) queues: u64,
     pub(crate) body_max: u64,
+    /// Octets of records at which a batch is full.
+    pub(crate) batch_bytes_max: usize,
 }
 
 /// How far a history came.
@@ -19,8 +21,8 @@ pub(crate) struct Shape {
 pub(crate) struct Progress {
     /// The book as of the last write that succeeded.
     pub(crate) confirmed: Book,
-    /// The book as of the write that failed, if one did.
-    pub(crate) attempted: Option<Book>,
+    /// The books on the way of the write that failed, if one did: after each of its changes.
+    pub(crate) attempted: Vec<Book>,
     /// Files that compactions removed.
     pub(crate) compacted: usize,
 }
@@ -53,15 +55,17 @@ pub(crate) fn run(
     let mut progress = Progress { confirmed: book.clone(), ..Progress::default() };
     let mut lsn = log.last();
     for _ in 0..shape.batches {
-        let mut batch = Pending::default();
+        let mut batch = Pending::with_batches_of(shape.batch_bytes_max);
+        let mut on_the_way = Vec::new();
         for _ in 0..1 + random.below(shape.changes) {
             lsn = Lsn(lsn.0 + 1);
             change(&mut book, lsn, &mut batch, random, shape);
+            on_the_way.push(book.clone());
         }
         match log.write(&mut batch) {
             Ok(written) => assert_eq!(written.durable, lsn),
             Err(_) => {
-                progress.attempted = Some(book);
+                progress.attempted = on_the_way;
                 return progress;
             }
         }

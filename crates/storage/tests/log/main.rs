@@ -8,6 +8,7 @@ mod disk;
 mod fixtures;
 mod full;
 mod history;
+mod large;
 mod pages;
 mod power;
 mod progress;

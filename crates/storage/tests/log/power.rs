@@ -1,17 +1,26 @@
 //! The log on a disk whose power is cut: at every operation of small histories, and at generated ones
-//! of long histories, over and over. What is read back is what was confirmed, or that and the whole
-//! batch that was being written; nothing else, ever.
+//! of long histories, over and over. What is read back is what was confirmed, or that and what was being
+//! written: the whole of it, or its first changes if it was cut into several batches; nothing else, ever.
 
 use crate::book::Book;
 use crate::disk::{Disk, Random};
 use crate::history::{Progress, Shape, open, run};
 
-const SMALL: Shape = Shape { batches: 12, changes: 6, queues: 3, body_max: 900 };
-const LONG: Shape = Shape { batches: 120, changes: 12, queues: 4, body_max: 700 };
+const SMALL: Shape =
+    Shape { batches: 12, changes: 6, queues: 3, body_max: 900, batch_bytes_max: usize::MAX };
+const LONG: Shape =
+    Shape { batches: 120, changes: 12, queues: 4, body_max: 700, batch_bytes_max: usize::MAX };
+/// What is written at once is cut into several batches, mostly.
+const CUT: usize = 1000;
 
 /// Panics unless the book that was read back is one that the crash may have left.
-fn check(read: &Book, progress: &Progress, what: &str) {
-    if *read == progress.confirmed || progress.attempted.as_ref() == Some(read) {
+fn check(read: &Book, progress: &Progress, shape: Shape, what: &str) {
+    let is_cut = shape.batch_bytes_max == CUT;
+    let is_attempted = match is_cut {
+        true => progress.attempted.contains(read),
+        false => progress.attempted.last() == Some(read),
+    };
+    if *read == progress.confirmed || is_attempted {
         return;
     }
     let missing: Vec<_> =
@@ -23,23 +32,32 @@ fn check(read: &Book, progress: &Progress, what: &str) {
 
 #[test]
 fn a_small_history_survives_a_cut_at_every_operation() {
-    for seed in 0..12 {
+    small_histories_survive(SMALL, 0..12);
+}
+
+#[test]
+fn a_small_history_in_cut_batches_survives_a_cut_at_every_operation() {
+    small_histories_survive(Shape { changes: 9, batch_bytes_max: CUT, ..SMALL }, 0..8);
+}
+
+fn small_histories_survive(shape: Shape, seeds: std::ops::Range<u64>) {
+    for seed in seeds {
         let whole = Disk::new();
         let (mut log, _, book) = open(&whole, true).unwrap();
-        run(&mut log, book, &mut Random(seed), SMALL);
+        run(&mut log, book, &mut Random(seed), shape);
         for cut_at in 0..whole.operations() {
             for fate in 0..3 {
                 let disk = Disk::new();
                 disk.cut_power_at(cut_at);
                 let progress = match open(&disk, true) {
-                    Ok((mut log, _, book)) => run(&mut log, book, &mut Random(seed), SMALL),
+                    Ok((mut log, _, book)) => run(&mut log, book, &mut Random(seed), shape),
                     Err(_) => Progress::default(),
                 };
                 let disk = disk.after_cut(&mut Random(fate));
                 let what = format!("seed {seed} cut at {cut_at} fate {fate}");
                 let (_, report, read) = open(&disk, true).unwrap_or_else(|e| panic!("{what}: {e}"));
                 assert!(report.damages.is_empty(), "{what}: {:?}", report.damages);
-                check(&read, &progress, &what);
+                check(&read, &progress, shape, &what);
             }
         }
     }
@@ -47,8 +65,17 @@ fn a_small_history_survives_a_cut_at_every_operation() {
 
 #[test]
 fn a_long_history_survives_cut_after_cut() {
+    long_histories_survive(LONG, 0..60);
+}
+
+#[test]
+fn a_long_history_in_cut_batches_survives_cut_after_cut() {
+    long_histories_survive(Shape { changes: 30, batch_bytes_max: CUT, ..LONG }, 100..140);
+}
+
+fn long_histories_survive(shape: Shape, seeds: std::ops::Range<u64>) {
     let mut compacted = 0;
-    for seed in 0..60 {
+    for seed in seeds {
         let mut random = Random(seed);
         let mut disk = Disk::new();
         let mut progress = Progress::default();
@@ -58,8 +85,8 @@ fn a_long_history_survives_cut_after_cut() {
             disk.cut_power_at(random.below(300));
             if let Ok((mut log, report, read)) = open(&disk, true) {
                 assert!(report.damages.is_empty(), "{what}: {:?}", report.damages);
-                check(&read, &progress, &what);
-                progress = run(&mut log, read, &mut random, LONG);
+                check(&read, &progress, shape, &what);
+                progress = run(&mut log, read, &mut random, shape);
                 compacted += progress.compacted;
             }
             disk = disk.after_cut(&mut random);

@@ -5,7 +5,8 @@ use storage::{Log, Record, Releases};
 use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, options, run};
 
-const SHAPE: Shape = Shape { batches: 200, changes: 8, queues: 3, body_max: 400 };
+const SHAPE: Shape =
+    Shape { batches: 200, changes: 8, queues: 3, body_max: 400, batch_bytes_max: usize::MAX };
 
 #[test]
 fn every_file_is_told_once_and_the_last_completes_it() {
