@@ -8,10 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use amqp::properties::Properties;
-use amqp::table::{ArrayBuilder, TableBuilder, Value};
-use smallvec::SmallVec;
-
+use crate::death_headers::{self, DEATH_HEADERS_FRAME_BYTES, Rendered};
 use crate::message::{Envelope, Message, Name, RoutingKey, SharedProperties};
 
 /// Why a message was dead-lettered.
@@ -66,8 +63,9 @@ pub struct Death {
     pub time_s: u64,
     /// The exchange it had been published to before the first of these deaths.
     pub exchange: Name,
-    /// The keys it had been published with before the first of these deaths, without `BCC`.
-    pub routing_keys: Box<[RoutingKey]>,
+    /// The keys it had been published with before the first of these deaths, without `BCC`. Deaths
+    /// that follow each other with the same keys share them.
+    pub routing_keys: Arc<[RoutingKey]>,
     /// Its `expiration` at the first of these deaths.
     pub original_expiration_ms: Option<u64>,
 }
@@ -115,6 +113,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) time_s: u64,
     /// Where its dead letter goes.
     pub(crate) target: &'a DeadLetterTarget,
+    /// Somebody may have seen the dead letter before a restart, and nobody knows.
+    pub(crate) maybe_seen: bool,
 }
 
 /// The last death and what it made of a message. Whatever dies alike behind it shares that: of a million
@@ -133,6 +133,16 @@ pub(crate) struct LastDeath {
     letter_envelope: Arc<Envelope>,
     letter_deaths: Arc<Deaths>,
     letter_properties: SharedProperties,
+    /// Not all of the history fitted into the headers.
+    is_cut: bool,
+}
+
+/// A dead letter.
+#[derive(Debug)]
+pub(crate) struct Letter {
+    pub(crate) message: Message,
+    /// Its headers do not tell all of its history: that would not fit into a frame.
+    pub(crate) is_cut: bool,
 }
 
 /// The dead letter of `message`, which dies in these `circumstances`; `last` is the death before.
@@ -140,19 +150,19 @@ pub(crate) fn die(
     message: &Message,
     circumstances: Circumstances<'_>,
     last: &mut Option<LastDeath>,
-) -> Message {
+) -> Letter {
     if let Some(last) = last
         && last.is_like(message, circumstances)
     {
-        return last.letter(message);
+        return last.letter(message, circumstances.maybe_seen);
     }
     let death = LastDeath::new(message, circumstances, last.take());
-    last.insert(death).letter(message)
+    last.insert(death).letter(message, circumstances.maybe_seen)
 }
 
 impl LastDeath {
     fn new(message: &Message, circumstances: Circumstances<'_>, before: Option<Self>) -> Self {
-        let Circumstances { queue, reason, time_s, target } = circumstances;
+        let Circumstances { queue, reason, time_s, target, .. } = circumstances;
         let envelope = Arc::clone(message.envelope());
         // What differs may be no more than the time to live.
         let known = before
@@ -173,7 +183,8 @@ impl LastDeath {
             exchange: Arc::clone(&envelope.exchange),
         };
         let letter_deaths = Arc::new(record(message, summary, time_s));
-        let letter_properties = rewritten_properties(message.properties(), &letter_deaths);
+        let Rendered { properties: letter_properties, is_cut } =
+            death_headers::render(message.properties(), &letter_deaths, DEATH_HEADERS_FRAME_BYTES);
         Self {
             queue: Arc::clone(queue),
             reason,
@@ -185,12 +196,13 @@ impl LastDeath {
             letter_envelope,
             letter_deaths,
             letter_properties: SharedProperties::new(&letter_properties),
+            is_cut,
         }
     }
 
     /// Whether `message` would become what the last one became.
     fn is_like(&self, message: &Message, circumstances: Circumstances<'_>) -> bool {
-        let Circumstances { queue, reason, time_s, target } = circumstances;
+        let Circumstances { queue, reason, time_s, target, .. } = circumstances;
         let has_same_past = match (&self.deaths, message.deaths()) {
             (None, None) => true,
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -204,10 +216,12 @@ impl LastDeath {
             && *self.properties == *message.properties()
     }
 
-    fn letter(&self, message: &Message) -> Message {
+    fn letter(&self, message: &Message, maybe_seen: bool) -> Letter {
         let (envelope, deaths) =
             (Arc::clone(&self.letter_envelope), Arc::clone(&self.letter_deaths));
-        message.dead_letter(envelope, self.letter_properties.clone(), deaths)
+        let properties = self.letter_properties.clone();
+        let message = message.dead_letter(envelope, properties, deaths, maybe_seen);
+        Letter { message, is_cut: self.is_cut }
     }
 }
 
@@ -223,7 +237,7 @@ fn record(message: &Message, death: DeathSummary, time_s: u64) -> Deaths {
         count: 1,
         time_s,
         exchange: Arc::clone(&envelope.exchange),
-        routing_keys: std::iter::once(&envelope.routing_key).chain(&envelope.cc).cloned().collect(),
+        routing_keys: keys_of(envelope, message.deaths().and_then(|deaths| deaths.entries.first())),
         original_expiration_ms: message.facts().expiration_ms,
     };
     let Some(before) = message.deaths() else {
@@ -239,6 +253,16 @@ fn record(message: &Message, death: DeathSummary, time_s: u64) -> Deaths {
         None => entries.insert(0, fresh()),
     }
     Deaths { first: before.first.clone(), last: death, entries }
+}
+
+/// The keys of a message that dies, shared with its death before if they are the same: a message with
+/// a thousand keys has them once, however often it dies.
+fn keys_of(envelope: &Envelope, before: Option<&Death>) -> Arc<[RoutingKey]> {
+    let keys = || std::iter::once(&envelope.routing_key).chain(&envelope.cc);
+    match before {
+        Some(death) if death.routing_keys.iter().eq(keys()) => Arc::clone(&death.routing_keys),
+        _ => keys().cloned().collect(),
+    }
 }
 
 /// Whether the dead letter may not enter `target` again: it has been there, and every death since
@@ -258,120 +282,6 @@ pub fn is_cycle(deaths: &Deaths, target: &str) -> bool {
     false
 }
 
-/// The properties without `expiration` and with the broker's death headers instead of whatever
-/// stood there under their names; headers in the order of their names.
-fn rewritten_properties(properties: &[u8], deaths: &Deaths) -> Vec<u8> {
-    let properties_len = properties.len();
-    // Properties were validated when the message was published.
-    let properties = Properties::parse(properties).unwrap_or_default();
-    let mut others: SmallVec<[(&[u8], Value<'_>); 8]> = SmallVec::new();
-    if let Some(old) = properties.headers {
-        others.extend(old.iter().filter(|(key, _)| DeathHeader::named(key).is_none()));
-        others.sort_by_key(|(key, _)| *key);
-    }
-    let mut others = others.into_iter().peekable();
-    let mut headers = TableBuilder::with_capacity(properties_len + DEATH_HEADERS_BYTES);
-    for (name, header) in DEATH_HEADERS {
-        while let Some((key, value)) = others.next_if(|(key, _)| *key < name.as_bytes()) {
-            headers.insert(key, value);
-        }
-        header.insert(name, deaths, &mut headers);
-    }
-    for (key, value) in others {
-        headers.insert(key, value);
-    }
-    let headers = headers.as_ref();
-    let mut out = Vec::with_capacity(headers.as_bytes().len() + OTHER_PROPERTIES_BYTES);
-    Properties { headers: Some(headers), expiration: None, ..properties }.encode(&mut out);
-    out
-}
-
-/// What properties beside the headers take in most messages, so that their octets are not moved.
-const OTHER_PROPERTIES_BYTES: usize = 64;
-
-/// What the death headers take where names are short and a message died in one queue.
-const DEATH_HEADERS_BYTES: usize = 512;
-
-/// A header that the broker writes when a message dies (spec 3.4, 3.5).
-#[derive(Clone, Copy, Debug)]
-enum DeathHeader {
-    All,
-    Exchange(Which),
-    Queue(Which),
-    Reason(Which),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Which {
-    First,
-    Last,
-}
-
-/// All of them, in the order of their names.
-const DEATH_HEADERS: [(&str, DeathHeader); 7] = [
-    ("x-death", DeathHeader::All),
-    ("x-first-death-exchange", DeathHeader::Exchange(Which::First)),
-    ("x-first-death-queue", DeathHeader::Queue(Which::First)),
-    ("x-first-death-reason", DeathHeader::Reason(Which::First)),
-    ("x-last-death-exchange", DeathHeader::Exchange(Which::Last)),
-    ("x-last-death-queue", DeathHeader::Queue(Which::Last)),
-    ("x-last-death-reason", DeathHeader::Reason(Which::Last)),
-];
-
-impl DeathHeader {
-    fn named(key: &[u8]) -> Option<Self> {
-        let found = DEATH_HEADERS.iter().find(|(name, _)| name.as_bytes() == key);
-        found.map(|(_, header)| *header)
-    }
-
-    fn insert(self, name: &str, deaths: &Deaths, headers: &mut TableBuilder) {
-        let summary = |which| match which {
-            Which::First => &deaths.first,
-            Which::Last => &deaths.last,
-        };
-        let text = match self {
-            Self::All => {
-                headers.array(name, |list| fill_deaths(list, deaths));
-                return;
-            }
-            Self::Exchange(which) => &*summary(which).exchange,
-            Self::Queue(which) => &*summary(which).queue,
-            Self::Reason(which) => summary(which).reason.as_str(),
-        };
-        headers.insert(name, Value::LongStr(text.as_bytes()));
-    }
-}
-
-/// Whether the broker writes a header of that name when a message dies.
-pub(crate) fn is_death_header(key: &[u8]) -> bool {
-    DeathHeader::named(key).is_some()
-}
-
-/// The entries of `x-death`.
-pub(crate) fn fill_deaths(list: &mut ArrayBuilder, deaths: &Deaths) {
-    for death in &deaths.entries {
-        list.table(|entry| fill_entry(entry, death));
-    }
-}
-
-/// One entry of `x-death`, fields in RabbitMQ's order with its wire types (spec 3.4).
-fn fill_entry(entry: &mut TableBuilder, death: &Death) {
-    if let Some(millis) = death.original_expiration_ms {
-        let text = millis.to_string();
-        entry.insert("original-expiration", Value::LongStr(text.as_bytes()));
-    }
-    entry.insert("count", Value::I64(i64::try_from(death.count).unwrap_or(i64::MAX)));
-    entry.insert("reason", Value::LongStr(death.reason.as_str().as_bytes()));
-    entry.insert("queue", Value::LongStr(death.queue.as_bytes()));
-    entry.insert("time", Value::Timestamp(death.time_s));
-    entry.insert("exchange", Value::LongStr(death.exchange.as_bytes()));
-    entry.array("routing-keys", |keys| {
-        for key in &death.routing_keys {
-            keys.push(Value::LongStr(key.as_bytes()));
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,7 +295,7 @@ mod tests {
             count: 1,
             time_s: 0,
             exchange: "".into(),
-            routing_keys: Box::default(),
+            routing_keys: Arc::default(),
             original_expiration_ms: None,
         };
         Deaths { first: summary.clone(), last: summary, entries: list.iter().map(entry).collect() }

@@ -24,6 +24,7 @@ mod channel;
 mod command;
 mod dead_letter_map;
 mod deadlines;
+mod death_headers;
 mod delivery;
 mod effect;
 mod exchange;

@@ -29,8 +29,27 @@ pub const GONE_DEADLINES_SLICE: usize = 4096;
 /// hold nobody else up.
 pub const DEATHS_PER_CALL_MAX: usize = 2048;
 
-/// Bytes of messages that one call moves so, because each of them goes into the log.
-pub const DEATH_BYTES_PER_CALL_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes of dead letters that are made before the vhost is given back, whatever asks for them, because
+/// each of them goes into the log: a copy of so much takes a millisecond or two.
+pub const DEATH_BYTES_PER_BATCH_MAX: u64 = 4 * 1024 * 1024;
+
+/// Octets of `x-death` in the headers of a message: a hundred deaths in queues with short names, and a
+/// quarter of the frame that the headers go into. The core knows the others.
+pub const X_DEATH_BYTES_MAX: usize = 32 * 1024;
+
+/// The largest frame that RabbitMQ's clients agree to by default, in octets: headers that the broker
+/// makes longer fit into one.
+pub const FRAME_MAX_DEFAULT: usize = 131_072;
+
+/// Octets of the headers by which the firehose tells of a message before those of the message itself are
+/// left out: all must fit into one frame.
+pub const TRACE_HEADERS_BYTES_MAX: usize = 120 * 1024;
+
+/// Octets of routing keys, and of names of queues, that the firehose tells of one message.
+pub const TRACE_KEYS_BYTES_MAX: usize = 24 * 1024;
+
+/// Octets that a queue adds to the headers of a dead letter when it hands it out again: two counts.
+pub const QUEUE_HEADERS_BYTES: usize = 64;
 
 /// Stale entries a deadline index may hold beyond the live ones before it is rebuilt.
 pub const DEADLINE_STALE_MIN: usize = 1024;

@@ -5,6 +5,7 @@
 //! once out of the socket's buffer; long bodies are shared with dead letters instead of copied again.
 //! What a queue adds (arrival, deadline, delivery counts) belongs to the queue's entry, not here.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use triomphe::ThinArc;
 
 use crate::dead_letter::Deaths;
+use crate::death_headers;
 use crate::limits::SHARED_BODY_BYTES_MIN;
 
 /// The name of a resource or a routing key, shared instead of copied.
@@ -152,6 +154,7 @@ struct Header {
     envelope: Arc<Envelope>,
     facts: Facts,
     deaths: Option<Arc<Deaths>>,
+    maybe_seen: bool,
     properties: PropertiesAt,
     body: BodyAt,
 }
@@ -204,6 +207,7 @@ impl Message {
                     envelope,
                     facts,
                     deaths: None,
+                    maybe_seen: false,
                     properties: PropertiesAt::Inline(offset(properties_len)),
                     body: BodyAt::Inline(offset(body_start)),
                 },
@@ -223,6 +227,7 @@ impl Message {
                             envelope,
                             facts,
                             deaths: None,
+                            maybe_seen: false,
                             properties: PropertiesAt::Inline(offset(properties.len())),
                             body: BodyAt::Bytes(Box::new(body)),
                         },
@@ -238,12 +243,12 @@ impl Message {
         envelope: Arc<Envelope>,
         facts: Facts,
         deaths: Option<Arc<Deaths>>,
-        properties_len: usize,
-        bytes: &[u8],
+        maybe_seen: bool,
+        (properties_len, bytes): (usize, &[u8]),
     ) -> Self {
         let at = offset(properties_len);
         let (properties, body) = (PropertiesAt::Inline(at), BodyAt::Inline(at));
-        Self::build(Header { envelope, facts, deaths, properties, body }, bytes)
+        Self::build(Header { envelope, facts, deaths, maybe_seen, properties, body }, bytes)
     }
 
     /// The dead letter of `self`: the same body under a new envelope, with new properties and the
@@ -253,6 +258,7 @@ impl Message {
         envelope: Arc<Envelope>,
         properties: SharedProperties,
         deaths: Arc<Deaths>,
+        maybe_seen: bool,
     ) -> Self {
         let facts = Facts { expiration_ms: None, ..self.facts() };
         let properties = PropertiesAt::Shared(properties);
@@ -260,16 +266,25 @@ impl Message {
             Some(shared) => (shared, &[][..]),
             None => (BodyAt::Inline(0), self.body()),
         };
-        Self::build(Header { envelope, facts, deaths: Some(deaths), properties, body }, copied)
+        let deaths = Some(deaths);
+        Self::build(Header { envelope, facts, deaths, maybe_seen, properties, body }, copied)
     }
 
     /// Another message with the same body, which never died.
-    pub(crate) fn retold(&self, envelope: Arc<Envelope>, facts: Facts, properties: &[u8]) -> Self {
-        let Some(body) = self.shared_body() else {
-            return Self::copied(envelope, facts, properties, self.body());
+    pub(crate) fn retold(
+        &self,
+        envelope: Arc<Envelope>,
+        facts: Facts,
+        properties: &[u8],
+        maybe_seen: bool,
+    ) -> Self {
+        let at = offset(properties.len());
+        let (body, bytes) = match self.shared_body() {
+            Some(shared) => (shared, Cow::Borrowed(properties)),
+            None => (BodyAt::Inline(at), Cow::Owned([properties, self.body()].concat())),
         };
-        let at = PropertiesAt::Inline(offset(properties.len()));
-        Self::build(Header { envelope, facts, deaths: None, properties: at, body }, properties)
+        let (deaths, properties) = (None, PropertiesAt::Inline(at));
+        Self::build(Header { envelope, facts, deaths, maybe_seen, properties, body }, &bytes)
     }
 
     /// The body for another message, if it is long enough to be shared.
@@ -285,7 +300,8 @@ impl Message {
         let at = offset(properties.len());
         let bytes = [properties, body].concat();
         let (properties, body) = (PropertiesAt::Inline(at), BodyAt::Inline(at));
-        Self::build(Header { envelope, facts, deaths: None, properties, body }, &bytes)
+        let (deaths, maybe_seen) = (None, false);
+        Self::build(Header { envelope, facts, deaths, maybe_seen, properties, body }, &bytes)
     }
 
     fn build(header: Header, bytes: &[u8]) -> Self {
@@ -307,6 +323,13 @@ impl Message {
     #[inline]
     pub fn facts(&self) -> Facts {
         self.header().facts
+    }
+
+    /// Whether it may have been delivered before a crash without that being known: it was made from a
+    /// message that was there when the broker was killed, perhaps for the second time.
+    #[inline]
+    pub fn is_maybe_seen(&self) -> bool {
+        self.header().maybe_seen
     }
 
     /// Its deaths so far, if it is a dead letter.
@@ -342,6 +365,26 @@ impl Message {
 }
 
 impl Message {
+    /// Properties that it is delivered with, as they go out in a frame with room for so many octets: what
+    /// the broker tells of its deaths is cut if need be. Properties that a client has made too long stay
+    /// as they are.
+    pub fn properties_within<'a>(&self, properties: &'a [u8], bytes_max: usize) -> Cow<'a, [u8]> {
+        match self.deaths().filter(|_| properties.len() > bytes_max) {
+            None => Cow::Borrowed(properties),
+            Some(deaths) => {
+                Cow::Owned(death_headers::render(properties, deaths, bytes_max).properties)
+            }
+        }
+    }
+
+    /// Octets that a record of it takes in the log, about.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        let keys = |keys: &[RoutingKey]| keys.iter().map(|key| key.as_bytes().len()).sum::<usize>();
+        let envelope = self.envelope();
+        let deaths = self.deaths().map_or(0, |deaths| death_headers::history_bytes(deaths));
+        self.delivery_bytes() + (keys(&envelope.cc) + keys(&envelope.bcc) + deaths) as u64
+    }
+
     /// Memory that it takes while it waits in a queue, about, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.properties().len() + self.body().len()) as u64 + crate::limits::MESSAGE_MEMORY_BYTES

@@ -12,7 +12,8 @@ use amqp::properties::Properties;
 use amqp::table::{ArrayBuilder, TableBuilder, TableRef, Value};
 
 use crate::access::Access;
-use crate::dead_letter::{self, Death, DeathSummary};
+use crate::dead_letter::{Death, DeathSummary};
+use crate::death_headers::{self, DEATH_HEADERS_FRAME_BYTES};
 use crate::ids::QueueId;
 use crate::limits::{REDRIVES_BYTES_MAX, REDRIVES_KEPT_MAX};
 use crate::message::{Envelope, Facts, Message, Name, RoutingKey};
@@ -151,6 +152,8 @@ pub(crate) struct Told<'a> {
     pub(crate) user: &'a str,
     /// When, in seconds since the Unix epoch.
     pub(crate) time_s: u64,
+    /// Somebody may have seen the redriven message before a restart, and nobody knows.
+    pub(crate) maybe_seen: bool,
 }
 
 impl Way {
@@ -159,7 +162,7 @@ impl Way {
         let Self { envelope, expiration_ms, .. } = self;
         let properties = rewritten(message, told, expiration_ms);
         let facts = Facts { expiration_ms, ..message.facts() };
-        message.retold(Arc::new(envelope), facts, &properties)
+        message.retold(Arc::new(envelope), facts, &properties, told.maybe_seen)
     }
 }
 
@@ -172,7 +175,7 @@ fn rewritten(message: &Message, told: Told<'_>, expiration_ms: Option<u64>) -> V
     let has_died = message.deaths().is_some();
     let is_replaced = |key: &[u8]| {
         let is_told = key == REDRIVE_COUNT.as_bytes() || key == REDRIVES.as_bytes();
-        is_told || has_died && dead_letter::is_death_header(key)
+        is_told || has_died && death_headers::is_death_header(key)
     };
     let mut others = old.iter().filter(|(key, _)| !is_replaced(key)).collect::<Vec<_>>();
     others.sort_by_key(|(key, _)| *key);
@@ -184,7 +187,10 @@ fn rewritten(message: &Message, told: Told<'_>, expiration_ms: Option<u64>) -> V
     }
     let count = i64::try_from(count(old).saturating_add(1)).unwrap_or(i64::MAX);
     headers.insert(REDRIVE_COUNT, Value::I64(count));
-    headers.array(REDRIVES, |list| fill_redrives(list, message, told, old));
+    let sent = others.iter().map(|(key, value)| key.len() + value_bytes(*value)).sum::<usize>();
+    let room = DEATH_HEADERS_FRAME_BYTES.saturating_sub(sent + REDRIVE_COUNT_BYTES);
+    let room = room.min(REDRIVES_BYTES_MAX);
+    headers.array(REDRIVES, |list| fill_redrives(list, (message, told), old, room));
     for (key, value) in behind {
         headers.insert(key, *value);
     }
@@ -199,20 +205,35 @@ fn rewritten(message: &Message, told: Told<'_>, expiration_ms: Option<u64>) -> V
     out
 }
 
-/// This redrive and those before it, as far as they are not too many and not too long.
-fn fill_redrives(list: &mut ArrayBuilder, message: &Message, told: Told<'_>, old: TableRef<'_>) {
+/// What a redriven message has in its headers beside the list and what its publisher sent, in octets:
+/// names, types, lengths and the count.
+const REDRIVE_COUNT_BYTES: usize = 64;
+
+/// Octets of a header's value and of the length of its name.
+fn value_bytes(value: Value<'_>) -> usize {
+    let mut octets = ArrayBuilder::new();
+    octets.push(value);
+    octets.finish().as_ref().as_bytes().len() + 1
+}
+
+/// This redrive and those before it, as far as they are not too many and fit into so many octets.
+fn fill_redrives(
+    list: &mut ArrayBuilder,
+    (message, told): (&Message, Told<'_>),
+    old: TableRef<'_>,
+    bytes_max: usize,
+) {
     let entry = |with_deaths| {
         let mut entry = TableBuilder::new();
         entry.insert("queue", Value::LongStr(told.queue.as_bytes()));
         entry.insert("time", Value::Timestamp(told.time_s));
         entry.insert("user", Value::LongStr(told.user.as_bytes()));
         if let Some(deaths) = message.deaths().filter(|_| with_deaths) {
-            entry.array("x-death", |list| dead_letter::fill_deaths(list, deaths));
+            entry.array("x-death", |list| death_headers::fill_all(list, deaths));
         }
         entry.finish()
     };
-    let is_short =
-        |entry: &amqp::table::Table| entry.as_ref().as_bytes().len() <= REDRIVES_BYTES_MAX;
+    let is_short = |entry: &amqp::table::Table| entry.as_ref().as_bytes().len() <= bytes_max;
     let newest = Some(entry(true)).filter(is_short).unwrap_or_else(|| entry(false));
     let mut bytes = newest.as_ref().as_bytes().len();
     list.push(Value::Table(newest.as_ref()));
@@ -220,7 +241,7 @@ fn fill_redrives(list: &mut ArrayBuilder, message: &Message, told: Told<'_>, old
     for entry in before.iter().take(REDRIVES_KEPT_MAX - 1) {
         let Value::Table(table) = entry else { return };
         bytes += table.as_bytes().len();
-        if bytes > REDRIVES_BYTES_MAX {
+        if bytes > bytes_max {
             return;
         }
         list.push(entry);
@@ -233,7 +254,7 @@ mod tests {
     use crate::dead_letter::{DeathReason, Deaths};
     use crate::message::{Content, SharedProperties};
 
-    const TOLD: Told<'static> = Told { queue: "dlq", user: "u", time_s: 7 };
+    const TOLD: Told<'static> = Told { queue: "dlq", user: "u", time_s: 7, maybe_seen: false };
 
     /// A message that died in so many queues with long names.
     fn dead(queues: usize) -> Message {
@@ -244,7 +265,7 @@ mod tests {
             count: 1,
             time_s: 0,
             exchange: "".into(),
-            routing_keys: Box::default(),
+            routing_keys: Arc::default(),
             original_expiration_ms: None,
         };
         let summary =
@@ -254,7 +275,12 @@ mod tests {
         let envelope = Arc::new(Envelope::new("".into(), "k".into()));
         let content = Content::Assembled { properties: vec![0, 0].into(), body: "b".into() };
         let message = Message::new(Arc::clone(&envelope), Facts::default(), content, None);
-        message.dead_letter(envelope, SharedProperties::new(message.properties()), Arc::new(deaths))
+        message.dead_letter(
+            envelope,
+            SharedProperties::new(message.properties()),
+            Arc::new(deaths),
+            false,
+        )
     }
 
     fn redriven(message: &Message) -> Message {
@@ -288,7 +314,8 @@ mod tests {
             let died = dead(20);
             let deaths = Arc::clone(died.deaths().unwrap());
             let properties = SharedProperties::new(message.properties());
-            let again = message.dead_letter(Arc::clone(message.envelope()), properties, deaths);
+            let again =
+                message.dead_letter(Arc::clone(message.envelope()), properties, deaths, false);
             message = redriven(&again);
             let (bytes, entries) = told(&message);
             assert!(bytes <= REDRIVES_BYTES_MAX + 64, "{bytes} octets");

@@ -203,6 +203,9 @@ pub struct VhostCounters {
     pub dead_lettered: ByReason<u64>,
     /// Messages that died and left nothing, in queues that are gone, too.
     pub dropped: ByReason<ByCause>,
+    /// Dead letters whose headers do not tell all of their history, because that would not fit into a
+    /// frame.
+    pub death_headers_cut: u64,
     /// Messages that were redriven, from queues that are gone, too.
     pub redriven: u64,
     /// The same deaths, in RabbitMQ's order.

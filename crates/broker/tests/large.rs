@@ -135,6 +135,19 @@ impl Broker {
         }));
     }
 
+    /// The properties of the next message.
+    fn got(&mut self, queue: &str) -> Vec<u8> {
+        let command = Command::Get { queue, no_ack: true };
+        let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
+        self.vhost.apply(self.now(), self.connection, request);
+        let sent = |effect| {
+            let Effect::Send { outgoing, .. } = effect else { return None };
+            if let Outgoing::GetOk { delivery, .. } = outgoing { Some(delivery) } else { None }
+        };
+        let delivery = self.vhost.drain_effects().find_map(sent).unwrap();
+        delivery.properties().into_owned()
+    }
+
     fn ready(&self, queue: &str) -> u64 {
         self.vhost.queue(queue).unwrap().ready_count()
     }
@@ -330,4 +343,76 @@ fn dead_letter_exchanges_that_multiply_every_message_hold_nobody_up() {
     broker.tick();
     assert!(broker.vhost.next_wake().is_none(), "without the exchange it is over");
     assert!(broker.vhost.broken_invariants().is_empty());
+}
+
+/// A message whose keys take nearly all of a frame dies in two hundred queues one after the other.
+#[test]
+fn a_message_with_many_keys_goes_through_a_chain_of_queues() {
+    let mut broker = Broker::new();
+    for number in 0..200 {
+        let next = format!("chain-{}", number + 1);
+        broker.exchange(&format!("x{number}"), "fanout");
+        let exchange = format!("x{}", number + 1);
+        let arguments = [
+            ("x-dead-letter-exchange", Value::LongStr(exchange.as_bytes())),
+            ("x-message-ttl", Value::I32(0)),
+        ];
+        broker.declare(&format!("chain-{number}"), &table(&arguments));
+        broker.bind(&format!("chain-{number}"), &format!("x{number}"), "", &none());
+        if number == 199 {
+            broker.exchange(&exchange, "fanout");
+            broker.declare(&next, &none());
+            broker.bind(&next, &exchange, "", &none());
+        }
+    }
+    let mut keys = ArrayBuilder::new();
+    (0..1000).for_each(|at| {
+        keys.push(Value::LongStr(format!("{at:0>110}").as_bytes()));
+    });
+    let keys = keys.finish();
+    let headers = table(&[("CC", Value::Array(keys.as_ref()))]);
+    let mut properties = Vec::new();
+    Properties { headers: Some(headers.as_ref()), delivery_mode: Some(2), ..Properties::default() }
+        .encode(&mut properties);
+    let properties_len = properties.len();
+    let publish = Command::Publish(Publish {
+        exchange: b"x0".as_slice().into(),
+        routing_key: b"k".as_slice().into(),
+        mandatory: false,
+        content: Content::Assembled { properties: properties.into(), body: "m".into() },
+    });
+    let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command: publish };
+    broker.vhost.apply(broker.now(), broker.connection, request);
+    let (mut batches, mut largest, mut all) = (0, 0, 0);
+    loop {
+        broker.vhost.flush();
+        let (mut batch, mut record_bytes) = (0, 0);
+        for effect in broker.vhost.drain_effects() {
+            if let Effect::Log { at, record, .. } = effect {
+                let mut octets = Vec::new();
+                record.encode(at, &mut octets);
+                batch += octets.len() as u64;
+                record_bytes = record_bytes.max(octets.len() as u64);
+            }
+        }
+        largest = largest.max(record_bytes);
+        all += batch;
+        batches += 1;
+        let bytes_max = broker::limits::DEATH_BYTES_PER_BATCH_MAX + largest;
+        assert!(batch <= bytes_max, "{batch} octets in a batch, the largest record {largest}");
+        if broker.vhost.next_wake().is_none_or(|wake| wake > broker.now().time) {
+            break;
+        }
+        broker.vhost.tick(broker.now());
+    }
+    assert!(batches > 5, "{batches} batches");
+    assert!(all < 200 * 600_000, "{all} octets in all");
+    assert_eq!(broker.ready("chain-200"), 1);
+    assert_eq!(broker.vhost.counters().death_headers_cut, 200);
+    let got = broker.got("chain-200");
+    assert!(properties_len < got.len() && got.len() < broker::limits::FRAME_MAX_DEFAULT);
+    let headers = Properties::parse(&got).unwrap().headers.unwrap();
+    let Some(Value::Array(list)) = headers.get("x-death") else { panic!("no list") };
+    let omitted = headers.get("x-death-omitted").and_then(|value| value.as_integer());
+    assert_eq!(list.iter().count() as i128 + i128::from(omitted.unwrap()), 200);
 }

@@ -5,7 +5,7 @@
 
 use amqp::content_header::write_content_header;
 use amqp::frame::write_body_frames;
-use amqp::limits::{FRAME_END, FRAME_OVERHEAD};
+use amqp::limits::{CONTENT_HEADER_SIZE, FRAME_END, FRAME_OVERHEAD};
 use amqp::method::{
     AccessRequestOk, BasicAck, BasicCancel, BasicCancelOk, BasicConsumeOk, BasicDeliver,
     BasicGetEmpty, BasicGetOk, BasicNack, BasicQosOk, BasicRecoverOk, BasicReturn, ChannelClose,
@@ -145,9 +145,12 @@ fn write_content(
     outbox: &mut Outbox,
 ) {
     let body = message.body();
-    write_content_header(outbox.tail(), channel, body.len() as u64, properties);
     let overhead = u32::try_from(FRAME_OVERHEAD).unwrap_or(0);
     let payload_max = frame_max.saturating_sub(overhead).max(1);
+    let properties_max = usize::try_from(payload_max).unwrap_or(usize::MAX);
+    let properties_max = properties_max.saturating_sub(CONTENT_HEADER_SIZE);
+    let properties = message.properties_within(properties, properties_max);
+    write_content_header(outbox.tail(), channel, body.len() as u64, &properties);
     if body.len() < UNCOPIED_BODY_BYTES_MIN {
         write_body_frames(outbox.tail(), channel, body, payload_max);
         return;

@@ -98,6 +98,11 @@ impl Batch {
         len + body_len
     }
 
+    /// Octets of the record with this number.
+    pub(crate) fn record_len(&self, number: usize) -> usize {
+        self.records.get(number).map_or(0, |(_, len)| *len)
+    }
+
     /// The references of the record with this number have ended.
     pub(crate) fn mark_spent(&mut self, number: usize) {
         if let Some((start, _)) = self.records.get(number)

@@ -37,6 +37,9 @@ pub const JOINED_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// batch's header loses little, large enough that headers cost nothing.
 pub const REWRITTEN_BATCH_BYTES: usize = 256 * 1024;
 
+/// Octets that records which ended while they waited may keep until their batch is written.
+pub const DROPPED_BYTES_MAX: usize = 1024 * 1024;
+
 /// Small neighbours from which on they are merged.
 pub const SMALL_SEGMENTS_MAX: usize = 8;
 

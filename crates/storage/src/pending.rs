@@ -2,6 +2,8 @@
 //!
 //! A record whose last reference ends while its batch is filled is not written at all, and neither is
 //! what ended it: a message that was acknowledged before its batch was full costs no octet on disk.
+//! What it took in memory is given back when it is much, so that a message that goes through a hundred
+//! queues before its batch begins is in memory once.
 //!
 //! A batch is full at [`BATCH_BYTES_MAX`]; the next record begins another one. A full batch is as good
 //! as written: nothing that comes later changes it. So each batch is a state of its own, and the power
@@ -11,7 +13,7 @@ use std::collections::VecDeque;
 
 use crate::batch::{Batch, Body};
 use crate::format::{Flags, Lsn, RecordHeader};
-use crate::limits::{BATCH_BYTES_MAX, IDLE_BATCH_BYTES, JOINED_BYTES_MAX};
+use crate::limits::{BATCH_BYTES_MAX, DROPPED_BYTES_MAX, IDLE_BATCH_BYTES, JOINED_BYTES_MAX};
 
 /// A record to append.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +61,8 @@ pub struct PendingBatch {
     /// The last position taken, whether it is written or not.
     last: Lsn,
     dropped: usize,
+    /// Octets of the records that were dropped, without their bodies.
+    dropped_bytes: usize,
 }
 
 impl PendingBatch {
@@ -102,14 +106,29 @@ impl PendingBatch {
                     slot.references = 0;
                     self.batch.mark_spent(at);
                 } else {
-                    self.dropped += 1;
-                    self.batch.forget_body(at);
+                    self.drop_record(at);
                 }
                 return true;
             }
         }
         self.released.push(target);
         false
+    }
+
+    /// Octets of records that are to be written.
+    fn bytes(&self) -> usize {
+        self.batch.len() - self.dropped_bytes
+    }
+
+    /// A record is not to be written. When those that are not take more room than those that are, all of
+    /// them go: what is moved for that is less than what was pushed.
+    fn drop_record(&mut self, at: usize) {
+        self.dropped += 1;
+        self.batch.forget_body(at);
+        self.dropped_bytes += self.batch.record_len(at);
+        if self.dropped_bytes > DROPPED_BYTES_MAX && self.dropped_bytes > self.bytes() {
+            self.squeeze();
+        }
     }
 
     /// Forgets everything and keeps its buffers.
@@ -120,6 +139,7 @@ impl PendingBatch {
         self.released.clear();
         self.last = Lsn(0);
         self.dropped = 0;
+        self.dropped_bytes = 0;
     }
 
     /// Takes out what was dropped.
@@ -129,6 +149,7 @@ impl PendingBatch {
             self.batch.retain(|at| slots.get(at).is_some_and(|slot| !slot.is_dropped()));
             self.slots.retain(|slot| !slot.is_dropped());
             self.dropped = 0;
+            self.dropped_bytes = 0;
         }
     }
 
@@ -177,10 +198,10 @@ impl Pending {
         self.full.is_empty() && self.open.is_empty()
     }
 
-    /// Octets that wait.
+    /// Octets that wait to be written.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.full_bytes + self.open.batch.len()
+        self.full_bytes + self.open.bytes()
     }
 
     /// The last position that was taken; 0 if none was.
@@ -258,5 +279,44 @@ impl Pending {
             std::mem::swap(&mut self.open, into);
         }
         !self.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pushes a record of `len` octets about another.
+    fn push(pending: &mut Pending, (lsn, target): (u64, u64), references: u16, len: usize) {
+        let flags = if target > 0 { Flags::RELEASES } else { Flags::NONE };
+        let (lsn, target, is_joined) = (Lsn(lsn), Lsn(target), false);
+        let record = NewRecord { lsn, target, kind: 1, flags, references, term: 0, is_joined };
+        pending.push(record, |octets| octets.resize(octets.len() + len, 7));
+    }
+
+    #[test]
+    fn what_ended_while_it_waits_gives_its_octets_back() {
+        const LEN: usize = 300_000;
+        let mut pending = Pending::default();
+        push(&mut pending, (1, 0), 1, LEN);
+        // One that ends alone, and another of which one of two references ends.
+        push(&mut pending, (2, 0), 1, 10);
+        push(&mut pending, (3, 0), 2, 20);
+        let mut before = 1;
+        for lsn in 4..1000 {
+            push(&mut pending, (lsn, before), 1, LEN);
+            before = lsn;
+            let octets = pending.open.batch.len();
+            assert!(octets < 3 * LEN + DROPPED_BYTES_MAX, "{octets}");
+        }
+        pending.release(Lsn(2));
+        pending.release(Lsn(3));
+        assert_eq!(pending.open.released(), [Lsn(3)]);
+        assert!(pending.bytes() < LEN + 1000);
+        assert!(pending.full.is_empty());
+        pending.open.squeeze();
+        let left: Vec<u64> = pending.open.slots().iter().map(|slot| slot.lsn.0).collect();
+        assert_eq!(left, [3, 999]);
+        assert_eq!(pending.last(), Lsn(999));
     }
 }

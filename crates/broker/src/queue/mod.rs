@@ -278,6 +278,12 @@ impl Queue {
         self.durable && (self.kind().persists_everything() || message.facts().persistent)
     }
 
+    /// Whether a message that leaves was there before a restart that may have made somebody forget that he
+    /// has seen what became of it: a dead letter that he got before it was on disk.
+    pub(crate) fn may_have_been_seen(&self, entry: &Entry) -> bool {
+        entry.message.is_maybe_seen() || self.ready.was_delivered_before(entry.id)
+    }
+
     // ---- what enters ----
 
     /// The identity of a message that arrives.

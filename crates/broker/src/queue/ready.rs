@@ -36,7 +36,8 @@ pub struct Entry {
 impl Entry {
     /// A message that arrives.
     pub(crate) fn new(id: EntryId, message: Message, lsn: Lsn, arrived: Time) -> Self {
-        Self { id, message, lsn, arrived, acquired_count: 0, delivery_count: 0 }
+        let acquired_count = u32::from(message.is_maybe_seen());
+        Self { id, message, lsn, arrived, acquired_count, delivery_count: 0 }
     }
 
     /// Whether it outlives a restart.
@@ -356,8 +357,14 @@ impl Ready {
 
     /// A message that was not handed out since the last restart.
     pub(super) fn entry(&self, id: EntryId, message: Message, lsn: Lsn, arrived: Time) -> Entry {
-        let acquired_count = u32::from(id.seq <= self.delivered_before);
-        Entry { acquired_count, ..Entry::new(id, message, lsn, arrived) }
+        let fresh = Entry::new(id, message, lsn, arrived);
+        let acquired_count = fresh.acquired_count.max(u32::from(self.was_delivered_before(id)));
+        Entry { acquired_count, ..fresh }
+    }
+
+    /// Whether the message may have been handed out before the last restart.
+    pub(crate) fn was_delivered_before(&self, id: EntryId) -> bool {
+        id.seq <= self.delivered_before
     }
 
     /// Messages up to `seq` may have been handed out before a restart.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableRef};
 
-use super::encode::Kind;
+use super::encode::{
+    KEYS_OF_BEFORE, Kind, MESSAGE_DIED, MESSAGE_DIED_UNSHARED, MESSAGE_MAYBE_SEEN,
+};
 use super::{BindingRecord, Entries, ExchangeRecord, QueueRecord, Record};
 use crate::access::INTERNAL_USER;
 use crate::dead_letter::{Death, DeathReason, DeathSummary, Deaths};
@@ -72,6 +74,14 @@ impl Record {
 
 /// What was expected and is not there.
 type Read<T> = Result<T, &'static str>;
+
+/// How the keys of deaths stand in a record.
+enum Keys {
+    /// Each death has its own.
+    Each,
+    /// Lists of several keys stand there once; those so far.
+    Shared(Vec<Arc<[RoutingKey]>>),
+}
 
 pub(crate) struct Reader<'a> {
     all: &'a [u8],
@@ -243,17 +253,21 @@ impl<'a> Reader<'a> {
     /// Everything of a message; it ends where the octets end.
     fn message(&mut self) -> Read<Message> {
         let envelope = self.envelope()?;
-        let deaths = match self.octet()? {
+        let flags = self.octet()?;
+        let deaths = match flags & !MESSAGE_MAYBE_SEEN {
             0 => None,
-            _ => Some(Arc::new(self.deaths()?)),
+            MESSAGE_DIED_UNSHARED => Some(Arc::new(self.deaths(Keys::Each)?)),
+            MESSAGE_DIED => Some(Arc::new(self.deaths(Keys::Shared(Vec::new()))?)),
+            _ => return Err("flags"),
         };
+        let maybe_seen = flags & MESSAGE_MAYBE_SEEN != 0;
         let len = usize::try_from(self.number()?).map_err(|_| "length")?;
         // Properties, and behind them the body.
         let bytes = std::mem::take(&mut self.rest);
         let (properties, _) = bytes.split_at_checked(len).ok_or("properties")?;
         let properties = Properties::parse(properties).map_err(|_| "properties")?;
         let facts = publish_properties::facts(&properties).map_err(|_| "expiration")?;
-        Ok(Message::read_back(envelope, facts, deaths, len, bytes))
+        Ok(Message::read_back(envelope, facts, deaths, maybe_seen, (len, bytes)))
     }
 
     fn envelope(&mut self) -> Read<Arc<Envelope>> {
@@ -282,21 +296,44 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| self.octets().map(Into::into)).collect()
     }
 
-    fn deaths(&mut self) -> Read<Deaths> {
+    fn deaths(&mut self, mut keys: Keys) -> Read<Deaths> {
         let (first, last) = (self.summary()?, self.summary()?);
         let count = self.count()?;
-        let entries = (0..count).map(|_| self.death()).collect::<Read<_>>()?;
+        let entries = (0..count).map(|_| self.death(&mut keys)).collect::<Read<_>>()?;
         Ok(Deaths { first, last, entries })
     }
 
-    fn death(&mut self) -> Read<Death> {
+    /// The keys of a death.
+    fn keys_of_death(&mut self, keys: &mut Keys) -> Read<Arc<[RoutingKey]>> {
+        let Keys::Shared(lists) = keys else {
+            return self.keys().map(Arc::from);
+        };
+        let count = match self.number()? {
+            KEYS_OF_BEFORE => {
+                let at = usize::try_from(self.number()?).map_err(|_| "keys")?;
+                return lists.get(at).cloned().ok_or("keys");
+            }
+            more => usize::try_from(more - 1).map_err(|_| "count")?,
+        };
+        if count > self.rest.len() {
+            return Err("count");
+        }
+        let list = (0..count).map(|_| self.octets().map(Into::into));
+        let list = Arc::from(list.collect::<Read<Vec<RoutingKey>>>()?);
+        if count > 1 {
+            lists.push(Arc::clone(&list));
+        }
+        Ok(list)
+    }
+
+    fn death(&mut self, keys: &mut Keys) -> Read<Death> {
         Ok(Death {
             queue: self.name()?,
             reason: self.reason()?,
             count: self.number()?,
             time_s: self.number()?,
             exchange: self.name()?,
-            routing_keys: self.keys()?,
+            routing_keys: self.keys_of_death(keys)?,
             original_expiration_ms: self.number()?.checked_sub(1),
         })
     }

@@ -4,6 +4,10 @@
 //! front. What annotates begins with the queue's number in eight octets, by which the log tells
 //! annotations of different queues apart.
 
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
 use super::{BindingRecord, Entries, ExchangeRecord, QueueRecord, Record};
 use crate::dead_letter::{DeathReason, DeathSummary, Deaths};
 use crate::ids::{EntryId, QueueNumber};
@@ -206,6 +210,19 @@ fn put_arrival(at: Now, message: &Message, entries: &Entries, out: &mut Vec<u8>)
     put_message_head(message, out);
 }
 
+/// Deaths follow, as the first builds wrote them: each with all its keys.
+pub(super) const MESSAGE_DIED_UNSHARED: u8 = 1;
+
+/// Deaths follow.
+pub(super) const MESSAGE_DIED: u8 = 2;
+
+/// It may have been delivered before a crash of which the log knows nothing.
+pub(super) const MESSAGE_MAYBE_SEEN: u8 = 4;
+
+/// In place of the number of keys, plus one, of a death: the keys of one before follow, by the number of
+/// their list among those with several keys.
+pub(super) const KEYS_OF_BEFORE: u64 = 0;
+
 /// Everything of a message; it ends where the octets end.
 pub(crate) fn put_message(message: &Message, out: &mut Vec<u8>) {
     put_message_head(message, out);
@@ -215,12 +232,11 @@ pub(crate) fn put_message(message: &Message, out: &mut Vec<u8>) {
 /// Everything of a message but its body, which ends it.
 fn put_message_head(message: &Message, out: &mut Vec<u8>) {
     put_envelope(message.envelope(), out);
-    match message.deaths() {
-        None => out.push(0),
-        Some(deaths) => {
-            out.push(1);
-            put_deaths(deaths, out);
-        }
+    let died = if message.deaths().is_some() { MESSAGE_DIED } else { 0 };
+    let seen = if message.is_maybe_seen() { MESSAGE_MAYBE_SEEN } else { 0 };
+    out.push(died | seen);
+    if let Some(deaths) = message.deaths() {
+        put_deaths(deaths, out);
     }
     put_octets(message.properties(), out);
 }
@@ -241,15 +257,36 @@ fn put_deaths(deaths: &Deaths, out: &mut Vec<u8>) {
     put_summary(&deaths.first, out);
     put_summary(&deaths.last, out);
     put_number(deaths.entries.len() as u64, out);
+    let mut lists: SmallVec<[&Arc<[RoutingKey]>; 4]> = SmallVec::new();
     for death in &deaths.entries {
         put_octets(death.queue.as_bytes(), out);
         out.push(reason_octet(death.reason));
         put_number(death.count, out);
         put_number(death.time_s, out);
         put_octets(death.exchange.as_bytes(), out);
-        put_keys(&death.routing_keys, out);
+        put_shared_keys(&death.routing_keys, &mut lists, out);
         put_number(death.original_expiration_ms.map_or(0, |ms| ms.saturating_add(1)), out);
     }
+}
+
+/// The keys of a death: one or none as they are, more of them once for all deaths that share them. Nothing
+/// in front of a list is longer than it: lists that were seen are few, because a dead-letter routing key
+/// replaces all keys.
+fn put_shared_keys<'a>(
+    keys: &'a Arc<[RoutingKey]>,
+    lists: &mut SmallVec<[&'a Arc<[RoutingKey]>; 4]>,
+    out: &mut Vec<u8>,
+) {
+    if keys.len() > 1 {
+        if let Some(at) = lists.iter().position(|list| Arc::ptr_eq(list, keys)) {
+            put_number(KEYS_OF_BEFORE, out);
+            put_number(at as u64, out);
+            return;
+        }
+        lists.push(keys);
+    }
+    put_number(keys.len() as u64 + 1, out);
+    keys.iter().for_each(|key| put_octets(key.as_bytes(), out));
 }
 
 fn put_summary(summary: &DeathSummary, out: &mut Vec<u8>) {

@@ -12,11 +12,11 @@ use smallvec::SmallVec;
 use super::Vhost;
 use super::placed::Placed;
 use crate::channel::LastRoute;
-use crate::dead_letter::{self, Circumstances, DeathReason};
+use crate::dead_letter::{self, Circumstances, DeathReason, Letter};
 use crate::effect::Event;
 use crate::ids::{Lsn, QueueId};
 use crate::limits::{
-    CYCLES_REMEMBERED_MAX, DEAD_LETTER_RETRY_SLICE, DEATH_BYTES_PER_CALL_MAX, DEATHS_PER_CALL_MAX,
+    CYCLES_REMEMBERED_MAX, DEAD_LETTER_RETRY_SLICE, DEATH_BYTES_PER_BATCH_MAX, DEATHS_PER_CALL_MAX,
     EFFECTS_KEPT_MAX,
 };
 use crate::message::{Message, Name};
@@ -106,21 +106,21 @@ impl Vhost {
         }
     }
 
-    /// Goes on where `finish_deaths` stopped, with up to `budget` messages; how many were moved.
+    /// Goes on where `finish_deaths` stopped, with up to `budget` messages; how much of that is used up.
     pub(super) fn go_on_with_deaths(&mut self, budget: usize) -> usize {
         self.deaths_armed = None;
-        self.move_deaths(budget)
+        let moved = self.move_deaths(budget);
+        // What is left has its turn when others have had theirs.
+        if self.deaths_armed.is_some() { budget } else { moved }
     }
 
     fn move_deaths(&mut self, budget: usize) -> usize {
         let mut moved = 0;
-        let mut bytes = 0;
         loop {
             while moved < budget
-                && bytes < DEATH_BYTES_PER_CALL_MAX
+                && self.death_bytes < DEATH_BYTES_PER_BATCH_MAX
                 && let Some(dying) = self.dying.pop_front()
             {
-                bytes += dying.body.message().delivery_bytes();
                 self.move_with_what_follows(dying);
                 moved += 1;
             }
@@ -180,8 +180,14 @@ impl Vhost {
             reason: dying.reason,
             time_s: now.wall_ms / 1000,
             target,
+            maybe_seen: match &dying.body {
+                Corpse::Entry(entry) => queue.may_have_been_seen(entry),
+                Corpse::Refused(message) => message.is_maybe_seen(),
+            },
         };
-        let message = dead_letter::die(dying.body.message(), circumstances, last_death);
+        let Letter { message, is_cut } =
+            dead_letter::die(dying.body.message(), circumstances, last_death);
+        self.death_bytes += message.log_bytes();
         let at_least_once = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
         let Some(route) = self.dead_letter_route(&message) else {
             return self.leave_nothing(dying, DropCause::ExchangeMissing);
@@ -206,6 +212,7 @@ impl Vhost {
             let strategy = queue.settings.dead_letter_strategy.into();
             self.counters.deaths.count(queue.kind(), strategy, dying.reason);
         }
+        self.counters.death_headers_cut += u64::from(is_cut);
         for (cause, copies) in
             [(DropCause::Cycle, targets.cyclic), (DropCause::TargetFull, targets.full)]
         {

@@ -87,6 +87,7 @@ impl Vhost {
 
     /// Tells publishers what can be told; call it at the end of every batch.
     pub fn flush(&mut self) {
+        self.death_bytes = 0;
         self.log_delivered();
         let mut listed = std::mem::take(&mut self.to_flush);
         for at in listed.drain(..) {

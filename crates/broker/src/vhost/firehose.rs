@@ -16,12 +16,16 @@ use super::placed::Placed;
 use super::{At, Vhost};
 use crate::delivery::Delivery;
 use crate::ids::{ConnectionId, DeliveryTag, QueueId};
+use crate::limits::{TRACE_HEADERS_BYTES_MAX, TRACE_KEYS_BYTES_MAX};
 use crate::message::{Envelope, Facts, Message, Name};
 use crate::queue::Entry;
 use crate::route::Route;
 
 /// The exchange that it is told to.
 pub(super) const TRACE_EXCHANGE: &str = "amq.rabbitmq.trace";
+
+/// A string in a list of headers without its octets: type and length.
+const LIST_VALUE_BYTES: usize = 5;
 
 /// Whether it is on, and what is to be told at the end of this call.
 #[derive(Default, Debug)]
@@ -134,7 +138,7 @@ impl Vhost {
     }
 
     /// The headers of what is told. Those of the message are left out if they would be nested too
-    /// deeply there.
+    /// deeply there, or if all would not fit into a frame; of very many keys or queues the first are told.
     fn trace_headers(
         &self,
         at: At,
@@ -145,7 +149,9 @@ impl Vhost {
         // They were validated when the message was published.
         let properties = Properties::parse(properties).unwrap_or_default();
         let all = self.headers_with(at, message, &fields(&properties), told);
-        if TableRef::from_bytes(all.as_ref().as_bytes()).is_ok() {
+        let octets = all.as_ref();
+        let fits = octets.as_bytes().len() <= TRACE_HEADERS_BYTES_MAX;
+        if fits && TableRef::from_bytes(octets.as_bytes()).is_ok() {
             return all;
         }
         let others = Properties { headers: None, ..properties };
@@ -172,7 +178,12 @@ impl Vhost {
         match told {
             Told::Published(queues) => {
                 headers.array("routed_queues", |names| {
+                    let mut bytes = 0;
                     for queue in queues {
+                        bytes += queue.len() + LIST_VALUE_BYTES;
+                        if bytes > TRACE_KEYS_BYTES_MAX {
+                            break;
+                        }
                         names.push(text(queue));
                     }
                 });
@@ -182,7 +193,12 @@ impl Vhost {
             }
         }
         headers.array("routing_keys", |keys| {
+            let mut bytes = 0;
             for key in message.envelope().routing_keys() {
+                bytes += key.as_bytes().len() + LIST_VALUE_BYTES;
+                if bytes > TRACE_KEYS_BYTES_MAX {
+                    break;
+                }
                 keys.push(Value::LongStr(key.as_bytes()));
             }
         });
@@ -196,7 +212,7 @@ impl Vhost {
         let mut properties = Vec::new();
         Properties { headers: Some(headers.as_ref()), ..Properties::default() }
             .encode(&mut properties);
-        let retold = message.retold(Arc::new(envelope), Facts::default(), &properties);
+        let retold = message.retold(Arc::new(envelope), Facts::default(), &properties, false);
         self.firehose.told.push(retold);
     }
 

@@ -173,6 +173,8 @@ pub struct Vhost {
     topology: u64,
     /// Messages that died and have not been moved yet; none between calls but after a great dying.
     dying: VecDeque<Dying>,
+    /// Bytes of dead letters made since the vhost was last given back.
+    death_bytes: u64,
     /// Queues in which messages expired in front of others, since consumers were last asked.
     to_dispatch: Vec<QueueId>,
     /// The wake-up that the timers hold for dead messages that are left.
@@ -232,6 +234,7 @@ impl Vhost {
             timers: Timers::default(),
             topology: 1,
             dying: VecDeque::new(),
+            death_bytes: 0,
             to_dispatch: Vec::new(),
             deaths_armed: None,
             last_death: None,

@@ -104,7 +104,7 @@ impl Vhost {
         message: &Message,
     ) -> Result<Vec<Name>, Refusal> {
         self.advance(now);
-        let targets = match self.find_way(redrive, message) {
+        let targets = match self.find_way(redrive, (message, false)) {
             Ok((_, targets)) => targets,
             Err(Redriven::Refused(refusal)) => return Err(refusal),
             Err(_) => Targets::new(),
@@ -121,7 +121,8 @@ impl Vhost {
         if !queue.is_redrivable(chosen, self.now.time) {
             return Err(Redriven::Gone);
         }
-        let (message, targets) = self.find_way(redrive, &chosen.message)?;
+        let maybe_seen = queue.may_have_been_seen(chosen);
+        let (message, targets) = self.find_way(redrive, (&chosen.message, maybe_seen))?;
         // It may have expired when there was to be room.
         let entry = self.take_redriven(redrive.queue, chosen).ok_or(Redriven::Gone)?;
         let mut placed = Placed::default();
@@ -140,12 +141,13 @@ impl Vhost {
     fn find_way(
         &mut self,
         redrive: Redrive<'_>,
-        message: &Message,
+        (message, maybe_seen): (&Message, bool),
     ) -> Result<(Message, Targets), Redriven> {
         let Redrive { queue, to, access } = redrive;
         let queue = self.queues.get(queue).ok_or(Redriven::Gone)?;
         let way = redrive::way(message, to).ok_or(Redriven::Unroutable)?;
-        let told = Told { queue: &queue.name, user: &access.user, time_s: self.now.wall_ms / 1000 };
+        let time_s = self.now.wall_ms / 1000;
+        let told = Told { queue: &queue.name, user: &access.user, time_s, maybe_seen };
         let target = way.queue.clone();
         let message = way.redriven(message, told);
         let targets = match target {

@@ -25,6 +25,7 @@ impl Vhost {
     /// Makes happen what is due at `now`, at most a slice of it; `next_wake` says whether more is.
     pub fn tick(&mut self, now: Now) {
         self.advance(now);
+        self.death_bytes = 0;
         self.do_due(EXPIRY_SLICE);
         self.finish_deaths();
     }

@@ -16,7 +16,7 @@ const VOLATILE: &str = "rabbit_volatile_queue";
 /// A count of publishes: its name, its help, and where it is.
 type Published = (&'static str, &'static str, fn(&VhostCounters) -> u64);
 
-const PUBLISHED: [Published; 7] = [
+const PUBLISHED: [Published; 8] = [
     ("global_messages_received_total", "Messages published", |v| v.published),
     (
         "global_messages_received_confirm_total",
@@ -39,6 +39,11 @@ const PUBLISHED: [Published; 7] = [
         "global_messages_direct_replies_dropped_total",
         "Direct replies whose requester was gone or did not read",
         |v| v.direct_replies_dropped,
+    ),
+    (
+        "global_messages_death_headers_cut_total",
+        "Dead letters whose headers do not tell all of their history",
+        |v| v.death_headers_cut,
     ),
 ];
 

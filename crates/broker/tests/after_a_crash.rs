@@ -1,0 +1,254 @@
+//! What is marked `redelivered` after a crash: whatever somebody may have seen, and nothing newer.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+
+use amqp::method::MethodId;
+use amqp::properties::Properties;
+use amqp::table::{Table, TableBuilder, Value};
+use broker::access::Access;
+use broker::page::{PageRead, PagedFacts, PagedMessage, Pages, Wanted};
+use broker::redrive::{Redrive, RedriveTo, Redriven};
+use broker::time::{Now, Time};
+use broker::{
+    BrowseCursor, ChannelNumber, Command, ConnectionId, Content, DeclareQueue, DeliveryTag, Effect,
+    Envelopes, Lsn, MessageState, Outcome, Outgoing, PageId, Publish, Record, Replay, Request,
+    Vhost, VhostOptions,
+};
+
+/// Nothing is put aside here.
+#[derive(Debug)]
+struct NoPages;
+
+impl Pages for NoPages {
+    fn write(&mut self, _: PageId, _: Vec<PagedMessage>) {
+        panic!("a page is written");
+    }
+
+    fn facts(&mut self, _: PageId) -> Vec<PagedFacts> {
+        panic!("a page is looked at");
+    }
+
+    fn read(&mut self, _: PageId, _: Wanted) -> PageRead {
+        panic!("a page is read");
+    }
+
+    fn remove(&mut self, _: PageId) {
+        panic!("a page is removed");
+    }
+}
+
+/// A vhost with one client, and its log.
+struct Broker {
+    vhost: Vhost,
+    connection: ConnectionId,
+    now_ms: u64,
+    log: Vec<(Lsn, u8, Vec<u8>)>,
+}
+
+impl Broker {
+    fn new() -> Self {
+        Self::with(Vhost::new("/", [3; 32], VhostOptions::default()), 1_000_000, Vec::new())
+    }
+
+    fn with(mut vhost: Vhost, now_ms: u64, log: Vec<(Lsn, u8, Vec<u8>)>) -> Self {
+        let connection = vhost.open_connection(Arc::new(access()), true);
+        let mut broker = Self { vhost, connection, now_ms, log };
+        broker.apply(Command::OpenChannel);
+        broker
+    }
+
+    fn now(&self) -> Now {
+        Now { time: Time::from_micros(self.now_ms * 1000), wall_ms: self.now_ms }
+    }
+
+    fn apply(&mut self, command: Command<'_>) -> Vec<Outgoing> {
+        let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
+        self.vhost.apply(self.now(), self.connection, request);
+        self.finish()
+    }
+
+    /// Ends a batch: its records are in the log, and what clients are told is returned.
+    fn finish(&mut self) -> Vec<Outgoing> {
+        self.vhost.durable(self.vhost.last_lsn());
+        self.vhost.flush();
+        let mut told = Vec::new();
+        for effect in self.vhost.drain_effects() {
+            match effect {
+                Effect::Log { lsn, at, record, .. } => {
+                    let mut octets = Vec::new();
+                    record.encode(at, &mut octets);
+                    self.log.push((lsn, record.kind(), octets));
+                }
+                Effect::Send { outgoing, .. } | Effect::SendDurable { outgoing, .. } => {
+                    told.push(outgoing);
+                }
+                Effect::Stalled(_)
+                | Effect::AskBacklog(_)
+                | Effect::Page(_)
+                | Effect::AwaitGet(_)
+                | Effect::Event(_) => {}
+            }
+        }
+        told
+    }
+
+    /// Time passes.
+    fn sleep(&mut self, millis: u64) {
+        self.now_ms += millis;
+        while self.vhost.next_wake().is_some_and(|wake| wake <= self.now().time) {
+            self.vhost.tick(self.now());
+            self.finish();
+        }
+    }
+
+    /// Starts again with the first so many records of the log; `crashed` if nobody knows whether there
+    /// were more.
+    fn restart(mut self, records: usize, crashed: bool) -> Self {
+        self.log.truncate(records);
+        let mut replay = Replay::new(Vhost::new("/", [3; 32], VhostOptions::default()));
+        let mut envelopes = Envelopes::default();
+        for (lsn, kind, octets) in &self.log {
+            let decoded = Record::decode(*kind, octets, &mut envelopes).unwrap();
+            replay.apply(*lsn, decoded, false, &mut NoPages, &mut |_| {}).unwrap();
+        }
+        if crashed {
+            replay.records_lost();
+        }
+        let last = self.log.last().map_or(Lsn(0), |(lsn, ..)| *lsn);
+        let mut vhost = replay.finish(self.now(), last, &mut NoPages);
+        vhost.tick(self.now());
+        let mut broker = Self::with(vhost, self.now_ms, self.log);
+        broker.finish();
+        broker
+    }
+
+    fn declare(&mut self, queue: &str, ttl_ms: Option<i32>, dead_letters_to: Option<&str>) {
+        let mut arguments = TableBuilder::new();
+        if let Some(ttl_ms) = ttl_ms {
+            arguments.insert("x-message-ttl", Value::I32(ttl_ms));
+        }
+        if let Some(key) = dead_letters_to {
+            arguments.insert("x-dead-letter-exchange", Value::LongStr(b""));
+            arguments.insert("x-dead-letter-routing-key", Value::LongStr(key.as_bytes()));
+        }
+        let arguments: Table = arguments.finish();
+        self.apply(Command::DeclareQueue(DeclareQueue {
+            queue,
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            nowait: true,
+            arguments: arguments.as_ref(),
+        }));
+    }
+
+    fn publish(&mut self, queue: &str) {
+        let mut properties = Vec::new();
+        Properties { delivery_mode: Some(2), ..Properties::default() }.encode(&mut properties);
+        self.apply(Command::Publish(Publish {
+            exchange: b"".as_slice().into(),
+            routing_key: queue.as_bytes().into(),
+            mandatory: false,
+            content: Content::Assembled { properties: properties.into(), body: "m".into() },
+        }));
+    }
+
+    /// The next message of a queue is got: its tag, and whether it is marked.
+    fn get(&mut self, queue: &str) -> (DeliveryTag, bool) {
+        let told = self.apply(Command::Get { queue, no_ack: false });
+        let delivery = told.into_iter().find_map(|outgoing| {
+            let Outgoing::GetOk { delivery, .. } = outgoing else { return None };
+            Some((delivery.tag, delivery.redelivered))
+        });
+        delivery.unwrap_or_else(|| panic!("{queue} is empty"))
+    }
+
+    fn settle(&mut self, tag: DeliveryTag, outcome: Outcome) {
+        self.apply(Command::Settle { tag, multiple: false, outcome });
+    }
+}
+
+fn access() -> Access {
+    Access::matching("guest".into(), ".*").unwrap()
+}
+
+#[test]
+fn a_dead_letter_that_was_seen_before_its_record_was_written_is_marked() {
+    let mut broker = Broker::new();
+    broker.declare("third", None, None);
+    broker.declare("second", Some(100), Some("third"));
+    broker.declare("first", Some(100), Some("second"));
+    broker.publish("first");
+    let written = broker.log.len();
+    broker.sleep(100);
+    let (tag, marked) = broker.get("second");
+    assert!(!marked);
+    broker.settle(tag, Outcome::Ack);
+
+    let mut broker = broker.restart(written, true);
+    broker.sleep(100);
+    broker.publish("first");
+    let (tag, marked) = broker.get("second");
+    assert!(marked, "its consumer may have seen it");
+    // The mark goes on with what becomes of it, and stays after a restart that was none of a crash.
+    broker.settle(tag, Outcome::Requeue { failed: false });
+    broker.sleep(50);
+    let records = broker.log.len();
+    let mut broker = broker.restart(records, false);
+    broker.sleep(60);
+    assert!(broker.get("third").1);
+    // A newer one has no mark.
+    assert!(!broker.get("second").1);
+    assert!(broker.vhost.broken_invariants().is_empty());
+}
+
+#[test]
+fn a_rejected_message_that_is_back_and_its_dead_letter_are_marked() {
+    let mut broker = Broker::new();
+    broker.declare("dlq", None, None);
+    broker.declare("work", None, Some("dlq"));
+    broker.publish("work");
+    let written = broker.log.len();
+    let (tag, _) = broker.get("work");
+    broker.settle(tag, Outcome::Reject);
+    assert!(!broker.get("dlq").1);
+
+    let mut broker = broker.restart(written, true);
+    let (tag, marked) = broker.get("work");
+    assert!(marked);
+    broker.settle(tag, Outcome::Reject);
+    assert!(broker.get("dlq").1);
+}
+
+#[test]
+fn a_redriven_message_that_was_seen_before_its_record_was_written_is_marked() {
+    let mut broker = Broker::new();
+    broker.declare("dlq", None, None);
+    broker.declare("work", None, Some("dlq"));
+    broker.publish("work");
+    let (tag, _) = broker.get("work");
+    broker.settle(tag, Outcome::Reject);
+    let written = broker.log.len();
+    redrive(&mut broker);
+    assert!(!broker.get("work").1);
+
+    let mut broker = broker.restart(written, true);
+    redrive(&mut broker);
+    assert!(broker.get("work").1);
+}
+
+/// Sends the message in `dlq` back.
+fn redrive(broker: &mut Broker) {
+    let from = BrowseCursor::start(MessageState::Ready);
+    let queue = broker.vhost.queue_id("dlq").unwrap();
+    let browsed = broker.vhost.browse(queue, from, None, 10).unwrap();
+    let entries: Vec<_> = browsed.messages.into_iter().map(|message| message.entry).collect();
+    let access = access();
+    let redrive = Redrive { queue, to: &RedriveTo::Origin, access: &access };
+    let outcomes = broker.vhost.redrive(broker.now(), redrive, &entries).unwrap();
+    assert_eq!(outcomes, [Redriven::Moved]);
+    broker.finish();
+}
