@@ -107,6 +107,8 @@ AMQP = {
     100: ("thousands connect and close while it is killed", "starts again, with all that was confirmed"),
     101: ("names with one MD5 sum", "two objects"),
     102: ("a queue is deleted under 65,536 consumers", "basic.cancel to each, in seconds"),
+    103: ("crowds that begin a handshake and stop", "others get in, over AMQP, TLS and HTTP"),
+    104: ("crowds with wrong passwords", "a right one gets in within the time of a handshake"),
 }
 
 HTTP = {
@@ -137,6 +139,7 @@ HTTP = {
     41: ("guessed passwords over HTTP", "slow, and the others are served"),
     42: ("hostile definitions", "400 with the item; nothing is made"),
     43: ("definitions for others than administrators", "401; no hashes"),
+    44: ("crowds without a login", "the API, metrics and local administration answer within seconds"),
 }
 
 # What is not tested, and why.

@@ -8,6 +8,7 @@ import pytest
 
 import wire
 from answers import DROPPED, by_broker, connection_closed
+from brokers import Leveret
 from peer import Silent, client_properties
 
 CLOSE_OK_TIMEOUT_S = 31.0  # how long a broker may wait for close-ok before it hangs up
@@ -156,7 +157,7 @@ def test_unknown_mechanism(broker, mechanism, properties):
 
 @pytest.mark.hb(7)
 def test_anonymous(broker):
-    """RabbitMQ ships with it on; Leveret does not know it."""
+    """RabbitMQ ships with it on; Leveret has to be told who strangers are."""
     if by_broker(rabbitmq=True, leveret=False):
         assert accepts(broker, "ANONYMOUS", b"")
     else:
@@ -185,3 +186,56 @@ def test_nothing_is_parsed_after_a_refusal(broker):
         peer.send_method(0, "connection.open", virtual_host="/")
         assert peer.outcome() == refused("PLAIN")
         assert peer.read_until_drop(CLOSE_OK_TIMEOUT_S) == b""
+
+
+@pytest.fixture(scope="module")
+def open_to_strangers(leveret_bin):
+    """The mechanisms of the configuration that the Java client is tested with, and a user for strangers."""
+    broker = Leveret(leveret_bin, config="""
+        auth_mechanisms.1 = PLAIN
+        auth_mechanisms.2 = ANONYMOUS
+        auth_mechanisms.3 = AMQPLAIN
+        auth_mechanisms.4 = EXTERNAL
+        auth_mechanisms.5 = RABBIT-CR-DEMO
+        anonymous_login_user = stranger
+        anonymous_login_pass = anybody
+        default_users.stranger.password = anybody
+        default_users.stranger.read = ^$
+    """)
+    yield broker
+    broker.stop()
+
+
+@pytest.mark.hb(7)
+@pytest.mark.leveret_only("started with a configuration")
+def test_strangers_are_the_configured_user(open_to_strangers):
+    with open_to_strangers.peer() as peer:
+        assert peer.start().mechanisms == b"AMQPLAIN ANONYMOUS PLAIN RABBIT-CR-DEMO"
+        peer.start_ok(ANNOUNCED, mechanism="ANONYMOUS", response=b"\0guest\0guest")
+        peer.expect(0, "connection.tune")
+        peer.send_method(0, "connection.tune-ok", channel_max=2047, frame_max=131072, heartbeat=0)
+        peer.send_method(0, "connection.open", virtual_host="/")
+        peer.expect(0, "connection.open-ok")
+        peer.call(1, "channel.open")
+        queue = peer.call(1, "queue.declare", exclusive=True).queue
+        peer.send_method(1, "basic.get", queue=queue, no_ack=True)
+        assert peer.read_method()[1].reply_code == 403
+
+
+@pytest.mark.hb(7)
+@pytest.mark.leveret_only("started with a configuration")
+def test_a_challenge_is_answered_with_the_password(open_to_strangers):
+    def outcome(user, answer):
+        with open_to_strangers.peer() as peer:
+            peer.start()
+            peer.start_ok(ANNOUNCED, mechanism="RABBIT-CR-DEMO", response=user)
+            assert peer.expect(0, "connection.secure").challenge == b"Please tell me your password"
+            peer.send_method(0, "connection.secure-ok", response=answer)
+            return peer.outcome() if answer != b"My password is guest" else peer.read_method()[1].name
+
+    assert outcome(b"guest", b"My password is guest") == "connection.tune"
+    for user, answer in [
+        (b"guest", b"My password is Guest"), (b"guest", b"guest"), (b"guest", b""), (b"", b"My password is "),
+        (b"\xff", b"My password is x"),
+    ]:
+        assert outcome(user, answer) == refused("RABBIT-CR-DEMO")

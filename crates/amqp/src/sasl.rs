@@ -1,15 +1,27 @@
-//! What a client answers to the SASL mechanisms PLAIN and AMQPLAIN.
+//! What a client answers to the SASL mechanisms PLAIN, AMQPLAIN and RABBIT-CR-DEMO.
 //!
 //! Decides the wire form only: whose password it is, is not known here.
 //!
 //! ```text
 //! PLAIN      authorization-identity NUL user NUL password
 //! AMQPLAIN   the fields of a table, without its size: LOGIN and PASSWORD
+//! CR-DEMO    user; after the challenge "My password is ", then the password
 //! ```
 
 use std::fmt;
 
 use crate::table::{TableError, TableRef, Value};
+
+/// The challenge of RABBIT-CR-DEMO, which is the same for everybody.
+pub const CR_DEMO_CHALLENGE: &[u8] = b"Please tell me your password";
+
+/// What stands before the password in the answer to it.
+const CR_DEMO_ANSWER: &[u8] = b"My password is ";
+
+/// Reads the password in the answer to [`CR_DEMO_CHALLENGE`]; none if the answer is not of that form.
+pub fn parse_cr_demo(response: &[u8]) -> Option<&[u8]> {
+    response.strip_prefix(CR_DEMO_ANSWER)
+}
 
 /// Why a response names no user and password. RabbitMQ 4.3.6 drops the connection for any of these
 /// instead of refusing the login (observed).

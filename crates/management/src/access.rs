@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::extract::{ConnectInfo, FromRequestParts, Path, Request, State};
 use axum::http::header::{ACCEPT, AUTHORIZATION, HOST, ORIGIN};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{Extensions, HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::Node;
 use crate::answer::ApiError;
-use crate::node::AuditEntry;
+use crate::node::{AuditEntry, Logins};
 
 /// What somebody is told who asks for what belongs to others.
 const NOT_HIS: &str = "User not authorised to access object";
@@ -36,6 +36,19 @@ impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
     }
+}
+
+/// The connection of a request: what it has proved decides whether it keeps its place when there are too
+/// many. A request has one as the extension `Arc<dyn ClientStanding>` if its listener counts connections.
+pub trait ClientStanding: Send + Sync {
+    /// A login is checked: that is bounded by itself.
+    fn login_is_checked(&self);
+
+    /// The login was refused.
+    fn login_was_refused(&self);
+
+    /// A user, or the local administrator, has logged in and waits for an answer.
+    fn logged_in(&self, is_local_administrator: bool);
 }
 
 /// Why a login is refused.
@@ -141,7 +154,8 @@ pub(crate) async fn guard(
 ) -> Response {
     let peer = peer.ip();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let caller = match admit(&*node, peer, &method, request.headers()).await {
+    let caller = match admit(&*node, peer, &method, (request.headers(), request.extensions())).await
+    {
         Ok(caller) => Arc::new(caller),
         Err(error) => return error.into_response(),
     };
@@ -163,12 +177,12 @@ async fn admit(
     node: &dyn Node,
     peer: IpAddr,
     method: &Method,
-    headers: &HeaderMap,
+    (headers, extensions): (&HeaderMap, &Extensions),
 ) -> Result<Caller, ApiError> {
     if is_change(method) {
         check_origin(headers)?;
     }
-    let caller = log_in(node, peer, headers, credentials(headers)?).await?;
+    let caller = log_in(node, peer, (headers, extensions), credentials(headers)?).await?;
     if !accepts_json(headers) {
         let reason = "only application/json is spoken here";
         return Err(ApiError::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", reason));
@@ -191,10 +205,11 @@ pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
 pub(crate) async fn log_in(
     node: &dyn Node,
     peer: IpAddr,
-    headers: &HeaderMap,
+    (headers, extensions): (&HeaderMap, &Extensions),
     credentials: Credentials,
 ) -> Result<Caller, ApiError> {
-    let caller = node.login(credentials, peer).await.map_err(|refused| match refused {
+    let result = check(node, peer, extensions, credentials).await;
+    let caller = result.map_err(|refused| match refused {
         LoginRefused::Credentials => ApiError::wrong_login(),
         LoginRefused::NotLoopback => not_localhost(),
         LoginRefused::Unavailable => {
@@ -210,6 +225,29 @@ pub(crate) async fn log_in(
         return Err(ApiError::not_authorised("Not management user"));
     }
     Ok(caller)
+}
+
+/// Checks a login, and tells the connection of the request what comes of it.
+pub(crate) async fn check(
+    logins: &(impl Logins + ?Sized),
+    peer: IpAddr,
+    extensions: &Extensions,
+    credentials: Credentials,
+) -> Result<Caller, LoginRefused> {
+    let Some(standing) = extensions.get::<Arc<dyn ClientStanding>>() else {
+        return logins.login(credentials, peer).await;
+    };
+    let user = credentials.user.clone();
+    standing.login_is_checked();
+    let result = logins.login(credentials, peer).await;
+    match &result {
+        Ok(caller) => standing.logged_in(caller.is_local_administrator),
+        Err(_) => {
+            standing.login_was_refused();
+            logins.hold_back(user, peer).await;
+        }
+    }
+    result
 }
 
 pub(crate) fn not_localhost() -> ApiError {

@@ -45,7 +45,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 
 use crate::limits::BODY_BYTES_MAX;
 
-pub use access::{Caller, Credentials, LoginRefused};
+pub use access::{Caller, ClientStanding, Credentials, LoginRefused};
 pub use client_snapshot::{
     CertificateDetails, ChannelDetails, ClientDescription, ClientOf, ClientPid, ConnectionDetails,
     ConnectionState, ConsumerDetails, TlsDetails, Traffic, connection_name,

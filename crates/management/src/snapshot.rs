@@ -21,6 +21,8 @@ pub struct NodeSnapshot {
     pub durability: &'static str,
     /// Where clients connect.
     pub listeners: Vec<Listener>,
+    /// What clients can log in with: names of SASL mechanisms.
+    pub mechanisms: Vec<&'static str>,
     /// Milliseconds since the broker started.
     pub uptime_ms: u64,
     /// Bytes of memory the process holds.

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest as _, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn;
 use axum::routing::post;
 
-use crate::access::{credentials, is_for_this_machine, is_from_another_site, not_localhost};
+use crate::access::{check, credentials, is_for_this_machine, is_from_another_site, not_localhost};
 use crate::answer::ApiError;
 use crate::api::{Body, Name, node_actions};
 use crate::edge;
@@ -46,17 +46,20 @@ async fn act(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     Name(name): Name,
-    Body(body): Body,
+    request: Request,
 ) -> Result<StatusCode, ApiError> {
     if is_from_another_site(&headers) || !is_for_this_machine(&headers) {
         return Err(not_localhost());
     }
-    let caller = node.login(credentials(&headers)?, peer.ip()).await;
-    if !caller.is_ok_and(|caller| caller.is_administrator()) {
+    let login = check(&*node, peer.ip(), request.extensions(), credentials(&headers)?);
+    let caller = login.await.map_err(|_| ApiError::wrong_login())?;
+    if !caller.is_administrator() {
         return Err(ApiError::wrong_login());
     }
     if name != node.name() {
         return Err(ApiError::not_found());
     }
+    // Only now: a stranger's body takes no memory.
+    let Body(body) = Body::from_request(request, &node).await?;
     node_actions::perform(&*node, &body).await
 }

@@ -1,25 +1,28 @@
 //! Who may log in and what he may do where.
 //!
 //! Users are an immutable snapshot that is replaced when they change. Verifying a password is meant to
-//! be slow, and as slow for whoever cannot log in at all: few are verified at the same time, and one
-//! that was right a moment ago is recognised by a keyed digest instead.
+//! be slow, and as slow for whoever cannot log in at all: few are verified at the same time, in the order
+//! of `login_queue`, and one that was verified before is recognised by a keyed digest (`password_cache`).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use broker::access::{Access, PermissionPattern, Permissions, TopicPermission};
-use management::UserLimit;
-use parking_lot::{Mutex, RwLock};
+use management::{Protocol, UserLimit};
+use parking_lot::RwLock;
 use session::Credentials;
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
 
 use crate::hashing::Hashers;
-use crate::limits::{HASHING_MAX, LOGINS_WAITING_MAX, VERIFIED_FOR, VERIFIED_MAX};
+use crate::limits::{LOGIN_CROWD, LOGIN_FAILURES_FREE, LOGIN_PENALTY};
 use crate::login_counts::LoginCounts;
+use crate::login_history::Account;
+use crate::login_queue::{LoginQueue, Turn};
 use crate::password::{HashError, PasswordHash};
+use crate::password_cache::PasswordCache;
+use crate::source::Source;
 
 /// A user.
 #[derive(Clone, Debug)]
@@ -115,15 +118,6 @@ pub(crate) enum LoginError {
     Busy,
 }
 
-/// A password that was right, recognised by a keyed digest.
-#[derive(Clone, Debug)]
-struct Verified {
-    /// Whose it was: not his who has got another since.
-    user: Arc<User>,
-    digest: [u8; 32],
-    until: Instant,
-}
-
 /// Why nobody could log in.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum AuthError {
@@ -139,13 +133,11 @@ pub(crate) struct Auth {
     users: RwLock<Users>,
     /// Users who may only log in from this machine.
     loopback_users: Vec<String>,
-    verified: Mutex<BTreeMap<String, Verified>>,
+    passwords: PasswordCache,
     digest_key: [u8; 32],
     /// Turns at the threads that hash.
-    hashing: Arc<Semaphore>,
+    queue: Arc<LoginQueue>,
     hashers: Hashers,
-    /// Places for logins that are hashed or wait for that.
-    waiting: Semaphore,
     pub(crate) counts: LoginCounts,
 }
 
@@ -160,11 +152,10 @@ impl Auth {
         Ok(Self {
             users: RwLock::default(),
             loopback_users,
-            verified: Mutex::default(),
+            passwords: PasswordCache::default(),
+            queue: Arc::new(LoginQueue::new(getrandom::u64()?)),
             digest_key,
-            hashing: Arc::new(Semaphore::new(HASHING_MAX)),
             hashers: Hashers::start()?,
-            waiting: Semaphore::new(LOGINS_WAITING_MAX),
             counts: LoginCounts::default(),
         })
     }
@@ -202,10 +193,11 @@ impl Auth {
     /// Checks a login from `peer`.
     pub(crate) async fn login(
         &self,
+        protocol: Protocol,
         credentials: Credentials,
         peer: IpAddr,
     ) -> Result<Arc<User>, LoginError> {
-        let user = self.verify(credentials).await?;
+        let user = self.verify(protocol, credentials, Source::from(peer)).await?;
         // Only he who knows the password is told.
         if self.is_loopback_only(&user.name) && !is_loopback(peer) {
             return Err(LoginError::NotLoopback);
@@ -214,38 +206,91 @@ impl Auth {
     }
 
     /// Whose password it is.
-    async fn verify(&self, credentials: Credentials) -> Result<Arc<User>, LoginError> {
+    async fn verify(
+        &self,
+        protocol: Protocol,
+        credentials: Credentials,
+        source: Source,
+    ) -> Result<Arc<User>, LoginError> {
         let user = self.candidate(&credentials);
-        let digest = self.digest(&credentials);
-        let is_verified = || user.as_ref().is_some_and(|user| self.is_verified(user, &digest));
-        if is_verified() {
-            return user.ok_or(LoginError::Credentials);
-        }
-        let _place = self.waiting.try_acquire().map_err(|_| LoginError::Busy)?;
-        let permit = Arc::clone(&self.hashing).acquire_owned().await;
-        if is_verified() {
-            // Another with the same password was first: after a restart all clients come at once.
-            return user.ok_or(LoginError::Credentials);
-        }
+        let name = credentials.user;
+        let digest = self.digest(&name, &credentials.password);
         let hash = user.as_ref().map_or(PasswordHash::None, |user| user.password.clone());
-        let verify = move || {
-            let _permit = permit;
-            hash.verify(&credentials.password)
+        let result = |is_right| match (is_right, user.clone()) {
+            (true, Some(user)) => Ok(user),
+            _ => Err(LoginError::Credentials),
         };
-        let is_right = self.hashers.run(verify).await.ok_or(LoginError::Unavailable)?;
-        let user = user.filter(|_| is_right).ok_or(LoginError::Credentials)?;
-        self.remember(&user, digest);
-        Ok(user)
+        if let Some(is_right) = self.passwords.get(&name, &hash, &digest) {
+            return result(is_right);
+        }
+        if hash.is_quickly(&credentials.password) {
+            self.passwords.put(&name, &hash, digest, true);
+            return result(true);
+        }
+        let account = self.account(&name);
+        let permit = loop {
+            let turn = self.queue.turn((protocol, source), account.clone(), digest).await;
+            let turn = turn.ok_or(LoginError::Busy)?;
+            // Another with the same password was first: after a restart all clients come at once.
+            if let Some(is_right) = self.passwords.get(&name, &hash, &digest) {
+                return result(is_right);
+            }
+            if let Turn::Check(permit) = turn {
+                break permit;
+            }
+        };
+        let verify = {
+            let hash = hash.clone();
+            move || (hash.verify(&credentials.password), permit)
+        };
+        let (is_right, permit) = self.hashers.run(verify).await.ok_or(LoginError::Unavailable)?;
+        let is_right = is_right && user.is_some();
+        self.passwords.put(&name, &hash, digest, is_right);
+        self.queue.checked(source, &account, &digest, is_right);
+        drop(permit);
+        result(is_right)
     }
 
-    /// Hashes a new password, in turn with those that are checked.
-    pub(crate) async fn hash(&self, password: Vec<u8>) -> Result<PasswordHash, HashError> {
-        let permit = Arc::clone(&self.hashing).acquire_owned().await;
+    /// How long the answer to a refused login is to be held back: whoever guesses while others wait does
+    /// not come again at once.
+    pub(crate) fn penalty(&self, name: &str, peer: IpAddr) -> Duration {
+        let (waiting, failures) = self.queue.crowd(Source::from(peer), &self.account(name));
+        match waiting >= LOGIN_CROWD && failures >= LOGIN_FAILURES_FREE {
+            true => LOGIN_PENALTY,
+            false => Duration::ZERO,
+        }
+    }
+
+    /// Hashes a new password of a user, before logins are checked.
+    pub(crate) async fn hash(
+        &self,
+        user: &str,
+        password: Vec<u8>,
+    ) -> Result<PasswordHash, HashError> {
+        let digest = self.digest(user, &password);
+        let turn = self.queue.urgent_turn().await.ok_or(HashError::Hashing)?;
         let hash = move || {
-            let _permit = permit;
-            PasswordHash::new(&password)
+            let hashed = PasswordHash::new(&password);
+            drop(turn);
+            hashed
         };
-        self.hashers.run(hash).await.ok_or(HashError::Hashing)?
+        let hash = self.hashers.run(hash).await.ok_or(HashError::Hashing)??;
+        self.passwords.put(user, &hash, digest, true);
+        Ok(hash)
+    }
+
+    /// Hashes a new password of a user at the start of the node.
+    pub(crate) fn hash_now(&self, user: &str, password: &str) -> Result<PasswordHash, HashError> {
+        let hash = PasswordHash::new(password.as_bytes())?;
+        self.passwords.put(user, &hash, self.digest(user, password.as_bytes()), true);
+        Ok(hash)
+    }
+
+    fn account(&self, name: &str) -> Account {
+        match self.users.read().contains_key(name) {
+            true => Account::Known(name.to_owned()),
+            false => Account::unknown(&self.digest(name, &[])),
+        }
     }
 
     /// Who logs in if the password is his.
@@ -257,31 +302,14 @@ impl Auth {
         self.user(&credentials.user)
     }
 
-    fn digest(&self, credentials: &Credentials) -> [u8; 32] {
+    fn digest(&self, user: &str, password: &[u8]) -> [u8; 32] {
         Sha256::new()
             .chain_update(self.digest_key)
-            .chain_update((credentials.user.len() as u64).to_be_bytes())
-            .chain_update(&credentials.user)
-            .chain_update(&credentials.password)
+            .chain_update((user.len() as u64).to_be_bytes())
+            .chain_update(user)
+            .chain_update(password)
             .finalize()
             .into()
-    }
-
-    fn is_verified(&self, user: &Arc<User>, digest: &[u8; 32]) -> bool {
-        self.verified.lock().get(&user.name).is_some_and(|verified| {
-            Arc::ptr_eq(&verified.user, user)
-                && verified.digest == *digest
-                && verified.until > Instant::now()
-        })
-    }
-
-    fn remember(&self, user: &Arc<User>, digest: [u8; 32]) {
-        let mut verified = self.verified.lock();
-        if verified.len() >= VERIFIED_MAX && !verified.contains_key(&user.name) {
-            verified.clear();
-        }
-        let until = Instant::now() + VERIFIED_FOR;
-        verified.insert(user.name.clone(), Verified { user: Arc::clone(user), digest, until });
     }
 }
 
@@ -292,6 +320,8 @@ pub(crate) fn is_loopback(peer: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -326,7 +356,7 @@ mod tests {
             password: password.as_bytes().to_vec(),
             mechanism: "PLAIN",
         };
-        auth.login(credentials, IpAddr::from(peer)).await.map(|_| ())
+        auth.login(Protocol::Amqp091, credentials, IpAddr::from(peer)).await.map(|_| ())
     }
 
     #[tokio::test]
@@ -386,17 +416,74 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn more_logins_than_may_wait_are_refused_at_once() {
+    async fn whoever_was_there_before_does_not_wait_behind_guesses() {
+        let auth = Arc::new(Auth::new(Vec::new()).unwrap());
+        auth.put(user("bob", "secret"));
+        assert_eq!(login(&auth, "bob", "secret", HERE).await, Ok(()));
+        // Nobody is checked as long as these are kept.
+        let _first = auth.queue.urgent_turn().await;
+        let _second = auth.queue.urgent_turn().await;
+        assert_eq!(login(&auth, "bob", "secret", HERE).await, Ok(()));
+        let mut changed = User::clone(&auth.user("bob").unwrap());
+        changed.tags.push("management".to_owned());
+        auth.put(changed);
+        assert_eq!(login(&auth, "bob", "secret", HERE).await, Ok(()));
+        let imported = hash_of_test12();
+        auth.put(User::new("imported", imported, Vec::new()));
+        assert_eq!(login(&auth, "imported", "test12", HERE).await, Ok(()));
+    }
+
+    /// `rabbitmqctl hash_password` of `test12` with the salt 908DC60A.
+    fn hash_of_test12() -> PasswordHash {
+        use base64::Engine as _;
+        use base64::engine::general_purpose::STANDARD;
+        let octets = STANDARD.decode("kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR").unwrap();
+        PasswordHash::from_rabbitmq(&octets, "rabbit_password_hashing_sha256").unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_wrong_password_is_hashed_once() {
         let auth = Auth::new(Vec::new()).unwrap();
         auth.put(user("bob", "secret"));
-        let every = u32::try_from(LOGINS_WAITING_MAX).unwrap();
-        let places = auth.waiting.acquire_many(every).await.unwrap();
-        assert_eq!(login(&auth, "bob", "secret", HERE).await, Err(LoginError::Busy));
-        drop(places);
-        assert_eq!(login(&auth, "bob", "secret", HERE).await, Ok(()));
-        // Who was there a moment ago needs no place.
-        let _places = auth.waiting.acquire_many(every).await.unwrap();
-        assert_eq!(login(&auth, "bob", "secret", HERE).await, Ok(()));
+        let refused = Err(LoginError::Credentials);
+        for name in ["bob", "nobody"] {
+            assert_eq!(login(&auth, name, "wrong", HERE).await, refused);
+        }
+        let turns = (auth.queue.urgent_turn().await, auth.queue.urgent_turn().await);
+        for name in ["bob", "nobody"] {
+            assert_eq!(login(&auth, name, "wrong", HERE).await, refused);
+        }
+        drop(turns);
+        auth.put(user("nobody", "wrong"));
+        assert_eq!(login(&auth, "nobody", "wrong", HERE).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn only_guesses_of_a_crowd_are_answered_late() {
+        let auth = Arc::new(Auth::new(Vec::new()).unwrap());
+        auth.put(user("bob", "secret"));
+        let here = IpAddr::from(HERE);
+        let penalty = || auth.penalty("bob", here);
+        let account = auth.account("bob");
+        for _ in 0..LOGIN_FAILURES_FREE {
+            auth.queue.checked(Source::from(here), &account, &[0; 32], false);
+        }
+        assert_eq!(penalty(), Duration::ZERO);
+        let _turns = (auth.queue.urgent_turn().await, auth.queue.urgent_turn().await);
+        let crowd: Vec<_> = (0..LOGIN_CROWD)
+            .map(|n| {
+                let auth = Arc::clone(&auth);
+                tokio::spawn(async move { login(&auth, "bob", &n.to_string(), HERE).await })
+            })
+            .collect();
+        while auth.queue.crowd(Source::from(here), &account).0 < LOGIN_CROWD {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(penalty(), LOGIN_PENALTY);
+        assert_eq!(auth.penalty("anna", here), Duration::ZERO);
+        let elsewhere = auth.penalty("bob", IpAddr::from(ELSEWHERE));
+        assert_eq!(elsewhere, Duration::ZERO);
+        crowd.iter().for_each(tokio::task::JoinHandle::abort);
     }
 
     #[test]

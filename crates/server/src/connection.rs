@@ -17,6 +17,7 @@ use session::{Alive, Credentials, Session, Step};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::admission::{Admitted, Ticket};
 use crate::alarms::Alarm;
 use crate::auth::{LoginError, User};
 use crate::clients::{Client, Intake, Socket, Standing};
@@ -34,8 +35,13 @@ use crate::wire::Wire;
 /// `connection.open`, which an error in opening the vhost names.
 const OPEN: MethodId = MethodId { class_id: 10, method_id: 40 };
 
-/// Serves a client until it is gone.
-pub(crate) async fn serve(accepted: Accepted, peer: SocketAddr, node: Arc<Node>) {
+/// Serves a client until it is gone, or until its place is needed before it has opened a vhost.
+pub(crate) async fn serve(
+    accepted: Accepted,
+    peer: SocketAddr,
+    node: Arc<Node>,
+    admission: Ticket,
+) {
     let Accepted { mut reads, writes, tls } = accepted;
     // A socket that does not know where it is has gone already.
     let local = reads.tcp().local_addr().unwrap_or(peer);
@@ -75,10 +81,12 @@ pub(crate) async fn serve(accepted: Accepted, peer: SocketAddr, node: Arc<Node>)
         written_at_tick: 0,
         unread_at_tick: 0,
         place: None,
+        admitted: Arc::clone(admission.connection()),
+        admission: Some(admission),
     };
     let end = connection.run(&mut reads, &mut writer).await;
     connection.end(&end);
-    if !matches!(end, End::TimedOut) {
+    if !matches!(end, End::TimedOut | End::Evicted) {
         connection.linger(&mut reads, &mut writer).await;
     }
     if !writer.is_finished() {
@@ -122,6 +130,8 @@ enum End {
     TimedOut,
     /// The broker stops before the client has opened a vhost.
     Stopped,
+    /// Another client needs its place before it has opened a vhost.
+    Evicted,
     /// The socket failed.
     Failed(io::Error),
 }
@@ -152,6 +162,9 @@ struct Connection {
     unread_at_tick: u64,
     /// Its place among the connections that the node may have.
     place: Option<ConnectionSlot>,
+    admitted: Arc<Admitted>,
+    /// Its place among the connections that have not opened a vhost, until it has.
+    admission: Option<Ticket>,
 }
 
 impl Connection {
@@ -191,6 +204,7 @@ impl Connection {
                     }
                 }
                 _ = self.stopping.changed() => {}
+                () = self.admitted.evicted(), if self.admission.is_some() => return End::Evicted,
                 ended = &mut *writer => {
                     return match ended {
                         Ok(Ok(())) => End::Closed,
@@ -229,6 +243,7 @@ impl Connection {
     /// socket that is closed with bytes of the client unread is reset, which can take from it what it
     /// was told last.
     async fn linger(&mut self, socket: &mut Reader, writer: &mut JoinHandle<io::Result<()>>) {
+        let (admitted, is_stranger) = (Arc::clone(&self.admitted), self.admission.is_some());
         let farewell = async {
             if !writer.is_finished() {
                 // Whatever comes of it, it is the end.
@@ -239,7 +254,10 @@ impl Connection {
                 && self.buffer.discard(socket)
             {}
         };
-        let _ = tokio::time::timeout(LINGER_TIMEOUT, farewell).await;
+        tokio::select! {
+            _ = tokio::time::timeout(LINGER_TIMEOUT, farewell) => {}
+            () = admitted.evicted(), if is_stranger => {}
+        }
     }
 
     /// Reads and understands what the socket has. False when everything is said.
@@ -368,27 +386,41 @@ impl Connection {
         }
     }
 
-    async fn login(&mut self, credentials: Credentials) -> Result<(), End> {
-        let user = credentials.user.clone();
+    async fn login(&mut self, mut credentials: Credentials) -> Result<(), End> {
         let mechanism = credentials.mechanism;
+        if mechanism == session::ANONYMOUS {
+            let configured = &self.node.anonymous_login;
+            credentials.user = configured.user.clone().unwrap_or_default();
+            credentials.password = configured.password.clone().into_bytes();
+        }
+        let user = credentials.user.clone();
         // Many may wait for their turn.
         let timeout = self.timeout();
         let accepted = match mechanism {
-            "EXTERNAL" => self.accept_certificate(),
+            session::EXTERNAL => self.accept_certificate(),
             _ => tokio::select! {
-                accepted = self.node.auth.login(credentials, self.peer.ip()) => accepted,
+                accepted =
+                    self.node.auth.login(Protocol::Amqp091, credentials, self.peer.ip()) => accepted,
                 () = sleep(timeout) => return Err(End::TimedOut),
                 _ = self.stopping.changed() => return Err(End::Stopped),
+                () = self.admitted.evicted() => return Err(End::Evicted),
             },
         };
         self.node.auth.counts.count(Protocol::Amqp091, accepted.is_ok());
         match accepted {
             Ok(user) => {
+                self.admitted.progressed();
                 self.user = Some(user);
                 self.say(Session::login_accepted);
             }
             Err(reason) => {
                 tracing::warn!(peer = %self.peer, user, mechanism, %reason, "login refused");
+                let penalty = self.node.auth.penalty(&user, self.peer.ip());
+                tokio::select! {
+                    () = tokio::time::sleep(penalty) => {}
+                    _ = self.stopping.changed() => return Err(End::Stopped),
+                    () = self.admitted.evicted() => return Err(End::Evicted),
+                }
                 let now = self.node.clock.time();
                 self.say(|session, out| session.login_refused(now, out));
             }
@@ -455,6 +487,7 @@ impl Connection {
         let peer = self.peer;
         tracing::info!(%peer, user = login, vhost = name, connection_name, tls, "connected");
         self.slot = Some(slot);
+        self.admission = None;
         let client = Arc::new(Client { description, cell: Arc::clone(&cell), id, socket });
         self.node.clients.add(&client);
         self.opened.send_replace(Some(client));
@@ -584,6 +617,9 @@ impl Connection {
             End::Closed => tracing::info!(%peer, "disconnected"),
             End::Gone => tracing::info!(%peer, "client went away without closing"),
             End::TimedOut => tracing::warn!(%peer, "connection timed out"),
+            End::Evicted => {
+                tracing::warn!(%peer, "disconnected before a vhost was opened: others need the place");
+            }
             End::Stopped => tracing::info!(%peer, "disconnected because the broker stops"),
             End::Failed(error) => tracing::info!(%peer, %error, "connection lost"),
         }

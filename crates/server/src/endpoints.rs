@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::from_fn;
 use axum::serve::ListenerExt;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::config::Config;
-use crate::http::HttpListener;
+use crate::http::{self, HttpListener, HttpPeer};
 use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS};
 use crate::listener::{Listener, accept_amqp};
 use crate::node::{Node, StartError};
@@ -183,7 +184,8 @@ impl Servers {
     fn add(&mut self, endpoint: Endpoint, router: Router, mut stopping: watch::Receiver<bool>) {
         let Some(runtime) = &self.runtime else { return };
         let listener = HttpListener::new(endpoint.listener, endpoint.tls);
-        let router = router.into_make_service_with_connect_info::<SocketAddr>();
+        let router = router.layer(from_fn(http::follow));
+        let router = router.into_make_service_with_connect_info::<HttpPeer>();
         // Of a listener that is tapped axum knows that its clients have addresses.
         let server = axum::serve(listener.tap_io(|_| {}), router)
             .with_graceful_shutdown(async move { drop(stopping.wait_for(|is| *is).await) });

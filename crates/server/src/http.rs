@@ -2,7 +2,7 @@
 //!
 //! hyper has no time limits of its own here. One rule stands for all of them: a connection to which
 //! nothing could be written for a while is closed, whether its client sends its request drop by drop,
-//! does not read the answer, or is idle.
+//! does not read the answer, or is idle. A connection is closed earlier when another one needs its place.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -10,13 +10,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use axum::extract::{ConnectInfo, Request};
+use axum::http::StatusCode;
+use axum::http::header::CONNECTION;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use management::ClientStanding;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 
+use crate::admission::{Admission, Admitted, Ticket};
 use crate::http_socket::HttpStream;
-use crate::limits::{HTTP_CONNECTIONS_MAX, HTTP_TIMEOUT};
-use crate::listener::Listener;
+use crate::limits::HTTP_TIMEOUT;
+use crate::listener::{Listener, http_connections_max};
 use crate::tls::Tls;
 
 /// Accepts HTTP clients, so many at a time.
@@ -24,40 +30,102 @@ use crate::tls::Tls;
 pub(crate) struct HttpListener {
     listener: Listener,
     tls: Option<Arc<Tls>>,
-    slots: Arc<Semaphore>,
+    admission: Arc<Admission>,
 }
 
 impl HttpListener {
     pub(crate) fn new(listener: Listener, tls: Option<Arc<Tls>>) -> Self {
-        Self { listener, tls, slots: Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX)) }
+        Self { listener, tls, admission: Arc::new(Admission::new(http_connections_max())) }
     }
+}
+
+/// A client of HTTP, as every request of its connection has it.
+#[derive(Clone, Debug)]
+pub(crate) struct HttpPeer {
+    address: SocketAddr,
+    connection: Arc<Admitted>,
 }
 
 impl axum::serve::Listener for HttpListener {
     type Io = HttpSocket;
-    type Addr = SocketAddr;
+    type Addr = HttpPeer;
 
-    async fn accept(&mut self) -> (HttpSocket, SocketAddr) {
-        // The semaphore is never closed.
-        let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
-        let (socket, peer) = self.listener.accept().await;
-        // Until the handshake is over.
-        let patience = self.tls.as_deref().map_or(HTTP_TIMEOUT, Tls::handshake_timeout);
-        let patience = Box::pin(tokio::time::sleep(patience));
-        let socket = HttpStream::new(socket, self.tls.as_deref(), peer);
-        (HttpSocket { socket, patience, _slot: slot }, peer)
+    async fn accept(&mut self) -> (HttpSocket, HttpPeer) {
+        loop {
+            let (socket, address) = self.listener.accept(&self.admission).await;
+            if self.admission.is_full() {
+                // Those that were accepted last may read their requests before they have to go.
+                tokio::task::yield_now().await;
+            }
+            let Some(ticket) = self.admission.admit(address.ip()) else { continue };
+            // Until the handshake is over.
+            let patience = self.tls.as_deref().map_or(HTTP_TIMEOUT, Tls::handshake_timeout);
+            let patience = Box::pin(tokio::time::sleep(patience));
+            let socket = HttpStream::new(socket, self.tls.as_deref(), address);
+            let connection = Arc::clone(ticket.connection());
+            let evicted = {
+                let connection = Arc::clone(&connection);
+                Box::pin(async move { connection.evicted().await })
+            };
+            return (
+                HttpSocket { socket, patience, evicted, ticket },
+                HttpPeer { address, connection },
+            );
+        }
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    fn local_addr(&self) -> io::Result<HttpPeer> {
+        let address = self.listener.local_addr()?;
+        Ok(HttpPeer { address, connection: Arc::new(Admitted::new(address.ip())) })
     }
 }
 
-/// The socket of an HTTP client; fails when the client has taken nothing for too long.
+/// Tells the routes where a request comes from, and the admission what the connection does.
+pub(crate) async fn follow(
+    ConnectInfo(HttpPeer { address, connection }): ConnectInfo<HttpPeer>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    connection.progressed();
+    let standing: Arc<dyn ClientStanding> = Arc::clone(&connection) as _;
+    request.extensions_mut().insert(standing);
+    request.extensions_mut().insert(ConnectInfo(address));
+    let response = tokio::select! {
+        response = next.run(request) => response,
+        // The socket fails with the next octet.
+        () = connection.evicted() => {
+            (StatusCode::SERVICE_UNAVAILABLE, [(CONNECTION, "close")]).into_response()
+        }
+    };
+    connection.waits_for_client();
+    response
+}
+
+impl ClientStanding for Admitted {
+    fn login_is_checked(&self) {
+        self.checks_login();
+    }
+
+    fn login_was_refused(&self) {
+        self.waits_for_client();
+    }
+
+    fn logged_in(&self, is_local_administrator: bool) {
+        match is_local_administrator {
+            true => self.local_administrator(),
+            false => self.user_logged_in(),
+        }
+    }
+}
+
+/// The socket of an HTTP client; fails when the client has taken nothing for too long, or another one
+/// needs the place.
 pub(crate) struct HttpSocket {
     socket: HttpStream,
     patience: Pin<Box<Sleep>>,
-    _slot: Option<OwnedSemaphorePermit>,
+    /// Ends when another connection needs the place of this one.
+    evicted: Pin<Box<dyn Future<Output = ()> + Send>>,
+    ticket: Ticket,
 }
 
 impl HttpSocket {
@@ -65,13 +133,19 @@ impl HttpSocket {
         Pin::new(&mut self.socket)
     }
 
-    /// What comes of an attempt, or that the time is over.
+    /// What comes of an attempt, or that the time is over or the place taken.
     fn in_time<T>(
         &mut self,
         attempt: Poll<io::Result<T>>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
+        if self.ticket.connection().is_evicted() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         if attempt.is_pending() {
+            if self.evicted.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
             ready!(self.patience.as_mut().poll(context));
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
@@ -86,6 +160,7 @@ impl HttpSocket {
     ) -> Poll<io::Result<usize>> {
         if matches!(attempt, Poll::Ready(Ok(_))) {
             self.patience.as_mut().reset(Instant::now() + HTTP_TIMEOUT);
+            self.ticket.connection().progressed();
         }
         self.in_time(attempt, context)
     }

@@ -3,6 +3,7 @@
 //!
 //! [`main`] is the program `leveret`; [`Embedded`] is a broker inside another program.
 
+mod admission;
 mod alarm_limits;
 mod alarms;
 mod allocator;
@@ -30,6 +31,8 @@ mod listener;
 mod log_file;
 mod logging;
 mod login_counts;
+mod login_history;
+mod login_queue;
 mod node;
 mod node_changes;
 mod node_file;
@@ -37,6 +40,7 @@ mod own_channel;
 mod page_work;
 mod pager;
 mod password;
+mod password_cache;
 mod path_prefix;
 mod persister;
 mod read_buffer;
@@ -47,6 +51,7 @@ mod restoring;
 mod sampler;
 mod shelf;
 mod socket;
+mod source;
 mod stopped;
 mod store;
 mod timer;

@@ -111,6 +111,9 @@ pub(crate) const RESTORE_REPORT_INTERVAL: Duration = Duration::from_secs(2);
 /// Pause of a listener that cannot accept, because the process has no file descriptors left.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// The same after a connection was closed to make room, which takes a moment.
+pub(crate) const EVICTION_PAUSE: Duration = Duration::from_millis(5);
+
 /// File descriptors that clients do not get, at most a quarter of all: a log that cannot open its next
 /// file ends the broker.
 pub(crate) const RESERVED_DESCRIPTORS: u64 = 64;
@@ -118,16 +121,23 @@ pub(crate) const RESERVED_DESCRIPTORS: u64 = 64;
 /// Time between two warnings that a listener cannot accept.
 pub(crate) const ACCEPT_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// HTTP connections served at the same time; more wait to be accepted, so that they do not take the
-/// file descriptors of AMQP's.
-pub(crate) const HTTP_CONNECTIONS_MAX: usize = 64;
+/// HTTP connections of one listener at the same time, at most an eighth of the file descriptors: browsers
+/// and scrapers keep a few open each. One more takes the place of the connection with the least claim.
+pub(crate) const HTTP_CONNECTIONS_MAX: usize = 128;
+
+/// Share of the file descriptors that AMQP leaves to HTTP at most, as a divisor.
+pub(crate) const HTTP_DESCRIPTORS_SHARE: u64 = 8;
+
+/// AMQP connections that have not opened a vhost yet, at most a quarter of the file descriptors: a
+/// stranger costs up to 20 kB. One more takes the place of the connection with the least claim.
+pub(crate) const AMQP_HANDSHAKES_MAX: usize = 2048;
+
+/// Share of the file descriptors that AMQP connections without a vhost take at most, as a divisor.
+pub(crate) const AMQP_HANDSHAKES_SHARE: u64 = 4;
 
 /// How long an HTTP client may go without taking a byte: that is its time to ask, to read and to be
 /// idle, however slowly it sends.
 pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// TLS handshakes with AMQP clients at the same time: each costs about a millisecond of a processor.
-pub(crate) const TLS_HANDSHAKES_MAX: usize = 64;
 
 /// Octets of a TLS connection read at once.
 pub(crate) const TLS_READ_BYTES: usize = 32 * 1024;
@@ -167,18 +177,36 @@ pub(crate) const DISK_NEAR_BYTES: u64 = 1024 * 1024 * 1024;
 /// before a fast one is full.
 pub(crate) const DISK_NEAR_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long a password that was verified need not be hashed again.
-pub(crate) const VERIFIED_FOR: Duration = Duration::from_secs(60);
+/// Users whose right password is recognised without a hash, some 200 bytes each.
+pub(crate) const RIGHT_PASSWORDS_MAX: usize = 16_384;
 
-/// Verified passwords remembered.
-pub(crate) const VERIFIED_MAX: usize = 1024;
+/// Wrong passwords that are recognised, the newest, some 150 bytes each.
+pub(crate) const WRONG_PASSWORDS_MAX: usize = 8192;
 
 /// Password hashes computed at the same time: each costs 19 MiB and tens of milliseconds.
 pub(crate) const HASHING_MAX: usize = 2;
 
-/// Logins that are hashed or wait for it: they take memory and time from those that come after them.
-/// More are refused; whoever has logged in a moment ago does not wait.
-pub(crate) const LOGINS_WAITING_MAX: usize = 512;
+/// Logins over AMQP that wait to be checked: as many as hashes fit into the time of a handshake, a few times. One more makes the largest crowd smaller; whoever has logged in before does not wait.
+pub(crate) const LOGINS_WAITING_MAX: usize = 2048;
+
+/// The same over HTTP: half the connections of a listener, so that others always have places.
+pub(crate) const LOGINS_WAITING_HTTP_MAX: usize = HTTP_CONNECTIONS_MAX / 2;
+
+/// Sources, and accounts of sources, whose failures are remembered, some 200 bytes each.
+pub(crate) const LOGIN_HISTORY_MAX: usize = 8192;
+
+/// After this time a wrong password counts half.
+pub(crate) const LOGIN_FAILURES_HALF_LIFE: Duration = Duration::from_secs(60);
+
+/// Wrong passwords of an account that are answered at once, whoever waits: a person's typing errors.
+pub(crate) const LOGIN_FAILURES_FREE: u32 = 8;
+
+/// Logins that wait before wrong passwords are answered late: a second of hashing.
+pub(crate) const LOGIN_CROWD: usize = 16;
+
+/// How long the answer to a wrong password is held back then: a crowd of a thousand guesses no faster
+/// than passwords are hashed.
+pub(crate) const LOGIN_PENALTY: Duration = Duration::from_secs(20);
 
 /// Niceness of the threads that do it: while others have something to do, they get a tenth of a
 /// processor.

@@ -4,15 +4,20 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
 
+use crate::admission::{Admission, Admitted};
 use crate::connection::{self, Accepted};
-use crate::limits::{ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, LISTEN_BACKLOG, RESERVED_DESCRIPTORS};
+use crate::limits::{
+    ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, AMQP_HANDSHAKES_MAX, AMQP_HANDSHAKES_SHARE,
+    EVICTION_PAUSE, HTTP_CONNECTIONS_MAX, HTTP_DESCRIPTORS_SHARE, LISTEN_BACKLOG,
+    RESERVED_DESCRIPTORS,
+};
 use crate::node::{Node, StartError};
 use crate::socket::{Reader, Writer};
 use crate::tls::Tls;
@@ -22,6 +27,8 @@ use crate::tls::Tls;
 pub(crate) struct Listener {
     what: &'static str,
     socket: TcpListener,
+    /// It does not take the descriptors that HTTP needs.
+    leaves_room_for_http: bool,
     warned: Option<Instant>,
 }
 
@@ -43,7 +50,8 @@ impl Listener {
             result => result,
         };
         let socket = socket.map_err(|error| StartError::Listen { what, address, error })?;
-        Ok(Self { what, socket, warned: None })
+        let leaves_room_for_http = what.starts_with("AMQP");
+        Ok(Self { what, socket, leaves_room_for_http, warned: None })
     }
 
     /// What for.
@@ -74,39 +82,64 @@ impl Listener {
         }
     }
 
-    /// The next client.
-    pub(crate) async fn accept(&mut self) -> (TcpStream, SocketAddr) {
+    /// The next client. Where no descriptor is left for it, connections that `admission` can do without
+    /// are closed.
+    pub(crate) async fn accept(&mut self, admission: &Admission) -> (TcpStream, SocketAddr) {
         loop {
             match self.socket.accept().await {
                 Ok(accepted) => {
                     // Clients that leave give their descriptors back.
                     while !self.has_room() {
-                        self.pause(&"the last file descriptors are for the log").await;
+                        let pause =
+                            if admission.make_room() { EVICTION_PAUSE } else { ACCEPT_PAUSE };
+                        self.pause(&"the last file descriptors are for the log", pause).await;
                     }
                     return accepted;
                 }
                 // No file descriptors, most likely.
-                Err(error) => self.pause(&error).await,
+                Err(error) => self.pause(&error, ACCEPT_PAUSE).await,
             }
         }
     }
 
-    /// Whether there are so many file descriptors left that the log does not lack any. The system gives
-    /// the lowest that is free.
+    /// Whether there are so many file descriptors left that the log does not lack any, nor HTTP if this is
+    /// no listener of it. The system gives the lowest that is free.
     fn has_room(&self) -> bool {
-        let all = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let for_clients = all - RESERVED_DESCRIPTORS.min(all / 4);
+        let all = descriptors();
+        let mut for_clients = all - RESERVED_DESCRIPTORS.min(all / 4);
+        if self.leaves_room_for_http {
+            for_clients -= http_connections_max() as u64;
+        }
         let lowest = rustix::io::fcntl_dupfd_cloexec(&self.socket, 0);
         lowest.is_ok_and(|free| u64::try_from(free.as_raw_fd()).is_ok_and(|fd| fd < for_clients))
     }
 
-    async fn pause(&mut self, reason: &(dyn std::fmt::Display + Sync)) {
+    async fn pause(&mut self, reason: &(dyn std::fmt::Display + Sync), duration: Duration) {
         if self.warned.is_none_or(|at| at.elapsed() >= ACCEPT_WARNING_INTERVAL) {
             self.warned = Some(Instant::now());
             tracing::warn!("cannot accept {} connections: {reason}", self.what);
         }
-        tokio::time::sleep(ACCEPT_PAUSE).await;
+        tokio::time::sleep(duration).await;
     }
+}
+
+/// File descriptors that the process may have.
+fn descriptors() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// HTTP connections that one listener has at most.
+pub(crate) fn http_connections_max() -> usize {
+    at_most(HTTP_CONNECTIONS_MAX, HTTP_DESCRIPTORS_SHARE)
+}
+
+/// AMQP connections without a vhost that there are at most.
+pub(crate) fn amqp_handshakes_max() -> usize {
+    at_most(AMQP_HANDSHAKES_MAX, AMQP_HANDSHAKES_SHARE)
+}
+
+fn at_most(max: usize, share: u64) -> usize {
+    usize::try_from(descriptors() / share).unwrap_or(max).clamp(1, max)
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -124,6 +157,7 @@ pub(crate) async fn accept_amqp(
     node: Arc<Node>,
     alive: mpsc::Sender<()>,
 ) {
+    let admission = Arc::new(Admission::new(amqp_handshakes_max()));
     let mut stopping = node.stopping.subscribe();
     let mut suspended = node.listeners_suspended.subscribe();
     while !*stopping.borrow() {
@@ -137,11 +171,17 @@ pub(crate) async fn accept_amqp(
             }
         }
         tokio::select! {
-            (socket, peer) = listener.accept() => {
+            (socket, peer) = listener.accept(&admission) => {
+                if admission.is_full() {
+                    tokio::task::yield_now().await;
+                }
+                // Nobody is a local administrator over AMQP: there always is a place.
+                let Some(ticket) = admission.admit(peer.ip()) else { continue };
                 let (tls, node, alive) = (tls.clone(), Arc::clone(&node), alive.clone());
                 tokio::spawn(async move {
-                    if let Some(client) = greet(socket, peer, tls.as_deref()).await {
-                        connection::serve(client, peer, node).await;
+                    let admitted = ticket.connection();
+                    if let Some(client) = greet(socket, peer, tls.as_deref(), admitted).await {
+                        connection::serve(client, peer, node, ticket).await;
                     }
                     drop(alive);
                 });
@@ -153,7 +193,12 @@ pub(crate) async fn accept_amqp(
 }
 
 /// The client of a socket, after the handshake of TLS if that is spoken.
-async fn greet(socket: TcpStream, peer: SocketAddr, tls: Option<&Tls>) -> Option<Accepted> {
+async fn greet(
+    socket: TcpStream,
+    peer: SocketAddr,
+    tls: Option<&Tls>,
+    admitted: &Admitted,
+) -> Option<Accepted> {
     // Batches decide what goes out together.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
@@ -167,7 +212,11 @@ async fn greet(socket: TcpStream, peer: SocketAddr, tls: Option<&Tls>) -> Option
         });
     };
     // Boxed: a connection would keep the room for it all its life.
-    let (reads, writes, tls) = Box::pin(tls.accept(socket, peer)).await?;
+    let handshake = Box::pin(tls.accept(socket, peer));
+    let (reads, writes, tls) = tokio::select! {
+        accepted = handshake => accepted?,
+        () = admitted.evicted() => return None,
+    };
     let (reads, writes) = (Reader::Tls(Box::new(reads)), Writer::Tls(Box::new(writes)));
     Some(Accepted { reads, writes, tls: Some(Box::new(tls)) })
 }

@@ -23,7 +23,7 @@ use crate::alarms::{self, Alarm};
 use crate::auth::{Auth, AuthError, User};
 use crate::clients::Clients;
 use crate::clock::Clock;
-use crate::config::{CertificateLogin, Config, Durability, SeededUser};
+use crate::config::{AnonymousLogin, CertificateLogin, Config, Durability, SeededUser};
 use crate::connection_slots::ConnectionSlots;
 use crate::ctl_token::CtlToken;
 use crate::data_dir::{DataDir, DataDirError};
@@ -98,6 +98,7 @@ pub(crate) struct Node {
     /// Of clients whose certificate was verified.
     certified_session_options: Arc<SessionOptions>,
     pub(crate) certificate_login: CertificateLogin,
+    pub(crate) anonymous_login: AnonymousLogin,
     pub(crate) vhosts: Vhosts,
     pub(crate) auth: Auth,
     pub(crate) user_slots: Arc<UserSlots>,
@@ -165,10 +166,9 @@ impl Node {
         let cluster_name = config.cluster_name.clone().unwrap_or_else(|| name.clone());
         session_options.server_properties =
             session::server_properties(env!("CARGO_PKG_VERSION"), &cluster_name);
-        session_options.mechanisms.clone_from(&config.auth_mechanisms);
-        session_options.mechanisms.sort_unstable();
+        session_options.mechanisms = config.mechanisms();
         let certified_session_options = session_options.clone();
-        session_options.mechanisms.retain(|name| *name != "EXTERNAL");
+        session_options.mechanisms.retain(|name| *name != session::EXTERNAL);
         let total = config.total_memory_bytes.or_else(alarms::total_bytes);
         let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
         let paging = paging(alarm_limits.memory_watermark_bytes(), config.paging_ratio);
@@ -179,6 +179,7 @@ impl Node {
             session_options: Arc::new(session_options),
             certified_session_options: Arc::new(certified_session_options),
             certificate_login: config.certificate_login,
+            anonymous_login: config.anonymous_login.clone(),
             vhosts: Vhosts::new(&name, config, vhost_options, threads, clock),
             turns: Turns::new(workers()),
             metrics_turns: Semaphore::new(METRICS_AT_ONCE),
@@ -250,6 +251,11 @@ impl Node {
         name.unwrap_or_else(|| self.default_cluster_name.clone())
     }
 
+    /// What clients can log in with, by name.
+    pub(crate) fn mechanisms(&self) -> &[&'static str] {
+        &self.certified_session_options.mechanisms
+    }
+
     /// What a connection is offered: only clients with a verified certificate may log in by it.
     pub(crate) fn session_options(&self, has_certificate: bool) -> Arc<SessionOptions> {
         Arc::clone(match has_certificate {
@@ -280,7 +286,7 @@ impl Node {
             write: pattern(&default.write)?,
             read: pattern(&default.read)?,
         };
-        let password = PasswordHash::new(default.password.as_bytes())?;
+        let password = self.auth.hash_now(&default.name, &default.password)?;
         let mut user = User::new(&default.name, password, default.tags.clone());
         user.permissions.insert(default.vhost.clone(), permissions);
         self.auth.put(user);
@@ -301,7 +307,7 @@ impl Node {
                 (Some(user), _) => User::clone(&user),
                 (None, None) => User::new(name, PasswordHash::None, seeded.tags.clone()),
                 (None, Some(password)) => {
-                    let password = PasswordHash::new(password.as_bytes())?;
+                    let password = self.auth.hash_now(name, password)?;
                     User::new(name, password, seeded.tags.clone())
                 }
             };

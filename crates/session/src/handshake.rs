@@ -3,8 +3,8 @@
 use amqp::frame::{FrameType, split_frame};
 use amqp::limits::FRAME_MIN_SIZE;
 use amqp::method::{
-    ConnectionOpen, ConnectionOpenOk, ConnectionStart, ConnectionStartOk, ConnectionTune,
-    ConnectionTuneOk, Method, MethodId, write_method,
+    ConnectionOpen, ConnectionOpenOk, ConnectionSecure, ConnectionSecureOk, ConnectionStart,
+    ConnectionStartOk, ConnectionTune, ConnectionTuneOk, Method, MethodId, write_method,
 };
 use amqp::protocol_header::{self, AMQP_0_9_1, ProtocolHeader};
 use amqp::reply_code::ReplyCode;
@@ -17,11 +17,19 @@ use crate::client::Client;
 use crate::limits::REFUSED_LOGIN_DELAY_MS;
 use crate::session::{Phase, Session, Step};
 
-/// What clients can log in with. EXTERNAL is for those whose certificate was verified: only the server
-/// knows, and who has it.
+/// Mechanism of clients whose certificate was verified: only the server knows it, and the user.
+pub const EXTERNAL: &str = "EXTERNAL";
+
+/// Mechanism of clients without a name: the configuration of the server says which user they are.
 ///
-/// COMPAT: login mechanisms: no ANONYMOUS, which RabbitMQ 4 offers by default.
-pub const MECHANISMS: [&str; 3] = ["AMQPLAIN", "EXTERNAL", "PLAIN"];
+/// COMPAT: login mechanisms: ANONYMOUS is off unless it is configured; RabbitMQ 4 offers it by default.
+pub const ANONYMOUS: &str = "ANONYMOUS";
+
+/// Mechanism in two steps: the user, and as the answer to a challenge the password.
+const CR_DEMO: &str = "RABBIT-CR-DEMO";
+
+/// What clients can log in with.
+pub const MECHANISMS: [&str; 5] = ["AMQPLAIN", ANONYMOUS, EXTERNAL, "PLAIN", CR_DEMO];
 
 /// A login.
 #[derive(Clone, PartialEq, Eq)]
@@ -134,7 +142,10 @@ impl Session {
         };
         let id = method.id();
         let step = match (self.phase, method) {
-            (Phase::StartOk, Method::ConnectionStartOk(start_ok)) => self.start_ok(start_ok),
+            (Phase::StartOk, Method::ConnectionStartOk(start_ok)) => self.start_ok(start_ok, out),
+            (Phase::SecureOk, Method::ConnectionSecureOk(secure_ok)) => {
+                Ok(Some(self.secure_ok(secure_ok)))
+            }
             (Phase::TuneOk, Method::ConnectionTuneOk(tune_ok)) => self.tune_ok(tune_ok),
             (Phase::Open, Method::ConnectionOpen(ConnectionOpen { virtual_host })) => {
                 self.phase = Phase::Opening;
@@ -158,6 +169,7 @@ impl Session {
     fn phase_name(&self) -> &'static str {
         match self.phase {
             Phase::StartOk => "starting",
+            Phase::SecureOk => "securing",
             Phase::TuneOk => "tuning",
             Phase::Open => "opening",
             Phase::ProtocolHeader
@@ -187,6 +199,7 @@ impl Session {
     fn start_ok<'a>(
         &mut self,
         start_ok: ConnectionStartOk<'_>,
+        out: &mut Vec<u8>,
     ) -> Result<Option<Step<'a>>, Refusal> {
         self.client = Client::new(start_ok.client_properties);
         let known = self.options.mechanisms.iter().find(|known| **known == start_ok.mechanism);
@@ -195,25 +208,38 @@ impl Session {
             Refusal::new(ReplyCode::CommandInvalid, text)
         })?;
         self.mechanism = mechanism;
-        self.phase = Phase::Login;
-        if mechanism == "EXTERNAL" {
-            let (user, password) = (String::new(), Vec::new());
-            return Ok(Some(Step::Login(Credentials { user, password, mechanism })));
-        }
         let credentials = match mechanism {
+            EXTERNAL | ANONYMOUS => return Ok(Some(self.login(&[], &[]))),
+            CR_DEMO => {
+                self.challenged_user = start_ok.response.into();
+                let challenge = sasl::CR_DEMO_CHALLENGE;
+                write_method(out, 0, &ConnectionSecure { challenge }.into());
+                self.phase = Phase::SecureOk;
+                return Ok(None);
+            }
             "PLAIN" => sasl::parse_plain(start_ok.response),
             _ => sasl::parse_amqplain(start_ok.response),
         };
-        // Whoever cannot say who he is, is nobody; the server refuses him like a wrong password.
-        let (user, password) = match &credentials {
-            Ok(credentials) => (credentials.user, credentials.password),
-            Err(_) => (&[][..], &[][..]),
-        };
-        Ok(Some(Step::Login(Credentials {
+        // A client that cannot say its name has none; the server refuses it like a wrong password.
+        Ok(Some(match credentials {
+            Ok(credentials) => self.login(credentials.user, credentials.password),
+            Err(_) => self.login(&[], &[]),
+        }))
+    }
+
+    /// The answer to a challenge. One that is no password is refused like a wrong one.
+    fn secure_ok<'a>(&mut self, secure_ok: ConnectionSecureOk<'_>) -> Step<'a> {
+        let user = std::mem::take(&mut self.challenged_user);
+        self.login(&user, sasl::parse_cr_demo(secure_ok.response).unwrap_or_default())
+    }
+
+    fn login<'a>(&mut self, user: &[u8], password: &[u8]) -> Step<'a> {
+        self.phase = Phase::Login;
+        Step::Login(Credentials {
             user: String::from_utf8_lossy(user).into_owned(),
             password: password.to_vec(),
-            mechanism,
-        })))
+            mechanism: self.mechanism,
+        })
     }
 
     /// The login is good: propose limits.

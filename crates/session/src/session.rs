@@ -90,6 +90,8 @@ pub enum Alive {
 pub(crate) enum Phase {
     ProtocolHeader,
     StartOk,
+    /// The client was challenged.
+    SecureOk,
     /// The server checks a login.
     Login,
     TuneOk,
@@ -117,6 +119,8 @@ pub struct Session {
     pub(crate) phase: Phase,
     pub(crate) client: Client,
     pub(crate) mechanism: &'static str,
+    /// The name that a client has given before it was challenged.
+    pub(crate) challenged_user: Box<[u8]>,
     /// Largest frame payload that is read.
     pub(crate) payload_max: u32,
     pub(crate) channel_max: u16,
@@ -143,6 +147,7 @@ impl Session {
             phase: Phase::ProtocolHeader,
             client: Client::default(),
             mechanism: "",
+            challenged_user: Box::default(),
             payload_max: HANDSHAKE_PAYLOAD_MAX,
             channel_max: 0,
             channels: BTreeMap::new(),
@@ -162,7 +167,9 @@ impl Session {
         loop {
             let step = match self.phase {
                 Phase::ProtocolHeader => self.protocol_header(input, out),
-                Phase::StartOk | Phase::TuneOk | Phase::Open => self.handshake(input, out),
+                Phase::StartOk | Phase::SecureOk | Phase::TuneOk | Phase::Open => {
+                    self.handshake(input, out)
+                }
                 Phase::Running => self.running(input),
                 Phase::Closing => self.closing(input, out),
                 Phase::Login | Phase::Opening | Phase::Refused => Some(Step::More),

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -88,6 +88,7 @@ async fn login(
     State(node): State<Shared>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
+    extensions: Extensions,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json, ApiError> {
     check_origin(&headers)?;
@@ -105,7 +106,7 @@ async fn login(
     };
     let token = STANDARD.encode(format!("{user}:{password}"));
     let credentials = Credentials { user, password: password.into_bytes(), is_token: false };
-    let caller = log_in(&*node, peer.ip(), &headers, credentials).await?;
+    let caller = log_in(&*node, peer.ip(), (&headers, &extensions), credentials).await?;
     Ok(Json::ok(json!({
         "user": {"name": caller.name, "tags": caller.tags, "is_internal_user": true},
         "token": {"type": "basic", "value": token},

@@ -93,7 +93,7 @@ fn shown(node: &Shared, now: &NodeSnapshot, query: &Query) -> Map<String, Value>
     put("durability", json!(now.durability));
     put("rates_mode", json!("basic"));
     put("exchange_types", exchange_types());
-    put("auth_mechanisms", auth_mechanisms());
+    put("auth_mechanisms", auth_mechanisms(now));
     put("contexts", contexts(now));
     put("enabled_plugins", json!(["rabbitmq_management", "rabbitmq_prometheus"]));
     put("applications", json!([]));
@@ -125,11 +125,14 @@ fn memory(node: &Shared, now: &NodeSnapshot) -> Value {
     Value::Object(memory)
 }
 
-fn auth_mechanisms() -> Value {
-    let mechanism =
-        |name, description| json!({"name": name, "description": description, "enabled": true});
-    json!([
-        mechanism("PLAIN", "Name and password"),
-        mechanism("AMQPLAIN", "Name and password in a field table"),
-    ])
+fn auth_mechanisms(now: &NodeSnapshot) -> Value {
+    let known = [
+        ("PLAIN", "SASL PLAIN authentication mechanism"),
+        ("AMQPLAIN", "QPid AMQPLAIN mechanism"),
+        ("ANONYMOUS", "SASL ANONYMOUS authentication mechanism"),
+        ("EXTERNAL", "SASL EXTERNAL authentication mechanism, by a client's certificate"),
+        ("RABBIT-CR-DEMO", "RabbitMQ Demo challenge-response authentication mechanism"),
+    ];
+    let mechanism = |(name, description)| json!({"name": name, "description": description, "enabled": now.mechanisms.contains(&name)});
+    known.map(mechanism).into_iter().collect()
 }

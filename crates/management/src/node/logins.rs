@@ -27,6 +27,9 @@ impl Protocol {
     }
 }
 
+/// A wait.
+pub type Delay<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
 /// How often somebody has tried to log in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoginAttempts {
@@ -42,6 +45,12 @@ pub struct LoginAttempts {
 pub trait Logins {
     /// Checks a login from `peer`.
     fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_>;
+
+    /// Ends when the answer to a refused login of `user` from `peer` may go out: guesses are answered late
+    /// while others wait.
+    fn hold_back(&self, _user: String, _peer: IpAddr) -> Delay<'_> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// How often somebody has tried to log in.

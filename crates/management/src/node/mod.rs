@@ -38,7 +38,7 @@ pub use definitions::{Definitions, ImportProblem};
 pub use explain::{Explain, Explained};
 pub use life::{Life, LifeAction, LifeRefused};
 pub use limits::{LimitName, Limits, UserLimit, VhostLimit, maximum};
-pub use logins::{Login, LoginAttempts, LoginCounts, Logins, Protocol};
+pub use logins::{Delay, Login, LoginAttempts, LoginCounts, Logins, Protocol};
 pub use metrics::{Made, Metrics};
 pub use parameters::Parameters;
 pub use permissions::{PermissionDetails, Permissions, TopicPermissionDetails};

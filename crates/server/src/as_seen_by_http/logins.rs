@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use management::{Caller, Credentials, Login, LoginAttempts, LoginRefused, Protocol};
+use management::{Caller, Credentials, Delay, Login, LoginAttempts, LoginRefused, Protocol};
 
 use crate::auth::LoginError;
 use crate::node::Node;
@@ -21,7 +21,7 @@ impl management::Logins for Node {
             }
             let credentials =
                 session::Credentials { user: user.clone(), password, mechanism: "HTTP Basic" };
-            let accepted = self.auth.login(credentials, peer).await;
+            let accepted = self.auth.login(Protocol::Http, credentials, peer).await;
             self.auth.counts.count(Protocol::Http, accepted.is_ok());
             match accepted {
                 Ok(user) => Ok(Caller {
@@ -41,6 +41,10 @@ impl management::Logins for Node {
                 }
             }
         })
+    }
+
+    fn hold_back(&self, user: String, peer: IpAddr) -> Delay<'_> {
+        Box::pin(async move { tokio::time::sleep(self.auth.penalty(&user, peer)).await })
     }
 }
 

@@ -16,6 +16,7 @@ impl management::Status for Node {
             cluster_name: self.cluster_name(),
             durability: self.durability.as_str(),
             listeners: self.listeners.clone(),
+            mechanisms: self.mechanisms().to_vec(),
             uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             resident_bytes: alarms::resident_bytes(),
             memory_watermark_bytes: self.alarm_limits.memory_watermark_bytes(),

@@ -25,7 +25,7 @@ impl management::Users for Node {
             let NewUser { name, password, tags, limits } = user;
             let password = match password {
                 NewPassword::None => Ok(PasswordHash::None),
-                NewPassword::Plain(password) => self.auth.hash(password).await,
+                NewPassword::Plain(password) => self.auth.hash(&name, password).await,
                 NewPassword::Hash { octets, algorithm } => {
                     PasswordHash::from_bytes(&octets, &algorithm)
                 }

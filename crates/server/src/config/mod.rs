@@ -125,6 +125,7 @@ pub(crate) struct Config {
     pub(crate) certificate_login: CertificateLogin,
     /// What clients may log in with, by name.
     pub(crate) auth_mechanisms: Vec<&'static str>,
+    pub(crate) anonymous_login: AnonymousLogin,
     pub(crate) data_dir: PathBuf,
     pub(crate) durability: Durability,
     /// Time between two samples of everything; `collect_statistics_interval`.
@@ -154,6 +155,43 @@ pub(crate) struct Config {
     pub(crate) effective: Vec<Effective>,
 }
 
+/// What clients may log in with if the configuration does not say.
+const DEFAULT_MECHANISMS: [&str; 2] = ["PLAIN", "AMQPLAIN"];
+
+/// The user that clients of the mechanism ANONYMOUS log in as.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct AnonymousLogin {
+    /// None if there are no such clients.
+    pub(crate) user: Option<String>,
+    pub(crate) password: String,
+    /// The configuration names the user.
+    pub(crate) is_configured: bool,
+}
+
+impl Default for AnonymousLogin {
+    /// RabbitMQ's, for a configuration that names the mechanism alone.
+    fn default() -> Self {
+        let (user, password) = (Some("guest".to_owned()), "guest".to_owned());
+        Self { user, password, is_configured: false }
+    }
+}
+
+impl Config {
+    /// What clients may log in with, by name: ANONYMOUS if the configuration names it, or the user of it
+    /// and no mechanisms.
+    pub(crate) fn mechanisms(&self) -> Vec<&'static str> {
+        let mut mechanisms = self.auth_mechanisms.clone();
+        if self.anonymous_login.is_configured && mechanisms == DEFAULT_MECHANISMS {
+            mechanisms.push(session::ANONYMOUS);
+        }
+        let is_off = self.anonymous_login.user.is_none();
+        mechanisms.retain(|name| !is_off || *name != session::ANONYMOUS);
+        mechanisms.sort_unstable();
+        mechanisms.dedup();
+        mechanisms
+    }
+}
+
 /// Why a configuration cannot be used.
 #[derive(PartialEq, Eq, thiserror::Error, Debug)]
 #[error("{}", problems.join("\nleveret: "))]
@@ -176,7 +214,8 @@ impl Default for Config {
             https_tls: TlsOptions::default(),
             tls_handshake_timeout_ms: 5000,
             certificate_login: CertificateLogin::default(),
-            auth_mechanisms: vec!["PLAIN", "AMQPLAIN"],
+            auth_mechanisms: DEFAULT_MECHANISMS.to_vec(),
+            anonymous_login: AnonymousLogin::default(),
             data_dir: PathBuf::from("data"),
             durability: Durability::default(),
             statistics_interval: STATISTICS_INTERVAL,

@@ -101,7 +101,13 @@ const VALUES: &[(&str, &[&str], &[&str])] = &[
     ("data_dir", &["/var/lib/leveret"], &[]),
     ("nodename", &["rabbit", "rabbit@host-1.example"], &["a b", "@host", "a@"]),
     ("cluster_name", &["any name"], &[]),
-    ("auth_mechanisms.1", &["PLAIN", "AMQPLAIN", "EXTERNAL"], &["plain", "ANONYMOUS"]),
+    (
+        "auth_mechanisms.1",
+        &["PLAIN", "AMQPLAIN", "ANONYMOUS", "EXTERNAL", "RABBIT-CR-DEMO"],
+        &["plain", "GSSAPI"],
+    ),
+    ("anonymous_login_user", &["guest", "none"], &[]),
+    ("anonymous_login_pass", &["secret"], &[]),
     ("auth_backends.1", &["internal"], &["ldap", "rabbit_auth_backend_http"]),
     ("auth_backends.1.authn", &["internal"], &["oauth2"]),
     ("auth_backends.1.authz", &["internal"], &["http"]),
@@ -353,4 +359,22 @@ fn the_documentation_lists_the_keys_without_effect_with_their_reasons() {
         }
     }
     assert_eq!(listed, known);
+}
+
+#[test]
+fn clients_without_a_name_log_in_only_where_that_is_configured() {
+    let mechanisms = |text: &str| {
+        let mut settings = Settings::default();
+        settings.read_text(text, Path::new("a.conf"), 0);
+        settings.into_config().unwrap().mechanisms()
+    };
+    assert_eq!(mechanisms(""), ["AMQPLAIN", "PLAIN"]);
+    let user = "anonymous_login_user = bob\n";
+    assert_eq!(mechanisms(user), ["AMQPLAIN", "ANONYMOUS", "PLAIN"]);
+    assert_eq!(mechanisms("anonymous_login_user = none\n"), ["AMQPLAIN", "PLAIN"]);
+    let plain = "auth_mechanisms.1 = PLAIN\n";
+    assert_eq!(mechanisms(&format!("{user}{plain}")), ["PLAIN"]);
+    let both = format!("{plain}auth_mechanisms.2 = ANONYMOUS\n");
+    assert_eq!(mechanisms(&both), ["ANONYMOUS", "PLAIN"]);
+    assert_eq!(mechanisms(&format!("{both}anonymous_login_user = none\n")), ["PLAIN"]);
 }

@@ -7,17 +7,13 @@ use tokio::net::TcpStream;
 use super::{Tls, TlsPeer, TlsReader, TlsWriter, handshake_problem, split};
 
 impl Tls {
-    /// Shakes hands, in time and with not too many at once; none if that fails, which the log tells.
+    /// Shakes hands, in time; none if that fails, which the log tells.
     pub(crate) async fn accept(
         &self,
         socket: TcpStream,
         peer: SocketAddr,
     ) -> Option<(TlsReader, TlsWriter, TlsPeer)> {
-        let handshake = async {
-            // The semaphore is never closed.
-            let _turn = self.handshakes.acquire().await.ok();
-            self.acceptor().accept(socket).await
-        };
+        let handshake = self.acceptor().accept(socket);
         let problem = match tokio::time::timeout(self.handshake_timeout, handshake).await {
             Ok(Ok(stream)) => {
                 let tls = TlsPeer::of(stream.get_ref().1);

@@ -17,11 +17,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::{TlsOptions, TlsVersion};
-use crate::limits::TLS_HANDSHAKES_MAX;
 
 pub(crate) use certificate::user_name;
 pub(crate) use peer::{TlsPeer, handshake_problem};
@@ -58,7 +56,6 @@ pub(crate) struct Tls {
     /// What is offered beside TLS: `http/1.1`.
     alpn: Option<&'static [u8]>,
     handshake_timeout: Duration,
-    handshakes: Semaphore,
     current: RwLock<Arc<ServerConfig>>,
     seen: Mutex<Vec<Option<Stamp>>>,
 }
@@ -79,8 +76,7 @@ impl Tls {
     ) -> Result<Self, TlsError> {
         let seen = Mutex::new(stamps(&options));
         let current = RwLock::new(Arc::new(server_config(&options, alpn)?));
-        let handshakes = Semaphore::new(TLS_HANDSHAKES_MAX);
-        Ok(Self { what, options, alpn, handshake_timeout, handshakes, current, seen })
+        Ok(Self { what, options, alpn, handshake_timeout, current, seen })
     }
 
     /// How long a client has for its handshake.

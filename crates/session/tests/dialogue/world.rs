@@ -249,6 +249,11 @@ impl World {
                 "heartbeat" => self.options.heartbeat_s = words.number(),
                 "max-message-size" => self.options.message_bytes_max = words.number(),
                 "handshake-timeout" => self.options.handshake_timeout_ms = words.number(),
+                "mechanism" => {
+                    let wanted = words.name();
+                    let known = session::MECHANISMS.iter().find(|known| **known == wanted);
+                    self.options.mechanisms.push(known.unwrap());
+                }
                 _ => words.fail("an unknown option"),
             }
         }

@@ -10,6 +10,16 @@ pub(super) const KEYS: &[Key] = &[
         config.auth_mechanisms.push(one_of(value, &names)?);
         Ok(())
     }),
+    Key::new("anonymous_login_user", None, |config, _, value| {
+        config.anonymous_login.user = Some(value.to_owned()).filter(|user| user != "none");
+        config.anonymous_login.is_configured = true;
+        Ok(())
+    }),
+    Key::new("anonymous_login_pass", None, |config, _, value| {
+        config.anonymous_login.password = value.to_owned();
+        Ok(())
+    })
+    .secret(),
     Key::new("auth_backends.$number", None, |_, _, value| only_internal(value)),
     Key::new("auth_backends.$number.authn", None, |_, _, value| only_internal(value)),
     Key::new("auth_backends.$number.authz", None, |_, _, value| only_internal(value)),

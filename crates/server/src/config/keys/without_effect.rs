@@ -38,8 +38,6 @@ pub(super) const KEYS: &[Key] = &[
     Key::without_effect("disk_monitor.*", "it is looked at four times a second"),
     Key::without_effect("password_hashing_module", "new passwords are hashed by argon2id"),
     Key::without_effect("credential_validator.*", "any password is taken"),
-    Key::without_effect("anonymous_login_user", "nobody logs in without a name"),
-    Key::without_effect("anonymous_login_pass", "nobody logs in without a name").secret(),
     Key::without_effect("definitions.skip_if_unchanged", "definitions are always looked at"),
     Key::without_effect("definitions.hashing.algorithm", "definitions are always looked at"),
     Key::without_effect("ssl_options", "a listener with TLS says what it needs"),
