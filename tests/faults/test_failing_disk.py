@@ -21,6 +21,10 @@ def work_until(broker, ledger, rng, holds, timeout_s=FAILS_WITHIN_S):
     return workload
 
 
+def confirmed_of(ledger):
+    return sum(bool(message.confirmed) for message in list(ledger.messages.values()))
+
+
 def assert_all_there(broker, ledger):
     """A new life on a good disk has everything, and so says `leveret check` of what it leaves."""
     broker.start()
@@ -78,8 +82,37 @@ def test_a_file_that_cannot_be_made_ahead_is_made_when_it_is_needed(broker, rng,
     assert_all_there(broker, ledger)
 
 
+@pytest.mark.parametrize("call, suffix", [("open", ".log"), ("write", "manifest.new")])
+def test_a_log_waits_for_room(broker, rng, call, suffix):
+    """The disk is full and stays so: nothing is confirmed, nothing is lost, and the broker goes on when it is not."""
+    ledger = Ledger()
+    broker.start_with((call, 1, 1_000_000, "ENOSPC", suffix))
+    workload = work_until(broker, ledger, rng, lambda: "until there is room" in broker.said())
+    assert broker.process.poll() is None, broker.said()[-1000:]
+    assert len(broker.errors()) == 1, broker.errors()
+    assert not (broker.data / "reserve").exists(), "it was not given"
+    confirmed = confirmed_of(ledger)
+    broker.rules()
+    assert broker.wait_until(lambda: "there is room on the disk again" in broker.said(), FAILS_WITHIN_S)
+    assert broker.wait_until(lambda: confirmed_of(ledger) > confirmed + 100, FAILS_WITHIN_S)
+    broker.kill()
+    workload.end()
+    assert_all_there(broker, ledger)
+
+
+def test_a_broker_that_is_stopped_while_it_waits_for_room_says_so(broker, rng):
+    ledger = Ledger()
+    broker.start_with(("open", 1, 1_000_000, "ENOSPC", ".log"))
+    workload = work_until(broker, ledger, rng, lambda: "until there is room" in broker.said())
+    broker.process.terminate()
+    assert broker.end() == EXIT_DISK
+    workload.end()
+    assert "not everything could be written" in broker.errors()[-1]
+    assert_all_there(broker, ledger)
+
+
 @pytest.mark.parametrize("call, action, suffix", [
-    ("open", "ENOSPC", ".log"), ("open", "EROFS", "manifest.new"), ("fsync", "EIO", "manifest.new"),
+    ("open", "EROFS", "manifest.new"), ("fsync", "EIO", "manifest.new"),
     ("rename", "EIO", "manifest"),
 ])
 def test_no_new_file_when_the_old_one_is_full(broker, rng, call, action, suffix):
@@ -117,7 +150,9 @@ def test_a_disk_that_fails_at_the_start_is_told_and_no_harm_is_done(broker, rng,
     """At the first start and at a later one."""
     ledger = Ledger()
     for _ in range(2):
-        broker.launch_with((call, 0, 1, action, suffix))
+        # A full disk must stay full: there is a reserve.
+        times = 1_000_000 if action == "ENOSPC" else 1
+        broker.launch_with((call, 0, times, action, suffix))
         assert broker.end() == 1
         (line,) = broker.errors()
         assert "os error" in line and str(broker.data) in line, line
@@ -127,5 +162,5 @@ def test_a_disk_that_fails_at_the_start_is_told_and_no_harm_is_done(broker, rng,
             workload = work_until(broker, ledger, rng, lambda: len(ledger.messages) > 100)
             broker.kill()
             workload.end()
-    assert len(broker.injected()) == 2
+    assert len(broker.injected()) >= 2
     assert_all_there(broker, ledger)

@@ -31,6 +31,8 @@ BLOCKED = client_properties(connection__blocked=True)
 PERSISTENT = {"delivery_mode": 2}
 FLOOD = 1_000_000  # more messages than fit
 SHARED_MEMORY = Path("/dev/shm")
+RESERVE_BYTES = 32 * MIB  # what the broker takes of a large disk for itself
+GIVEN_BACK_WITHIN_S = 30
 
 
 def free_bytes(folder):
@@ -55,10 +57,11 @@ class SmallDisk:
 
 @contextlib.contextmanager
 def shared_memory():
-    """The limit is so that 24 MiB above it are free: others may use this disk, too, but hardly so much."""
+    """The limit is so that 24 MiB above it are free beside the broker's reserve: others may use this disk, too, but
+    hardly so much."""
     folder = Path(tempfile.mkdtemp(prefix="leveret-faults-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))
     try:
-        yield SmallDisk(folder, max(free_bytes(folder) - 24 * MIB, 0))
+        yield SmallDisk(folder, max(free_bytes(folder) - RESERVE_BYTES - 24 * MIB, 0))
     finally:
         shutil.rmtree(folder)
 
@@ -149,6 +152,54 @@ def test_publishers_wait_until_there_is_room(small_disk, leveret_bin, library, t
         broker.start()
         read_all(broker, seen)
         assert seen == set(range(1, 203))
+
+
+def fill_up(disk):
+    """Nothing is free any more, whatever the broker has left for others."""
+    disk.take(free_bytes(disk.folder))
+    assert free_bytes(disk.folder) == 0
+
+
+@pytest.mark.parametrize("way_out", ["consume", "purge", "delete"])
+@pytest.mark.parametrize("stale_pages", [0, 8])
+def test_a_full_disk_lets_a_start_and_the_way_out_work(way_out, stale_pages, leveret_bin, library, tmp_path, rng):
+    """Nothing is free but the broker's reserve, or what pages of its last life take. It starts, and what consumers, a
+    purge or a deletion take away gives its room back, without a new message."""
+    body = rng.randbytes(20_000)
+    payload = f"{zlib.crc32(body):08x}:".encode() + body
+    count = 1000
+    with mounted() as disk, broker_on(disk, leveret_bin, library, tmp_path) as broker:
+        with publisher(broker) as peer:
+            for number in range(count):
+                peer.publish(1, "", "q", f"{number}:".encode() + payload, PERSISTENT)
+            while peer.expect(1, "basic.ack", TOLD_WITHIN_S).delivery_tag < count:
+                pass
+        broker.kill()
+        pages = broker.data / "vhosts/1/pages"
+        for number in range(stale_pages):
+            (pages / f"{0x1000 + number:016x}.page").write_bytes(bytes(MIB))
+        fill_up(disk)
+        broker.start()
+        assert not any(path.stat().st_size == MIB for path in pages.iterdir()), "pages of another life are left"
+        with Peer(broker.address) as peer:
+            peer.connect()
+            match way_out:
+                case "consume":
+                    seen = set()
+                    read_all(broker, seen)
+                    assert seen == set(range(count))
+                case "purge":
+                    assert peer.call(1, "queue.purge", queue="q").message_count == count
+                case "delete":
+                    assert peer.call(1, "queue.delete", queue="q").message_count == count
+            assert broker.wait_until(lambda: free_bytes(disk.folder) > 16 * MIB, GIVEN_BACK_WITHIN_S), broker.said()[-2000:]
+            assert broker.wait_until(lambda: (broker.data / "reserve").exists(), GIVEN_BACK_WITHIN_S)
+            peer.assert_usable()
+        broker.kill()
+        broker.start()
+        with Peer(broker.address) as peer:
+            peer.connect()
+            assert peer.call(1, "queue.declare", queue="q", durable=True).message_count == 0
 
 
 class Flood:

@@ -6,10 +6,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::limits::{ALARM_CHECK_INTERVAL, DISK_NEAR_BYTES, DISK_NEAR_CHECK_INTERVAL};
+use crate::limits::{
+    ALARM_CHECK_INTERVAL, DISK_NEAR_BYTES, DISK_NEAR_CHECK_INTERVAL, SHORT_DISK_COMPACTION_INTERVAL,
+};
 use crate::node::Node;
 
 /// Why publishers are blocked.
@@ -59,8 +62,15 @@ pub(crate) fn channel() -> watch::Sender<Option<Alarm>> {
 
 /// Watches the memory of the process and the disk of its data.
 pub(crate) async fn watch(node: Arc<Node>) {
+    let mut compacted = Instant::now();
     loop {
         let free = look(&node);
+        node.reserve.tend();
+        let is_short = node.alarm.borrow().is_some_and(Alarm::is_of_disk);
+        if is_short && compacted.elapsed() >= SHORT_DISK_COMPACTION_INTERVAL {
+            compacted = Instant::now();
+            node.persister.look_for_space();
+        }
         // A flood can fill what is left in less than the usual interval.
         let limit = node.alarm_limits.disk_free_limit_bytes();
         let is_near = free.is_some_and(|free| free.saturating_sub(limit) < DISK_NEAR_BYTES);

@@ -118,7 +118,7 @@ fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
     let directory = RealDirectory::open(path).map_err(|error| error.to_string())?;
     let scratch = Scratch::new(id);
     let unusable = |error| format!("{}: {error}", scratch.0.display());
-    let shelf = Arc::new(Shelf::open(&scratch.0, 0).map_err(unusable)?);
+    let shelf = Arc::new(Shelf::open(&scratch.0, 0, None).map_err(unusable)?);
     let mut pages = Restoring::start(shelf).map_err(unusable)?;
     let paging = Paging::beyond(RESIDENT_BYTES_MAX);
     let vhost = Vhost::new(name, [0; 32], VhostOptions { paging, ..VhostOptions::default() });

@@ -46,6 +46,7 @@ mod persister;
 mod read_buffer;
 mod redrive;
 mod reload;
+mod reserve;
 mod reset;
 mod restoring;
 mod sampler;

@@ -75,6 +75,23 @@ pub(crate) const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// the body costs less than the copy, which is made while the vhost waits.
 pub(crate) const UNCOPIED_LOG_BODY_BYTES_MIN: usize = 64 * 1024;
 
+/// Room on the disk that is kept for what makes room again, in bytes, if the disk is large: a start with
+/// some hundred vhosts, or some hundred thousand acknowledgements and a file that is written anew.
+pub(crate) const RESERVE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Share of a small disk that is kept for that.
+pub(crate) const RESERVE_DISK_SHARE: u64 = 16;
+
+/// Bytes free on the disk at a start from which on pages of an earlier life are written over and not
+/// removed first, which is quicker.
+pub(crate) const REUSED_PAGES_FREE_BYTES_MIN: u64 = 1024 * 1024 * 1024;
+
+/// How often a log that has found no room on the disk looks for it again.
+pub(crate) const FULL_DISK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often the logs are looked at for space to get back while the disk is nearly full.
+pub(crate) const SHORT_DISK_COMPACTION_INTERVAL: Duration = Duration::from_millis(500);
+
 /// Exit code of a broker whose disk failed.
 pub(crate) const EXIT_DISK: i32 = 74;
 

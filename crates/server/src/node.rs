@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -36,6 +36,7 @@ use crate::pager::Pager;
 use crate::password::{HashError, PasswordHash};
 use crate::persister::Persister;
 use crate::redrive::Redrives;
+use crate::reserve::Reserve;
 use crate::reset;
 use crate::store;
 use crate::timer::Timer;
@@ -137,9 +138,10 @@ pub(crate) struct Node {
     default_users: BTreeMap<String, SeededUser>,
     /// Held by who takes definitions in.
     pub(crate) importing: Mutex<()>,
+    pub(crate) reserve: Arc<Reserve>,
     timer: Arc<Timer>,
     pager: Arc<Pager>,
-    persister: Arc<Persister>,
+    pub(crate) persister: Arc<Persister>,
     writer: Mutex<Option<JoinHandle<()>>>,
     pub(crate) data_dir: PathBuf,
     _lock: DataDir,
@@ -152,8 +154,7 @@ impl Node {
     /// # Errors
     /// [`StartError`], a sentence for the operator.
     pub(crate) fn start(config: &Config, listeners: Vec<Listener>) -> Result<Self, StartError> {
-        let lock = DataDir::open(&config.data_dir)?;
-        reset::finish(&config.data_dir).map_err(StartError::Reset)?;
+        let (lock, reserve) = take_data_dir(&config.data_dir)?;
         let known = node_file::read(&config.data_dir)?;
         let may_begin = known.is_none() || node_file::has_first_format(&config.data_dir);
         let global_parameters = GlobalParameters::open(&config.data_dir, may_begin)?;
@@ -180,7 +181,7 @@ impl Node {
             certified_session_options: Arc::new(certified_session_options),
             certificate_login: config.certificate_login,
             anonymous_login: config.anonymous_login.clone(),
-            vhosts: Vhosts::new(&name, config, vhost_options, threads, clock),
+            vhosts: Vhosts::new(&name, config, vhost_options, &reserve, threads, clock),
             turns: Turns::new(workers()),
             metrics_turns: Semaphore::new(METRICS_AT_ONCE),
             history: SharedHistory::default(),
@@ -205,6 +206,7 @@ impl Node {
             connection_slots: config.connections_max.map(ConnectionSlots::new),
             default_users: config.default_users.clone(),
             importing: Mutex::new(()),
+            reserve,
             timer,
             pager,
             persister,
@@ -344,6 +346,15 @@ impl Node {
         self.timer.stop();
         self.pager.stop();
     }
+}
+
+/// Takes a data directory for this process, ends what a reset has left, and makes room in it: whatever
+/// comes after that writes a little.
+fn take_data_dir(data_dir: &Path) -> Result<(DataDir, Arc<Reserve>), StartError> {
+    let lock = DataDir::open(data_dir)?;
+    reset::finish(data_dir).map_err(StartError::Reset)?;
+    store::remove_stale_pages(data_dir);
+    Ok((lock, Arc::new(Reserve::open(data_dir))))
 }
 
 /// What of the messages that wait is kept in memory.

@@ -12,9 +12,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
-use storage::{PendingBatch, Preparation, Prepared, RealDirectory};
+use storage::{LogError, PendingBatch, Preparation, Prepared, RealDirectory};
 
-use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK};
+use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FULL_DISK_RETRY_INTERVAL};
 use crate::store::VhostLog;
 use crate::vhosts::VhostCell;
 
@@ -24,6 +24,8 @@ struct Written {
     cell: Arc<VhostCell>,
     log: VhostLog,
     batches: u32,
+    /// A batch that found no room on the disk, and whether others wait behind it.
+    waiting: Option<(PendingBatch, bool)>,
 }
 
 #[derive(Default, Debug)]
@@ -37,6 +39,8 @@ struct Work {
     /// Vhosts that are deleted; whoever waits for the end of their logs hears when the other end of
     /// his channel is dropped.
     retired: Vec<(Arc<VhostCell>, Sender<()>)>,
+    /// The disk is nearly full: all logs are to be looked at for space to get back.
+    looks_for_space: bool,
     stopping: bool,
 }
 
@@ -46,6 +50,7 @@ impl Work {
             && self.dirty.is_empty()
             && self.prepared.is_empty()
             && self.retired.is_empty()
+            && !self.looks_for_space
             && !self.stopping
     }
 }
@@ -74,7 +79,7 @@ impl Persister {
 
     /// Takes over the log of a vhost.
     pub(crate) fn add(&self, cell: Arc<VhostCell>, log: VhostLog) {
-        self.work.lock().new.push(Written { cell, log, batches: 0 });
+        self.work.lock().new.push(Written { cell, log, batches: 0, waiting: None });
         self.changed.notify_one();
     }
 
@@ -99,6 +104,12 @@ impl Persister {
         let _ = closed.recv();
     }
 
+    /// The disk is nearly full: gets space back wherever there is some.
+    pub(crate) fn look_for_space(&self) {
+        self.work.lock().looks_for_space = true;
+        self.changed.notify_one();
+    }
+
     /// Writes what is left and ends the thread.
     pub(crate) fn stop(&self) {
         self.work.lock().stopping = true;
@@ -109,28 +120,21 @@ impl Persister {
         let mut written: Vec<Written> = Vec::new();
         let mut spare = PendingBatch::default();
         loop {
-            let Work { new, dirty, prepared, retired, stopping } = {
-                let mut work = self.work.lock();
-                while work.is_empty() {
-                    self.changed.wait(&mut work);
-                }
-                let stopping = work.stopping;
-                let taken = std::mem::take(&mut *work);
-                work.stopping = stopping;
-                taken
-            };
+            let waits_for_room = written.iter().any(|one| one.waiting.is_some());
+            let Work { new, dirty, prepared, retired, looks_for_space, stopping } =
+                self.next_work(waits_for_room);
             written.extend(new);
             for (cell, prepared) in prepared {
-                if let Some(one) = written.iter_mut().find(|one| Arc::ptr_eq(&one.cell, &cell)) {
+                if let Some(one) = of(&mut written, &cell) {
                     one.log.take(prepared);
                 }
             }
+            for one in written.iter_mut().filter(|one| one.waiting.is_some()) {
+                self.write_waiting(one);
+            }
             for cell in dirty {
-                if let Some(one) = written.iter_mut().find(|one| Arc::ptr_eq(&one.cell, &cell))
-                    && self.write(one, &mut spare)
-                {
-                    // Its other batches are written after one of each vhost that waits.
-                    self.work.lock().dirty.push(cell);
+                if let Some(one) = of(&mut written, &cell) {
+                    self.write(one, &mut spare);
                 }
             }
             for (cell, _done) in retired {
@@ -139,28 +143,81 @@ impl Persister {
                     close(written.swap_remove(at));
                 }
             }
+            if looks_for_space {
+                written.iter().for_each(|one| self.compact(one));
+            }
             if stopping && self.work.lock().dirty.is_empty() {
+                if written.iter().any(|one| one.waiting.is_some()) {
+                    tracing::error!("the disk is full, so that not everything could be written");
+                    std::process::exit(EXIT_DISK);
+                }
                 written.into_iter().for_each(close);
                 return;
             }
         }
     }
 
-    /// Writes a batch of a vhost. True if more of them wait.
-    fn write(self: &Arc<Self>, one: &mut Written, batch: &mut PendingBatch) -> bool {
-        let has_more = one.cell.take_batch(batch);
-        match one.log.write_batch(batch) {
-            Ok(result) => one.cell.durable(result),
-            Err(error) => {
-                tracing::error!(
-                    vhost = one.cell.name(),
-                    "the log cannot be written, so that nothing more can be confirmed: {error}; \
-                     the broker ends"
-                );
-                std::process::exit(EXIT_DISK);
+    /// Waits for something to do; not for long if a log waits for room on the disk.
+    fn next_work(&self, waits_for_room: bool) -> Work {
+        let mut work = self.work.lock();
+        while work.is_empty() {
+            if !waits_for_room {
+                self.changed.wait(&mut work);
+            } else if self.changed.wait_for(&mut work, FULL_DISK_RETRY_INTERVAL).timed_out() {
+                break;
             }
         }
-        batch.clear();
+        let stopping = work.stopping;
+        let taken = std::mem::take(&mut *work);
+        work.stopping = stopping;
+        taken
+    }
+
+    /// Writes a batch of a vhost. Its others are written after one of each vhost that waits.
+    fn write(self: &Arc<Self>, one: &mut Written, batch: &mut PendingBatch) {
+        if one.waiting.is_some() {
+            // The order of batches is the order of what happened; this is taken up behind it.
+            return;
+        }
+        let has_more = one.cell.take_batch(batch);
+        match one.log.write_batch(batch) {
+            Ok(result) => {
+                batch.clear();
+                self.is_written(one, result, has_more);
+            }
+            Err(error) if error.is_full() => {
+                tracing::error!(
+                    vhost = one.cell.name(),
+                    "the disk is full, and so is the reserve: {error}; nothing more is confirmed in \
+                     this vhost until there is room"
+                );
+                one.waiting = Some((std::mem::take(batch), has_more));
+            }
+            Err(error) => end(one, &error),
+        }
+    }
+
+    /// Tries again to write what has found no room.
+    fn write_waiting(self: &Arc<Self>, one: &mut Written) {
+        let Some((batch, has_more)) = &mut one.waiting else { return };
+        let has_more = *has_more;
+        match one.log.write_batch(batch) {
+            Ok(result) => {
+                tracing::info!(vhost = one.cell.name(), "there is room on the disk again");
+                one.waiting = None;
+                // What was told meanwhile was not taken.
+                self.is_written(one, result, has_more || one.cell.waits_for_writer());
+            }
+            Err(error) if error.is_full() => {}
+            Err(error) => end(one, &error),
+        }
+    }
+
+    fn is_written(self: &Arc<Self>, one: &mut Written, result: storage::Written, has_more: bool) {
+        one.cell.durable(result);
+        if has_more {
+            self.work.lock().dirty.push(Arc::clone(&one.cell));
+        }
         one.batches += 1;
         if let Some(preparation) = one.log.prepare() {
             self.prepare(one, preparation);
@@ -169,7 +226,6 @@ impl Persister {
             one.batches = 0;
             self.compact(one);
         }
-        has_more
     }
 
     /// Lets a thread of its own make the next file of a log.
@@ -224,6 +280,18 @@ impl Persister {
             self.compacting.store(false, Ordering::Release);
         }
     }
+}
+
+fn of<'a>(written: &'a mut [Written], cell: &Arc<VhostCell>) -> Option<&'a mut Written> {
+    written.iter_mut().find(|one| Arc::ptr_eq(&one.cell, cell))
+}
+
+fn end(one: &Written, error: &LogError) -> ! {
+    tracing::error!(
+        vhost = one.cell.name(),
+        "the log cannot be written, so that nothing more can be confirmed: {error}; the broker ends"
+    );
+    std::process::exit(EXIT_DISK);
 }
 
 /// Ends a log when nothing more will be written.

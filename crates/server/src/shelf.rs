@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use broker::page::{PageRead, PagedFacts, PagedMessage, Wanted};
 use broker::time::Time;
@@ -11,11 +12,14 @@ use parking_lot::Mutex;
 use storage::{PageEntry, PageStore, PageWriter, RealDirectory};
 
 use crate::limits::PAGE_BUFFER_BYTES;
+use crate::reserve::Reserve;
 
 /// The pages of a vhost.
 #[derive(Debug)]
 pub(crate) struct Shelf {
     store: PageStore<RealDirectory>,
+    /// What the last room of the disk is kept for, if that is so: not for pages.
+    reserve: Option<Arc<Reserve>>,
     /// Pages that could not be written.
     unwritten: Mutex<HashMap<PageId, Vec<PagedMessage>>>,
     /// For the octets of one page at a time: fresh memory costs as much as the copy into it.
@@ -28,10 +32,11 @@ impl Shelf {
     ///
     /// # Errors
     /// What the system says.
-    pub(crate) fn open(path: &Path, life: u64) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, life: u64, reserve: Option<Arc<Reserve>>) -> io::Result<Self> {
         let directory = RealDirectory::open(&path.join("pages"))?;
         Ok(Self {
             store: PageStore::open(directory, life)?,
+            reserve,
             unwritten: Mutex::default(),
             buffer: Mutex::default(),
         })
@@ -39,6 +44,11 @@ impl Shelf {
 
     /// Keeps messages, in memory if the disk does not take them.
     pub(crate) fn write(&self, page: PageId, messages: Vec<PagedMessage>) {
+        if self.reserve.as_ref().is_some_and(|reserve| !reserve.leaves_room()) {
+            tracing::debug!(page = page.0, "a page stays in memory: the disk is full");
+            self.unwritten.lock().insert(page, messages);
+            return;
+        }
         let mut buffer = self.buffer.lock();
         let mut writer = PageWriter::new(messages.len(), std::mem::take(&mut *buffer));
         for message in &messages {

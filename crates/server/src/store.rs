@@ -18,9 +18,11 @@ use broker::time::Now;
 use broker::{Envelopes, Lsn, Record, Replay, Vhost};
 use storage::{Flags, Log, LogOptions, OpenError, ReadProgress, RealDirectory, Releases};
 
+use crate::alarms;
 use crate::config::Durability;
-use crate::limits::RESTORE_REPORT_INTERVAL;
+use crate::limits::{RESTORE_REPORT_INTERVAL, REUSED_PAGES_FREE_BYTES_MIN};
 use crate::node_file::NodeFile;
+use crate::reserve::Reserve;
 use crate::restoring::Restoring;
 use crate::shelf::Shelf;
 
@@ -62,6 +64,35 @@ pub(crate) fn remove_leftovers(data_dir: &Path, known: &NodeFile) {
                 tracing::warn!(id, %error, "the rest of a deleted vhost cannot be removed")
             }
         }
+    }
+}
+
+/// Removes the pages that an earlier life has left, if the disk has little room: they mean nothing to this
+/// one, and what is to be written at a start needs the room.
+pub(crate) fn remove_stale_pages(data_dir: &Path) {
+    let free = alarms::free_bytes(data_dir);
+    if free.is_none_or(|free| free >= REUSED_PAGES_FREE_BYTES_MIN) {
+        return;
+    }
+    let Ok(vhosts) = std::fs::read_dir(data_dir.join("vhosts")) else { return };
+    let (mut files, mut bytes) = (0_u64, 0);
+    for vhost in vhosts.flatten() {
+        let Ok(pages) = std::fs::read_dir(vhost.path().join("pages")) else { continue };
+        for page in pages.flatten() {
+            if page.path().extension().is_none_or(|extension| extension != "page") {
+                continue;
+            }
+            let len = page.metadata().map_or(0, |page| page.len());
+            match std::fs::remove_file(page.path()) {
+                Ok(()) => (files, bytes) = (files + 1, bytes + len),
+                Err(error) => {
+                    tracing::warn!(path = %page.path().display(), %error, "cannot remove a page");
+                }
+            }
+        }
+    }
+    if files > 0 {
+        tracing::info!(files, bytes, free, "pages of an earlier life are removed for their room");
     }
 }
 
@@ -137,7 +168,7 @@ pub(crate) fn restore(
     id: u64,
     is_new: bool,
     vhost: Vhost,
-    durability: Durability,
+    (durability, reserve): (Durability, &Arc<Reserve>),
     now: Now,
 ) -> Result<Restored, RestoreError> {
     let name = vhost.name().to_string();
@@ -146,8 +177,10 @@ pub(crate) fn restore(
     if !is_new {
         std::fs::metadata(path).map_err(unusable)?;
     }
-    let directory = RealDirectory::open(path).map_err(unusable)?;
-    let shelf = Arc::new(Shelf::open(path, now.time.as_micros()).map_err(unusable)?);
+    let gives = Arc::clone(reserve);
+    let directory = RealDirectory::open(path).map_err(unusable)?.with_room(move || gives.give());
+    let shelf = Shelf::open(path, now.time.as_micros(), Some(Arc::clone(reserve)));
+    let shelf = Arc::new(shelf.map_err(unusable)?);
     let mut pages = Restoring::start(Arc::clone(&shelf)).map_err(unusable)?;
     let syncs = durability == Durability::Fsync;
     let options = LogOptions { log_id: id, syncs, begins: is_new, ..LogOptions::default() };

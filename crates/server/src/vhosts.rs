@@ -36,6 +36,7 @@ use crate::node_file::{FIRST_VHOST_ID, VhostEntry};
 use crate::page_work::{PagingCounts, PagingState};
 use crate::pager::Pager;
 use crate::persister::Persister;
+use crate::reserve::Reserve;
 use crate::shelf::Shelf;
 use crate::store::{self, RestoreError, Restored};
 use crate::timer::{Timer, TimerId};
@@ -368,6 +369,11 @@ impl VhostCell {
         has_more
     }
 
+    /// Whether the writer was told that something waits for it.
+    pub(crate) fn waits_for_writer(&self) -> bool {
+        self.state.lock().writer_knows
+    }
+
     // ---- pages ----
 
     /// Where its pages are.
@@ -524,6 +530,7 @@ pub(crate) struct Vhosts {
     node: String,
     data_dir: PathBuf,
     durability: Durability,
+    reserve: Arc<Reserve>,
     clock: Clock,
     /// No vhost has had this id or a larger one.
     next_id: AtomicU64,
@@ -535,6 +542,7 @@ impl Vhosts {
         node: &str,
         config: &Config,
         options: VhostOptions,
+        reserve: &Arc<Reserve>,
         (timer, persister, pager): (Arc<Timer>, Arc<Persister>, Arc<Pager>),
         clock: Clock,
     ) -> Self {
@@ -547,6 +555,7 @@ impl Vhosts {
             node: node.to_owned(),
             data_dir: config.data_dir.clone(),
             durability: config.durability,
+            reserve: Arc::clone(reserve),
             clock,
             next_id: AtomicU64::new(FIRST_VHOST_ID),
         }
@@ -630,7 +639,7 @@ impl Vhosts {
         let path = store::vhost_path(&self.data_dir, id);
         let now = self.clock.now();
         let Restored { log, mut vhost, shelf } =
-            store::restore(&path, id, is_new, vhost, self.durability, now)?;
+            store::restore(&path, id, is_new, vhost, (self.durability, &self.reserve), now)?;
         vhost.set_tracing(settings.tracing);
         let durable_lsn = log.last().0;
         let cell = self.timer.register(|timer_id| {

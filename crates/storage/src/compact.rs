@@ -11,7 +11,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use crate::batch::Batch;
-use crate::directory::{Directory, DirectoryFile};
+use crate::directory::{Directory, DirectoryFile, with_room};
 use crate::format::{FIRST_BATCH, Flags, Lsn, RecordHeader};
 use crate::limits::{
     LIVE_PERCENT_MIN, RECORDS_PER_LOCK, REWRITTEN_BATCH_BYTES, SMALL_SEGMENT_BYTES,
@@ -19,7 +19,7 @@ use crate::limits::{
 };
 use crate::liveness::{FileLiveness, Needs};
 use crate::log::{Log, Shared, lock};
-use crate::manifest::{FileEntry, file_name};
+use crate::manifest::{FileEntry, StoreError, file_name};
 use crate::recover::read_all;
 use crate::segment::{Record, scan};
 
@@ -155,6 +155,28 @@ impl<D: Directory> Compaction<D> {
             batch: Batch::default(),
             range: (Lsn(0), Lsn(0)),
         };
+        let done = self.rewrite_all((from, to), &mut out);
+        if let Err(StoreError::Unchanged(_)) = &done
+            && out.file.is_some()
+        {
+            // Half a file would only take room. If it cannot go now, the next opening removes it.
+            let _ = self.directory.remove(&file_name(out.id));
+        }
+        done.map_err(StoreError::into_io)
+    }
+
+    /// Writes the new file and lets it take the place of the old ones.
+    fn rewrite_all(
+        &self,
+        (from, to): (Lsn, Lsn),
+        out: &mut Rewritten<D::File>,
+    ) -> Result<Compacted, StoreError> {
+        let seen = self.write_file((from, to), out).map_err(StoreError::Unchanged)?;
+        self.replace(from, to, seen, out)
+    }
+
+    /// Writes the new file; how many records there were before.
+    fn write_file(&self, (from, to): (Lsn, Lsn), out: &mut Rewritten<D::File>) -> io::Result<u64> {
         let mut seen = 0;
         for entry in &self.files {
             let file = self.directory.open(&entry.name())?;
@@ -164,13 +186,13 @@ impl<D: Directory> Compaction<D> {
             let found =
                 scan(&octets, entry.id, entry.first, true, &mut |record| records.push(record));
             seen += found.records;
-            self.rewrite(&records, (from, to), &mut out)?;
+            self.rewrite(&records, (from, to), out)?;
         }
-        self.write_batch(&mut out, from)?;
+        self.write_batch(out, from)?;
         if let Some(file) = &out.file {
             file.sync()?;
         }
-        self.replace(from, to, seen, out)
+        Ok(seen)
     }
 
     fn rewrite(
@@ -226,7 +248,8 @@ impl<D: Directory> Compaction<D> {
         }
         let Some(file) = &out.file else { return Ok(()) };
         out.previous_crc = out.batch.seal(out.id, out.range, Lsn(0), out.previous_crc);
-        out.bytes += out.batch.write_to(file, out.bytes)?;
+        let (batch, offset) = (&mut out.batch, out.bytes);
+        out.bytes += with_room(&*self.directory, || batch.write_to(file, offset))?;
         out.batch.clear(2 * REWRITTEN_BATCH_BYTES);
         Ok(())
     }
@@ -236,10 +259,11 @@ impl<D: Directory> Compaction<D> {
         out.id = shared.manifest.take_file_id();
         let header = shared.manifest.file_header(out.id, first);
         drop(shared);
-        let file = self.directory.create(&file_name(out.id))?;
-        file.write_at(&header.encode(), 0)?;
+        let name = file_name(out.id);
+        let file = with_room(&*self.directory, || self.directory.create(&name))?;
+        let written = with_room(&*self.directory, || file.write_at(&header.encode(), 0));
         out.file = Some(file);
-        Ok(())
+        written
     }
 
     /// Lists the new file in place of the old ones, and removes these.
@@ -248,8 +272,8 @@ impl<D: Directory> Compaction<D> {
         from: Lsn,
         to: Lsn,
         seen: u64,
-        out: Rewritten<D::File>,
-    ) -> io::Result<Compacted> {
+        out: &mut Rewritten<D::File>,
+    ) -> Result<Compacted, StoreError> {
         let entry = out.file.is_some().then_some(FileEntry {
             id: out.id,
             first: from,
@@ -260,7 +284,7 @@ impl<D: Directory> Compaction<D> {
         let mut shared = lock(&self.shared);
         if !self.syncs {
             // What told that records may go must be there when they are not.
-            shared.active.sync()?;
+            shared.active.sync().map_err(StoreError::Unchanged)?;
         }
         let mut manifest = shared.manifest.clone();
         let is_old = |file: &FileEntry| self.files.iter().any(|old| old.id == file.id);
@@ -275,7 +299,7 @@ impl<D: Directory> Compaction<D> {
             shared.dropped += 1;
         }
         let mut file = FileLiveness::new(from, Some(to), self.clean);
-        for (lsn, references) in out.referred {
+        for (lsn, references) in std::mem::take(&mut out.referred) {
             file.add(lsn, references, shared.liveness.references(lsn));
         }
         file.all = out.all;
@@ -288,7 +312,7 @@ impl<D: Directory> Compaction<D> {
         }
         drop(shared);
         for old in &self.files {
-            self.directory.remove(&old.name())?;
+            self.directory.remove(&old.name()).map_err(StoreError::Unknown)?;
         }
         Ok(Compacted {
             files: self.files.len(),

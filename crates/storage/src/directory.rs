@@ -3,6 +3,7 @@
 //! Everything the log does to a disk goes through here, so that a test can cut the power between any
 //! two operations. A name is made by the log, never by a user.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -48,6 +49,28 @@ pub trait Directory: Send + Sync {
     /// # Errors
     /// What the system says.
     fn sync(&self) -> io::Result<()>;
+
+    /// The disk is full: gives back room that was reserved for that, if there is any. True if what
+    /// failed is worth another attempt.
+    fn make_room(&self) -> bool {
+        false
+    }
+}
+
+/// Whether the disk has no room.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Does something that can be repeated; once more if the disk is full and room can be made.
+pub(crate) fn with_room<D: Directory, T>(
+    directory: &D,
+    mut action: impl FnMut() -> io::Result<T>,
+) -> io::Result<T> {
+    match action() {
+        Err(error) if is_full(&error) && directory.make_room() => action(),
+        result => result,
+    }
 }
 
 /// A file of a directory.
@@ -75,13 +98,28 @@ pub trait DirectoryFile: Send + Sync {
     /// # Errors
     /// What the system says.
     fn size(&self) -> io::Result<u64>;
+
+    /// Gives back what it has behind so many octets.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn shorten(&self, bytes: u64) -> io::Result<()>;
 }
 
+/// Gives back reserved room; true if there was any.
+type MakeRoom = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// A directory of the file system.
-#[derive(Debug)]
 pub struct RealDirectory {
     path: PathBuf,
     directory: File,
+    make_room: Option<MakeRoom>,
+}
+
+impl fmt::Debug for RealDirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RealDirectory").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl RealDirectory {
@@ -96,7 +134,14 @@ impl RealDirectory {
                 File::open(parent)?.sync_all()?;
             }
         }
-        Ok(Self { path: path.to_owned(), directory: File::open(path)? })
+        Ok(Self { path: path.to_owned(), directory: File::open(path)?, make_room: None })
+    }
+
+    /// When the disk is full, `make_room` gives back reserved room; it says whether there was any.
+    #[must_use]
+    pub fn with_room(mut self, make_room: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.make_room = Some(Box::new(make_room));
+        self
     }
 }
 
@@ -133,6 +178,10 @@ impl Directory for RealDirectory {
     fn sync(&self) -> io::Result<()> {
         self.directory.sync_all()
     }
+
+    fn make_room(&self) -> bool {
+        self.make_room.as_ref().is_some_and(|make_room| make_room())
+    }
 }
 
 impl DirectoryFile for File {
@@ -159,5 +208,9 @@ impl DirectoryFile for File {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+
+    fn shorten(&self, bytes: u64) -> io::Result<()> {
+        if self.metadata()?.len() > bytes { self.set_len(bytes) } else { Ok(()) }
     }
 }

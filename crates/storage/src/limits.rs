@@ -3,6 +3,10 @@
 /// Size of the first files of a log, in bytes: a vhost that does nothing must cost little.
 pub const SEGMENT_BYTES_MIN: u64 = 1024 * 1024;
 
+/// Size of a file of a log when the disk has no room for more, in bytes: many vhosts can start on a
+/// full disk, and each has room for a thousand acknowledgements before it needs the next one.
+pub const SEGMENT_BYTES_ON_FULL_DISK: u64 = 64 * 1024;
+
 /// Size of the files of a busy log, in bytes: zeroing one takes tens of milliseconds in the background,
 /// rewriting one hardly more.
 pub const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;

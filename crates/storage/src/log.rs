@@ -6,15 +6,15 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::directory::{Directory, DirectoryFile};
+use crate::directory::{Directory, DirectoryFile, is_full, with_room};
 use crate::format::{FIRST_BATCH, Lsn, batch_len};
-use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
+use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SEGMENT_BYTES_ON_FULL_DISK};
 use crate::liveness::Liveness;
-use crate::manifest::{FileEntry, Manifest, file_id, file_name};
+use crate::manifest::{FileEntry, Manifest, StoreError, file_id, file_name};
 use crate::pending::{Pending, PendingBatch};
 use crate::recover::{
-    Damaged, OpenError, OpenReport, ReadProgress, Releases, foreign_files, io_error, read_files,
-    read_manifest, unlisted,
+    Damage, Damaged, OpenError, OpenReport, ReadProgress, Releases, foreign_files, io_error,
+    read_files, read_manifest, unlisted,
 };
 use crate::segment::Record;
 
@@ -61,9 +61,26 @@ pub enum LogError {
         /// What the system says.
         error: io::Error,
     },
+    /// The disk has no room for the next file. Nothing was written: when there is room again the same
+    /// batch can be written.
+    #[error("{doing}: {error}")]
+    Full {
+        /// What was tried.
+        doing: &'static str,
+        /// What the system says.
+        error: io::Error,
+    },
     /// It had failed before.
     #[error("the log has failed before")]
     Failed,
+}
+
+impl LogError {
+    /// Whether the same batch can be written when the disk has room again.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Full { .. })
+    }
 }
 
 /// What a write did.
@@ -109,7 +126,7 @@ struct Active<F> {
 /// A file made ready to be written.
 #[derive(Debug)]
 struct Spare<F> {
-    file: F,
+    file: Arc<F>,
     id: u64,
     capacity: u64,
 }
@@ -133,6 +150,8 @@ struct Capacity {
     wanted: u64,
     /// What it must have at least, if the disk is nearly full.
     least: u64,
+    /// What it must have when the log cannot go on without it.
+    needed: u64,
 }
 
 /// A log.
@@ -174,20 +193,26 @@ impl<D: Directory> Log<D> {
                 files: Vec::new(),
             },
         };
+        // Files that were made ahead or left over go before anything new is written: the disk may be full.
+        let foreign = foreign_files(&*directory, &names, &manifest)?;
+        remove_unlisted(&*directory, &names, &manifest, &foreign)?;
+        let was_sealed: Vec<bool> = manifest.files.iter().map(FileEntry::is_sealed).collect();
         let mut report = OpenReport::default();
         let kept = Damaged::Kept;
         let liveness = read_files(&*directory, &mut manifest, kept, &mut report, each, progress)?;
+        for (entry, was_sealed) in manifest.files.iter().zip(was_sealed) {
+            if !was_sealed {
+                shorten(&*directory, entry);
+            }
+        }
         // Two files must not begin at the same position.
         manifest.files.retain(|file| file.first != file.end);
         let used = names.iter().filter_map(|name| file_id(name)).max().map_or(1, |id| id + 1);
         manifest.next_file_id = manifest.next_file_id.max(used);
         let mut log = Self::begin(directory, options, manifest, liveness, &mut report)?;
         let listed = lock(&log.shared).manifest.clone();
-        let foreign = foreign_files(&*log.directory, &names, &listed)?;
-        let is_left = |name: &str| foreign.iter().any(|damage| damage.file == name);
-        for name in unlisted(&names, &listed).filter(|name| !is_left(name)) {
-            log.directory.remove(name).map_err(io_error(format!("remove {name}")))?;
-        }
+        let names = log.directory.list().map_err(io_error("list the log's directory"))?;
+        remove_unlisted(&*log.directory, &names, &listed, &foreign)?;
         report.damages.extend(foreign);
         log.synced = report.last;
         Ok((log, report))
@@ -205,12 +230,13 @@ impl<D: Directory> Log<D> {
         let first = Lsn(report.last.0 + 1);
         let total = manifest.files.iter().map(|file| file.bytes).sum();
         let id = manifest.take_file_id();
-        let spare = make_spare(&*directory, id, size(&options, total, 0))
+        let spare = make_needed(&*directory, id, size(&options, total, 0))
             .map_err(io_error("make a log file"))?;
         let active = activate(&manifest, spare, first).map_err(io_error("begin a log file"))?;
         manifest.files.push(entry(&active));
         liveness.open_file(first, None, Lsn(0));
-        manifest.store(&*directory).map_err(io_error("write the manifest"))?;
+        let stored = manifest.store(&*directory).map_err(StoreError::into_io);
+        stored.map_err(io_error("write the manifest"))?;
         let file = Arc::clone(&active.file);
         let shared = Shared { manifest, liveness, written: report.last, dropped: 1, active: file };
         Ok(Self {
@@ -266,13 +292,13 @@ impl<D: Directory> Log<D> {
     ///
     /// # Errors
     /// When the disk refuses. Nothing of the batch may be confirmed then, and the log is of no more
-    /// use.
+    /// use, unless it was [`LogError::Full`].
     pub fn write_batch(&mut self, batch: &mut PendingBatch) -> Result<Written, LogError> {
         if self.failed {
             return Err(LogError::Failed);
         }
         let result = self.try_write(batch);
-        self.failed = result.is_err();
+        self.failed = result.as_ref().is_err_and(|error| !error.is_full());
         result
     }
 
@@ -282,7 +308,8 @@ impl<D: Directory> Log<D> {
         let mut written = Written { durable, ..Written::default() };
         if let Some(first) = batch.slots().first().map(|slot| slot.lsn) {
             let len = batch_len(batch.batch.len());
-            if self.active.offset + len > self.active.capacity {
+            let needed = self.active.offset.checked_add(len);
+            if needed.is_none_or(|needed| needed > self.active.capacity) {
                 self.roll(first, len)?;
             }
             let Self { active, synced, .. } = self;
@@ -321,21 +348,52 @@ impl<D: Directory> Log<D> {
             self.active.file.sync().map_err(doing("sync a log file"))?;
         }
         let mut shared = lock(&self.shared);
-        let Shared { manifest, liveness, active, .. } = &mut *shared;
-        if self.active.offset == FIRST_BATCH {
-            // Nothing fitted in: the next opening removes it.
+        let mut manifest = shared.manifest.clone();
+        let is_unused = self.active.offset == FIRST_BATCH;
+        if is_unused {
             manifest.files.pop();
-            liveness.remove_file(self.active.first);
         } else if let Some(last) = manifest.files.last_mut() {
             last.end = first;
             last.bytes = self.active.offset;
-            liveness.seal_file(self.active.first, first);
         }
-        self.active = activate(manifest, spare, first).map_err(doing("begin a log file"))?;
-        *active = Arc::clone(&self.active.file);
-        manifest.files.push(entry(&self.active));
+        let next = activate(&manifest, spare, first).map_err(doing("begin a log file"))?;
+        manifest.files.push(entry(&next));
+        match manifest.store(&*self.directory) {
+            Ok(()) => {}
+            Err(StoreError::Unchanged(error)) if is_full(&error) => {
+                drop(shared);
+                self.put_back(next);
+                return Err(LogError::Full { doing: "write the manifest", error });
+            }
+            Err(error) => return Err(doing("write the manifest")(error.into_io())),
+        }
+        let Shared { liveness, .. } = &mut *shared;
+        match is_unused {
+            true => liveness.remove_file(self.active.first),
+            false => liveness.seal_file(self.active.first, first),
+        }
         liveness.open_file(first, None, Lsn(0));
-        manifest.store(&*self.directory).map_err(doing("write the manifest"))
+        shared.manifest = manifest;
+        shared.active = Arc::clone(&next.file);
+        drop(shared);
+        let old = std::mem::replace(&mut self.active, next);
+        // Room is given back at once; if it cannot be, the next opening does.
+        let _ = match is_unused {
+            true => self.directory.remove(&file_name(old.id)),
+            false => old.file.shorten(old.offset),
+        };
+        Ok(())
+    }
+
+    /// Keeps a file that could not be begun for the next attempt.
+    fn put_back(&mut self, next: Active<D::File>) {
+        let Active { file, id, capacity, .. } = next;
+        if matches!(self.ahead, Ahead::InTheMaking) {
+            // If it cannot go now, the next opening removes it.
+            let _ = self.directory.remove(&file_name(id));
+        } else {
+            self.ahead = Ahead::Made(Spare { file, id, capacity });
+        }
     }
 
     /// A file with room for so many octets: the one that was made ahead, or a new one.
@@ -350,7 +408,11 @@ impl<D: Directory> Log<D> {
             Ahead::Nothing | Ahead::Failed => {}
         }
         let (id, capacity) = self.next_file(needed);
-        make_spare(&*self.directory, id, capacity).map_err(doing("make a log file"))
+        let what = "make a log file";
+        make_needed(&*self.directory, id, capacity).map_err(|error| match is_full(&error) {
+            true => LogError::Full { doing: what, error },
+            false => doing(what)(error),
+        })
     }
 
     /// The id of the next file and the size that it is to have.
@@ -397,7 +459,8 @@ impl<D: Directory> Log<D> {
             last.end = end;
             last.bytes = self.active.offset;
         }
-        shared.manifest.store(&*self.directory).map_err(doing("write the manifest"))
+        let stored = shared.manifest.store(&*self.directory).map_err(StoreError::into_io);
+        stored.map_err(doing("write the manifest"))
     }
 }
 
@@ -431,7 +494,12 @@ fn doing(what: &'static str) -> impl FnOnce(io::Error) -> LogError {
 fn size(options: &LogOptions, total: u64, needed: u64) -> Capacity {
     let wanted = (total / 4).clamp(options.segment_bytes_min, options.segment_bytes_max);
     let whole = |bytes: u64| bytes.max(needed).next_multiple_of(4096);
-    Capacity { wanted: whole(wanted), least: whole(options.segment_bytes_min) }
+    let least = options.segment_bytes_min;
+    Capacity {
+        wanted: whole(wanted),
+        least: whole(least),
+        needed: whole(least.min(SEGMENT_BYTES_ON_FULL_DISK)),
+    }
 }
 
 /// Makes a file of zeros, a smaller one if the disk has no room for what is wanted.
@@ -440,18 +508,55 @@ fn make_spare<D: Directory>(
     id: u64,
     capacity: Capacity,
 ) -> io::Result<Spare<D::File>> {
-    let Capacity { wanted, least } = capacity;
+    let Capacity { wanted, least, .. } = capacity;
     let made = match make_zeros(directory, id, wanted) {
         Err(error) if is_full(&error) && least < wanted => {
             make_zeros(directory, id, least).map(|file| (file, least))
         }
         made => made.map(|file| (file, wanted)),
     };
-    made.map(|(file, capacity)| Spare { file, id, capacity })
+    made.map(|(file, capacity)| Spare { file: Arc::new(file), id, capacity })
 }
 
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+/// Makes a file without which the log cannot go on: on a full disk as small as it can be, and out of
+/// what is reserved for that.
+fn make_needed<D: Directory>(
+    directory: &D,
+    id: u64,
+    capacity: Capacity,
+) -> io::Result<Spare<D::File>> {
+    match make_spare(directory, id, capacity) {
+        Err(error) if is_full(&error) => {
+            let Capacity { needed, .. } = capacity;
+            let file = with_room(directory, || make_zeros(directory, id, needed))?;
+            Ok(Spare { file: Arc::new(file), id, capacity: needed })
+        }
+        made => made,
+    }
+}
+
+/// Removes the files that the manifest does not list, but for those of other logs.
+fn remove_unlisted<D: Directory>(
+    directory: &D,
+    names: &[String],
+    manifest: &Manifest,
+    foreign: &[Damage],
+) -> Result<(), OpenError> {
+    let is_left = |name: &str| foreign.iter().any(|damage| damage.file == name);
+    let mut unlisted = unlisted(names, manifest).filter(|name| !is_left(name)).peekable();
+    if unlisted.peek().is_some() {
+        // The manifest that does not list them must be the one that a power cut leaves.
+        directory.sync().map_err(io_error("sync the log's directory"))?;
+    }
+    for name in unlisted {
+        directory.remove(name).map_err(io_error(format!("remove {name}")))?;
+    }
+    Ok(())
+}
+
+/// Gives back the room behind the end of a file, where nothing counts. Where that fails, it takes room and nothing else.
+fn shorten<D: Directory>(directory: &D, entry: &FileEntry) {
+    let _ = directory.open(&entry.name()).and_then(|file| file.shorten(entry.bytes));
 }
 
 /// Makes a file of zeros, or none.
@@ -487,7 +592,7 @@ fn activate<F: DirectoryFile>(
     spare.file.write_at(&manifest.file_header(spare.id, first).encode(), 0)?;
     spare.file.sync()?;
     Ok(Active {
-        file: Arc::new(spare.file),
+        file: spare.file,
         id: spare.id,
         first,
         offset: FIRST_BATCH,

@@ -3,9 +3,11 @@
 //! Replaced as a whole: written beside, synced, renamed over the old one, and the directory synced. A
 //! file that is not listed does not belong to the log; one that is listed and missing is damage.
 
+use std::io;
+
 use crc32c::crc32c;
 
-use crate::directory::{Directory, DirectoryFile};
+use crate::directory::{Directory, DirectoryFile, with_room};
 use crate::format::{FORMAT_VERSION, FileHeader, Lsn, put, u32_at, u64_at};
 use crate::limits::{FILE_BYTES_MAX, NUMBER_MAX, SEGMENTS_MAX};
 
@@ -161,22 +163,45 @@ impl Manifest {
     ///
     /// # Panics
     /// When no log can have such files: they could not be read back.
-    pub(crate) fn store<D: Directory>(&self, directory: &D) -> std::io::Result<()> {
+    pub(crate) fn store<D: Directory>(&self, directory: &D) -> Result<(), StoreError> {
         assert!(self.is_possible(), "a manifest that could not be read back: {self:?}");
         if self.files.len() > SEGMENTS_MAX {
             let problem = format!("a log may have {SEGMENTS_MAX} files");
-            return Err(std::io::Error::other(problem));
+            return Err(StoreError::Unchanged(io::Error::other(problem)));
         }
-        // Left behind by a crash, perhaps.
-        match directory.remove(MANIFEST_NEW) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        let octets = self.encode();
+        with_room(directory, || write_new(directory, &octets)).map_err(StoreError::Unchanged)?;
+        directory.rename(MANIFEST_NEW, MANIFEST).map_err(StoreError::Unknown)?;
+        directory.sync().map_err(StoreError::Unknown)
+    }
+}
+
+/// Writes the manifest that is to replace the old one.
+fn write_new<D: Directory>(directory: &D, octets: &[u8]) -> io::Result<()> {
+    // Left behind by a crash, or by an attempt on a full disk, perhaps.
+    match directory.remove(MANIFEST_NEW) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = directory.create(MANIFEST_NEW)?;
+    file.write_at(octets, 0)?;
+    file.sync()
+}
+
+/// Why a manifest was not replaced.
+#[derive(Debug)]
+pub(crate) enum StoreError {
+    /// The old one is there.
+    Unchanged(io::Error),
+    /// The old one is there, or the new one.
+    Unknown(io::Error),
+}
+
+impl StoreError {
+    pub(crate) fn into_io(self) -> io::Error {
+        match self {
+            Self::Unchanged(error) | Self::Unknown(error) => error,
         }
-        let file = directory.create(MANIFEST_NEW)?;
-        file.write_at(&self.encode(), 0)?;
-        file.sync()?;
-        directory.rename(MANIFEST_NEW, MANIFEST)?;
-        directory.sync()
     }
 }
 
@@ -223,29 +248,29 @@ mod tests {
         struct NoDirectory;
         impl Directory for NoDirectory {
             type File = std::fs::File;
-            fn create(&self, _: &str) -> std::io::Result<Self::File> {
+            fn create(&self, _: &str) -> io::Result<Self::File> {
                 unreachable!()
             }
-            fn open(&self, _: &str) -> std::io::Result<Self::File> {
+            fn open(&self, _: &str) -> io::Result<Self::File> {
                 unreachable!()
             }
-            fn list(&self) -> std::io::Result<Vec<String>> {
+            fn list(&self) -> io::Result<Vec<String>> {
                 unreachable!()
             }
-            fn rename(&self, _: &str, _: &str) -> std::io::Result<()> {
+            fn rename(&self, _: &str, _: &str) -> io::Result<()> {
                 unreachable!()
             }
-            fn remove(&self, _: &str) -> std::io::Result<()> {
+            fn remove(&self, _: &str) -> io::Result<()> {
                 unreachable!()
             }
-            fn sync(&self) -> std::io::Result<()> {
+            fn sync(&self) -> io::Result<()> {
                 unreachable!()
             }
         }
         let mut many = manifest();
         many.files = vec![many.files[1]; SEGMENTS_MAX + 1];
         assert_eq!(Manifest::decode(&many.encode()), Err(ManifestFault::Damaged));
-        let refused = many.store(&NoDirectory).unwrap_err();
+        let refused = many.store(&NoDirectory).unwrap_err().into_io();
         assert_eq!(refused.to_string(), "a log may have 65536 files");
     }
 

@@ -238,8 +238,10 @@ impl Pending {
         self.open.push(record, payload, body);
     }
 
-    /// Ends one reference of the record at `target`.
+    /// Ends one reference of the record at `target`; the next record tells of it, or one before did.
     pub fn release(&mut self, target: Lsn) {
+        // What ends is left out of the batch with the record that tells of it, not of one before.
+        self.cut(false);
         self.open.release(target);
     }
 

@@ -40,6 +40,8 @@ struct Inode {
     current: Vec<u8>,
     /// Writes since the last sync, and the length the file had then.
     unsynced: Vec<(usize, Vec<u8>)>,
+    /// The length to which it was shortened since the last sync; nothing is written then any more.
+    shortened: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -60,6 +62,8 @@ struct State {
     cut_at: u64,
     /// Octets that files may have in all; none without a limit.
     room: Option<usize>,
+    /// Octets that are given back when there is no room.
+    reserve: usize,
 }
 
 impl State {
@@ -131,6 +135,11 @@ impl Disk {
         self.state().room = Some(used + more);
     }
 
+    /// So many octets are reserved beyond that.
+    pub(crate) fn reserve(&self, octets: usize) {
+        self.state().reserve = octets;
+    }
+
     /// What is on the disk when the power is back.
     pub(crate) fn after_cut(&self, random: &mut Random) -> Self {
         let state = self.state();
@@ -156,7 +165,7 @@ impl Disk {
         let inodes = state.inodes.iter().map(|inode| Inode {
             durable: inode.current.clone(),
             current: inode.current.clone(),
-            unsynced: Vec::new(),
+            ..Inode::default()
         });
         let copy = State {
             inodes: inodes.collect(),
@@ -203,7 +212,12 @@ fn after_cut(inode: &Inode, random: &mut Random) -> Inode {
             at += len;
         }
     }
-    Inode { durable: octets.clone(), current: octets, unsynced: Vec::new() }
+    if let Some(len) = inode.shortened
+        && random.below(2) == 0
+    {
+        octets.truncate(len);
+    }
+    Inode { durable: octets.clone(), current: octets, ..Inode::default() }
 }
 
 impl Directory for Disk {
@@ -263,6 +277,13 @@ impl Directory for Disk {
         state.changes.clear();
         Ok(())
     }
+
+    fn make_room(&self) -> bool {
+        let mut state = self.state();
+        let reserve = std::mem::take(&mut state.reserve);
+        state.room = state.room.map(|room| room + reserve);
+        reserve > 0
+    }
 }
 
 impl DirectoryFile for DiskFile {
@@ -303,6 +324,17 @@ impl DirectoryFile for DiskFile {
         let inode = &mut state.inodes[self.inode];
         inode.durable = inode.current.clone();
         inode.unsynced.clear();
+        inode.shortened = None;
+        Ok(())
+    }
+
+    fn shorten(&self, bytes: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.operate()?;
+        let inode = &mut state.inodes[self.inode];
+        let len = usize::try_from(bytes).unwrap().min(inode.current.len());
+        inode.current.truncate(len);
+        inode.shortened = Some(len);
         Ok(())
     }
 

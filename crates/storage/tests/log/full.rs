@@ -4,7 +4,7 @@
 use crate::book::Book;
 use crate::disk::Disk;
 use crate::history::{open, options};
-use storage::{Log, LogError, Lsn, Pending};
+use storage::{Log, LogError, Lsn, Pending, PendingBatch};
 
 const BODY: [u8; 700] = [7; 700];
 
@@ -93,8 +93,92 @@ fn a_file_that_is_too_small_is_not_left_behind() {
     let mut batch = Pending::default();
     book.publish(Lsn(log.last().0 + 1), &[0], &[1; 50_000], &mut batch);
     log.write(&mut batch).unwrap();
-    let small = disk.files().into_iter().filter(|(_, len)| *len == 8192).count();
-    assert_eq!(small, 1, "{:?}", disk.files());
+    assert_eq!(logs(&disk), 2, "{:?}", disk.files());
+    drop(log);
+    assert_eq!(open(&disk, true).unwrap().2, book);
+}
+
+fn logs(disk: &Disk) -> usize {
+    disk.files().iter().filter(|(name, _)| name.ends_with(".log")).count()
+}
+
+#[test]
+fn what_has_no_room_is_written_when_there_is_some() {
+    let disk = Disk::new();
+    let (mut log, mut book) = half_full(&disk);
+    disk.limit_room(100);
+    let mut batch = Pending::default();
+    let mut waiting = PendingBatch::default();
+    let confirmed = book.clone();
+    book.publish(Lsn(log.last().0 + 1), &[0], &[1; 5000], &mut batch);
+    batch.take_batch(&mut waiting);
+    for _ in 0..3 {
+        let error = log.write_batch(&mut waiting).unwrap_err();
+        assert!(error.is_full(), "{error}");
+        let crashed = disk.copy();
+        assert_eq!(open(&crashed, true).unwrap().2, confirmed, "nothing of it is there");
+    }
+    // Room for the file, and none for the manifest that lists it.
+    disk.limit_room(12_288 + 50);
+    assert!(log.write_batch(&mut waiting).unwrap_err().is_full());
+    let made = logs(&disk);
+    disk.limit_room(1000);
+    log.write_batch(&mut waiting).unwrap();
+    assert_eq!(logs(&disk), made, "the file was made once: {:?}", disk.files());
+    publish(&mut log, &mut book).unwrap();
+    drop(log);
+    disk.limit_room(100_000);
+    let (_, report, read) = open(&disk, true).unwrap();
+    assert_eq!((report.damages, read), (vec![], book));
+}
+
+#[test]
+fn the_reserve_is_for_what_is_needed_and_not_for_what_is_made_ahead() {
+    let disk = Disk::new();
+    let (mut log, mut book) = half_full(&disk);
+    disk.limit_room(1000);
+    disk.reserve(12_000);
+    let preparation = log.prepare().unwrap();
+    assert!(preparation.run().is_err());
+    log.take(None);
+    for _ in 0..7 {
+        publish(&mut log, &mut book).unwrap();
+    }
+    drop(log);
+    disk.limit_room(8250);
+    // The start gives back what is behind the ends of files before it needs room.
+    let (log, report, read) = open(&disk, true).unwrap();
+    assert_eq!((report.damages, &read), (vec![], &book));
+    drop(log);
+    assert_eq!(open(&disk, true).unwrap().2, book);
+}
+
+#[test]
+fn a_compaction_that_has_no_room_leaves_nothing_behind() {
+    let disk = Disk::new();
+    let (mut log, _, mut book) = open(&disk, true).unwrap();
+    for _ in 0..40 {
+        publish(&mut log, &mut book).unwrap();
+    }
+    let mut batch = Pending::default();
+    let mut lsn = log.last();
+    for copy in book.copies.keys().copied().collect::<Vec<_>>().into_iter().step_by(3) {
+        lsn.0 += 1;
+        book.settle(lsn, copy, &mut batch);
+    }
+    for copy in book.copies.keys().copied().collect::<Vec<_>>().into_iter().step_by(2) {
+        lsn.0 += 1;
+        book.settle(lsn, copy, &mut batch);
+    }
+    log.write(&mut batch).unwrap();
+    disk.limit_room(3000);
+    let before = disk.files();
+    assert!(log.compaction().unwrap().run().is_err());
+    assert_eq!(disk.files(), before);
+    disk.limit_room(3000);
+    disk.reserve(100_000);
+    let compacted = log.compaction().unwrap().run().unwrap();
+    assert!(compacted.bytes_after < compacted.bytes_before, "{compacted:?}");
     drop(log);
     assert_eq!(open(&disk, true).unwrap().2, book);
 }

@@ -83,6 +83,24 @@ fn a_full_batch_is_as_good_as_written() {
 }
 
 #[test]
+fn a_purge_is_in_the_batch_that_what_it_ends_is_left_out_of() {
+    let disk = Disk::new();
+    let (mut log, _, mut book) = open(&disk, true).unwrap();
+    let mut pending = Pending::with_batches_of(BATCH_BYTES);
+    book.publish(Lsn(1), &[0], &[1; 100], &mut pending);
+    book.publish(Lsn(2), &[1], &[2; BATCH_BYTES], &mut pending);
+    book.purge(Lsn(3), 0, &mut pending);
+    let mut first = PendingBatch::default();
+    assert!(pending.take_batch(&mut first));
+    log.write_batch(&mut first).unwrap();
+    let (_, _, half) = open(&disk.copy(), true).unwrap();
+    assert_eq!(half.copies.len(), 2, "nothing is gone before the purge is there");
+    log.write(&mut pending).unwrap();
+    drop(log);
+    assert_eq!(open(&disk, true).unwrap().2, book);
+}
+
+#[test]
 fn records_that_belong_together_are_in_one_batch() {
     let mut pending = Pending::with_batches_of(BATCH_BYTES);
     let push = |pending: &mut Pending, lsn, is_joined| {
