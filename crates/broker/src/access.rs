@@ -69,6 +69,23 @@ impl PermissionPattern {
         Pattern::new(text).map(|pattern| Self(Allowed::Matching(pattern)))
     }
 
+    /// Compiles `text`, which was accepted once and is on disk. A pattern that exceeds a bound by now allows
+    /// nothing; [`PermissionPattern::problem`] says why.
+    pub fn stored(text: &str) -> Self {
+        if text.is_empty() {
+            return Self(Allowed::EmptyName);
+        }
+        Self(Allowed::Matching(Pattern::stored(text)))
+    }
+
+    /// Why it allows nothing, if it exceeds a bound.
+    pub fn problem(&self) -> Option<&str> {
+        match &self.0 {
+            Allowed::Nothing | Allowed::EmptyName => None,
+            Allowed::Matching(pattern) => pattern.problem(),
+        }
+    }
+
     /// One that allows no name at all, for who has no permissions any more.
     pub const fn nothing() -> Self {
         Self(Allowed::Nothing)

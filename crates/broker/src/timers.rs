@@ -1,7 +1,7 @@
 //! When what in a vhost has to be looked at: one ordered set that one timer sleeps on.
 //!
-//! It holds at most one wake-up per queue and per channel, the earliest, and one for dead messages. What is due there is their
-//! own knowledge. A wake-up may come to nothing, because what it was for has gone; it never comes late.
+//! It holds at most one wake-up per queue and per channel, the earliest, one for dead messages, and one
+//! for policies. What is due there is their own knowledge. A wake-up may come to nothing, because what it was for has gone; it never comes late.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +17,8 @@ pub(crate) enum Wake {
     Channel(ConnectionId, ChannelNumber),
     /// Messages that died and are still to be moved.
     Deaths,
+    /// Policies have changed and are not in force for everything yet.
+    Policies,
 }
 
 /// The wake-ups of a vhost.

@@ -15,8 +15,9 @@ use amqp::table::{ArrayBuilder, Table, TableBuilder, Value};
 use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
-    Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange, DeclareQueue,
-    DeliveryTag, Effect, Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
+    ApplyTo, Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange,
+    DeclareQueue, Definition, DeliveryTag, Effect, Outcome, Outgoing, Pattern, Policy, PolicyKind,
+    PolicyValue, Publish, Request, Vhost, VhostOptions,
 };
 
 /// A vhost with one client on one channel that is never refused.
@@ -415,4 +416,74 @@ fn a_message_with_many_keys_goes_through_a_chain_of_queues() {
     let Some(Value::Array(list)) = headers.get("x-death") else { panic!("no list") };
     let omitted = headers.get("x-death-omitted").and_then(|value| value.as_integer());
     assert_eq!(list.iter().count() as i128 + i128::from(omitted.unwrap()), 200);
+}
+
+/// Every key leads to every one of the queue's bindings: matched key by key that is sixty million.
+#[test]
+fn many_keys_meet_many_wildcards_at_once() {
+    const LEVELS: u32 = 14;
+    let mut broker = Broker::new();
+    broker.exchange("t", "topic");
+    broker.declare("q", &none());
+    for bits in 0..1_u32 << LEVELS {
+        let word = |level| if bits >> level & 1 == 0 { "a" } else { "*" };
+        let words: Vec<&str> = (0..LEVELS).map(word).chain(["#"]).collect();
+        broker.bind("q", "t", &words.join("."), &none());
+    }
+    let stem = vec!["a"; LEVELS as usize].join(".");
+    let keys = |first: u32| {
+        let mut keys = ArrayBuilder::new();
+        for number in first..first + 1000 {
+            keys.push(Value::LongStr(format!("{stem}.{number}").as_bytes()));
+        }
+        keys.finish()
+    };
+    let (cc, bcc) = (keys(0), keys(1000));
+    let keys = table(&[("BCC", Value::Array(bcc.as_ref())), ("CC", Value::Array(cc.as_ref()))]);
+    in_time(|| (0..2).for_each(|_| broker.publish("t", "other", &keys)));
+    assert_eq!(broker.ready("q"), 2, "one message each, however many ways lead there");
+}
+
+#[test]
+fn a_policy_comes_into_force_in_slices_between_which_others_are_served() {
+    const QUEUES: usize = 3000;
+    let mut broker = Broker::new();
+    for number in 0..QUEUES {
+        broker.declare(&format!("queue.{number}.{}", "a".repeat(200)), &none());
+    }
+    let policy = |name: &str, pattern: &str, ttl| Policy {
+        name: name.into(),
+        pattern: Pattern::new(pattern).unwrap(),
+        apply_to: ApplyTo::Queues,
+        priority: 0.0,
+        definition: Definition::parse(
+            vec![("message-ttl".to_owned(), PolicyValue::Integer(ttl))],
+            PolicyKind::User,
+        )
+        .unwrap(),
+    };
+    let in_force = |broker: &Broker| {
+        let queues = broker.vhost.queues();
+        queues.filter(|(_, queue)| queue.settings.message_ttl_ms == Some(7_000)).count()
+    };
+    let kind = PolicyKind::User;
+    broker.vhost.start_policy(broker.now(), kind, policy("all", "^(?!amq)", 7_000));
+    assert!(broker.vhost.apply_policies(broker.now()), "more is left");
+    let first = in_force(&broker);
+    assert!((1..100).contains(&first), "{first} in one slice");
+    broker.publish_to("elsewhere", 1);
+    // Another change meanwhile, of which nobody waits for the end.
+    broker.vhost.start_policy(broker.now(), kind, policy("better", "^queue\\.1", 8_000));
+    assert!(in_force(&broker) < QUEUES);
+    broker.tick();
+    let others = broker.vhost.queues().filter(|(_, queue)| !queue.name.starts_with("queue.1"));
+    assert_eq!(in_force(&broker), others.count());
+    assert!(broker.vhost.broken_invariants().is_empty());
+    // A pattern that explodes on every name is bounded on each of them.
+    in_time(|| {
+        let bomb = policy("bomb", "^(?=.*a)(\\w|a|.)*(x)\\2$", 9_000);
+        broker.vhost.start_policy(broker.now(), kind, bomb);
+        broker.tick();
+    });
+    assert!(broker.vhost.broken_invariants().is_empty());
 }

@@ -70,7 +70,7 @@ impl User {
     pub(crate) fn access(&self, vhost: &str) -> Option<Arc<Access>> {
         let permissions = self.permissions.get(vhost)?.clone();
         let topics = self.topic_permissions.get(vhost).map(Vec::as_slice).unwrap_or_default();
-        let topic_permissions = topics.iter().filter_map(|p| self.expanded(vhost, p)).collect();
+        let topic_permissions = topics.iter().map(|p| self.expanded(vhost, p)).collect();
         Some(Arc::new(Access {
             user: self.name.as_str().into(),
             impersonator: self.tags.iter().any(|tag| tag == "impersonator"),
@@ -79,17 +79,18 @@ impl User {
         }))
     }
 
-    /// `{username}` and `{vhost}` stand for his name and the vhost's, letter by letter.
-    fn expanded(&self, vhost: &str, pattern: &TopicPattern) -> Option<TopicPermission> {
+    /// `{username}` and `{vhost}` stand for his name and the vhost's, letter by letter. What becomes too
+    /// large by that allows nothing.
+    fn expanded(&self, vhost: &str, pattern: &TopicPattern) -> TopicPermission {
         let expand = |text: &str| {
             let text = text.replace("{username}", &escaped(&self.name));
-            PermissionPattern::new(&text.replace("{vhost}", &escaped(vhost))).ok()
+            PermissionPattern::stored(&text.replace("{vhost}", &escaped(vhost)))
         };
-        Some(TopicPermission {
+        TopicPermission {
             exchange: pattern.exchange.as_str().into(),
-            write: expand(&pattern.write)?,
-            read: expand(&pattern.read)?,
-        })
+            write: expand(&pattern.write),
+            read: expand(&pattern.read),
+        }
     }
 }
 

@@ -225,6 +225,9 @@ pub(crate) const LOGIN_CROWD: usize = 16;
 /// than passwords are hashed.
 pub(crate) const LOGIN_PENALTY: Duration = Duration::from_secs(20);
 
+/// Topic permissions of one user in one vhost: both patterns of each are compiled for every connection.
+pub(crate) const TOPIC_PERMISSIONS_MAX: usize = 256;
+
 /// Niceness of the threads that do it: while others have something to do, they get a tenth of a
 /// processor.
 pub(crate) const HASHING_NICENESS: i32 = 10;

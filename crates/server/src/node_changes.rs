@@ -13,7 +13,7 @@ use broker::refusal::Refusal;
 use management::{Unchanged, UserLimit, VhostChange, VhostLimit, VhostSettings};
 
 use crate::auth::{TopicPattern, User, Users};
-use crate::limits::EXIT_DISK;
+use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX};
 use crate::node::Node;
 use crate::node_file::{self, NodeFile, NodeFileError, VhostEntry};
 use crate::password::PasswordHash;
@@ -79,8 +79,7 @@ impl Node {
         for Grant { user, vhost, what } in topic_permissions {
             if let Some(user) = users.get_mut(&user) {
                 let patterns = Arc::make_mut(user).topic_permissions.entry(vhost).or_default();
-                patterns.retain(|known| known.exchange != what.exchange);
-                patterns.push(what);
+                set_topic_pattern(patterns, what)?;
             }
         }
         let mut settings: BTreeMap<String, VhostSettings> = BTreeMap::new();
@@ -342,6 +341,26 @@ impl User {
     fn is_known_in(&self, vhost: &str) -> bool {
         self.permissions.contains_key(vhost) || self.topic_permissions.contains_key(vhost)
     }
+}
+
+/// Adds topic permissions or replaces those for the same exchange.
+///
+/// # Errors
+/// When the user would have too many.
+pub(crate) fn set_topic_pattern(
+    patterns: &mut Vec<TopicPattern>,
+    new: TopicPattern,
+) -> Result<(), Unchanged> {
+    patterns.retain(|known| known.exchange != new.exchange);
+    if patterns.len() >= TOPIC_PERMISSIONS_MAX {
+        return Err(Unchanged::Invalid(format!(
+            "a user must not have topic permissions for more than {TOPIC_PERMISSIONS_MAX} exchanges \
+             of a vhost"
+        )));
+    }
+    patterns.push(new);
+    patterns.sort_by(|a, b| a.exchange.cmp(&b.exchange));
+    Ok(())
 }
 
 fn user_deleted(name: &str) -> Refusal {

@@ -168,12 +168,13 @@ fn user(value: &Value) -> Option<User> {
         user.limits = limits_from_json(object.as_object()?, "user-limits").ok()?;
     }
     for permission in value.get("permissions")?.as_array()? {
-        let pattern = |key| PermissionPattern::new(&text(permission, key)?).ok();
+        let pattern = |key| Some(PermissionPattern::stored(&text(permission, key)?));
         let permissions = Permissions {
             configure: pattern("configure")?,
             write: pattern("write")?,
             read: pattern("read")?,
         };
+        tell_unusable(&user.name, &permissions);
         user.permissions.insert(text(permission, "vhost")?, permissions);
     }
     for permission in value.get("topic_permissions")?.as_array()? {
@@ -185,6 +186,17 @@ fn user(value: &Value) -> Option<User> {
         user.topic_permissions.entry(text(permission, "vhost")?).or_default().push(pattern);
     }
     Some(user)
+}
+
+/// Tells the operator of patterns that were accepted once and exceed a bound by now.
+fn tell_unusable(user: &str, permissions: &Permissions) {
+    let Permissions { configure, write, read } = permissions;
+    for (permission, pattern) in [("configure", configure), ("write", write), ("read", read)] {
+        if let Some(problem) = pattern.problem() {
+            let pattern = pattern.as_str();
+            tracing::warn!(user, permission, pattern, problem, "a permission allows nothing");
+        }
+    }
 }
 
 /// Replaces the file of a data directory; when this returns it is durable.

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use broker::page::Pages;
 use broker::time::Now;
-use broker::{Envelopes, Lsn, Record, Replay, Vhost};
+use broker::{Envelopes, Lsn, PolicyKind, Record, Replay, Vhost};
 use storage::{Flags, Log, LogOptions, OpenError, ReadProgress, RealDirectory, Releases};
 
 use crate::alarms;
@@ -137,6 +137,17 @@ impl<'a> Replaying<'a> {
     }
 }
 
+/// Tells the operator of patterns that were accepted once and exceed a bound by now.
+fn tell_unusable(vhost: &Vhost) {
+    let policies = vhost.policies();
+    for policy in policies.iter(PolicyKind::User).chain(policies.iter(PolicyKind::Operator)) {
+        if let Some(problem) = policy.pattern.problem() {
+            let (vhost, name, pattern) = (vhost.name(), &policy.name, policy.pattern.as_str());
+            tracing::warn!(%vhost, policy = %name, pattern, problem, "a policy matches nothing");
+        }
+    }
+}
+
 /// A vhost that came back.
 #[derive(Debug)]
 pub(crate) struct Restored {
@@ -217,6 +228,7 @@ pub(crate) fn restore(
         return Err(RestoreError::Pages { vhost: name, problem });
     }
     shelf.restored().map_err(unusable)?;
+    tell_unusable(&vhost);
     let messages: u64 = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
     tracing::info!(
         vhost = name,

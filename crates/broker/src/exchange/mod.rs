@@ -8,6 +8,7 @@ mod consistent_hash;
 mod direct;
 mod fanout;
 mod headers;
+mod keys;
 mod local_random;
 mod modulus_hash;
 mod reach;
@@ -22,6 +23,7 @@ use smallvec::SmallVec;
 
 use crate::ids::{ExchangeId, Lsn, QueueId};
 use crate::message::Name;
+use crate::policy::InForce;
 use crate::queue::QueueType;
 use crate::refusal::Refusal;
 use crate::statistics::ExchangeCounters;
@@ -29,6 +31,7 @@ use consistent_hash::ConsistentHash;
 use direct::Direct;
 use fanout::Fanout;
 use headers::Headers;
+pub(crate) use keys::Keys;
 use local_random::LocalRandom;
 use modulus_hash::ModulusHash;
 pub(crate) use reach::Chance;
@@ -87,12 +90,6 @@ impl ExchangeType {
     /// remembered.
     pub(crate) const fn routes_by_key_alone(self) -> bool {
         matches!(self, Self::Direct | Self::Fanout | Self::Topic)
-    }
-
-    /// Whether `CC` and `BCC` may name keys that lead elsewhere; other types do not look at keys, or
-    /// choose one destination by the first.
-    pub(crate) const fn looks_at_every_key(self) -> bool {
-        matches!(self, Self::Direct | Self::Topic)
     }
 }
 
@@ -198,6 +195,8 @@ pub struct Exchange {
     pub alternate_argument: Option<Name>,
     /// Where messages go that nothing here matches: the argument or the policy's.
     pub alternate: Option<Name>,
+    /// The policies on it.
+    pub(crate) policies: InForce,
     /// The bindings that lead here.
     pub(crate) bound_from: BTreeSet<(ExchangeId, Binding)>,
     bindings: BTreeSet<Binding>,
@@ -257,6 +256,7 @@ impl Exchange {
             declared_by: declaration.declared_by,
             alternate: declaration.alternate.clone(),
             alternate_argument: declaration.alternate,
+            policies: InForce::default(),
             bound_from: BTreeSet::new(),
             bindings: BTreeSet::new(),
             counters: ExchangeCounters::default(),
@@ -353,6 +353,37 @@ impl Exchange {
             Router::ConsistentHash(r) => r.route(message, found),
             Router::ModulusHash(r) => r.route(message.routing_key, found),
             Router::LocalRandom(r) => r.route(random, found),
+        }
+    }
+
+    /// Hands every destination of a message with several keys to `found`, some perhaps more than once. Of
+    /// `CC` and `BCC` direct and topic exchanges take notice; the others do not look at keys, or choose
+    /// one destination by the first.
+    pub(crate) fn route_all(
+        &self,
+        keys: &mut Keys<'_>,
+        properties: &[u8],
+        random: &mut ChaCha12Rng,
+        found: &mut dyn FnMut(Destination),
+    ) {
+        match &self.router {
+            Router::Topic(r) => r.route_all(keys.words(), found),
+            // As many look-ups as keys, or as bindings if these are fewer.
+            Router::Direct(r) if self.bindings.len() >= keys.list.len() => {
+                keys.list.iter().for_each(|key| r.route(key, found));
+            }
+            Router::Direct(_) => {
+                let is_asked = |binding: &&Binding| keys.contains(binding.routing_key.as_bytes());
+                let matching = self.bindings.iter().filter(is_asked);
+                matching.for_each(|binding| found(binding.destination));
+            }
+            Router::Fanout(_)
+            | Router::Headers(_)
+            | Router::ConsistentHash(_)
+            | Router::ModulusHash(_)
+            | Router::LocalRandom(_) => {
+                self.route(Routable { routing_key: keys.first(), properties }, random, found);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
+use super::keys::{Positions, Words as KeyWords};
 use super::{Binding, Destination, Destinations};
 use crate::limits::TOPIC_HASH_WILDCARDS_MAX;
 use crate::refusal::Refusal;
@@ -61,6 +62,21 @@ impl Words {
                 list.get(at).map(|(_, node)| node)
             }
             Self::Many(map) => map.get(word),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Few(list) => list.len(),
+            Self::Many(map) => map.len(),
+        }
+    }
+
+    /// Calls `each` with every word and the node below it.
+    fn for_each<'a>(&'a self, mut each: impl FnMut(&'a [u8], &'a Node)) {
+        match self {
+            Self::Few(list) => list.iter().for_each(|(word, node)| each(word, node)),
+            Self::Many(map) => map.iter().for_each(|(word, node)| each(word, node)),
         }
     }
 
@@ -121,6 +137,41 @@ impl Node {
         }
     }
 
+    /// Hands the destinations below this node to `found` to which these positions in keys lead. As deep
+    /// as binding keys have words, 256 at most.
+    fn route_all(&self, keys: &KeyWords<'_>, set: &Positions, found: &mut dyn FnMut(Destination)) {
+        if keys.ends_in(set) {
+            self.destinations.each(found);
+        }
+        if let Some(below) = &self.any_words {
+            below.route_all(keys, &keys.behind_any_words(set), found);
+        }
+        if let Some(below) = &self.any_word
+            && let Some(set) = keys.behind_any_word(set)
+        {
+            below.route_all(keys, &set, found);
+        }
+        let mut follow = |below: &Self, number| {
+            if let Some(set) = keys.behind_word(set, number) {
+                below.route_all(keys, &set, found);
+            }
+        };
+        // Whichever are fewer: the words below, or those of the keys.
+        if self.words.len() <= keys.count_in(set) {
+            self.words.for_each(|word, below| {
+                if let Some(number) = keys.number(word) {
+                    follow(below, number);
+                }
+            });
+        } else {
+            for number in keys.numbers_in(set) {
+                if let Some(below) = self.words.get(keys.text(number)) {
+                    follow(below, number);
+                }
+            }
+        }
+    }
+
     /// Removes a destination where the rest of its binding key ends, and the nodes that were there
     /// for it alone.
     fn remove(&mut self, path: &[&[u8]], destination: Destination) {
@@ -178,10 +229,15 @@ impl Topic {
             node.destinations.each(found);
         }
     }
+
+    /// Hands the destinations of several keys to `found`, entering each node once.
+    pub(super) fn route_all(&self, keys: &KeyWords<'_>, found: &mut dyn FnMut(Destination)) {
+        self.root.route_all(keys, &keys.starts(), found);
+    }
 }
 
 /// The words of a key; the empty key has none.
-fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     key.split(|byte| *byte == b'.').filter(move |_| !key.is_empty())
 }
 
@@ -316,7 +372,7 @@ mod tests {
         #[test]
         fn many_bindings_match_as_each_would_alone(
             patterns in prop::collection::vec("[ab*#](\\.[ab*#]){0,5}", 1..30),
-            keys in prop::collection::vec("[ab](\\.[ab]){0,6}", 1..5),
+            keys in prop::collection::vec("[abc]?(\\.[ab]){0,6}", 1..40),
         ) {
             let mut queues = SlotMap::<QueueId, ()>::with_key();
             let mut topic = Topic::default();
@@ -330,6 +386,11 @@ mod tests {
                 let mut found = Vec::new();
                 topic.route(key.as_bytes(), &mut |destination| found.push(destination));
                 found.sort_unstable();
+                let mut at_once = Vec::new();
+                let one = KeyWords::new(&[key.as_bytes()]);
+                topic.route_all(&one, &mut |destination| at_once.push(destination));
+                at_once.sort_unstable();
+                prop_assert_eq!(&at_once, &found);
                 let key: Vec<&[u8]> = words(key.as_bytes()).collect();
                 let matching = bindings.iter().filter(|binding| {
                     let pattern: Vec<&[u8]> = words(binding.routing_key.as_bytes()).collect();
@@ -338,6 +399,16 @@ mod tests {
                 let expected: Vec<Destination> = matching.map(|b| b.destination).collect();
                 prop_assert_eq!(found, expected);
             }
+            let all: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
+            let (mut together, mut one_by_one) = (Vec::new(), Vec::new());
+            topic.route_all(&KeyWords::new(&all), &mut |destination| together.push(destination));
+            for key in all {
+                topic.route(key, &mut |destination| one_by_one.push(destination));
+            }
+            together.sort_unstable();
+            one_by_one.sort_unstable();
+            one_by_one.dedup();
+            prop_assert_eq!(together, one_by_one, "each once");
             bindings.iter().for_each(|binding| topic.unbind(binding));
             prop_assert!(topic.root.is_empty());
         }

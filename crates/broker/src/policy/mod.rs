@@ -11,6 +11,7 @@ mod merge;
 mod pattern;
 pub(crate) mod values;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ pub use explain::{ExplainedKey, Explanation, LostValue};
 pub use pattern::Pattern;
 pub use values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
 
+use crate::limits::{BACKTRACKING_POLICIES_MAX, POLICIES_MAX};
 use crate::message::Name;
 use crate::queue::QueueType;
 
@@ -119,6 +121,19 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The greater one is in force where both apply.
+    fn rank(&self, other: &Self) -> Ordering {
+        self.priority.total_cmp(&other.priority).then_with(|| self.name.cmp(&other.name))
+    }
+
+    fn applies_to(&self, name: &str, thing: Thing, cost: &mut MatchCost) -> bool {
+        if !self.apply_to.covers(thing) || self.disqualified_by(thing).is_some() {
+            return false;
+        }
+        cost.add(&self.pattern);
+        self.pattern.matches(name)
+    }
+
     /// The key that keeps it from what it would be on otherwise.
     fn disqualified_by(&self, thing: Thing) -> Option<PolicyKey> {
         match thing {
@@ -131,8 +146,30 @@ impl Policy {
 /// The policies of a vhost.
 #[derive(Clone, Default, Debug)]
 pub struct Policies {
-    user: BTreeMap<Name, Arc<Policy>>,
-    operator: BTreeMap<Name, Arc<Policy>>,
+    user: PoliciesOfKind,
+    operator: PoliciesOfKind,
+}
+
+/// The policies of one kind.
+#[derive(Clone, Default, Debug)]
+struct PoliciesOfKind {
+    by_name: BTreeMap<Name, Arc<Policy>>,
+    /// The first that matches is in force: the highest priority, among equals the last name, as observed
+    /// on RabbitMQ 4.3.6.
+    by_rank: Vec<Arc<Policy>>,
+}
+
+/// What matching costs that is to be done in slices: 1 for a look at each octet of a name.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct MatchCost(pub(crate) usize);
+
+impl MatchCost {
+    /// What a pattern that backtracks counts.
+    const BACKTRACKING: usize = 128;
+
+    fn add(&mut self, pattern: &Pattern) {
+        self.0 += if pattern.backtracks() { Self::BACKTRACKING } else { 1 };
+    }
 }
 
 /// The policies in force for one thing.
@@ -163,15 +200,33 @@ impl InForce {
     }
 }
 
+impl PoliciesOfKind {
+    fn set(&mut self, policy: Arc<Policy>) {
+        self.clear(&policy.name);
+        let at = self.by_rank.partition_point(|known| known.rank(&policy).is_gt());
+        self.by_rank.insert(at, Arc::clone(&policy));
+        self.by_name.insert(Arc::clone(&policy.name), policy);
+    }
+
+    fn clear(&mut self, name: &str) -> bool {
+        self.by_rank.retain(|policy| *policy.name != *name);
+        self.by_name.remove(name).is_some()
+    }
+
+    fn best(&self, name: &str, thing: Thing, cost: &mut MatchCost) -> Option<&Arc<Policy>> {
+        self.by_rank.iter().find(|policy| policy.applies_to(name, thing, cost))
+    }
+}
+
 impl Policies {
-    fn of_kind(&self, kind: PolicyKind) -> &BTreeMap<Name, Arc<Policy>> {
+    fn of_kind(&self, kind: PolicyKind) -> &PoliciesOfKind {
         match kind {
             PolicyKind::User => &self.user,
             PolicyKind::Operator => &self.operator,
         }
     }
 
-    fn of_kind_mut(&mut self, kind: PolicyKind) -> &mut BTreeMap<Name, Arc<Policy>> {
+    fn of_kind_mut(&mut self, kind: PolicyKind) -> &mut PoliciesOfKind {
         match kind {
             PolicyKind::User => &mut self.user,
             PolicyKind::Operator => &mut self.operator,
@@ -180,24 +235,43 @@ impl Policies {
 
     /// The policies of one kind, by name.
     pub fn iter(&self, kind: PolicyKind) -> impl Iterator<Item = &Arc<Policy>> {
-        self.of_kind(kind).values()
+        self.of_kind(kind).by_name.values()
     }
 
     /// The policy of that name.
     pub fn get(&self, kind: PolicyKind, name: &str) -> Option<&Arc<Policy>> {
-        self.of_kind(kind).get(name)
+        self.of_kind(kind).by_name.get(name)
+    }
+
+    /// Whether there is room for a policy; one that replaces another needs none.
+    ///
+    /// # Errors
+    /// The limit that it would exceed, in words.
+    pub fn check_room(&self, kind: PolicyKind, policy: &Policy) -> Result<(), String> {
+        let others = || self.iter(kind).filter(|known| known.name != policy.name);
+        if others().count() >= POLICIES_MAX {
+            return Err(format!("a vhost must not have more than {POLICIES_MAX} policies"));
+        }
+        let backtracking = others().filter(|known| known.pattern.backtracks()).count();
+        if policy.pattern.backtracks() && backtracking >= BACKTRACKING_POLICIES_MAX {
+            return Err(format!(
+                "a vhost must not have more than {BACKTRACKING_POLICIES_MAX} policies whose patterns \
+                 look around, look back or have possessive or atomic parts"
+            ));
+        }
+        Ok(())
     }
 
     /// Adds a policy or replaces the one of its name.
-    pub(crate) fn set(&mut self, kind: PolicyKind, policy: Policy) -> Arc<Policy> {
+    pub fn set(&mut self, kind: PolicyKind, policy: Policy) -> Arc<Policy> {
         let policy = Arc::new(policy);
-        self.of_kind_mut(kind).insert(Arc::clone(&policy.name), Arc::clone(&policy));
+        self.of_kind_mut(kind).set(Arc::clone(&policy));
         policy
     }
 
     /// Removes a policy; false if there is none of that name.
     pub(crate) fn clear(&mut self, kind: PolicyKind, name: &str) -> bool {
-        self.of_kind_mut(kind).remove(name).is_some()
+        self.of_kind_mut(kind).clear(name)
     }
 
     /// What is in force for a queue.
@@ -211,13 +285,35 @@ impl Policies {
     }
 
     fn in_force(&self, name: &str, thing: Thing) -> InForce {
-        let best = |kind| {
-            let matching = self.matching(kind, name, thing);
-            let matching = matching.filter(|policy| policy.disqualified_by(thing).is_none());
-            // Among equals the last name wins, as observed on RabbitMQ 4.3.6.
-            matching.max_by(|a, b| a.priority.total_cmp(&b.priority)).map(Arc::clone)
+        let mut cost = MatchCost::default();
+        let user = self.user.best(name, thing, &mut cost).cloned();
+        let operator = self.operator.best(name, thing, &mut cost).cloned();
+        InForce { user, operator }
+    }
+
+    /// What is in force for something after one policy was set or cleared, where `before` was in force.
+    /// Only if that was the policy that changed are the others tried.
+    pub(crate) fn in_force_after(
+        &self,
+        (kind, changed): (PolicyKind, &str),
+        before: &InForce,
+        (name, thing): (&str, Thing),
+        cost: &mut MatchCost,
+    ) -> InForce {
+        let new = self.get(kind, changed).filter(|policy| policy.applies_to(name, thing, cost));
+        let won = match (before.of_kind(kind), new) {
+            (Some(old), Some(new)) if *old.name == *changed && new.rank(old).is_ge() => Some(new),
+            (Some(old), _) if *old.name == *changed => self.of_kind(kind).best(name, thing, cost),
+            (Some(old), Some(new)) if new.rank(old).is_lt() => Some(old),
+            (Some(old), None) => Some(old),
+            (_, new) => new,
         };
-        InForce { user: best(PolicyKind::User), operator: best(PolicyKind::Operator) }
+        let mut after = before.clone();
+        match kind {
+            PolicyKind::User => after.user = won.cloned(),
+            PolicyKind::Operator => after.operator = won.cloned(),
+        }
+        after
     }
 
     /// Those that mean something of that name, by name; one key may yet keep them from it.
@@ -227,7 +323,69 @@ impl Policies {
         name: &str,
         thing: Thing,
     ) -> impl Iterator<Item = &Arc<Policy>> {
-        let policies = self.of_kind(kind).values();
-        policies.filter(move |p| p.apply_to.covers(thing) && p.pattern.matches(name))
+        self.iter(kind).filter(move |p| p.apply_to.covers(thing) && p.pattern.matches(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn policy(name: &str, pattern: &str, priority: f64) -> Policy {
+        Policy {
+            name: name.into(),
+            pattern: Pattern::new(pattern).unwrap(),
+            apply_to: ApplyTo::All,
+            priority,
+            definition: Definition::default(),
+        }
+    }
+
+    proptest! {
+        /// What one change does to what was in force is what trying every policy finds.
+        #[test]
+        fn a_change_is_followed_as_if_everything_were_tried_anew(
+            changes in prop::collection::vec((0_u8..5, 0_u8..4, 0_i8..3, any::<bool>()), 1..40),
+        ) {
+            let things = ["a", "ab", "b", "c"];
+            let mut policies = Policies::default();
+            let mut in_force = vec![InForce::default(); things.len()];
+            for (name, pattern, priority, is_set) in changes {
+                let name = format!("p{name}");
+                let pattern = ["a", "b", "^.$", "c"][usize::from(pattern)];
+                if is_set {
+                    let policy = policy(&name, pattern, f64::from(priority));
+                    policies.set(PolicyKind::User, policy);
+                } else {
+                    policies.clear(PolicyKind::User, &name);
+                }
+                for (thing, in_force) in things.iter().zip(&mut in_force) {
+                    let change = (PolicyKind::User, name.as_str());
+                    let about = (*thing, Thing::Exchange);
+                    let mut cost = MatchCost::default();
+                    *in_force = policies.in_force_after(change, in_force, about, &mut cost);
+                    prop_assert_eq!(&*in_force, &policies.for_exchange(thing));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_policies_and_fewer_that_backtrack() {
+        let mut policies = Policies::default();
+        let named = |number: usize, pattern| policy(&format!("p{number}"), pattern, 0.0);
+        for number in 0..BACKTRACKING_POLICIES_MAX {
+            policies.set(PolicyKind::User, named(number, "^(?!amq)"));
+        }
+        assert!(policies.check_room(PolicyKind::User, &named(9999, "^(?!a)")).is_err());
+        assert!(policies.check_room(PolicyKind::User, &named(0, "^(?!a)")).is_ok());
+        assert!(policies.check_room(PolicyKind::Operator, &named(9999, "^(?!a)")).is_ok());
+        for number in BACKTRACKING_POLICIES_MAX..POLICIES_MAX {
+            policies.set(PolicyKind::User, named(number, "a"));
+        }
+        assert!(policies.check_room(PolicyKind::User, &named(9999, "a")).is_err());
+        assert!(policies.check_room(PolicyKind::User, &named(7, "a")).is_ok());
     }
 }

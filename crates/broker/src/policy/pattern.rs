@@ -1,33 +1,49 @@
 //! Patterns of policies and permissions: regular expressions in the dialect people use with RabbitMQ.
 //!
-//! A pattern is searched for, not anchored, and case-sensitive. RabbitMQ's engine is PCRE with a bound
-//! on the work of one match; here it is a backtracking engine with the same bound for what needs it
-//! (look-around, back references) and a linear one for everything else. Over the bound nothing
-//! matches.
+//! A pattern is searched for, not anchored, and case-sensitive. RabbitMQ's engine is PCRE, octet by
+//! octet, with a bound on the work of one match and on the size of a compiled pattern; here it is a
+//! backtracking engine with such bounds for what needs it (look-around, back references) and a linear
+//! one for everything else. Over the bound of work nothing matches; a pattern over the bound of size is
+//! refused.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use fancy_regex::{Regex, RegexBuilder};
+use fancy_regex::{BytesMode, CompileError, Error, Regex, RegexBuilder};
 
-use crate::limits::{FILTER_STEPS_MAX, PATTERN_BYTES_MAX, PATTERN_STEPS_MAX};
+use crate::limits::{
+    FILTER_STEPS_MAX, PATTERN_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX, PATTERN_INSTRUCTIONS_MAX,
+    PATTERN_STEPS_MAX,
+};
 
 /// A compiled pattern with its text. Copies share both: each engine has kilobytes to search with, and every
 /// connection has the patterns of its user.
 #[derive(Clone)]
 pub struct Pattern {
     text: Arc<str>,
-    regex: Arc<Regex>,
+    compiled: Result<Arc<Regex>, Arc<str>>,
+    backtracks: bool,
 }
 
 impl Pattern {
     /// Compiles `text`.
     ///
     /// # Errors
-    /// What RabbitMQ says of a pattern that is too long or not a regular expression.
+    /// What RabbitMQ says of a pattern that is too long or not a regular expression, and the bound that
+    /// its compiled form exceeds.
     pub fn new(text: &str) -> Result<Self, String> {
         Self::bounded(text, PATTERN_STEPS_MAX)
+    }
+
+    /// Compiles `text`, which was accepted once and is on disk. A pattern that exceeds a bound by now
+    /// matches nothing; [`Pattern::problem`] says why.
+    pub fn stored(text: &str) -> Self {
+        Self::new(text).unwrap_or_else(|problem| Self {
+            text: text.into(),
+            compiled: Err(problem.into()),
+            backtracks: false,
+        })
     }
 
     /// Compiles `text` to look for names in a list, in upper or lower case; it may work less.
@@ -42,22 +58,89 @@ impl Pattern {
         if text.len() > PATTERN_BYTES_MAX {
             return Err(format!("pattern must not exceed {PATTERN_BYTES_MAX} bytes"));
         }
-        let regex = RegexBuilder::new(&unquoted(text)).backtrack_limit(steps_max).build();
+        let unquoted = unquoted(text);
+        let backtracks = may_backtrack(&unquoted);
+        // A pattern that backtracks is compiled in parts, of which each takes so much at most.
+        let parts = if backtracks { 1 + unquoted.matches('(').count() } else { 1 };
+        let part_bytes_max = PATTERN_COMPILED_BYTES_MAX / parts;
+        let mut builder = RegexBuilder::new(&unquoted);
+        if needs_unicode(&unquoted) {
+            builder.bytes_mode(BytesMode::UnicodeBytes);
+        } else {
+            builder.unicode_mode(false).bytes_mode(BytesMode::Ascii);
+        }
+        let regex = builder
+            .backtrack_limit(steps_max)
+            .delegate_size_limit(part_bytes_max)
+            .delegate_dfa_size_limit(part_bytes_max)
+            .delegate_dfa_skip_cache_capacity_check(false)
+            .max_prog_size(PATTERN_INSTRUCTIONS_MAX)
+            .build();
         let regex = regex.map_err(|error| {
-            format!("pattern should be regular expression but is invalid: {error}")
+            let problem = problem(&error);
+            format!("pattern should be regular expression but is invalid: {problem}")
         })?;
-        Ok(Self { text: text.into(), regex: Arc::new(regex) })
+        Ok(Self { text: text.into(), compiled: Ok(Arc::new(regex)), backtracks })
     }
 
     /// Whether it is found in `name`. A match that needs too much work is none.
     pub fn matches(&self, name: &str) -> bool {
-        self.regex.is_match(name).unwrap_or(false)
+        let found = |regex: &Arc<Regex>| regex.is_match(name.as_bytes()).unwrap_or(false);
+        self.compiled.as_ref().is_ok_and(found)
+    }
+
+    /// Why it matches nothing, if it exceeds a bound.
+    pub fn problem(&self) -> Option<&str> {
+        self.compiled.as_ref().err().map(|problem| &**problem)
+    }
+
+    /// Whether a match may take [`PATTERN_STEPS_MAX`] steps rather than one look at each octet.
+    pub(crate) fn backtracks(&self) -> bool {
+        self.backtracks
     }
 
     /// The text it was made of.
     pub fn as_str(&self) -> &str {
         &self.text
     }
+}
+
+/// What the engine says of a pattern, and in its own words what the bounds here refuse.
+fn problem(error: &Error) -> String {
+    let is_too_large = |error: &CompileError| {
+        // The words of the engine are all that tells a bound from another failure there.
+        let is_no_dfa = |text: &str| !text.contains("parsing");
+        matches!(error, CompileError::InnerError(error) if error.size_limit().is_some())
+            || matches!(error, CompileError::DfaBuildError(_, text) if is_no_dfa(text))
+            || matches!(error, CompileError::PatternTooComplex)
+    };
+    if let Error::CompileError(error) = error
+        && is_too_large(error)
+    {
+        return "regular expression is too large when compiled; \
+                use fewer or shorter counted repetitions"
+            .to_owned();
+    }
+    error.to_string()
+}
+
+/// Whether the pattern has to be compiled for characters rather than octets: what stands in it is beyond
+/// ASCII, or names a property of characters.
+fn needs_unicode(pattern: &str) -> bool {
+    !pattern.is_ascii() || pattern.contains("\\p") || pattern.contains("\\P")
+}
+
+/// Whether the pattern has anything that only the backtracking engine knows; sometimes true although it
+/// has not.
+fn may_backtrack(pattern: &str) -> bool {
+    let is_special = |pair: &[u8]| match pair {
+        // (?:...) and (?i) are no more than groups.
+        [b'(', b'?'] => true,
+        [b'*' | b'+' | b'?' | b'}', b'+'] => true,
+        [b'\\', escape] => escape.is_ascii_digit() || b"kgGKRX".contains(escape),
+        _ => false,
+    };
+    pattern.replace("(?:", "(").as_bytes().windows(2).any(is_special)
 }
 
 /// The pattern without `\Q...\E`, which PCRE knows and Java writes, and the engine here does not: what
@@ -139,5 +222,57 @@ mod tests {
         assert!(refused.starts_with("pattern should be regular expression but is invalid"));
         let long = "a".repeat(PATTERN_BYTES_MAX + 1);
         assert_eq!(Pattern::new(&long).unwrap_err(), "pattern must not exceed 1024 bytes");
+    }
+
+    #[test]
+    fn a_pattern_means_octets_as_pcre_does() {
+        for (pattern, name, expected) in [
+            ("^\\w+$", "queue_7", true),
+            ("^\\w+$", "schlüssel", false),
+            ("\\d", "٣", false),
+            ("^..$", "é", true),
+            ("^é+$", "éé", true),
+            ("^[éà]$", "à", true),
+            ("^\\p{L}+$", "schlüssel", true),
+            ("^[^a]+$", "日本", true),
+            ("\\W", "é", true),
+        ] {
+            assert_eq!(Pattern::new(pattern).unwrap().matches(name), expected, "{pattern} {name}");
+        }
+        assert!(Pattern::filter("SMS").unwrap().matches("sms.ttl"));
+    }
+
+    #[test]
+    fn counted_repetitions_are_as_large_as_names_and_no_larger() {
+        let group = "(?=\\w{99})".repeat(90);
+        for pattern in
+            ["^\\w{1,255}$", "^[a-z0-9._-]{1,255}$", ".{255}", "\\d{8}-(\\d{4}-){3}\\d{12}"]
+        {
+            assert!(Pattern::new(pattern).is_ok(), "{pattern}");
+        }
+        for pattern in [
+            "((\\w{99}){99}){9}",
+            "(((a{9}){9}){9}){9}",
+            "\\pL{99}",
+            "\\w{9999}",
+            &format!("(a)\\1{group}"),
+        ] {
+            let problem = Pattern::new(pattern).unwrap_err();
+            assert!(problem.contains("too large when compiled"), "{pattern}: {problem}");
+            let stored = Pattern::stored(pattern);
+            assert!(
+                !stored.matches("a") && stored.problem().is_some() && stored.as_str() == pattern
+            );
+        }
+    }
+
+    #[test]
+    fn patterns_that_only_the_backtracking_engine_knows_are_told_apart() {
+        for pattern in ["^(?!amq\\.)", "(a)\\1", "a++", "(?<=x)y"] {
+            assert!(Pattern::new(pattern).unwrap().backtracks(), "{pattern}");
+        }
+        for pattern in [".*", "^(?:a|b)+\\.", "^\\Q(?=\\E", "a+b*c?", "[a+]+x"] {
+            assert!(!Pattern::new(pattern).unwrap().backtracks(), "{pattern}");
+        }
     }
 }

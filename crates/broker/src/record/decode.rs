@@ -383,7 +383,7 @@ impl<'a> Reader<'a> {
     fn policy(&mut self) -> Read<Record> {
         let kind = self.policy_kind()?;
         let name = self.name()?;
-        let pattern = Pattern::new(&self.name()?).map_err(|_| "pattern")?;
+        let pattern = Pattern::stored(&self.name()?);
         let apply_to = ApplyTo::parse(&self.name()?).map_err(|_| "apply-to")?;
         let priority = f64::from_le_bytes(self.eight()?);
         let count = self.count()?;

@@ -25,6 +25,7 @@ impl Vhost {
         self.check_timers(&mut broken);
         self.check_consumers(&mut broken);
         self.check_bindings(&mut broken);
+        self.check_policies(&mut broken);
         if !self.firehose.is_told() {
             broken.push("the firehose has something left to tell".to_owned());
         }
@@ -194,6 +195,7 @@ impl Vhost {
         for (time, wake) in self.timers.iter() {
             let armed = match wake {
                 Wake::Deaths => self.deaths_armed,
+                Wake::Policies => self.policies_armed,
                 Wake::Queue(id) => self.queues.get(id).and_then(|queue| queue.armed),
                 Wake::Channel(connection, channel) => {
                     let connection = self.connections.get(connection);

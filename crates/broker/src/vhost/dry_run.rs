@@ -12,7 +12,7 @@ use crate::exchange::Exchange;
 use crate::message::Name;
 use crate::policy::decision::Setting;
 use crate::policy::{
-    DeadLetterStrategy, InForce, Policies, Policy, PolicyKey, PolicyKind, PolicyValue,
+    DeadLetterStrategy, InForce, MatchCost, Policy, PolicyKey, PolicyKind, PolicyValue, Thing,
 };
 use crate::queue::decided::Decided;
 use crate::queue::{Forecast, Queue, QueueType, Settings, Span};
@@ -131,17 +131,26 @@ impl Vhost {
         };
         let is_of = |in_force: &InForce| in_force.of_kind(kind).is_some_and(|p| p.name == name);
         let mut queues_matched = 0;
+        let mut cost = MatchCost::default();
         let mut queues = Vec::new();
         for queue in self.queues.values() {
-            let in_force = changed.for_queue(&queue.name, queue.kind());
+            let about = (&*queue.name, Thing::Queue(queue.kind()));
+            let in_force =
+                changed.in_force_after((kind, &*name), &queue.policies, about, &mut cost);
             queues_matched += u64::from(is_of(if after { &in_force } else { &queue.policies }));
             if in_force != queue.policies {
                 queues.extend(self.dry_run_of_queue(now, queue, &in_force));
             }
         }
         let exchanges = self.exchanges.values();
-        let exchanges = exchanges.filter_map(|exchange| self.dry_run_of(exchange, &changed));
-        Some(DryRun { queues_matched, queues, exchanges: exchanges.collect() })
+        let exchanges = exchanges.filter_map(|exchange| {
+            let about = (&*exchange.name, Thing::Exchange);
+            let in_force =
+                changed.in_force_after((kind, &*name), &exchange.policies, about, &mut cost);
+            dry_run_of_exchange(exchange, &in_force)
+        });
+        let exchanges = exchanges.collect();
+        Some(DryRun { queues_matched, queues, exchanges })
     }
 
     /// None if it would be as it is.
@@ -186,13 +195,13 @@ impl Vhost {
             },
         }
     }
+}
 
-    fn dry_run_of(&self, exchange: &Exchange, changed: &Policies) -> Option<ExchangeDryRun> {
-        let in_force = changed.for_exchange(&exchange.name);
-        let after = decide_alternate(exchange, &in_force).text();
-        let after: Option<Name> = after.map(|name| String::from_utf8_lossy(name).into());
-        let before = exchange.alternate.clone();
-        let name = Arc::clone(&exchange.name);
-        (before != after).then_some(ExchangeDryRun { name, before, after })
-    }
+/// None if it would be as it is.
+fn dry_run_of_exchange(exchange: &Exchange, in_force: &InForce) -> Option<ExchangeDryRun> {
+    let after = decide_alternate(exchange, in_force).text();
+    let after: Option<Name> = after.map(|name| String::from_utf8_lossy(name).into());
+    let before = exchange.alternate.clone();
+    let name = Arc::clone(&exchange.name);
+    (before != after).then_some(ExchangeDryRun { name, before, after })
 }

@@ -67,6 +67,7 @@ pub use dead_letter_map::DeadLetterMapTaking;
 use death::Dying;
 pub use dry_run::{DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, SettingChange};
 use firehose::Firehose;
+use policies::PolicyChanged;
 pub use replay::{Replay, ReplayProblem};
 
 /// What a node grants to its vhosts.
@@ -164,6 +165,10 @@ pub struct Vhost {
     /// Who consumes direct replies under which address.
     reply_addresses: Lookup<Name, At>,
     policies: Policies,
+    /// Changes of policies that are not in force for everything yet, the earliest first.
+    policy_changes: VecDeque<PolicyChanged>,
+    /// The wake-up that the timers hold for these.
+    policies_armed: Option<Time>,
     /// The records of bindings between things that outlive a restart.
     durable_bindings: BTreeMap<(ExchangeId, Binding), Lsn>,
     /// The records of policies.
@@ -229,6 +234,8 @@ impl Vhost {
             connections: SlotMap::with_key(),
             reply_addresses: Lookup::new(hash_seed),
             policies: Policies::default(),
+            policy_changes: VecDeque::new(),
+            policies_armed: None,
             durable_bindings: BTreeMap::new(),
             policy_lsns: BTreeMap::new(),
             timers: Timers::default(),

@@ -1,6 +1,10 @@
 //! Policies come and go: what is in force for each queue and exchange is resolved anew and replaced
 //! as a whole (spec 1.4, 4.3, 5).
 //!
+//! A change is tried on every name there is, in slices between which others have the vhost; meanwhile it
+//! is in force for some and not yet for others. Only what one change can decide is decided: a queue that
+//! has another policy in force keeps that one or gets the new one, and no other policy is tried.
+//!
 //! COMPAT: retroactive TTL: a message's deadline is its arrival plus the lowest TTL now in force, so
 //! a new `message-ttl` acts on the whole backlog and a cleared one lifts it. RabbitMQ fixes deadlines
 //! when messages arrive.
@@ -10,39 +14,76 @@ use std::sync::Arc;
 use super::Vhost;
 use crate::exchange::Exchange;
 use crate::ids::{ExchangeId, QueueId};
-use crate::limits::EXPIRY_SLICE;
+use crate::limits::{EXPIRY_SLICE, POLICY_MATCHES_PER_SLICE};
 use crate::message::Name;
 use crate::policy::decision::{Decision, Setting};
-use crate::policy::{Explanation, InForce, Policies, Policy, PolicyKey, PolicyKind, Thing};
+use crate::policy::{Explanation, InForce, MatchCost, Policy, PolicyKey, PolicyKind, Thing};
 use crate::queue::decided::Decided;
 use crate::queue::{QueueType, Settings};
 use crate::record::Record;
 use crate::time::Now;
+use crate::timers::Wake;
+
+/// A policy was set or cleared; these may have to know.
+#[derive(Debug)]
+pub(super) struct PolicyChanged {
+    kind: PolicyKind,
+    name: Name,
+    exchanges: Vec<ExchangeId>,
+    queues: Vec<QueueId>,
+}
 
 impl Vhost {
-    /// Adds or replaces a policy; it is in force when this returns.
+    /// Adds or replaces a policy; it is in force for everything when this returns.
     pub fn set_policy(&mut self, now: Now, kind: PolicyKind, policy: Policy) {
+        self.start_policy(now, kind, policy);
+        while self.apply_policies(now) {}
+    }
+
+    /// Removes a policy, which is in force for nothing when this returns; false if there is none of that
+    /// name.
+    pub fn clear_policy(&mut self, now: Now, kind: PolicyKind, name: &str) -> bool {
+        let existed = self.start_without_policy(now, kind, name);
+        while self.apply_policies(now) {}
+        existed
+    }
+
+    /// Adds or replaces a policy; it is in force for everything when [`Vhost::apply_policies`] says so, or
+    /// `tick` has done as much.
+    pub fn start_policy(&mut self, now: Now, kind: PolicyKind, policy: Policy) {
         self.advance(now);
         let name = Arc::clone(&policy.name);
         let policy = self.policies.set(kind, policy);
         let before = self.policy_lsns.get(&(kind, Arc::clone(&name))).copied();
         let lsn = self.log_about(before.unwrap_or_default(), Record::SetPolicy { kind, policy });
-        self.policy_lsns.insert((kind, name), lsn);
-        self.apply_policies();
+        self.policy_lsns.insert((kind, Arc::clone(&name)), lsn);
+        self.policy_changed(kind, name);
     }
 
-    /// Removes a policy; false if there is none of that name.
-    pub fn clear_policy(&mut self, now: Now, kind: PolicyKind, name: &str) -> bool {
+    /// Removes a policy, as [`Vhost::start_policy`] sets one; false if there is none of that name.
+    pub fn start_without_policy(&mut self, now: Now, kind: PolicyKind, name: &str) -> bool {
         self.advance(now);
         let existed = self.policies.clear(kind, name);
         let name: Name = name.into();
         if let Some(lsn) = self.policy_lsns.remove(&(kind, Arc::clone(&name))) {
-            self.log_about(lsn, Record::ClearPolicy { kind, name });
+            self.log_about(lsn, Record::ClearPolicy { kind, name: Arc::clone(&name) });
         }
         if existed {
-            self.apply_policies();
+            self.policy_changed(kind, name);
         }
         existed
+    }
+
+    /// Puts policies that have changed in force, for about [`POLICY_MATCHES_PER_SLICE`] queues and
+    /// exchanges: whether more are left.
+    pub fn apply_policies(&mut self, now: Now) -> bool {
+        self.advance(now);
+        let (changed, _) = self.resolve_changed(POLICY_MATCHES_PER_SLICE);
+        // What is overdue now dies in the order of deadlines, whichever queue it is in.
+        self.do_due(EXPIRY_SLICE);
+        self.policies_changed_for(changed);
+        self.finish_deaths();
+        !self.policy_changes.is_empty()
     }
 
     /// What is in force for a queue and why, if there is one of that name.
@@ -62,51 +103,134 @@ impl Vhost {
         Some(Explanation::of(&self.policies, &in_force, about, std::iter::once(&decision)))
     }
 
-    /// Puts the policies there are in force.
-    fn apply_policies(&mut self) {
-        let changed = self.resolve_policies();
-        // What is overdue now dies in the order of deadlines, whichever queue it is in.
-        self.do_due(EXPIRY_SLICE);
-        for id in changed {
+    /// Everything has to be looked at because of this policy.
+    fn policy_changed(&mut self, kind: PolicyKind, name: Name) {
+        self.policy_changes.push_back(PolicyChanged {
+            kind,
+            name,
+            exchanges: self.exchanges.keys().collect(),
+            queues: self.queues.keys().collect(),
+        });
+        self.topology_changed();
+        self.arm_policies();
+    }
+
+    /// Goes on with policies that have changed when the timer has time for it, about `budget` matches; how
+    /// many that were.
+    pub(super) fn go_on_with_policies(&mut self, budget: usize) -> usize {
+        self.policies_armed = None;
+        let (changed, cost) = self.resolve_changed(budget);
+        self.policies_changed_for(changed);
+        self.arm_policies();
+        cost
+    }
+
+    fn arm_policies(&mut self) {
+        let now = self.now.time;
+        let Self { timers, policies_armed, .. } = self;
+        if self.policy_changes.is_empty() {
+            timers.disarm(policies_armed, Wake::Policies);
+        } else {
+            timers.arm(policies_armed, now, Wake::Policies);
+        }
+    }
+
+    /// Resolves anew what is in force because of policies that have changed, about `budget` matches: the
+    /// queues for which that is something else than before, and how many matches that took.
+    fn resolve_changed(&mut self, budget: usize) -> (Vec<QueueId>, usize) {
+        let mut cost = MatchCost::default();
+        let mut changed = Vec::new();
+        while cost.0 < budget
+            && let Some(mut change) = self.policy_changes.pop_front()
+        {
+            while cost.0 < budget
+                && let Some(id) = change.exchanges.pop()
+            {
+                cost.0 += 1;
+                self.resolve_exchange(id, &change, &mut cost);
+            }
+            while cost.0 < budget
+                && let Some(id) = change.queues.pop()
+            {
+                cost.0 += 1;
+                if self.resolve_queue(id, &change, &mut cost) {
+                    changed.push(id);
+                }
+            }
+            if !change.exchanges.is_empty() || !change.queues.is_empty() {
+                self.policy_changes.push_front(change);
+            }
+        }
+        self.arm_policies();
+        (changed, cost.0)
+    }
+
+    /// Something else is in force for these queues now.
+    fn policies_changed_for(&mut self, queues: Vec<QueueId>) {
+        for id in queues {
             // A message that had expired in front of the others may have more time again.
             self.dispatch(id);
             self.enforce_limits(id);
         }
-        self.finish_deaths();
     }
 
-    /// Resolves what is in force for every queue and exchange, and does nothing that follows from it.
-    /// The queues for which that is something else than before.
-    pub(super) fn resolve_policies(&mut self) -> Vec<QueueId> {
-        let exchanges: Vec<ExchangeId> = self.exchanges.keys().collect();
-        for id in exchanges {
-            let Self { exchanges, policies, .. } = self;
-            let Some(exchange) = exchanges.get_mut(id) else {
-                continue;
-            };
-            exchange.alternate = alternate(exchange, policies);
+    fn resolve_exchange(&mut self, id: ExchangeId, change: &PolicyChanged, cost: &mut MatchCost) {
+        let Some(exchange) = self.exchanges.get_mut(id) else {
+            return;
+        };
+        let about = (&*exchange.name, Thing::Exchange);
+        let change = (change.kind, &*change.name);
+        let in_force = self.policies.in_force_after(change, &exchange.policies, about, cost);
+        if in_force == exchange.policies {
+            return;
         }
+        exchange.alternate = alternate(exchange, &in_force);
+        exchange.policies = in_force;
         self.topology_changed();
-        let queues: Vec<QueueId> = self.queues.keys().collect();
-        queues.into_iter().filter(|id| self.resolve_queue_policies(*id)).collect()
-    }
-
-    pub(super) fn apply_exchange_policy(&self, exchange: &mut Exchange) {
-        exchange.alternate = alternate(exchange, &self.policies);
     }
 
     /// Resolves anew what is in force for a queue; true if that is something else than before.
-    ///
-    /// COMPAT: queue lease: a changed policy restarts the lease of a quorum queue, too.
-    fn resolve_queue_policies(&mut self, id: QueueId) -> bool {
-        let Self { queues, policies, options, now, .. } = self;
-        let Some(queue) = queues.get_mut(id) else {
+    fn resolve_queue(&mut self, id: QueueId, change: &PolicyChanged, cost: &mut MatchCost) -> bool {
+        let Some(queue) = self.queues.get(id) else {
             return false;
         };
-        let in_force = policies.for_queue(&queue.name, queue.kind());
-        if in_force == queue.policies {
-            return false;
+        let about = (&*queue.name, Thing::Queue(queue.kind()));
+        let change = (change.kind, &*change.name);
+        let in_force = self.policies.in_force_after(change, &queue.policies, about, cost);
+        self.put_in_force(id, in_force)
+    }
+
+    /// Resolves what is in force for every queue and exchange of a vhost that comes back, and does nothing
+    /// that follows from it.
+    pub(super) fn resolve_all_policies(&mut self) {
+        for exchange in self.exchanges.values_mut() {
+            let in_force = self.policies.for_exchange(&exchange.name);
+            exchange.alternate = alternate(exchange, &in_force);
+            exchange.policies = in_force;
         }
+        self.topology_changed();
+        let queues: Vec<QueueId> = self.queues.keys().collect();
+        for id in queues {
+            if let Some(queue) = self.queues.get(id) {
+                let in_force = self.policies.for_queue(&queue.name, queue.kind());
+                self.put_in_force(id, in_force);
+            }
+        }
+    }
+
+    pub(super) fn apply_exchange_policy(&self, exchange: &mut Exchange) {
+        exchange.policies = self.policies.for_exchange(&exchange.name);
+        exchange.alternate = alternate(exchange, &exchange.policies);
+    }
+
+    /// False if that is in force for the queue already.
+    ///
+    /// COMPAT: queue lease: a changed policy restarts the lease of a quorum queue, too.
+    fn put_in_force(&mut self, id: QueueId, in_force: InForce) -> bool {
+        let Self { queues, options, now, .. } = self;
+        let Some(queue) = queues.get_mut(id).filter(|queue| queue.policies != in_force) else {
+            return false;
+        };
         let settings = Settings::resolve(&queue.arguments, &in_force, options.queue_defaults);
         queue.policies = in_force;
         queue.apply_settings(settings, now.time);
@@ -114,11 +238,28 @@ impl Vhost {
         self.arm_queue(id);
         true
     }
+
+    /// Queues and exchanges for which something else is in force than should be, although no change of a
+    /// policy is left to be followed; for checks.
+    pub(super) fn check_policies(&self, broken: &mut Vec<String>) {
+        if !self.policy_changes.is_empty() {
+            return;
+        }
+        for queue in self.queues.values() {
+            if queue.policies != self.policies.for_queue(&queue.name, queue.kind()) {
+                broken.push(format!("queue {} has other policies in force", queue.name));
+            }
+        }
+        for exchange in self.exchanges.values() {
+            if exchange.policies != self.policies.for_exchange(&exchange.name) {
+                broken.push(format!("exchange {} has other policies in force", exchange.name));
+            }
+        }
+    }
 }
 
-fn alternate(exchange: &Exchange, policies: &Policies) -> Option<Name> {
-    let in_force = policies.for_exchange(&exchange.name);
-    let decision = decide_alternate(exchange, &in_force);
+fn alternate(exchange: &Exchange, in_force: &InForce) -> Option<Name> {
+    let decision = decide_alternate(exchange, in_force);
     decision.text().map(|name| String::from_utf8_lossy(name).into())
 }
 

@@ -291,7 +291,7 @@ impl Replay {
             }
         }
         // What is overdue has its turn when the vhost lives.
-        vhost.resolve_policies();
+        vhost.resolve_all_policies();
         ids.into_iter().for_each(|id| vhost.arm_queue(id));
         vhost
     }

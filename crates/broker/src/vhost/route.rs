@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use smallvec::SmallVec;
 
 use super::Vhost;
-use crate::exchange::{Destination, Routable};
+use crate::exchange::{Destination, Keys, Routable};
 use crate::ids::ExchangeId;
-use crate::message::Envelope;
+use crate::message::{Envelope, RoutingKey};
 use crate::route::Route;
 
 impl Vhost {
@@ -21,6 +21,7 @@ impl Vhost {
         properties: &[u8],
     ) -> Route {
         let mut route = Route { can_be_remembered: envelope.has_one_key(), ..Route::default() };
+        let mut keys = Keys::new(envelope.routing_keys().map(RoutingKey::as_bytes));
         let mut to_visit: SmallVec<[ExchangeId; 4]> = SmallVec::new();
         to_visit.push(exchange);
         let first = exchange;
@@ -35,27 +36,30 @@ impl Vhost {
             };
             route.can_be_remembered &= exchange.kind.routes_by_key_alone();
             let mut matched = false;
-            let keys = if exchange.kind.looks_at_every_key() { usize::MAX } else { 1 };
-            for key in envelope.routing_keys().take(keys) {
-                if exchange.is_default() {
-                    let name = key.as_str().unwrap_or_default();
+            if exchange.is_default() {
+                for key in &keys.list {
+                    let name = std::str::from_utf8(key).unwrap_or_default();
                     let queue = queue_names.get(name);
                     let requester = reply_addresses.get(name);
                     route.queues.extend(queue.copied());
                     route.requesters.extend(requester.copied());
                     route.can_be_remembered &= requester.is_none();
                     matched |= queue.is_some() || requester.is_some();
-                    continue;
                 }
-                let message = Routable { routing_key: key.as_bytes(), properties };
-                exchange.route(message, random, &mut |destination| {
+            } else {
+                let mut found = |destination| {
                     matched = true;
                     match destination {
                         Destination::Queue(queue) => route.queues.push(queue),
                         Destination::Exchange(next) if is_new(next) => to_visit.push(next),
                         Destination::Exchange(_) => {}
                     }
-                });
+                };
+                if let [routing_key] = *keys.list {
+                    exchange.route(Routable { routing_key, properties }, random, &mut found);
+                } else {
+                    exchange.route_all(&mut keys, properties, random, &mut found);
+                }
             }
             if !matched
                 && let Some(alternate) = &exchange.alternate

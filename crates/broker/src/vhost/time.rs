@@ -41,6 +41,7 @@ impl Vhost {
                     self.time_out_deliveries(At { connection, channel }, budget)
                 }
                 Wake::Deaths => self.go_on_with_deaths(budget),
+                Wake::Policies => self.go_on_with_policies(budget),
             });
         }
     }

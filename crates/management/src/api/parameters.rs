@@ -149,8 +149,7 @@ async fn set(
     }
     let policy = parameter_from_json(&name, value, PolicyKind::Operator)
         .map_err(|problem| ApiError::bad_request(problem.to_string()))?;
-    let is_new = node.set_policy(&vhost, PolicyKind::Operator, policy).await;
-    Ok(made(is_new.ok_or_else(ApiError::no_such_vhost)?))
+    Ok(made(node.set_policy(&vhost, PolicyKind::Operator, policy).await?))
 }
 
 /// COMPAT: limits of a vhost as parameters: RabbitMQ answers 500 to another name than `limits`, and

@@ -99,8 +99,7 @@ async fn set(
     check_entry(&caller, &vhost)?;
     let policy = policy_from_json(&name, &body.0, kind)
         .map_err(|problem| ApiError::bad_request(problem.to_string()))?;
-    let is_new = node.set_policy(&vhost, kind, policy).await;
-    Ok(made(is_new.ok_or_else(ApiError::no_such_vhost)?))
+    Ok(made(node.set_policy(&vhost, kind, policy).await?))
 }
 
 async fn clear(

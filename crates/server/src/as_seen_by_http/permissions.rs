@@ -6,6 +6,7 @@ use management::{Change, PermissionDetails, TopicPermissionDetails, Unchanged};
 use super::change;
 use crate::auth::TopicPattern;
 use crate::node::Node;
+use crate::node_changes::set_topic_pattern;
 
 impl management::Permissions for Node {
     fn set_permissions(&self, to: PermissionDetails) -> Change<'_, Result<bool, Unchanged>> {
@@ -47,9 +48,7 @@ impl management::Permissions for Node {
                 self.check_exchange(&vhost, &exchange)?;
                 let patterns = user.topic_permissions.entry(vhost).or_default();
                 let is_new = patterns.is_empty();
-                patterns.retain(|known| known.exchange != exchange);
-                patterns.push(TopicPattern { exchange, write, read });
-                patterns.sort_by(|a, b| a.exchange.cmp(&b.exchange));
+                set_topic_pattern(patterns, TopicPattern { exchange, write, read })?;
                 Ok(is_new)
             })
         })

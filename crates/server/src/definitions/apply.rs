@@ -56,8 +56,14 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
     tell("policies", plan.policies.len());
     for planned in plan.policies {
         let cell = touch(node, &mut touched, &planned)?;
-        let (kind, policy) = planned.item.what;
-        cell.with(|vhost, now| vhost.set_policy(now, kind, policy));
+        let (kind, policy) = planned.item.what.clone();
+        let started = cell.with(|vhost, now| {
+            vhost.policies().check_room(kind, &policy)?;
+            vhost.start_policy(now, kind, policy);
+            Ok(())
+        });
+        started.map_err(|problem: String| planned.refused(problem))?;
+        while cell.with(|vhost, now| vhost.apply_policies(now)) {}
     }
     tell("queues", plan.queues.len());
     for planned in plan.queues {

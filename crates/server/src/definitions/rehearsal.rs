@@ -34,11 +34,25 @@ pub(super) fn rehearse(node: &Node, plan: &Plan) -> Result<(), ItemError> {
         known.check_vhost(planned, &planned.item.vhost)?;
         known.check_user(planned, &planned.item.user)?;
     }
-    known.vhosts_of(&plan.policies)?;
+    for vhost in known.vhosts_of(&plan.policies)? {
+        check_policies(node, plan, vhost)?;
+    }
     let mut vhosts = known.vhosts_of(&plan.exchanges)?;
     vhosts.append(&mut known.vhosts_of(&plan.queues)?);
     vhosts.append(&mut known.vhosts_of(&plan.bindings)?);
     vhosts.into_iter().try_for_each(|vhost| topology(node, plan, vhost))
+}
+
+/// Whether a vhost has room for the policies of `plan`.
+fn check_policies(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
+    let known = node.vhosts.get(vhost).map(|cell| cell.with(|v, _| v.policies().clone()));
+    let mut policies = known.unwrap_or_default();
+    for planned in of_vhost(&plan.policies, vhost) {
+        let (kind, policy) = &planned.item.what;
+        policies.check_room(*kind, policy).map_err(|problem| planned.refused(problem))?;
+        policies.set(*kind, policy.clone());
+    }
+    Ok(())
 }
 
 /// Users and vhosts that there are, or will be.
