@@ -119,6 +119,8 @@ def test_patterns_that_backtrack_are_given_up(broker, api, names, made, pattern)
     ("(", "pattern should be regular expression"), ("[", "pattern should be regular expression"),
     ("(?C1)a", "pattern should be regular expression"), ("(*LIMIT_MATCH=1)a", "pattern should be regular expression"),
     ("(a{999}){999}", "pattern should be regular expression"),
+    ("\\w{9999}", "too large when compiled"), ("\\pL{99}", "too large when compiled"),
+    ("(?=\\w{99})" * 90, "too large when compiled"),
 ], ids=lambda text: text[:9])
 def test_patterns_that_are_none_are_refused(api, made, pattern, reason):
     """And not stored, wherever they are set. RabbitMQ has lookaround, so that it is no reason."""
