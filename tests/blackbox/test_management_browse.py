@@ -511,3 +511,30 @@ def test_delayed_messages_expire_and_held_ones_do_not(look, ch):
 def test_so_many_buckets_there_are_not(look, ch, buckets):
     answer = look.ask(ch.queue(), "expiry", buckets=buckets)
     assert (answer.status, answer.json["reason"]) == (400, "buckets must be from 1 to 200")
+
+
+def test_nobody_looks_into_the_exclusive_queue_of_a_connection(under, ch, look):
+    """Nor takes, removes or redrives what is in it; it may be the queue of a dead-letter exchange."""
+    q = ch.queue(exclusive=True)
+    source = ch.queue(**dead_letters_to(q))
+    ch.publish(q, "for one connection")
+    ch.publish(source, "dead")
+    ch.reject(ch.get_unacked(source))
+    api, path = under.shared().api, "/api/queues/" + quoted("/", q)
+
+    def ask(path, method, **body):
+        return api.ask(path, method=method, body=body or None)
+
+    locked = "cannot obtain exclusive access to locked queue"
+    answers = [look.ask(q, state=state) for state in ("ready", "unacknowledged", "delayed", "dead")]
+    answers += [
+        ask(path + "/get", "POST", count=1, ackmode="ack_requeue_true", encoding="auto"),
+        ask(path + "/contents", "DELETE"),
+        ask(path, "DELETE"),
+        ask("/api/bindings/" + quoted("/") + "/e/amq.direct/q/" + quoted(q), "POST", routing_key="k"),
+        ask(path + "/redrive", "POST", to={"queue": source}),
+        ask(path + "/redrive", "POST", to={"queue": source}, dry_run=True),
+    ]
+    for answer in answers:
+        assert answer.status == 400 and locked in answer.json["reason"], answer.json
+    assert ch.drain(q) == ["for one connection", "dead"]

@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
+use amqp::reply_code::ReplyCode;
 use slotmap::Key;
 
 use super::{Connection, Vhost};
+use crate::access::{Access, Permission};
 use crate::browse::{BrowseCursor, Browsed, BrowsedMessage, HeldBy, Holder, MessageState, Passed};
 use crate::channel::Channel;
 use crate::channel::transaction::Transaction;
@@ -16,11 +18,29 @@ use crate::ids::{ConnectionId, DeliveryTag, PageId, QueueId};
 use crate::page::{PageAt, PagedMessage};
 use crate::queue::Queue;
 use crate::queue::browse::Found;
+use crate::refusal::Refusal;
 
 impl Vhost {
     /// The id of the queue of that name.
     pub fn queue_id(&self, name: &str) -> Option<QueueId> {
         self.queue_names.get(name).copied()
+    }
+
+    /// Whether a user may look at the messages of a queue.
+    ///
+    /// # Errors
+    /// What a client would be refused with that gets messages from there: an exclusive queue is that of
+    /// one connection.
+    pub fn check_browse(&self, queue: QueueId, access: &Access) -> Result<(), Refusal> {
+        let queue = self
+            .queue_of(queue)
+            .ok_or_else(|| Refusal::new(ReplyCode::NotFound, "the queue is gone"))?;
+        let resource = self.queue_resource(&queue.name);
+        access.require(Permission::Read, resource)?;
+        match queue.exclusive_owner {
+            Some(_) => Err(Refusal::locked_queue(resource)),
+            None => Ok(()),
+        }
     }
 
     /// Looks at messages of a queue from a cursor on, at most `count` of them, in the order in which

@@ -9,13 +9,13 @@ use std::str::FromStr;
 use axum::Router;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
-use axum::routing::get;
+use axum::routing::get as get_route;
 use broker::dead_letter::DeathReason;
 use broker::{BrowseCursor, MessageState};
 use serde_json::{Value, json};
 
 use super::message_json::{Shown, shown_bytes};
-use super::{NameInVhost, Shared};
+use super::{NameInVhost, Shared, get};
 use crate::access::{Caller, Management};
 use crate::answer::{ApiError, Json};
 use crate::limits::{
@@ -26,7 +26,7 @@ use crate::{BrowseBatch, LookRefused, MessageFilter};
 
 /// The path.
 pub(super) fn routes() -> Router<Shared> {
-    Router::new().route("/api/queues/{vhost}/{name}/messages", get(browse))
+    Router::new().route("/api/queues/{vhost}/{name}/messages", get_route(browse))
 }
 
 async fn browse(
@@ -44,8 +44,7 @@ impl From<LookRefused> for ApiError {
         match refused {
             LookRefused::NoSuchQueue => Self::not_found(),
             LookRefused::NoPermissions => Self::access_refused(),
-            // With all that AMQP tells, as `get` does.
-            LookRefused::Refused(refusal) => Self::not_authorised(refusal.to_string()),
+            LookRefused::Refused(refusal) => get::refused(&refusal),
             LookRefused::Unreadable(problem) => Self::internal(problem),
         }
     }

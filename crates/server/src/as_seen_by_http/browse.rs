@@ -1,7 +1,5 @@
 //! What is in queues, for those who may read from them.
 
-use broker::access::Permission;
-use broker::refusal::{Resource, ResourceKind};
 use broker::{BrowseCursor, ExpiryCursor};
 use management::{BrowseBatch, Caller, ExpiryBatch, LookRefused, Looked};
 
@@ -20,7 +18,7 @@ impl management::Browse for Node {
     ) -> Looked<'_, BrowseBatch> {
         let cell = self.vhosts.get(vhost);
         let access = self.access(caller, vhost);
-        let (vhost, queue) = (vhost.to_owned(), queue.to_owned());
+        let queue = queue.to_owned();
         Box::pin(async move {
             let cell = cell.ok_or(LookRefused::NoSuchQueue)?;
             let state = from.state();
@@ -30,8 +28,8 @@ impl management::Browse for Node {
             });
             let (id, number, total) = known.ok_or(LookRefused::NoSuchQueue)?;
             let access = access.ok_or(LookRefused::NoPermissions)?;
-            let resource = Resource { kind: ResourceKind::Queue, name: &queue, vhost: &vhost };
-            access.require(Permission::Read, resource).map_err(LookRefused::Refused)?;
+            let may = cell.look(|v, _| v.check_browse(id, &access));
+            may.map_err(LookRefused::Refused)?;
             let batch = cell.browse(id, from, count).await.map_err(|problem| match problem {
                 BrowseProblem::NoQueue => LookRefused::NoSuchQueue,
                 BrowseProblem::Disk(problem) => LookRefused::Unreadable(problem),
