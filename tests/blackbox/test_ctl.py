@@ -11,6 +11,7 @@ import pika
 import pytest
 
 import replies
+from brokers import quoted
 from ctl import Ctl, transcript
 from definitions import User
 from test_management_queues import eventually
@@ -118,13 +119,14 @@ def test_queues_exchanges_and_bindings(ctl, ch, prefix):
     q = ch.queue(name='a "q"\twith tab', arguments={"x-max-length": 5, "x-dead-letter-exchange": ""})
     x = ch.exchange("topic", name="x", durable=True, arguments={"alternate-exchange": "amq.fanout"})
     ch.bind(q, x, "a.#", arguments={"n": 5, "t": True, "l": [1, "a"], "d": {"x": 1}})
-    [row] = [row for row in ctl.do("list_queues", "-s", "name", "arguments") if row.startswith(q)]
-    arguments = row.removeprefix(q + "\t")
+    shown = q.replace("\t", "\\u0009")
+    [row] = [row for row in ctl.do("list_queues", "-s", "name", "arguments") if row.startswith(shown)]
+    arguments = row.removeprefix(shown + "\t")
     assert '{"x-max-length",5}' in arguments and '{"x-dead-letter-exchange",[]}' in arguments
     rows = ctl.do("list_exchanges", "-q", "name", "type", "durable", "arguments")
     assert f'{x}\ttopic\ttrue\t[{{"alternate-exchange","amq.fanout"}}]' in rows
     [row] = [row for row in ctl.do("list_bindings", "--silent") if row.startswith(x)]
-    assert row.startswith(f"{x}\texchange\t{q}\tqueue\ta.#\t[")
+    assert row.startswith(f"{x}\texchange\t{shown}\tqueue\ta.#\t[")
     for one in ('{"n",5}', '{"t",true}', '{"l",[1,"a"]}', '{"d",[{"x",1}]}'):
         assert one in row
 
@@ -271,6 +273,62 @@ def test_a_wrong_password(ctl, api):
     ran = ctl.run("list_queues", "--username", "guest", "--password", "wrong", "--http-url", api.url)
     assert (ran.out, ran.code) == ("", 69)
     assert ran.err == f"Error: the node at {api.url} refuses the login of 'guest': Not_Authorized\n"
+
+
+FORGED = "forged \x1b]0;title\x07\x1b[2J\r\n\tall is well \x9b1m\x7f\u202e"
+
+
+@pytest.mark.parametrize("formatter", ["table", "pretty_table", "csv", "json", "erlang"])
+def test_a_terminal_obeys_no_name(ctl, api, ch, formatter):
+    """Of queues, users, vhosts, policies, parameters, connections and consumers, in lists and in errors."""
+    def obeyed(text):
+        drawn = re.sub(r"\x1b\(0[a-z]+\x1b\(B|\x1b\[[01]m", "", text) if formatter == "pretty_table" else text
+        return [c for c in drawn if c != "\n" and c != "\t" and (ord(c) < 32 or 127 <= ord(c) < 160 or c == "\u202e")]
+
+    ctl.do("add_vhost", FORGED)
+    try:
+        for words in [
+            ("add_user", FORGED, "secret"), ("set_permissions", "-p", FORGED, FORGED, "\x9b1m", ".*", ".*"),
+            ("set_permissions", "-p", FORGED, "guest", ".*", ".*", ".*"),
+            ("set_policy", "-p", FORGED, FORGED, "\x1b\x9b1m", '{"message-ttl":5}'),
+            ("set_vhost_limits", "-p", FORGED, '{"max-queues":5}'), ("set_global_parameter", FORGED, '"\\u009b"'),
+        ]:
+            ran = ctl.run(*words)
+            assert (ran.code, obeyed(ran.out + ran.err)) == (0, []), ran
+        consumed = ch.queue(exclusive=True)
+        ch.consume(consumed, tag=FORGED)
+        api.do("PUT", "/api/queues/" + "/".join(map(quoted, [FORGED, FORGED])), {"arguments": {FORGED: FORGED}})
+        for words in [
+            ("list_vhosts",), ("list_users",), ("list_permissions", "-p", FORGED), ("list_policies", "-p", FORGED),
+            ("list_queues", "-p", FORGED, "name", "arguments"), ("list_bindings", "-p", FORGED),
+            ("list_vhost_limits", "-p", FORGED), ("list_global_parameters",), ("list_consumers",),
+            ("export_definitions", "-"), ("list_user_permissions", FORGED), ("status",), ("environment",),
+            # These fail.
+            ("list_queues", "-p", FORGED + FORGED), ("delete_user", FORGED + FORGED), (FORGED,),
+            ("list_queues", FORGED), ("list_queues", "--" + FORGED), ("set_parameter", FORGED, FORGED, FORGED),
+        ]:
+            ran = ctl.run(*words, "--formatter", formatter)
+            assert obeyed(ran.out + ran.err) == [], (words, ran)
+    finally:
+        ctl.run("delete_vhost", FORGED)
+        ctl.run("delete_user", FORGED)
+        ctl.run("clear_global_parameter", FORGED)
+
+
+def test_no_secret_is_repeated(ctl, api):
+    """Whatever is wrong with the command line."""
+    secret, url = "geheim", "http://guest:geheim@" + api.url.split("://")[1]
+    for words in [
+        ("list_queues", "--password", secret, "--bogus"), ("list_queues", f"--password={secret}", "bogus"),
+        ("list_queues", "--pasword", secret), ("list_queues", f"--pasword={secret}"),
+        ("add_user", "a", secret, "b", "c"), ("change_password", "guest", secret, "more"), ("hash_password", secret, "x"),
+        ("encode", secret, "phrase", "--bogus"), ("set_parameter", "shovel", "s", f'"amqp://u:{secret}@h"'),
+        ("set_global_parameter", "x", secret, "more"), ("authenticate_user", "guest", secret),
+        ("list_queues", "--http-url", url, "--bogus"), ("add_user", "guest", secret), ("add_user", "--bogus", "a", secret),
+        ("list_queues", "--http-url", f"http://guest:{secret}@127.0.0.1:1"),
+    ]:
+        ran = ctl.run(*words)
+        assert ran.code != 0 and secret not in ran.out + ran.err, (words, ran)
 
 
 @pytest.fixture

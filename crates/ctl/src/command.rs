@@ -6,6 +6,7 @@ use crate::arguments::{Parsed, Switch};
 use crate::failure::Failure;
 use crate::format::{Formatter, Output};
 use crate::node::Node;
+use crate::printable::printable;
 use crate::tool::Tool;
 
 /// What somebody asked for, with whom it is about.
@@ -41,7 +42,7 @@ impl Call<'_> {
         if !self.is_quiet {
             let mut out = std::io::stdout();
             // Whoever has closed it does not want to hear more.
-            let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+            let _ = writeln!(out, "{}", printable(text)).and_then(|()| out.flush());
         }
     }
 

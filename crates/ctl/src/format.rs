@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use crate::printable::{self, printable};
 use crate::term::Term;
 
 /// A row of a list: columns with their names, in order.
@@ -86,8 +87,20 @@ pub(crate) struct Style {
     pub(crate) is_unicode: bool,
 }
 
-/// The text that goes to standard output, with its last line ended.
+/// The text that goes to standard output, with its last line ended. A terminal obeys nothing in it but the
+/// lines of a table.
 pub(crate) fn formatted(output: &Output, formatter: Formatter, style: Style, node: &str) -> String {
+    let text = written(output, formatter, style, node);
+    match formatter {
+        // Its cells are printable already.
+        Formatter::PrettyTable => text,
+        Formatter::Table | Formatter::Csv | Formatter::Json | Formatter::Erlang => {
+            printable(&text).into_owned()
+        }
+    }
+}
+
+fn written(output: &Output, formatter: Formatter, style: Style, node: &str) -> String {
     match (output, formatter) {
         (Output::Done, Formatter::Json) => line(&json!({"result": "ok", "node": node}).to_string()),
         (Output::Done, _) => String::new(),
@@ -103,7 +116,7 @@ pub(crate) fn formatted(output: &Output, formatter: Formatter, style: Style, nod
         (Output::Text(text) | Output::Both(text, _), _) => line(text),
         (Output::Rows(rows), Formatter::Table) => table(rows, style.has_header),
         (Output::Rows(rows), Formatter::PrettyTable) => {
-            let cells = |row: &Row| row.iter().map(|(_, term)| term.shown()).collect();
+            let cells = |row: &Row| row.iter().map(|(_, term)| shown(term)).collect();
             match rows.rows.first() {
                 None => String::new(),
                 Some(first) => {
@@ -126,6 +139,11 @@ pub(crate) fn formatted(output: &Output, formatter: Formatter, style: Style, nod
     }
 }
 
+/// A cell of a table.
+fn shown(term: &Term) -> String {
+    printable::cell(&term.shown()).into_owned()
+}
+
 fn line(text: &str) -> String {
     if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
 }
@@ -143,7 +161,7 @@ fn table(Rows { rows, empty, has_header: may_have }: &Rows, has_header: bool) ->
         add(first.iter().map(|(name, _)| name.clone()).collect());
     }
     for row in rows {
-        add(row.iter().map(|(_, term)| term.shown()).collect());
+        add(row.iter().map(|(_, term)| shown(term)).collect());
     }
     text
 }
@@ -225,7 +243,7 @@ fn pretty_table(rows: &[Vec<String>], is_unicode: bool) -> String {
 
 /// A line without what would move a terminal's cursor.
 fn plain(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    printable::cell(&line.replace('\t', " ")).into_owned()
 }
 
 /// The lines of a VT100 as characters.

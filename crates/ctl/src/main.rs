@@ -18,6 +18,7 @@ mod moment;
 mod node;
 mod password;
 mod pids;
+mod printable;
 mod rows;
 mod term;
 mod tool;
@@ -32,6 +33,7 @@ use crate::failure::{Failure, TIMEOUT, UNAVAILABLE, USAGE};
 use crate::format::{Formatter, Output, Style, formatted};
 use crate::http::HttpError;
 use crate::node::{Node, Surroundings};
+use crate::printable::printable;
 use crate::tool::Tool;
 
 /// The options of all commands.
@@ -88,7 +90,9 @@ fn main() -> ExitCode {
     let said = run(tool, &line.collect::<Vec<_>>());
     // Whoever closes these does not want to hear more.
     let _ = std::io::stdout().write_all(said.out.as_bytes());
-    let _ = std::io::stderr().write_all(said.err.as_bytes());
+    // Names and addresses in it are those of others.
+    let err = printable::without_passwords(&said.err);
+    let _ = std::io::stderr().write_all(printable(&err).as_bytes());
     ExitCode::from(said.code)
 }
 
@@ -118,7 +122,8 @@ fn run(tool: Tool, line: &[String]) -> Said {
         said.err = format!("{text}\n");
         if shows_usage {
             let usage = help::usage(tool, command);
-            said.err.push_str(&format!("Arguments given:\n\t{}\n{usage}\n", line.join(" ")));
+            let given = printable::arguments_given(line, command.name, &switches);
+            said.err.push_str(&format!("Arguments given:\n\t{given}\n{usage}\n"));
         }
     }
     said
@@ -162,8 +167,12 @@ fn perform(
 fn valid(command: &Command, words: &[String], options: &Parsed) -> Result<Formatter, Failure> {
     if !options.wrong.is_empty() {
         let mut problem = "Invalid options for this command:".to_owned();
+        let switches: Vec<Switch> =
+            GLOBAL_SWITCHES.iter().chain(command.switches).copied().collect();
         for (written, value) in &options.wrong {
-            problem.push_str(&format!("\n{written} : {}", value.as_deref().unwrap_or_default()));
+            let value = value.as_deref().unwrap_or_default();
+            let value = printable::option_value(written, value, &switches);
+            problem.push_str(&format!("\n{written} : {value}"));
         }
         return Err(Failure::arguments(USAGE, problem));
     }
@@ -188,7 +197,7 @@ impl Command {
         let banner = |said: &mut Said| {
             let banner = if call.is_quiet { String::new() } else { (self.banner)(call) };
             if !banner.is_empty() {
-                said.out.push_str(&banner);
+                said.out.push_str(&printable(&printable::without_passwords(&banner)));
                 said.out.push('\n');
             }
         };

@@ -187,6 +187,7 @@ pub(crate) fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             '\r' => quoted.push_str("\\r"),
+            '\u{1b}' => quoted.push_str("\\e"),
             c => quoted.push(c),
         }
     }

@@ -29,6 +29,7 @@ mod life;
 mod limits;
 mod listener;
 mod log_file;
+mod log_line;
 mod logging;
 mod login_counts;
 mod login_history;

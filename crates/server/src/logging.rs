@@ -12,6 +12,7 @@ use tracing_subscriber::{Layer, Registry};
 
 use crate::config::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
 use crate::log_file::{LogFile, ToFile};
+use crate::log_line::OneLine;
 
 /// Whose lines are about connections.
 const CONNECTION: [&str; 4] =
@@ -73,7 +74,7 @@ where
         // A log that cannot be written is no reason to stop: the report of it would panic.
         .log_internal_errors(false)
         .with_ansi(has_colours)
-        .with_writer(writer);
+        .with_writer(OneLine::new(writer, has_colours));
     match sink.format {
         LogFormat::Plain => layer.with_filter(filter).boxed(),
         LogFormat::Json => layer.json().with_filter(filter).boxed(),
