@@ -15,6 +15,7 @@ import pytest
 import wire
 from answers import connection_closed
 from brokers import Leveret
+from http_client import Api
 from memory import Growth
 from peer import Silent, client_properties
 
@@ -51,6 +52,13 @@ def alarmed(leveret_bin):
         yield broker
 
 
+def set_watermark(broker, limit_bytes):
+    """When it returns, the alarm is as the limit says."""
+    api = Api(broker)
+    node = api.do("GET", "/api/nodes")[0]["name"]
+    api.do("PUT", f"/api/nodes/{node}/vm-memory-high-watermark", {"absolute": limit_bytes})
+
+
 def assert_not_read(peer):
     peer.send_method(1, "basic.qos")
     with pytest.raises(Silent):
@@ -62,12 +70,39 @@ def test_a_publisher_is_told_and_not_read_any_more(alarmed):
     with alarmed.peer() as publisher, alarmed.peer() as consumer:
         publisher.connect(properties=BLOCKED).assert_usable()
         queue = publisher.call(1, "queue.declare", exclusive=False).queue
-        publisher.publish(1, "", queue, b"the last one")
+        publisher.publish(1, "", queue, b"too late")
         assert publisher.expect(0, "connection.blocked").reason == "low on memory"
         assert_not_read(publisher)
         consumer.connect(properties=BLOCKED)
-        assert consumer.get(1, queue)[2] == b"the last one"
+        consumer.send_method(1, "basic.get", queue=queue)
+        consumer.expect(1, "basic.get-empty")
         consumer.assert_usable()
+
+
+@pytest.mark.hb(78)
+@pytest.mark.parametrize("has_published", [True, False])
+def test_nothing_of_a_read_full_of_publishes_reaches_a_queue(leveret_bin, has_published):
+    """What stands before the first publish is carried out, and all of the rest when the alarm is over."""
+    broker = Leveret(leveret_bin)
+    with broker.peer() as publisher, broker.peer() as observer:
+        publisher.connect(properties=BLOCKED)
+        observer.connect()
+        queue = publisher.call(1, "queue.declare", exclusive=False).queue
+        if has_published:
+            publisher.publish(1, "", queue, b"before")
+            publisher.assert_usable()
+        set_watermark(broker, 1)
+        burst = wire.publish(1, "", queue, b"." * 100) * 1000
+        publisher.send(wire.method_frame(1, "basic.qos", prefetch_count=1), burst)
+        publisher.expect(1, "basic.qos-ok")
+        assert publisher.expect(0, "connection.blocked").reason == "low on memory"
+        assert observer.call(1, "queue.declare", queue=queue, passive=True).message_count == has_published
+        set_watermark(broker, 2**62)
+        publisher.expect(0, "connection.unblocked")
+        publisher.assert_usable()
+        assert observer.call(1, "queue.declare", queue=queue, passive=True).message_count == 1000 + has_published
+    broker.assert_alive()
+    broker.stop()
 
 
 @pytest.mark.hb(78)

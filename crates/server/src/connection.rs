@@ -14,7 +14,7 @@ use broker::refusal::Refusal;
 use broker::{Command, Lsn, Request};
 use management::{ClientDescription, Protocol, UserLimit};
 use session::{Alive, Credentials, Session, Step};
-use tokio::sync::watch;
+use tokio::sync::{SemaphorePermit, watch};
 use tokio::task::JoinHandle;
 
 use crate::admission::{Admitted, Ticket};
@@ -50,10 +50,15 @@ pub(crate) async fn serve(
     let mut writer = {
         let wire = Arc::clone(&wire);
         tokio::spawn(async move {
+            // Boxed: this is rare, and the connection would keep the room for it all its life.
             let report = |unsent| {
-                if let Some(opened) = &*open.borrow() {
-                    opened.cell.report_backlog(opened.id, unsent);
-                }
+                let opened = open.borrow().clone();
+                Box::pin(async move {
+                    if let Some(opened) = opened {
+                        opened.cell.no_long_turn().await;
+                        opened.cell.report_backlog(opened.id, unsent);
+                    }
+                })
             };
             wire.write(writes, report).await
         })
@@ -85,6 +90,7 @@ pub(crate) async fn serve(
         admission: Some(admission),
     };
     let end = connection.run(&mut reads, &mut writer).await;
+    connection.no_long_turn().await;
     connection.end(&end);
     if !matches!(end, End::TimedOut | End::Evicted) {
         connection.linger(&mut reads, &mut writer).await;
@@ -199,8 +205,14 @@ impl Connection {
                     }
                 }
                 changed = self.alarm.changed() => {
-                    if changed.is_ok() {
-                        self.alarm_changed();
+                    if changed.is_ok() && self.alarm_changed() {
+                        // The publish at which the client was stopped has been received.
+                        let next = self.process(&mut None).await;
+                        match self.follow(socket, next).await {
+                            Ok(true) => {}
+                            Ok(false) => return End::Closed,
+                            Err(end) => return end,
+                        }
                     }
                 }
                 _ = self.stopping.changed() => {}
@@ -263,7 +275,7 @@ impl Connection {
     /// Reads and understands what the socket has. False when everything is said.
     async fn read(&mut self, socket: &mut Reader) -> Result<bool, End> {
         let node = self.pace.is_busy().then(|| Arc::clone(&self.node));
-        let turn = match &node {
+        let mut turn = match &node {
             Some(node) => node.turns.wait().await,
             None => None,
         };
@@ -284,35 +296,46 @@ impl Connection {
         if self.session.is_at_start() && looks_like_tls(self.buffer.unread()) {
             tracing::warn!(peer = %self.peer, "the client speaks TLS on a port without it");
         }
-        let mut next = self.process();
+        let next = self.process(&mut turn).await;
         self.pace.turn_ended(!read.is_all, began);
         drop(turn);
+        self.follow(socket, next).await
+    }
+
+    /// Does what the bytes at hand lead to. False when everything is said.
+    async fn follow(&mut self, socket: &Reader, mut next: Next) -> Result<bool, End> {
         loop {
             self.buffer.park();
             if let Some(cell) = self.held_back_by() {
                 self.intake.set_standing(Standing::HeldBack);
-                self.patiently(&*socket, cell.caught_up()).await?;
+                self.patiently(socket, cell.caught_up()).await?;
                 self.intake.set_standing(self.standing());
             }
             match next {
                 Next::Read => return Ok(true),
                 Next::Wait(cell, wait) => {
-                    self.patiently(&*socket, cell.over(wait)).await?;
+                    self.patiently(socket, cell.over(wait)).await?;
                 }
                 // Boxed: the connection would keep the room for it all its life.
                 Next::Login(credentials) => Box::pin(self.login(credentials)).await?,
-                Next::OpenVhost(name) => self.open_vhost(&name),
+                Next::OpenVhost(name) => {
+                    if let Some(cell) = self.node.vhosts.get(&name) {
+                        Box::pin(cell.no_long_turn()).await;
+                    }
+                    self.open_vhost(&name);
+                }
                 Next::UpdateSecret => self.say(|_, out| session::write_update_secret_ok(out)),
                 Next::Close => {
                     // Whoever has closed may rely on all that he did.
+                    self.no_long_turn().await;
                     if let Some((cell, lsn)) = self.leave_vhost() {
-                        self.patiently(&*socket, cell.durable_at(lsn)).await?;
+                        self.patiently(socket, cell.durable_at(lsn)).await?;
                     }
                     self.say(Session::closed);
                 }
                 Next::Over => return Ok(false),
             }
-            next = self.process();
+            next = self.process(&mut None).await;
         }
     }
 
@@ -332,10 +355,13 @@ impl Connection {
         }
     }
 
-    /// Runs the session over the bytes at hand and applies the commands in them, batch by batch.
-    fn process(&mut self) -> Next {
+    /// Runs the session over the bytes at hand and applies the commands in them, batch by batch. While
+    /// somebody else holds the lock of the vhost for long, others have the turn.
+    async fn process(&mut self, turn: &mut Option<SemaphorePermit<'_>>) -> Next {
         let mut out = Vec::new();
         loop {
+            self.session.set_publishes_blocked(self.alarm.borrow().is_some());
+            let mut is_blocked = false;
             let mut input = self.buffer.unread();
             let available = input.len();
             let mut requests = Vec::new();
@@ -358,17 +384,28 @@ impl Connection {
                     Step::OpenVhost(name) => break Some(Next::OpenVhost(name.to_owned())),
                     Step::UpdateSecret => break Some(Next::UpdateSecret),
                     Step::Close => break Some(Next::Close),
+                    Step::PublishBlocked => {
+                        is_blocked = true;
+                        break None;
+                    }
                     Step::Over => break Some(Next::Over),
                 }
             };
             let used = available - input.len();
             let mut wait = None;
-            if !requests.is_empty()
-                && let Some(opened) = &*self.opened.borrow()
-            {
-                let applied = opened.cell.apply(opened.id, requests.into_iter());
-                self.is_written |= applied.is_written;
-                wait = applied.wait.map(|wait| Next::Wait(Arc::clone(&opened.cell), wait));
+            while !requests.is_empty() {
+                let cell = {
+                    let Some(opened) = &*self.opened.borrow() else { break };
+                    let cell = &opened.cell;
+                    if let Some(applied) = cell.try_apply(opened.id, &mut requests) {
+                        self.is_written |= applied.is_written;
+                        wait = applied.wait.map(|wait| Next::Wait(Arc::clone(cell), wait));
+                        break;
+                    }
+                    Arc::clone(cell)
+                };
+                *turn = None;
+                Box::pin(cell.no_long_turn()).await;
             }
             if let Some(slot) = &mut self.slot {
                 slot.set_channels(self.session.channel_count(), None);
@@ -379,10 +416,20 @@ impl Connection {
             if self.notice_closing() {
                 continue;
             }
-            self.block_publisher();
             if let Some(next) = wait.or(next) {
                 return next;
             }
+            if is_blocked && self.block_publisher() {
+                return Next::Read;
+            }
+        }
+    }
+
+    /// Waits while somebody holds the lock of the client's vhost for long.
+    async fn no_long_turn(&self) {
+        let cell = self.opened.borrow().as_ref().map(|opened| Arc::clone(&opened.cell));
+        if let Some(cell) = cell {
+            Box::pin(cell.no_long_turn()).await;
         }
     }
 
@@ -538,22 +585,25 @@ impl Connection {
         alive
     }
 
-    /// Whoever publishes while an alarm is on is not read any more, and told so.
-    fn block_publisher(&mut self) {
-        let has_published = self.session.take_published();
-        let alarm = *self.alarm.borrow();
-        if let (true, None, Some(alarm)) = (has_published, self.blocked, alarm) {
+    /// A client that publishes while an alarm is on is not read any more, and told so. False if no
+    /// alarm is on any more.
+    fn block_publisher(&mut self) -> bool {
+        let Some(alarm) = *self.alarm.borrow() else { return false };
+        if self.blocked.is_none() {
             self.set_blocked(Some(alarm));
             self.say_if_told_of_blocking(|out| session::write_blocked(alarm.reason(), out));
         }
+        true
     }
 
-    fn alarm_changed(&mut self) {
-        let alarm = *self.alarm.borrow_and_update();
-        if alarm.is_none() && self.blocked.is_some() {
+    /// True if the client was blocked and is not any more.
+    fn alarm_changed(&mut self) -> bool {
+        let is_over = self.alarm.borrow_and_update().is_none() && self.blocked.is_some();
+        if is_over {
             self.set_blocked(None);
             self.say_if_told_of_blocking(session::write_unblocked);
         }
+        is_over
     }
 
     fn say_if_told_of_blocking(&mut self, write: impl FnOnce(&mut Vec<u8>)) {

@@ -47,6 +47,12 @@ impl Embedded {
         Ok(Self { node: Arc::new(node) })
     }
 
+    /// The broker, for tests of its parts.
+    #[cfg(test)]
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
     /// The token of the local administrator: with it as `Bearer` every request from this machine may do
     /// everything, and nobody needs a password.
     pub fn token(&self) -> &str {

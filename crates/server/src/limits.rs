@@ -22,6 +22,18 @@ pub(crate) const POOLED_BUFFERS_MAX: usize = 16;
 /// Commands applied before the vhost's lock is given back.
 pub(crate) const COMMANDS_PER_LOCK: usize = 256;
 
+/// How long a thread that serves several vhosts waits for the lock of one: longer than almost every turn
+/// of a lock takes, short enough that all other vhosts can wait for it.
+pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(1);
+
+/// A turn of a vhost's lock that takes longer is a long one: nobody begins to wait for its end on a thread
+/// that serves other vhosts, too.
+pub(crate) const LONG_TURN: Duration = Duration::from_millis(2);
+
+/// How soon the timer, the writer of logs and the pager come back to a vhost whose lock they did not get,
+/// in milliseconds.
+pub(crate) const LOCK_RETRY_MS: u64 = 2;
+
 /// Bytes that may wait for a client before the broker stops reading from it: what it causes has to
 /// go somewhere.
 pub(crate) const UNSENT_BYTES_MAX: u64 = 4 * 1024 * 1024;

@@ -55,6 +55,12 @@ impl OwnChannel {
         access.ok_or_else(gone)
     }
 
+    /// Its connection.
+    #[cfg(test)]
+    pub(crate) fn connection(&self) -> ConnectionId {
+        self.connection
+    }
+
     /// The vhost that it is in.
     pub(crate) fn vhost(&self) -> &Arc<VhostCell> {
         &self.cell
@@ -62,7 +68,7 @@ impl OwnChannel {
 
     fn request(&self, command: Command<'_>) {
         let request = Request { channel: CHANNEL, method: MethodId::NONE, command };
-        self.cell.apply(self.connection, std::iter::once(request));
+        self.cell.apply_own(self.connection, request);
     }
 
     async fn next(&mut self) -> Result<Outgoing, Refusal> {

@@ -3,18 +3,20 @@
 //!
 //! While one batch is written and synced the next one gathers, so that batches are as large as the
 //! load makes them and an idle broker syncs at once. A write that fails ends the process: nothing more
-//! may be confirmed, and nobody knows what is on the disk.
+//! may be confirmed, and nobody knows what is on the disk. A vhost whose lock is held for long, or whose
+//! batch finds no room on the disk, is left for a later turn: the confirms of the others do not wait for it.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use storage::{LogError, PendingBatch, Preparation, Prepared, RealDirectory};
 
-use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FULL_DISK_RETRY_INTERVAL};
+use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS};
 use crate::store::VhostLog;
 use crate::vhosts::VhostCell;
 
@@ -24,8 +26,41 @@ struct Written {
     cell: Arc<VhostCell>,
     log: VhostLog,
     batches: u32,
-    /// A batch that found no room on the disk, and whether others wait behind it.
-    waiting: Option<(PendingBatch, bool)>,
+    stage: Stage,
+    /// The vhost has said that it has something to write since a batch was last taken.
+    is_dirty: bool,
+}
+
+impl Written {
+    /// Writes a batch. Then the vhost is to be told, or the batch waits for room on the disk, which is an
+    /// error; any other error ends the process.
+    fn write(&mut self, batch: &mut PendingBatch, has_more: bool) -> Result<(), LogError> {
+        match self.log.write_batch(batch) {
+            Ok(result) => {
+                self.stage = Stage::Report(result, has_more);
+                batch.clear();
+                Ok(())
+            }
+            Err(error) if error.is_full() => {
+                self.stage = Stage::WaitForRoom(std::mem::take(batch), has_more);
+                Err(error)
+            }
+            Err(error) => end(self, &error),
+        }
+    }
+}
+
+/// What comes next for a log.
+#[derive(Debug)]
+enum Stage {
+    /// Nothing, before the vhost says that it has something to write.
+    Idle,
+    /// A batch is taken and written.
+    Take,
+    /// This batch is written, which found no room on the disk; whether others wait behind it.
+    WaitForRoom(PendingBatch, bool),
+    /// The vhost is told that a batch is durable; whether others wait behind it.
+    Report(storage::Written, bool),
 }
 
 #[derive(Default, Debug)]
@@ -51,7 +86,6 @@ impl Work {
             && self.prepared.is_empty()
             && self.retired.is_empty()
             && !self.looks_for_space
-            && !self.stopping
     }
 }
 
@@ -79,7 +113,13 @@ impl Persister {
 
     /// Takes over the log of a vhost.
     pub(crate) fn add(&self, cell: Arc<VhostCell>, log: VhostLog) {
-        self.work.lock().new.push(Written { cell, log, batches: 0, waiting: None });
+        self.work.lock().new.push(Written {
+            cell,
+            log,
+            batches: 0,
+            stage: Stage::Idle,
+            is_dirty: false,
+        });
         self.changed.notify_one();
     }
 
@@ -119,24 +159,23 @@ impl Persister {
     fn run(self: Arc<Self>) {
         let mut written: Vec<Written> = Vec::new();
         let mut spare = PendingBatch::default();
+        let mut wait = None;
         loop {
-            let waits_for_room = written.iter().any(|one| one.waiting.is_some());
             let Work { new, dirty, prepared, retired, looks_for_space, stopping } =
-                self.next_work(waits_for_room);
+                self.next_work(wait);
             written.extend(new);
             for (cell, prepared) in prepared {
                 if let Some(one) = of(&mut written, &cell) {
                     one.log.take(prepared);
                 }
             }
-            for one in written.iter_mut().filter(|one| one.waiting.is_some()) {
-                self.write_waiting(one);
-            }
             for cell in dirty {
                 if let Some(one) = of(&mut written, &cell) {
-                    self.write(one, &mut spare);
+                    one.is_dirty = true;
                 }
             }
+            // One batch of each vhost, then the next.
+            wait = written.iter_mut().filter_map(|one| self.advance(one, &mut spare)).min();
             for (cell, _done) in retired {
                 let at = written.iter().position(|one| Arc::ptr_eq(&one.cell, &cell));
                 if let Some(at) = at {
@@ -147,24 +186,30 @@ impl Persister {
                 written.iter().for_each(|one| self.compact(one));
             }
             if stopping && self.work.lock().dirty.is_empty() {
-                if written.iter().any(|one| one.waiting.is_some()) {
+                if written.iter().all(|one| matches!(one.stage, Stage::Idle)) {
+                    written.into_iter().for_each(close);
+                    return;
+                }
+                if written.iter().any(|one| matches!(one.stage, Stage::WaitForRoom(..))) {
                     tracing::error!("the disk is full, so that not everything could be written");
                     std::process::exit(EXIT_DISK);
                 }
-                written.into_iter().for_each(close);
-                return;
             }
         }
     }
 
-    /// Waits for something to do; not for long if a log waits for room on the disk.
-    fn next_work(&self, waits_for_room: bool) -> Work {
+    /// Waits for something to do, but no longer than `wait`.
+    fn next_work(&self, wait: Option<Duration>) -> Work {
         let mut work = self.work.lock();
-        while work.is_empty() {
-            if !waits_for_room {
-                self.changed.wait(&mut work);
-            } else if self.changed.wait_for(&mut work, FULL_DISK_RETRY_INTERVAL).timed_out() {
-                break;
+        match wait {
+            Some(wait) if work.is_empty() && !wait.is_zero() => {
+                self.changed.wait_for(&mut work, wait);
+            }
+            Some(_) => {}
+            None => {
+                while work.is_empty() && !work.stopping {
+                    self.changed.wait(&mut work);
+                }
             }
         }
         let stopping = work.stopping;
@@ -173,51 +218,46 @@ impl Persister {
         taken
     }
 
-    /// Writes a batch of a vhost. Its others are written after one of each vhost that waits.
-    fn write(self: &Arc<Self>, one: &mut Written, batch: &mut PendingBatch) {
-        if one.waiting.is_some() {
-            // The order of batches is the order of what happened; this is taken up behind it.
-            return;
+    /// Writes up to one batch of a vhost and tells the vhost. The time after which this is to be called
+    /// again; none if nothing is left to do.
+    fn advance(self: &Arc<Self>, one: &mut Written, spare: &mut PendingBatch) -> Option<Duration> {
+        const SOON: Duration = Duration::from_millis(LOCK_RETRY_MS);
+        if matches!(one.stage, Stage::Idle) && one.is_dirty {
+            one.stage = Stage::Take;
         }
-        let has_more = one.cell.take_batch(batch);
-        match one.log.write_batch(batch) {
-            Ok(result) => {
-                batch.clear();
-                self.is_written(one, result, has_more);
+        match std::mem::replace(&mut one.stage, Stage::Idle) {
+            Stage::Idle => return None,
+            Stage::Take => {
+                let Some(has_more) = one.cell.take_batch(spare) else {
+                    one.stage = Stage::Take;
+                    return Some(SOON);
+                };
+                one.is_dirty = false;
+                if spare.is_empty() {
+                    return None;
+                }
+                if let Err(error) = one.write(spare, has_more) {
+                    tracing::error!(
+                        vhost = one.cell.name(),
+                        "the disk is full, and so is the reserve: {error}; nothing more is confirmed \
+                         in this vhost until there is room"
+                    );
+                }
             }
-            Err(error) if error.is_full() => {
-                tracing::error!(
-                    vhost = one.cell.name(),
-                    "the disk is full, and so is the reserve: {error}; nothing more is confirmed in \
-                     this vhost until there is room"
-                );
-                one.waiting = Some((std::mem::take(batch), has_more));
+            Stage::WaitForRoom(mut batch, has_more) => {
+                if one.write(&mut batch, has_more).is_ok() {
+                    tracing::info!(vhost = one.cell.name(), "there is room on the disk again");
+                }
             }
-            Err(error) => end(one, &error),
+            Stage::Report(result, has_more) => one.stage = Stage::Report(result, has_more),
         }
-    }
-
-    /// Tries again to write what has found no room.
-    fn write_waiting(self: &Arc<Self>, one: &mut Written) {
-        let Some((batch, has_more)) = &mut one.waiting else { return };
-        let has_more = *has_more;
-        match one.log.write_batch(batch) {
-            Ok(result) => {
-                tracing::info!(vhost = one.cell.name(), "there is room on the disk again");
-                one.waiting = None;
-                // What was told meanwhile was not taken.
-                self.is_written(one, result, has_more || one.cell.waits_for_writer());
-            }
-            Err(error) if error.is_full() => {}
-            Err(error) => end(one, &error),
+        let Stage::Report(result, has_more) = one.stage else {
+            return Some(FULL_DISK_RETRY_INTERVAL);
+        };
+        if !one.cell.durable(result) {
+            return Some(SOON);
         }
-    }
-
-    fn is_written(self: &Arc<Self>, one: &mut Written, result: storage::Written, has_more: bool) {
-        one.cell.durable(result);
-        if has_more {
-            self.work.lock().dirty.push(Arc::clone(&one.cell));
-        }
+        one.stage = if has_more { Stage::Take } else { Stage::Idle };
         one.batches += 1;
         if let Some(preparation) = one.log.prepare() {
             self.prepare(one, preparation);
@@ -226,6 +266,7 @@ impl Persister {
             one.batches = 0;
             self.compact(one);
         }
+        (has_more || one.is_dirty).then_some(Duration::ZERO)
     }
 
     /// Lets a thread of its own make the next file of a log.

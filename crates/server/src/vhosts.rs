@@ -6,7 +6,11 @@
 
 mod browse;
 mod changes;
+mod disk;
 mod effects;
+mod lock;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,23 +19,22 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use broker::access::Access;
-use broker::page::{PageAt, PageRead, PageTask};
 use broker::refusal::Refusal;
 use broker::time::Time;
 use broker::{ChannelNumber, ConnectionId, Event, Lsn, Outgoing, Request, Vhost, VhostOptions};
 use management::{ClientDescription, ClientOf, Traffic, VhostLimit, VhostSettings, maximum};
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::RwLock;
 use session::transmit;
 use slotmap::SecondaryMap;
 use smallvec::SmallVec;
-use storage::{Pending, PendingBatch, Written};
+use storage::Pending;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::clients::Socket;
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
-use crate::limits::{PAGE_LOOKS_MAX, PENDING_BYTES_MAX, TIMER_TURN};
+use crate::limits::{LOCK_RETRY_MS, PAGE_LOOKS_MAX, PENDING_BYTES_MAX, TIMER_TURN};
 use crate::node_file::{FIRST_VHOST_ID, VhostEntry};
 use crate::page_work::{PagingCounts, PagingState};
 use crate::pager::Pager;
@@ -44,6 +47,7 @@ use crate::wire::Wire;
 pub(crate) use browse::BrowseProblem;
 pub(crate) use changes::NoEntry;
 use effects::{deliver, tell};
+use lock::{Turn, TurnLock};
 
 /// A connection as its vhost's effects reach it.
 #[derive(Debug)]
@@ -96,7 +100,7 @@ pub(crate) struct VhostCell {
     name: Arc<str>,
     /// Names its directory.
     id: u64,
-    state: Mutex<State>,
+    state: TurnLock<State>,
     /// When the timer will look at this vhost, in microseconds; `u64::MAX` for never.
     armed_us: AtomicU64,
     timer: Arc<Timer>,
@@ -205,14 +209,35 @@ impl VhostCell {
         (id, receiver)
     }
 
-    /// Applies commands of one connection, in order.
-    pub(crate) fn apply<'a>(
+    /// Waits while somebody holds the lock for long: tasks that serve a connection await this before
+    /// they enter.
+    pub(crate) async fn no_long_turn(&self) {
+        self.state.no_long_turn().await;
+    }
+
+    /// Applies commands of one connection, in order, and takes them out of `requests`. None, with
+    /// nothing applied, if the lock is held for long.
+    pub(crate) fn try_apply(
         &self,
+        connection: ConnectionId,
+        requests: &mut Vec<Request<'_>>,
+    ) -> Option<Applied> {
+        let state = self.state.try_lock()?;
+        Some(self.apply_in(state, connection, requests.drain(..)))
+    }
+
+    /// Applies a command of a connection of the node's own.
+    pub(crate) fn apply_own(&self, connection: ConnectionId, request: Request<'_>) -> Applied {
+        self.apply_in(self.state.lock(), connection, std::iter::once(request))
+    }
+
+    fn apply_in<'a>(
+        &self,
+        mut state: Turn<'_, State>,
         connection: ConnectionId,
         requests: impl Iterator<Item = Request<'a>>,
     ) -> Applied {
         let now = self.clock.now();
-        let mut state = self.state.lock();
         if let Some(link) = state.links.get(connection) {
             let unsent = link.socket.wire.unsent();
             state.vhost.set_backlog(now, connection, unsent);
@@ -225,8 +250,8 @@ impl VhostCell {
 
     /// The connection is gone. The position up to which the log tells of all that it did.
     pub(crate) fn close(&self, connection: ConnectionId) -> Lsn {
-        let now = self.clock.now();
         let mut state = self.state.lock();
+        let now = self.clock.now();
         state.vhost.close_connection(now, connection);
         if let Some(link) = state.links.remove(connection) {
             state.traffic_of_gone.add(&link.socket.traffic());
@@ -239,8 +264,8 @@ impl VhostCell {
 
     /// The writer of a connection that the core holds back tells how little is unsent.
     pub(crate) fn report_backlog(&self, connection: ConnectionId, unsent: u64) {
-        let now = self.clock.now();
         let mut state = self.state.lock();
+        let now = self.clock.now();
         state.vhost.set_backlog(now, connection, unsent);
         self.finish(state);
     }
@@ -255,12 +280,16 @@ impl VhostCell {
                 self.arm(self.clock.time().plus_ms(1));
                 return;
             }
+            let Some(mut state) = self.state.try_lock() else {
+                // The other vhosts do not wait for this one.
+                self.arm(self.clock.time().plus_ms(LOCK_RETRY_MS));
+                return;
+            };
             let now = self.clock.now();
-            let mut state = self.state.lock();
             state.vhost.tick(now);
             let more = state.vhost.next_wake().is_some_and(|wake| wake <= now.time);
             // Whoever waits for the lock gets it now: this thread would have it again at once.
-            self.finish_with(state, &[], MutexGuard::unlock_fair);
+            self.finish_with(state, &[], Turn::end_fair);
             if !more || began.elapsed() >= TIMER_TURN {
                 return;
             }
@@ -275,8 +304,8 @@ impl VhostCell {
 
     /// Changes the vhost from within the node.
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut Vhost, broker::time::Now) -> T) -> T {
-        let now = self.clock.now();
         let mut state = self.state.lock();
+        let now = self.clock.now();
         let result = change(&mut state.vhost, now);
         self.finish(state);
         result
@@ -298,8 +327,8 @@ impl VhostCell {
 
     /// Closes every connection because the broker stops, and those that are opened later.
     pub(crate) fn stop(&self, refusal: &Refusal) {
-        let now = self.clock.now();
         let mut state = self.state.lock();
+        let now = self.clock.now();
         let State { vhost, stopped, .. } = &mut *state;
         *stopped = Some(refusal.clone());
         vhost.cancel_consumers(now);
@@ -349,72 +378,13 @@ impl VhostCell {
             Wait::Log(lsn) => self.durable_at(lsn).await,
             Wait::Page(connection) => loop {
                 let written = self.written.notified();
+                self.no_long_turn().await;
                 if !self.state.lock().vhost.awaits_get(connection) {
                     return;
                 }
                 written.await;
             },
         }
-    }
-
-    /// Takes the first batch of what waits for the disk; `batch` is empty. True if there are more,
-    /// of which the writer knows then.
-    pub(crate) fn take_batch(&self, batch: &mut PendingBatch) -> bool {
-        let mut state = self.state.lock();
-        let has_more = state.pending.take_batch(batch);
-        state.writer_knows = has_more;
-        if !has_more {
-            state.paging.batch_taken();
-        }
-        has_more
-    }
-
-    /// Whether the writer was told that something waits for it.
-    pub(crate) fn waits_for_writer(&self) -> bool {
-        self.state.lock().writer_knows
-    }
-
-    // ---- pages ----
-
-    /// Where its pages are.
-    pub(crate) fn shelf(&self) -> &Shelf {
-        &self.shelf
-    }
-
-    /// Takes what is to be done with pages.
-    pub(crate) fn take_page_tasks(&self) -> Vec<PageTask> {
-        self.state.lock().paging.take()
-    }
-
-    /// Messages of so many octets have been put aside.
-    pub(crate) fn page_written(&self, bytes: u64) {
-        self.paging.written(bytes);
-        self.written.notify_waiters();
-    }
-
-    /// Messages of a page have been read.
-    pub(crate) fn page_read(&self, at: PageAt, read: PageRead) {
-        let now = self.clock.now();
-        let mut state = self.state.lock();
-        state.vhost.page_read(now, at, read);
-        self.finish(state);
-        self.paging.read();
-        self.written.notify_waiters();
-    }
-
-    /// The messages of a page have left their queue with it; these records brought them.
-    pub(crate) fn page_ended(&self, lsns: impl Iterator<Item = Lsn>) {
-        let mut state = self.state.lock();
-        for lsn in lsns {
-            state.pending.release(storage::Lsn(lsn.0));
-        }
-        state.paging.page_ended();
-        self.finish(state);
-    }
-
-    /// Whether records are to end with pages, and the log does not know of all of them.
-    pub(crate) fn is_ending_pages(&self) -> bool {
-        self.paging.is_ending()
     }
 
     /// Does what is due, and waits for the pages that are read for that.
@@ -431,31 +401,18 @@ impl VhostCell {
         }
     }
 
-    /// What was taken is written.
-    pub(crate) fn durable(&self, written: Written) {
-        let mut state = self.state.lock();
-        self.paging.ended(state.paging.batch_written());
-        let State { vhost, held, .. } = &mut *state;
-        let durable = Lsn(written.durable.0);
-        vhost.durable(durable);
-        let answers: Vec<Held> = held.extract_if(.., |held| held.lsn <= durable).collect();
-        self.durable_lsn.fetch_max(durable.0, Ordering::AcqRel);
-        self.finish_with(state, &answers, MutexGuard::unlock_fair);
-        self.written.notify_waiters();
-    }
-
     /// Ends a batch: publishers are told, effects reach their outboxes and the log, the timer knows
     /// what comes next.
-    fn finish(&self, state: MutexGuard<'_, State>) -> Applied {
+    fn finish(&self, state: Turn<'_, State>) -> Applied {
         self.finish_with(state, &[], drop)
     }
 
-    /// The same, with answers that had to wait, and how the lock is given back.
+    /// The same, with answers that had to wait, and how the turn ends.
     fn finish_with<'a>(
         &self,
-        mut state: MutexGuard<'a, State>,
+        mut state: Turn<'a, State>,
         answers: &[Held],
-        unlock: fn(MutexGuard<'a, State>),
+        end: fn(Turn<'a, State>),
     ) -> Applied {
         let mut after = After::default();
         let State { vhost, links, own, held, pending, writer_knows, paging, .. } = &mut *state;
@@ -491,7 +448,7 @@ impl VhostCell {
                 wires.push(Arc::clone(&link.socket.wire));
             }
         }
-        unlock(state);
+        end(state);
         if wakes_writer && let Some(this) = self.this.upgrade() {
             self.persister.wake(this);
         }
@@ -510,7 +467,13 @@ impl VhostCell {
         after.applied
     }
 
+    /// Lets the timer come at `at`. Work that is overdue is due now and no earlier: otherwise a vhost with
+    /// a backlog would always be first.
     fn arm(&self, at: Time) {
+        if at.as_micros() >= self.armed_us.load(Ordering::Acquire) {
+            return;
+        }
+        let at = at.max(self.clock.time());
         let before = self.armed_us.fetch_min(at.as_micros(), Ordering::AcqRel);
         if at.as_micros() < before {
             self.timer.arm(self.timer_id, Time::from_micros(before), at);
@@ -646,7 +609,7 @@ impl Vhosts {
             Arc::new_cyclic(|this| VhostCell {
                 name: name.as_str().into(),
                 id,
-                state: Mutex::new(State {
+                state: TurnLock::new(State {
                     vhost,
                     links: SecondaryMap::new(),
                     own: SecondaryMap::new(),

@@ -103,7 +103,11 @@ impl Wire {
 
     /// Writes the outbox to the socket until the connection is over. `report` tells the core how
     /// little is unsent when it waits for that.
-    pub(crate) async fn write(&self, mut socket: Writer, report: impl Fn(u64)) -> io::Result<()> {
+    pub(crate) async fn write<F: Future<Output = ()>>(
+        &self,
+        mut socket: Writer,
+        report: impl Fn(u64) -> F,
+    ) -> io::Result<()> {
         let mut writing = Outbox::default();
         let mut turn_bytes = 0;
         loop {
@@ -113,7 +117,7 @@ impl Wire {
                     break;
                 }
                 socket.flush().await?;
-                self.report_if_stalled(&report);
+                self.report_if_stalled(&report).await;
                 self.writer_woken(&mut writing, &mut socket).await;
                 turn_bytes = 0;
                 continue;
@@ -128,7 +132,7 @@ impl Wire {
                 if before >= UNSENT_BYTES_LOW && before - count < UNSENT_BYTES_LOW {
                     self.reader.notify_one();
                 }
-                self.report_if_stalled(&report);
+                self.report_if_stalled(&report).await;
                 turn_bytes += count;
                 if turn_bytes >= WRITE_TURN_BYTES {
                     turn_bytes = 0;
@@ -152,13 +156,13 @@ impl Wire {
 
     /// Tells the core that there is room, if it waits for that. Bytes may be appended at any moment,
     /// so the flag is only taken down when there really is.
-    fn report_if_stalled(&self, report: impl Fn(u64)) {
+    async fn report_if_stalled<F: Future<Output = ()>>(&self, report: &impl Fn(u64) -> F) {
         if !self.stalled.load(Ordering::Acquire) {
             return;
         }
         let unsent = self.unsent();
         if unsent < UNSENT_BYTES_LOW && self.stalled.swap(false, Ordering::AcqRel) {
-            report(unsent);
+            report(unsent).await;
         }
     }
 }
@@ -198,7 +202,9 @@ mod tests {
         let wire = Arc::new(Wire::default());
         let writer = {
             let wire = Arc::clone(&wire);
-            tokio::spawn(async move { wire.write(Writer::Tcp(writes), |_| {}).await })
+            tokio::spawn(async move {
+                wire.write(Writer::Tcp(writes), |_| std::future::ready(())).await
+            })
         };
         let burst = vec![7; 1024 * 1024];
         let mut received = vec![0; burst.len()];

@@ -56,8 +56,8 @@ impl Session {
             FrameType::Method if channel == 0 => self.connection_method(frame.payload),
             FrameType::Method => match self.channel_method(channel, frame.payload, rest) {
                 Ok((step, content)) => {
-                    if matches!(step, Some(Step::More)) {
-                        // The method is read again when its content is there.
+                    if matches!(step, Some(Step::More | Step::PublishBlocked)) {
+                        // The method is read again when its content is there, or the alarm is over.
                         return step;
                     }
                     *input = rest.get(content..).unwrap_or_default();
@@ -174,7 +174,9 @@ impl Session {
         publish: &BasicPublish<'a>,
         rest: &'a [u8],
     ) -> Refusable<(Option<Step<'a>>, usize)> {
-        self.has_published = true;
+        if self.publishes_blocked {
+            return Ok((Some(Step::PublishBlocked), 0));
+        }
         let method = PublishMethod {
             exchange: Cow::Borrowed(publish.exchange),
             routing_key: Cow::Borrowed(publish.routing_key),

@@ -73,6 +73,9 @@ pub enum Step<'a> {
     UpdateSecret,
     /// The client closes: end everything, then call [`Session::closed`].
     Close,
+    /// The client publishes, which it may not do now (see [`Session::set_publishes_blocked`]). Nothing
+    /// of the publish has been read from the input.
+    PublishBlocked,
     /// Nothing more is said to or heard from this client: write what is left and close the socket.
     Over,
 }
@@ -127,7 +130,7 @@ pub struct Session {
     pub(crate) channels: BTreeMap<u16, ChannelContent>,
     /// Bytes of bodies that are half received.
     pub(crate) assembling_bytes: u64,
-    pub(crate) has_published: bool,
+    pub(crate) publishes_blocked: bool,
     pub(crate) heartbeat_s: u16,
     /// When the handshake or the closing must be over.
     pub(crate) patience: Option<Time>,
@@ -152,7 +155,7 @@ impl Session {
             channel_max: 0,
             channels: BTreeMap::new(),
             assembling_bytes: 0,
-            has_published: false,
+            publishes_blocked: false,
             heartbeat_s: 0,
             patience,
             last_received: now,
@@ -218,10 +221,11 @@ impl Session {
         self.channels.len() as u64
     }
 
-    /// Whether the client has published anything since this was last asked: publishers are blocked
-    /// when they publish, not before.
-    pub fn take_published(&mut self) -> bool {
-        std::mem::take(&mut self.has_published)
+    /// From now on the next `basic.publish` is answered with [`Step::PublishBlocked`], or is not. A
+    /// message whose method was read before is read to its end (docs/alarms of RabbitMQ: a connection is
+    /// blocked when it publishes, not before).
+    pub fn set_publishes_blocked(&mut self, publishes_blocked: bool) {
+        self.publishes_blocked = publishes_blocked;
     }
 
     /// Whether it is open, as far as it knows: call [`Session::start_closing`] when the core has closed

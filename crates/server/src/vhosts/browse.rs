@@ -9,7 +9,6 @@ use std::sync::Arc;
 use broker::page::{PageAt, PagedMessage};
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, PageId, QueueId, Vhost};
-use parking_lot::MutexGuard;
 
 use super::VhostCell;
 use crate::limits::BROWSED_PER_LOCK;
@@ -64,10 +63,10 @@ impl VhostCell {
 
     /// Looks at the vhost as one of many times: whoever waits for the lock gets it next.
     pub(crate) fn look_in_turn<T>(&self, look: impl FnOnce(&Vhost, Now) -> T) -> T {
-        let now = self.clock.now();
         let state = self.state.lock();
+        let now = self.clock.now();
         let result = look(&state.vhost, now);
-        MutexGuard::unlock_fair(state);
+        state.end_fair();
         result
     }
 

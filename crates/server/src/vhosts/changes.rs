@@ -57,6 +57,11 @@ impl VhostCell {
         self.id
     }
 
+    /// Whether the vhost is deleted.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Acquire)
+    }
+
     /// From now on these settings count.
     pub(crate) fn set_settings(&self, settings: Arc<VhostSettings>) {
         let mut state = self.state.lock();
@@ -77,8 +82,8 @@ impl VhostCell {
 
     /// Closes all connections of a user.
     pub(crate) fn close_user(&self, user: &str, refusal: &Refusal) {
-        let now = self.clock.now();
         let mut state = self.state.lock();
+        let now = self.clock.now();
         for connection in connections_of(&state.vhost, user) {
             state.vhost.force_close(now, connection, refusal.clone());
         }

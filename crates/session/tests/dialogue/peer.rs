@@ -62,6 +62,8 @@ pub(crate) struct Peer {
     pub(crate) holds_answers: bool,
     /// The server reads from this client.
     pub(crate) listens: bool,
+    /// An alarm keeps this client from publishing.
+    publishes_blocked: bool,
     pub(crate) is_over: bool,
 }
 
@@ -84,6 +86,7 @@ impl Peer {
             question: None,
             holds_answers: false,
             listens: true,
+            publishes_blocked: false,
             is_over: false,
         }
     }
@@ -107,9 +110,9 @@ impl Peer {
         self.session.received(self.now().time);
         self.process();
         let most = 3 * (u64::from(self.session.frame_max()) + 8);
-        let waits_for_answer = self.question.is_some();
+        let waits = self.question.is_some() || self.publishes_blocked;
         let unread = u64::try_from(self.unread.len()).unwrap();
-        assert!(waits_for_answer || unread < most, "{unread} octets are not understood");
+        assert!(waits || unread < most, "{unread} octets are not understood");
         let broken = self.vhost.broken_invariants();
         assert!(broken.is_empty(), "{broken:?}");
     }
@@ -140,6 +143,10 @@ impl Peer {
                     }
                 }
                 Step::More => break false,
+                Step::PublishBlocked => {
+                    assert!(self.publishes_blocked, "the client may publish");
+                    break false;
+                }
                 Step::Login(credentials) => {
                     asked = Some(Question::Login(credentials));
                     break true;
@@ -302,6 +309,15 @@ impl Peer {
         self.finish();
         if self.is_closing && self.session.is_running() {
             self.session.start_closing(now.time);
+        }
+    }
+
+    /// From now on the client may publish, or may not.
+    pub(crate) fn block_publishes(&mut self, publishes_blocked: bool) {
+        self.publishes_blocked = publishes_blocked;
+        self.session.set_publishes_blocked(publishes_blocked);
+        if !publishes_blocked {
+            self.process();
         }
     }
 

@@ -12,10 +12,11 @@
 //! at 2500ms                          time passes; what happens by itself has its time behind it
 //! hold, answer                       the server waits with its answers to the session, and gives them
 //! listens yes|no                     whether the server reads from the client
+//! block-publishes yes|no             an alarm begins, or ends; without connection.blocked
 //! alarm REASON, all-clear            connection.blocked and connection.unblocked
 //! force-close REASON                 an operator closes the connection
 //! node-deletes QUEUE                 the queue goes without the client's doing
-//! client, published, timeout         show what the session knows, below with `=`
+//! client, timeout                    show what the session knows, below with `=`
 //! ```
 
 use std::fmt::Write as _;
@@ -177,6 +178,7 @@ impl World {
                 self.peer.answer_held();
             }
             "listens" => self.peer.listens = words.name() == "yes",
+            "block-publishes" => self.peer.block_publishes(words.name() == "yes"),
             "alarm" => {
                 let reason = String::from_utf8(words.string()).unwrap();
                 self.peer.say_of_node(|out| session::write_blocked(&reason, out));
@@ -195,7 +197,6 @@ impl World {
                 self.peer.execute(Command::DeleteQueue(delete));
             }
             "client" => out.push(self.client()),
-            "published" => out.push(format!("= {}", self.peer.session.take_published())),
             "timeout" => out.push(self.timeout()),
             _ => words.fail("an unknown verb"),
         }
