@@ -4,6 +4,8 @@
 //! alarms, the end of the broker, and the end of the writing half. Everything between two waits is
 //! plain code that blocks nowhere.
 
+mod alarm;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -583,43 +585,6 @@ impl Connection {
         self.written_at_tick += out.len() as u64;
         self.wire.send(&out);
         alive
-    }
-
-    /// A client that publishes while an alarm is on is not read any more, and told so. False if no
-    /// alarm is on any more.
-    fn block_publisher(&mut self) -> bool {
-        let Some(alarm) = *self.alarm.borrow() else { return false };
-        if self.blocked.is_none() {
-            self.set_blocked(Some(alarm));
-            self.say_if_told_of_blocking(|out| session::write_blocked(alarm.reason(), out));
-        }
-        true
-    }
-
-    /// True if the client was blocked and is not any more.
-    fn alarm_changed(&mut self) -> bool {
-        let is_over = self.alarm.borrow_and_update().is_none() && self.blocked.is_some();
-        if is_over {
-            self.set_blocked(None);
-            self.say_if_told_of_blocking(session::write_unblocked);
-        }
-        is_over
-    }
-
-    fn say_if_told_of_blocking(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.session.client().capabilities.connection_blocked {
-            self.say(|_, out| write(out));
-        }
-    }
-
-    fn set_blocked(&mut self, alarm: Option<Alarm>) {
-        self.blocked = alarm;
-        self.intake.set_standing(self.standing());
-    }
-
-    /// Whether it is read, as long as the disk keeps up.
-    fn standing(&self) -> Standing {
-        if self.blocked.is_some() { Standing::Blocked } else { Standing::Reading }
     }
 
     /// Sends what the session has to say.

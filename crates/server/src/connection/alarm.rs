@@ -1,0 +1,44 @@
+//! A client that publishes while an alarm is on.
+
+use super::Connection;
+use crate::alarms::Alarm;
+use crate::clients::Standing;
+
+impl Connection {
+    /// A client that publishes while an alarm is on is not read any more, and told so. False if no
+    /// alarm is on any more.
+    pub(super) fn block_publisher(&mut self) -> bool {
+        let Some(alarm) = *self.alarm.borrow() else { return false };
+        if self.blocked.is_none() {
+            self.set_blocked(Some(alarm));
+            self.say_if_told_of_blocking(|out| session::write_blocked(alarm.reason(), out));
+        }
+        true
+    }
+
+    /// True if the client was blocked and is not any more.
+    pub(super) fn alarm_changed(&mut self) -> bool {
+        let is_over = self.alarm.borrow_and_update().is_none() && self.blocked.is_some();
+        if is_over {
+            self.set_blocked(None);
+            self.say_if_told_of_blocking(session::write_unblocked);
+        }
+        is_over
+    }
+
+    fn say_if_told_of_blocking(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.session.client().capabilities.connection_blocked {
+            self.say(|_, out| write(out));
+        }
+    }
+
+    pub(super) fn set_blocked(&mut self, alarm: Option<Alarm>) {
+        self.blocked = alarm;
+        self.intake.set_standing(self.standing());
+    }
+
+    /// Whether it is read, as long as the disk keeps up.
+    pub(super) fn standing(&self) -> Standing {
+        if self.blocked.is_some() { Standing::Blocked } else { Standing::Reading }
+    }
+}
