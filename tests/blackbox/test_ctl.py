@@ -199,7 +199,9 @@ def test_definitions_go_to_a_file_and_back(ctl, api, prefix, tmp_path):
     file = tmp_path / "definitions.json"
     ctl.do("set_policy", prefix + "p", f"^{prefix}", '{"max-length": 3}')
     try:
+        file.touch(0o644)
         assert ctl.do("export_definitions", str(file)) == [f'Exporting definitions in JSON to a file at "{file}" ...']
+        assert file.stat().st_mode & 0o777 == 0o600, "hashes of passwords are readable for others"
         ctl.do("clear_policy", prefix + "p")
         policies = json.loads(file.read_text())["policies"]
         [policy] = [policy for policy in policies if policy["name"] == prefix + "p"]

@@ -39,6 +39,75 @@ def test_a_second_process_is_refused(broker, leveret_bin, library, tmp_path, fil
     assert broker.stop() == 0
 
 
+def second_broker(broker, leveret_bin, library, tmp_path):
+    (tmp_path / "second").mkdir(exist_ok=True)
+    second = type(broker)(leveret_bin, tmp_path / "second", library)
+    second.data = broker.data
+    return second
+
+
+@pytest.mark.parametrize("harm", ["removed", "replaced", "exchanged"])
+def test_nobody_gets_in_whatever_becomes_of_the_lock(broker, leveret_bin, library, tmp_path, filled, harm):
+    """What was confirmed is there, and what is confirmed afterwards, too."""
+    broker.start()
+    lock = broker.data / "lock"
+    second = second_broker(broker, leveret_bin, library, tmp_path)
+    for _ in range(3):
+        if harm == "exchanged":
+            (broker.data / "lock.new").touch()
+            (broker.data / "lock.new").rename(lock)
+        else:
+            lock.unlink(missing_ok=True)  # the broker may not have made it again yet
+        if harm == "replaced":
+            lock.touch()
+        second.launch()
+        assert second.end() == 1
+        assert f"data directory {broker.data} is in use by another process" in second.said()
+    assert broker.wait_until(lambda: "the lock was removed; it is made again" in broker.said(), 10)
+    check(broker, filled)
+    broker.kill()
+    broker.start()
+    check(broker, filled)
+    assert broker.stop() == 0
+
+
+def test_a_directory_that_is_moved_away_ends_the_broker(broker, filled):
+    """Another one may be made in its place, into which nothing of the first must come."""
+    broker.start()
+    aside = broker.data.with_name("aside")
+    broker.data.rename(aside)
+    assert broker.end() == 74
+    (line,) = broker.errors()
+    assert "was moved or replaced while it was in use" in line
+    assert not broker.data.exists()
+    aside.rename(broker.data)
+    broker.start()
+    check(broker, filled)
+
+
+def modes(folder):
+    """What other users may do, file by file."""
+    return {path: path.stat().st_mode & 0o077 for path in [folder, *folder.rglob("*")]}
+
+
+def test_other_users_cannot_read_what_is_kept(broker, rng):
+    """Neither what is made, whatever the process allows by default, nor what an earlier version has left."""
+    ledger = Ledger()
+    broker.start_with(umask=0)
+    workload = Workload(broker, ledger, rng)
+    broker.wait_until(lambda: len(ledger.messages) > 300, 20)
+    workload.end()
+    assert len(modes(broker.data)) > 6 and not any(modes(broker.data).values()), modes(broker.data)
+    assert "other users" not in broker.said()
+    assert broker.stop() == 0
+    for path in [broker.data, *broker.data.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    broker.start_with(umask=0)
+    assert not any(modes(broker.data).values()), modes(broker.data)
+    assert "other users of this machine could read files of the data directory; now they cannot" in broker.said()
+    check(broker, ledger)
+
+
 def newer_node_file(octets):
     return re.sub(rb'"format": \d+', b'"format": 9', octets)
 

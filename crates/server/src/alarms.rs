@@ -11,7 +11,8 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use crate::limits::{
-    ALARM_CHECK_INTERVAL, DISK_NEAR_BYTES, DISK_NEAR_CHECK_INTERVAL, SHORT_DISK_COMPACTION_INTERVAL,
+    ALARM_CHECK_INTERVAL, DATA_DIR_CHECK_INTERVAL, DISK_NEAR_BYTES, DISK_NEAR_CHECK_INTERVAL,
+    EXIT_DISK, SHORT_DISK_COMPACTION_INTERVAL,
 };
 use crate::node::Node;
 
@@ -62,10 +63,20 @@ pub(crate) fn channel() -> watch::Sender<Option<Alarm>> {
 
 /// Watches the memory of the process and the disk of its data.
 pub(crate) async fn watch(node: Arc<Node>) {
-    let mut compacted = Instant::now();
+    let (mut compacted, mut looked) = (Instant::now(), Instant::now());
     loop {
         let free = look(&node);
         node.reserve.tend();
+        if looked.elapsed() >= DATA_DIR_CHECK_INTERVAL {
+            looked = Instant::now();
+            if !node.lock.is_there() {
+                tracing::error!(
+                    data_dir = %node.data_dir.display(),
+                    "the data directory was moved or replaced while it was in use; the broker ends"
+                );
+                std::process::exit(EXIT_DISK);
+            }
+        }
         let is_short = node.alarm.borrow().is_some_and(Alarm::is_of_disk);
         if is_short && compacted.elapsed() >= SHORT_DISK_COMPACTION_INTERVAL {
             compacted = Instant::now();

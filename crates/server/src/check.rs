@@ -15,6 +15,7 @@ use crate::data_dir::DataDir;
 use crate::global_parameters::GlobalParameters;
 use crate::limits::RESIDENT_BYTES_MAX;
 use crate::node_file::{self, VhostEntry};
+use crate::private_files;
 use crate::restoring::Restoring;
 use crate::shelf::Shelf;
 use crate::store::{Replaying, vhost_path};
@@ -90,9 +91,14 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(id: u64) -> Self {
-        let name = format!("leveret-check-pages-{}-{id}", std::process::id());
-        Self(std::env::temp_dir().join(name))
+    /// A new one, under a name that nobody can have expected: bodies of messages come into it.
+    fn new(id: u64) -> io::Result<Self> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        let name = format!("leveret-check-pages-{:016x}-{id}", u64::from_le_bytes(random));
+        let path = std::env::temp_dir().join(name);
+        private_files::create_dir(&path)?;
+        Ok(Self(path))
     }
 }
 
@@ -116,7 +122,7 @@ fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
         return Err("missing".to_owned());
     }
     let directory = RealDirectory::open(path).map_err(|error| error.to_string())?;
-    let scratch = Scratch::new(id);
+    let scratch = Scratch::new(id).map_err(|error| format!("no temporary directory: {error}"))?;
     let unusable = |error| format!("{}: {error}", scratch.0.display());
     let shelf = Arc::new(Shelf::open(&scratch.0, 0, None).map_err(unusable)?);
     let mut pages = Restoring::start(shelf).map_err(unusable)?;

@@ -44,6 +44,7 @@ mod password;
 mod password_cache;
 mod path_prefix;
 mod persister;
+mod private_files;
 mod read_buffer;
 mod redrive;
 mod reload;

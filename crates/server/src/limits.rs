@@ -104,6 +104,9 @@ pub(crate) const FULL_DISK_RETRY_INTERVAL: Duration = Duration::from_millis(100)
 /// How often the logs are looked at for space to get back while the disk is nearly full.
 pub(crate) const SHORT_DISK_COMPACTION_INTERVAL: Duration = Duration::from_millis(500);
 
+/// How often the process looks whether its data directory is still where it was.
+pub(crate) const DATA_DIR_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
 /// Exit code of a broker whose disk failed.
 pub(crate) const EXIT_DISK: i32 = 74;
 

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -80,8 +81,11 @@ impl LogFile {
     }
 }
 
+/// For the broker's user, and those of his group who look at logs.
+const LOG_MODE: u32 = 0o640;
+
 fn open(path: &Path) -> io::Result<Open> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let file = OpenOptions::new().create(true).append(true).mode(LOG_MODE).open(path)?;
     let bytes = file.metadata()?.len();
     Ok(Open { file, bytes })
 }

@@ -35,6 +35,7 @@ use crate::node_file::{self, FIRST_VHOST_ID, NodeFile, NodeFileError};
 use crate::pager::Pager;
 use crate::password::{HashError, PasswordHash};
 use crate::persister::Persister;
+use crate::private_files;
 use crate::redrive::Redrives;
 use crate::reserve::Reserve;
 use crate::reset;
@@ -144,7 +145,7 @@ pub(crate) struct Node {
     pub(crate) persister: Arc<Persister>,
     writer: Mutex<Option<JoinHandle<()>>>,
     pub(crate) data_dir: PathBuf,
-    _lock: DataDir,
+    pub(crate) lock: DataDir,
 }
 
 impl Node {
@@ -212,7 +213,7 @@ impl Node {
             persister,
             writer: Mutex::new(Some(writer)),
             data_dir: config.data_dir.clone(),
-            _lock: lock,
+            lock,
         };
         if known.is_none() {
             // From now on a directory with vhosts and without this file has lost it.
@@ -352,6 +353,7 @@ impl Node {
 /// comes after that writes a little.
 fn take_data_dir(data_dir: &Path) -> Result<(DataDir, Arc<Reserve>), StartError> {
     let lock = DataDir::open(data_dir)?;
+    private_files::tighten(data_dir);
     reset::finish(data_dir).map_err(StartError::Reset)?;
     store::remove_stale_pages(data_dir);
     Ok((lock, Arc::new(Reserve::open(data_dir))))

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::auth::{TopicPattern, User};
 use crate::password::PasswordHash;
+use crate::private_files;
 
 const NAME: &str = "node.json";
 /// Format 1 had no settings and limits, and vhosts could not be deleted.
@@ -232,7 +233,7 @@ pub(crate) fn replace(data_dir: &Path, name: &str, text: &str) -> Result<(), Nod
 }
 
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = private_files::create(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use crate::private_files;
+
 /// The file that says so.
 const MARK: &str = "resetting";
 /// What is forgotten: directories, then files.
@@ -18,7 +20,7 @@ const FILES: [&str; 2] = ["node.json", "node.json.new"];
 /// # Errors
 /// When the disk refuses: the next start tries again.
 pub(crate) fn reset(data_dir: &Path) -> io::Result<()> {
-    File::create(data_dir.join(MARK))?.sync_all()?;
+    private_files::create(&data_dir.join(MARK))?.sync_all()?;
     sync(data_dir)?;
     finish(data_dir)
 }

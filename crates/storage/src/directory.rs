@@ -4,9 +4,9 @@
 //! two operations. A name is made by the log, never by a user.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// A directory of files.
@@ -106,6 +106,10 @@ pub trait DirectoryFile: Send + Sync {
     fn shorten(&self, bytes: u64) -> io::Result<()>;
 }
 
+/// Of new files and directories: bodies of messages are for their owner alone.
+const FILE_MODE: u32 = 0o600;
+const DIRECTORY_MODE: u32 = 0o700;
+
 /// Gives back reserved room; true if there was any.
 type MakeRoom = Box<dyn Fn() -> bool + Send + Sync>;
 
@@ -129,7 +133,7 @@ impl RealDirectory {
     /// What the system says.
     pub fn open(path: &Path) -> io::Result<Self> {
         if !path.is_dir() {
-            std::fs::create_dir_all(path)?;
+            DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)?;
             if let Some(parent) = path.parent() {
                 File::open(parent)?.sync_all()?;
             }
@@ -149,7 +153,9 @@ impl Directory for RealDirectory {
     type File = File;
 
     fn create(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create_new(true).open(self.path.join(name))
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create_new(true).mode(FILE_MODE);
+        options.open(self.path.join(name))
     }
 
     fn open(&self, name: &str) -> io::Result<File> {

@@ -1,6 +1,8 @@
 //! Definitions: everything that is declared and allowed, in a file.
 
-use std::io::Read;
+use std::fs::{OpenOptions, Permissions};
+use std::io::{Read, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -80,10 +82,21 @@ fn export(call: &Call<'_>) -> Result<Output, Failure> {
         let document = serde_json::from_str(&text).unwrap_or(Value::Null);
         return Ok(Output::Both(text, document));
     }
-    std::fs::write(call.word(0), text).map_err(|error| {
+    write_private(call.word(0), &text).map_err(|error| {
         Failure::error(INPUT_OUTPUT, format!("cannot write {}: {error}", call.word(0)))
     })?;
     Ok(Output::Done)
+}
+
+// COMPAT: mode of exported definitions: hashes of passwords are in them, so that the file is its owner's alone.
+fn write_private(path: &str, text: &str) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options.create(true).write(true).truncate(true).mode(0o600).open(path)?;
+    // One that was there may be readable for others; a device or a pipe is left as it is.
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    file.write_all(text.as_bytes())
 }
 
 // COMPAT: end of an import: the command ends when everything is there, and says so, where RabbitMQ's

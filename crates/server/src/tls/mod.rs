@@ -20,6 +20,7 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::{TlsOptions, TlsVersion};
+use crate::private_files;
 
 pub(crate) use certificate::user_name;
 pub(crate) use peer::{TlsPeer, handshake_problem};
@@ -137,6 +138,9 @@ fn server_config(
     let key = options.keyfile.clone().unwrap_or_default();
     let (chain, private_key) =
         (certificates(&certificate)?, private_key(&key, options.password.as_deref())?);
+    if private_files::is_readable_by_all(&key) {
+        tracing::warn!(key = %key.display(), "every user of this machine can read the private key");
+    }
     let versions: Vec<&SupportedProtocolVersion> = options.versions.iter().map(version).collect();
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions)?;

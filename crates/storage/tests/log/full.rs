@@ -150,6 +150,7 @@ fn the_reserve_is_for_what_is_needed_and_not_for_what_is_made_ahead() {
     let (log, report, read) = open(&disk, true).unwrap();
     assert_eq!((report.damages, &read), (vec![], &book));
     drop(log);
+    disk.limit_room(100_000);
     assert_eq!(open(&disk, true).unwrap().2, book);
 }
 

@@ -1,0 +1,191 @@
+//! Files for the broker's user alone: a data directory holds hashes of passwords and bodies of messages.
+//!
+//! Whatever the broker makes there has the modes of this module from its beginning. What an earlier
+//! version or a copy has left readable for others is tightened at the start.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// Of a file: its owner reads and writes it.
+pub(crate) const FILE_MODE: u32 = 0o600;
+/// Of a directory: its owner alone enters it.
+pub(crate) const DIRECTORY_MODE: u32 = 0o700;
+/// What no other user may have of either.
+const OTHERS: u32 = 0o077;
+
+/// What a broker has in its data directory.
+const FILES: [&str; 9] = [
+    "lock",
+    "node.json",
+    "node.json.new",
+    "global_parameters.json",
+    "global_parameters.json.new",
+    "ctl.json",
+    "ctl.json.new",
+    "resetting",
+    "reserve",
+];
+const DIRECTORY: &str = "vhosts";
+
+/// Makes a directory in one that is there.
+///
+/// # Errors
+/// What the system says, also when there is something of that name.
+pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(DIRECTORY_MODE).create(path)
+}
+
+/// Opens an empty file for writing; what was in it is gone.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.create(true).write(true).truncate(true).mode(FILE_MODE).open(path)?;
+    // One that is left of a crash may be readable for others.
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    Ok(file)
+}
+
+/// Takes away from other users what they may do with a data directory that this process holds, and says
+/// how much that was.
+pub(crate) fn tighten(data_dir: &Path) {
+    let mut tightened = Tightened::default();
+    if is_broker_s_alone(data_dir) {
+        tightened.one(data_dir, DIRECTORY_MODE);
+    }
+    for name in FILES {
+        tightened.one(&data_dir.join(name), FILE_MODE);
+    }
+    tightened.all(&data_dir.join(DIRECTORY));
+    if tightened.count > 0 {
+        tracing::warn!(
+            count = tightened.count,
+            data_dir = %data_dir.display(),
+            "other users of this machine could read files of the data directory; now they cannot"
+        );
+    }
+    if let Some(problem) = tightened.problem {
+        tracing::warn!(problem, "other users of this machine may read files of the data directory");
+    }
+}
+
+/// Whether a directory is there for a broker only: it may be one that holds other things, too, which
+/// others are to reach.
+fn is_broker_s_alone(data_dir: &Path) -> bool {
+    if data_dir.join("node.json").is_file() || data_dir.join(DIRECTORY).is_dir() {
+        return true;
+    }
+    std::fs::read_dir(data_dir).is_ok_and(|mut entries| {
+        entries.all(|entry| {
+            let name = entry.map(|entry| entry.file_name());
+            name.is_ok_and(|name| name == "lock" || name == "lost+found")
+        })
+    })
+}
+
+#[derive(Default)]
+struct Tightened {
+    count: u64,
+    /// What could not be, first.
+    problem: Option<String>,
+}
+
+impl Tightened {
+    /// A directory and everything below it.
+    fn all(&mut self, directory: &Path) {
+        self.one(directory, DIRECTORY_MODE);
+        let Ok(entries) = std::fs::read_dir(directory) else { return };
+        for entry in entries.flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => self.all(&entry.path()),
+                Ok(kind) if kind.is_file() => self.one(&entry.path(), FILE_MODE),
+                // A link leads to what is not the broker's.
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+
+    fn one(&mut self, path: &Path, mode: u32) {
+        // Of a link nothing is changed, and nothing of what is not there.
+        let Ok(found) = path.symlink_metadata() else { return };
+        if found.is_symlink() || found.mode() & OTHERS == 0 {
+            return;
+        }
+        match std::fs::set_permissions(path, Permissions::from_mode(mode)) {
+            Ok(()) => self.count += 1,
+            Err(error) => {
+                self.problem.get_or_insert_with(|| format!("{}: {error}", path.display()));
+            }
+        }
+    }
+}
+
+/// Whether every user of the machine may read a file.
+pub(crate) fn is_readable_by_all(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().mode() & 0o777
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_others_could_read_is_the_owner_s() {
+        let folder = std::env::temp_dir().join(format!("leveret-private-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("vhosts/1/pages")).unwrap();
+        let files = ["node.json", "vhosts/1/manifest", "vhosts/1/pages/1.page"];
+        for file in files {
+            std::fs::write(folder.join(file), "secret").unwrap();
+            set_mode(&folder.join(file), 0o644);
+        }
+        for directory in ["", "vhosts", "vhosts/1", "vhosts/1/pages"] {
+            set_mode(&folder.join(directory), 0o755);
+        }
+        std::fs::write(folder.join("my.conf"), "an operator's").unwrap();
+        set_mode(&folder.join("my.conf"), 0o644);
+        std::os::unix::fs::symlink("../my.conf", folder.join("vhosts/link")).unwrap();
+        tighten(&folder);
+        assert!(files.iter().all(|file| mode(&folder.join(file)) == FILE_MODE));
+        for directory in ["", "vhosts", "vhosts/1", "vhosts/1/pages"] {
+            assert_eq!(mode(&folder.join(directory)), DIRECTORY_MODE, "{directory}");
+        }
+        assert_eq!(mode(&folder.join("my.conf")), 0o644);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_directory_with_other_things_in_it_stays_open() {
+        let folder = std::env::temp_dir().join(format!("leveret-shared-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("lock"), "").unwrap();
+        assert!(is_broker_s_alone(&folder));
+        std::fs::write(folder.join("readme"), "").unwrap();
+        set_mode(&folder, 0o755);
+        tighten(&folder);
+        assert_eq!(mode(&folder), 0o755);
+        assert_eq!(mode(&folder.join("lock")), FILE_MODE);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_left_is_tightened_before_it_is_written() {
+        let path = std::env::temp_dir().join(format!("leveret-left-{}", std::process::id()));
+        std::fs::write(&path, "left").unwrap();
+        set_mode(&path, 0o666);
+        let file = create(&path).unwrap();
+        assert_eq!((mode(&path), file.metadata().unwrap().len()), (FILE_MODE, 0));
+        std::fs::remove_file(&path).unwrap();
+    }
+}
