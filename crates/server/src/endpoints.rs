@@ -21,9 +21,6 @@ use crate::node::{Node, StartError};
 use crate::path_prefix;
 use crate::tls::Tls;
 
-/// What HTTPS clients may be told that is spoken.
-const HTTP_1_1: &[u8] = b"http/1.1";
-
 /// A listening socket, with its TLS if that is spoken.
 #[derive(Debug)]
 struct Endpoint {
@@ -54,7 +51,7 @@ impl Endpoints {
             amqp.push(plain("AMQP", "amqp", *address)?);
         }
         if !config.amqps_listeners.is_empty() {
-            let tls = Arc::new(Tls::new("AMQPS", config.tls.clone(), timeout, None)?);
+            let tls = Arc::new(Tls::for_amqp(config.tls.clone(), timeout)?);
             for address in &config.amqps_listeners {
                 let endpoint = plain("AMQPS", "amqp/ssl", *address)?;
                 amqp.push(Endpoint { tls: Some(Arc::clone(&tls)), ..endpoint });
@@ -78,7 +75,7 @@ impl Endpoints {
         }
         if let Some(address) = config.https.address() {
             let timeout = Duration::from_millis(config.tls_handshake_timeout_ms);
-            let tls = Tls::new("HTTPS", config.https_options(), timeout, Some(HTTP_1_1))?;
+            let tls = Tls::for_http(config.https_options(), timeout)?;
             let endpoint = plain("HTTPS", "https", address)?;
             http.push(Endpoint { tls: Some(Arc::new(tls)), ..endpoint });
         }

@@ -2,6 +2,7 @@
 
 mod accept;
 mod certificate;
+mod handshake_records;
 mod peer;
 mod stream;
 
@@ -45,6 +46,9 @@ pub(crate) enum TlsError {
     Other(#[from] rustls::Error),
 }
 
+/// What HTTP is called among the protocols over TLS.
+const HTTP_1_1: &[u8] = b"http/1.1";
+
 /// What stands around an encrypted key.
 const ENCRYPTED_BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const ENCRYPTED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
@@ -54,30 +58,65 @@ const ENCRYPTED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 pub(crate) struct Tls {
     what: &'static str,
     options: TlsOptions,
-    /// What is offered beside TLS: `http/1.1`.
-    alpn: Option<&'static [u8]>,
+    basis: Basis,
     handshake_timeout: Duration,
     current: RwLock<Arc<ServerConfig>>,
     seen: Mutex<Vec<Option<Stamp>>>,
 }
 
+/// What the protocol of a listener decides about its TLS.
+#[derive(Clone, Copy, Debug)]
+struct Basis {
+    provider: fn() -> CryptoProvider,
+    /// What is offered by ALPN.
+    alpn: &'static [&'static [u8]],
+    /// Tickets that a client gets after a handshake of TLS 1.3, to begin its next one with.
+    tickets: usize,
+}
+
+/// No tickets, as in RabbitMQ: they come in a record without data between the handshake and
+/// `connection.start`, and clients that read such a record take it for the end. Connections of AMQP
+/// last, so that few handshakes are saved.
+const AMQP_BASIS: Basis = Basis { provider: handshake_records::provider, alpn: &[], tickets: 0 };
+
+const HTTP_BASIS: Basis = Basis { provider: ring::default_provider, alpn: &[HTTP_1_1], tickets: 2 };
+
 /// What changes when a file does.
 type Stamp = (SystemTime, u64);
 
 impl Tls {
-    /// Reads the files.
+    /// The TLS of AMQP, with one record for each message of the handshake.
     ///
     /// # Errors
     /// [`TlsError`], which names the file.
-    pub(crate) fn new(
+    pub(crate) fn for_amqp(
+        options: TlsOptions,
+        handshake_timeout: Duration,
+    ) -> Result<Self, TlsError> {
+        Self::new("AMQPS", options, handshake_timeout, AMQP_BASIS)
+    }
+
+    /// The TLS of HTTP.
+    ///
+    /// # Errors
+    /// [`TlsError`], which names the file.
+    pub(crate) fn for_http(
+        options: TlsOptions,
+        handshake_timeout: Duration,
+    ) -> Result<Self, TlsError> {
+        Self::new("HTTPS", options, handshake_timeout, HTTP_BASIS)
+    }
+
+    /// Reads the files.
+    fn new(
         what: &'static str,
         options: TlsOptions,
         handshake_timeout: Duration,
-        alpn: Option<&'static [u8]>,
+        basis: Basis,
     ) -> Result<Self, TlsError> {
         let seen = Mutex::new(stamps(&options));
-        let current = RwLock::new(Arc::new(server_config(&options, alpn)?));
-        Ok(Self { what, options, alpn, handshake_timeout, current, seen })
+        let current = RwLock::new(Arc::new(server_config(&options, basis)?));
+        Ok(Self { what, options, basis, handshake_timeout, current, seen })
     }
 
     /// How long a client has for its handshake.
@@ -90,9 +129,14 @@ impl Tls {
         self.what
     }
 
-    /// What accepts the next client.
+    /// What accepts the next client of HTTP.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.current.read()))
+        TlsAcceptor::from(self.current())
+    }
+
+    /// What is in force for the next client.
+    fn current(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.current.read())
     }
 
     /// Reads the files again if one has changed, or in any case when it `must`. What cannot be used
@@ -104,7 +148,7 @@ impl Tls {
             return;
         }
         let what = self.what;
-        match server_config(&self.options, self.alpn) {
+        match server_config(&self.options, self.basis) {
             Ok(config) => {
                 *self.current.write() = Arc::new(config);
                 tracing::info!("{what} has a new certificate");
@@ -129,11 +173,8 @@ fn stamps(options: &TlsOptions) -> Vec<Option<Stamp>> {
     files.into_iter().flatten().map(stamp).collect()
 }
 
-fn server_config(
-    options: &TlsOptions,
-    alpn: Option<&'static [u8]>,
-) -> Result<ServerConfig, TlsError> {
-    let provider = Arc::new(ring::default_provider());
+fn server_config(options: &TlsOptions, basis: Basis) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new((basis.provider)());
     let certificate = options.certfile.clone().unwrap_or_default();
     let key = options.keyfile.clone().unwrap_or_default();
     let (chain, private_key) =
@@ -151,7 +192,8 @@ fn server_config(
     let mut config = builder
         .with_single_cert(chain, private_key)
         .map_err(|error| TlsError::Unusable { certificate, key, error })?;
-    config.alpn_protocols = alpn.into_iter().map(<[u8]>::to_vec).collect();
+    config.alpn_protocols = basis.alpn.iter().map(|name| name.to_vec()).collect();
+    config.send_tls13_tickets = basis.tickets;
     Ok(config)
 }
 

@@ -11,13 +11,11 @@ use rustls::ServerConnection;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio_rustls::server::TlsStream;
 
 use crate::limits::TLS_READ_BYTES;
 
 /// The halves of a connection whose handshake is over.
-pub(crate) fn split(stream: TlsStream<TcpStream>) -> (TlsReader, TlsWriter) {
-    let (socket, connection) = stream.into_inner();
+pub(crate) fn split(socket: TcpStream, connection: ServerConnection) -> (TlsReader, TlsWriter) {
     let (reads, writes) = socket.into_split();
     let connection = Arc::new(Mutex::new(connection));
     let reader = TlsReader {

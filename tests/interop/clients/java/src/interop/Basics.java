@@ -26,6 +26,17 @@ final class Basics {
         thereAndBack(Broker.connectOverTls());
     }
 
+    /** Newer versions and their tests go by the product and its version. */
+    static void identity() throws Exception {
+        try (Connection connection = Broker.connect()) {
+            Map<String, Object> properties = connection.getServerProperties();
+            Checks.equal("RabbitMQ", String.valueOf(properties.get("product")), "the product");
+            String version = String.valueOf(properties.get("version"));
+            Checks.that(version.startsWith("4.3."), "the version is " + version);
+            Checks.that(properties.containsKey("leveret_version"), "no leveret_version");
+        }
+    }
+
     private static void thereAndBack(Connection connection) throws Exception {
         Channel channel = connection.createChannel();
         String queue = channel.queueDeclare().getQueue();

@@ -40,8 +40,8 @@ final class Broker {
         return factory().newConnection();
     }
 
-    /** Over TLS; the certificate must be signed by the test's authority, and for the host's name. */
-    static Connection connectOverTls() throws Exception {
+    /** What trusts the test's authority. */
+    static SSLContext tlsContext(String protocol) throws Exception {
         KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
         trusted.load(null, null);
         try (InputStream file = new FileInputStream(System.getenv("CA_FILE"))) {
@@ -49,9 +49,14 @@ final class Broker {
         }
         TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
         trust.init(trusted);
-        SSLContext context = SSLContext.getInstance("TLS");
+        SSLContext context = SSLContext.getInstance(protocol);
         context.init(null, trust.getTrustManagers(), null);
+        return context;
+    }
 
+    /** Over TLS; the certificate must be signed by the test's authority, and for the host's name. */
+    static Connection connectOverTls() throws Exception {
+        SSLContext context = tlsContext("TLS");
         ConnectionFactory factory = factory();
         factory.setPort(Integer.parseInt(System.getenv("AMQPS_PORT")));
         factory.useSslProtocol(context);

@@ -8,6 +8,8 @@ final class Main {
     private static final Map<String, Scenario> SCENARIOS = Map.ofEntries(
             Map.entry("connect", Basics::connect),
             Map.entry("tls", Basics::tls),
+            Map.entry("tls-nio", NioTls::nioTls),
+            Map.entry("identity", Basics::identity),
             Map.entry("large", Basics::large),
             Map.entry("confirms", Publishing::confirms),
             Map.entry("transactions", Publishing::transactions),
