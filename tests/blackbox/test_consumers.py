@@ -175,6 +175,15 @@ def test_deleting_a_queue_cancels_its_consumers_with_a_notification(ch, kind):
     ch.sync()
 
 
+def test_the_channel_that_deletes_is_answered_before_its_consumers_are_cancelled(ch, kind):
+    q = ch.queue(kind)
+    consumer = ch.consume(q)
+    ch.heard.clear()
+    ch.delete(q)
+    ch.wait(lambda: consumer.cancelled, 5, "basic.cancel")
+    assert [type(method) for method in ch.heard] == [spec.Queue.DeleteOk, spec.Basic.Cancel]
+
+
 def test_a_client_without_the_capability_is_not_notified(ch, client, kind):
     q = ch.queue(kind)
     other = client.channel(capabilities={"publisher_confirms": True, "basic.nack": True})

@@ -112,7 +112,7 @@ CASES = {
         "exchange.declare", channel(403, "exchange name 'amq.foo' contains reserved prefix 'amq.*'"),
         exchange="amq.foo", type="direct"),
     "exchange-type": send(
-        "exchange.declare", channel(406, "invalid exchange type 'foo'"), exchange="{name}", type="foo"),
+        "exchange.declare", channel(406, "unknown exchange type 'nope'"), exchange="{name}", type="nope"),
     "exchange-no-type": send("exchange.declare", channel(406, "invalid exchange type ''"), exchange="{name}"),
     "exchange-other-type": send(
         "exchange.declare", mismatch("type", "'fanout'", "'direct'"), exchange="amq.direct", type="fanout",

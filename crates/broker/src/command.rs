@@ -140,7 +140,6 @@ impl Command<'_> {
             | Self::Qos { .. }
             | Self::Cancel { .. }
             | Self::Get { .. }
-            | Self::Recover { .. }
             | Self::ConfirmSelect { .. }
             | Self::TxCommit => true,
             Self::Refused(_)
@@ -148,6 +147,7 @@ impl Command<'_> {
             | Self::ChannelCloseOk
             | Self::Flow
             | Self::AccessRequest
+            | Self::Recover { .. }
             | Self::Consume(_)
             | Self::Publish(_)
             | Self::Settle { .. }

@@ -73,7 +73,7 @@ impl Vhost {
         }
         if let Some(known) = self.connections.get_mut(connection) {
             for queue in std::mem::take(&mut known.exclusive_queues) {
-                self.remove_queue(queue);
+                self.remove_queue_and_notify(queue);
             }
         }
     }

@@ -31,13 +31,15 @@ impl Vhost {
         let Some(channel) = self.channel(at) else {
             return Ok(());
         };
-        if global {
-            channel.prefetch_count_global = prefetch_count;
-            self.unpark_channel(at);
-        } else {
+        if !global {
             channel.prefetch_count = prefetch_count;
+            self.answer(at, false, Outgoing::QosOk);
+            return Ok(());
         }
-        self.answer(at, false, Outgoing::QosOk);
+        channel.prefetch_count_global = prefetch_count;
+        // At once: what there is room for now follows it.
+        self.send(at, Outgoing::QosOk);
+        self.unpark_channel(at);
         Ok(())
     }
 
@@ -180,7 +182,7 @@ impl Vhost {
         }
         queue.renew_lease(now);
         if queue.auto_delete && queue.had_consumer {
-            self.remove_queue(id);
+            self.remove_queue_and_notify(id);
         } else {
             self.arm_queue(id);
         }

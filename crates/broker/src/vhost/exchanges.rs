@@ -90,7 +90,9 @@ impl Vhost {
         }
         let kind = ExchangeType::from_name(declare.kind);
         let kind = kind.ok_or_else(|| {
-            Refusal::precondition_failed(format!("invalid exchange type '{}'", declare.kind))
+            // RabbitMQ calls a word that Erlang knows invalid, and any other unknown.
+            let problem = if declare.kind.is_empty() { "invalid" } else { "unknown" };
+            Refusal::precondition_failed(format!("{problem} exchange type '{}'", declare.kind))
         })?;
         refuse_default(&name)?;
         let resource = self.exchange_resource(&name);

@@ -506,15 +506,23 @@ impl Vhost {
     /// Sends the answer of a command unless it asked for none. It comes when everything that the
     /// connection has changed so far is on disk, so that a client that has it may rely on that.
     fn answer(&mut self, at: At, nowait: bool, outgoing: Outgoing) {
-        if nowait {
-            return;
+        if !nowait {
+            self.send_when_durable(self.needed_for_answer(at), at, outgoing);
+        }
+    }
+
+    /// How far the log must be on disk before the command at hand is answered.
+    fn needed_for_answer(&self, at: At) -> Lsn {
+        if self.last_lsn > self.command_began {
+            return self.last_lsn;
         }
         let before = self.connections.get(at.connection).map(|connection| connection.logged);
-        let needed = if self.last_lsn > self.command_began {
-            self.last_lsn
-        } else {
-            before.unwrap_or_default()
-        };
+        before.unwrap_or_default()
+    }
+
+    /// Sends something once the log is on disk up to `needed`. What is sent for the same position comes
+    /// in the order of these calls.
+    fn send_when_durable(&mut self, needed: Lsn, at: At, outgoing: Outgoing) {
         if needed <= self.durable_lsn {
             self.send(at, outgoing);
             return;

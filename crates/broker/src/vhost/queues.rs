@@ -329,8 +329,8 @@ impl Vhost {
     pub(super) fn delete_queue(&mut self, at: At, delete: DeleteQueue<'_>) -> Result<(), Refusal> {
         let name = self.queue_name(at, delete.queue)?;
         self.require(at, Permission::Configure, self.queue_resource(&name))?;
-        let message_count = match self.queue_names.get(name.as_str()).copied() {
-            None => 0,
+        let removed = match self.queue_names.get(name.as_str()).copied() {
+            None => RemovedQueue::default(),
             Some(id) => {
                 self.check_owner(at, id)?;
                 self.expire_due(id);
@@ -339,8 +339,22 @@ impl Vhost {
                 self.remove_queue(id)
             }
         };
-        let outgoing = Outgoing::QueueDeleteOk { message_count: count(message_count) };
-        self.answer(at, delete.nowait, outgoing);
+        let RemovedQueue { ready_count, consumers } = removed;
+        // The channel that deletes is answered before it hears of its consumers: a client that closes
+        // it on `basic.cancel` would miss the answer.
+        let (own, others): (Vec<_>, Vec<_>) =
+            consumers.into_iter().partition(|(consumer_at, _)| *consumer_at == at);
+        self.notify_cancelled(others);
+        let outgoing = Outgoing::QueueDeleteOk { message_count: count(ready_count) };
+        let needed = self.needed_for_answer(at);
+        if !delete.nowait {
+            self.send_when_durable(needed, at, outgoing);
+        }
+        if self.connections.get(at.connection).is_some_and(|connection| connection.cancel_notify) {
+            for (at, consumer_tag) in own {
+                self.send_when_durable(needed, at, Outgoing::Cancel { consumer_tag });
+            }
+        }
         Ok(())
     }
 
@@ -368,18 +382,18 @@ impl Vhost {
         Ok(())
     }
 
-    /// Removes a queue with everything in it; none of it is dead-lettered but what has died before.
-    /// The number of messages that were ready.
-    pub(super) fn remove_queue(&mut self, id: QueueId) -> u64 {
+    /// Removes a queue with everything in it, and its consumers; none of it is dead-lettered but what
+    /// has died before.
+    fn remove_queue(&mut self, id: QueueId) -> RemovedQueue {
         self.finish_deaths_of(id);
         let Some(queue) = self.queues.get_mut(id) else {
-            return 0;
+            return RemovedQueue::default();
         };
         for (source, binding) in std::mem::take(&mut queue.bindings) {
             self.unbind(source, &binding);
         }
         let Some(mut queue) = self.queues.remove(id) else {
-            return 0;
+            return RemovedQueue::default();
         };
         self.queue_names.remove(&*queue.name);
         self.timers.disarm(&mut queue.armed, Wake::Queue(id));
@@ -395,7 +409,7 @@ impl Vhost {
             let ended = waiting.chain(unacked.filter(|lsn| *lsn != Lsn(0))).collect();
             self.log_ending(queue.lsn, ended, Record::DeleteQueue { queue: queue.number });
         }
-        let message_count = queue.ready_count();
+        let ready_count = queue.ready_count();
         let (_, pages) = queue.purge();
         self.end_pages(pages);
         self.answer_gets_empty(&mut queue);
@@ -403,33 +417,56 @@ impl Vhost {
         let of_type = &mut self.counters.delivered_from_gone[queue.kind() as usize];
         of_type.add(&queue.counters.deliveries);
         self.topology_changed();
-        self.drop_consumers(id, &queue);
-        message_count
+        RemovedQueue { ready_count, consumers: self.detach_consumers(id, &queue) }
     }
 
-    /// Consumers of a queue that is gone are cancelled; clients that can be told are told.
-    fn drop_consumers(&mut self, id: QueueId, queue: &Queue) {
-        let mut channels = BTreeSet::new();
+    /// Removes a queue that no command of a client names, and cancels its consumers.
+    pub(super) fn remove_queue_and_notify(&mut self, id: QueueId) {
+        let removed = self.remove_queue(id);
+        self.notify_cancelled(removed.consumers);
+    }
+
+    /// Removes the consumers of a queue that is gone from their channels.
+    fn detach_consumers(&mut self, id: QueueId, queue: &Queue) -> Vec<(At, Name)> {
+        let mut removed = Vec::new();
         for consumer in queue.consumers() {
             let at = At { connection: consumer.connection, channel: consumer.channel };
-            channels.insert(at);
-            let consumer_tag = Arc::clone(&consumer.tag);
-            let Some(connection) = self.connections.get_mut(at.connection) else {
-                continue;
-            };
-            if let Some(channel) = connection.channels.get_mut(&at.channel) {
-                channel.consumers.remove(&*consumer_tag);
+            if let Some(channel) = self.channel(at) {
+                channel.consumers.remove(&*consumer.tag);
             }
-            if connection.cancel_notify {
-                self.send(at, Outgoing::Cancel { consumer_tag });
-            }
+            removed.push((at, Arc::clone(&consumer.tag)));
         }
+        let channels: BTreeSet<At> = removed.iter().map(|(at, _)| *at).collect();
         for at in channels {
             if let Some(channel) = self.channel(at) {
                 channel.parked.retain(|parked| parked.queue != id);
             }
         }
+        removed
     }
+
+    /// Sends `basic.cancel` for consumers that the broker has removed, to clients that understand it.
+    fn notify_cancelled(&mut self, consumers: Vec<(At, Name)>) {
+        for (at, consumer_tag) in consumers {
+            if self
+                .connections
+                .get(at.connection)
+                .is_some_and(|connection| connection.cancel_notify)
+            {
+                self.send(at, Outgoing::Cancel { consumer_tag });
+            }
+        }
+    }
+}
+
+/// What a queue had when it was removed.
+#[derive(Default, Debug)]
+#[must_use = "the clients of its consumers do not know yet"]
+struct RemovedQueue {
+    /// Messages that were ready.
+    ready_count: u64,
+    /// Its consumers, which are removed, too.
+    consumers: Vec<(At, Name)>,
 }
 
 fn same_flag(

@@ -154,8 +154,11 @@ impl Vhost {
             return Ok(());
         };
         let all = channel.unacked.take_all();
+        if answer {
+            // At once: what is delivered again follows it.
+            self.send(at, Outgoing::RecoverOk);
+        }
         self.settle_all(at, all, Outcome::Requeue { failed: false });
-        self.answer(at, !answer, Outgoing::RecoverOk);
         Ok(())
     }
 }

@@ -137,7 +137,7 @@ impl Vhost {
         if message_count > 0 {
             self.event(Event::QueueExpired { queue, message_count });
         }
-        self.remove_queue(id);
+        self.remove_queue_and_notify(id);
     }
 
     /// Makes sure that the queue is looked at when its next deadline comes.
