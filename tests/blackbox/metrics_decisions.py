@@ -44,7 +44,8 @@ PER_CHANNEL = "counted by channel"
 # Where every object is told for itself: the labels that Leveret leaves out, those that it adds, and why.
 OTHER_LABELS = {
     "rabbitmq_build_info": (
-        {"erlang_version", "prometheus_client_version"}, {"product_name", "durability"}, "there is no Erlang"),
+        {"erlang_version", "prometheus_client_version"},
+        {"product_name", "product_version", "leveret_version", "durability"}, "there is no Erlang"),
     "rabbitmq_identity_info": ({"rabbitmq_cluster_permanent_id"}, set(), "a cluster is known by its name"),
     **dict.fromkeys(
         (f"rabbitmq_channel_messages_{what}_total"

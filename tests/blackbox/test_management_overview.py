@@ -48,9 +48,20 @@ def chosen(object, *names):
     return {name: object.get(name) for name in names}
 
 
+@pytest.mark.better
+def test_a_vhost_is_alive(http, by_broker):
+    for _ in range(2):
+        answer = http.ask("/api/aliveness-test/%2F")
+        assert (answer.status, answer.json) == (200, {"status": "ok"})
+    assert http.ask("/api/aliveness-test/nope").status == 404
+    assert http.ask("/api/queues/%2F/aliveness-test", method="DELETE").status == by_broker(rabbitmq=404, leveret=204)
+
+
 def test_the_overview_says_what_runs_here(http, under):
     overview = http.ask("/api/overview").json
-    assert overview["product_name"].lower() == under.name
+    assert overview["product_name"] == "RabbitMQ"
+    assert overview["product_version"] == overview["rabbitmq_version"]
+    assert ("leveret_version" in overview) == (under.name == "leveret")
     assert overview["rabbitmq_version"] == overview["management_version"]
     assert overview["rabbitmq_version"].startswith("4.3.")
     assert overview["cluster_name"] == http.ask("/api/cluster-name").json["name"]

@@ -243,7 +243,7 @@ def test_an_exchange_is_made_once(http, x):
 
 
 @pytest.mark.parametrize("body, reason", [
-    ({"type": "nope"}, "invalid exchange type 'nope'"), ({"durable": "x"}, ["not_boolean", "x"]),
+    ({"type": "nope"}, "unknown exchange type 'nope'"), ({"durable": "x"}, ["not_boolean", "x"]),
     ({"arguments": {"a": None}}, "null_not_allowed"),
     ({"arguments": {"alternate-exchange": 5}},
      "invalid type 'long' for arg 'alternate-exchange' in exchange '{x}' in vhost '/'"),

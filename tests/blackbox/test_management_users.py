@@ -65,6 +65,15 @@ def test_a_sha512_hash_is_a_password_too(api, made):
     assert api.ask(path_of(name)).json["hashing_algorithm"] == algorithm
 
 
+@pytest.mark.better
+def test_the_length_of_a_hash_tells_its_algorithm(api, made, by_broker):
+    for digest in (hashlib.sha256, hashlib.sha512):
+        hashed = base64.b64encode(b"salt" + digest(b"salt" + b"secret").digest()).decode()
+        name = made.user(tags="management", password_hash=hashed)
+        is_right = digest == hashlib.sha256 or by_broker(rabbitmq=False, leveret=True)
+        assert whoami(api, name, "secret") == (name if is_right else 401)
+
+
 def test_what_is_shown_of_a_password_can_be_given_back(api, made):
     name = made.user(tags="management", password="secret")
     shown = api.ask(path_of(name)).json

@@ -85,13 +85,17 @@ pub(crate) fn find(tool: Tool, words: &[String]) -> Option<&'static Command> {
 /// What is said of a command that there is not.
 pub(crate) fn unknown(tool: Tool, name: &str) -> String {
     let alike = |command: &'static Command| (similarity(name, command.name), command.name);
-    let best = commands::of(tool).map(alike).max_by(|one, other| one.0.total_cmp(&other.0));
-    match best {
-        Some((similarity, suggestion)) if similarity >= SIMILARITY_MIN => {
-            format!("\nCommand '{name}' not found. \nDid you mean '{suggestion}'? \n")
-        }
-        _ => format!("\nCommand '{name}' not found. \n{}", all(tool)),
+    let nearest = commands::of(tool).map(alike).max_by(|one, other| one.0.total_cmp(&other.0));
+    let (similarity, nearest) = nearest.unwrap_or_default();
+    if tool != Tool::Leveretctl && similarity >= SIMILARITY_MIN {
+        return format!("\nCommand '{name}' not found. \nDid you mean '{nearest}'? \n");
     }
+    let tool = tool.name();
+    let question = match similarity >= SIMILARITY_MIN {
+        true => format!("Did you mean '{nearest}'?"),
+        false => format!("The command with the nearest name is '{nearest}'."),
+    };
+    format!("Command '{name}' not found.\n{question}\n'{tool} help' lists all commands.")
 }
 
 /// The similarity of Jaro: 1 for the same, 0 for nothing in common.
@@ -131,7 +135,12 @@ mod tests {
             "\nCommand 'list_queuess' not found. \nDid you mean 'list_queues'? \n"
         );
         assert!(told("set_polcy").contains("Did you mean 'set_policy'? "));
-        assert!(told("bogus").contains("Available commands:"));
+        assert_eq!(told("bogus").lines().count(), 3);
+        let own = unknown(Tool::Leveretctl, "list_queuess");
+        let [what, nearest, more] = own.lines().collect::<Vec<_>>()[..] else { panic!("{own}") };
+        assert_eq!(what, "Command 'list_queuess' not found.");
+        assert_eq!(nearest, "Did you mean 'list_queues'?");
+        assert_eq!(more, "'leveretctl help' lists all commands.");
     }
 
     #[test]

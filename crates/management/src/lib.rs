@@ -59,12 +59,12 @@ pub use metrics::{ConnectionScrape, Scrape, Scraping, VhostScrape};
 pub use node::*;
 pub use policy_json::{PolicyProblem, policy_from_json, policy_to_json};
 pub use queue_snapshot::QueueDetails;
-pub use snapshot::{Listener, NodeSnapshot, ProcessSnapshot, VhostTotals};
+pub use snapshot::{Identity, Listener, NodeSnapshot, ProcessSnapshot, VhostTotals};
 pub use stopped::{StoppedNode, stopped_router};
 pub use topology_snapshot::{BindingDetails, BindingsOf, ExchangeDetails};
 pub use vhost_json::{tags_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
 
-/// The version of RabbitMQ whose API this is: clients choose by it what they ask for.
+/// The version of RabbitMQ that Leveret is like, unless the configuration says another.
 pub const RABBITMQ_VERSION: &str = "4.3.6";
 
 /// Answers HTTP requests about `node`; it must be served with the `SocketAddr` of each client.

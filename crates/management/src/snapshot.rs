@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use broker::Vhost;
 use broker::statistics::VhostCounters;
 
+use crate::RABBITMQ_VERSION;
 use crate::client_snapshot::Traffic;
 use crate::history::fields::{QueueSums, VHOST, VhostNumbers, of_connection, of_vhost};
 
@@ -13,8 +14,10 @@ use crate::history::fields::{QueueSums, VHOST, VhostNumbers, of_connection, of_v
 pub struct NodeSnapshot {
     /// Name of the node.
     pub name: String,
-    /// Version of the broker.
-    pub version: &'static str,
+    /// Leveret's own version.
+    pub leveret_version: &'static str,
+    /// What the node is called towards clients.
+    pub identity: Identity,
     /// Name of the node's cluster.
     pub cluster_name: String,
     /// When a persistent message counts as safe: `fsync` or `os`.
@@ -37,6 +40,22 @@ pub struct NodeSnapshot {
     pub disk_free_limit_bytes: u64,
     /// Whether less is.
     pub disk_alarm: bool,
+}
+
+/// What the node is called towards clients, which decide by it what they may ask for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The product: `identity.product`.
+    pub product: String,
+    /// The product's version: `identity.version`.
+    pub version: String,
+}
+
+impl Default for Identity {
+    /// The RabbitMQ whose clients work with Leveret unchanged.
+    fn default() -> Self {
+        Self { product: "RabbitMQ".to_owned(), version: RABBITMQ_VERSION.to_owned() }
+    }
 }
 
 /// A socket that clients connect to.
@@ -64,6 +83,10 @@ pub struct ProcessSnapshot {
     pub fd_used: Option<u64>,
     /// File descriptors that it may open.
     pub fd_total: Option<u64>,
+    /// Threads that it has.
+    pub threads: Option<u64>,
+    /// Threads that its user may have, with all processes; none for any number.
+    pub threads_max: Option<u64>,
     /// Processors that it may use.
     pub processors: usize,
     /// The data directory.

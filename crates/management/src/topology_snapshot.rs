@@ -75,28 +75,32 @@ impl ExchangeDetails {
 }
 
 impl BindingDetails {
-    /// Copies bindings of `vhost`, if there is what they belong to. To the default exchange every queue
-    /// is bound by its name, though nothing of that is kept.
-    pub fn of(vhost: &Vhost, which: BindingsOf<'_>) -> Option<Vec<Self>> {
+    /// Copies bindings of `vhost`. To the default exchange every queue is bound by its name, though
+    /// nothing of that is kept. A queue or an exchange that does not exist has no bindings.
+    pub fn of(vhost: &Vhost, which: BindingsOf<'_>) -> Vec<Self> {
         match which {
             BindingsOf::Vhost => {
                 let exchanges = vhost.exchanges().map(|(_, exchange)| exchange);
-                Some(exchanges.flat_map(|exchange| Self::from(vhost, exchange)).collect())
+                exchanges.flat_map(|exchange| Self::from(vhost, exchange)).collect()
             }
-            BindingsOf::Source(name) => Some(Self::from(vhost, vhost.exchange(name)?)),
+            BindingsOf::Source(name) => {
+                vhost.exchange(name).map(|source| Self::from(vhost, source)).unwrap_or_default()
+            }
             BindingsOf::Queue(name) => {
-                let queue = vhost.queue(name)?;
+                // COMPAT: bindings of no queue: a queue that does not exist has none; RabbitMQ shows the
+                // one to the default exchange, which it would have.
+                let Some(queue) = vhost.queue(name) else { return Vec::new() };
                 let explicit = queue.bindings().filter_map(|(source, binding)| {
                     Self::explicit(vhost, vhost.exchange_of(*source)?, binding)
                 });
-                Some(std::iter::once(Self::implicit(vhost, &queue.name)).chain(explicit).collect())
+                std::iter::once(Self::implicit(vhost, &queue.name)).chain(explicit).collect()
             }
             BindingsOf::Destination(name) => {
-                let bound = vhost.exchange(name)?.bound_from();
+                let bound = vhost.exchange(name).into_iter().flat_map(Exchange::bound_from);
                 let bindings = bound.filter_map(|(source, binding)| {
                     Self::explicit(vhost, vhost.exchange_of(*source)?, binding)
                 });
-                Some(bindings.collect())
+                bindings.collect()
             }
         }
     }

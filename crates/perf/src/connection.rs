@@ -142,10 +142,17 @@ impl Connection {
             bail!("the broker does not begin with connection.start");
         };
         let said = |key| match start.server_properties.get(key) {
-            Some(Value::LongStr(text)) => String::from_utf8_lossy(text).into_owned(),
-            _ => "?".to_owned(),
+            Some(Value::LongStr(text)) => Some(String::from_utf8_lossy(text).into_owned()),
+            _ => None,
         };
-        self.product = format!("{} {}", said("product"), said("version"));
+        // Leveret calls itself RabbitMQ towards clients that go by it.
+        self.product = match said("leveret_version") {
+            Some(version) => format!("Leveret {version}"),
+            None => {
+                let or_unknown = |key| said(key).unwrap_or_else(|| "?".to_owned());
+                format!("{} {}", or_unknown("product"), or_unknown("version"))
+            }
+        };
         let mut properties = TableBuilder::new();
         properties.insert("product", Value::LongStr(b"leveret-perf"));
         properties.table("capabilities", |capabilities| {

@@ -171,6 +171,10 @@ pub(crate) const AMQP_HANDSHAKES_SHARE: u64 = 4;
 /// idle, however slowly it sends.
 pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Octets of `identity.product` and of `identity.version`: clients show them, and the frame that tells them
+/// has 4096.
+pub(crate) const IDENTITY_BYTES_MAX: usize = 64;
+
 /// Octets of a TLS connection read at once.
 pub(crate) const TLS_READ_BYTES: usize = 32 * 1024;
 

@@ -9,13 +9,14 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use amqp::reply_code::ReplyCode;
+use amqp::table::Table;
 use broker::VhostOptions;
 use broker::access::{PermissionPattern, Permissions};
 use broker::page::Paging;
 use broker::refusal::Refusal;
-use management::{Listener, SharedHistory, VhostSettings};
+use management::{Identity, Listener, SharedHistory, VhostSettings};
 use parking_lot::Mutex;
-use session::SessionOptions;
+use session::{ServerIdentity, SessionOptions};
 use tokio::sync::{Semaphore, watch};
 
 use crate::alarm_limits::{AlarmLimits, share};
@@ -126,6 +127,8 @@ pub(crate) struct Node {
     pub(crate) ctl_token: CtlToken,
     /// Its name, as RabbitMQ names nodes.
     pub(crate) name: String,
+    /// What clients are told that it is.
+    pub(crate) identity: Identity,
     /// What the cluster is called unless a global parameter says something else.
     default_cluster_name: String,
     pub(crate) global_parameters: Arc<GlobalParameters>,
@@ -148,6 +151,16 @@ pub(crate) struct Node {
     pub(crate) lock: DataDir,
 }
 
+/// What clients are told of the node when they connect.
+fn server_properties(identity: &Identity, cluster_name: &str) -> Table {
+    session::server_properties(ServerIdentity {
+        product: &identity.product,
+        version: &identity.version,
+        leveret_version: env!("CARGO_PKG_VERSION"),
+        cluster_name,
+    })
+}
+
 impl Node {
     /// Opens the data directory, brings back what is in it, or makes the default vhost and user, and
     /// takes the definitions. `listeners` are those that clients will be accepted from.
@@ -166,8 +179,7 @@ impl Node {
         let mut session_options = config.session.clone();
         let name = node_name(config.node_name.as_deref());
         let cluster_name = config.cluster_name.clone().unwrap_or_else(|| name.clone());
-        session_options.server_properties =
-            session::server_properties(env!("CARGO_PKG_VERSION"), &cluster_name);
+        session_options.server_properties = server_properties(&config.identity, &cluster_name);
         session_options.mechanisms = config.mechanisms();
         let certified_session_options = session_options.clone();
         session_options.mechanisms.retain(|name| *name != session::EXTERNAL);
@@ -198,6 +210,7 @@ impl Node {
             ending: Ending::new(),
             ctl_token: CtlToken::new()?,
             name,
+            identity: config.identity.clone(),
             default_cluster_name: cluster_name,
             global_parameters: Arc::new(global_parameters),
             durability: config.durability,

@@ -13,6 +13,9 @@ const ARGON2_PASSES: u32 = 2;
 const ARGON2_LANES: u32 = 1;
 const RABBITMQ_SALT_BYTES: usize = 4;
 
+/// Octets of a hash by `rabbit_password_hashing_sha512`: salt and digest.
+const RABBITMQ_SHA512_BYTES: usize = RABBITMQ_SALT_BYTES + 64;
+
 /// A kept password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum PasswordHash {
@@ -68,6 +71,22 @@ impl PasswordHash {
         getrandom::fill(&mut salt).map_err(|_| HashError::Salt)?;
         let digest = Sha256::new().chain_update(salt).chain_update(password).finalize().to_vec();
         Ok(Self::Sha256 { salt, digest })
+    }
+
+    /// Takes a hash from somebody who may not say by which algorithm: then its length tells.
+    ///
+    /// # Errors
+    /// When the length is not that of the algorithm, or of none that is known.
+    pub(crate) fn from_import(bytes: &[u8], algorithm: Option<&str>) -> Result<Self, HashError> {
+        // COMPAT: hashes without an algorithm: RabbitMQ takes each for SHA-256, so that no password is
+        // right for one of SHA-512.
+        Self::from_bytes(
+            bytes,
+            algorithm.unwrap_or(match bytes.len() {
+                RABBITMQ_SHA512_BYTES => "rabbit_password_hashing_sha512",
+                _ => "rabbit_password_hashing_sha256",
+            }),
+        )
     }
 
     /// Takes a hash from RabbitMQ: salt and digest, decoded.
@@ -179,6 +198,22 @@ mod tests {
         let hash = PasswordHash::from_rabbitmq(&bytes, "rabbit_password_hashing_sha256").unwrap();
         assert!(hash.verify(b"test12") && hash.is_quickly(b"test12"));
         assert!(!hash.verify(b"test13") && !hash.is_quickly(b"test13"));
+    }
+
+    #[test]
+    fn the_length_tells_the_algorithm_of_a_hash() {
+        let (salt, password) = ([7; RABBITMQ_SALT_BYTES], b"test12");
+        let sha256 = Sha256::new().chain_update(salt).chain_update(password).finalize();
+        let sha512 = Sha512::new().chain_update(salt).chain_update(password).finalize();
+        for digest in [sha256.to_vec(), sha512.to_vec()] {
+            let hash = [&salt[..], &digest].concat();
+            let hash = PasswordHash::from_import(&hash, None).unwrap();
+            assert!(hash.verify(password));
+            assert!(!hash.verify(b"test13"));
+        }
+        assert_eq!(PasswordHash::from_import(&[7; 50], None), Err(HashError::Length));
+        let said = Some("rabbit_password_hashing_sha256");
+        assert_eq!(PasswordHash::from_import(&[7; 68], said), Err(HashError::Length));
     }
 
     #[test]

@@ -48,8 +48,25 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// What a broker of this version and name says of itself.
-pub fn server_properties(version: &str, cluster_name: &str) -> Table {
+/// What the broker is called towards clients, which decide by it what they may ask for.
+///
+/// COMPAT: identity: clients are told RabbitMQ and its version, and Leveret's version beside them.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerIdentity<'a> {
+    /// The product.
+    pub product: &'a str,
+    /// The product's version.
+    pub version: &'a str,
+    /// Leveret's own version.
+    pub leveret_version: &'a str,
+    /// The cluster.
+    pub cluster_name: &'a str,
+}
+
+/// `server-properties` of `connection.start`.
+pub fn server_properties(identity: ServerIdentity<'_>) -> Table {
+    let ServerIdentity { product, version, leveret_version, cluster_name } = identity;
+    let information = format!("Leveret {leveret_version}, licensed under MIT or Apache-2.0");
     let mut properties = TableBuilder::new();
     properties.table("capabilities", |capabilities| {
         for name in [
@@ -69,9 +86,10 @@ pub fn server_properties(version: &str, cluster_name: &str) -> Table {
     for (key, text) in [
         ("cluster_name", cluster_name),
         ("copyright", "Copyright the Leveret authors"),
-        ("information", "Licensed under MIT or Apache-2.0"),
+        ("information", &information),
+        ("leveret_version", leveret_version),
         ("platform", "Rust"),
-        ("product", "Leveret"),
+        ("product", product),
         ("version", version),
     ] {
         properties.insert(key, Value::LongStr(text.as_bytes()));

@@ -26,7 +26,9 @@ mod session;
 mod transmit;
 
 pub use client::{Capabilities, Client};
-pub use handshake::{ANONYMOUS, Credentials, EXTERNAL, MECHANISMS, server_properties};
+pub use handshake::{
+    ANONYMOUS, Credentials, EXTERNAL, MECHANISMS, ServerIdentity, server_properties,
+};
 pub use outbox::Outbox;
 pub use session::{Alive, Session, SessionOptions, Step};
 pub use transmit::transmit;

@@ -27,12 +27,16 @@ pub(super) fn routes() -> Router<Shared> {
 ///
 /// COMPAT: feature flags: `stream_queue` is on, because clients take it for a version; there are no
 /// streams yet.
-const FLAGS: [(&str, &str); 13] = [
+const FLAGS: [(&str, &str); 18] = [
     ("classic_queue_type_delivery_support", "Deliveries name the type of their queue"),
+    ("detailed_queues_endpoint", "/api/queues/detailed is there"),
     ("drop_unroutable_metric", "Unroutable messages that are dropped are counted"),
     ("empty_basic_get_metric", "Gets that find nothing are counted"),
     ("feature_flags_v2", "Flags are listed with their stability"),
     ("implicit_default_bindings", "Bindings to the default exchange are not stored"),
+    ("khepri_db", "What is declared is not lost with a node; Leveret has it in its own log"),
+    ("message_containers", "Messages are not bound to one protocol"),
+    ("message_containers_deaths_v2", "The header x-death is as in RabbitMQ 4"),
     ("quorum_queue", "Queues of the type quorum"),
     ("rabbit_exchange_type_local_random", "Exchanges of the type x-local-random"),
     ("rabbitmq_4.0.0", "Everything of RabbitMQ 4.0"),
@@ -40,6 +44,7 @@ const FLAGS: [(&str, &str); 13] = [
     ("rabbitmq_4.2.0", "Everything of RabbitMQ 4.2"),
     ("rabbitmq_4.3.0", "Everything of RabbitMQ 4.3"),
     ("stream_queue", "Queues of the type stream are known, not offered"),
+    ("user_limits", "Users have limits"),
     ("virtual_host_metadata", "Vhosts have descriptions and tags"),
 ];
 

@@ -5,6 +5,7 @@
 //! node does not know is left out.
 
 mod alarm_limits;
+mod aliveness;
 mod binding_changes;
 mod bindings;
 mod body;
@@ -87,6 +88,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(expiry::routes())
         .merge(explain::routes())
         .merge(extensions::routes())
+        .merge(aliveness::routes())
         .merge(features::routes())
         .merge(get::routes())
         .merge(global_parameters::routes())

@@ -6,14 +6,35 @@ use axum::routing::get;
 use serde_json::{Map, Value, json};
 
 use super::lists::Query;
-use super::overview::{contexts, exchange_types};
+use super::overview::{CRYPTO_LIBRARY, NO_ERLANG, contexts, exchange_types};
 use super::vhost_stats::VhostStats;
 use super::{Name, Shared, details};
 use crate::access::Monitor;
 use crate::answer::{ApiError, Json};
 use crate::history::fields::{About, NODE, of_node};
+use crate::memory;
 use crate::snapshot::{NodeSnapshot, VhostTotals};
-use crate::{RABBITMQ_VERSION, memory};
+
+/// What RabbitMQ counts of Erlang's memory, of its schedulers, and of stores that Leveret has not.
+const COUNTED_BY_ERLANG: [&str; 17] = [
+    "gc_num",
+    "gc_bytes_reclaimed",
+    "context_switches",
+    "io_read_count",
+    "io_read_bytes",
+    "io_read_avg_time",
+    "io_write_count",
+    "io_write_bytes",
+    "io_write_avg_time",
+    "io_sync_count",
+    "io_sync_avg_time",
+    "mnesia_ram_tx_count",
+    "mnesia_disk_tx_count",
+    "msg_store_read_count",
+    "msg_store_write_count",
+    "queue_index_write_count",
+    "queue_index_read_count",
+];
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -71,7 +92,8 @@ fn shown(node: &Shared, now: &NodeSnapshot, query: &Query) -> Map<String, Value>
     let process = node.process();
     put("partitions", json!([]));
     put("cluster_links", json!([]));
-    put("rabbitmq_version", json!(RABBITMQ_VERSION));
+    put("rabbitmq_version", json!(now.identity.version));
+    put("leveret_version", json!(now.leveret_version));
     put("os_pid", json!(process.id.to_string()));
     put("uptime", json!(now.uptime_ms));
     put("processors", json!(process.processors));
@@ -87,6 +109,9 @@ fn shown(node: &Shared, now: &NodeSnapshot, query: &Query) -> Map<String, Value>
         put("fd_total", json!(total.min(u32::MAX.into())));
         put("sockets_total", json!(total.min(u32::MAX.into())));
     }
+    // COMPAT: processes: there are no Erlang processes; threads are counted.
+    let threads_max = process.threads_max.unwrap_or(u64::MAX).min(u32::MAX.into());
+    put("proc_total", json!(threads_max.max(1)));
     put("db_dir", json!(process.data_dir));
     put("config_files", json!([]));
     put("log_files", json!(["<stdout>"]));
@@ -97,6 +122,18 @@ fn shown(node: &Shared, now: &NodeSnapshot, query: &Query) -> Map<String, Value>
     put("contexts", contexts(now));
     put("enabled_plugins", json!(["rabbitmq_management", "rabbitmq_prometheus"]));
     put("applications", json!([]));
+    put("erlang_version", json!(NO_ERLANG));
+    put("erlang_full_version", json!(NO_ERLANG));
+    put("crypto_lib_version", json!(CRYPTO_LIBRARY));
+    // What only Erlang and RabbitMQ's store count: tools read it, and nothing of it happens here.
+    put("run_queue", json!(0));
+    put("net_ticktime", json!(0));
+    put("ra_open_file_metrics", json!({"ra_log_wal": 0, "ra_log_segment_writer": 0}));
+    put("metrics_gc_queue_length", json!({}));
+    for name in COUNTED_BY_ERLANG {
+        put(name, json!(0));
+        put(&format!("{name}_details"), json!({"rate": 0.0}));
+    }
     let trend = node.history().look(|history| history.of_node(&query.spans));
     let (live, totals) = totals(node);
     let sockets = totals.iter().map(|vhost| vhost.connections).sum();

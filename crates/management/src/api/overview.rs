@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use super::lists::Query;
 use super::vhost_stats::VhostStats;
 use super::{Shared, details};
-use crate::RABBITMQ_VERSION;
 use crate::access::Management;
 use crate::answer::Json;
 use crate::history::fields::About;
@@ -59,23 +58,30 @@ pub(super) async fn show(
     Json::ok(query.chosen(Value::Object(overview)))
 }
 
+/// The version of Erlang: clients want a text, and there is none.
+pub(super) const NO_ERLANG: &str = "none";
+
+/// What encrypts, where RabbitMQ names its OpenSSL.
+pub(super) const CRYPTO_LIBRARY: &str = "ring";
+
 /// What runs here.
 fn versions(node: &NodeSnapshot, query: &Query) -> Map<String, Value> {
     let (global, basic) = RETENTION_S;
     let versions = json!({
-        "management_version": RABBITMQ_VERSION,
+        "management_version": node.identity.version,
         "rates_mode": "basic",
         "sample_retention_policies": {"global": global, "basic": basic, "detailed": [600]},
         "exchange_types": exchange_types(),
-        "product_version": node.version,
-        "product_name": "Leveret",
-        "rabbitmq_version": RABBITMQ_VERSION,
+        "product_version": node.identity.version,
+        "product_name": node.identity.product,
+        "rabbitmq_version": node.identity.version,
+        "leveret_version": node.leveret_version,
         "cluster_name": node.cluster_name,
         "cluster_tags": {},
         "node_tags": {},
-        // Clients want a text; there is no Erlang.
-        "erlang_version": "none",
-        "erlang_full_version": "none",
+        "erlang_version": NO_ERLANG,
+        "erlang_full_version": NO_ERLANG,
+        "crypto_lib_version": CRYPTO_LIBRARY,
         "durability": node.durability,
         "disable_stats": query.disable_stats,
         "enable_queue_totals": query.enable_queue_totals,

@@ -70,7 +70,7 @@ async fn publish(
 
 /// What became of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Confirm {
+pub(super) enum Confirm {
     /// Queues have it.
     Routed,
     /// It came back: there is no queue for it.
@@ -79,7 +79,10 @@ enum Confirm {
     Rejected,
 }
 
-async fn confirmed(channel: &mut dyn Channel, publish: Publish<'_>) -> Result<Confirm, Refusal> {
+pub(super) async fn confirmed(
+    channel: &mut dyn Channel,
+    publish: Publish<'_>,
+) -> Result<Confirm, Refusal> {
     call(channel, Command::ConfirmSelect { nowait: false }).await?;
     let mut confirm = Confirm::Routed;
     channel.apply(Command::Publish(publish));
@@ -110,8 +113,10 @@ fn check_size(entry: &Entry, content: &Content<'_>) -> Result<(), ApiError> {
     Err(refused(&Refusal::new(ReplyCode::PreconditionFailed, text)))
 }
 
+/// Whether there is room for a message.
+///
 /// COMPAT: alarms: while publishers are blocked, the API takes no messages either; RabbitMQ's does.
-fn check_alarms(entry: &Entry) -> Result<(), ApiError> {
+pub(super) fn check_alarms(entry: &Entry) -> Result<(), ApiError> {
     let now = entry.node().snapshot();
     if !now.memory_alarm && !now.disk_alarm {
         return Ok(());

@@ -193,6 +193,10 @@ fn shown(
     put("memory", json!(in_memory.bytes));
     put("messages_paged_out", json!(queue.paged_out.messages));
     put("message_bytes_paged_out", json!(queue.paged_out.bytes));
+    // What only Erlang counts: tools read it, and nothing of it happens here.
+    put("reductions", json!(0));
+    put("reductions_details", json!({"rate": 0.0}));
+    put("garbage_collection", json!({"minor_gcs": 0, "fullsweep_after": 0, "min_heap_size": 0}));
     put("consumers", json!(queue.consumers));
     put("head_message_timestamp", json!(queue.head_timestamp_s));
     // What is the case now stands for what was lately.

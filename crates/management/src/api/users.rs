@@ -17,9 +17,6 @@ use crate::limits_json::{limits_from_json, limits_to_json};
 use crate::node::{NewPassword, NewUser, UserDetails};
 use crate::vhost_json::tags_from_json;
 
-/// RabbitMQ's default for a hash that does not say how it was made.
-const SHA256: &str = "rabbit_password_hashing_sha256";
-
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -92,9 +89,12 @@ fn password(body: &Object) -> Result<NewPassword, ApiError> {
             let octets = STANDARD
                 .decode(text)
                 .map_err(|_| ApiError::bad_request(format!("not_base64: {text}")))?;
-            let algorithm = body.get("hashing_algorithm").map_or(Some(SHA256), Value::as_str);
-            let algorithm = algorithm.ok_or_else(|| not_a("hashing_algorithm", "string"))?;
-            Ok(NewPassword::Hash { octets, algorithm: algorithm.to_owned() })
+            let algorithm = match body.get("hashing_algorithm") {
+                None => None,
+                Some(Value::String(algorithm)) => Some(algorithm.clone()),
+                Some(_) => return Err(not_a("hashing_algorithm", "string")),
+            };
+            Ok(NewPassword::Hash { octets, algorithm })
         }
     }
 }

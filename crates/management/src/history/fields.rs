@@ -135,8 +135,8 @@ pub(crate) const VHOST: [Field; 35] = [
 ];
 
 /// Of the node.
-pub(crate) const NODE: [Field; 4] =
-    [node("mem_used"), node("fd_used"), node("sockets_used"), node("disk_free")];
+pub(crate) const NODE: [Field; 5] =
+    [node("mem_used"), node("fd_used"), node("sockets_used"), node("disk_free"), node("proc_used")];
 
 /// The numbers of a queue.
 pub(crate) type QueueNumbers = [u64; QUEUE.len()];
@@ -217,6 +217,7 @@ pub(crate) fn of_node(node: &NodeSnapshot, process: &ProcessSnapshot, sockets: u
         process.fd_used.unwrap_or_default(),
         sockets,
         node.disk_free_bytes.unwrap_or_default(),
+        process.threads.unwrap_or_default(),
     ]
 }
 

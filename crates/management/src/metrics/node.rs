@@ -133,9 +133,11 @@ pub(super) fn logins(text: &mut Text, namespace: Namespace, scrape: &Scrape) {
 pub(super) fn identity(text: &mut Text, endpoint: &str, scrape: &Scrape) {
     let node = &scrape.node;
     let build = labels(&[
-        ("rabbitmq_version", node.version),
-        ("prometheus_plugin_version", node.version),
-        ("product_name", "Leveret"),
+        ("rabbitmq_version", &node.identity.version),
+        ("prometheus_plugin_version", &node.identity.version),
+        ("product_name", &node.identity.product),
+        ("product_version", &node.identity.version),
+        ("leveret_version", node.leveret_version),
         ("durability", node.durability),
     ]);
     let help = "Version of the broker";

@@ -34,8 +34,8 @@ pub enum NewPassword {
     Hash {
         /// Salt and digest.
         octets: Vec<u8>,
-        /// How it was hashed.
-        algorithm: String,
+        /// How it was hashed; none if nobody says.
+        algorithm: Option<String>,
     },
 }
 

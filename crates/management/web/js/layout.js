@@ -117,7 +117,7 @@ function Frame() {
   const { section, key } = useStore(place);
   const [isOpen, setIsOpen] = useState(false);
   useEffect(() => setIsOpen(false), [key]);
-  const { data } = usePolled(`${path("overview")}?columns=cluster_name,product_name,product_version,rabbitmq_version&disable_stats=true`, VHOSTS_MS);
+  const { data } = usePolled(`${path("overview")}?columns=cluster_name,leveret_version&disable_stats=true`, VHOSTS_MS);
   // The tags may have been changed since the login.
   useEffect(() => {
     get(path("whoami")).then(({ tags }) => session.set((old) => old && { ...old, tags }), () => {});
@@ -127,7 +127,7 @@ function Frame() {
     <header class="top">
       <button type="button" class="quiet burger" aria-expanded=${isOpen} aria-label="Sections" onClick=${() => setIsOpen(!isOpen)}>\u2630</button>
       <a class="brand" href="#/"><img src="img/leveret.svg" alt="" width="26" height="26" /><b>Leveret</b>
-        <span class="muted">${data?.product_version}</span></a>
+        <span class="muted">${data?.leveret_version}</span></a>
       <span class="cluster muted" title="Name of the cluster">${data?.cluster_name}</span>
       <span class="gap"></span>
       <${VhostChoice} /><${RefreshChoice} /><${UserMenu} />

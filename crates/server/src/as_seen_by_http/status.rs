@@ -12,7 +12,8 @@ impl management::Status for Node {
         let alarm = *self.alarm.borrow();
         NodeSnapshot {
             name: self.name.clone(),
-            version: env!("CARGO_PKG_VERSION"),
+            leveret_version: env!("CARGO_PKG_VERSION"),
+            identity: self.identity.clone(),
             cluster_name: self.cluster_name(),
             durability: self.durability.as_str(),
             listeners: self.listeners.clone(),
@@ -33,11 +34,14 @@ impl management::Status for Node {
 
     fn process(&self) -> ProcessSnapshot {
         let open = std::fs::read_dir("/proc/self/fd");
+        let threads = std::fs::read_dir("/proc/self/task");
         ProcessSnapshot {
             id: std::process::id(),
             // One of them is the directory that is read here.
             fd_used: open.ok().map(|open| (open.count() as u64).saturating_sub(1)),
             fd_total: getrlimit(Resource::Nofile).current,
+            threads: threads.ok().map(|threads| threads.count() as u64),
+            threads_max: getrlimit(Resource::Nproc).current,
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             data_dir: self.data_dir.display().to_string(),
         }

@@ -22,6 +22,6 @@ impl management::Topology for Node {
     }
 
     fn bindings(&self, vhost: &str, which: BindingsOf<'_>) -> Option<Vec<BindingDetails>> {
-        self.vhosts.get(vhost)?.look(|v, _| BindingDetails::of(v, which))
+        Some(self.vhosts.get(vhost)?.look(|v, _| BindingDetails::of(v, which)))
     }
 }

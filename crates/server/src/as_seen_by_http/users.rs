@@ -27,7 +27,7 @@ impl management::Users for Node {
                 NewPassword::None => Ok(PasswordHash::None),
                 NewPassword::Plain(password) => self.auth.hash(&name, password).await,
                 NewPassword::Hash { octets, algorithm } => {
-                    PasswordHash::from_bytes(&octets, &algorithm)
+                    PasswordHash::from_import(&octets, algorithm.as_deref())
                 }
             };
             let password = password.map_err(unusable)?;

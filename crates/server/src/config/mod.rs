@@ -24,7 +24,7 @@ use session::SessionOptions;
 use crate::limits::STATISTICS_INTERVAL;
 
 pub(crate) use log::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
-pub(crate) use management::{DiskFreeLimit, MemoryWatermark};
+pub(crate) use management::{DiskFreeLimit, Identity, MemoryWatermark};
 pub(crate) use settings::{Effective, Settings, Source};
 pub(crate) use tls::{CertificateLogin, CertificateName, SanType, TlsOptions, TlsVersion};
 
@@ -147,6 +147,8 @@ pub(crate) struct Config {
     pub(crate) paging_ratio: Option<f64>,
     pub(crate) disk_free_limit: DiskFreeLimit,
     pub(crate) node_name: Option<String>,
+    /// What clients are told that the broker is.
+    pub(crate) identity: Identity,
     pub(crate) cluster_name: Option<String>,
     pub(crate) log: LogOptions,
     /// What is to be said in the log about all this.
@@ -239,6 +241,7 @@ impl Default for Config {
             paging_ratio: None,
             disk_free_limit: DiskFreeLimit::Absolute(50_000_000),
             node_name: None,
+            identity: Identity::default(),
             cluster_name: None,
             log: LogOptions::default(),
             warnings: Vec::new(),

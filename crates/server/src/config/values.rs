@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use broker::access::PermissionPattern;
 
+use crate::limits::IDENTITY_BYTES_MAX;
+
 /// A whole number.
 pub(super) fn number<T>(value: &str, range: RangeInclusive<T>) -> Result<T, String>
 where
@@ -55,6 +57,38 @@ pub(super) fn one_of<T: Copy>(value: &str, words: &[(&str, T)]) -> Result<T, Str
             words => format!("must be one of {}, got '{value}'", words.join(", ")),
         }
     })
+}
+
+/// The name of a product, which clients compare with others.
+pub(super) fn product(value: &str) -> Result<String, String> {
+    let is_one = !value.is_empty()
+        && value.len() <= IDENTITY_BYTES_MAX
+        && value.chars().all(|c| !c.is_control());
+    if !is_one {
+        return Err(format!(
+            "must be a name of 1 to {IDENTITY_BYTES_MAX} octets without control characters, got \
+             '{value}'"
+        ));
+    }
+    Ok(value.to_owned())
+}
+
+/// A version that clients can take apart: three numbers, and what else may follow after `-` or `+`.
+pub(super) fn version(value: &str) -> Result<String, String> {
+    let (numbers, suffix) = value.split_at(value.find(['-', '+']).unwrap_or(value.len()));
+    let is_number = |part: &str| part.parse::<u32>().is_ok_and(|n| n.to_string() == part);
+    let is_suffix = |c: char| c.is_ascii_alphanumeric() || "-+.".contains(c);
+    let is_one = value.len() <= IDENTITY_BYTES_MAX
+        && numbers.split('.').count() == 3
+        && numbers.split('.').all(is_number)
+        && suffix.chars().all(is_suffix);
+    if !is_one {
+        return Err(format!(
+            "must be a version such as 4.3.6 or 4.3.6-beta.1, of at most {IDENTITY_BYTES_MAX} octets, \
+             got '{value}'"
+        ));
+    }
+    Ok(value.to_owned())
 }
 
 /// A pattern of names, as text that is one.

@@ -6,9 +6,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::PolicyKind;
-use management::{
-    RABBITMQ_VERSION, limits_to_json, policy_to_json, table_to_json, vhost_metadata_to_json,
-};
+use management::{Identity, limits_to_json, policy_to_json, table_to_json, vhost_metadata_to_json};
 use serde_json::{Map, Value, json};
 
 use super::topology::{
@@ -23,7 +21,7 @@ type Object = Map<String, Value>;
 /// Everything.
 pub(crate) fn export_all(node: &Node) -> Value {
     let cluster = node.cluster_name();
-    let mut root = header("cluster", format!("Definitions of cluster '{cluster}'"));
+    let mut root = header(&node.identity, "cluster", format!("Definitions of cluster '{cluster}'"));
     root.insert("original_cluster_name".to_owned(), json!(cluster));
     let users = node.auth.users();
     let list = |values: Vec<Value>| Value::Array(values);
@@ -52,7 +50,7 @@ pub(crate) fn export_all(node: &Node) -> Value {
 pub(crate) fn export_vhost(node: &Node, name: &str) -> Option<Value> {
     let cell = node.vhosts.get(name)?;
     let explanation = format!("Definitions of virtual host '{name}'");
-    let mut root = header("single_virtual_host", explanation);
+    let mut root = header(&node.identity, "single_virtual_host", explanation);
     root.insert("original_vhost_name".to_owned(), json!(name));
     let mut itself = vhost_itself(&cell);
     itself.remove("name");
@@ -65,12 +63,13 @@ pub(crate) fn export_vhost(node: &Node, name: &str) -> Option<Value> {
     Some(Value::Object(root))
 }
 
-fn header(format: &str, explanation: String) -> Object {
+fn header(identity: &Identity, format: &str, explanation: String) -> Object {
     let fields = [
-        ("rabbit_version", RABBITMQ_VERSION.to_owned()),
-        ("rabbitmq_version", RABBITMQ_VERSION.to_owned()),
-        ("product_name", "Leveret".to_owned()),
-        ("product_version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("rabbit_version", identity.version.clone()),
+        ("rabbitmq_version", identity.version.clone()),
+        ("product_name", identity.product.clone()),
+        ("product_version", identity.version.clone()),
+        ("leveret_version", env!("CARGO_PKG_VERSION").to_owned()),
         ("rabbitmq_definition_format", format.to_owned()),
         ("explanation", explanation),
     ];

@@ -142,8 +142,8 @@ fn user(item: &Item<'_>) -> Result<NewUser, Problem> {
             let hash = item.text_or("password_hash", "")?;
             let bytes =
                 STANDARD.decode(hash).map_err(|error| format!("'password_hash': {error}"))?;
-            let algorithm = item.text_or("hashing_algorithm", "rabbit_password_hashing_sha256")?;
-            PasswordHash::from_bytes(&bytes, algorithm)
+            let algorithm = item.get("hashing_algorithm").map(|_| item.text("hashing_algorithm"));
+            PasswordHash::from_import(&bytes, algorithm.transpose()?)
         }
     };
     let password = password.map_err(|error| error.to_string())?;

@@ -75,7 +75,12 @@ fn stream() -> impl Strategy<Value = Octets> {
 
 /// What a client gets that sends `octets` in these pieces, and whether its socket is closed.
 fn answers(octets: &[u8], pieces: &[usize], batch: usize) -> (Vec<u8>, bool) {
-    let server_properties = session::server_properties("1.2.3", "split");
+    let server_properties = session::server_properties(session::ServerIdentity {
+        product: "Product",
+        version: "1.2.3",
+        leveret_version: "0.0.1",
+        cluster_name: "split",
+    });
     let options = SessionOptions { server_properties, ..SessionOptions::default() };
     let mut peer = Peer::new(&options, batch);
     let mut rest = octets;

@@ -122,7 +122,12 @@ struct World {
 
 impl World {
     fn new(title: &str, feeding: Feeding) -> Self {
-        let server_properties = session::server_properties("1.2.3", "dialogue");
+        let server_properties = session::server_properties(session::ServerIdentity {
+            product: "Product",
+            version: "1.2.3",
+            leveret_version: "0.0.1",
+            cluster_name: "dialogue",
+        });
         let options = SessionOptions { server_properties, ..SessionOptions::default() };
         Self {
             title: title.to_owned(),

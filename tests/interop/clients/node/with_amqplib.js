@@ -262,6 +262,17 @@ async function cancel(channel, connection) {
   assert.equal(cancelled, null); // which is how the client says it
 }
 
+/** Who closes the connection when a consumer is cancelled still gets the answer to the deletion. */
+async function deletionIsAnsweredFirst() {
+  const connection = await open();
+  const channel = await connection.createChannel();
+  const { queue } = await channel.assertQueue(unique(), { durable: true });
+  const closed = new Promise((resolve) => connection.once('close', resolve));
+  await channel.consume(queue, (message) => message === null && connection.close());
+  assert.equal((await channel.deleteQueue(queue)).messageCount, 0);
+  await closed;
+}
+
 async function restart() {
   const [exchange, queue] = [unique(), unique()];
   let channel;
@@ -343,4 +354,5 @@ run(version('amqplib'), {
   connect, tls, confirms: confirmed(confirms), prefetch: confirmed(prefetch), 'queue-ttl': confirmed(queueTtl),
   'message-ttl': confirmed(messageTtl), 'dead-letter': confirmed(deadLetter), priorities: confirmed(priorities),
   transactions, rpc: confirmed(rpc), large: confirmed(large), cancel: confirmed(cancel), restart, errors,
+  'delete-own': deletionIsAnsweredFirst,
 });

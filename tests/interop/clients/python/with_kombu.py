@@ -141,6 +141,23 @@ def prefetch():
         queue.delete()
 
 
+def global_prefetch():
+    """kombu goes by product and version to say what `global` means, and Celery by kombu. Both meanings are kept."""
+    with connection() as opened:
+        properties = opened.connection.server_properties
+        assert (properties["product"], properties["version"][:2]) == ("RabbitMQ", "4."), properties
+        # Of ten messages two consumers with a prefetch of four leave two, or six when they share it.
+        for is_global, left in ((not opened.qos_semantics_matches_spec, 2), (True, 6)):
+            with opened.channel() as channel:
+                queue = declared(channel)
+                for number in range(10):
+                    publish(channel, queue, str(number))
+                channel.basic_qos(0, 4, is_global)
+                consumers = [Deliveries(channel, queue) for _ in range(2)]
+                runner.eventually(lambda: count(queue) <= left, f"at most {left} messages are left")
+                assert (len(consumers), count(queue)) == (2, left)
+
+
 def send_back(channel, queue, deliveries):
     publish(channel, queue, b"back")
     deliveries.next().requeue()
@@ -398,4 +415,5 @@ def not_opened(refusal, **options):
 runner.run(kombu.__version__, {
     "connect": connect, "tls": tls, "confirms": confirms, "prefetch": prefetch, "queue-ttl": queue_ttl,
     "message-ttl": message_ttl, "dead-letter": dead_letter, "priorities": priorities, "transactions": transactions,
-    "rpc": rpc, "large": large, "cancel": cancel, "restart": restart, "errors": errors})
+    "rpc": rpc, "large": large, "cancel": cancel, "restart": restart, "errors": errors,
+    "global-prefetch": global_prefetch})

@@ -63,10 +63,10 @@ class Checks {
         System.exit(checks.failed == 0 ? 0 : 1);
     }
 
-    /** Whether RabbitMQ's timing is to be expected: as the caller said, or as the broker calls itself. */
+    /** Whether RabbitMQ's timing is to be expected: as the caller said, or as the broker tells of itself. */
     static boolean isRabbitMQ(Connection connection) {
-        String product = String.valueOf(connection.getServerProperties().get("product"));
-        return "rabbitmq".equalsIgnoreCase(System.getProperty("seeds.broker", product));
+        boolean isLeveret = connection.getServerProperties().containsKey("leveret_version");
+        return "rabbitmq".equals(System.getProperty("seeds.broker", isLeveret ? "leveret" : "rabbitmq"));
     }
 
     /**

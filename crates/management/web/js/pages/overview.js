@@ -109,7 +109,7 @@ export default function Overview() {
           <${Churn} churn=${all.churn_rates ?? {}} range=${range} />
           ${all.listeners && html`<${Card} title="Listeners"><${ListTable} id="listeners" rows=${all.listeners} columns=${LISTENERS} rowKey=${(one) => `${one.ip_address}:${one.port}`} noun="listener" /><//>`}
         </div>
-        <p class="muted">Leveret ${all.product_version}, with the management API of RabbitMQ ${all.rabbitmq_version}.
+        <p class="muted">Leveret ${all.leveret_version}. Clients are told ${all.product_name} ${all.product_version}.
           ${" "}<${Badge} title="What a confirm waits for">durability: ${all.durability}<//></p>`;
     }}<//><//>`;
 }

@@ -4,9 +4,12 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use amqp::limits::{BODY_SIZE_MAX, FRAME_MIN_SIZE};
+use management::RABBITMQ_VERSION;
 
 use crate::config::key::Key;
-use crate::config::values::{boolean, bytes, fraction, multiple, number, number_or, one_of};
+use crate::config::values::{
+    boolean, bytes, fraction, multiple, number, number_or, one_of, product, version,
+};
 use crate::config::{DiskFreeLimit, Durability, MemoryWatermark};
 use crate::limits::STATISTICS_INTERVAL_MIN_MS;
 
@@ -96,6 +99,14 @@ pub(super) const KEYS: &[Key] = &[
             return Err(format!("must be NAME or NAME@HOST, got '{value}'"));
         }
         config.node_name = Some(value.to_owned());
+        Ok(())
+    }),
+    Key::new("identity.product", Some("RabbitMQ"), |config, _, value| {
+        config.identity.product = product(value)?;
+        Ok(())
+    }),
+    Key::new("identity.version", Some(RABBITMQ_VERSION), |config, _, value| {
+        config.identity.version = version(value)?;
         Ok(())
     }),
     Key::new("cluster_name", None, |config, _, value| {

@@ -170,7 +170,10 @@ pub(super) const KEYS: &[Key] = &[
     Key::without_effect("federation.*", "there is no federation"),
     Key::without_effect("event_exchange.*", "there is no event exchange"),
     Key::without_effect("tracing.*", "traces are not written to files").secret(),
-    Key::without_effect("product.*", "Leveret is called so"),
+    Key::without_effect(
+        "product.*",
+        "identity.product and identity.version are what clients are told",
+    ),
     Key::without_effect("motd_file", "there is no banner"),
     Key::refused("ssl_options.psk_identity", "clients with a shared key are not known"),
     Key::refused("ssl_options.crl_check", "lists of revoked certificates are not read"),
