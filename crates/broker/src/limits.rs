@@ -33,6 +33,10 @@ pub const DEATHS_PER_CALL_MAX: usize = 2048;
 /// each of them goes into the log: a copy of so much takes a millisecond or two.
 pub const DEATH_BYTES_PER_BATCH_MAX: u64 = 4 * 1024 * 1024;
 
+/// Bytes of messages that died and wait for the end of an alarm: they are in memory, which may be what is
+/// short. Beyond it the queues with dead-letter exchanges expire, evict and deliver nothing.
+pub const DEATHS_WAITING_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 /// Octets of `x-death` in the headers of a message: a hundred deaths in queues with short names, and a
 /// quarter of the frame that the headers go into. The core knows the others.
 pub const X_DEATH_BYTES_MAX: usize = 32 * 1024;

@@ -203,6 +203,10 @@ pub struct VhostCounters {
     pub dead_lettered: ByReason<u64>,
     /// Messages that died and left nothing, in queues that are gone, too.
     pub dropped: ByReason<ByCause>,
+    /// Messages that died and wait for the end of an alarm, now.
+    pub deaths_waiting: u64,
+    /// What the firehose did not tell because an alarm was on.
+    pub firehose_untold: u64,
     /// Dead letters whose headers do not tell all of their history, because that would not fit into a
     /// frame.
     pub death_headers_cut: u64,

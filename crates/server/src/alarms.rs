@@ -2,7 +2,8 @@
 //!
 //! The memory alarm goes on when the process holds more than its watermark, the disk alarm when less is
 //! free than `disk_free_limit`; each goes off when that is over. Whoever publishes meanwhile is told
-//! `connection.blocked` and not read; consumers go on and make room.
+//! `connection.blocked` and not read; consumers go on and make room. The vhosts are told, too: what they
+//! make by themselves waits as publishers do.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -104,6 +105,9 @@ pub(crate) fn look(node: &Node) -> Option<u64> {
         *current = alarm;
         changed
     });
+    if changed {
+        node.vhosts.set_alarm(alarm.is_some());
+    }
     match (changed, alarm) {
         (true, Some(alarm)) => tracing::warn!(
             resident,
@@ -117,6 +121,12 @@ pub(crate) fn look(node: &Node) -> Option<u64> {
         (false, _) => {}
     }
     free
+}
+
+/// No alarm is on, whatever there is of memory and disk.
+pub(crate) fn none(node: &Node) {
+    node.alarm.send_replace(None);
+    node.vhosts.set_alarm(false);
 }
 
 /// Bytes that are free on the disk of a directory.

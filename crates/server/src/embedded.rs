@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use axum::Router;
 
+use crate::alarms;
 use crate::config::{Config, Settings};
 use crate::node::Node;
 
@@ -44,6 +45,8 @@ impl Embedded {
     /// Why it does not start, a sentence for the operator.
     pub fn start(configuration: &Configuration) -> Result<Self, String> {
         let node = Node::start(&configuration.0, Vec::new()).map_err(|error| error.to_string())?;
+        // Nobody watches memory and disk here.
+        alarms::none(&node);
         Ok(Self { node: Arc::new(node) })
     }
 

@@ -4,6 +4,7 @@
 //! outboxes of their connections while the lock keeps them in order, and writers are woken after it
 //! is given back. Nothing in here waits.
 
+mod alarm;
 mod browse;
 mod changes;
 mod disk;
@@ -485,6 +486,8 @@ impl VhostCell {
 #[derive(Debug)]
 pub(crate) struct Vhosts {
     cells: RwLock<BTreeMap<String, Arc<VhostCell>>>,
+    /// An alarm is on.
+    has_alarm: AtomicBool,
     options: VhostOptions,
     timer: Arc<Timer>,
     persister: Arc<Persister>,
@@ -511,6 +514,7 @@ impl Vhosts {
     ) -> Self {
         Self {
             cells: RwLock::default(),
+            has_alarm: AtomicBool::new(false),
             options,
             timer,
             persister,
@@ -567,6 +571,8 @@ impl Vhosts {
     /// Lets a vhost be found.
     pub(crate) fn insert(&self, cell: &Arc<VhostCell>) {
         self.cells.write().insert(cell.name.to_string(), Arc::clone(cell));
+        // Whoever changed it before has not seen this one.
+        cell.take_alarm(&self.has_alarm);
     }
 
     /// Lets a vhost not be found any more.
@@ -604,6 +610,7 @@ impl Vhosts {
         let Restored { log, mut vhost, shelf } =
             store::restore(&path, id, is_new, vhost, (self.durability, &self.reserve), now)?;
         vhost.set_tracing(settings.tracing);
+        vhost.set_alarm(self.clock.now(), self.has_alarm.load(Ordering::SeqCst));
         let durable_lsn = log.last().0;
         let cell = self.timer.register(|timer_id| {
             Arc::new_cyclic(|this| VhostCell {

@@ -46,6 +46,11 @@ impl PendingDeadLetters {
         self.to_retry = self.waiting.len();
     }
 
+    /// Ends the round. Whether it was not over.
+    pub(crate) fn stop_retry(&mut self) -> bool {
+        std::mem::take(&mut self.to_retry) > 0
+    }
+
     /// Whether the round is not over.
     pub(crate) fn is_retrying(&self) -> bool {
         self.to_retry > 0

@@ -61,7 +61,8 @@ impl Vhost {
                 }
             }
         }
-        for (queue, entry) in self.dying.iter().filter_map(Dying::entry) {
+        let died = self.dying.iter().chain(self.alarm.waiting());
+        for (queue, entry) in died.filter_map(Dying::entry) {
             if let Some(queue) = self.queues.get(queue).filter(|q| q.is_durable_for(&entry.message))
             {
                 entries.entry(queue.number).or_default().insert(entry.id);
@@ -155,7 +156,8 @@ impl Vhost {
             let name = &queue.name;
             let expired = queue.front_is_expired(self.now.time);
             let is_at_hand = !queue.has_none_ready() && !queue.is_away();
-            if is_at_hand && !expired && queue.consumers.any_waits() {
+            let stalled = self.alarm.has_stalled(id);
+            if is_at_hand && !expired && !stalled && queue.consumers.any_waits() {
                 broken.push(format!("{name}: messages and a consumer wait for each other"));
             }
             if queue.pending_count() > 0 && !self.pending_sources.contains(&id) {
@@ -170,7 +172,8 @@ impl Vhost {
                 broken.push(format!("{name}: first deadline {first:?}, found {earliest:?}"));
             }
             for due in [queue.next_wake(), earliest] {
-                if !self.is_armed(queue.armed, due) {
+                let waits = stalled && due.is_some_and(|due| due <= self.now.time);
+                if !waits && !self.is_armed(queue.armed, due) {
                     let armed = queue.armed;
                     broken.push(format!("{name}: due {due:?}, armed {armed:?}"));
                 }

@@ -25,17 +25,23 @@ use crate::queue::{DropCause, Entry};
 use crate::record::Record;
 use crate::route::Route;
 use crate::statistics::Strategy;
-use crate::timers::Wake;
 
 /// A message that died.
 #[derive(Debug)]
 pub(super) struct Dying {
     queue: QueueId,
     reason: DeathReason,
+    /// When it died, in seconds since the Unix epoch.
+    time_s: u64,
     body: Corpse,
 }
 
 impl Dying {
+    /// The message.
+    pub(super) fn message(&self) -> &Message {
+        self.body.message()
+    }
+
     /// The queue and the message it has not left yet, unless it was refused there.
     pub(super) fn entry(&self) -> Option<(QueueId, &Entry)> {
         match &self.body {
@@ -76,14 +82,22 @@ impl Vhost {
     pub(super) fn die(&mut self, queue: QueueId, entry: Entry, reason: DeathReason) {
         if let Some(known) = self.queues.get_mut(queue) {
             known.dying += 1;
-            self.dying.push_back(Dying { queue, reason, body: Corpse::Entry(entry) });
+            self.has_died(queue, reason, Corpse::Entry(entry));
+        }
+    }
+
+    fn has_died(&mut self, queue: QueueId, reason: DeathReason, body: Corpse) {
+        let dying = Dying { queue, reason, time_s: self.now.wall_ms / 1000, body };
+        if self.must_wait(queue) {
+            self.wait_for_room(dying);
+        } else {
+            self.dying.push_back(dying);
         }
     }
 
     /// A full queue refuses a message and dead-letters it.
     pub(super) fn die_refused(&mut self, queue: QueueId, message: Message) {
-        let body = Corpse::Refused(message);
-        self.dying.push_back(Dying { queue, reason: DeathReason::Maxlen, body });
+        self.has_died(queue, DeathReason::Maxlen, Corpse::Refused(message));
     }
 
     /// Moves everything that died, and what dies of that in turn. What is more than a call may move
@@ -92,7 +106,7 @@ impl Vhost {
     pub(super) fn finish_deaths(&mut self) {
         while !self.to_dispatch.is_empty()
             || !self.firehose.is_told()
-            || self.deaths_armed.is_none() && (!self.dying.is_empty() || self.retry_pending)
+            || self.deaths_armed.is_none() && (!self.dying.is_empty() || self.may_retry())
         {
             for queue in std::mem::take(&mut self.to_dispatch) {
                 self.dispatch(queue);
@@ -104,6 +118,11 @@ impl Vhost {
                 self.move_deaths(DEATHS_PER_CALL_MAX);
             }
         }
+    }
+
+    /// Whether dead letters that had nowhere to go are to be offered again now.
+    fn may_retry(&self) -> bool {
+        self.retry_pending && !self.has_alarm()
     }
 
     /// Goes on where `finish_deaths` stopped, with up to `budget` messages; how much of that is used up.
@@ -121,18 +140,21 @@ impl Vhost {
                 && self.death_bytes < DEATH_BYTES_PER_BATCH_MAX
                 && let Some(dying) = self.dying.pop_front()
             {
-                self.move_with_what_follows(dying);
+                if self.must_wait(dying.queue) {
+                    self.wait_for_room(dying);
+                } else {
+                    self.move_with_what_follows(dying);
+                }
                 moved += 1;
             }
             if !self.dying.is_empty() {
-                let Self { timers, deaths_armed, now, .. } = self;
-                timers.arm(deaths_armed, now.time, Wake::Deaths);
+                self.arm_deaths();
                 return moved;
             }
             if self.dying.capacity() > EFFECTS_KEPT_MAX {
                 self.dying = VecDeque::new();
             }
-            if !self.retry_pending {
+            if !self.may_retry() {
                 return moved;
             }
             self.retry_pending_dead_letters();
@@ -148,7 +170,11 @@ impl Vhost {
         let (of_queue, others) = all.partition::<VecDeque<_>, _>(|dying| dying.queue == queue);
         self.dying = others;
         for dying in of_queue {
-            self.move_with_what_follows(dying);
+            if self.must_wait(queue) {
+                self.wait_for_room(dying);
+            } else {
+                self.move_with_what_follows(dying);
+            }
         }
     }
 
@@ -165,7 +191,7 @@ impl Vhost {
     }
 
     fn move_dead(&mut self, dying: Dying) {
-        let Self { queues, last_death, now, .. } = self;
+        let Self { queues, last_death, .. } = self;
         let Some(queue) = queues.get_mut(dying.queue) else {
             return;
         };
@@ -178,7 +204,7 @@ impl Vhost {
         let circumstances = Circumstances {
             queue: &queue.name,
             reason: dying.reason,
-            time_s: now.wall_ms / 1000,
+            time_s: dying.time_s,
             target,
             maybe_seen: match &dying.body {
                 Corpse::Entry(entry) => queue.may_have_been_seen(entry),
@@ -406,7 +432,8 @@ impl Vhost {
             && let Some((entry, reason)) = queue.pending.next_retry()
         {
             queue.dying += 1;
-            self.dying.push_back(Dying { queue: id, reason, body: Corpse::Entry(entry) });
+            let (time_s, body) = (self.now.wall_ms / 1000, Corpse::Entry(entry));
+            self.dying.push_back(Dying { queue: id, reason, time_s, body });
             offered += 1;
         }
         if queue.pending.is_empty() {

@@ -39,8 +39,14 @@ impl Vhost {
             if queue.has_none_ready() || queue.is_away() {
                 return;
             }
-            if queue.front_is_expired(now) {
-                if queue.consumers.is_empty() || expiry_budget == 0 {
+            let (expired, has_consumers) =
+                (queue.front_is_expired(now), !queue.consumers.is_empty());
+            // Who rejects everything would bring all of a long queue into memory.
+            if has_consumers && self.stalls(id) {
+                return;
+            }
+            if expired {
+                if !has_consumers || expiry_budget == 0 {
                     return;
                 }
                 match self.expire_until(id, now, expiry_budget) {

@@ -207,6 +207,10 @@ impl Vhost {
     }
 
     fn tell(&mut self, key: &str, message: &Message, headers: &Table) {
+        if self.has_alarm() {
+            self.counters.firehose_untold += 1;
+            return;
+        }
         let key = key.get(..key.floor_char_boundary(SHORT_STRING_BYTES_MAX)).unwrap_or(key);
         let envelope = Envelope::new(TRACE_EXCHANGE.into(), key.into());
         let mut properties = Vec::new();

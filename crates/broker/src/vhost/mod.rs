@@ -7,12 +7,13 @@
 //! - no message waits in a queue for which a consumer has room, unless what is in front of it has
 //!   expired and is being removed in slices;
 //! - no message that died is left over: it became dead letters, was kept, or was counted as dropped,
-//!   unless more died at once than one call may move and the timer goes on with it;
+//!   unless more died at once than one call may move and the timer goes on with it, or an alarm is on;
 //! - `next_wake` is not later than the next thing that happens by itself.
 //!
 //! The commands stand in files by AMQP's classes, the life of a message in `publish`, `deliver`,
 //! `settle` and `death`.
 
+mod alarm;
 mod browse;
 mod channels;
 mod check;
@@ -63,6 +64,7 @@ pub(crate) use crate::route::At;
 use crate::statistics::VhostCounters;
 use crate::time::{Now, Time};
 use crate::timers::Timers;
+use alarm::Alarm;
 pub use dead_letter_map::DeadLetterMapTaking;
 use death::Dying;
 pub use dry_run::{DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, SettingChange};
@@ -178,6 +180,7 @@ pub struct Vhost {
     topology: u64,
     /// Messages that died and have not been moved yet; none between calls but after a great dying.
     dying: VecDeque<Dying>,
+    alarm: Alarm,
     /// Bytes of dead letters made since the vhost was last given back.
     death_bytes: u64,
     /// Queues in which messages expired in front of others, since consumers were last asked.
@@ -241,6 +244,7 @@ impl Vhost {
             timers: Timers::default(),
             topology: 1,
             dying: VecDeque::new(),
+            alarm: Alarm::default(),
             death_bytes: 0,
             to_dispatch: Vec::new(),
             deaths_armed: None,

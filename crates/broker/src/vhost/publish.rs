@@ -352,7 +352,8 @@ impl Vhost {
             self.arm_queue(id);
             return;
         }
-        while let Some(queue) = self.queues.get_mut(id)
+        while !self.stalls(id)
+            && let Some(queue) = self.queues.get_mut(id)
             && queue.is_over_limit()
             && let Some(entry) = queue.evict()
         {

@@ -296,12 +296,15 @@ impl Vhost {
         let id = self.find_queue(at, &name)?;
         self.expire_due(id);
         self.finish_deaths_of(id);
+        let (dead, ended) = self.take_waiting_deaths(id);
         let Some(queue) = self.queues.get_mut(id) else {
             return Ok(());
         };
         let (number, durable) = (queue.number, queue.durable);
-        let ended = queue.durable_waiting().map(|(_, lsn)| lsn).collect();
-        let (purged, pages) = queue.purge();
+        let ended = queue.durable_waiting().map(|(_, lsn)| lsn).chain(ended).collect();
+        let (waited, pages) = queue.purge();
+        queue.counters.purged += dead;
+        let purged = waited + dead;
         self.pending_sources.remove(&id);
         if durable {
             let kept = self.unacked_entries(id).into_iter().map(|(entry, _)| entry).collect();
@@ -309,6 +312,7 @@ impl Vhost {
         }
         self.end_pages(pages);
         self.left(id);
+        self.waiting_deaths_taken();
         self.answer_gets(id);
         self.answer(at, nowait, Outgoing::QueuePurgeOk { message_count: count(purged) });
         Ok(())
@@ -383,9 +387,10 @@ impl Vhost {
     }
 
     /// Removes a queue with everything in it, and its consumers; none of it is dead-lettered but what
-    /// has died before.
+    /// has died before, and not that while an alarm is on.
     fn remove_queue(&mut self, id: QueueId) -> RemovedQueue {
         self.finish_deaths_of(id);
+        let (dead, ended) = self.take_waiting_deaths(id);
         let Some(queue) = self.queues.get_mut(id) else {
             return RemovedQueue::default();
         };
@@ -406,10 +411,11 @@ impl Vhost {
         if queue.durable {
             let unacked = self.unacked_entries(id).into_iter().map(|(_, lsn)| lsn);
             let waiting = queue.durable_waiting().map(|(_, lsn)| lsn);
-            let ended = waiting.chain(unacked.filter(|lsn| *lsn != Lsn(0))).collect();
+            let unacked = unacked.filter(|lsn| *lsn != Lsn(0));
+            let ended = waiting.chain(unacked).chain(ended).collect();
             self.log_ending(queue.lsn, ended, Record::DeleteQueue { queue: queue.number });
         }
-        let ready_count = queue.ready_count();
+        let ready_count = queue.ready_count() + dead;
         let (_, pages) = queue.purge();
         self.end_pages(pages);
         self.answer_gets_empty(&mut queue);
@@ -417,7 +423,9 @@ impl Vhost {
         let of_type = &mut self.counters.delivered_from_gone[queue.kind() as usize];
         of_type.add(&queue.counters.deliveries);
         self.topology_changed();
-        RemovedQueue { ready_count, consumers: self.detach_consumers(id, &queue) }
+        let consumers = self.detach_consumers(id, &queue);
+        self.waiting_deaths_taken();
+        RemovedQueue { ready_count, consumers }
     }
 
     /// Removes a queue that no command of a client names, and cancels its consumers.

@@ -27,7 +27,8 @@ type Targets = SmallVec<[QueueId; 4]>;
 
 impl Vhost {
     /// Redrives messages that wait in a queue, at hand or in a page, as they were browsed there. What became
-    /// of each, in order; of so many bytes that the log has enough to do, the rest is left for another call.
+    /// of each, in order; of so many bytes that the log has enough to do, the rest is left for another call, and
+    /// all of them while an alarm is on.
     ///
     /// # Errors
     /// When nothing may be redriven so: the queue or what it goes to is not there, or the user may not.
@@ -39,6 +40,9 @@ impl Vhost {
     ) -> Result<Vec<Redriven>, Refusal> {
         self.advance(now);
         self.check_redrive(redrive)?;
+        if self.has_alarm() {
+            return Ok(Vec::new());
+        }
         let (mut outcomes, mut bytes) = (Vec::with_capacity(chosen.len()), 0);
         for chosen in chosen {
             if bytes >= REDRIVE_BYTES_PER_CALL_MAX {

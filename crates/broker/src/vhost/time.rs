@@ -59,7 +59,10 @@ impl Vhost {
             // What expired before the queue did is dead-lettered, however late the timer is.
             done += self.expire_until(id, end.just_before(), budget);
             let reads = |queue: &Queue| queue.is_being_read();
-            if done <= budget && !self.queue_of(id).is_some_and(reads) {
+            if done <= budget
+                && !self.queue_of(id).is_some_and(reads)
+                && !self.outlives_its_lease(id)
+            {
                 self.expire_queue(id);
             }
         } else {
@@ -90,6 +93,7 @@ impl Vhost {
         let now = self.now.time;
         let mut expired = 0;
         while expired < budget
+            && !self.stalls(id)
             && let Some(queue) = self.queues.get_mut(id)
             && let Some((due, entry)) = queue.pop_due(until)
         {
@@ -142,24 +146,32 @@ impl Vhost {
 
     /// Makes sure that the queue is looked at when its next deadline comes.
     pub(super) fn arm_queue(&mut self, id: QueueId) {
-        let Some(queue) = self.queues.get_mut(id) else {
+        let Some(at) = self.next_wake_of(id) else {
             return;
         };
-        if let Some(at) = queue.next_wake() {
-            self.timers.arm(&mut queue.armed, at, Wake::Queue(id));
+        let Self { queues, timers, .. } = self;
+        if let Some(queue) = queues.get_mut(id) {
+            timers.arm(&mut queue.armed, at, Wake::Queue(id));
         }
     }
 
     /// Like `arm_queue`, but not for a time that has passed: a queue with a million overdue messages
     /// takes turns with the others.
     pub(super) fn rearm_queue(&mut self, id: QueueId) {
-        let now = self.now.time;
-        let Some(queue) = self.queues.get_mut(id) else {
+        let Some(at) = self.next_wake_of(id) else {
             return;
         };
-        if let Some(at) = queue.next_wake() {
-            self.timers.arm(&mut queue.armed, at.max(now), Wake::Queue(id));
+        let Self { queues, timers, now, .. } = self;
+        if let Some(queue) = queues.get_mut(id) {
+            timers.arm(&mut queue.armed, at.max(now.time), Wake::Queue(id));
         }
+    }
+
+    /// When the queue has to be looked at; never while what is due in it has to wait for room.
+    fn next_wake_of(&mut self, id: QueueId) -> Option<Time> {
+        let at = self.queue_of(id)?.next_wake()?;
+        let is_due = at <= self.now.time;
+        if is_due && (self.stalls(id) || self.alarm.has_stalled(id)) { None } else { Some(at) }
     }
 
     /// Makes sure that the channel is looked at when its next delivery times out, or in its turn if

@@ -182,6 +182,7 @@ pub(crate) fn line() -> impl Strategy<Value = String> {
         8 => (1..40_u64).prop_map(|millis| format!("sleep {millis}")),
         2 => (1..60_u64).prop_map(|millis| format!("drift {millis}")),
         2 => Just("tick".to_owned()),
+        2 => select(&["alarm on", "alarm off", "alarm off"][..]).prop_map(str::to_owned),
         1 => select(&["tracing on", "tracing on", "tracing off"][..]).prop_map(str::to_owned),
     ]
 }

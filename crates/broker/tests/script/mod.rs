@@ -10,6 +10,7 @@
 //! | `late 250ms`, `tick` | time passes, but the timer does not fire; it fires once |
 //! | `show QUEUE`, `consumers QUEUE`, `policies NAME`, `counters`, `channels`, `exchanges` | show the state |
 //! | `policy`, `operator-policy`, `clear-policy`, `clear-operator-policy` | change policies |
+//! | `alarm on`, `alarm off` | memory or disk is short, or no more |
 //! | `tracing on`, `tracing off` | turns the firehose on or off |
 //! | `user NAME CONFIGURE WRITE READ` | sets permissions, also of one who is connected |
 //! | `backlog BYTES` | that many bytes wait for the client's socket |
@@ -224,6 +225,7 @@ impl World {
                 self.vhost.force_close(self.now(), connection, refusal);
             }
             "redrive" => self.redrive(&client, &mut words, &mut out),
+            "alarm" => self.vhost.set_alarm(self.now(), words.next() == "on"),
             "tracing" => self.vhost.set_tracing(words.next() == "on"),
             "user" => self.user(&mut words),
             "backlog" => {

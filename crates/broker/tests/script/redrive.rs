@@ -61,7 +61,7 @@ impl World {
                 };
                 *counts.entry(what).or_default() += 1;
             }
-            if chosen.is_empty() {
+            if chosen.is_empty() || self.vhost.has_alarm() {
                 break;
             }
         }

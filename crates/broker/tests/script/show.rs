@@ -113,6 +113,8 @@ pub(crate) fn counters(vhost: &Vhost) -> String {
     add("returned", counters.returned_unroutable);
     add("unroutable", counters.dropped_unroutable);
     add("replies-dropped", counters.direct_replies_dropped);
+    add("waiting-deaths", counters.deaths_waiting);
+    add("untold", counters.firehose_untold);
     add("refused", counters.refused);
     for cause in DropCause::ALL {
         add(&format!("copies-dropped({})", cause.as_str()), counters.copies_dropped.get(cause));

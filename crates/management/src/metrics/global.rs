@@ -16,7 +16,7 @@ const VOLATILE: &str = "rabbit_volatile_queue";
 /// A count of publishes: its name, its help, and where it is.
 type Published = (&'static str, &'static str, fn(&VhostCounters) -> u64);
 
-const PUBLISHED: [Published; 8] = [
+const PUBLISHED: [Published; 9] = [
     ("global_messages_received_total", "Messages published", |v| v.published),
     (
         "global_messages_received_confirm_total",
@@ -44,6 +44,11 @@ const PUBLISHED: [Published; 8] = [
         "global_messages_death_headers_cut_total",
         "Dead letters whose headers do not tell all of their history",
         |v| v.death_headers_cut,
+    ),
+    (
+        "global_messages_firehose_untold_total",
+        "What the firehose did not tell because an alarm was on",
+        |v| v.firehose_untold,
     ),
 ];
 
@@ -105,6 +110,11 @@ pub(super) fn write(text: &mut Text, vhosts: &[VhostScrape]) {
     for (name, help, value) in [
         ("global_publishers", "Channels on which something was published", publishers),
         ("global_consumers", "Consumers", consumers),
+        (
+            "global_messages_dying",
+            "Messages that died and wait for the end of an alarm",
+            sum(|v| v.deaths_waiting),
+        ),
     ] {
         text.family(Namespace::Plain, name, Kind::Gauge, help).put(&protocol, value);
     }

@@ -7,11 +7,11 @@ use broker::refusal::Refusal;
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, Entry, Lsn};
 use management::{RedriveCounts, RedriveRequest, RedriveState};
-use tokio::time::{Duration, Instant, sleep_until};
+use tokio::time::{Duration, Instant, sleep, sleep_until};
 
 use super::{Shared, Source, WAITING};
 use crate::clock::Clock;
-use crate::limits::{BROWSED_PER_LOCK, REDRIVEN_PER_LOCK};
+use crate::limits::{ALARM_CHECK_INTERVAL, BROWSED_PER_LOCK, REDRIVEN_PER_LOCK};
 use crate::own_channel::OwnChannel;
 use crate::vhosts::{BrowseProblem, VhostCell};
 
@@ -115,10 +115,22 @@ impl Run {
                 () = self.shared.cancelled.notified() => return Err(Stop::Enough),
             }
             self.cell.caught_up().await;
+            self.no_alarm().await?;
             self.must_go_on()?;
             let slice = self.left().min(pace.slice()).min(chosen.len());
             let moved = self.move_slice(&mut chosen, slice)?;
             pace.moved(moved);
+        }
+        Ok(())
+    }
+
+    /// Waits until no alarm is on: what is redriven is written.
+    async fn no_alarm(&self) -> Result<(), Stop> {
+        while self.cell.has_alarm() {
+            tokio::select! {
+                () = sleep(ALARM_CHECK_INTERVAL) => {}
+                () = self.shared.cancelled.notified() => return Err(Stop::Enough),
+            }
         }
         Ok(())
     }
