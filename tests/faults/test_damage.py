@@ -26,6 +26,7 @@ PARTS = 4
 FLIPS_PER_REGION = 3
 OTHERS_PER_FILE = 2
 FAILURES_MAX = 5
+LOST_MESSAGES = 300
 TOLD = re.compile(r"(\S+) at (\d+): ([^,]+), (\d+) octets")
 VHOSTS = ("/", "other")
 VHOST_FOLDERS = {"vhosts/1": "/", "vhosts/2": "other"}
@@ -265,3 +266,63 @@ def test_damage_is_told_or_does_not_matter(part, broker, rng, pytestconfig):
     print(dict(outcomes))
     assert not failures, "\n".join(failures)
     assert outcomes["harmless"] and outcomes["reported"] and outcomes["refused"]
+
+
+def test_messages_come_back_when_the_declaration_of_their_queue_is_lost(broker, rng):
+    """One octet of it has changed. Its messages are intact: they are found, told of, kept and served."""
+    broker.start()
+    with connect_as_guest(broker) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.queue_declare("other", durable=True)
+        channel.queue_declare("orders", durable=True, arguments={"x-message-ttl": 600_000})
+        channel.queue_bind("orders", "amq.fanout")
+        for number in range(LOST_MESSAGES):
+            properties = pika.BasicProperties(delivery_mode=2, expiration="1000")
+            channel.basic_publish("", "orders", body_of(number, rng), properties)
+    assert broker.stop() == 0
+    path, at = declaration_of(broker, b"orders")
+    octets = bytearray(path.read_bytes())
+    octets[at] ^= 1
+    path.write_bytes(octets)
+    lost = f"has lost its declaration: its {LOST_MESSAGES} messages are kept in queue 'orders', under its old name"
+    code, text = broker.check()
+    assert code == 1 and "told the declaration of a queue" in text and lost in text, text
+    broker.start()
+    errors = "\n".join(broker.errors())
+    assert "told the declaration of a queue" in errors and f"{path.name} at " in errors and lost in errors, errors
+    broker.kill()  # before anything else is written
+    for _ in range(2):
+        broker.start()
+        assert broker.said().count("has lost its declaration") == 0, broker.said()
+        with connect_as_guest(broker) as connection:
+            channel = connection.channel()
+            assert channel.queue_declare("orders", passive=True).method.message_count == LOST_MESSAGES
+            # It is a queue again that messages of its exchanges come to, and whose own leave for good.
+            channel.confirm_delivery()
+            channel.basic_publish("amq.fanout", "", "one more", PERSISTENT, mandatory=True)
+            assert channel.queue_purge("other").method.message_count == 0
+            bodies = [channel.basic_get("orders") for _ in range(LOST_MESSAGES + 1)]
+            assert all(method.redelivered for method, *_ in bodies[:-1])
+            assert {number_of(body) for *_, body in bodies[:-1]} == set(range(LOST_MESSAGES))
+            assert bodies[-1][2] == b"one more"
+            channel.basic_nack(0, multiple=True, requeue=True)
+            channel.basic_get("orders")
+            channel.basic_ack(0, multiple=True)
+            channel.queue_purge("orders")
+            for number in range(LOST_MESSAGES):
+                channel.basic_publish("", "orders", body_of(number, rng), PERSISTENT)
+        broker.kill()
+
+
+def declaration_of(broker, name):
+    """Where the record is that declares a queue: the first that names it."""
+    for path in sorted((broker.data / "vhosts/1").glob("*.log")):
+        at = path.read_bytes().find(name)
+        if at >= 0:
+            return path, at + len(name) + 2
+    raise AssertionError(f"no log names {name}")
+
+
+def connect_as_guest(broker):
+    return pika.BlockingConnection(pika.ConnectionParameters(*broker.address, heartbeat=0))

@@ -69,8 +69,11 @@ pub use queue::{
     ExpiryCursor, ExpirySlice, Forecast, Queue, QueueArguments, QueueCounters, QueueDefaults,
     QueueType, Settings, Span,
 };
-pub use record::{BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record};
+pub use record::{
+    BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record,
+    record_in_words,
+};
 pub use vhost::{
-    Connection, DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, Replay, ReplayProblem,
-    SettingChange, Vhost, VhostOptions,
+    Connection, DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, Recovered, RecoveredQueue,
+    Replay, ReplayProblem, SettingChange, Vhost, VhostOptions,
 };

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use amqp::properties::Properties;
 use bytes::Bytes;
 use triomphe::ThinArc;
 
@@ -285,6 +286,33 @@ impl Message {
         };
         let (deaths, properties) = (None, PropertiesAt::Inline(at));
         Self::build(Header { envelope, facts, deaths, maybe_seen, properties, body }, &bytes)
+    }
+
+    /// The same message without its expiration.
+    pub(crate) fn without_expiration(&self) -> Self {
+        if self.facts().expiration_ms.is_none() {
+            return self.clone();
+        }
+        let facts = Facts { expiration_ms: None, ..self.facts() };
+        // They were validated when the message was published.
+        let properties = Properties::parse(self.properties()).unwrap_or_default();
+        let mut bytes = Vec::new();
+        Properties { expiration: None, ..properties }.encode(&mut bytes);
+        let at = offset(bytes.len());
+        let body = self.shared_body().unwrap_or_else(|| {
+            bytes.extend_from_slice(self.body());
+            BodyAt::Inline(at)
+        });
+        let Header { envelope, deaths, maybe_seen, .. } = self.header();
+        let header = Header {
+            envelope: Arc::clone(envelope),
+            facts,
+            deaths: deaths.clone(),
+            maybe_seen: *maybe_seen,
+            properties: PropertiesAt::Inline(at),
+            body,
+        };
+        Self::build(header, &bytes)
     }
 
     /// The body for another message, if it is long enough to be shared.

@@ -18,7 +18,7 @@ use crate::node_file::{self, VhostEntry};
 use crate::private_files;
 use crate::restoring::Restoring;
 use crate::shelf::Shelf;
-use crate::store::{Replaying, vhost_path};
+use crate::store::{Replaying, in_words, vhost_path};
 
 /// Checks the directory and prints what it found; fails when anything is wrong.
 pub(crate) fn run(data_dir: &Path) -> ExitCode {
@@ -77,7 +77,7 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
         if report.torn_bytes > 0 {
             say(format!("  {} octets that a crash left half written", report.torn_bytes))?;
         }
-        let damages = report.damages.iter().map(ToString::to_string);
+        let damages = report.damages.iter().map(|damage| format!("{damage}{}", in_words(damage)));
         for fault in damages.chain(problems) {
             faults += 1;
             say(format!("  {fault}"))?;
@@ -135,6 +135,7 @@ fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
         problems.extend(replayed.err().map(|problem| format!("record {}: {problem}", record.lsn)));
     });
     let report = report.map_err(|error| error.to_string())?;
+    problems.extend(replaying.recover());
     let vhost = replaying.finish(Now::default(), report.last);
     pages.finish().map_err(|problem| format!("{}: {problem}", scratch.0.display()))?;
     let messages = vhost.queues().map(|(_, queue)| queue.message_count()).sum();

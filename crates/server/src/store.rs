@@ -15,8 +15,8 @@ use std::time::Instant;
 
 use broker::page::Pages;
 use broker::time::Now;
-use broker::{Envelopes, Lsn, PolicyKind, Record, Replay, Vhost};
-use storage::{Flags, Log, LogOptions, OpenError, ReadProgress, RealDirectory, Releases};
+use broker::{Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost};
+use storage::{Damage, Flags, Log, LogOptions, OpenError, ReadProgress, RealDirectory, Releases};
 
 use crate::alarms;
 use crate::config::Durability;
@@ -131,6 +131,22 @@ impl<'a> Replaying<'a> {
         self.replay.records_lost();
     }
 
+    /// The log has been read: queues whose declaration is lost come back. What there is to say of it, a
+    /// sentence each.
+    pub(crate) fn recover(&mut self) -> Vec<String> {
+        let Recovered { queues, problems } = self.replay.recover();
+        let queues = queues.into_iter().map(|queue| {
+            let RecoveredQueue { number, name, is_original_name, messages } = queue;
+            let whose = if is_original_name { "its old" } else { "a new" };
+            format!(
+                "queue {number} has lost its declaration: its {messages} messages are kept in queue \
+                 '{name}', under {whose} name, without its arguments, and do not expire by their own"
+            )
+        });
+        let problems = problems.into_iter();
+        queues.chain(problems.map(|(lsn, problem)| format!("record {lsn}: {problem}"))).collect()
+    }
+
     /// The vhost lives on from `now`.
     pub(crate) fn finish(self, now: Now, last: storage::Lsn) -> Vhost {
         self.replay.finish(now, Lsn(last.0), self.pages)
@@ -154,6 +170,12 @@ pub(crate) struct Restored {
     pub(crate) log: VhostLog,
     pub(crate) vhost: Vhost,
     pub(crate) shelf: Arc<Shelf>,
+}
+
+/// What damaged octets seem to have told, to be said behind the damage.
+pub(crate) fn in_words(damage: &Damage) -> String {
+    let known = damage.record.and_then(|(lsn, kind)| Some((lsn, broker::record_in_words(kind)?)));
+    known.map_or_else(String::new, |(lsn, told)| format!("; record {lsn} told {told}, it seems"))
 }
 
 /// Says how far a vhost is.
@@ -218,7 +240,12 @@ pub(crate) fn restore(
         error,
     })?;
     for damage in &report.damages {
-        tracing::error!(vhost = name, after = damage.after.0, "damaged log: {damage}");
+        let what = in_words(damage);
+        tracing::error!(vhost = name, after = damage.after.0, "damaged log: {damage}{what}");
+    }
+    for problem in replaying.recover() {
+        problems += 1;
+        tracing::error!(vhost = name, "{problem}");
     }
     if report.was_open || !report.damages.is_empty() {
         replaying.records_lost();

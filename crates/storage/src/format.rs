@@ -240,7 +240,7 @@ impl RecordHeader {
         out
     }
 
-    fn decode(octets: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
         let octets = octets.get(..RECORD_HEADER_BYTES)?;
         Some(Self {
             length: u32_at(octets, 0),

@@ -55,6 +55,8 @@ pub struct Damage {
     pub problem: &'static str,
     /// Where the octets were put, if there were any.
     pub kept_in: Option<String>,
+    /// The record that it seems to be: its position and its kind.
+    pub record: Option<(Lsn, u8)>,
 }
 
 impl OpenError {
@@ -247,7 +249,7 @@ pub(crate) fn foreign_files<D: Directory>(
         if FileHeader::decode(&block).is_ok_and(|header| header.log_id != manifest.log_id) {
             let problem = "belongs to another log and is left here";
             let (file, offset, after) = (name.clone(), 0, Lsn(0));
-            foreign.push(Damage { file, offset, len, after, problem, kept_in: None });
+            foreign.push(Damage { file, offset, len, after, problem, kept_in: None, record: None });
         }
     }
     Ok(foreign)
@@ -290,6 +292,7 @@ pub(crate) fn read_files<D: Directory>(
                 after: rot.after,
                 problem,
                 kept_in,
+                record: rot.record,
             });
         }
         done.files += 1;
@@ -345,15 +348,15 @@ fn read_file<D: Directory>(
         Ok(_) => {
             problem = "belongs to another log";
             counted = &[];
-            rot.push(Rot { offset: 0, len: octets.len(), after: report.last });
+            rot.push(Rot::of_batches(0, octets.len(), report.last));
         }
         Err(HeaderFault::Missing) if octets.is_empty() => {
             problem = "missing";
-            rot.push(Rot { offset: 0, len: 0, after: report.last });
+            rot.push(Rot::of_batches(0, 0, report.last));
         }
         // The header is guarded apart from the batches, which know the file's id themselves.
         Err(HeaderFault::Missing | HeaderFault::Damaged) => {
-            rot.push(Rot { offset: 0, len: FIRST_BATCH as usize, after: report.last });
+            rot.push(Rot::of_batches(0, FIRST_BATCH as usize, report.last));
         }
     }
     let found = scan(counted, entry.id, entry.first, is_sealed, &mut |record| {
@@ -364,7 +367,7 @@ fn read_file<D: Directory>(
         each(record, &mut Releases(liveness));
     });
     if is_sealed && octets.len() < used && !octets.is_empty() {
-        rot.push(Rot { offset: octets.len(), len: used - octets.len(), after: found.last });
+        rot.push(Rot::of_batches(octets.len(), used - octets.len(), found.last));
     }
     rot.extend(found.rot);
     report.records += found.records;

@@ -50,6 +50,15 @@ pub(crate) struct Rot {
     pub(crate) len: usize,
     /// The last position that was read before it.
     pub(crate) after: Lsn,
+    /// What record it seems to be: its position and its kind.
+    pub(crate) record: Option<(Lsn, u8)>,
+}
+
+impl Rot {
+    /// Octets of which nobody knows what they were.
+    pub(crate) fn of_batches(offset: usize, len: usize, after: Lsn) -> Self {
+        Self { offset, len, after, record: None }
+    }
 }
 
 /// What a file held.
@@ -88,13 +97,13 @@ pub(crate) fn scan<'a>(
             let next = find_batch(octets, file_id, at + BATCH_ALIGN, scan.last);
             match next {
                 Some((offset, header)) if is_sealed || header.synced > scan.last => {
-                    scan.rot.push(Rot { offset: at, len: offset - at, after: scan.last });
+                    scan.rot.push(Rot::of_batches(at, offset - at, scan.last));
                     scan.end = offset;
                     previous = None;
                     continue;
                 }
                 None if is_sealed => {
-                    scan.rot.push(Rot { offset: at, len: octets.len() - at, after: scan.last });
+                    scan.rot.push(Rot::of_batches(at, octets.len() - at, scan.last));
                     scan.end = octets.len();
                 }
                 Some(_) | None => {
@@ -136,7 +145,10 @@ pub(crate) fn scan<'a>(
                 ReadRecord::Cut => rest.len(),
             };
             let offset = at + BATCH_HEADER_BYTES + position;
-            scan.rot.push(Rot { offset, len: bad, after: scan.last });
+            // Of a damaged record the position is right, probably, if it is where it belongs.
+            let seems = RecordHeader::decode(rest).map(|header| (header.lsn, header.kind));
+            let record = seems.filter(|(lsn, _)| *lsn > scan.last && *lsn <= header.last);
+            scan.rot.push(Rot { offset, len: bad, after: scan.last, record });
             position += bad;
         }
         scan.last = header.last;

@@ -60,6 +60,27 @@ impl Kind {
     }
 }
 
+/// What records of a kind tell, for operators whose log has lost one.
+pub fn record_in_words(kind: u8) -> Option<&'static str> {
+    Some(match Kind::from_octet(kind)? {
+        Kind::Publish => "a message",
+        Kind::Settle => "an acknowledgement",
+        Kind::DeadLetter => "a dead letter",
+        Kind::Requeue => "a message that was returned",
+        Kind::Pend => "a dead message that its queue keeps",
+        Kind::Delivered => "what was delivered",
+        Kind::Purge => "a purge",
+        Kind::DeclareQueue => "the declaration of a queue",
+        Kind::DeleteQueue => "the deletion of a queue",
+        Kind::DeclareExchange => "the declaration of an exchange",
+        Kind::DeleteExchange => "the deletion of an exchange",
+        Kind::Bind => "a binding",
+        Kind::Unbind => "the end of a binding",
+        Kind::SetPolicy => "a policy",
+        Kind::ClearPolicy => "the end of a policy",
+    })
+}
+
 impl Record {
     /// Its kind, as the log stores it.
     pub fn kind(&self) -> u8 {

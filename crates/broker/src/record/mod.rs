@@ -17,6 +17,7 @@ use amqp::table::Table;
 pub(crate) use decode::Reader;
 pub use decode::{DecodeError, Decoded, Envelopes};
 pub(crate) use encode::put_message;
+pub use encode::record_in_words;
 
 use crate::dead_letter::DeathReason;
 use crate::exchange::ExchangeType;

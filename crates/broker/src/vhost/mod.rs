@@ -37,6 +37,7 @@ mod route;
 mod settle;
 mod time;
 mod transaction;
+mod undeclared;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -70,7 +71,8 @@ use death::Dying;
 pub use dry_run::{DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, SettingChange};
 use firehose::Firehose;
 use policies::PolicyChanged;
-pub use replay::{Replay, ReplayProblem};
+pub use replay::{Recovered, Replay, ReplayProblem};
+pub use undeclared::RecoveredQueue;
 
 /// What a node grants to its vhosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

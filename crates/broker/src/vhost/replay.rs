@@ -10,6 +10,7 @@ use std::sync::Arc;
 use amqp::table::{Table, Value};
 
 use super::Vhost;
+use super::undeclared::{RecoveredQueue, UndeclaredQueues};
 use crate::exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeDeclaration};
 use crate::ids::{EntryId, ExchangeId, Lsn, QueueId, QueueNumber};
 use crate::lookup::Lookup;
@@ -26,6 +27,19 @@ use crate::time::{Now, Time};
 pub struct Replay {
     vhost: Vhost,
     queues: Lookup<QueueNumber, QueueId>,
+    undeclared: UndeclaredQueues,
+    /// Bindings of which an end is not there.
+    unbound: Vec<(Lsn, BindingRecord)>,
+    recovered: Vec<RecoveredQueue>,
+}
+
+/// What became of damage to declarations.
+#[derive(Default, Debug)]
+pub struct Recovered {
+    /// Queues whose declaration is lost, with their messages.
+    pub queues: Vec<RecoveredQueue>,
+    /// Records that are left out, because what they need is lost.
+    pub problems: Vec<(Lsn, ReplayProblem)>,
 }
 
 /// Why a record cannot be replayed; the rest of the log can be.
@@ -35,7 +49,9 @@ impl Replay {
     /// Begins with a new vhost.
     pub fn new(vhost: Vhost) -> Self {
         let queues = Lookup::new(vhost.seed);
-        Self { vhost, queues }
+        let (undeclared, unbound, recovered) =
+            (UndeclaredQueues::default(), Vec::new(), Vec::new());
+        Self { vhost, queues, undeclared, unbound, recovered }
     }
 
     /// Takes in the next record, which has this position. With `is_spent` it only tells of others: the
@@ -97,7 +113,7 @@ impl Replay {
             }
             Record::DeclareExchange(exchange) => self.declare_exchange(lsn, exchange)?,
             Record::DeleteExchange { name } => self.delete_exchange(&name),
-            Record::Bind(binding) => self.bind(lsn, &binding)?,
+            Record::Bind(binding) => self.bind(lsn, binding),
             Record::Unbind(binding) => self.unbind(&binding),
         }
         Ok(())
@@ -116,10 +132,19 @@ impl Replay {
         pages: &mut dyn Pages,
     ) {
         for (number, entry) in entries {
-            // A queue that was deleted later and whose declaration is not kept any more.
-            let Some(id) = self.queues.get(number).copied() else { continue };
+            let id = match self.queues.get(number).copied() {
+                Some(id) => id,
+                // It was deleted later and its declaration is not kept any more, or that is lost.
+                None => {
+                    let id = self.undeclared.make(&mut self.vhost, *number);
+                    self.queues.insert(*number, id);
+                    id
+                }
+            };
+            let kept = self.undeclared.enter(*number, message, entries.len() == 1);
+            let message = kept.unwrap_or_else(|| message.clone());
             let Some(queue) = self.vhost.queues.get_mut(id) else { continue };
-            queue.push(*entry, message.clone(), lsn, arrived);
+            queue.push(*entry, message, lsn, arrived);
             for (page, messages) in self.vhost.cut_pages(id, entry.level) {
                 pages.write(page, messages);
             }
@@ -169,6 +194,16 @@ impl Replay {
     fn declare_queue(&mut self, lsn: Lsn, record: QueueRecord) -> Result<(), ReplayProblem> {
         let QueueRecord { queue: number, name, auto_delete, arguments, declared_by } = record;
         let vhost = &mut self.vhost;
+        if let Some(id) = self.undeclared.remove(number) {
+            // It was recovered by an earlier start.
+            if let Some(queue) = vhost.queues.get_mut(id) {
+                queue.name = Arc::clone(&name);
+                queue.lsn = lsn;
+                queue.declared_by = declared_by;
+            }
+            vhost.queue_names.insert(name, id);
+            return Ok(());
+        }
         let resource = Resource { kind: ResourceKind::Queue, name: &name, vhost: &vhost.name };
         let arguments = QueueArguments::parse(arguments.as_ref(), resource)
             .map_err(|refusal| format!("queue '{name}': {}", refusal.explanation))?;
@@ -202,9 +237,12 @@ impl Replay {
         let Some(id) = self.queues.remove(&number) else {
             return;
         };
+        let had_name = self.undeclared.remove(number).is_none();
         if let Some(mut queue) = self.vhost.queues.remove(id) {
             queue.end_all(pages, ended);
-            self.vhost.queue_names.remove(&*queue.name);
+            if had_name {
+                self.vhost.queue_names.remove(&*queue.name);
+            }
         }
     }
 
@@ -235,19 +273,25 @@ impl Replay {
         }
     }
 
-    fn bind(&mut self, lsn: Lsn, record: &BindingRecord) -> Result<(), ReplayProblem> {
-        let (source, binding) = self.binding(record).ok_or_else(|| {
-            format!("binding from '{}' to '{}' has lost an end", record.source, record.destination)
-        })?;
-        self.vhost.add_binding(source, &binding);
-        self.vhost.durable_bindings.insert((source, binding), lsn);
-        Ok(())
+    fn bind(&mut self, lsn: Lsn, record: BindingRecord) {
+        match self.binding(&record) {
+            Some((source, binding)) => {
+                // One that had lost an end may have been made again behind it.
+                if self.vhost.add_binding(source, &binding) {
+                    self.vhost.durable_bindings.insert((source, binding), lsn);
+                }
+            }
+            None => self.unbound.push((lsn, record)),
+        }
     }
 
     fn unbind(&mut self, record: &BindingRecord) {
         if let Some((source, binding)) = self.binding(record) {
             self.vhost.take_binding(source, &binding);
             self.vhost.durable_bindings.remove(&(source, binding));
+        } else {
+            // An end of it was deleted later, and its declaration is not kept any more.
+            self.unbound.retain(|(_, unbound)| unbound != record);
         }
     }
 
@@ -275,12 +319,42 @@ impl Replay {
         }
     }
 
+    /// The log has been read: queues whose declaration is lost come back with their messages.
+    pub fn recover(&mut self) -> Recovered {
+        let unbound = std::mem::take(&mut self.unbound);
+        let to_queues = unbound.iter().filter(|(_, record)| {
+            record.to_queue && self.vhost.queue_names.get(&*record.destination).is_none()
+        });
+        let mut missing: Vec<Name> =
+            to_queues.map(|(_, record)| Arc::clone(&record.destination)).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        let queues = std::mem::take(&mut self.undeclared).recover(&mut self.vhost, &missing);
+        unbound.into_iter().for_each(|(lsn, record)| self.bind(lsn, record));
+        let problems = self.unbound.iter().map(|(lsn, record)| {
+            let BindingRecord { source, destination, .. } = record;
+            (*lsn, format!("binding from '{source}' to '{destination}' has lost an end"))
+        });
+        let problems = problems.collect();
+        self.recovered.extend(queues.iter().cloned());
+        Recovered { queues, problems }
+    }
+
     /// The log has been read up to `last`: the vhost lives on from `now`.
-    pub fn finish(self, now: Now, last: Lsn, pages: &mut dyn Pages) -> Vhost {
+    pub fn finish(mut self, now: Now, last: Lsn, pages: &mut dyn Pages) -> Vhost {
+        self.recover();
         let mut vhost = self.vhost;
         vhost.now = now;
         vhost.last_lsn = vhost.last_lsn.max(last);
         vhost.durable_lsn = vhost.last_lsn;
+        for recovered in &self.recovered {
+            let lsn = vhost.declare_recovered(recovered);
+            if let Some(id) = vhost.queue_names.get(&*recovered.name).copied()
+                && let Some(queue) = vhost.queues.get_mut(id)
+            {
+                queue.lsn = lsn;
+            }
+        }
         let ids: Vec<QueueId> = vhost.queues.keys().collect();
         for id in &ids {
             if let Some(queue) = vhost.queues.get_mut(*id) {

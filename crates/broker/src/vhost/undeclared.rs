@@ -1,0 +1,166 @@
+//! Queues whose declaration is lost, because its record in the log is damaged, while their messages are
+//! not.
+//!
+//! Messages of a queue that is not declared are kept while the log is read. If the log tells that the
+//! queue was deleted, all is well: its declaration is only not kept any more. What is left at the end
+//! comes back in a queue without arguments, under its old name where that is certain, and is declared
+//! anew, so that the next start knows it. Its messages do not expire by their own `expiration` there:
+//! where they would go then is lost.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use amqp::table::Table;
+
+use super::Vhost;
+use crate::access::INTERNAL_USER;
+use crate::ids::{Lsn, QueueId, QueueNumber};
+use crate::message::{Message, Name};
+use crate::policy::InForce;
+use crate::queue::{Queue, QueueArguments, QueueDeclaration};
+use crate::record::{QueueRecord, Record};
+
+/// What came back although its declaration is lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecoveredQueue {
+    /// Its number in the log.
+    pub number: QueueNumber,
+    /// The name it has now.
+    pub name: Name,
+    /// Whether that is the name it had.
+    pub is_original_name: bool,
+    /// Messages in it.
+    pub messages: u64,
+}
+
+/// What is known of the name of a queue.
+#[derive(Debug)]
+enum KnownName {
+    Nothing,
+    One(Name),
+    /// Its messages contradict each other.
+    Several,
+}
+
+/// A queue with messages and without a declaration.
+#[derive(Debug)]
+struct Undeclared {
+    id: QueueId,
+    name: KnownName,
+}
+
+/// All of them, while a log is read.
+#[derive(Default, Debug)]
+pub(super) struct UndeclaredQueues(BTreeMap<QueueNumber, Undeclared>);
+
+impl UndeclaredQueues {
+    /// The queue with that number, which is not declared, is made for what enters it.
+    pub(super) fn make(&mut self, vhost: &mut Vhost, number: QueueNumber) -> QueueId {
+        let name: Name = format!("recovered.{number}").into();
+        let declaration = QueueDeclaration {
+            name,
+            durable: true,
+            auto_delete: false,
+            exclusive_owner: None,
+            arguments: vhost.shared_arguments(QueueArguments::default()),
+            declared_by: INTERNAL_USER.into(),
+        };
+        vhost.last_queue_number = vhost.last_queue_number.max(number.0);
+        let (defaults, paging, now) =
+            (vhost.options.queue_defaults, vhost.paging(), vhost.now.time);
+        let queue = Queue::new(declaration, number, InForce::default(), defaults, paging, now);
+        let id = vhost.queues.insert(Box::new(queue));
+        self.0.insert(number, Undeclared { id, name: KnownName::Nothing });
+        id
+    }
+
+    /// A message enters the queue with that number, alone or with others. As it is kept there, if the
+    /// queue is not declared.
+    pub(super) fn enter(
+        &mut self,
+        number: QueueNumber,
+        message: &Message,
+        is_alone: bool,
+    ) -> Option<Message> {
+        let undeclared = self.0.get_mut(&number)?;
+        undeclared.learn(message, is_alone);
+        Some(message.without_expiration())
+    }
+
+    /// The queue is declared, or was deleted.
+    pub(super) fn remove(&mut self, number: QueueNumber) -> Option<QueueId> {
+        self.0.remove(&number).map(|undeclared| undeclared.id)
+    }
+
+    /// Gives names to those that hold messages; `missing` are the names of queues that bindings lead to
+    /// and that are not there. The others were queues that are deleted.
+    pub(super) fn recover(self, vhost: &mut Vhost, missing: &[Name]) -> Vec<RecoveredQueue> {
+        let mut holding = Vec::new();
+        for (number, undeclared) in self.0 {
+            let messages = vhost.queues.get(undeclared.id).map_or(0, |queue| queue.message_count());
+            if messages == 0 {
+                vhost.queues.remove(undeclared.id);
+            } else {
+                holding.push((number, undeclared, messages));
+            }
+        }
+        let is_only = holding.len() == 1;
+        let mut recovered = Vec::new();
+        for (number, Undeclared { id, name }, messages) in holding {
+            let known = match (name, missing) {
+                (KnownName::One(name), _) => Some(name),
+                (KnownName::Nothing, [name]) if is_only => Some(Arc::clone(name)),
+                (KnownName::Nothing | KnownName::Several, _) => None,
+            };
+            let known = known.filter(|name| vhost.queue_names.get(&**name).is_none());
+            let is_original_name = known.is_some();
+            let name = known.unwrap_or_else(|| vhost.free_name(number));
+            vhost.queue_names.insert(Arc::clone(&name), id);
+            if let Some(queue) = vhost.queues.get_mut(id) {
+                queue.name = Arc::clone(&name);
+            }
+            recovered.push(RecoveredQueue { number, name, is_original_name, messages });
+        }
+        recovered
+    }
+}
+
+impl Undeclared {
+    /// The default exchange routes to the queue whose name is the key.
+    fn learn(&mut self, message: &Message, is_alone: bool) {
+        let envelope = message.envelope();
+        if !is_alone || !envelope.exchange.is_empty() || !envelope.has_one_key() {
+            return;
+        }
+        let Some(key) = envelope.routing_key.as_str().filter(|key| !key.is_empty()) else { return };
+        self.name = match std::mem::replace(&mut self.name, KnownName::Several) {
+            KnownName::Nothing => KnownName::One(key.into()),
+            KnownName::One(name) if &*name == key => KnownName::One(name),
+            KnownName::One(_) | KnownName::Several => KnownName::Several,
+        };
+    }
+}
+
+impl Vhost {
+    /// A name for a recovered queue that no queue has.
+    fn free_name(&self, number: QueueNumber) -> Name {
+        let mut name = format!("recovered.{number}");
+        let mut others = 0;
+        while self.queue_names.get(name.as_str()).is_some() {
+            others += 1;
+            name = format!("recovered.{number}.{others}");
+        }
+        name.into()
+    }
+
+    /// The next start knows of a recovered queue.
+    pub(super) fn declare_recovered(&mut self, recovered: &RecoveredQueue) -> Lsn {
+        self.log(Record::DeclareQueue(QueueRecord {
+            queue: recovered.number,
+            name: Arc::clone(&recovered.name),
+            auto_delete: false,
+            arguments: Table::default(),
+            declared_by: INTERNAL_USER.into(),
+        }))
+    }
+}

@@ -1,0 +1,305 @@
+//! A log in which declarations are missing: messages whose queue is not declared are found and come back.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use amqp::method::MethodId;
+use amqp::properties::Properties;
+use amqp::table::{Table, TableBuilder, Value};
+use broker::access::Access;
+use broker::page::{PageRead, PagedFacts, PagedMessage, Pages, Wanted};
+use broker::time::{Now, Time};
+use broker::{
+    Bind, ChannelNumber, Command, ConnectionId, Content, DeclareExchange, DeclareQueue,
+    DeleteQueue, Effect, Envelopes, Lsn, Outgoing, PageId, Publish, QueueNumber, Record, Recovered,
+    RecoveredQueue, Replay, Request, Vhost, VhostOptions,
+};
+
+/// Nothing is put aside here.
+#[derive(Debug)]
+struct NoPages;
+
+impl Pages for NoPages {
+    fn write(&mut self, _: PageId, _: Vec<PagedMessage>) {
+        panic!("a page is written");
+    }
+
+    fn facts(&mut self, _: PageId) -> Vec<PagedFacts> {
+        panic!("a page is looked at");
+    }
+
+    fn read(&mut self, _: PageId, _: Wanted) -> PageRead {
+        panic!("a page is read");
+    }
+
+    fn remove(&mut self, _: PageId) {
+        panic!("a page is removed");
+    }
+}
+
+/// A record in the log.
+type Written = (Lsn, u8, Vec<u8>);
+
+const DECLARE_QUEUE: u8 = 16;
+const DECLARE_EXCHANGE: u8 = 18;
+
+struct Broker {
+    vhost: Vhost,
+    connection: ConnectionId,
+    now_ms: u64,
+    log: Vec<Written>,
+    /// Records of which a reference has ended, beside the ones that others are about.
+    ended: Vec<Lsn>,
+}
+
+impl Broker {
+    fn new() -> Self {
+        Self::with(Vhost::new("/", [3; 32], VhostOptions::default()), 1_000_000, Vec::new())
+    }
+
+    fn with(mut vhost: Vhost, now_ms: u64, log: Vec<Written>) -> Self {
+        let access = Arc::new(Access::matching("guest".into(), ".*").unwrap());
+        let connection = vhost.open_connection(access, true);
+        let mut broker = Self { vhost, connection, now_ms, log, ended: Vec::new() };
+        broker.apply(Command::OpenChannel);
+        broker
+    }
+
+    fn now(&self) -> Now {
+        Now { time: Time::from_micros(self.now_ms * 1000), wall_ms: self.now_ms }
+    }
+
+    fn apply(&mut self, command: Command<'_>) -> Vec<Outgoing> {
+        let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
+        self.vhost.apply(self.now(), self.connection, request);
+        self.vhost.durable(self.vhost.last_lsn());
+        self.vhost.flush();
+        let mut told = Vec::new();
+        for effect in self.vhost.drain_effects() {
+            match effect {
+                Effect::Log { lsn, at, record, .. } => {
+                    let mut octets = Vec::new();
+                    record.encode(at, &mut octets);
+                    self.log.push((lsn, record.kind(), octets));
+                }
+                Effect::Send { outgoing, .. } | Effect::SendDurable { outgoing, .. } => {
+                    told.push(outgoing);
+                }
+                Effect::Stalled(_)
+                | Effect::AskBacklog(_)
+                | Effect::Page(_)
+                | Effect::AwaitGet(_)
+                | Effect::Event(_) => {}
+            }
+        }
+        told
+    }
+
+    /// Starts again from what is in the log.
+    fn restart(self) -> (Self, Recovered) {
+        let mut replay = Replay::new(Vhost::new("/", [3; 32], VhostOptions::default()));
+        let mut envelopes = Envelopes::default();
+        let mut ended = Vec::new();
+        for (lsn, kind, octets) in &self.log {
+            let decoded = Record::decode(*kind, octets, &mut envelopes).unwrap();
+            replay.apply(*lsn, decoded, false, &mut NoPages, &mut |lsn| ended.push(lsn)).unwrap();
+        }
+        let recovered = replay.recover();
+        let last = self.log.last().map_or(Lsn(0), |(lsn, ..)| *lsn);
+        let vhost = replay.finish(self.now(), last, &mut NoPages);
+        let mut broker = Self::with(vhost, self.now_ms, self.log);
+        broker.ended = ended;
+        let broken = broker.vhost.broken_invariants();
+        assert!(broken.is_empty(), "{broken:?}");
+        (broker, recovered)
+    }
+
+    /// The records of that kind that hold this text are damaged, and not read any more.
+    fn lose(&mut self, kind: u8, text: &str) {
+        let before = self.log.len();
+        self.log.retain(|(_, of, octets)| {
+            *of != kind || !octets.windows(text.len()).any(|part| part == text.as_bytes())
+        });
+        assert!(self.log.len() < before, "there is no {text}");
+    }
+
+    fn declare(&mut self, queue: &str) {
+        let mut arguments = TableBuilder::new();
+        arguments.insert("x-message-ttl", Value::I32(60_000));
+        let arguments: Table = arguments.finish();
+        self.apply(Command::DeclareQueue(DeclareQueue {
+            queue,
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            nowait: true,
+            arguments: arguments.as_ref(),
+        }));
+    }
+
+    fn bind(&mut self, queue: &str, key: &str) {
+        self.bind_to("amq.direct", queue, key);
+    }
+
+    fn bind_to(&mut self, source: &str, queue: &str, key: &str) {
+        self.apply(Command::BindQueue(Bind {
+            destination: queue,
+            source,
+            routing_key: key,
+            nowait: true,
+            arguments: Table::default().as_ref(),
+        }));
+    }
+
+    fn publish(&mut self, exchange: &str, key: &str, expiration: Option<&str>) {
+        let mut properties = Vec::new();
+        let expiration = expiration.map(str::as_bytes);
+        Properties { delivery_mode: Some(2), expiration, ..Properties::default() }
+            .encode(&mut properties);
+        self.apply(Command::Publish(Publish {
+            exchange: exchange.as_bytes().into(),
+            routing_key: key.as_bytes().into(),
+            mandatory: false,
+            content: Content::Assembled { properties: properties.into(), body: "m".into() },
+        }));
+    }
+
+    fn messages(&self, queue: &str) -> Option<u64> {
+        self.vhost.queue(queue).map(|queue| queue.message_count())
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        self.vhost.queues().map(|(_, queue)| queue.name.to_string()).collect()
+    }
+}
+
+fn recovered(number: u64, name: &str, is_original_name: bool, messages: u64) -> RecoveredQueue {
+    RecoveredQueue { number: QueueNumber(number), name: name.into(), is_original_name, messages }
+}
+
+#[test]
+fn messages_come_back_under_the_name_that_they_went_to() {
+    let mut broker = Broker::new();
+    broker.declare("first");
+    broker.declare("orders");
+    broker.bind("orders", "key");
+    for _ in 0..3 {
+        broker.publish("", "orders", Some("1000"));
+    }
+    broker.publish("amq.direct", "key", None);
+    broker.lose(DECLARE_QUEUE, "orders");
+    let (mut broker, found) = broker.restart();
+    assert_eq!(found.queues, [recovered(2, "orders", true, 4)]);
+    assert!(found.problems.is_empty(), "{:?}", found.problems);
+    assert_eq!(broker.messages("orders"), Some(4));
+    // Nobody knows where they would go: they stay.
+    broker.now_ms += 100_000;
+    broker.vhost.tick(broker.now());
+    assert_eq!(broker.messages("orders"), Some(4));
+    // It is a queue like any other, with its bindings, and its number is nobody else's.
+    broker.publish("amq.direct", "key", None);
+    broker.declare("third");
+    assert_eq!(broker.messages("orders"), Some(5));
+    assert_eq!(broker.vhost.queue("third").unwrap().number, QueueNumber(3));
+
+    // The next start knows it, and has nothing to say.
+    let (mut broker, found) = broker.restart();
+    assert!(found.queues.is_empty() && found.problems.is_empty(), "{found:?}");
+    assert_eq!(broker.messages("orders"), Some(5));
+    broker.apply(Command::PurgeQueue { queue: "orders", nowait: true });
+    let (broker, _) = broker.restart();
+    assert_eq!(broker.messages("orders"), Some(0));
+}
+
+#[test]
+fn without_a_certain_name_they_come_back_under_a_new_one() {
+    let mut broker = Broker::new();
+    for queue in ["first", "second", "third"] {
+        broker.declare(queue);
+        broker.bind(queue, "key");
+    }
+    broker.publish("amq.direct", "key", None);
+    broker.lose(DECLARE_QUEUE, "first");
+    broker.lose(DECLARE_QUEUE, "second");
+    let (broker, found) = broker.restart();
+    let expected = [recovered(1, "recovered.1", false, 1), recovered(2, "recovered.2", false, 1)];
+    assert_eq!(found.queues, expected);
+    assert_eq!(found.problems.len(), 2, "{:?}", found.problems);
+    let names = ["recovered.1", "recovered.2", "third"].map(str::to_owned);
+    assert_eq!(broker.names(), BTreeSet::from(names));
+}
+
+#[test]
+fn a_binding_tells_the_name_of_the_only_one() {
+    let mut broker = Broker::new();
+    broker.declare("bound");
+    broker.bind("bound", "key");
+    broker.publish("amq.direct", "key", None);
+    broker.lose(DECLARE_QUEUE, "bound");
+    let (broker, found) = broker.restart();
+    assert_eq!(found.queues, [recovered(1, "bound", true, 1)]);
+    assert!(found.problems.is_empty(), "{:?}", found.problems);
+    assert_eq!(broker.messages("bound"), Some(1));
+}
+
+#[test]
+fn a_name_that_another_queue_has_is_left_to_it() {
+    let mut broker = Broker::new();
+    broker.declare("orders");
+    broker.publish("", "orders", None);
+    broker.lose(DECLARE_QUEUE, "orders");
+    // A version that hid the messages let it be declared again.
+    let log = std::mem::take(&mut broker.log);
+    let mut other = Broker::new();
+    other.declare("before");
+    other.declare("orders");
+    let mut log: Vec<_> = log.into_iter().collect();
+    log.extend(other.log.drain(1..).map(|(lsn, kind, octets)| (Lsn(lsn.0 + 10), kind, octets)));
+    broker.log = log;
+    let (broker, found) = broker.restart();
+    assert_eq!(found.queues, [recovered(1, "recovered.1", false, 1)]);
+    assert_eq!((broker.messages("orders"), broker.messages("recovered.1")), (Some(0), Some(1)));
+}
+
+#[test]
+fn what_was_deleted_stays_gone_and_its_references_end() {
+    let mut broker = Broker::new();
+    broker.declare("gone");
+    broker.bind("gone", "key");
+    broker.publish("", "gone", None);
+    broker.publish("amq.direct", "key", None);
+    let publishes: Vec<Lsn> =
+        broker.log.iter().filter(|(_, kind, _)| *kind == 1).map(|(lsn, ..)| *lsn).collect();
+    let (if_unused, if_empty, nowait) = (false, false, true);
+    broker.apply(Command::DeleteQueue(DeleteQueue { queue: "gone", if_unused, if_empty, nowait }));
+    // A compaction has left out the declaration, and not yet the messages.
+    broker.lose(DECLARE_QUEUE, "gone");
+    let (broker, found) = broker.restart();
+    assert!(found.queues.is_empty() && found.problems.is_empty(), "{found:?}");
+    assert!(broker.names().is_empty());
+    assert_eq!(broker.ended, publishes);
+}
+
+#[test]
+fn a_binding_whose_exchange_is_lost_is_told() {
+    let mut broker = Broker::new();
+    broker.declare("q");
+    broker.apply(Command::DeclareExchange(DeclareExchange {
+        exchange: "in",
+        kind: "topic",
+        passive: false,
+        durable: true,
+        auto_delete: false,
+        internal: false,
+        nowait: true,
+        arguments: Table::default().as_ref(),
+    }));
+    broker.bind_to("in", "q", "#");
+    broker.lose(DECLARE_EXCHANGE, "in");
+    let (_, found) = broker.restart();
+    let [(_, problem)] = &found.problems[..] else { panic!("{found:?}") };
+    assert_eq!(problem, "binding from 'in' to 'q' has lost an end");
+}
