@@ -121,6 +121,8 @@ pub(crate) struct VhostCell {
     written: Notify,
     /// For whoever looks at what is in pages.
     page_looks: Semaphore,
+    /// An alarm is on, for all vhosts.
+    alarm: Arc<AtomicBool>,
     clock: Clock,
     this: Weak<Self>,
 }
@@ -239,6 +241,7 @@ impl VhostCell {
         requests: impl Iterator<Item = Request<'a>>,
     ) -> Applied {
         let now = self.clock.now();
+        self.check_alarm(&mut state, now);
         if let Some(link) = state.links.get(connection) {
             let unsent = link.socket.wire.unsent();
             state.vhost.set_backlog(now, connection, unsent);
@@ -287,6 +290,7 @@ impl VhostCell {
                 return;
             };
             let now = self.clock.now();
+            self.check_alarm(&mut state, now);
             state.vhost.tick(now);
             let more = state.vhost.next_wake().is_some_and(|wake| wake <= now.time);
             // Whoever waits for the lock gets it now: this thread would have it again at once.
@@ -487,7 +491,7 @@ impl VhostCell {
 pub(crate) struct Vhosts {
     cells: RwLock<BTreeMap<String, Arc<VhostCell>>>,
     /// An alarm is on.
-    has_alarm: AtomicBool,
+    alarm: Arc<AtomicBool>,
     options: VhostOptions,
     timer: Arc<Timer>,
     persister: Arc<Persister>,
@@ -514,7 +518,7 @@ impl Vhosts {
     ) -> Self {
         Self {
             cells: RwLock::default(),
-            has_alarm: AtomicBool::new(false),
+            alarm: Arc::default(),
             options,
             timer,
             persister,
@@ -571,8 +575,8 @@ impl Vhosts {
     /// Lets a vhost be found.
     pub(crate) fn insert(&self, cell: &Arc<VhostCell>) {
         self.cells.write().insert(cell.name.to_string(), Arc::clone(cell));
-        // Whoever changed it before has not seen this one.
-        cell.take_alarm(&self.has_alarm);
+        // A change of the alarm before has not reached this one.
+        cell.alarm_changed();
     }
 
     /// Lets a vhost not be found any more.
@@ -610,7 +614,7 @@ impl Vhosts {
         let Restored { log, mut vhost, shelf } =
             store::restore(&path, id, is_new, vhost, (self.durability, &self.reserve), now)?;
         vhost.set_tracing(settings.tracing);
-        vhost.set_alarm(self.clock.now(), self.has_alarm.load(Ordering::SeqCst));
+        vhost.set_alarm(self.clock.now(), self.alarm.load(Ordering::SeqCst));
         let durable_lsn = log.last().0;
         let cell = self.timer.register(|timer_id| {
             Arc::new_cyclic(|this| VhostCell {
@@ -641,6 +645,7 @@ impl Vhosts {
                 durable_lsn: AtomicU64::new(durable_lsn),
                 written: Notify::new(),
                 page_looks: Semaphore::new(PAGE_LOOKS_MAX),
+                alarm: Arc::clone(&self.alarm),
                 clock: self.clock,
                 this: Weak::clone(this),
             })

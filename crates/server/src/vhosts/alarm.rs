@@ -1,28 +1,39 @@
 //! The alarm that is on, as the vhosts know it: what they make by themselves waits meanwhile.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use super::{VhostCell, Vhosts};
+use broker::time::Now;
+
+use super::{State, Turn, VhostCell, Vhosts};
 
 impl VhostCell {
-    /// An alarm is on, or none is any more: which, is read when nobody else can tell it.
-    pub(super) fn take_alarm(&self, is_on: &AtomicBool) {
-        let mut state = self.state.lock();
-        let now = self.clock.now();
-        state.vhost.set_alarm(now, is_on.load(Ordering::SeqCst));
+    /// Tells the vhost in its turn whether an alarm is on.
+    pub(super) fn check_alarm(&self, state: &mut Turn<'_, State>, now: Now) {
+        let has_alarm = self.has_alarm();
+        if state.vhost.has_alarm() != has_alarm {
+            state.vhost.set_alarm(now, has_alarm);
+        }
+    }
+
+    /// An alarm is on, or none is any more. If the lock is held for long, the timer tells the vhost.
+    pub(super) fn alarm_changed(&self) {
+        let Some(mut state) = self.state.try_lock() else {
+            return self.arm(self.clock.time());
+        };
+        self.check_alarm(&mut state, self.clock.now());
         self.finish(state);
     }
 
     /// Whether it makes nothing by itself because an alarm is on.
     pub(crate) fn has_alarm(&self) -> bool {
-        self.state.lock().vhost.has_alarm()
+        self.alarm.load(Ordering::SeqCst)
     }
 }
 
 impl Vhosts {
     /// An alarm is on, or none is any more: no vhost makes dead letters and the like meanwhile.
-    pub(crate) fn set_alarm(&self, is_on: bool) {
-        self.has_alarm.store(is_on, Ordering::SeqCst);
-        self.all().iter().for_each(|cell| cell.take_alarm(&self.has_alarm));
+    pub(crate) fn set_alarm(&self, has_alarm: bool) {
+        self.alarm.store(has_alarm, Ordering::SeqCst);
+        self.all().iter().for_each(|cell| cell.alarm_changed());
     }
 }
