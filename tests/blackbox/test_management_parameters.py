@@ -75,6 +75,24 @@ def test_the_cluster_has_an_id_that_is_not_exported(http):
 
 
 @pytest.mark.better
+def test_the_name_of_the_cluster_is_for_administrators(under, http, by_broker, prefix):
+    """By whichever path it is changed."""
+    user = prefix + "maker"
+    if by_broker(rabbitmq=True, leveret=False):
+        pytest.skip("RabbitMQ lets a policymaker change it")
+    name = http.ask("/api/cluster-name").json
+    http.do("PUT", "/api/users/" + quoted(user), {"password": user, "tags": "policymaker"})
+    try:
+        path = "/api/global-parameters/cluster_name"
+        for method, body in [("PUT", {"value": "mine"}), ("DELETE", None)]:
+            assert http.ask(path, user=user, method=method, body=body).status == 401
+        assert http.ask("/api/global-parameters", user=user).status == 200
+        assert http.ask("/api/cluster-name").json == name
+    finally:
+        http.do("DELETE", "/api/users/" + quoted(user))
+
+
+@pytest.mark.better
 def test_the_name_of_the_cluster_is_a_global_parameter(under, http, prefix, by_broker):
     if by_broker(rabbitmq=True, leveret=False):
         pytest.skip("it is shared, and others look at its name")

@@ -17,7 +17,7 @@ def test_clients_do_not_take_the_descriptors_of_the_log(broker, rng):
     broker.wait_until(lambda: len(ledger.messages) > 100, 20)
     crowd = [socket.create_connection(broker.address, timeout=5) for _ in range(CROWD)]
     try:
-        assert broker.wait_until(lambda: "cannot accept AMQP connections" in broker.said(), 10)
+        assert broker.wait_until(lambda: "others need the place" in broker.said(), 10)
         fifth = broker.data / "vhosts/1/0000000000000005.log"
         assert broker.wait_until(fifth.exists, 60), broker.said()[-1000:]
         assert "next log file" not in broker.said()

@@ -1,6 +1,7 @@
 """What users of little right try: names at the edge of their patterns, vhosts of others, other users' names."""
 
 import random
+import re
 import time
 
 import pytest
@@ -107,6 +108,31 @@ def test_rights_that_are_taken_away_count_for_open_connections(broker, api, made
         peer.call(0, "connection.update-secret", new_secret=user.encode(), reason="rotation")
         peer.send_method(1, "basic.get", queue=queue)
         assert peer.outcome() == refused("read", f"queue '{queue}'", user, "basic.get")
+
+
+@pytest.mark.hb(80)
+@pytest.mark.leveret_only("RabbitMQ goes on delivering")
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_consumer_ends_when_its_user_may_not_read_any_more(broker, made, names, is_told):
+    user, taken, left = made.user(), names.queue(), names.queue()
+    with broker.peer() as owner, broker.peer() as peer:
+        owner.connect()
+        properties = client_properties(consumer_cancel_notify=True) if is_told else ()
+        peer.connect(user=user, properties=properties)
+        for queue in (taken, left):
+            peer.call(1, "queue.declare", queue=queue)
+            peer.call(1, "basic.consume", queue=queue, consumer_tag=queue, no_ack=True)
+        owner.publish(1, "", taken, b"before")
+        peer.expect(1, "basic.deliver")
+        assert peer.read_content(1)[1] == b"before"
+        made.permit(user, read="^" + re.escape(left) + "$")
+        if is_told:
+            assert peer.expect(1, "basic.cancel").consumer_tag == taken
+        owner.publish(1, "", taken, b"after")
+        owner.publish(1, "", left, b"still")
+        peer.expect(1, "basic.deliver")
+        assert peer.read_content(1)[1] == b"still"
+        assert owner.get(1, taken)[2] == b"after"
 
 
 @pytest.mark.slow

@@ -107,7 +107,8 @@ impl Broker {
     /// were more.
     fn restart(mut self, records: usize, crashed: bool) -> Self {
         self.log.truncate(records);
-        let mut replay = Replay::new(Vhost::new("/", [3; 32], VhostOptions::default()));
+        let vhost = Vhost::new("/", [3; 32], VhostOptions::default());
+        let mut replay = Replay::new(vhost, self.now().time);
         let mut envelopes = Envelopes::default();
         for (lsn, kind, octets) in &self.log {
             let decoded = Record::decode(*kind, octets, &mut envelopes).unwrap();
@@ -251,4 +252,25 @@ fn redrive(broker: &mut Broker) {
     let outcomes = broker.vhost.redrive(broker.now(), redrive, &entries).unwrap();
     assert_eq!(outcomes, [Redriven::Moved]);
     broker.finish();
+}
+
+#[test]
+fn a_clock_that_was_set_back_keeps_no_message_longer_than_its_ttl() {
+    let mut broker = Broker::new();
+    broker.now_ms = 100_000_000;
+    broker.declare("dlq", None, None);
+    broker.declare("work", Some(10_000), Some("dlq"));
+    broker.publish("work");
+    broker.sleep(4_000);
+    broker.now_ms -= 86_400_000;
+    let records = broker.log.len();
+    // Twice, as the log still tells of the other time.
+    let mut broker = broker.restart(records, false);
+    broker.sleep(9_000);
+    let mut broker = broker.restart(records, false);
+    broker.sleep(9_000);
+    let waiting = |broker: &Broker, queue| broker.vhost.queue(queue).unwrap().message_count();
+    assert_eq!((waiting(&broker, "work"), waiting(&broker, "dlq")), (1, 0));
+    broker.sleep(1_000);
+    assert_eq!((waiting(&broker, "work"), waiting(&broker, "dlq")), (0, 1));
 }

@@ -99,7 +99,8 @@ impl Broker {
 
     /// Starts again from what is in the log.
     fn restart(self) -> (Self, Recovered) {
-        let mut replay = Replay::new(Vhost::new("/", [3; 32], VhostOptions::default()));
+        let vhost = Vhost::new("/", [3; 32], VhostOptions::default());
+        let mut replay = Replay::new(vhost, self.now().time);
         let mut envelopes = Envelopes::default();
         let mut ended = Vec::new();
         for (lsn, kind, octets) in &self.log {

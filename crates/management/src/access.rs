@@ -3,7 +3,7 @@
 //! The order is RabbitMQ's: a path that does not exist and a method that a path does not have are told
 //! to everybody; then comes the login, then the user's tags, then the form of the request.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts, Path, Request, State};
@@ -295,13 +295,19 @@ pub(crate) fn is_for_this_machine(headers: &HeaderMap) -> bool {
         // Not from a browser, which always sends one.
         return true;
     };
-    let bracketed = host.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-    let name = match bracketed {
-        Some((address, _)) => address,
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    // Read as a whole: what follows an address may be a part of a name.
+    let is_port = |rest: &str| {
+        let digits = rest.strip_prefix(':').unwrap_or(rest);
+        rest.is_empty() || rest.len() > digits.len() && digits.parse::<u16>().is_ok()
     };
-    let is_local_name = name.eq_ignore_ascii_case("localhost");
-    is_local_name || name.parse::<IpAddr>().is_ok()
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest
+            .split_once(']')
+            .is_some_and(|(address, rest)| address.parse::<Ipv6Addr>().is_ok() && is_port(rest));
+    }
+    let (name, rest) = host.split_at(host.find(':').unwrap_or(host.len()));
+    let is_local = name.eq_ignore_ascii_case("localhost") || name.parse::<Ipv4Addr>().is_ok();
+    is_local && is_port(rest)
 }
 
 /// Whether the client takes JSON; who does not say takes everything.
@@ -454,7 +460,24 @@ mod tests {
         {
             assert!(ours(host), "{host}");
         }
-        for host in ["evil.example", "evil.example:15672", "localhost.evil.example", "", ":15672"] {
+        for host in [
+            "evil.example",
+            "evil.example:15672",
+            "localhost.evil.example",
+            "",
+            ":15672",
+            "[::1].evil.example",
+            "[::1].evil.example:15672",
+            "[::1]evil.example",
+            "[::1",
+            "[127.0.0.1]",
+            "127.0.0.1.evil.example",
+            "127.0.0.1:evil.example",
+            "127.0.0.1:1:1",
+            "localhost:",
+            "evil.example@localhost",
+            "::1",
+        ] {
             assert!(!ours(host), "{host}");
         }
         assert!(is_for_this_machine(&headers(&[])));

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use broker::page::Paging;
-use broker::time::Now;
+use broker::time::{Now, Time};
 use broker::{Vhost, VhostOptions};
 use storage::{OpenReport, RealDirectory};
 
@@ -128,7 +128,7 @@ fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
     let mut pages = Restoring::start(shelf).map_err(unusable)?;
     let paging = Paging::beyond(RESIDENT_BYTES_MAX);
     let vhost = Vhost::new(name, [0; 32], VhostOptions { paging, ..VhostOptions::default() });
-    let mut replaying = Replaying::new(vhost, &mut pages);
+    let mut replaying = Replaying::new(vhost, Time::MAX, &mut pages);
     let mut problems = Vec::new();
     let report = storage::check(&directory, id, &mut |record, releases| {
         let replayed = replaying.apply(&record, releases);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use broker::page::Pages;
-use broker::time::Now;
+use broker::time::{Now, Time};
 use broker::{Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost};
 use storage::{Damage, Flags, Log, LogOptions, OpenError, ReadProgress, RealDirectory, Releases};
 
@@ -105,9 +105,9 @@ pub(crate) struct Replaying<'a> {
 }
 
 impl<'a> Replaying<'a> {
-    /// Into a new vhost; `pages` keeps what does not stay in memory.
-    pub(crate) fn new(vhost: Vhost, pages: &'a mut dyn Pages) -> Self {
-        Self { replay: Replay::new(vhost), pages, envelopes: Envelopes::default() }
+    /// Into a new vhost, at `now`; `pages` keeps what does not stay in memory.
+    pub(crate) fn new(vhost: Vhost, now: Time, pages: &'a mut dyn Pages) -> Self {
+        Self { replay: Replay::new(vhost, now), pages, envelopes: Envelopes::default() }
     }
 
     /// Applies a record that was read.
@@ -217,7 +217,7 @@ pub(crate) fn restore(
     let mut pages = Restoring::start(Arc::clone(&shelf)).map_err(unusable)?;
     let syncs = durability == Durability::Fsync;
     let options = LogOptions { log_id: id, syncs, begins: is_new, ..LogOptions::default() };
-    let mut replaying = Replaying::new(vhost, &mut pages);
+    let mut replaying = Replaying::new(vhost, now.time, &mut pages);
     let mut problems = 0_u64;
     let mut each = |record: storage::Record<'_>, releases: &mut Releases<'_>| {
         if let Err(problem) = replaying.apply(&record, releases) {

@@ -23,6 +23,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "broker", may_know: &["amqp"] },
     Layer { name: "session", may_know: &["amqp", "broker"] },
     Layer { name: "storage", may_know: &[] },
+    Layer { name: "httpdate", may_know: &[] },
     Layer { name: "replication", may_know: &["storage"] },
     Layer { name: "management", may_know: &["amqp", "broker"] },
     Layer {

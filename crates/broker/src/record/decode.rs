@@ -38,8 +38,22 @@ pub struct DecodeError {
 pub struct Decoded {
     /// The record. Points in time in it are on the axis of the wall clock.
     pub record: Record,
-    /// When messages in it arrived, by the wall clock; never earlier than they did.
+    /// When messages in it arrived, or were given back, by the wall clock; never earlier than they were.
     pub arrived: Time,
+}
+
+impl Decoded {
+    /// The same for a node that lives on from `now`: nothing has arrived after that, whatever the clock said
+    /// before, so that a message waits no longer than its TTL and its delay.
+    #[must_use]
+    pub(crate) fn not_after(mut self, now: Time) -> Self {
+        if let Record::Requeue { ready_at: Some(ready_at), .. } = &mut self.record {
+            let ahead_us = self.arrived.micros_since(now);
+            *ready_at = Time::from_micros(ready_at.as_micros().saturating_sub(ahead_us));
+        }
+        self.arrived = self.arrived.min(now);
+        self
+    }
 }
 
 /// The envelope that was read last: messages that follow each other have often gone the same way, and
@@ -118,7 +132,7 @@ impl<'a> Reader<'a> {
                 let (message, entries) = self.arrival(arrived)?;
                 Record::DeadLetter { queue, entry, message, entries }
             }
-            Kind::Requeue => self.requeue()?,
+            Kind::Requeue => self.requeue(arrived)?,
             Kind::Pend => Record::Pend {
                 queue: self.whole_queue()?,
                 entry: self.entry()?,
@@ -352,12 +366,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn requeue(&mut self) -> Read<Record> {
+    fn requeue(&mut self, arrived: &mut Time) -> Read<Record> {
         let (queue, entry) = (self.whole_queue()?, self.entry()?);
         let acquired_count = u32::try_from(self.number()?).map_err(|_| "count")?;
         let delivery_count = u32::try_from(self.number()?).map_err(|_| "count")?;
         let delay_us = self.number()?.checked_sub(1);
         let wall_us = self.number()?.saturating_mul(1000).saturating_add(999);
+        *arrived = Time::from_micros(wall_us);
         let ready_at = delay_us.map(|delay_us| Time::from_micros(wall_us.saturating_add(delay_us)));
         Ok(Record::Requeue { queue, entry, acquired_count, delivery_count, ready_at })
     }

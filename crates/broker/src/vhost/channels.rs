@@ -13,7 +13,7 @@ use crate::channel::confirms::Confirms;
 use crate::channel::{PublishMode, transaction::Transaction};
 use crate::command::{Command, Outcome};
 use crate::effect::Outgoing;
-use crate::ids::{ChannelNumber, ConnectionId, Lsn};
+use crate::ids::{ChannelNumber, ConnectionId, Lsn, QueueId};
 use crate::message::Name;
 use crate::refusal::Refusal;
 use crate::time::Now;
@@ -45,13 +45,48 @@ impl Vhost {
     }
 
     /// What a user may do has changed.
-    pub fn set_access(&mut self, id: ConnectionId, access: Arc<Access>) {
-        if let Some(connection) = self.connections.get_mut(id) {
-            connection.access = access;
+    ///
+    /// Consumers of queues that the user may not read any more are cancelled: `basic.cancel`, for clients
+    /// that can be told.
+    ///
+    /// COMPAT: permissions of consumers: RabbitMQ asks for the permission at `basic.consume` alone.
+    pub fn set_access(&mut self, now: Now, id: ConnectionId, access: Arc<Access>) {
+        self.advance(now);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let is_other = connection.access.permissions.read != access.permissions.read;
+        connection.access = access;
+        if is_other {
+            self.cancel_forbidden_consumers(id);
         }
         // Remembered routes imply permissions.
         self.topology_changed();
         self.finish_deaths();
+    }
+
+    /// Cancels the consumers of a connection whose queues its user may not read.
+    fn cancel_forbidden_consumers(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get(id) else { return };
+        let (access, cancel_notify) = (&connection.access, connection.cancel_notify);
+        // Many consumers may be those of one queue.
+        let mut allowed: BTreeMap<QueueId, bool> = BTreeMap::new();
+        let mut forbidden = Vec::new();
+        for (number, channel) in &connection.channels {
+            for (tag, consumer) in &channel.consumers {
+                let may_read = || {
+                    let queue = self.queues.get(consumer.queue);
+                    queue.is_none_or(|queue| access.permissions.read.allows(&queue.name))
+                };
+                if !*allowed.entry(consumer.queue).or_insert_with(may_read) {
+                    forbidden.push((At { connection: id, channel: *number }, Arc::clone(tag)));
+                }
+            }
+        }
+        for (at, consumer_tag) in forbidden {
+            self.remove_consumer(at, &consumer_tag);
+            if cancel_notify {
+                self.send(at, Outgoing::Cancel { consumer_tag });
+            }
+        }
     }
 
     /// Returns and removes everything that the connection holds.

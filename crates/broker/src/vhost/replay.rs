@@ -27,6 +27,8 @@ use crate::time::{Now, Time};
 pub struct Replay {
     vhost: Vhost,
     queues: Lookup<QueueNumber, QueueId>,
+    /// When the node began to read: nothing has arrived after that.
+    now: Time,
     undeclared: UndeclaredQueues,
     /// Bindings of which an end is not there.
     unbound: Vec<(Lsn, BindingRecord)>,
@@ -46,12 +48,13 @@ pub struct Recovered {
 pub type ReplayProblem = String;
 
 impl Replay {
-    /// Begins with a new vhost.
-    pub fn new(vhost: Vhost) -> Self {
+    /// Begins with a new vhost, at `now`: what the log says arrived later, because the clock was set back
+    /// since, arrives then.
+    pub fn new(vhost: Vhost, now: Time) -> Self {
         let queues = Lookup::new(vhost.seed);
         let (undeclared, unbound, recovered) =
             (UndeclaredQueues::default(), Vec::new(), Vec::new());
-        Self { vhost, queues, undeclared, unbound, recovered }
+        Self { vhost, queues, now, undeclared, unbound, recovered }
     }
 
     /// Takes in the next record, which has this position. With `is_spent` it only tells of others: the
@@ -69,7 +72,7 @@ impl Replay {
         ended: &mut dyn FnMut(Lsn),
     ) -> Result<(), ReplayProblem> {
         self.vhost.last_lsn = lsn;
-        let Decoded { record, arrived } = decoded;
+        let Decoded { record, arrived } = decoded.not_after(self.now);
         match record {
             Record::Publish { message, entries } => {
                 self.enter(lsn, &message, &entries, arrived, pages);

@@ -61,7 +61,8 @@ impl Disk {
         let mut shelf = Shelf::default();
         let mut envelopes = Envelopes::default();
         let options = before.options();
-        let mut replay = broker::Replay::new(Vhost::new(before.name(), [1; 32], options));
+        let vhost = Vhost::new(before.name(), [1; 32], options);
+        let mut replay = broker::Replay::new(vhost, now.time);
         let mut last = Lsn(0);
         for (lsn, kind, octets) in &self.records {
             let decoded = Record::decode(*kind, octets, &mut envelopes).unwrap();

@@ -56,7 +56,7 @@ impl World {
         }
         let access = Arc::new(access);
         if let Some(connection) = self.clients.get(&name) {
-            self.vhost.set_access(*connection, Arc::clone(&access));
+            self.vhost.set_access(self.now(), *connection, Arc::clone(&access));
         }
         self.access.insert(name, access);
     }

@@ -9,6 +9,9 @@ use super::body::Object;
 use crate::access::Administrator;
 use crate::answer::{ApiError, Json};
 
+/// The global parameter that holds it.
+pub(super) const CLUSTER_NAME: &str = "cluster_name";
+
 pub(super) async fn show(State(node): State<Shared>) -> Json {
     Json::ok(json!({"name": node.snapshot().cluster_name}))
 }
@@ -20,7 +23,7 @@ pub(super) async fn set(
     body: Object,
 ) -> Result<StatusCode, ApiError> {
     let [name] = body.texts(["name"])?;
-    let set = node.set_global_parameter("cluster_name", json!(name)).await;
+    let set = node.set_global_parameter(CLUSTER_NAME, json!(name)).await;
     set.map_err(ApiError::internal)?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -7,8 +7,9 @@ use axum::routing::get;
 use serde_json::json;
 
 use super::body::Object;
+use super::cluster_name::CLUSTER_NAME;
 use super::{Name, Shared};
-use crate::access::Policymaker;
+use crate::access::{Caller, Policymaker};
 use crate::answer::{ApiError, Json, made, removed};
 
 /// The paths.
@@ -35,21 +36,31 @@ async fn show(
 
 async fn set(
     State(node): State<Shared>,
-    Policymaker(_): Policymaker,
+    Policymaker(caller): Policymaker,
     Name(name): Name,
     body: Object,
 ) -> Result<StatusCode, ApiError> {
+    may_change(&caller, &name)?;
     let [value] = body.required(["value"])?;
     let is_new =
         node.set_global_parameter(&name, value.clone()).await.map_err(ApiError::internal)?;
     Ok(made(is_new))
 }
 
+/// Whether the caller may change a parameter: those of the node are for administrators.
+///
+/// COMPAT: cluster name as a parameter: RabbitMQ lets a policymaker set it here, though at its own path
+/// only an administrator may.
+fn may_change(caller: &Caller, name: &str) -> Result<(), ApiError> {
+    if name == CLUSTER_NAME { caller.must_be_administrator() } else { Ok(()) }
+}
+
 async fn clear(
     State(node): State<Shared>,
-    Policymaker(_): Policymaker,
+    Policymaker(caller): Policymaker,
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
+    may_change(&caller, &name)?;
     let existed = node.clear_global_parameter(&name).await.map_err(ApiError::internal)?;
     removed(existed)
 }

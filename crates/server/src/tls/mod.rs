@@ -14,9 +14,10 @@ use parking_lot::{Mutex, RwLock};
 use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::time_provider::TimeProvider;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use tokio_rustls::TlsAcceptor;
 
@@ -183,7 +184,7 @@ fn server_config(options: &TlsOptions, basis: Basis) -> Result<ServerConfig, Tls
         tracing::warn!(key = %key.display(), "every user of this machine can read the private key");
     }
     let versions: Vec<&SupportedProtocolVersion> = options.versions.iter().map(version).collect();
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+    let builder = ServerConfig::builder_with_details(Arc::clone(&provider), Arc::new(AnyTime))
         .with_protocol_versions(&versions)?;
     let builder = match options.cacertfile.as_ref().filter(|_| options.verifies_peer) {
         Some(path) => builder.with_client_cert_verifier(verifier(options, path, provider)?),
@@ -195,6 +196,18 @@ fn server_config(options: &TlsOptions, basis: Basis) -> Result<ServerConfig, Tls
     config.alpn_protocols = basis.alpn.iter().map(|name| name.to_vec()).collect();
     config.send_tls13_tickets = basis.tickets;
     Ok(config)
+}
+
+/// The clock that certificates of clients are judged by: one before 1970 is 1970, where rustls' own
+/// panics.
+#[derive(Debug)]
+struct AnyTime;
+
+impl TimeProvider for AnyTime {
+    fn current_time(&self) -> Option<UnixTime> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Some(UnixTime::since_unix_epoch(since))
+    }
 }
 
 const fn version(version: &TlsVersion) -> &'static SupportedProtocolVersion {

@@ -73,9 +73,10 @@ impl VhostCell {
 
     /// What a user may do has changed, on all his connections.
     pub(crate) fn set_access(&self, access: &Arc<Access>) {
+        let now = self.clock.now();
         let mut state = self.state.lock();
         for connection in connections_of(&state.vhost, &access.user) {
-            state.vhost.set_access(connection, Arc::clone(access));
+            state.vhost.set_access(now, connection, Arc::clone(access));
         }
         self.finish(state);
     }

@@ -1,0 +1,135 @@
+"""Wall clocks that are wrong: before 1970, behind the year 9999, and set back or forth while the broker was down."""
+
+import base64
+import json
+import os
+import ssl
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pika
+import pytest
+
+from tls import Certificate
+
+SOURCE = Path(__file__).with_name("clock.c")
+DAY_S = 86_400
+TTL_S = 2.0
+LATE_MAX_S = 20.0  # the machine is shared; a day is what would be wrong
+SINCE_1970_S = int(time.time())
+OFFSETS_S = {
+    "1900": -SINCE_1970_S - 70 * 365 * DAY_S, "1970": -SINCE_1970_S + 60,
+    "2200": 174 * 365 * DAY_S, "10100": 8100 * 365 * DAY_S,
+}
+
+
+@pytest.fixture(scope="session")
+def clock_library(tmp_path_factory):
+    library = tmp_path_factory.mktemp("clock") / "clock.so"
+    compiler = os.environ.get("CC", "cc")
+    subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, SOURCE], check=True)
+    return library
+
+
+@pytest.fixture
+def start_at(broker, clock_library):
+    """Starts the broker with its clock so many seconds ahead."""
+    def start(offset_s):
+        broker.start({"LD_PRELOAD": str(clock_library), "CLOCK_OFFSET_S": str(int(offset_s))})
+        return broker
+    return start
+
+
+def ask(url, context=None):
+    login = base64.b64encode(b"guest:guest").decode()
+    request = urllib.request.Request(url, headers={"authorization": f"Basic {login}"})
+    with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+        return answer.headers["date"], answer.read()
+
+
+def dead_letter_after_a_ttl(channel):
+    channel.queue_declare("dead")
+    arguments = {"x-message-ttl": 50, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    channel.queue_declare("short", arguments=arguments)
+    channel.basic_publish("", "short", "m")
+    deadline = time.monotonic() + LATE_MAX_S
+    while time.monotonic() < deadline:
+        _, properties, body = channel.basic_get("dead", auto_ack=True)
+        if body is not None:
+            return properties.headers["x-death"][0]["time"]
+        time.sleep(0.05)
+    raise AssertionError("no dead letter")
+
+
+@pytest.mark.parametrize("year", OFFSETS_S)
+def test_any_clock_serves_everybody(broker, start_at, tmp_path, year):
+    """The API, metrics, TLS with certificates of clients, queues with TTL, and a restart."""
+    certificate = Certificate(tmp_path)
+    broker.config.write_text(f"""
+        management.ssl.ip = 127.0.0.1
+        management.ssl.port = 0
+        ssl_options.certfile = {certificate.file}
+        ssl_options.keyfile = {certificate.key_file}
+        management.ssl.cacertfile = {certificate.file}
+        management.ssl.verify = verify_peer
+        management.tcp.ip = 127.0.0.1
+    """)
+    for _ in range(2):
+        start_at(OFFSETS_S[year])
+        for target in ("/api/overview", "/api/nodes", "/metrics", "/api/definitions", "/"):
+            date, body = ask(f"http://{broker.http_address}{target}")
+            assert date.endswith(" GMT") and len(date) == 29 and body
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        https = broker.said().split("HTTPS on ")[1].split(",")[0].split()[0]
+        # A certificate that is not valid now is refused, as is any other that is none of this authority.
+        context.load_cert_chain(certificate.file, certificate.key_file)
+        try:
+            ask(f"https://{https}/api/overview", context)
+        except OSError:
+            pass
+        connection = broker.connect()
+        channel = connection.channel()
+        channel.queue_declare("kept", durable=True)
+        channel.confirm_delivery()
+        channel.basic_publish("", "kept", "m", pika.BasicProperties(delivery_mode=2))
+        if year != "10100":  # the client knows no such year
+            died = dead_letter_after_a_ttl(channel)
+            assert year != "2200" or died.year == 2200
+        connection.close()
+        assert json.loads(ask(f"http://{broker.http_address}/api/whoami")[1])["name"] == "guest"
+        assert broker.stop() == 0
+    assert "panicked" not in broker.log.read_text()
+
+
+@pytest.mark.parametrize("step_s", [-DAY_S, -3600], ids=["a day", "an hour"])
+def test_a_clock_that_was_set_back_keeps_nothing_beyond_its_ttl(broker, start_at, step_s):
+    """By the TTL of the queue and of the message."""
+    start_at(0)
+    connection = broker.connect()
+    channel = connection.channel()
+    channel.queue_declare("dead", durable=True)
+    dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    channel.queue_declare("queue", durable=True, arguments=dead | {"x-message-ttl": int(TTL_S * 1000)})
+    channel.queue_declare("message", durable=True, arguments=dead)
+    channel.confirm_delivery()
+    persistent = pika.BasicProperties(delivery_mode=2)
+    channel.basic_publish("", "queue", "by the queue", persistent)
+    expiring = pika.BasicProperties(delivery_mode=2, expiration=str(int(TTL_S * 1000)))
+    channel.basic_publish("", "message", "by the message", expiring)
+    connection.close()
+    assert broker.stop() == 0
+    start_at(step_s)
+    began = time.monotonic()
+    connection = broker.connect()
+    channel = connection.channel()
+    bodies = set()
+    while len(bodies) < 2:
+        assert time.monotonic() - began < TTL_S + LATE_MAX_S, bodies
+        _, _, body = channel.basic_get("dead", auto_ack=True)
+        bodies |= {body} - {None}
+        time.sleep(0.05)
+    connection.close()
+    assert broker.stop() == 0
