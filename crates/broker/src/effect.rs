@@ -169,6 +169,15 @@ pub enum Event {
         /// Messages that went with it.
         message_count: u64,
     },
+    /// Deliveries to a channel wait until it acknowledges some, or others do; told once per channel.
+    DeliveriesWait {
+        /// The connection's name.
+        connection: Name,
+        /// The channel.
+        channel: ChannelNumber,
+        /// Memory of what it has not acknowledged, in bytes.
+        unacked_bytes: u64,
+    },
     /// A consumer did not settle its deliveries in time.
     ConsumerTimedOut {
         /// The queue.

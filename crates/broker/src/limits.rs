@@ -122,6 +122,14 @@ pub const POLICY_MATCHES_PER_SLICE: usize = 512;
 /// Backtracking steps of a pattern that looks for names in a list: one request tries it on every name there.
 pub const FILTER_STEPS_MAX: usize = 1_000;
 
+/// Share of what may be unacknowledged in a vhost that one channel may have once all channels together have
+/// that much: many channels go on beside one that never acknowledges.
+pub const UNACKED_CHANNEL_SHARE: u64 = 16;
+
+/// What a channel may have unacknowledged whatever others have, in bytes: enough for a client that
+/// acknowledges what it gets.
+pub const UNACKED_BYTES_PER_CHANNEL_MIN: u64 = 256 * 1024;
+
 /// Bodies at least this long are shared with a dead letter and a delivery instead of copied, in bytes:
 /// below it a copy is cheaper than another reference count and another iovec.
 pub const SHARED_BODY_BYTES_MIN: usize = 4096;

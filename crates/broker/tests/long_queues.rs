@@ -15,11 +15,12 @@ use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::access::Access;
+use broker::limits::UNACKED_BYTES_PER_CHANNEL_MIN;
 use broker::page::Paging;
 use broker::time::{Now, Time};
 use broker::{
     ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue, DeliveryTag, Effect,
-    Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
+    Event, Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
 };
 use log::Disk;
 use shelf::Shelf;
@@ -37,6 +38,7 @@ struct Broker {
     /// What was delivered: when, the tag, and the number that is the body.
     delivered: Vec<(u64, DeliveryTag, u64)>,
     resident_most: u64,
+    told: Vec<Event>,
 }
 
 impl Broker {
@@ -45,7 +47,10 @@ impl Broker {
     }
 
     fn with(paging: Paging) -> Self {
-        let options = VhostOptions { paging, ..VhostOptions::default() };
+        Self::with_options(VhostOptions { paging, ..VhostOptions::default() })
+    }
+
+    fn with_options(options: VhostOptions) -> Self {
         let mut vhost = Vhost::new("/", [3; 32], options);
         let access = Access::matching("guest".into(), ".*").unwrap();
         let connection = vhost.open_connection(Arc::new(access), true);
@@ -57,6 +62,7 @@ impl Broker {
             disk: Disk::default(),
             delivered: Vec::new(),
             resident_most: 0,
+            told: Vec::new(),
         };
         broker.apply(Command::OpenChannel);
         broker
@@ -67,7 +73,12 @@ impl Broker {
     }
 
     fn apply(&mut self, command: Command<'_>) {
-        let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
+        self.apply_on(1, command);
+    }
+
+    fn apply_on(&mut self, channel: u16, command: Command<'_>) {
+        let channel = ChannelNumber(channel);
+        let request = Request { channel, method: MethodId::NONE, command };
         self.vhost.apply(self.now(), self.connection, request);
         self.finish();
     }
@@ -81,6 +92,7 @@ impl Broker {
                 self.disk.write(&effect);
                 match effect {
                     Effect::Page(task) => tasks.push(task),
+                    Effect::Event(event) => self.told.push(event),
                     Effect::Send { outgoing: Outgoing::Deliver { delivery, .. }, .. } => {
                         let body = delivery.message.body().try_into().unwrap();
                         let number = u64::from_le_bytes(body);
@@ -269,4 +281,98 @@ fn what_fell_due_at_once_expires_in_the_order_of_deadlines() {
     let order: Vec<u64> = broker.delivered.iter().map(|(_, _, number)| ttl_ms(*number)).collect();
     assert_eq!(order.len() as u64, COUNT);
     assert!(order.is_sorted(), "the order of deadlines");
+}
+
+/// Memory that unacknowledged deliveries may take.
+const UNACKED_BYTES_MAX: u64 = 1024 * 1024;
+
+#[test]
+fn a_consumer_that_never_acknowledges_gets_its_share_and_others_go_on() {
+    const COUNT: u64 = 30_000;
+    let mut broker = Broker::with_options(VhostOptions {
+        paging: Paging::beyond(RESIDENT_BYTES_MAX),
+        unacked_bytes_max: UNACKED_BYTES_MAX,
+        ..VhostOptions::default()
+    });
+    broker.declare("q", &Table::default());
+    (0..COUNT).for_each(|number| broker.publish(number, None));
+    broker.consume("q", false, 0);
+    let taken = broker.delivered.len();
+    let most = UNACKED_BYTES_MAX + 64 * 1024;
+    assert!((1000..10_000).contains(&taken), "{taken} deliveries");
+    assert!(broker.vhost.unacked_bytes() < most, "{}", broker.vhost.unacked_bytes());
+    assert!(broker.told.iter().any(|event| matches!(event, Event::DeliveriesWait { .. })));
+    assert!(broker.vhost.broken_invariants().is_empty(), "{:?}", broker.vhost.broken_invariants());
+
+    // Another channel that acknowledges gets all the others.
+    broker.apply_on(2, Command::OpenChannel);
+    broker.apply_on(2, Command::Qos { prefetch_count: 100, global: false });
+    broker.apply_on(
+        2,
+        Command::Consume(Consume {
+            queue: "q",
+            consumer_tag: "other",
+            no_ack: false,
+            exclusive: false,
+            nowait: true,
+            arguments: Table::default().as_ref(),
+        }),
+    );
+    let mut seen = taken;
+    while broker.delivered.len() > seen {
+        seen = broker.delivered.len();
+        let (tag, outcome) = (DeliveryTag(0), Outcome::Ack);
+        broker.apply_on(2, Command::Settle { tag, multiple: true, outcome });
+    }
+    assert_eq!(broker.delivered.len() as u64, COUNT);
+    assert_eq!(broker.vhost.queue("q").unwrap().unacked_count(), taken as u64);
+    assert!(broker.vhost.unacked_bytes() < most);
+
+    // What it acknowledges makes room for more.
+    (0..COUNT).for_each(|number| broker.publish(number, None));
+    broker.apply_on(2, Command::CloseChannel);
+    let before = broker.delivered.len();
+    let (tag, outcome) = (DeliveryTag(taken as u64), Outcome::Ack);
+    broker.apply(Command::Settle { tag, multiple: true, outcome });
+    assert!(broker.delivered.len() >= before + taken / 2);
+    assert!(broker.vhost.unacked_bytes() < most);
+    assert!(broker.vhost.broken_invariants().is_empty(), "{:?}", broker.vhost.broken_invariants());
+}
+
+#[test]
+fn channels_that_never_acknowledge_leave_room_for_each_other() {
+    let mut broker = Broker::with_options(VhostOptions {
+        paging: Paging::beyond(RESIDENT_BYTES_MAX),
+        unacked_bytes_max: UNACKED_BYTES_MAX,
+        ..VhostOptions::default()
+    });
+    broker.declare("q", &Table::default());
+    (0..40_000).for_each(|number| broker.publish(number, None));
+    for channel in 2..12 {
+        broker.apply_on(channel, Command::OpenChannel);
+        broker.apply_on(
+            channel,
+            Command::Consume(Consume {
+                queue: "q",
+                consumer_tag: "c",
+                no_ack: false,
+                exclusive: false,
+                nowait: true,
+                arguments: Table::default().as_ref(),
+            }),
+        );
+    }
+    let least = UNACKED_BYTES_PER_CHANNEL_MIN;
+    let unacked = broker.vhost.unacked_bytes();
+    assert!(unacked < UNACKED_BYTES_MAX + 11 * (least + 1024), "{unacked}");
+    assert!(unacked > UNACKED_BYTES_MAX + 8 * least, "each has what is its own: {unacked}");
+    assert!(broker.vhost.broken_invariants().is_empty());
+    // Who has its share is refused more in the other way, too.
+    let get = Command::Get { queue: "q", no_ack: false };
+    let request = Request { channel: ChannelNumber(2), method: MethodId::NONE, command: get };
+    broker.vhost.apply(broker.now(), broker.connection, request);
+    let refused = broker.vhost.drain_effects().any(|effect| {
+        matches!(effect, Effect::Send { outgoing: Outgoing::ChannelClose { .. }, .. })
+    });
+    assert!(refused);
 }

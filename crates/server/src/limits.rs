@@ -134,6 +134,10 @@ pub(crate) const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// the allocator keeps have to go into it, too.
 pub(crate) const RESIDENT_SHARE: u64 = 8;
 
+/// Share of the memory watermark that deliveries of a vhost may take that are not acknowledged; without a
+/// watermark there is no bound.
+pub(crate) const UNACKED_SHARE: u64 = 4;
+
 /// Batches after which the log is looked at for space to get back.
 pub(crate) const COMPACTION_CHECK_BATCHES: u32 = 64;
 

@@ -118,6 +118,16 @@ pub(crate) fn event(vhost: &str, event: &Event) {
             let queue = &**queue;
             tracing::info!(vhost, queue, message_count, "queue expired with messages in it");
         }
+        Event::DeliveriesWait { connection, channel, unacked_bytes } => {
+            let (connection, channel) = (&**connection, channel.0);
+            tracing::warn!(
+                vhost,
+                connection,
+                channel,
+                unacked_bytes,
+                "deliveries wait: too much is unacknowledged"
+            );
+        }
         Event::ConsumerTimedOut { queue, consumer_tag } => {
             let (queue, consumer_tag) = (&**queue, consumer_tag.as_deref().unwrap_or("basic.get"));
             tracing::warn!(vhost, queue, consumer_tag, "delivery acknowledgement timed out");

@@ -31,7 +31,7 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::definitions::{self, DefinitionsError};
 use crate::global_parameters::GlobalParameters;
 use crate::life::Ending;
-use crate::limits::{METRICS_AT_ONCE, RESIDENT_BYTES_MAX, RESIDENT_SHARE};
+use crate::limits::{METRICS_AT_ONCE, RESIDENT_BYTES_MAX, RESIDENT_SHARE, UNACKED_SHARE};
 use crate::node_file::{self, FIRST_VHOST_ID, NodeFile, NodeFileError};
 use crate::pager::Pager;
 use crate::password::{HashError, PasswordHash};
@@ -186,7 +186,9 @@ impl Node {
         let total = config.total_memory_bytes.or_else(alarms::total_bytes);
         let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
         let paging = paging(alarm_limits.memory_watermark_bytes(), config.paging_ratio);
-        let vhost_options = VhostOptions { paging, ..config.vhost };
+        let watermark = alarm_limits.memory_watermark_bytes();
+        let unacked_bytes_max = watermark.map_or(u64::MAX, |bytes| bytes / UNACKED_SHARE);
+        let vhost_options = VhostOptions { paging, unacked_bytes_max, ..config.vhost };
         let threads = (Arc::clone(&timer), Arc::clone(&persister), Arc::clone(&pager));
         let node = Self {
             clock,

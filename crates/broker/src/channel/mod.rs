@@ -70,6 +70,10 @@ pub struct Channel {
     pub(crate) prefetch_count_global: u16,
     /// Deliveries that count against the global prefetch.
     pub(crate) unacked_by_consumers: u32,
+    /// Memory of the deliveries that are not settled for good, in bytes.
+    pub(crate) unacked_bytes: u64,
+    /// Its deliveries have waited because that was too much.
+    pub(crate) was_without_memory: bool,
     pub(crate) reply_consumer: Option<ReplyConsumer>,
     pub(crate) last_route: Option<LastRoute>,
     /// The queue last declared here, which an empty name stands for.

@@ -263,6 +263,7 @@ impl Vhost {
             channel.unacked.put_back(transaction.into_deliveries());
         }
         let all = channel.unacked.take_all();
+        self.channels_without_memory.remove(&at);
         self.settle_all(at, all, Outcome::Requeue { failed: true });
     }
 

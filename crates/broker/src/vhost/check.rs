@@ -26,6 +26,7 @@ impl Vhost {
         self.check_consumers(&mut broken);
         self.check_bindings(&mut broken);
         self.check_policies(&mut broken);
+        self.check_unacked_bytes(&mut broken);
         if !self.firehose.is_told() {
             broken.push("the firehose has something left to tell".to_owned());
         }
@@ -235,7 +236,12 @@ impl Vhost {
                 if channel.consumers.get(tag) != Some(&known) {
                     broken.push(format!("{tag}: its channel does not know it"));
                 }
-                let has_room = connection.backlog.bytes < OUTBOX_BYTES_MAX && channel.has_room();
+                let has_room = connection.backlog.bytes < OUTBOX_BYTES_MAX
+                    && channel.has_room()
+                    && !self.channels_without_memory.contains(&At {
+                        connection: consumer.connection,
+                        channel: consumer.channel,
+                    });
                 if consumer.is_parked() && (has_room || !channel.parked.contains(&known)) {
                     broken.push(format!("{tag}: nothing will wake it"));
                 }
@@ -243,7 +249,7 @@ impl Vhost {
         }
     }
 
-    fn channels(&self) -> impl Iterator<Item = (At, &Channel)> {
+    pub(super) fn channels(&self) -> impl Iterator<Item = (At, &Channel)> {
         self.connections.iter().flat_map(|(connection, known)| {
             known.channels().map(move |(channel, known)| (At { connection, channel }, known))
         })

@@ -199,6 +199,9 @@ impl Vhost {
         self.require(at, Permission::Read, self.queue_resource(&name))?;
         let id = self.find_queue(at, &name)?;
         self.check_get(id)?;
+        if !no_ack {
+            self.check_unacked_memory(at)?;
+        }
         self.expire_due(id);
         self.finish_deaths();
         let now = self.now.time;
@@ -244,7 +247,7 @@ impl Vhost {
             self.tell_delivery(at, id, &entry);
         }
         let now = self.now.time;
-        let Self { queues, connections, timers, .. } = self;
+        let Self { queues, connections, timers, unacked_memory, .. } = self;
         let Some(queue) = queues.get_mut(id) else {
             return;
         };
@@ -270,6 +273,7 @@ impl Vhost {
                 let wake = Wake::Channel(at.connection, at.channel);
                 timers.arm(&mut channel.armed, timeout, wake);
             }
+            unacked_memory.add(channel, &entry.message);
             channel.unacked.push(tag, Unacked { queue: id, consumer: None, entry, timeout });
         }
         self.send(at, outgoing);

@@ -83,7 +83,15 @@ impl Vhost {
     }
 
     fn choose(&mut self, id: QueueId) -> Option<Chosen> {
-        let Self { queues, connections, effects, .. } = self;
+        let chosen = self.choose_consumer(id);
+        if !self.found_without_memory.is_empty() {
+            self.note_without_memory();
+        }
+        chosen
+    }
+
+    fn choose_consumer(&mut self, id: QueueId) -> Option<Chosen> {
+        let Self { queues, connections, effects, unacked_memory, found_without_memory, .. } = self;
         let queue = queues.get_mut(id)?;
         let consumer = queue.consumers.next(|consumer| {
             let Some(connection) = connections.get_mut(consumer.connection) else {
@@ -92,8 +100,13 @@ impl Vhost {
             let Some(channel) = connection.channels.get_mut(&consumer.channel) else {
                 return Room::No;
             };
-            if connection.backlog.bytes < OUTBOX_BYTES_MAX && channel.has_room() {
+            let has_memory = consumer.no_ack || unacked_memory.leaves_room(channel);
+            if connection.backlog.bytes < OUTBOX_BYTES_MAX && channel.has_room() && has_memory {
                 return Room::Yes;
+            }
+            if !has_memory {
+                let at = At { connection: consumer.connection, channel: consumer.channel };
+                found_without_memory.push(at);
             }
             if connection.backlog.bytes >= OUTBOX_BYTES_MAX && !connection.backlog.stalled {
                 connection.backlog.stalled = true;
@@ -119,7 +132,7 @@ impl Vhost {
             self.tell_delivery(chosen.at, id, &entry);
         }
         let now = self.now.time;
-        let Self { queues, connections, effects, timers, .. } = self;
+        let Self { queues, connections, effects, timers, unacked_memory, .. } = self;
         let Some(queue) = queues.get_mut(id) else {
             return;
         };
@@ -153,6 +166,7 @@ impl Vhost {
             timers.arm(&mut channel.armed, at, wake);
         }
         let consumer = Some(chosen.consumer);
+        unacked_memory.add(channel, &entry.message);
         channel.unacked.push(tag, Unacked { queue: id, consumer, entry, timeout });
     }
 

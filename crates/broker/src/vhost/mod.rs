@@ -37,6 +37,7 @@ mod route;
 mod settle;
 mod time;
 mod transaction;
+mod unacked;
 mod undeclared;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -72,6 +73,7 @@ pub use dry_run::{DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, Setti
 use firehose::Firehose;
 use policies::PolicyChanged;
 pub use replay::{Recovered, Replay, ReplayProblem};
+use unacked::UnackedMemory;
 pub use undeclared::RecoveredQueue;
 
 /// What a node grants to its vhosts.
@@ -90,6 +92,8 @@ pub struct VhostOptions {
     pub default_queue_type: QueueType,
     /// `max-queues`; none is unlimited.
     pub queues_max: Option<u64>,
+    /// Memory that unacknowledged deliveries may take before channels that have much of it wait, in bytes.
+    pub unacked_bytes_max: u64,
 }
 
 impl Default for VhostOptions {
@@ -101,6 +105,7 @@ impl Default for VhostOptions {
             paging: Paging::default(),
             default_queue_type: QueueType::default(),
             queues_max: None,
+            unacked_bytes_max: u64::MAX,
         }
     }
 }
@@ -214,6 +219,12 @@ pub struct Vhost {
     firehose: Firehose,
     /// Memory of what waits in the queues.
     resident: Meter,
+    /// What unacknowledged deliveries take.
+    unacked_memory: UnackedMemory,
+    /// Channels whose deliveries wait until that is less.
+    channels_without_memory: BTreeSet<At>,
+    /// Those of them that were found in this call.
+    found_without_memory: Vec<At>,
     effects: Vec<Effect>,
     counters: VhostCounters,
 }
@@ -265,6 +276,9 @@ impl Vhost {
             last_page: PageId(0),
             firehose: Firehose::default(),
             resident: Meter::default(),
+            unacked_memory: UnackedMemory::new(options.unacked_bytes_max),
+            channels_without_memory: BTreeSet::new(),
+            found_without_memory: Vec::new(),
             effects: Vec::new(),
             counters: VhostCounters::default(),
         };

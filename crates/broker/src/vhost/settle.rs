@@ -67,12 +67,14 @@ impl Vhost {
         if freed_global {
             self.unpark_channel(at);
         }
+        self.go_on_with_memory(at);
     }
 
     /// Counts the end of a delivery with everybody who counted it. True if that makes room under a
     /// global prefetch.
     fn release(&mut self, at: At, unacked: &Unacked) -> bool {
         let now = self.now.time;
+        self.unacked_ended(at, unacked);
         if let Some(queue) = self.queues.get_mut(unacked.queue) {
             queue.taken_back(&unacked.entry.message, unacked.consumer.is_none());
             match unacked.consumer {
