@@ -130,6 +130,23 @@ pub const UNACKED_CHANNEL_SHARE: u64 = 16;
 /// acknowledges what it gets.
 pub const UNACKED_BYTES_PER_CHANNEL_MIN: u64 = 256 * 1024;
 
+/// Arguments of one declaration, binding or consumer, in bytes: what is kept for as long as that is there.
+/// RabbitMQ has no limit but the frame.
+pub const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
+
+/// Arguments of a consumer that are taken while memory is short, in bytes.
+pub const CONSUMER_ARGUMENTS_BYTES_FREE: usize = 1024;
+
+/// Memory that an empty queue takes beside its name and arguments, about, in bytes.
+pub const QUEUE_MEMORY_BYTES: u64 = 2048;
+
+/// Memory that an exchange takes beside its name and arguments, about, in bytes.
+pub const EXCHANGE_MEMORY_BYTES: u64 = 1024;
+
+/// Memory that a binding takes at both ends and in the list of records beside its key and arguments, about,
+/// in bytes.
+pub const BINDING_MEMORY_BYTES: u64 = 512;
+
 /// Bodies at least this long are shared with a dead letter and a delivery instead of copied, in bytes:
 /// below it a copy is cheaper than another reference count and another iovec.
 pub const SHARED_BODY_BYTES_MIN: usize = 4096;

@@ -15,6 +15,7 @@ mod reach;
 mod topic;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use amqp::properties::Properties;
 use amqp::table::{Table, TableRef};
@@ -22,9 +23,11 @@ use rand_chacha::ChaCha12Rng;
 use smallvec::SmallVec;
 
 use crate::ids::{ExchangeId, Lsn, QueueId};
+use crate::limits::{BINDING_MEMORY_BYTES, EXCHANGE_MEMORY_BYTES};
 use crate::message::Name;
 use crate::policy::InForce;
 use crate::queue::QueueType;
+use crate::queue::meter::{Meter, MeterShare};
 use crate::refusal::Refusal;
 use crate::statistics::ExchangeCounters;
 use consistent_hash::ConsistentHash;
@@ -113,23 +116,24 @@ pub struct Binding {
     pub arguments: BindingArguments,
 }
 
-/// Arguments of a binding; two bindings that differ in them are two bindings.
+/// Arguments of a binding; two bindings that differ in them are two bindings. Both ends and the log know
+/// of a binding: copies share the table.
 #[derive(Clone, Default, Debug)]
-pub struct BindingArguments(Table);
+pub struct BindingArguments(Option<Arc<Table>>);
 
 impl BindingArguments {
     /// Takes the arguments as they came.
     pub fn new(arguments: TableRef<'_>) -> Self {
-        Self(arguments.normalised())
+        Self((!arguments.is_empty()).then(|| Arc::new(arguments.normalised())))
     }
 
     /// The table.
     pub fn table(&self) -> TableRef<'_> {
-        self.0.as_ref()
+        self.0.as_ref().map(|table| (**table).as_ref()).unwrap_or_default()
     }
 
     fn bytes(&self) -> &[u8] {
-        self.0.as_ref().as_bytes()
+        self.table().as_bytes()
     }
 }
 
@@ -150,6 +154,13 @@ impl PartialOrd for BindingArguments {
 impl Ord for BindingArguments {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.bytes().cmp(other.bytes())
+    }
+}
+
+impl Binding {
+    /// Memory that it takes at both ends, about, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        BINDING_MEMORY_BYTES + (self.routing_key.len() + self.arguments.bytes().len()) as u64
     }
 }
 
@@ -197,6 +208,8 @@ pub struct Exchange {
     pub alternate: Option<Name>,
     /// The policies on it.
     pub(crate) policies: InForce,
+    /// Memory that it takes with its bindings.
+    pub(crate) memory: MeterShare,
     /// The bindings that lead here.
     pub(crate) bound_from: BTreeSet<(ExchangeId, Binding)>,
     bindings: BTreeSet<Binding>,
@@ -234,8 +247,14 @@ impl Exchange {
     ///
     /// # Errors
     /// 406 when an argument of its type is not what it must be.
-    pub(crate) fn new(declaration: ExchangeDeclaration, seed: u64) -> Result<Self, Refusal> {
+    pub(crate) fn new(
+        declaration: ExchangeDeclaration,
+        seed: u64,
+        topology: &Meter,
+    ) -> Result<Self, Refusal> {
         let arguments = declaration.arguments.as_ref();
+        let said = declaration.name.len() + arguments.as_bytes().len();
+        let memory = topology.share(EXCHANGE_MEMORY_BYTES + said as u64);
         let router = match declaration.kind {
             ExchangeType::Direct => Router::Direct(Direct::new(seed)),
             ExchangeType::Fanout => Router::Fanout(Fanout::default()),
@@ -257,6 +276,7 @@ impl Exchange {
             alternate: declaration.alternate.clone(),
             alternate_argument: declaration.alternate,
             policies: InForce::default(),
+            memory,
             bound_from: BTreeSet::new(),
             bindings: BTreeSet::new(),
             counters: ExchangeCounters::default(),
@@ -277,6 +297,11 @@ impl Exchange {
     /// The bindings that lead here, with the exchanges they lead from.
     pub fn bound_from(&self) -> impl Iterator<Item = &(ExchangeId, Binding)> {
         self.bound_from.iter()
+    }
+
+    /// Whether it has this binding.
+    pub(crate) fn has(&self, binding: &Binding) -> bool {
+        self.bindings.contains(binding)
     }
 
     /// Whether anything is bound to it.
@@ -318,6 +343,7 @@ impl Exchange {
             Router::ModulusHash(r) => r.bind(&binding),
             Router::LocalRandom(r) => r.bind(&binding),
         }
+        self.memory.grow(binding.memory_bytes());
         self.bindings.insert(binding)
     }
 
@@ -326,6 +352,7 @@ impl Exchange {
         if !self.bindings.remove(binding) {
             return false;
         }
+        self.memory.shrink(binding.memory_bytes());
         match &mut self.router {
             Router::Direct(r) => r.unbind(binding),
             Router::Fanout(r) => r.unbind(binding),

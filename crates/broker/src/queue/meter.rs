@@ -17,7 +17,38 @@ impl Meter {
         self.0.store(self.bytes() + bytes, Ordering::Relaxed);
     }
 
+    /// Adds what one thing takes, for as long as it is there.
+    pub(crate) fn share(&self, bytes: u64) -> MeterShare {
+        self.add(bytes);
+        MeterShare { meter: self.clone(), bytes }
+    }
+
     pub(crate) fn subtract(&self, bytes: u64) {
         self.0.store(self.bytes().saturating_sub(bytes), Ordering::Relaxed);
+    }
+}
+
+/// What one thing takes of the sum; it takes nothing any more when it is dropped.
+#[derive(Default, Debug)]
+pub(crate) struct MeterShare {
+    meter: Meter,
+    bytes: u64,
+}
+
+impl MeterShare {
+    pub(crate) fn grow(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.meter.add(bytes);
+    }
+
+    pub(crate) fn shrink(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.meter.subtract(bytes);
+    }
+}
+
+impl Drop for MeterShare {
+    fn drop(&mut self) {
+        self.meter.subtract(self.bytes);
     }
 }

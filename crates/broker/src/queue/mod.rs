@@ -25,6 +25,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use amqp::properties::Properties;
+use amqp::table::TableRef;
 pub use arguments::QueueArguments;
 pub use consumers::Consumer;
 pub use counters::{ByCause, ByReason, Deaths, Deliveries, DropCause, QueueCounters};
@@ -37,6 +38,7 @@ pub use settings::{DelayedRetry, QueueDefaults, Settings};
 use crate::deadlines::Deadlines;
 use crate::exchange::Binding;
 use crate::ids::{ConnectionId, EntryId, ExchangeId, Lsn, PageId, QueueNumber};
+use crate::limits::QUEUE_MEMORY_BYTES;
 use crate::message::{Message, Name};
 use crate::page::{Held, Paging};
 use crate::policy::{ExpiryOrder, InForce};
@@ -44,7 +46,7 @@ use crate::route::At;
 use crate::time::Time;
 use consumers::Consumers;
 use delayed::Delayed;
-use meter::Meter;
+use meter::{Meter, MeterShare};
 use pending::PendingDeadLetters;
 use ready::{Front, Ready};
 
@@ -92,6 +94,8 @@ pub struct Queue {
     pub(crate) consumers: Consumers,
     /// Messages that died and could not be moved, under the at-least-once strategy.
     pub(crate) pending: PendingDeadLetters,
+    /// Memory that its declaration takes.
+    pub(crate) memory: MeterShare,
     /// The bindings that lead here.
     pub(crate) bindings: BTreeSet<(ExchangeId, Binding)>,
     /// Whether it ever had a consumer; an auto-delete queue stays until then.
@@ -143,6 +147,7 @@ impl Queue {
             counters: QueueCounters::default(),
             consumers: Consumers::new(kind.activation(arguments.single_active_consumer)),
             pending: PendingDeadLetters::new(kind.counted_bytes()),
+            memory: MeterShare::default(),
             bindings: BTreeSet::new(),
             had_consumer: false,
             armed: None,
@@ -159,6 +164,17 @@ impl Queue {
             settings_since: now,
             arguments,
         }
+    }
+
+    /// Memory that a queue with this declaration takes, about, in bytes; its messages are counted elsewhere.
+    pub(crate) fn memory_bytes_of(name: &str, arguments: TableRef<'_>) -> u64 {
+        QUEUE_MEMORY_BYTES + (name.len() + arguments.as_bytes().len()) as u64
+    }
+
+    /// Its declaration counts for as long as the queue is there.
+    pub(crate) fn count_memory(&mut self, topology: &Meter) {
+        let bytes = Self::memory_bytes_of(&self.name, self.arguments.table.as_ref());
+        self.memory = topology.share(bytes);
     }
 
     /// Its type.

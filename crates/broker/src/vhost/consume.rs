@@ -57,6 +57,7 @@ impl Vhost {
         let name = self.queue_name(at, consume.queue)?;
         self.require(at, Permission::Read, self.queue_resource(&name))?;
         let id = self.find_queue(at, &name)?;
+        self.check_consumer_growth(self.queue_resource(&name), consume.arguments)?;
         let consumer = self.new_consumer(at, id, Arc::clone(&tag), consume)?;
         let now = self.now.time;
         let Some(queue) = self.queues.get_mut(id) else {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use amqp::table::{Table, Value};
 
 use super::firehose::TRACE_EXCHANGE;
+use super::growth::check_arguments;
 use super::{At, Vhost};
 use crate::access::INTERNAL_USER;
 use crate::access::Permission;
@@ -14,6 +15,7 @@ use crate::exchange::{
     Binding, BindingArguments, Destination, Exchange, ExchangeDeclaration, ExchangeType,
 };
 use crate::ids::ExchangeId;
+use crate::limits::EXCHANGE_MEMORY_BYTES;
 use crate::message::Name;
 use crate::queue::Queue;
 use crate::queue::arguments::{check_argument, inequivalent};
@@ -56,7 +58,7 @@ impl Vhost {
                 declared_by: INTERNAL_USER.into(),
             };
             // Only types with arguments of their own can refuse them.
-            if let Ok(exchange) = Exchange::new(declaration, self.seed) {
+            if let Ok(exchange) = Exchange::new(declaration, self.seed, &self.topology_memory) {
                 let id = self.exchanges.insert(exchange);
                 self.exchange_names.insert(name.into(), id);
                 if name.is_empty() {
@@ -123,6 +125,10 @@ impl Vhost {
             self.require(at, Permission::Read, self.exchange_resource(name))?;
             self.require(at, Permission::Write, self.exchange_resource(alternate))?;
         }
+        let resource = self.exchange_resource(name);
+        check_arguments(declare.arguments, resource)?;
+        let said = name.len() + declare.arguments.as_bytes().len();
+        self.check_growth(resource, EXCHANGE_MEMORY_BYTES + said as u64)?;
         let name: Name = name.into();
         let mut exchange = Exchange::new(
             ExchangeDeclaration {
@@ -136,6 +142,7 @@ impl Vhost {
                 declared_by: self.user(at),
             },
             self.seed,
+            &self.topology_memory,
         )?;
         self.apply_exchange_policy(&mut exchange);
         if exchange.durable {
@@ -327,6 +334,11 @@ impl Vhost {
                 Destination::Exchange(_) => None,
             };
             exchange.check_binding(&binding.routing_key, bind.arguments, to_queue)?;
+            let resource = self.exchange_resource(&source);
+            if !exchange.has(&binding) {
+                check_arguments(bind.arguments, resource)?;
+                self.check_growth(resource, binding.memory_bytes())?;
+            }
             self.bind(source_id, &binding);
         } else {
             self.unbind(source_id, &binding);

@@ -25,6 +25,7 @@ mod dry_run;
 mod durable;
 mod exchanges;
 mod firehose;
+mod growth;
 mod paging;
 mod placed;
 mod policies;
@@ -219,6 +220,10 @@ pub struct Vhost {
     firehose: Firehose,
     /// Memory of what waits in the queues.
     resident: Meter,
+    /// What queues, exchanges and bindings take.
+    topology_memory: Meter,
+    /// How much that may be, while memory is short.
+    topology_bytes_max: Option<u64>,
     /// What unacknowledged deliveries take.
     unacked_memory: UnackedMemory,
     /// Channels whose deliveries wait until that is less.
@@ -276,6 +281,8 @@ impl Vhost {
             last_page: PageId(0),
             firehose: Firehose::default(),
             resident: Meter::default(),
+            topology_memory: Meter::default(),
+            topology_bytes_max: None,
             unacked_memory: UnackedMemory::new(options.unacked_bytes_max),
             channels_without_memory: BTreeSet::new(),
             found_without_memory: Vec::new(),

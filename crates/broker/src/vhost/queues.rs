@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use amqp::table::Table;
 
+use super::growth::check_arguments;
 use super::{At, Vhost};
 use crate::access::Permission;
 use crate::command::{DeclareQueue, DeleteQueue};
@@ -156,6 +157,8 @@ impl Vhost {
         server_named: bool,
     ) -> Result<QueueArguments, Refusal> {
         let resource = self.queue_resource(name);
+        check_arguments(declare.arguments, resource)?;
+        self.check_growth(resource, Queue::memory_bytes_of(name, declare.arguments))?;
         if let Some(exchange) = arguments::dead_letter_exchange(declare.arguments, resource)? {
             self.require(at, Permission::Read, resource)?;
             self.require(at, Permission::Write, self.exchange_resource(&exchange))?;
@@ -229,6 +232,7 @@ impl Vhost {
                 declared_by: Arc::clone(&queue.declared_by),
             }));
         }
+        queue.count_memory(&self.topology_memory);
         let owner = queue.exclusive_owner;
         let id = self.queues.insert(Box::new(queue));
         if let Some(owner) = owner.and_then(|owner| self.connections.get_mut(owner)) {

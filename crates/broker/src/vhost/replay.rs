@@ -225,6 +225,7 @@ impl Replay {
         let paging = vhost.paging();
         let mut queue = Queue::new(declaration, number, policies, defaults, paging, vhost.now.time);
         queue.lsn = lsn;
+        queue.count_memory(&vhost.topology_memory);
         let id = vhost.queues.insert(Box::new(queue));
         vhost.queue_names.insert(name, id);
         self.queues.insert(number, id);
@@ -262,7 +263,7 @@ impl Replay {
         };
         let vhost = &mut self.vhost;
         let name = Arc::clone(&declaration.name);
-        let mut exchange = Exchange::new(declaration, vhost.seed)
+        let mut exchange = Exchange::new(declaration, vhost.seed, &vhost.topology_memory)
             .map_err(|refusal| format!("exchange '{name}': {}", refusal.explanation))?;
         exchange.lsn = lsn;
         let id = vhost.exchanges.insert(exchange);

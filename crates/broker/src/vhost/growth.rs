@@ -1,0 +1,65 @@
+//! What bounds the memory of queues, exchanges and bindings: the size of the arguments of each, and while the
+//! node's memory alarm is on, the size of all of them together.
+//!
+//! COMPAT: topology under the memory alarm: a new queue, exchange or binding is refused with 406 while the
+//! alarm is on and the vhost's topology takes more than its share; RabbitMQ takes it.
+
+use amqp::table::TableRef;
+
+use super::Vhost;
+use crate::limits::{ARGUMENTS_BYTES_MAX, CONSUMER_ARGUMENTS_BYTES_FREE};
+use crate::refusal::{Refusal, Resource};
+
+impl Vhost {
+    /// While the node has little memory left queues, exchanges and bindings may take so many bytes
+    /// together; none while there is enough.
+    pub fn set_topology_bytes_max(&mut self, bytes_max: Option<u64>) {
+        self.topology_bytes_max = bytes_max;
+    }
+
+    /// Memory that queues without their messages, exchanges and bindings take, about, in bytes.
+    pub fn topology_bytes(&self) -> u64 {
+        self.topology_memory.bytes()
+    }
+
+    /// Whether there is room for something new of `bytes`.
+    ///
+    /// # Errors
+    /// 406 while the memory alarm is on.
+    pub(super) fn check_growth(&self, what: Resource<'_>, bytes: u64) -> Result<(), Refusal> {
+        match self.topology_bytes_max {
+            Some(max) if self.topology_bytes() + bytes > max => {
+                Err(Refusal::precondition_failed(format!(
+                    "memory alarm is on, and queues, exchanges and bindings of vhost '{}' take more \
+                     than {max} bytes: nothing is added for {what}",
+                    self.name
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// While memory is short consumers come without large arguments: they take messages out.
+    pub(super) fn check_consumer_growth(
+        &self,
+        queue: Resource<'_>,
+        arguments: TableRef<'_>,
+    ) -> Result<(), Refusal> {
+        check_arguments(arguments, queue)?;
+        if arguments.as_bytes().len() > CONSUMER_ARGUMENTS_BYTES_FREE {
+            return self.check_growth(queue, arguments.as_bytes().len() as u64);
+        }
+        Ok(())
+    }
+}
+
+/// Refuses arguments that are too large to be kept.
+pub(super) fn check_arguments(arguments: TableRef<'_>, of: Resource<'_>) -> Result<(), Refusal> {
+    let bytes = arguments.as_bytes().len();
+    if bytes > ARGUMENTS_BYTES_MAX {
+        return Err(Refusal::precondition_failed(format!(
+            "arguments for {of} take {bytes} bytes, at most {ARGUMENTS_BYTES_MAX} are allowed"
+        )));
+    }
+    Ok(())
+}

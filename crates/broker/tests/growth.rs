@@ -1,0 +1,123 @@
+//! What queues, exchanges and bindings may take while memory is short.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use amqp::reply_code::ReplyCode;
+use amqp::table::{Table, TableBuilder, Value};
+use broker::limits::ARGUMENTS_BYTES_MAX;
+use broker::refusal::Refusal;
+use broker::time::{Now, Time};
+use broker::{Bind, Command, DeclareExchange, DeclareQueue, DeleteQueue, Vhost, VhostOptions};
+
+struct Broker(Vhost);
+
+impl Broker {
+    fn execute(&mut self, command: Command<'_>) -> Result<(), Refusal> {
+        let now = Now { time: Time::from_micros(1_000_000), wall_ms: 1000 };
+        let result = self.0.execute(now, command);
+        self.0.drain_effects();
+        result
+    }
+
+    fn queue(&mut self, queue: &str, arguments: &Table) -> Result<(), Refusal> {
+        self.execute(Command::DeclareQueue(DeclareQueue {
+            queue,
+            passive: false,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            nowait: true,
+            arguments: arguments.as_ref(),
+        }))
+    }
+
+    fn exchange(&mut self, exchange: &str) -> Result<(), Refusal> {
+        self.execute(Command::DeclareExchange(DeclareExchange {
+            exchange,
+            kind: "fanout",
+            passive: false,
+            durable: true,
+            auto_delete: false,
+            internal: false,
+            nowait: true,
+            arguments: Table::default().as_ref(),
+        }))
+    }
+
+    fn bind(&mut self, routing_key: &str, arguments: &Table) -> Result<(), Refusal> {
+        self.execute(Command::BindQueue(bind(routing_key, arguments)))
+    }
+
+    fn unbind(&mut self, routing_key: &str, arguments: &Table) -> Result<(), Refusal> {
+        self.execute(Command::UnbindQueue(bind(routing_key, arguments)))
+    }
+}
+
+fn bind<'a>(routing_key: &'a str, arguments: &'a Table) -> Bind<'a> {
+    let arguments = arguments.as_ref();
+    Bind { destination: "q", source: "amq.direct", routing_key, nowait: true, arguments }
+}
+
+fn of_bytes(bytes: usize) -> Table {
+    let mut table = TableBuilder::new();
+    table.insert("a", Value::LongStr(&vec![b'x'; bytes]));
+    table.finish()
+}
+
+#[test]
+fn what_a_topology_takes_is_counted_and_given_back() {
+    let mut broker = Broker(Vhost::new("/", [3; 32], VhostOptions::default()));
+    let empty = broker.0.topology_bytes();
+    let large = of_bytes(10_000);
+    broker.queue("q", &large).unwrap();
+    let with_queue = broker.0.topology_bytes();
+    assert!(with_queue > empty + 10_000);
+    broker.bind("k", &large).unwrap();
+    broker.bind("k", &large).unwrap();
+    broker.bind("l", &large).unwrap();
+    broker.exchange("x").unwrap();
+    let with_bindings = broker.0.topology_bytes();
+    assert!((with_queue + 20_000..with_queue + 25_000).contains(&with_bindings), "each once");
+    broker.unbind("k", &large).unwrap();
+    assert!(broker.0.topology_bytes() < with_bindings - 10_000);
+    let delete = DeleteQueue { queue: "q", if_unused: false, if_empty: false, nowait: true };
+    broker.execute(Command::DeleteQueue(delete)).unwrap();
+    broker
+        .execute(Command::DeleteExchange { exchange: "x", if_unused: false, nowait: true })
+        .unwrap();
+    assert_eq!(broker.0.topology_bytes(), empty);
+}
+
+#[test]
+fn while_memory_is_short_nothing_is_added_beyond_a_share() {
+    let mut broker = Broker(Vhost::new("/", [3; 32], VhostOptions::default()));
+    let (none, large) = (Table::default(), of_bytes(10_000));
+    broker.queue("q", &none).unwrap();
+    broker.0.set_topology_bytes_max(Some(broker.0.topology_bytes() + 25_000));
+    broker.bind("1", &large).unwrap();
+    broker.bind("2", &large).unwrap();
+    let refused = broker.bind("3", &large).unwrap_err();
+    assert_eq!(refused.code, ReplyCode::PreconditionFailed);
+    assert!(refused.explanation.starts_with("memory alarm is on"), "{}", refused.explanation);
+    assert!(broker.queue("r", &large).is_err());
+    // What is there can be declared again, and removed.
+    broker.bind("1", &large).unwrap();
+    broker.queue("q", &none).unwrap();
+    broker.exchange("small").unwrap();
+    assert!((0..100).any(|number| broker.exchange(&number.to_string()).is_err()));
+    broker.unbind("1", &large).unwrap();
+    broker.bind("3", &large).unwrap();
+    broker.0.set_topology_bytes_max(None);
+    broker.bind("4", &large).unwrap();
+}
+
+#[test]
+fn arguments_have_a_size() {
+    let mut broker = Broker(Vhost::new("/", [3; 32], VhostOptions::default()));
+    broker.queue("q", &of_bytes(ARGUMENTS_BYTES_MAX - 100)).unwrap();
+    let over = of_bytes(ARGUMENTS_BYTES_MAX);
+    for refused in [broker.queue("r", &over), broker.bind("k", &over)] {
+        let refused = refused.unwrap_err();
+        assert!(refused.explanation.contains("at most 65536 are allowed"), "{refused}");
+    }
+}
