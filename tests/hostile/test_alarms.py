@@ -147,10 +147,13 @@ def test_a_blocked_publisher_agrees_to_the_shutdown(alarmed):
 def test_consumers_make_room_and_the_publisher_goes_on(leveret_bin):
     """A flood is held at the watermark. A consumer that published before the alarm acknowledges in it, and ends it.
 
-    What only waits would go to the disk and might never reach the watermark: what is unacknowledged stays in memory.
+    What only waits would go to the disk and might never reach the watermark: what is unacknowledged stays in memory. Of
+    that there may be a quarter of the watermark at the start.
     """
-    broker = Leveret(leveret_bin, config=f"vm_memory_high_watermark.absolute = {WATERMARK_MB}MB\n")
+    config = f"vm_memory_high_watermark.absolute = {8 * WATERMARK_MB}MB\nvm_memory_high_watermark_paging_ratio = 0.02\n"
+    broker = Leveret(leveret_bin, config=config)
     try:
+        set_watermark(broker, WATERMARK_MB * 1_000_000)
         with broker.peer() as consumer, broker.peer() as publisher, ThreadPoolExecutor(1) as aside:
             consumer.connect(properties=BLOCKED)
             queue = consumer.call(1, "queue.declare", exclusive=True).queue
@@ -175,6 +178,73 @@ def test_consumers_make_room_and_the_publisher_goes_on(leveret_bin):
         broker.assert_alive()
     finally:
         broker.stop()
+
+
+@pytest.mark.hb(77, 78)
+def test_a_consumer_that_never_acknowledges_gets_its_share_and_another_the_rest(leveret_bin):
+    """Four times as much waits on the disk as may be unacknowledged, and no alarm goes on."""
+    share = WATERMARK_MB * 1_000_000 // 4
+    count = 4 * share // len(BODY)
+    broker = Leveret(leveret_bin, config=f"vm_memory_high_watermark.absolute = {WATERMARK_MB}MB\n")
+    try:
+        with broker.peer() as publisher, broker.peer() as hoarder, broker.peer() as worker, Growth(broker) as growth:
+            publisher.connect()
+            queue = publisher.call(1, "queue.declare", exclusive=False).queue
+            for _ in range(count):
+                publisher.publish(1, "", queue, BODY)
+            publisher.assert_usable()
+            hoarder.connect()
+            hoarder.call(1, "basic.consume", queue=queue)
+            taken = read_deliveries(hoarder)
+            assert 0.8 * share < taken * len(BODY) < 1.2 * share
+            worker.connect()
+            worker.call(1, "basic.qos", prefetch_count=1)
+            worker.call(1, "basic.consume", queue=queue)
+            for _ in range(count - taken):
+                take(worker, ALL_CLEAR_TIMEOUT_S)
+            hoarder.assert_usable()
+        assert growth.highest < WATERMARK_MB * 1_000_000
+        log = broker.log.read_text()
+        assert log.count("deliveries wait") == 1 and "alarm on" not in log
+        broker.assert_alive()
+    finally:
+        broker.stop()
+
+
+@pytest.mark.hb(78)
+def test_bindings_stop_growing_in_an_alarm_and_what_is_there_works(leveret_bin):
+    arguments = [("a", ("S", b"x" * 60_000))]
+    broker = Leveret(leveret_bin)
+    with broker.peer() as peer, broker.peer() as innocent:
+        peer.connect()
+        queue = peer.call(1, "queue.declare", exclusive=False).queue
+        set_watermark(broker, 1)
+        bound = 0
+        with pytest.raises(Refused):
+            for bound in range(1000):
+                peer.send_method(1, "queue.bind", queue=queue, exchange="amq.headers", routing_key=str(bound),
+                                 arguments=arguments)
+                channel, got = peer.read_method()
+                if got.name == "channel.close":
+                    assert got.reply_code == 406 and "memory alarm is on" in got.reply_text
+                    raise Refused
+        assert 400 < bound < 600, "32 MiB of them"
+        innocent.connect()
+        assert innocent.call(1, "queue.declare", queue=queue, passive=True).queue == queue
+        innocent.call(1, "basic.consume", queue=queue)
+        innocent.call(1, "queue.unbind", queue=queue, exchange="amq.headers", routing_key="0", arguments=arguments)
+        innocent.call(1, "queue.bind", queue=queue, exchange="amq.headers", routing_key="1", arguments=arguments)
+        api = Api(broker)
+        assert api.ask("PUT", "/api/vhosts/another").status == 503
+        set_watermark(broker, 2**62)
+        innocent.call(1, "queue.bind", queue=queue, exchange="amq.headers", routing_key="new", arguments=arguments)
+        assert api.ask("PUT", "/api/vhosts/another").status == 201
+    broker.assert_alive()
+    broker.stop()
+
+
+class Refused(Exception):
+    pass
 
 
 def read_deliveries(consumer):

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::limits::{
     ALARM_CHECK_INTERVAL, DATA_DIR_CHECK_INTERVAL, DISK_NEAR_BYTES, DISK_NEAR_CHECK_INTERVAL,
-    EXIT_DISK, SHORT_DISK_COMPACTION_INTERVAL,
+    EXIT_DISK, SHORT_DISK_COMPACTION_INTERVAL, TOPOLOGY_BYTES_MIN, TOPOLOGY_SHARE,
 };
 use crate::node::Node;
 
@@ -100,6 +100,11 @@ pub(crate) fn look(node: &Node) -> Option<u64> {
     let memory = resident.zip(watermark).is_some_and(|(resident, max)| resident > max);
     let disk = free.is_some_and(|free| free < limit);
     let alarm = Alarm::of(memory, disk);
+    let topology_bytes_max =
+        watermark.filter(|_| memory).map(|max| TOPOLOGY_BYTES_MIN.max(max / TOPOLOGY_SHARE));
+    for cell in node.vhosts.all() {
+        cell.set_topology_bytes_max(topology_bytes_max);
+    }
     let changed = node.alarm.send_if_modified(|current| {
         let changed = *current != alarm;
         *current = alarm;

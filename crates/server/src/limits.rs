@@ -134,6 +134,14 @@ pub(crate) const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// the allocator keeps have to go into it, too.
 pub(crate) const RESIDENT_SHARE: u64 = 8;
 
+/// Share of the memory watermark that queues without their messages, exchanges and bindings of a vhost may
+/// take while the memory alarm is on: beyond it none are added.
+pub(crate) const TOPOLOGY_SHARE: u64 = 4;
+
+/// What they may take then wherever the watermark is, in bytes: some ten thousand queues, so that consumers
+/// come back that make room.
+pub(crate) const TOPOLOGY_BYTES_MIN: u64 = 32 * 1024 * 1024;
+
 /// Share of the memory watermark that deliveries of a vhost may take that are not acknowledged; without a
 /// watermark there is no bound.
 pub(crate) const UNACKED_SHARE: u64 = 4;

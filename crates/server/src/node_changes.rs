@@ -12,6 +12,7 @@ use broker::access::{Access, PermissionPattern, Permissions};
 use broker::refusal::Refusal;
 use management::{Unchanged, UserLimit, VhostChange, VhostLimit, VhostSettings};
 
+use crate::alarms::Alarm;
 use crate::auth::{TopicPattern, User, Users};
 use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX};
 use crate::node::Node;
@@ -60,6 +61,7 @@ impl Node {
     /// Makes or changes all of these, or nothing. What is said of a user who is not there says
     /// nothing.
     pub(crate) fn take_over(&self, identities: Identities) -> Result<(), Unchanged> {
+        self.check_memory()?;
         let Identities { users: new, vhosts, permissions, topic_permissions } = identities;
         let _one_at_a_time = self.changes.lock();
         let mut users = self.auth.to_change();
@@ -100,6 +102,15 @@ impl Node {
         let names: Vec<String> = users.keys().cloned().collect();
         self.auth.replace(users);
         names.iter().for_each(|name| self.refresh_access(name));
+        Ok(())
+    }
+
+    /// Whether the node may keep more users and vhosts.
+    pub(crate) fn check_memory(&self) -> Result<(), Unchanged> {
+        if self.alarm.borrow().is_some_and(Alarm::is_of_memory) {
+            let text = "low on memory: no user, vhost or definition is added while the alarm is on";
+            return Err(Unchanged::Unable(text.to_owned()));
+        }
         Ok(())
     }
 
@@ -147,6 +158,9 @@ impl Node {
         let mut user = known
             .map_or_else(|| User::new(name, PasswordHash::None, Vec::new()), |u| (**u).clone());
         let is_new = known.is_none();
+        if is_new {
+            self.check_memory()?;
+        }
         (user.password, user.tags) = (password, tags);
         user.limits = limits.unwrap_or(user.limits);
         users.insert(name.to_owned(), Arc::new(user));
@@ -201,6 +215,7 @@ impl Node {
             self.write_settings(&cell, |settings| settings.change(change))?;
             return Ok(false);
         }
+        self.check_memory()?;
         let mut settings = VhostSettings::default();
         settings.change(change);
         let cell = self.vhosts.make(name, Arc::new(settings)).map_err(|error| unable(&error))?;

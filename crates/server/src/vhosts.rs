@@ -123,6 +123,8 @@ pub(crate) struct VhostCell {
     page_looks: Semaphore,
     /// An alarm is on, for all vhosts.
     alarm: Arc<AtomicBool>,
+    /// What its topology may take while memory is short; `u64::MAX` while it is not.
+    topology_bytes_max: AtomicU64,
     clock: Clock,
     this: Weak<Self>,
 }
@@ -246,6 +248,7 @@ impl VhostCell {
             let unsent = link.socket.wire.unsent();
             state.vhost.set_backlog(now, connection, unsent);
         }
+        state.vhost.set_topology_bytes_max(self.topology_bytes_max());
         for request in requests {
             state.vhost.apply(now, connection, request);
         }
@@ -311,6 +314,7 @@ impl VhostCell {
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut Vhost, broker::time::Now) -> T) -> T {
         let mut state = self.state.lock();
         let now = self.clock.now();
+        state.vhost.set_topology_bytes_max(self.topology_bytes_max());
         let result = change(&mut state.vhost, now);
         self.finish(state);
         result
@@ -646,6 +650,7 @@ impl Vhosts {
                 written: Notify::new(),
                 page_looks: Semaphore::new(PAGE_LOOKS_MAX),
                 alarm: Arc::clone(&self.alarm),
+                topology_bytes_max: AtomicU64::new(u64::MAX),
                 clock: self.clock,
                 this: Weak::clone(this),
             })

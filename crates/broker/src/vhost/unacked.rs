@@ -6,6 +6,9 @@
 //! channel more than its share. A client that acknowledges goes on, whatever others do; one that does not
 //! waits until it does, or until others have made room. Alarms do not matter here: whoever takes messages
 //! and acknowledges them makes room.
+//!
+//! COMPAT: unacknowledged deliveries: a channel that has more than its share and does not acknowledge gets
+//! nothing more; RabbitMQ's gets all there is.
 
 use super::{At, Vhost};
 use crate::channel::Channel;

@@ -68,7 +68,8 @@ impl UndeclaredQueues {
         vhost.last_queue_number = vhost.last_queue_number.max(number.0);
         let (defaults, paging, now) =
             (vhost.options.queue_defaults, vhost.paging(), vhost.now.time);
-        let queue = Queue::new(declaration, number, InForce::default(), defaults, paging, now);
+        let mut queue = Queue::new(declaration, number, InForce::default(), defaults, paging, now);
+        queue.count_memory(&vhost.topology_memory);
         let id = vhost.queues.insert(Box::new(queue));
         self.0.insert(number, Undeclared { id, name: KnownName::Nothing });
         id

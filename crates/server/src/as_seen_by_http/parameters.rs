@@ -18,6 +18,9 @@ impl management::Parameters for Node {
         name: &str,
         value: Parameter,
     ) -> Change<'_, Result<bool, String>> {
+        if let Err(low_on_memory) = self.check_memory() {
+            return Box::pin(std::future::ready(Err(low_on_memory.to_string())));
+        }
         let name = name.to_owned();
         self.change_parameters(move |parameters| parameters.set(&name, value))
     }

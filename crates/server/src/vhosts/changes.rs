@@ -71,6 +71,16 @@ impl VhostCell {
         state.settings = settings;
     }
 
+    /// While memory is short queues, exchanges and bindings may take so many bytes: from the next command
+    /// on, and without a wait for those before it.
+    pub(crate) fn set_topology_bytes_max(&self, bytes_max: Option<u64>) {
+        self.topology_bytes_max.store(bytes_max.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(super) fn topology_bytes_max(&self) -> Option<u64> {
+        Some(self.topology_bytes_max.load(Ordering::Relaxed)).filter(|max| *max < u64::MAX)
+    }
+
     /// What a user may do has changed, on all his connections.
     pub(crate) fn set_access(&self, access: &Arc<Access>) {
         let now = self.clock.now();
