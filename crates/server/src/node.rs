@@ -185,10 +185,7 @@ impl Node {
         session_options.mechanisms.retain(|name| *name != session::EXTERNAL);
         let total = config.total_memory_bytes.or_else(alarms::total_bytes);
         let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
-        let paging = paging(alarm_limits.memory_watermark_bytes(), config.paging_ratio);
-        let watermark = alarm_limits.memory_watermark_bytes();
-        let unacked_bytes_max = watermark.map_or(u64::MAX, |bytes| bytes / UNACKED_SHARE);
-        let vhost_options = VhostOptions { paging, unacked_bytes_max, ..config.vhost };
+        let vhost_options = vhost_options(config, alarm_limits.memory_watermark_bytes());
         let threads = (Arc::clone(&timer), Arc::clone(&persister), Arc::clone(&pager));
         let node = Self {
             clock,
@@ -374,6 +371,13 @@ fn take_data_dir(data_dir: &Path) -> Result<(DataDir, Arc<Reserve>), StartError>
     reset::finish(data_dir).map_err(StartError::Reset)?;
     store::remove_stale_pages(data_dir);
     Ok((lock, Arc::new(Reserve::open(data_dir))))
+}
+
+/// What the configuration grants to vhosts, with the memory that they may take.
+fn vhost_options(config: &Config, memory_watermark_bytes: Option<u64>) -> VhostOptions {
+    let unacked_bytes_max = memory_watermark_bytes.map_or(u64::MAX, |bytes| bytes / UNACKED_SHARE);
+    let paging = paging(memory_watermark_bytes, config.paging_ratio);
+    VhostOptions { paging, unacked_bytes_max, ..config.vhost }
 }
 
 /// What of the messages that wait is kept in memory.
