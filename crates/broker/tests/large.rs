@@ -16,8 +16,8 @@ use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
     ApplyTo, Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange,
-    DeclareQueue, Definition, DeliveryTag, Effect, Outcome, Outgoing, Pattern, Policy, PolicyKind,
-    PolicyValue, Publish, Request, Vhost, VhostOptions,
+    DeclareQueue, Definition, DeleteQueue, DeliveryTag, Effect, Outcome, Outgoing, Pattern, Policy,
+    PolicyKind, PolicyValue, Publish, Request, Vhost, VhostOptions,
 };
 
 /// A vhost with one client on one channel that is never refused.
@@ -486,4 +486,26 @@ fn a_policy_comes_into_force_in_slices_between_which_others_are_served() {
         broker.tick();
     });
     assert!(broker.vhost.broken_invariants().is_empty());
+}
+
+#[test]
+fn many_consumers_and_many_weights_go_one_after_another() {
+    let mut broker = Broker::new();
+    broker.declare("q", &none());
+    broker.exchange("c", "x-consistent-hash");
+    for number in 0..20_000 {
+        broker.consume("q", &number.to_string(), &none());
+        broker.bind("q", "c", "1", &table(&[("a", Value::I32(number))]));
+    }
+    broker.publish("c", "k", &none());
+    in_time(|| {
+        broker.apply(Command::CloseChannel);
+        broker.apply(Command::OpenChannel);
+        broker.vhost.execute(broker.now(), delete("q")).unwrap();
+    });
+    assert!(broker.vhost.broken_invariants().is_empty());
+}
+
+fn delete(queue: &str) -> Command<'_> {
+    Command::DeleteQueue(DeleteQueue { queue, if_unused: false, if_empty: false, nowait: true })
 }

@@ -6,7 +6,8 @@
 //! (observed on RabbitMQ 4.3.6). What is hashed is the routing key, or what the exchange's arguments
 //! `hash-header` or `hash-property` name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use amqp::erlang_binary::PrintedBinary;
 use amqp::table::{TableRef, Value};
@@ -20,12 +21,15 @@ use crate::term;
 #[derive(Debug)]
 pub(super) struct ConsistentHash {
     hashed: Hashed,
-    /// In the order of binding.
-    bindings: Vec<(Destination, u32)>,
+    /// In the order of binding, by number.
+    bindings: BTreeMap<u64, (Destination, u32)>,
+    /// The same by destination and weight.
+    numbers: BTreeSet<(Destination, u32, u64)>,
+    last_number: u64,
     /// How many bindings lead to each destination.
     destinations: Destinations,
-    /// Destinations with the number of the bucket behind their last one.
-    buckets: Vec<(Destination, u64)>,
+    /// Destinations with the number of the bucket behind their last one, since a message asked.
+    buckets: OnceLock<Vec<(Destination, u64)>>,
 }
 
 #[derive(Debug)]
@@ -99,52 +103,61 @@ impl ConsistentHash {
         };
         Ok(Self {
             hashed,
-            bindings: Vec::new(),
+            bindings: BTreeMap::new(),
+            numbers: BTreeSet::new(),
+            last_number: 0,
             destinations: Destinations::default(),
-            buckets: Vec::new(),
+            buckets: OnceLock::new(),
         })
     }
 
     pub(super) fn bind(&mut self, binding: &Binding) {
         // The key was checked when the binding was made.
         let weight = weight(&binding.routing_key).unwrap_or(1);
-        self.bindings.push((binding.destination, weight));
-        if !self.destinations.contains(binding.destination) {
-            let before = self.buckets.last().map_or(0, |(_, end)| *end);
-            self.buckets.push((binding.destination, before + u64::from(weight)));
+        self.last_number += 1;
+        let number = self.last_number;
+        let is_new = !self.destinations.contains(binding.destination);
+        if let Some(buckets) = self.buckets.get_mut().filter(|_| is_new) {
+            let before = buckets.last().map_or(0, |(_, end)| *end);
+            buckets.push((binding.destination, before + u64::from(weight)));
         }
+        self.bindings.insert(number, (binding.destination, weight));
+        self.numbers.insert((binding.destination, weight, number));
         self.destinations.add(binding.destination);
     }
 
     pub(super) fn unbind(&mut self, binding: &Binding) {
         let weight = weight(&binding.routing_key).unwrap_or(1);
-        let gone = (binding.destination, weight);
-        if let Some(at) = self.bindings.iter().position(|b| *b == gone) {
-            self.bindings.remove(at);
+        let alike = (binding.destination, weight, 0)..=(binding.destination, weight, u64::MAX);
+        if let Some(gone) = self.numbers.range(alike).next().copied() {
+            self.numbers.remove(&gone);
+            self.bindings.remove(&gone.2);
             self.destinations.remove(binding.destination);
-            self.number_buckets();
+            // Numbered anew for the next message, not for each of a thousand bindings that go.
+            self.buckets.take();
         }
     }
 
-    fn number_buckets(&mut self) {
+    fn numbered(&self) -> Vec<(Destination, u64)> {
         let mut seen = BTreeSet::new();
         let mut end = 0;
-        let firsts = self.bindings.iter().filter(|(destination, _)| seen.insert(*destination));
+        let firsts = self.bindings.values().filter(|(destination, _)| seen.insert(*destination));
         let buckets = firsts.map(|(destination, weight)| {
             end += u64::from(*weight);
             (*destination, end)
         });
-        self.buckets = buckets.collect();
+        buckets.collect()
     }
 
     pub(super) fn route(&self, message: Routable<'_>, found: &mut dyn FnMut(Destination)) {
-        let Some((_, count)) = self.buckets.last() else {
+        let buckets = self.buckets.get_or_init(|| self.numbered());
+        let Some((_, count)) = buckets.last() else {
             return;
         };
         let hash = self.hash(message);
         let bucket = jump(hash, *count);
-        let at = self.buckets.partition_point(|(_, end)| *end <= bucket);
-        if let Some((destination, _)) = self.buckets.get(at) {
+        let at = buckets.partition_point(|(_, end)| *end <= bucket);
+        if let Some((destination, _)) = buckets.get(at) {
             found(*destination);
         }
     }
