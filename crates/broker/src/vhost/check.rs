@@ -172,8 +172,9 @@ impl Vhost {
             {
                 broken.push(format!("{name}: first deadline {first:?}, found {earliest:?}"));
             }
+            // Where something that is due waits for the end of an alarm, everything else does.
+            let waits = stalled && queue.next_wake().is_some_and(|due| due <= self.now.time);
             for due in [queue.next_wake(), earliest] {
-                let waits = stalled && due.is_some_and(|due| due <= self.now.time);
                 if !waits && !self.is_armed(queue.armed, due) {
                     let armed = queue.armed;
                     broken.push(format!("{name}: due {due:?}, armed {armed:?}"));

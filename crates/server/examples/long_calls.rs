@@ -1,5 +1,5 @@
 //! How long single commands hold a vhost when there is much of what they are about:
-//! `cargo run --release -p leveret-broker --example long_calls [PART OF A NAME]`.
+//! `cargo run --release -p leveret --example long_calls [PART OF A NAME]`.
 //!
 //! Each line is the longest call of what was done, in milliseconds. Nobody else is served in the vhost
 //! meanwhile.
