@@ -250,3 +250,24 @@ def test_a_node_has_the_name_it_is_given(start):
     broker = start("nodename = hare@example\ncluster_name = warren")
     overview = broker.api.do("GET", "/api/overview")
     assert (overview["node"], overview["cluster_name"]) == ("hare@example", "warren")
+
+
+def test_clients_are_told_what_the_configuration_says(start):
+    broker = start("""
+        identity.product = Leveret
+        identity.version = 7.8.9""")
+    host, port = broker.amqp
+    with pika.BlockingConnection(pika.ConnectionParameters(host, port)) as connection:
+        told = connection._impl.server_properties
+    overview = broker.api.ask("/api/overview").json
+    assert (told["product"], told["version"]) == ("Leveret", "7.8.9")
+    assert (overview["product_name"], overview["product_version"]) == ("Leveret", "7.8.9")
+    assert (overview["rabbitmq_version"], overview["management_version"]) == ("7.8.9", "7.8.9")
+    assert told["leveret_version"] == overview["leveret_version"]
+    assert told["information"].startswith(f"Leveret {overview['leveret_version']}")
+    exported = broker.api.ask("/api/definitions").json
+    assert (exported["product_name"], exported["leveret_version"]) == ("Leveret", overview["leveret_version"])
+    build = next(line for line in broker.api.ask("/metrics").text.decode().splitlines()
+                 if line.startswith("rabbitmq_build_info{"))
+    assert 'product_name="Leveret"' in build and 'rabbitmq_version="7.8.9"' in build
+    assert f'leveret_version="{overview["leveret_version"]}"' in build

@@ -123,6 +123,7 @@ LOOKED_AT = [("GET", path.partition("?")[0], asked, None) for path, asked in [
     ("auth", "auth"), ("auth/attempts/node", "auth/attempts/{node}"),
     ("auth/attempts/node/source", "auth/attempts/{node}/source"),
     ("auth/hash_password/plaintext-password", "auth/hash_password/secret"),
+    ("aliveness-test/vhost", f"aliveness-test/{V}"),
     ("health/checks/alarms", "health/checks/alarms"), ("health/checks/local-alarms", "health/checks/local-alarms"),
     ("health/checks/certificate-expiration/within/unit", "health/checks/certificate-expiration/1/months"),
     ("health/checks/port-listener/port", "health/checks/port-listener/1"),

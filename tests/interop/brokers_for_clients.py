@@ -40,7 +40,8 @@ class Own:
                                    certificate=pair.certificate, key=pair.key)
         self._leveret = Leveret(binary, directory, settings, amqp=f"127.0.0.1:{amqp}")
         self.environment = {
-            "AMQP_HOST": "localhost", "AMQP_PORT": str(amqp), "AMQPS_PORT": str(amqps), "CA_FILE": str(authority.file)}
+            "AMQP_HOST": "localhost", "AMQP_PORT": str(amqp), "AMQPS_PORT": str(amqps), "CA_FILE": str(authority.file),
+            "HTTP_URL": self._leveret.api.url}
 
     def restart(self):
         """Without a warning: what was confirmed must be there again."""
@@ -55,7 +56,7 @@ class Foreign:
     """A RabbitMQ that runs already, to try the programs themselves."""
 
     cannot = {"tls": "not tried against a broker of others", "restart": "not tried against a broker of others",
-              "large": "its max_message_size is not ours to set"}
+              "large": "its max_message_size is not ours to set", "http-api": "its HTTP API is not told"}
 
     def __init__(self, amqp):
         host, port = amqp.rsplit(":", 1)

@@ -174,10 +174,12 @@ async fn run(
     drop(alive);
     tracing::info!(
         took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "leveret {} started: {addresses}, data in {}, durability {}",
+        "leveret {} started: {addresses}, data in {}, durability {}, clients are told {} {}",
         env!("CARGO_PKG_VERSION"),
         config.data_dir.display(),
-        config.durability.as_str()
+        config.durability.as_str(),
+        config.identity.product,
+        config.identity.version,
     );
     let end = tokio::select! {
         () = signals.next() => End::Stop,

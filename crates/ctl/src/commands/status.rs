@@ -8,6 +8,7 @@ use crate::command::{Call, Command, Section};
 use crate::failure::{Failure, USAGE};
 use crate::format::{Formatter, Output, Style, formatted};
 use crate::term::Term;
+use crate::tool::Tool;
 
 const UNIT: &[Switch] = &[Switch::text("unit")];
 
@@ -151,21 +152,20 @@ fn status(call: &Call<'_>) -> Result<Output, Failure> {
     let totals = overview.get("object_totals").unwrap_or(&Value::Null);
     let vhosts = call.node.api.get("/api/vhosts")?;
     let memory_used = number(&node, "mem_used");
+    let mut runtime = vec![
+        format!("OS PID: {}", shown(&node, "os_pid")),
+        "OS: Linux".to_owned(),
+        format!("Uptime (seconds): {}", number(&node, "uptime") / 1000),
+        format!("Is under maintenance?: {}", node.get("being_drained") == Some(&json!(true))),
+        format!("RabbitMQ version: {}", shown(&overview, "rabbitmq_version")),
+        format!("Node name: {}", shown(&node, "name")),
+    ];
+    // RabbitMQ's tools have no such line.
+    if call.tool == Tool::Leveretctl {
+        runtime.push(format!("Leveret version: {}", shown(&overview, "leveret_version")));
+    }
     let chapters = [
-        chapter(
-            "Runtime",
-            &[
-                format!("OS PID: {}", shown(&node, "os_pid")),
-                "OS: Linux".to_owned(),
-                format!("Uptime (seconds): {}", number(&node, "uptime") / 1000),
-                format!(
-                    "Is under maintenance?: {}",
-                    node.get("being_drained") == Some(&json!(true))
-                ),
-                format!("RabbitMQ version: {}", shown(&overview, "rabbitmq_version")),
-                format!("Node name: {}", shown(&node, "name")),
-            ],
-        ),
+        chapter("Runtime", &runtime),
         chapter("Data directory", &[format!("Node data directory: {}", shown(&node, "db_dir"))]),
         chapter("Config files", &listed(&node, "config_files")),
         chapter("Log file(s)", &listed(&node, "log_files")),

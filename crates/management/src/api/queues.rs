@@ -18,6 +18,10 @@ use crate::moment::rfc3339;
 use crate::policy_json::json_of_definition;
 use crate::queue_snapshot::QueueDetails;
 
+/// What RabbitMQ tells of the memory of a queue's process. Clients want all of it or nothing.
+const COLLECTED_BY_ERLANG: [&str; 5] =
+    ["minor_gcs", "fullsweep_after", "min_heap_size", "min_bin_vheap_size", "max_heap_size"];
+
 /// How the numbers of a queue change.
 type QueueTrend = Trend<{ QUEUE.len() }>;
 
@@ -196,7 +200,7 @@ fn shown(
     // What only Erlang counts: tools read it, and nothing of it happens here.
     put("reductions", json!(0));
     put("reductions_details", json!({"rate": 0.0}));
-    put("garbage_collection", json!({"minor_gcs": 0, "fullsweep_after": 0, "min_heap_size": 0}));
+    put("garbage_collection", COLLECTED_BY_ERLANG.iter().map(|name| (*name, 0)).collect());
     put("consumers", json!(queue.consumers));
     put("head_message_timestamp", json!(queue.head_timestamp_s));
     // What is the case now stands for what was lately.

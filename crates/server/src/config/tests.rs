@@ -378,3 +378,24 @@ fn clients_without_a_name_log_in_only_where_that_is_configured() {
     assert_eq!(mechanisms(&both), ["ANONYMOUS", "PLAIN"]);
     assert_eq!(mechanisms(&format!("{both}anonymous_login_user = none\n")), ["PLAIN"]);
 }
+
+#[test]
+fn an_identity_is_a_name_and_a_version_that_clients_can_read() {
+    let identity = |text: &str| {
+        let mut settings = Settings::default();
+        settings.read_text(text, Path::new("a.conf"), 0);
+        let identity = settings.into_config().map(|config| config.identity);
+        identity.map(|identity| (identity.product, identity.version)).ok()
+    };
+    let pair = |product: &str, version: &str| Some((product.to_owned(), version.to_owned()));
+    assert_eq!(identity(""), pair("RabbitMQ", "4.3.6"));
+    let own = "identity.product = Leveret\nidentity.version = 0.1.0\n";
+    assert_eq!(identity(own), pair("Leveret", "0.1.0"));
+    assert_eq!(identity("identity.version = 4.2.4-rc.1+x\n"), pair("RabbitMQ", "4.2.4-rc.1+x"));
+    for wrong in ["4", "4.3", "4.3.x", "4.3.06", "4.3.6.1", "v4.3.6", "4.3.6 beta", "+", "-"] {
+        assert_eq!(identity(&format!("identity.version = {wrong}\n")), None, "{wrong}");
+    }
+    let long = "x".repeat(65);
+    assert_eq!(identity(&format!("identity.product = {long}\n")), None);
+    assert_eq!(identity(&format!("identity.version = 1.2.3-{long}\n")), None);
+}
