@@ -17,7 +17,7 @@ import pytest
 import wire
 from answers import UNHARMED
 from brokers import Leveret
-from http_client import Api, answer, basic
+from http_client import LOGIN, Api, answer, basic
 from peer import client_properties
 
 IDLE = 160  # more than the places of the HTTP listener
@@ -80,7 +80,7 @@ def test_connections_without_a_login_lock_nobody_out_of_http(broker, api, beginn
 @pytest.mark.ht(44)
 def test_slow_readers_of_answers_lock_nobody_out_of_http(broker, api):
     """Answers that nobody takes: each is some hundred kilobytes, for which the buffers of a socket are too small."""
-    ask = b"GET /metrics/per-object HTTP/1.1\r\nhost: localhost\r\n\r\n" * 20
+    ask = (b"GET /metrics/per-object HTTP/1.1\r\nhost: localhost\r\n" + LOGIN + b"\r\n") * 20
     with crowd(broker.http_address, IDLE, ask):
         assert_administrable(broker, api)
 

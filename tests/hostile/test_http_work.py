@@ -9,7 +9,7 @@ import pytest
 
 import wire
 from brokers import Leveret
-from http_client import Api, path
+from http_client import Api, basic, path
 from memory import MIB, Growth
 from test_names import MD5_PAIR, ODD_NAMES
 
@@ -271,7 +271,7 @@ def test_names_are_no_lines_of_metrics_and_no_files(broker, api, made):
             if number % 8 == 0:
                 made.user(vhost + "u", vhosts=(vhost,))
         peer.connect(vhost=vhosts[-1])
-    metrics = api.ask("GET", "/metrics/per-object", user=None).text.decode()
+    metrics = api.ask("GET", "/metrics/per-object").text.decode()
     line = re.compile(r'#.*|[a-z_]+(\{([a-z_]+="([^"\\\n]|\\["\\n])*",?)*\})? \S+')
     assert all(line.fullmatch(one) for one in metrics.rstrip("\n").split("\n"))
     assert metrics.count("rabbitmq_queue_messages_ready{") >= len(vhosts)
@@ -347,8 +347,27 @@ def test_definitions_tell_no_secrets(broker, api, made):
 def test_metrics_may_be_asked_for_by_everybody_and_often(broker, api, peer):
     """One answer is made at a time, and none of the many who ask makes others wait for long."""
     for _ in range(20):
-        for target in ("/metrics", "/metrics/per-object", "/metrics/detailed?family=queue_coarse_metrics"):
+        for target in ("/metrics", "/metrics/memory-breakdown"):
             assert api.ask("GET", target, user=None).status == 200
+        for target in ("/metrics/per-object", "/metrics/detailed?family=queue_coarse_metrics"):
+            assert api.ask("GET", target).status == 200
         peer.send(wire.heartbeat())
-    assert api.ask("GET", "/metrics/detailed?prefix=" + "a" * 1000, user=None).status in (200, 400)
+    assert api.ask("GET", "/metrics/detailed?prefix=" + "a" * 1000).status in (200, 400)
     peer.assert_usable()
+
+
+@pytest.mark.ht(40)
+def test_strangers_are_told_no_names_by_metrics(broker, api, made):
+    """Of vhosts, users and queues; monitors are told them, and whoever can reach the port for scrapers alone."""
+    vhost = made.vhost()
+    managing, monitor = made.user(tags="management", vhosts=(vhost,)), made.user(tags="monitoring", vhosts=())
+    api.do("PUT", "/api/queues/" + path("/", made.name()), {"auto_delete": True})
+    everything = "/metrics/detailed?family=queue_death_metrics&family=vhost_status"
+    for user, is_told in ((None, False), (managing, False), (monitor, True), ("guest", True)):
+        sums = api.ask("GET", "/metrics", user=user)
+        assert (sums.status, vhost in sums.text.decode()) == (200, is_told), user
+        assert (b"vhost=" in sums.text) == is_told
+        for target in ("/metrics/per-object", everything):
+            assert api.ask("GET", target, user=user).status == (200 if is_told else 401)
+    for target in ("/metrics", "/metrics/per-object"):
+        assert api.ask("GET", target, headers={"authorization": basic("guest", "wrong")}).status == 401

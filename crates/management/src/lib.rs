@@ -4,7 +4,7 @@
 //! these. It knows nothing of frames, files or tasks.
 //!
 //! - `/` and the files of the web page: without login
-//! - `/metrics` and what is below it: Prometheus' format; without login
+//! - `/metrics` and what is below it: Prometheus' format; names only with a login
 //! - `/api`: RabbitMQ's management API; a request passes `edge`, its route and `access`, and only
 //!   then one of the files of `api`, which has one for each resource
 
@@ -44,6 +44,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 
 use crate::limits::BODY_BYTES_MAX;
+use crate::metrics::Audience;
 
 pub use access::{Caller, ClientStanding, Credentials, LoginRefused};
 pub use client_snapshot::{
@@ -71,7 +72,7 @@ pub const RABBITMQ_VERSION: &str = "4.3.6";
 pub fn router(node: Arc<dyn Node>) -> Router {
     let api = api::routes().route_layer(from_fn_with_state(Arc::clone(&node), access::guard));
     let routes = Router::new()
-        .merge(metrics::routes())
+        .merge(metrics::routes(&node, Audience::Monitors))
         .merge(api)
         .merge(api::open_routes())
         .merge(web::routes())
@@ -86,6 +87,7 @@ pub fn router(node: Arc<dyn Node>) -> Router {
 
 /// Answers requests for metrics only: for a listener that nothing else is reached through.
 pub fn metrics_router(node: Arc<dyn Node>) -> Router {
-    let routes = metrics::routes().fallback(answer::no_such_path).with_state(node);
+    let routes =
+        metrics::routes(&node, Audience::Everybody).fallback(answer::no_such_path).with_state(node);
     Router::new().fallback_service(routes).layer(from_fn(edge::pass))
 }

@@ -82,6 +82,11 @@ impl Group {
         }
     }
 
+    /// Whether sums of it are told by vhost.
+    pub(super) const fn names_vhosts(self) -> bool {
+        matches!(self, Self::QueueDeath | Self::ExpiryLateness)
+    }
+
     /// Whether it is part of the answers that nobody chose groups for: not what stands in another group,
     /// too, nor what is the same on all nodes.
     pub(super) const fn is_general(self) -> bool {

@@ -23,15 +23,19 @@ mod sums;
 mod text;
 mod told;
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::{RawQuery, State};
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::extract::{ConnectInfo, RawQuery, Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 
+use crate::access::{credentials, log_in};
+use crate::answer::ApiError;
 use crate::limits::METRICS_PREFIX_BYTES_MAX;
 use crate::memory;
 use crate::node::Node;
@@ -55,11 +59,75 @@ enum Detail {
     PerObject,
 }
 
-/// The paths, none of which asks for a login.
-pub(crate) fn routes() -> Router<Arc<dyn Node>> {
+/// To whom names of vhosts and of what is in them are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Audience {
+    /// Everybody: the listener is there for scrapers alone, as RabbitMQ's.
+    Everybody,
+    /// Monitors who log in; others get sums over the node.
+    Monitors,
+}
+
+/// Whether a request may be told names.
+#[derive(Clone, Copy, Debug)]
+struct TellsNames(bool);
+
+/// The paths.
+pub(crate) fn routes(node: &Arc<dyn Node>, audience: Audience) -> Router<Arc<dyn Node>> {
+    let state = (Arc::clone(node), audience);
+    paths().route_layer(from_fn_with_state(state, admit))
+}
+
+/// Finds out whether a request may be told names, and refuses paths that tell nothing else.
+async fn admit(
+    State((node, audience)): State<(Arc<dyn Node>, Audience)>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let may = match audience {
+        Audience::Everybody => Ok(true),
+        Audience::Monitors => {
+            let is_about_names =
+                ["/metrics/per-object", "/metrics/detailed"].contains(&request.uri().path());
+            let told = (request.headers(), request.extensions());
+            may_be_told_names(&*node, peer.ip(), told, is_about_names).await
+        }
+    };
+    match may {
+        Ok(may) => {
+            request.extensions_mut().insert(TellsNames(may));
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn may_be_told_names(
+    node: &dyn Node,
+    peer: IpAddr,
+    (headers, extensions): (&HeaderMap, &Extensions),
+    is_about_names: bool,
+) -> Result<bool, ApiError> {
+    if !headers.contains_key(AUTHORIZATION) && !is_about_names {
+        return Ok(false);
+    }
+    let credentials = credentials(headers)?;
+    let caller = log_in(node, peer, (headers, extensions), credentials).await?;
+    match caller.is_monitor() {
+        true => Ok(true),
+        false if is_about_names => Err(ApiError::not_authorised("Not monitor user")),
+        false => Ok(false),
+    }
+}
+
+fn paths() -> Router<Arc<dyn Node>> {
     Router::new()
-        .route("/metrics", get(|node, query| general(node, query, Detail::Totals)))
-        .route("/metrics/per-object", get(|node, query| general(node, query, Detail::PerObject)))
+        .route("/metrics", get(|node, query, names| general(node, query, names, Detail::Totals)))
+        .route(
+            "/metrics/per-object",
+            get(|node, query, names| general(node, query, names, Detail::PerObject)),
+        )
         .route("/metrics/detailed", get(chosen))
         .route("/metrics/memory-breakdown", get(memory_breakdown))
 }
@@ -68,6 +136,7 @@ pub(crate) fn routes() -> Router<Arc<dyn Node>> {
 async fn general(
     State(node): State<Arc<dyn Node>>,
     RawQuery(query): RawQuery,
+    Extension(TellsNames(tells_names)): Extension<TellsNames>,
     detail: Detail,
 ) -> Response {
     answer(node, query, move |node, text| {
@@ -77,7 +146,9 @@ async fn general(
             Detail::PerObject => (Told::each(&scrape, Namespace::Plain, |_| true), "per-object"),
         };
         for group in Group::ALL.into_iter().filter(|group| group.is_general()) {
-            told.write(text, group);
+            if tells_names || !group.names_vhosts() {
+                told.write(text, group);
+            }
         }
         told.queue_info(text);
         node::write(text, Namespace::Plain, &node::TOTALS, &scrape);

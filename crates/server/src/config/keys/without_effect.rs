@@ -184,7 +184,10 @@ pub(super) const KEYS: &[Key] = &[
     Key::refused("management.oauth_*", "there is no OAuth 2"),
     Key::refused("management.disable_basic_auth", "there is no other login"),
     Key::refused("prometheus.ssl.*", "metrics are at /metrics of management.ssl, too"),
-    Key::refused("prometheus.authentication.*", "metrics need no login"),
+    Key::refused(
+        "prometheus.authentication.*",
+        "this listener asks for no login; the metrics of `management.tcp` do",
+    ),
     Key::refused("prometheus.path", "the path is /metrics"),
     Key::refused("prometheus.tcp.listener", "say prometheus.tcp.port instead"),
     Key::refused("definitions.https.*", "definitions are read from a file: load_definitions"),
