@@ -98,7 +98,7 @@ pub(crate) fn look(node: &Node) -> Option<u64> {
     let watermark = node.alarm_limits.memory_watermark_bytes();
     let limit = node.alarm_limits.disk_free_limit_bytes();
     let memory = resident.zip(watermark).is_some_and(|(resident, max)| resident > max);
-    let disk = free.is_some_and(|free| free < limit);
+    let disk = free.is_some_and(|free| free < limit || node.reserve.is_used_up_at(free));
     let alarm = Alarm::of(memory, disk);
     let topology_bytes_max =
         watermark.filter(|_| memory).map(|max| TOPOLOGY_BYTES_MIN.max(max / TOPOLOGY_SHARE));

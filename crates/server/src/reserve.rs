@@ -110,6 +110,12 @@ impl Reserve {
             || self.free_bytes().is_none_or(|free| free >= self.bytes.saturating_mul(2))
     }
 
+    /// Whether publishers must be blocked when so many bytes are free, whatever the limit says: the
+    /// reserve is given, and what is left of it is not for them.
+    pub(crate) fn is_used_up_at(&self, free: u64) -> bool {
+        free < self.bytes && *self.state.lock() == State::Given
+    }
+
     fn free_bytes(&self) -> Option<u64> {
         crate::alarms::free_bytes(&self.data_dir)
     }
@@ -153,7 +159,9 @@ mod tests {
         let path = folder.join(NAME);
         assert_eq!(path.metadata().unwrap().len(), reserve.bytes());
         assert!(reserve.bytes() <= RESERVE_BYTES_MAX && reserve.leaves_room());
+        assert!(!reserve.is_used_up_at(0));
         assert!(reserve.give() && !path.exists());
+        assert!(reserve.is_used_up_at(1) && !reserve.is_used_up_at(reserve.bytes()));
         assert!(!reserve.give(), "there is only one");
         reserve.tend();
         assert!(path.exists(), "there is room for it again");
