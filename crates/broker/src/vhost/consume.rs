@@ -66,6 +66,8 @@ impl Vhost {
         let consumer = queue.consumers.add(consumer);
         queue.had_consumer = true;
         queue.renew_lease(now);
+        // Its lease may have been over and have waited for the end of an alarm.
+        self.arm_queue(id);
         if let Some(channel) = self.channel(at) {
             channel.consumers.insert(Arc::clone(&tag), ConsumerAt { queue: id, consumer });
         }
@@ -210,7 +212,9 @@ impl Vhost {
             return Ok(());
         };
         queue.renew_lease(now);
-        if queue.is_away() {
+        let is_away = queue.is_away();
+        self.arm_queue(id);
+        if is_away {
             self.await_get(at, id, no_ack);
         } else {
             self.answer_get(at, id, no_ack);

@@ -263,6 +263,7 @@ impl Vhost {
         };
         if !nowait {
             queue.renew_lease(now);
+            self.arm_queue(id);
         }
         if let Some(channel) = self.channel(at) {
             channel.last_queue = Some(name);
