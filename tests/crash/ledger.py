@@ -35,16 +35,17 @@ def number_of(body):
 class Message:
     """What is known of one message."""
 
-    __slots__ = ("queue", "confirmed", "settled", "settling")
+    __slots__ = ("queue", "confirmed", "settled", "settling", "seen")
 
-    def __init__(self, queue, confirmed=False, settled=None, settling=None):
+    def __init__(self, queue, confirmed=False, settled=None, settling=None, seen=()):
         self.queue = queue
         self.confirmed = confirmed
         self.settled = settled  # "ack", "reject" or "purge", answered for
         self.settling = settling  # the same, not answered for
+        self.seen = set(seen)  # the queues in which a client has got it
 
     def copy(self):
-        return Message(self.queue, self.confirmed, self.settled, self.settling)
+        return Message(self.queue, self.confirmed, self.settled, self.settling, self.seen)
 
 
 class Ledger:
@@ -78,13 +79,21 @@ class Ledger:
         cut = Ledger()
         for number, message in after.messages.items():
             known = before.messages.get(number) or Message(message.queue)
-            cut.messages[number] = Message(message.queue, known.confirmed, known.settled, message.settling)
+            cut.messages[number] = Message(
+                message.queue, known.confirmed, known.settled, message.settling, known.seen)
         for name, there in after.queues.items():
             cut.queues[name] = there if before.queues.get(name) == there else None
         return cut
 
 
-def drain(channel, queue):
+def check_mark(ledger, queue, number, redelivered):
+    """What a client has seen in a queue is marked when it comes there again."""
+    message = ledger.messages.get(number)
+    if message and queue in message.seen and not redelivered:
+        raise Fault(f"message {number} was seen in {queue} before and comes without the mark `redelivered`")
+
+
+def drain(channel, queue, ledger):
     """Everything in a queue, acknowledged: numbers with how often each came."""
     seen = collections.Counter()
     while True:
@@ -92,12 +101,13 @@ def drain(channel, queue):
         if method is None:
             return seen
         seen[number_of(body)] += 1
+        check_mark(ledger, queue, number_of(body), method.redelivered)
         if queue == DEAD and not (properties.headers or {}).get("x-death"):
             raise Fault(f"message {number_of(body)} is dead without x-death")
         channel.basic_ack(method.delivery_tag)
 
 
-def found_in(connection, queue, may_be_gone):
+def found_in(connection, queue, may_be_gone, ledger):
     channel = connection.channel()
     try:
         channel.queue_declare(queue, passive=True)
@@ -105,7 +115,7 @@ def found_in(connection, queue, may_be_gone):
         if may_be_gone:
             return collections.Counter()
         raise Fault(f"queue {queue} is not there") from None
-    seen = drain(channel, queue)
+    seen = drain(channel, queue, ledger)
     channel.basic_qos(prefetch_count=0)
     return seen
 
@@ -132,7 +142,8 @@ def check(broker, ledger, lost=None):
         check_queues(connection, ledger)
     time.sleep(TTL_MS / 1000 + 0.05)
     may_be_gone = lost is not None
-    found = {queue: found_in(connection, queue, may_be_gone) for queue in (HOLD, WORK, BRIEF, MIXED, PURGED, DEAD)}
+    queues = (HOLD, WORK, BRIEF, MIXED, PURGED, DEAD)
+    found = {queue: found_in(connection, queue, may_be_gone, ledger) for queue in queues}
     connection.close()
     for queue in BRIEF, MIXED:
         if found[queue]:

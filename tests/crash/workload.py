@@ -6,7 +6,7 @@ import threading
 import pika
 import pika.exceptions
 
-from ledger import BRIEF, DEAD, HOLD, MIXED, PURGED, TTL_MS, WORK, body_of, number_of
+from ledger import BRIEF, DEAD, HOLD, MIXED, PURGED, TTL_MS, WORK, body_of, check_mark, number_of
 
 GONE = (pika.exceptions.AMQPError, OSError, EOFError)
 CONFIRM_BATCH = 8
@@ -37,7 +37,7 @@ class Workload:
         declare(broker)
         self.failure = None
         self.stop = threading.Event()
-        clients = [publish, publish, work, purge, topology]
+        clients = [publish, publish, work, watch_dead, purge, topology]
         self.threads = [
             threading.Thread(target=self._run, args=(client, broker, ledger, rng.random()), daemon=True)
             for client in clients]
@@ -100,6 +100,8 @@ def work(channel, ledger, rng, stop):
             channel.connection.process_data_events(0.005)
             continue
         message = ledger.messages[number_of(body)]
+        check_mark(ledger, WORK, number_of(body), method.redelivered)
+        message.seen.add(WORK)
         fate = rng.random()
         if fate < 0.6:
             message.settling = "ack"
@@ -116,6 +118,19 @@ def work(channel, ledger, rng, stop):
             for one in pending:
                 one.settled = one.settling
             pending.clear()
+
+
+def watch_dead(channel, ledger, rng, stop):
+    """Gets dead letters as soon as they are there and acknowledges none: they come back with the next life."""
+    def seen(_, method, properties, body):
+        number = number_of(body)
+        check_mark(ledger, DEAD, number, method.redelivered)
+        if number in ledger.messages:
+            ledger.messages[number].seen.add(DEAD)
+
+    channel.basic_consume(DEAD, seen)
+    while not stop.is_set():
+        channel.connection.process_data_events(0.01)
 
 
 def purge(channel, ledger, rng, stop):

@@ -238,6 +238,14 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "internal",
+        what: "work that the broker makes by itself: chains, fan-outs, cycles, under alarms and kills",
+        action: Action::Pytest("tests/internal_work"),
+        counts: Some("runs of internal work"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
         name: "flood",
         what: "more clients than anybody wants",
         action: Action::Python { program: "tests/flood/flood.py", arguments: &["--small"] },

@@ -1,0 +1,21 @@
+"""The program of the innocent client, in the vhost that it is given."""
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "hostile"))
+
+from bystander import Innocent  # noqa: E402 - needs the path
+from peer import Peer  # noqa: E402
+
+
+class InVhost(Peer):
+    def connect(self):
+        return super().connect(vhost=sys.argv[3])
+
+
+if __name__ == "__main__":
+    innocent = Innocent(InVhost((sys.argv[1], int(sys.argv[2]))))
+    for _ in sys.stdin:
+        print(json.dumps(innocent.fares()), flush=True)
