@@ -115,7 +115,9 @@ def test_fan_outs_do_not_fill_the_disk(broker):
     wait_until(lambda: broker.metric("rabbitmq_global_messages_dying") > 0, "deaths that wait")
     time.sleep(0.5)
     broker.assert_well()
-    assert broker.disk.free_bytes() > LIMIT_BYTES // 4, f"{broker.disk.free_bytes()} octets are free"
+    # Pages of long queues may take what is above the reserve; nothing takes that.
+    assert (broker.data / "reserve").exists()
+    assert broker.disk.free_bytes() > 2 * MIB, f"{broker.disk.free_bytes()} octets are free"
     bystander.stop()
     if not broker.disk.is_small:
         return

@@ -146,6 +146,13 @@ pub(crate) const TOPOLOGY_BYTES_MIN: u64 = 32 * 1024 * 1024;
 /// watermark there is no bound.
 pub(crate) const UNACKED_SHARE: u64 = 4;
 
+/// How long a start waits for the disk to take what a vhost has to write before it goes on: a disk that is
+/// full takes nothing before somebody connects and makes room.
+pub(crate) const CATCH_UP_STALL_MAX: Duration = Duration::from_secs(2);
+
+/// How long it waits before it looks again.
+pub(crate) const CATCH_UP_PAUSE: Duration = Duration::from_millis(1);
+
 /// Batches after which the log is looked at for space to get back.
 pub(crate) const COMPACTION_CHECK_BATCHES: u32 = 64;
 

@@ -235,10 +235,8 @@ impl Node {
         if let Some(known) = known {
             store::remove_leftovers(&config.data_dir, &known);
             node.vhosts.reserve_ids(known.next_vhost_id);
-            // Before anything that fell due meanwhile happens.
-            alarms::look(&node);
             for vhost in known.vhosts {
-                node.vhosts.open(vhost)?;
+                node.vhosts.open(vhost)?.catch_up(&|| alarms::look(&node));
             }
             let by_name = known.users.into_iter().map(|user| (user.name.clone(), user));
             node.auth.replace(by_name.collect());

@@ -106,8 +106,12 @@ impl Reserve {
 
     /// Whether there is room for what can stay in memory as well, and need not be on the disk.
     pub(crate) fn leaves_room(&self) -> bool {
-        *self.state.lock() == State::Kept
-            || self.free_bytes().is_none_or(|free| free >= self.bytes.saturating_mul(2))
+        let needed = match *self.state.lock() {
+            // So much that it is not given.
+            State::Kept => self.bytes / 2,
+            State::Given => self.bytes.saturating_mul(2),
+        };
+        self.free_bytes().is_none_or(|free| free >= needed)
     }
 
     /// Whether publishers must be blocked when so many bytes are free, whatever the limit says: the

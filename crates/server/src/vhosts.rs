@@ -35,7 +35,10 @@ use tokio::sync::{Notify, Semaphore};
 use crate::clients::Socket;
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
-use crate::limits::{LOCK_RETRY_MS, PAGE_LOOKS_MAX, PENDING_BYTES_MAX, TIMER_TURN};
+use crate::limits::{
+    CATCH_UP_PAUSE, CATCH_UP_STALL_MAX, LOCK_RETRY_MS, PAGE_LOOKS_MAX, PENDING_BYTES_MAX,
+    TIMER_TURN,
+};
 use crate::node_file::{FIRST_VHOST_ID, VhostEntry};
 use crate::page_work::{PagingCounts, PagingState};
 use crate::pager::Pager;
@@ -396,13 +399,26 @@ impl VhostCell {
         }
     }
 
-    /// Does what is due, and waits for the pages that are read for that.
-    fn catch_up(&self) {
+    /// Does what is due, and waits for the pages that are read for that; what waits for room on the disk is
+    /// left for later. Memory and disk are looked at all the while, so that an alarm comes in time.
+    pub(crate) fn catch_up<T>(&self, look: &dyn Fn() -> T) {
         loop {
             // Once at least: the restart itself may have left something to do.
+            look();
             self.tick();
+            let mut behind_since = None;
             while self.is_due() {
+                look();
                 self.tick();
+                if !self.is_behind() {
+                    behind_since = None;
+                    continue;
+                }
+                if behind_since.get_or_insert_with(Instant::now).elapsed() > CATCH_UP_STALL_MAX {
+                    tracing::warn!(vhost = &*self.name, "what is due waits for room on the disk");
+                    return;
+                }
+                std::thread::sleep(CATCH_UP_PAUSE);
             }
             if !self.paging.wait_for_read() {
                 return;
@@ -588,13 +604,15 @@ impl Vhosts {
         self.cells.write().remove(name)
     }
 
-    /// Brings a vhost back from its log.
+    /// Brings a vhost back from its log. What fell due meanwhile is to happen before anybody connects
+    /// ([`VhostCell::catch_up`]).
     ///
     /// # Errors
     /// When the system has no randomness to seed it with, or the disk refuses.
-    pub(crate) fn open(&self, entry: VhostEntry) -> Result<(), VhostError> {
-        self.insert(&self.begin(entry, false)?);
-        Ok(())
+    pub(crate) fn open(&self, entry: VhostEntry) -> Result<Arc<VhostCell>, VhostError> {
+        let cell = self.begin(entry, false)?;
+        self.insert(&cell);
+        Ok(cell)
     }
 
     /// No vhost gets an id below this one.
@@ -656,8 +674,6 @@ impl Vhosts {
             })
         });
         self.persister.add(Arc::clone(&cell), log);
-        // What fell due meanwhile happens before anybody connects.
-        cell.catch_up();
         Ok(cell)
     }
 }
