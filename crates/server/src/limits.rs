@@ -180,8 +180,9 @@ pub(crate) const HTTP_CONNECTIONS_MAX: usize = 128;
 pub(crate) const HTTP_DESCRIPTORS_SHARE: u64 = 8;
 
 /// AMQP connections that have not opened a vhost yet, at most a quarter of the file descriptors: a
-/// stranger costs up to 20 kB. One more takes the place of the connection with the least claim.
-pub(crate) const AMQP_HANDSHAKES_MAX: usize = 2048;
+/// stranger costs up to 20 kB, and after a restart all clients come at once. One more takes the place of
+/// the connection with the least claim.
+pub(crate) const AMQP_HANDSHAKES_MAX: usize = 8192;
 
 /// Share of the file descriptors that AMQP connections without a vhost take at most, as a divisor.
 pub(crate) const AMQP_HANDSHAKES_SHARE: u64 = 4;

@@ -101,6 +101,8 @@ const VALUES: &[(&str, &[&str], &[&str])] = &[
     ("data_dir", &["/var/lib/leveret"], &[]),
     ("nodename", &["rabbit", "rabbit@host-1.example"], &["a b", "@host", "a@"]),
     ("cluster_name", &["any name"], &[]),
+    ("identity.product", &["RabbitMQ", "Leveret"], &[]),
+    ("identity.version", &["4.3.6", "0.1.0"], &["4.3", "v4.3.6"]),
     (
         "auth_mechanisms.1",
         &["PLAIN", "AMQPLAIN", "ANONYMOUS", "EXTERNAL", "RABBIT-CR-DEMO"],
