@@ -32,7 +32,7 @@ use crate::definitions::{self, DefinitionsError};
 use crate::global_parameters::GlobalParameters;
 use crate::life::Ending;
 use crate::limits::{METRICS_AT_ONCE, RESIDENT_BYTES_MAX, RESIDENT_SHARE, UNACKED_SHARE};
-use crate::node_file::{self, FIRST_VHOST_ID, NodeFile, NodeFileError};
+use crate::node_file::{self, FIRST_VHOST_ID, NodeFile, NodeFileError, VhostEntry};
 use crate::pager::Pager;
 use crate::password::{HashError, PasswordHash};
 use crate::persister::Persister;
@@ -162,6 +162,16 @@ fn server_properties(identity: &Identity, cluster_name: &str) -> Table {
 }
 
 impl Node {
+    /// Brings vhosts back from their logs, and does what fell due in them meanwhile. Memory and disk are
+    /// looked at before and all the while: the timer has its turns in a vhost as soon as it is there.
+    fn open_vhosts(&self, vhosts: Vec<VhostEntry>) -> Result<(), StartError> {
+        for vhost in vhosts {
+            alarms::look(self);
+            self.vhosts.open(vhost)?.catch_up(&|| alarms::look(self));
+        }
+        Ok(())
+    }
+
     /// Opens the data directory, brings back what is in it, or makes the default vhost and user, and
     /// takes the definitions. `listeners` are those that clients will be accepted from.
     ///
@@ -235,9 +245,7 @@ impl Node {
         if let Some(known) = known {
             store::remove_leftovers(&config.data_dir, &known);
             node.vhosts.reserve_ids(known.next_vhost_id);
-            for vhost in known.vhosts {
-                node.vhosts.open(vhost)?.catch_up(&|| alarms::look(&node));
-            }
+            node.open_vhosts(known.vhosts)?;
             let by_name = known.users.into_iter().map(|user| (user.name.clone(), user));
             node.auth.replace(by_name.collect());
         }
