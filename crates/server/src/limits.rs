@@ -107,6 +107,10 @@ pub(crate) const SHORT_DISK_COMPACTION_INTERVAL: Duration = Duration::from_milli
 /// How often the process looks whether its data directory is still where it was.
 pub(crate) const DATA_DIR_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
+/// Bytes of a batch from which on a thread of its own writes it: a disk needs some milliseconds for so much,
+/// for which the batches of other vhosts do not wait.
+pub(crate) const LARGE_BATCH_BYTES: usize = 1024 * 1024;
+
 /// Exit code of a broker whose disk failed.
 pub(crate) const EXIT_DISK: i32 = 74;
 

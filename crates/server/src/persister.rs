@@ -4,7 +4,8 @@
 //! While one batch is written and synced the next one gathers, so that batches are as large as the
 //! load makes them and an idle broker syncs at once. A write that fails ends the process: nothing more
 //! may be confirmed, and nobody knows what is on the disk. A vhost whose lock is held for long, or whose
-//! batch finds no room on the disk, is left for a later turn: the confirms of the others do not wait for it.
+//! batch finds no room on the disk, is left for a later turn, and a large batch is written by a thread of
+//! its own: the confirms of the others wait for none of these.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +17,9 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use storage::{LogError, PendingBatch, Preparation, Prepared, RealDirectory};
 
-use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS};
+use crate::limits::{
+    COMPACTION_CHECK_BATCHES, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LARGE_BATCH_BYTES, LOCK_RETRY_MS,
+};
 use crate::store::VhostLog;
 use crate::vhosts::VhostCell;
 
@@ -24,29 +27,88 @@ use crate::vhosts::VhostCell;
 #[derive(Debug)]
 struct Written {
     cell: Arc<VhostCell>,
-    log: VhostLog,
+    /// The log, unless another thread has it to write a large batch.
+    log: Option<VhostLog>,
     batches: u32,
     stage: Stage,
     /// The vhost has said that it has something to write since a batch was last taken.
     is_dirty: bool,
+    /// The last batch found no room on the disk.
+    is_out_of_room: bool,
+    /// The next file of the log, made or not, which came while another thread had the log.
+    prepared: Option<Option<Prepared<RealDirectory>>>,
 }
 
 impl Written {
-    /// Writes a batch. Then the vhost is to be told, or the batch waits for room on the disk, which is an
-    /// error; any other error ends the process.
-    fn write(&mut self, batch: &mut PendingBatch, has_more: bool) -> Result<(), LogError> {
-        match self.log.write_batch(batch) {
+    fn new(cell: Arc<VhostCell>, log: VhostLog) -> Self {
+        Self {
+            cell,
+            log: Some(log),
+            batches: 0,
+            stage: Stage::Idle,
+            is_dirty: false,
+            is_out_of_room: false,
+            prepared: None,
+        }
+    }
+
+    /// The next file is made, or could not be.
+    fn take(&mut self, prepared: Option<Prepared<RealDirectory>>) {
+        match &mut self.log {
+            Some(log) => log.take(prepared),
+            None => self.prepared = Some(prepared),
+        }
+    }
+
+    /// A batch was written, or was not: then the vhost is to be told, or the batch waits for room on the
+    /// disk. Any other error ends the process.
+    fn finish(&mut self, done: WriteJob) {
+        let WriteJob { mut log, batch, has_more, result, .. } = done;
+        if let Some(prepared) = self.prepared.take() {
+            log.take(prepared);
+        }
+        self.log = Some(log);
+        match result {
             Ok(result) => {
+                if std::mem::take(&mut self.is_out_of_room) {
+                    tracing::info!(vhost = self.cell.name(), "there is room on the disk again");
+                }
                 self.stage = Stage::Report(result, has_more);
-                batch.clear();
-                Ok(())
             }
             Err(error) if error.is_full() => {
-                self.stage = Stage::WaitForRoom(std::mem::take(batch), has_more);
-                Err(error)
+                if !std::mem::replace(&mut self.is_out_of_room, true) {
+                    tracing::error!(
+                        vhost = self.cell.name(),
+                        "the disk is full, and so is the reserve: {error}; nothing more is confirmed \
+                         in this vhost until there is room"
+                    );
+                }
+                self.stage = Stage::WaitForRoom(batch, has_more);
             }
-            Err(error) => end(self, &error),
+            Err(error) => end(&self.cell, &error),
         }
+    }
+}
+
+/// A batch to be written, and what came of it.
+#[derive(Debug)]
+struct WriteJob {
+    cell: Arc<VhostCell>,
+    log: VhostLog,
+    batch: PendingBatch,
+    has_more: bool,
+    result: Result<storage::Written, LogError>,
+}
+
+impl WriteJob {
+    fn run(mut self) -> Self {
+        self.result = self.log.write_batch(&mut self.batch);
+        self
+    }
+
+    /// Whether it may take so long that other vhosts must not wait for it.
+    fn is_large(&self) -> bool {
+        self.batch.bytes() > LARGE_BATCH_BYTES || self.log.needs_file(&self.batch)
     }
 }
 
@@ -57,6 +119,8 @@ enum Stage {
     Idle,
     /// A batch is taken and written.
     Take,
+    /// Another thread writes a batch.
+    Away,
     /// This batch is written, which found no room on the disk; whether others wait behind it.
     WaitForRoom(PendingBatch, bool),
     /// The vhost is told that a batch is durable; whether others wait behind it.
@@ -69,6 +133,8 @@ struct Work {
     new: Vec<Written>,
     /// Vhosts with something to write.
     dirty: Vec<Arc<VhostCell>>,
+    /// Large batches that were written by threads of their own.
+    written: Vec<WriteJob>,
     /// Next files of logs, made or not.
     prepared: Vec<(Arc<VhostCell>, Option<Prepared<RealDirectory>>)>,
     /// Vhosts that are deleted; whoever waits for the end of their logs hears when the other end of
@@ -83,6 +149,7 @@ impl Work {
     fn is_empty(&self) -> bool {
         self.new.is_empty()
             && self.dirty.is_empty()
+            && self.written.is_empty()
             && self.prepared.is_empty()
             && self.retired.is_empty()
             && !self.looks_for_space
@@ -113,13 +180,7 @@ impl Persister {
 
     /// Takes over the log of a vhost.
     pub(crate) fn add(&self, cell: Arc<VhostCell>, log: VhostLog) {
-        self.work.lock().new.push(Written {
-            cell,
-            log,
-            batches: 0,
-            stage: Stage::Idle,
-            is_dirty: false,
-        });
+        self.work.lock().new.push(Written::new(cell, log));
         self.changed.notify_one();
     }
 
@@ -158,15 +219,23 @@ impl Persister {
 
     fn run(self: Arc<Self>) {
         let mut written: Vec<Written> = Vec::new();
+        // Vhosts that are deleted, until no other thread has their logs.
+        let mut leaving: Vec<(Arc<VhostCell>, Sender<()>)> = Vec::new();
         let mut spare = PendingBatch::default();
         let mut wait = None;
         loop {
-            let Work { new, dirty, prepared, retired, looks_for_space, stopping } =
+            let Work { new, dirty, written: done, prepared, retired, looks_for_space, stopping } =
                 self.next_work(wait);
             written.extend(new);
+            leaving.extend(retired);
+            for job in done {
+                if let Some(one) = of(&mut written, &job.cell) {
+                    one.finish(job);
+                }
+            }
             for (cell, prepared) in prepared {
                 if let Some(one) = of(&mut written, &cell) {
-                    one.log.take(prepared);
+                    one.take(prepared);
                 }
             }
             for cell in dirty {
@@ -176,12 +245,15 @@ impl Persister {
             }
             // One batch of each vhost, then the next.
             wait = written.iter_mut().filter_map(|one| self.advance(one, &mut spare)).min();
-            for (cell, _done) in retired {
-                let at = written.iter().position(|one| Arc::ptr_eq(&one.cell, &cell));
-                if let Some(at) = at {
+            leaving.retain(|(cell, _done)| {
+                let at = written.iter().position(|one| Arc::ptr_eq(&one.cell, cell));
+                let is_away =
+                    at.and_then(|at| written.get(at)).is_some_and(|one| one.log.is_none());
+                if let (false, Some(at)) = (is_away, at) {
                     close(written.swap_remove(at));
                 }
-            }
+                is_away
+            });
             if looks_for_space {
                 written.iter().for_each(|one| self.compact(one));
             }
@@ -227,6 +299,10 @@ impl Persister {
         }
         match std::mem::replace(&mut one.stage, Stage::Idle) {
             Stage::Idle => return None,
+            Stage::Away => {
+                one.stage = Stage::Away;
+                return None;
+            }
             Stage::Take => {
                 let Some(has_more) = one.cell.take_batch(spare) else {
                     one.stage = Stage::Take;
@@ -236,30 +312,21 @@ impl Persister {
                 if spare.is_empty() {
                     return None;
                 }
-                if let Err(error) = one.write(spare, has_more) {
-                    tracing::error!(
-                        vhost = one.cell.name(),
-                        "the disk is full, and so is the reserve: {error}; nothing more is confirmed \
-                         in this vhost until there is room"
-                    );
-                }
+                self.write(one, std::mem::take(spare), has_more, spare);
             }
-            Stage::WaitForRoom(mut batch, has_more) => {
-                if one.write(&mut batch, has_more).is_ok() {
-                    tracing::info!(vhost = one.cell.name(), "there is room on the disk again");
-                }
-            }
+            Stage::WaitForRoom(batch, has_more) => self.write(one, batch, has_more, spare),
             Stage::Report(result, has_more) => one.stage = Stage::Report(result, has_more),
         }
         let Stage::Report(result, has_more) = one.stage else {
-            return Some(FULL_DISK_RETRY_INTERVAL);
+            let is_away = matches!(one.stage, Stage::Away);
+            return (!is_away).then_some(FULL_DISK_RETRY_INTERVAL);
         };
         if !one.cell.durable(result) {
             return Some(SOON);
         }
         one.stage = if has_more { Stage::Take } else { Stage::Idle };
         one.batches += 1;
-        if let Some(preparation) = one.log.prepare() {
+        if let Some(preparation) = one.log.as_mut().and_then(VhostLog::prepare) {
             self.prepare(one, preparation);
         }
         if one.batches >= COMPACTION_CHECK_BATCHES {
@@ -267,6 +334,47 @@ impl Persister {
             self.compact(one);
         }
         (has_more || one.is_dirty).then_some(Duration::ZERO)
+    }
+
+    /// Writes a batch, here or, if it is large, on a thread of its own. `spare` gets its buffers.
+    fn write(
+        self: &Arc<Self>,
+        one: &mut Written,
+        batch: PendingBatch,
+        has_more: bool,
+        spare: &mut PendingBatch,
+    ) {
+        let log = one.log.take().expect("the log of a batch that is taken is here");
+        let cell = Arc::clone(&one.cell);
+        let result = Err(LogError::Failed);
+        let job = WriteJob { cell, log, batch, has_more, result };
+        if job.is_large() {
+            one.stage = Stage::Away;
+            // A thread that cannot be started would have taken the job with it.
+            let job = Arc::new(Mutex::new(Some(job)));
+            let run = {
+                let (this, job) = (Arc::clone(self), Arc::clone(&job));
+                move || {
+                    if let Some(job) = job.lock().take() {
+                        let job = job.run();
+                        this.work.lock().written.push(job);
+                        this.changed.notify_one();
+                    }
+                }
+            };
+            if std::thread::Builder::new().name("log-batch".to_owned()).spawn(run).is_err()
+                && let Some(job) = job.lock().take()
+            {
+                one.finish(job.run());
+            }
+            return;
+        }
+        let mut job = job.run();
+        if job.result.is_ok() {
+            std::mem::swap(spare, &mut job.batch);
+            spare.clear();
+        }
+        one.finish(job);
     }
 
     /// Lets a thread of its own make the next file of a log.
@@ -282,7 +390,7 @@ impl Persister {
         };
         if std::thread::Builder::new().name("log-file".to_owned()).spawn(run).is_err() {
             // Without a thread this file is made when it is needed; for the next one it is tried again.
-            one.log.take(None);
+            one.take(None);
         }
     }
 
@@ -297,7 +405,7 @@ impl Persister {
         if self.compacting.swap(true, Ordering::AcqRel) {
             return;
         }
-        let Some(compaction) = one.log.compaction() else {
+        let Some(compaction) = one.log.as_ref().and_then(VhostLog::compaction) else {
             self.compacting.store(false, Ordering::Release);
             return;
         };
@@ -327,9 +435,9 @@ fn of<'a>(written: &'a mut [Written], cell: &Arc<VhostCell>) -> Option<&'a mut W
     written.iter_mut().find(|one| Arc::ptr_eq(&one.cell, cell))
 }
 
-fn end(one: &Written, error: &LogError) -> ! {
+fn end(cell: &VhostCell, error: &LogError) -> ! {
     tracing::error!(
-        vhost = one.cell.name(),
+        vhost = cell.name(),
         "the log cannot be written, so that nothing more can be confirmed: {error}; the broker ends"
     );
     std::process::exit(EXIT_DISK);
@@ -337,7 +445,8 @@ fn end(one: &Written, error: &LogError) -> ! {
 
 /// Ends a log when nothing more will be written.
 fn close(one: Written) {
-    if let Err(error) = one.log.close() {
+    let log = one.log.expect("a log that is closed is here");
+    if let Err(error) = log.close() {
         tracing::error!(vhost = one.cell.name(), "the log was not closed well: {error}");
     }
 }

@@ -302,6 +302,13 @@ impl<D: Directory> Log<D> {
         result
     }
 
+    /// Whether a batch goes into a new file, which takes several writes more.
+    #[must_use]
+    pub fn needs_file(&self, batch: &PendingBatch) -> bool {
+        let end = self.active.offset.checked_add(batch_len(batch.bytes()));
+        end.is_none_or(|end| end > self.active.capacity)
+    }
+
     fn try_write(&mut self, batch: &mut PendingBatch) -> Result<Written, LogError> {
         batch.squeeze();
         let durable = batch.last();

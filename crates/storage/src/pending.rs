@@ -116,7 +116,8 @@ impl PendingBatch {
     }
 
     /// Octets of records that are to be written.
-    fn bytes(&self) -> usize {
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.batch.len() - self.dropped_bytes
     }
 
