@@ -35,8 +35,6 @@ MISSING = {
     "rabbitmq_auth_attempts_detailed_*": BY_DEFAULT_EMPTY,
     "rabbitmq_queue_disk_reads_total": UNCOUNTED,
     "rabbitmq_queue_disk_writes_total": UNCOUNTED,
-    "rabbitmq_queue_messages_persistent": UNCOUNTED,
-    "rabbitmq_queue_messages_persistent_bytes": UNCOUNTED,
 }
 
 PER_CHANNEL = "counted by channel"

@@ -16,9 +16,7 @@ SPANS = "lengths_age=60&lengths_incr=5&msg_rates_age=60&msg_rates_incr=5&data_ra
 
 # Of which fields Leveret knows nothing, by answer.
 MISSING = {
-    "queue": ["messages_persistent", "message_bytes_persistent"],
-    "quorum queue": ["messages_persistent", "message_bytes_persistent", "messages_active_priorities",
-                     "messages_by_priority", "messages_ready_returned", "publishers"],
+    "quorum queue": ["messages_active_priorities", "messages_by_priority", "messages_ready_returned", "publishers"],
     "node": ["applications[]", "applications[].name", "applications[].description", "applications[].version",
              "config_files[]", "contexts[].protocol"],
     "overview": ["contexts[].protocol"],

@@ -66,8 +66,8 @@ pub use policy::{
 };
 pub use queue::{
     ByCause, ByReason, Consumer, DeadlineSpan, Deaths, DelayedRetry, Deliveries, DropCause, Entry,
-    ExpiryCursor, ExpirySlice, Forecast, Queue, QueueArguments, QueueCounters, QueueDefaults,
-    QueueType, Settings, Span,
+    ExpiryCursor, ExpirySlice, Forecast, PersistentMessages, Queue, QueueArguments, QueueCounters,
+    QueueDefaults, QueueType, Settings, Span,
 };
 pub use record::{
     BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record,

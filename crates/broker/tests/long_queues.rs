@@ -20,7 +20,7 @@ use broker::page::Paging;
 use broker::time::{Now, Time};
 use broker::{
     ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue, DeliveryTag, Effect,
-    Event, Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
+    Event, Outcome, Outgoing, PersistentMessages, Publish, Request, Vhost, VhostOptions,
 };
 use log::Disk;
 use shelf::Shelf;
@@ -232,7 +232,14 @@ fn a_page_is_kept_while_one_of_its_messages_is_left_whatever_else_the_log_tells(
     broker.finish();
     let (back, pages) = broker.disk.restart(broker.now(), &broker.vhost);
     assert!(pages.written > 0);
-    assert_eq!(back.queue("q").unwrap().ready_count(), COUNT / 10);
+    let queue = back.queue("q").unwrap();
+    assert_eq!(queue.ready_count(), COUNT / 10);
+    // Pages of which all messages left while the log was read count no more.
+    assert_eq!(queue.ready_bytes(), COUNT / 10 * 8);
+    assert_eq!(
+        queue.persistent(),
+        PersistentMessages { messages: COUNT / 10, bytes: COUNT / 10 * 8 }
+    );
     broker.shelf.assert_same(&broker.vhost, &(back, pages));
 }
 

@@ -30,6 +30,8 @@ pub struct QueueDetails {
     pub(crate) delayed: Amount,
     pub(crate) pending: Amount,
     pub(crate) paged_out: Amount,
+    /// Those of all that outlive a restart.
+    pub(crate) persistent: Amount,
     /// The property `timestamp` of the next message, in seconds of the epoch.
     pub(crate) head_timestamp_s: Option<u64>,
     pub(crate) consumers: u32,
@@ -69,6 +71,7 @@ impl QueueDetails {
     fn of(vhost: &Vhost, queue: &Queue, client_of: ClientOf<'_>) -> Self {
         let amount = |messages, bytes| Amount { messages, bytes };
         let (paged_out, paged_out_bytes) = queue.paged_out();
+        let persistent = queue.persistent();
         Self {
             vhost: vhost.name().clone(),
             name: queue.name.clone(),
@@ -88,6 +91,7 @@ impl QueueDetails {
             delayed: amount(queue.delayed_count(), queue.delayed_bytes()),
             pending: amount(queue.pending_count(), queue.pending_bytes()),
             paged_out: amount(paged_out, paged_out_bytes),
+            persistent: amount(persistent.messages, persistent.bytes),
             head_timestamp_s: queue.head_timestamp_s(),
             consumers: queue.consumer_count(),
             has_waiting_consumer: queue.has_waiting_consumer(),

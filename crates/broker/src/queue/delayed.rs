@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::ready::{CountedBytes, Entry, Front};
+use super::totals::{PersistentMessages, Totals};
 use crate::ids::EntryId;
 use crate::time::Time;
 
 /// Delayed messages by the time at which they are ready again.
 #[derive(Debug)]
 pub(crate) struct Delayed {
-    counted: CountedBytes,
     entries: BTreeMap<(Time, u64), Entry>,
     /// When each is ready again, in order of arrival.
     ready_at: BTreeMap<u64, Time>,
-    bytes: u64,
+    totals: Totals,
 }
 
 impl Delayed {
     pub(crate) fn new(counted: CountedBytes) -> Self {
-        Self { counted, entries: BTreeMap::new(), ready_at: BTreeMap::new(), bytes: 0 }
+        Self { entries: BTreeMap::new(), ready_at: BTreeMap::new(), totals: Totals::new(counted) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -27,11 +27,15 @@ impl Delayed {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.totals.bytes()
+    }
+
+    pub(crate) fn persistent(&self) -> PersistentMessages {
+        self.totals.persistent()
     }
 
     pub(crate) fn insert(&mut self, ready_at: Time, entry: Entry) {
-        self.bytes += self.counted.of(&entry.message);
+        self.totals.add(&entry.message, entry.lsn);
         self.ready_at.insert(entry.id.seq, ready_at);
         self.entries.insert((ready_at, entry.id.seq), entry);
     }
@@ -51,7 +55,7 @@ impl Delayed {
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
         let ready_at = self.ready_at.remove(&id.seq)?;
         let entry = self.entries.remove(&(ready_at, id.seq))?;
-        self.bytes -= self.counted.of(&entry.message);
+        self.totals.subtract(&entry.message, entry.lsn);
         Some(entry)
     }
 
@@ -82,6 +86,6 @@ impl Delayed {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.ready_at.clear();
-        self.bytes = 0;
+        self.totals.clear();
     }
 }

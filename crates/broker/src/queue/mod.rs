@@ -20,6 +20,7 @@ mod paged;
 mod pending;
 pub(crate) mod ready;
 mod settings;
+mod totals;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -34,6 +35,7 @@ pub use forecast::{Forecast, Span};
 pub use kind::QueueType;
 pub use ready::Entry;
 pub use settings::{DelayedRetry, QueueDefaults, Settings};
+pub use totals::PersistentMessages;
 
 use crate::deadlines::Deadlines;
 use crate::exchange::Binding;
@@ -49,6 +51,7 @@ use delayed::Delayed;
 use meter::{Meter, MeterShare};
 use pending::PendingDeadLetters;
 use ready::{Front, Ready};
+use totals::Totals;
 
 /// What identifies a queue and never changes.
 #[derive(Clone, Debug)]
@@ -114,7 +117,7 @@ pub struct Queue {
     deadlines: Deadlines<EntryId>,
     delayed: Delayed,
     unacked: u64,
-    unacked_bytes: u64,
+    unacked_totals: Totals,
     unacked_gets: u64,
     last_used: Time,
     settings_since: Time,
@@ -158,7 +161,7 @@ impl Queue {
             deadlines: Deadlines::default(),
             delayed: Delayed::new(kind.counted_bytes()),
             unacked: 0,
-            unacked_bytes: 0,
+            unacked_totals: Totals::new(kind.counted_bytes()),
             unacked_gets: 0,
             last_used: now,
             settings_since: now,
@@ -199,7 +202,7 @@ impl Queue {
 
     /// Bytes of messages delivered and not acknowledged.
     pub fn unacked_bytes(&self) -> u64 {
-        self.unacked_bytes
+        self.unacked_totals.bytes()
     }
 
     /// The number of the message that came last, in order of arrival; 0 if none ever came.
@@ -230,6 +233,14 @@ impl Queue {
     /// Every message in the queue.
     pub fn message_count(&self) -> u64 {
         self.ready_count() + self.unacked_count() + self.delayed_count() + self.pending_count()
+    }
+
+    /// Those of `message_count` that outlive a restart: in a durable classic queue the ones that were
+    /// published as persistent, in a quorum queue all.
+    pub fn persistent(&self) -> PersistentMessages {
+        let waiting =
+            self.ready.persistent() + self.delayed.persistent() + self.pending.persistent();
+        waiting + self.unacked_totals.persistent()
     }
 
     /// The bindings that lead here, with the exchanges they lead from.
@@ -405,7 +416,7 @@ impl Queue {
         if needs_ack {
             entry.acquired_count = entry.acquired_count.saturating_add(1);
             self.unacked += 1;
-            self.unacked_bytes += self.ready.bytes_of(&entry.message);
+            self.unacked_totals.add(&entry.message, entry.lsn);
             self.unacked_gets += u64::from(by_get);
             self.note_delivered(entry)
         } else {
@@ -422,9 +433,9 @@ impl Queue {
     }
 
     /// Counts the end of a delivery that was unacknowledged, whatever ended it.
-    pub(crate) fn taken_back(&mut self, message: &Message, by_get: bool) {
+    pub(crate) fn taken_back(&mut self, entry: &Entry, by_get: bool) {
         self.unacked -= 1;
-        self.unacked_bytes -= self.ready.bytes_of(message);
+        self.unacked_totals.subtract(&entry.message, entry.lsn);
         self.unacked_gets -= u64::from(by_get);
     }
 

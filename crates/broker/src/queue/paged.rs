@@ -286,7 +286,7 @@ impl Ready {
             return None;
         }
         self.len -= 1;
-        self.bytes -= facts.bytes;
+        self.totals.subtract_bytes(facts.bytes, lsn);
         let entry = self.entry(read.id, message.clone(), lsn, arrived);
         Some((entry, self.remove_if_empty((level, page))))
     }
@@ -298,9 +298,13 @@ impl Ready {
     }
 
     fn remove_if_empty(&mut self, (level, id): LevelPage) -> Option<PageId> {
-        if self.page_mut((level, id))?.held.count() > 0 {
+        let page = self.page_mut((level, id))?;
+        if page.held.count() > 0 {
             return None;
         }
+        // What left unseen while the log was read is still counted.
+        let unseen_bytes = std::mem::take(&mut page.bytes);
+        self.totals.replace_persistent_bytes(unseen_bytes, 0);
         self.unlist((level, id));
         let at = self.level_at(level)?;
         self.metered(at, |level| level.remove_page(id));
@@ -318,7 +322,8 @@ impl Ready {
         self.returned_places.clear();
         self.page_deadlines.clear();
         self.being_read.clear();
-        (self.len, self.bytes, self.page_count) = (0, 0, 0);
+        self.totals.clear();
+        (self.len, self.page_count) = (0, 0);
         pages
     }
 
@@ -359,6 +364,7 @@ impl Ready {
         let Some(page) = self.levels[at].page_of(id.seq).map(|page| page.id) else { return };
         self.levels[at].leaves_page(page, id.seq, None);
         self.len -= 1;
+        self.totals.subtract_persistent_of_unknown_size();
         if let Some(page) = self.remove_if_empty((id.level, page)) {
             pages.remove(page);
         }
@@ -385,7 +391,8 @@ impl Ready {
                 let facts = pages.facts(id);
                 self.unlist((level, id));
                 let (before, after) = self.levels[at].look_again(id, &facts);
-                self.bytes = self.bytes + after - before;
+                // Whatever the log brings back outlives a restart.
+                self.totals.replace_persistent_bytes(before, after);
                 self.relist((level, id), |_| {});
             }
         }

@@ -6,22 +6,22 @@
 use std::collections::VecDeque;
 
 use super::ready::{CountedBytes, Entry};
+use super::totals::{PersistentMessages, Totals};
 use crate::dead_letter::DeathReason;
 use crate::ids::EntryId;
 
 /// Dead messages that wait, oldest death first.
 #[derive(Debug)]
 pub(crate) struct PendingDeadLetters {
-    counted: CountedBytes,
     waiting: VecDeque<(Entry, DeathReason)>,
     /// How many of them are still to be offered in the present round.
     to_retry: usize,
-    bytes: u64,
+    totals: Totals,
 }
 
 impl PendingDeadLetters {
     pub(crate) fn new(counted: CountedBytes) -> Self {
-        Self { counted, waiting: VecDeque::new(), to_retry: 0, bytes: 0 }
+        Self { waiting: VecDeque::new(), to_retry: 0, totals: Totals::new(counted) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -33,11 +33,15 @@ impl PendingDeadLetters {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.totals.bytes()
+    }
+
+    pub(crate) fn persistent(&self) -> PersistentMessages {
+        self.totals.persistent()
     }
 
     pub(crate) fn push(&mut self, entry: Entry, reason: DeathReason) {
-        self.bytes += self.counted.of(&entry.message);
+        self.totals.add(&entry.message, entry.lsn);
         self.waiting.push_back((entry, reason));
     }
 
@@ -60,7 +64,7 @@ impl PendingDeadLetters {
     pub(crate) fn next_retry(&mut self) -> Option<(Entry, DeathReason)> {
         self.to_retry = self.to_retry.checked_sub(1)?;
         let (entry, reason) = self.waiting.pop_front()?;
-        self.bytes -= self.counted.of(&entry.message);
+        self.totals.subtract(&entry.message, entry.lsn);
         Some((entry, reason))
     }
 
@@ -68,7 +72,7 @@ impl PendingDeadLetters {
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
         let at = self.waiting.iter().position(|(entry, _)| entry.id == id)?;
         let (entry, _) = self.waiting.remove(at)?;
-        self.bytes -= self.counted.of(&entry.message);
+        self.totals.subtract(&entry.message, entry.lsn);
         Some(entry)
     }
 
@@ -84,6 +88,6 @@ impl PendingDeadLetters {
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
         self.to_retry = 0;
-        self.bytes = 0;
+        self.totals.clear();
     }
 }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::level::{Fresh, Level};
 use super::meter::Meter;
+use super::totals::{PersistentMessages, Totals};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
 use crate::page::Paging;
@@ -126,7 +127,6 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Ready {
     return_to: ReturnTo,
-    counted: CountedBytes,
     pub(super) paging: Paging,
     meter: Meter,
     /// Fresh messages, highest level first; levels stay once used.
@@ -142,7 +142,7 @@ pub(crate) struct Ready {
     pub(super) delivered_before: u64,
     /// Messages that wait, wherever they are.
     pub(super) len: usize,
-    pub(super) bytes: u64,
+    pub(super) totals: Totals,
     /// Pages that hold messages.
     pub(super) page_count: usize,
     /// Pages of which messages can be asked for, by the first deadline in them.
@@ -190,7 +190,6 @@ impl Ready {
     ) -> Self {
         Self {
             return_to,
-            counted,
             paging,
             meter,
             levels: Vec::new(),
@@ -201,7 +200,7 @@ impl Ready {
             last_seq: 0,
             delivered_before: 0,
             len: 0,
-            bytes: 0,
+            totals: Totals::new(counted),
             page_count: 0,
             page_deadlines: BTreeSet::new(),
             being_read: BTreeSet::new(),
@@ -218,7 +217,12 @@ impl Ready {
 
     /// The bytes that count against `max-length-bytes`.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.totals.bytes()
+    }
+
+    /// Those that outlive a restart, wherever they are.
+    pub(crate) fn persistent(&self) -> PersistentMessages {
+        self.totals.persistent()
     }
 
     /// Where messages go that come back.
@@ -228,11 +232,11 @@ impl Ready {
 
     /// What `message` would add to `bytes`.
     pub(crate) fn bytes_of(&self, message: &Message) -> u64 {
-        self.counted.of(message)
+        self.counted().of(message)
     }
 
     pub(super) fn counted(&self) -> CountedBytes {
-        self.counted
+        self.totals.counted()
     }
 
     /// The identity of the next message that arrives at `level`.
@@ -250,7 +254,7 @@ impl Ready {
     pub(crate) fn push(&mut self, id: EntryId, message: Message, lsn: Lsn, arrived: Time) {
         self.last_seq = self.last_seq.max(id.seq);
         self.len += 1;
-        self.bytes += self.counted.of(&message);
+        self.totals.add(&message, lsn);
         let level = self.level_or_new(id.level);
         let fresh = Fresh { message, lsn, arrived };
         self.metered(level, |level| level.push(id.seq, fresh));
@@ -301,7 +305,7 @@ impl Ready {
     /// Takes back a message that was handed out.
     pub(crate) fn give_back(&mut self, entry: Entry) {
         self.len += 1;
-        self.bytes += self.counted.of(&entry.message);
+        self.totals.add(&entry.message, entry.lsn);
         let place = match self.return_to {
             ReturnTo::OriginalPlace => Place::of(entry.id),
             ReturnTo::Front => {
@@ -345,7 +349,7 @@ impl Ready {
             None => self.take_fresh(id)?,
         };
         self.len -= 1;
-        self.bytes -= self.counted.of(&entry.message);
+        self.totals.subtract(&entry.message, entry.lsn);
         Some(entry)
     }
 

@@ -10,7 +10,7 @@ use crate::ids::{ConsumerId, EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::OUTBOX_BYTES_MAX;
 use crate::page::{Held, PageAt};
 use crate::policy::ExpiryOrder;
-use crate::queue::{Entry, Queue};
+use crate::queue::{Entry, PersistentMessages, Queue};
 use crate::time::Time;
 use crate::timers::Wake;
 
@@ -21,6 +21,7 @@ impl Vhost {
         let mut broken = Vec::new();
         self.check_conservation(&mut broken);
         self.check_unacked(&mut broken);
+        self.check_persistent(&mut broken);
         self.check_progress(&mut broken);
         self.check_timers(&mut broken);
         self.check_consumers(&mut broken);
@@ -144,6 +145,46 @@ impl Vhost {
                     let (tag, counted) = (&consumer.tag, consumer.unacked);
                     broken.push(format!("{tag} counts {counted} of {limit}, holds {held}"));
                 }
+            }
+        }
+    }
+
+    /// What queues count as persistent outlives a restart; of messages in pages only the number is known.
+    fn check_persistent(&self, broken: &mut Vec<String>) {
+        let mut found: BTreeMap<QueueId, PersistentMessages> = BTreeMap::new();
+        let one = |queue: &Queue, entry: &Entry| PersistentMessages {
+            messages: 1,
+            bytes: queue.kind().counted_bytes().of(&entry.message),
+        };
+        for (id, queue) in &self.queues {
+            for entry in &queue.durable_messages() {
+                let sum = found.entry(id).or_default();
+                *sum = *sum + one(queue, entry);
+            }
+        }
+        for (_, channel) in self.channels() {
+            for unacked in channel.deliveries().filter(|unacked| unacked.entry.is_durable()) {
+                if let Some(queue) = self.queues.get(unacked.queue) {
+                    let sum = found.entry(unacked.queue).or_default();
+                    *sum = *sum + one(queue, &unacked.entry);
+                }
+            }
+        }
+        for (id, queue) in &self.queues {
+            let (counted, found) = (queue.persistent(), found.remove(&id).unwrap_or_default());
+            let (paged, paged_bytes) = queue.paged_out();
+            let waiting = queue.ready_bytes() + queue.delayed_bytes() + queue.pending_bytes();
+            let all = PersistentMessages {
+                messages: queue.message_count(),
+                bytes: waiting + queue.unacked_bytes(),
+            };
+            let is_possible = (found.messages..=found.messages + paged).contains(&counted.messages)
+                && (found.bytes..=found.bytes + paged_bytes).contains(&counted.bytes)
+                && (queue.durable || counted == PersistentMessages::default())
+                && (!queue.kind().persists_everything() || counted == all);
+            if !is_possible {
+                let name = &queue.name;
+                broken.push(format!("{name}: counts {counted:?} as persistent, holds {found:?}"));
             }
         }
     }

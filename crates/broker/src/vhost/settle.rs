@@ -76,7 +76,7 @@ impl Vhost {
         let now = self.now.time;
         self.unacked_ended(at, unacked);
         if let Some(queue) = self.queues.get_mut(unacked.queue) {
-            queue.taken_back(&unacked.entry.message, unacked.consumer.is_none());
+            queue.taken_back(&unacked.entry, unacked.consumer.is_none());
             match unacked.consumer {
                 Some(consumer) => queue.consumers.settled(consumer),
                 None if queue.kind().get_holds_lease() => {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::steps::{Overflow, QueueSpec, Step};
+use crate::steps::{Counts, Overflow, QueueSpec, Step};
 
 /// Deaths: queue, reason, count, and the expiration at the first of them.
 type Death = (usize, &'static str, u64, Option<u64>);
@@ -12,6 +12,7 @@ struct Message {
     body: String,
     expiration_ms: Option<u64>,
     priority: Option<u8>,
+    persistent: bool,
     deaths: Vec<Death>,
 }
 
@@ -132,13 +133,26 @@ impl Model {
         }
     }
 
-    pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
-        let unacked = |q| self.outstanding.iter().filter(|u| u.queue == q).count() as u64;
-        self.queues
-            .iter()
-            .enumerate()
-            .map(|(q, queue)| (queue.ready.len() as u64, unacked(q)))
-            .collect()
+    pub(crate) fn counts(&self) -> Vec<Counts> {
+        let of_queue = |(q, queue): (usize, &Queue)| {
+            let unacked: Vec<&Unacked> =
+                self.outstanding.iter().filter(|unacked| unacked.queue == q).collect();
+            let all = queue.ready.iter().chain(unacked.iter().map(|unacked| &unacked.entry));
+            let persistent = all.filter(|entry| queue.spec.quorum || entry.message.persistent);
+            let (mut messages, mut bytes) = (0, 0);
+            for entry in persistent {
+                messages += 1;
+                bytes += entry.message.body.len() as u64;
+            }
+            Counts {
+                ready: queue.ready.len() as u64,
+                unacked: unacked.len() as u64,
+                persistent: messages,
+                // Those of a quorum queue depend on encoded properties.
+                persistent_bytes: (!queue.spec.quorum).then_some(bytes),
+            }
+        };
+        self.queues.iter().enumerate().map(of_queue).collect()
     }
 
     /// What is ready in each queue, in the order of delivery, and after that who is unacknowledged.
@@ -172,10 +186,11 @@ impl Model {
 
     pub(crate) fn run(&mut self, step: &Step) -> Vec<String> {
         match *step {
-            Step::Publish { queue, expiration_ms, priority, .. } => {
+            Step::Publish { queue, expiration_ms, priority, persistent } => {
                 self.published += 1;
                 let body = format!("m{}", self.published);
-                let message = Message { body, expiration_ms, priority, deaths: Vec::new() };
+                let deaths = Vec::new();
+                let message = Message { body, expiration_ms, priority, persistent, deaths };
                 let said = if self.publish(queue, message) { "confirmed" } else { "refused" };
                 self.bury();
                 self.said.push(said.to_owned());

@@ -12,13 +12,13 @@ use broker::time::{Now, Time};
 use broker::{
     ApplyTo, BrowsedMessage, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue,
     Definition, Delivery, DeliveryTag, Effect, Entry, Message, MessageState, Outcome, Outgoing,
-    Pattern, Policy, PolicyKind, PolicyValue, Publish, Request, Vhost, VhostOptions,
+    Pattern, Policy, PolicyKind, PolicyValue, Publish, QueueType, Request, Vhost, VhostOptions,
 };
 
 use crate::log::{self, Disk, Replay};
 use crate::look::{self, browse_all};
 use crate::shelf::Shelf;
-use crate::steps::{Overflow, QueueSpec, Step};
+use crate::steps::{Counts, Overflow, QueueSpec, Step};
 
 const NAMES: [&str; 3] = ["q0", "q1", "q2"];
 
@@ -126,10 +126,17 @@ impl Broker {
         self.take_said()
     }
 
-    /// Ready and unacknowledged messages of each queue.
-    pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
-        let queue = |name: &&str| self.vhost.queue(name).unwrap();
-        NAMES.iter().map(queue).map(|q| (q.ready_count(), q.unacked_count())).collect()
+    /// How much is in each queue.
+    pub(crate) fn counts(&self) -> Vec<Counts> {
+        let queues = NAMES.iter().map(|name| self.vhost.queue(name).unwrap());
+        let counts = queues.map(|queue| Counts {
+            ready: queue.ready_count(),
+            unacked: queue.unacked_count(),
+            persistent: queue.persistent().messages,
+            persistent_bytes: (queue.kind() == QueueType::Classic)
+                .then_some(queue.persistent().bytes),
+        });
+        counts.collect()
     }
 
     /// What a look at the queues tells, so many messages at a time.

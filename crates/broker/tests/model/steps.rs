@@ -69,6 +69,16 @@ impl QueueSpec {
     }
 }
 
+/// How much is in a queue.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Counts {
+    pub(crate) ready: u64,
+    pub(crate) unacked: u64,
+    /// Messages that outlive a restart, and in a classic queue their bytes.
+    pub(crate) persistent: u64,
+    pub(crate) persistent_bytes: Option<u64>,
+}
+
 /// One step of a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {

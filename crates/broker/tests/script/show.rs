@@ -22,6 +22,9 @@ pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
     add("delayed", queue.delayed_count());
     add("pending", queue.pending_count());
     add("bytes", queue.ready_bytes());
+    if queue.persistent().messages < queue.message_count() {
+        add("persistent", queue.persistent().messages);
+    }
     add("refused", queue.counters.refused);
     for reason in DeathReason::ALL {
         add(&format!("dead-lettered({reason})"), queue.counters.deaths().dead_lettered.get(reason));

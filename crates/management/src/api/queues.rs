@@ -195,6 +195,8 @@ fn shown(
     put("messages_unacknowledged_ram", json!(queue.unacked.messages));
     // About: the bodies; what else a message takes depends on its headers.
     put("memory", json!(in_memory.bytes));
+    put("messages_persistent", json!(queue.persistent.messages));
+    put("message_bytes_persistent", json!(queue.persistent.bytes));
     put("messages_paged_out", json!(queue.paged_out.messages));
     put("message_bytes_paged_out", json!(queue.paged_out.bytes));
     // What only Erlang counts: tools read it, and nothing of it happens here.

@@ -20,7 +20,7 @@ pub(super) const CONSUMER_COUNT: [Family<QueueScrape>; 1] =
     [gauge("queue_consumers", "Consumers of the queue", |q| whole(q.consumers))];
 
 /// `queue_metrics`, without the number of consumers.
-pub(super) const METRICS: [Family<QueueScrape>; 15] = [
+pub(super) const METRICS: [Family<QueueScrape>; 17] = [
     gauge("queue_consumer_capacity", "1 if a consumer could take a message at once", capacity),
     gauge("queue_consumer_utilisation", "The same as queue_consumer_capacity", capacity),
     gauge("queue_messages_ram", "Ready and unacknowledged messages in memory", |q| {
@@ -36,6 +36,12 @@ pub(super) const METRICS: [Family<QueueScrape>; 15] = [
     }),
     gauge("queue_messages_unacked_ram", "Unacknowledged messages, which are all in memory", |q| {
         whole(q.unacked.messages)
+    }),
+    gauge("queue_messages_persistent", "Messages that outlive a restart", |q| {
+        whole(q.persistent.messages)
+    }),
+    gauge("queue_messages_persistent_bytes", "Bytes of messages that outlive a restart", |q| {
+        whole(q.persistent.bytes)
     }),
     gauge("queue_messages_bytes", "Bytes of all messages in the queue", |q| whole(q.total().bytes)),
     gauge("queue_messages_ready_bytes", "Bytes of ready messages", |q| whole(q.ready.bytes)),

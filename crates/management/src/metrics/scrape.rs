@@ -52,6 +52,8 @@ pub(super) struct QueueScrape {
     pub(super) delayed: Amount,
     pub(super) pending: Amount,
     pub(super) paged_out: Amount,
+    /// Those of all that outlive a restart.
+    pub(super) persistent: Amount,
     pub(super) consumers: u64,
     pub(super) has_waiting_consumer: bool,
     pub(super) head_timestamp_s: Option<u64>,
@@ -173,6 +175,7 @@ impl QueueScrape {
     fn of(queue: &Queue, now: Now) -> Self {
         let amount = |messages, bytes| Amount { messages, bytes };
         let (paged_out, paged_out_bytes) = queue.paged_out();
+        let persistent = queue.persistent();
         Self {
             name: queue.name.clone(),
             kind: queue.kind(),
@@ -181,6 +184,7 @@ impl QueueScrape {
             delayed: amount(queue.delayed_count(), queue.delayed_bytes()),
             pending: amount(queue.pending_count(), queue.pending_bytes()),
             paged_out: amount(paged_out, paged_out_bytes),
+            persistent: amount(persistent.messages, persistent.bytes),
             consumers: u64::from(queue.consumer_count()),
             has_waiting_consumer: queue.has_waiting_consumer(),
             head_timestamp_s: queue.head_timestamp_s(),
@@ -199,6 +203,7 @@ impl QueueScrape {
             (&mut self.delayed, other.delayed),
             (&mut self.pending, other.pending),
             (&mut self.paged_out, other.paged_out),
+            (&mut self.persistent, other.persistent),
         ] {
             sum.messages += part.messages;
             sum.bytes += part.bytes;
