@@ -301,7 +301,7 @@ impl Persister {
             Stage::Idle => return None,
             Stage::Away => {
                 one.stage = Stage::Away;
-                return None;
+                return Some(FULL_DISK_RETRY_INTERVAL);
             }
             Stage::Take => {
                 let Some(has_more) = one.cell.take_batch(spare) else {
@@ -318,8 +318,8 @@ impl Persister {
             Stage::Report(result, has_more) => one.stage = Stage::Report(result, has_more),
         }
         let Stage::Report(result, has_more) = one.stage else {
-            let is_away = matches!(one.stage, Stage::Away);
-            return (!is_away).then_some(FULL_DISK_RETRY_INTERVAL);
+            // The thread that has the batch wakes this one; a full disk wakes nobody.
+            return Some(FULL_DISK_RETRY_INTERVAL);
         };
         if !one.cell.durable(result) {
             return Some(SOON);

@@ -148,6 +148,7 @@ impl Broker {
         let (now, peer) = (self.now(), &mut self.peers[at]);
         match peer.session.next(input, peer.outbox.tail()) {
             Next::More => return false,
+            Next::PublishBlocked => unreachable!("no alarm is on"),
             Next::Request(request) => {
                 self.apply(at, request);
                 // Batches of several commands, or of one.
