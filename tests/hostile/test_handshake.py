@@ -30,7 +30,8 @@ def test_server_property_types(broker):
     assert keys == sorted(set(keys))
     properties = dict(properties)
     assert properties.pop("capabilities") == ("F", [(name, ("t", True)) for name in CAPABILITIES])
-    for name in ("cluster_name", "copyright", "information", "platform", "product", "version"):
+    names = ["cluster_name", "copyright", "information", "platform", "product", "version"]
+    for name in names + by_broker(rabbitmq=[], leveret=["leveret_version"]):
         tag, text = properties.pop(name)
         assert tag == "S" and text, name
     assert properties == {}

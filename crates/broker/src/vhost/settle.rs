@@ -74,7 +74,8 @@ impl Vhost {
     /// global prefetch.
     fn release(&mut self, at: At, unacked: &Unacked) -> bool {
         let now = self.now.time;
-        self.unacked_ended(at, unacked);
+        let bytes = unacked.entry.message.memory_bytes();
+        self.unacked_memory.subtract(bytes);
         if let Some(queue) = self.queues.get_mut(unacked.queue) {
             queue.taken_back(&unacked.entry, unacked.consumer.is_none());
             match unacked.consumer {
@@ -89,6 +90,7 @@ impl Vhost {
         let Some(channel) = self.channel(at) else {
             return false;
         };
+        channel.unacked_bytes -= bytes;
         if unacked.consumer.is_some() {
             channel.unacked_by_consumers = channel.unacked_by_consumers.saturating_sub(1);
         }

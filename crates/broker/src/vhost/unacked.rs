@@ -12,7 +12,6 @@
 
 use super::{At, Vhost};
 use crate::channel::Channel;
-use crate::channel::unacked::Unacked;
 use crate::effect::Event;
 use crate::limits::{UNACKED_BYTES_PER_CHANNEL_MIN, UNACKED_CHANNEL_SHARE};
 use crate::message::Message;
@@ -57,21 +56,17 @@ impl UnackedMemory {
         self.bytes += bytes;
         channel.unacked_bytes += bytes;
     }
+
+    /// A delivery of so many bytes is no longer unacknowledged; its channel counts that itself.
+    pub(super) fn subtract(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+    }
 }
 
 impl Vhost {
     /// Memory that unacknowledged deliveries take, about, in bytes.
     pub fn unacked_bytes(&self) -> u64 {
         self.unacked_memory.bytes
-    }
-
-    /// A delivery is no longer unacknowledged.
-    pub(super) fn unacked_ended(&mut self, at: At, unacked: &Unacked) {
-        let bytes = unacked.entry.message.memory_bytes();
-        self.unacked_memory.bytes -= bytes;
-        if let Some(channel) = self.channel(at) {
-            channel.unacked_bytes -= bytes;
-        }
     }
 
     /// Refuses a `basic.get` on a channel that has its share: it cannot be answered with nothing, nor wait
