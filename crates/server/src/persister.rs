@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use storage::{LogError, PendingBatch, Preparation, Prepared, RealDirectory};
@@ -83,7 +83,7 @@ impl Written {
                          in this vhost until there is room"
                     );
                 }
-                self.stage = Stage::WaitForRoom(batch, has_more);
+                self.stage = Stage::WaitForRoom(batch, has_more, Instant::now());
             }
             Err(error) => end(&self.cell, &error),
         }
@@ -121,8 +121,9 @@ enum Stage {
     Take,
     /// Another thread writes a batch.
     Away,
-    /// This batch is written, which found no room on the disk; whether others wait behind it.
-    WaitForRoom(PendingBatch, bool),
+    /// This batch is written after a while, because it found no room on the disk at this time; whether
+    /// others wait behind it.
+    WaitForRoom(PendingBatch, bool, Instant),
     /// The vhost is told that a batch is durable; whether others wait behind it.
     Report(storage::Written, bool),
 }
@@ -262,7 +263,7 @@ impl Persister {
                     written.into_iter().for_each(close);
                     return;
                 }
-                if written.iter().any(|one| matches!(one.stage, Stage::WaitForRoom(..))) {
+                if written.iter().any(|one| one.is_out_of_room) {
                     tracing::error!("the disk is full, so that not everything could be written");
                     std::process::exit(EXIT_DISK);
                 }
@@ -314,7 +315,14 @@ impl Persister {
                 }
                 self.write(one, std::mem::take(spare), has_more, spare);
             }
-            Stage::WaitForRoom(batch, has_more) => self.write(one, batch, has_more, spare),
+            Stage::WaitForRoom(batch, has_more, since) => {
+                let wait = FULL_DISK_RETRY_INTERVAL.saturating_sub(since.elapsed());
+                if !wait.is_zero() {
+                    one.stage = Stage::WaitForRoom(batch, has_more, since);
+                    return Some(wait);
+                }
+                self.write(one, batch, has_more, spare);
+            }
             Stage::Report(result, has_more) => one.stage = Stage::Report(result, has_more),
         }
         let Stage::Report(result, has_more) = one.stage else {
