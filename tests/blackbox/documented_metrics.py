@@ -1,10 +1,10 @@
-"""The families that docs/metrics.md names: rows of tables with a name, a type, labels and a meaning."""
+"""The families that docs/reference/metrics.md names: rows of tables with a name, a type, labels and a meaning."""
 
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs" / "metrics.md"
+DOCUMENT = ROOT / "docs" / "reference" / "metrics.md"
 ROW = re.compile(r"\| `([a-z_]+)` \| (\w+) \|([^|]*)\| (.+) \|$")
 
 

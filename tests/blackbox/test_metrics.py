@@ -113,7 +113,7 @@ def test_a_pattern_that_is_none_is_refused(under, metrics_url):
 
 
 def test_the_document_names_every_family(busy, under, fetch):
-    """docs/metrics.md, with types and labels; and nothing that is not told."""
+    """docs/reference/metrics.md, with types and labels; and nothing that is not told."""
     if under.name == "rabbitmq":
         return
     told = {}

@@ -252,7 +252,7 @@ def document(http, ctl, version):
         "Of JSON the fields and their types are compared, of refusals the reasons, of commands the exit code and",
         "what they print, apart from names of nodes, addresses and numbers of processes. \"without\" names fields that",
         "only RabbitMQ has, those of the Erlang machine left out; \"more\" those that only Leveret has.",
-        "[COMPATIBILITY.md](../COMPATIBILITY.md) says why.", "",
+        "[COMPATIBILITY.md](../../COMPATIBILITY.md) says why.", "",
         table("HTTP API", http), f"Not asked for, because Leveret has no such part: {left_out}.", "",
         table("Commands", ctl), f"Not asked for: {commands.LEFT_OUT}.", "",
     ])

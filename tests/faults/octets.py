@@ -1,4 +1,4 @@
-"""Checksums as the files of a data directory carry them (docs/formats/log.md)."""
+"""Checksums as the files of a data directory carry them (docs/internals/formats/log.md)."""
 
 import hashlib
 import json

@@ -34,7 +34,7 @@ INTRODUCTION = """\
 # Floods
 
 Written by `cargo xtask flood`: {names}, flooded one after the other by the same
-[program](../tests/flood/README.md), on one machine with {cpus} processors and {memory} GB of memory
+[program](../../tests/flood/README.md), on one machine with {cpus} processors and {memory} GB of memory
 (Linux {kernel}), which also ran the clients. All figures are from one run. How much of a processor the busier of
 the {workers} load processes took is among them: near 100 % it was the load that was slow, not the broker. What the
 bystander, an innocent client, and the logins waited includes their waiting for a processor. Memory is what is

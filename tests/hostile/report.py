@@ -110,7 +110,7 @@ class Report:
         yield from [
             "# Hostile peers: what was done to the broker, and what others felt of it",
             "",
-            "Written by `cargo xtask hostile`, which plays the [hostile battery](../tests/hostile/README.md) with one",
+            "Written by `cargo xtask hostile`, which plays the [hostile battery](../../tests/hostile/README.md) with one",
             "worker. Every case is followed by a look at the process, at a new client, and at the bystander: a client",
             "in a process of its own that publishes, confirms, consumes and acknowledges about 200 messages a second",
             "on one connection from the beginning to the end. None of its messages was lost, doubled or out of order,",

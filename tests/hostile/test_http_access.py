@@ -33,7 +33,7 @@ CROSS_SITE = [
 def documented_requests():
     """Every method on every path of the API that the documentation names, with something for each placeholder."""
     found = set()
-    for document in DOCS.glob("*.md"):
+    for document in DOCS.rglob("*.md"):
         found.update(re.findall(r"`(?:[A-Z]+ )?(/api/[^\s`?]*)", document.read_text()))
     paths = sorted(re.sub(r"[A-Z_]{2,}", "x", path).rstrip("/") for path in found)
     assert len(paths) > 60

@@ -6,7 +6,7 @@ HEAD = """# Clients
 
 Every client below is installed from its registry or from Debian and runs the same scenarios against a `leveret` process
 over TCP. `cargo xtask interop` runs them all and writes this page;
-[tests/interop](../tests/interop/README.md) says what each scenario does. Where a cell shows “–”, the client itself does
+[tests/interop](../../tests/interop/README.md) says what each scenario does. Where a cell shows “–”, the client itself does
 not offer what the scenario needs; the reasons are below.
 """
 

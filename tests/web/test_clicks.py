@@ -1,4 +1,4 @@
-"""How many clicks the tasks take that people come for; docs/web.md has them beside RabbitMQ's page."""
+"""How many clicks the tasks take that people come for; docs/guides/web-page.md has them beside RabbitMQ's page."""
 
 import time
 

@@ -10,7 +10,7 @@ use anyhow::Result;
 use crate::{process, repository, test};
 
 /// Where the table goes.
-const DOCUMENT: &str = "docs/compared-with-rabbitmq.md";
+const DOCUMENT: &str = "docs/reference/compared-with-rabbitmq.md";
 
 /// What `cargo xtask compare` takes.
 #[derive(Debug, clap::Args)]

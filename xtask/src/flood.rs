@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use crate::{process, repository, test};
 
 /// Where the table goes.
-const DOCUMENT: &str = "docs/floods.md";
+const DOCUMENT: &str = "docs/internals/floods.md";
 
 /// What is flooded.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -62,7 +62,7 @@ pub(crate) struct Options {
     #[arg(long)]
     small: bool,
 
-    /// Write docs/floods.md
+    /// Write docs/internals/floods.md
     #[arg(long)]
     report: bool,
 }

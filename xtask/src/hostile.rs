@@ -11,7 +11,7 @@ use anyhow::Result;
 use crate::{process, repository, test};
 
 /// Where the table goes.
-const DOCUMENT: &str = "docs/hostile-peers.md";
+const DOCUMENT: &str = "docs/internals/hostile-peers.md";
 
 /// Builds, attacks, and writes the table.
 ///

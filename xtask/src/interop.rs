@@ -11,7 +11,7 @@ use anyhow::Result;
 use crate::{process, repository, test};
 
 /// Where the table goes.
-const DOCUMENT: &str = "docs/clients.md";
+const DOCUMENT: &str = "docs/internals/clients.md";
 
 /// What `cargo xtask interop` takes.
 #[derive(Debug, clap::Args)]

@@ -48,12 +48,12 @@ enum Task {
     /// Load Leveret, a RabbitMQ that runs and other programs in turn, and compare
     ///
     /// Builds the broker and leveret-perf and runs every load several times; medians count. Prints the figures
-    /// as they come and, with --report, writes docs/benchmarks.md. A RabbitMQ needs the user guest, and nothing
+    /// as they come and, with --report, writes docs/internals/benchmarks.md. A RabbitMQ needs the user guest, and nothing
     /// of value in it.
     Bench(bench::Options),
     /// Count instructions and allocations for one message, and compare them with what is written down
     ///
-    /// Fails when docs/instructions.md says less. Installs valgrind by itself.
+    /// Fails when docs/internals/instructions.md says less. Installs valgrind by itself.
     Instructions(instructions::Options),
     /// Try input that a fuzzer makes up, for seconds or for hours
     ///
@@ -63,17 +63,17 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Hold Leveret beside a RabbitMQ that runs: every endpoint, every command
     ///
-    /// Writes docs/compared-with-rabbitmq.md. The RabbitMQ needs the user guest and nothing of value
+    /// Writes docs/reference/compared-with-rabbitmq.md. The RabbitMQ needs the user guest and nothing of value
     /// in it; its application is stopped and started.
     Compare(compare::Options),
     /// Try the clients that people use against Leveret
     ///
     /// Installs them from their registries and from Debian, takes each through the scenarios of
-    /// tests/interop, and writes docs/clients.md when all of them ran.
+    /// tests/interop, and writes docs/internals/clients.md when all of them ran.
     Interop(interop::Options),
     /// Attack a broker in every way of the hostile battery and measure what others feel of it
     ///
-    /// Writes docs/hostile-peers.md. With one worker, so that it takes some minutes.
+    /// Writes docs/internals/hostile-peers.md. With one worker, so that it takes some minutes.
     Hostile,
     /// Flood Leveret, and a RabbitMQ that runs, with clients, and measure what that costs
     ///

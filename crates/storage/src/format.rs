@@ -2,7 +2,7 @@
 //!
 //! All integers are little-endian. Every header carries a CRC-32C that begins with something only this
 //! place can know (the file's id for a batch, the batch's CRC for a record), so that octets of an
-//! earlier use of the same blocks, or of another file, never look valid. `docs/formats/log.md` has the
+//! earlier use of the same blocks, or of another file, never look valid. `docs/internals/formats/log.md` has the
 //! tables.
 
 use crc32c::crc32c_append;

@@ -15,7 +15,7 @@
 //!
 //! Files cover ranges of positions (LSNs) that do not overlap, and replaying all files in the order of
 //! their ranges is replaying history without what no longer matters. The format is written down octet
-//! by octet in `docs/formats/log.md`, with the argument why a crash at any instant is harmless.
+//! by octet in `docs/internals/formats/log.md`, with the argument why a crash at any instant is harmless.
 
 mod batch;
 mod compact;

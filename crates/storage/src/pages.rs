@@ -3,7 +3,7 @@
 //! Nothing of them outlives the process: what is durable is in the log. So nothing is synced, and what
 //! an earlier process left behind means nothing. A page is written once, read as a whole or in parts,
 //! and forgotten; whatever is read is checked against what was written. Files are used again: a file
-//! system takes longer to make a file than to write over one. The format is in `docs/formats/pages.md`.
+//! system takes longer to make a file than to write over one. The format is in `docs/internals/formats/pages.md`.
 
 use std::collections::HashMap;
 use std::io;

@@ -28,7 +28,7 @@ use crate::{process, repository, test};
 
 /// Where the document and its plots go.
 const DOCUMENTS: &str = "docs";
-const DOCUMENT: &str = "benchmarks.md";
+const DOCUMENT: &str = "internals/benchmarks.md";
 
 /// What `cargo xtask bench` takes.
 #[derive(Debug, clap::Args)]
@@ -58,7 +58,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "BINARY")]
     baseline: Option<PathBuf>,
 
-    /// Write docs/benchmarks.md
+    /// Write docs/internals/benchmarks.md
     #[arg(long)]
     report: bool,
 

@@ -1,4 +1,4 @@
-//! What was measured: a line for the terminal, and docs/benchmarks.md.
+//! What was measured: a line for the terminal, and docs/internals/benchmarks.md.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ const NOTHING: &str = "\u{2013}";
 /// How the document begins.
 const ABOUT: &str = "# Benchmarks\n\n\
     Written by `cargo xtask bench --report`, which loads each of the programs in turn with\n\
-    [leveret-perf](leveret-perf.md), round after round, and takes medians. RabbitMQ does the longest loads\n\
+    [leveret-perf](../reference/leveret-perf.md), round after round, and takes medians. RabbitMQ does the longest loads\n\
     once. Leveret is started anew for each, with its settings as they are: a confirm follows the fsync.\n\
     Generator and broker share the machine.\n\n\
     CPU per message is the broker's processor time, in user and in kernel space, for each message\n\
@@ -79,7 +79,7 @@ impl Report<'_> {
         self.write_machine(&mut page, &products)?;
         writeln!(
             page,
-            "## Results\n\n![Messages a second]({RATES_PLOT})\n\n![Processor time for a message]({CPU_PLOT})\n"
+            "## Results\n\n![Messages a second](../{RATES_PLOT})\n\n![Processor time for a message](../{CPU_PLOT})\n"
         )?;
         self.write_table(&mut page)?;
         self.write_failures(&mut page)?;

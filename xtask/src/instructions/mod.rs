@@ -22,7 +22,7 @@ use crate::test::{self, Place};
 use crate::{process, repository};
 
 /// Where the figures are that others are compared with.
-const FIGURES: &str = "docs/instructions.md";
+const FIGURES: &str = "docs/internals/instructions.md";
 
 /// Dearer by so much is too dear, in parts of a hundred; less may come of another processor, for which the
 /// C library has other functions.

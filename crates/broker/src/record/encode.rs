@@ -1,4 +1,4 @@
-//! Records as octets. `docs/formats/records.md` has the tables.
+//! Records as octets. `docs/internals/formats/records.md` has the tables.
 //!
 //! Numbers are varints (seven bits an octet, lowest first), strings and tables have their length in
 //! front. What annotates begins with the queue's number in eight octets, by which the log tells

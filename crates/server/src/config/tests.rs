@@ -296,7 +296,7 @@ fn the_command_line_is_the_last_word() {
 
 /// The cells of the rows of every table in the page on configuration whose first column is `Key`.
 fn documented(last_column: &str) -> Vec<Vec<&'static str>> {
-    let page = include_str!("../../../../docs/configuration.md");
+    let page = include_str!("../../../../docs/reference/configuration.md");
     let cells = |line: &'static str| {
         let cells = line.trim_matches('|').split(" | ");
         cells.map(str::trim).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! The keys that there are. `docs/configuration.md` lists the same, which a test compares.
+//! The keys that there are. `docs/reference/configuration.md` lists the same, which a test compares.
 
 mod limits;
 mod listeners;
