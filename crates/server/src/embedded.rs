@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use axum::Router;
 
-use crate::alarms;
 use crate::config::{Config, Settings};
 use crate::node::Node;
+use crate::node::alarms;
 
 /// A configuration that can be used.
 #[derive(Clone, Debug)]

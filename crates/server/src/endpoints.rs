@@ -14,11 +14,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::config::Config;
+use crate::connection::listener::{Listener, accept_amqp};
+use crate::http::path_prefix;
 use crate::http::{self, HttpListener, HttpPeer};
 use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS};
-use crate::listener::{Listener, accept_amqp};
 use crate::node::{Node, StartError};
-use crate::path_prefix;
 use crate::tls::Tls;
 
 /// A listening socket, with its TLS if that is spoken.

@@ -3,66 +3,24 @@
 //!
 //! [`main`] is the program `leveret`; [`Embedded`] is a broker inside another program.
 
-mod admission;
-mod alarm_limits;
-mod alarms;
 mod allocator;
-mod as_seen_by_http;
 mod auth;
-mod check;
 mod cli;
-mod clients;
 mod clock;
 mod config;
 mod connection;
-mod connection_slots;
-mod ctl_token;
-mod data_dir;
 mod definitions;
+mod disk;
 mod embedded;
 mod endpoints;
-mod global_parameters;
-mod hashing;
 mod http;
-mod http_socket;
-mod life;
 mod limits;
-mod listener;
-mod log_file;
-mod log_line;
 mod logging;
-mod login_counts;
-mod login_history;
-mod login_queue;
 mod node;
-mod node_changes;
-mod node_file;
-mod own_channel;
-mod page_work;
-mod pager;
-mod password;
-mod password_cache;
-mod path_prefix;
-mod persister;
-mod private_files;
-mod read_buffer;
 mod redrive;
-mod reload;
-mod reserve;
-mod reset;
-mod restoring;
-mod sampler;
-mod shelf;
-mod socket;
 mod source;
-mod stopped;
-mod store;
-mod timer;
 mod tls;
-mod turns;
-mod user_slots;
-mod vhosts;
-mod wire;
+mod vhost;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -74,11 +32,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::config::Config;
+use crate::disk::check;
 use crate::endpoints::Endpoints;
-use crate::life::{Addresses, End};
 use crate::limits::STOP_TIMEOUT;
-use crate::log_file::LogFile;
-use crate::node::{Node, StartError};
+use crate::logging::file::LogFile;
+use crate::node::lifecycle::{self, Addresses, End};
+use crate::node::{Node, StartError, alarms, sampler, stopped_node};
+use crate::tls::reload;
 
 pub use embedded::{Configuration, Embedded};
 
@@ -113,7 +73,7 @@ pub fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return cli::fail(&error),
     };
-    let begins_stopped = life::begins_stopped(&mut config);
+    let begins_stopped = lifecycle::begins_stopped(&mut config);
     match runtime.block_on(live(&config, log_file, begins_stopped)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if tracing::enabled!(tracing::Level::ERROR) => {
@@ -132,7 +92,7 @@ async fn live(
 ) -> Result<(), StartError> {
     let mut signals = StopSignals::watch()?;
     if begins_stopped {
-        match stopped::run(config, signals.next()).await? {
+        match stopped_node::run(config, signals.next()).await? {
             End::Stop | End::StopApp => return Ok(()),
             End::StartApp => {}
         }

@@ -1,8 +1,8 @@
 //! A client that publishes while an alarm is on.
 
 use super::Connection;
-use crate::alarms::Alarm;
-use crate::clients::Standing;
+use crate::connection::clients::Standing;
+use crate::node::alarms::Alarm;
 
 impl Connection {
     /// A client that publishes while an alarm is on is not read any more, and told so. False if no

@@ -8,8 +8,8 @@ use super::rehearsal::text;
 use super::topology::is_reserved;
 use super::{Durable, ItemError, Place};
 use crate::node::Node;
-use crate::node_changes::Identities;
-use crate::vhosts::VhostCell;
+use crate::node::users_and_vhosts::Identities;
+use crate::vhost::VhostCell;
 
 /// Makes everything of `plan`, in RabbitMQ's order (spec 5.6). What has to be durable for that.
 ///

@@ -14,7 +14,7 @@ use super::topology::{
 };
 use crate::auth::User;
 use crate::node::Node;
-use crate::vhosts::VhostCell;
+use crate::vhost::VhostCell;
 
 type Object = Map<String, Value>;
 

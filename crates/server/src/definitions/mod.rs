@@ -24,7 +24,7 @@ pub(crate) use export::{export_all, export_vhost};
 pub(crate) use item::{Place, Scope};
 
 use crate::node::Node;
-use crate::vhosts::VhostCell;
+use crate::vhost::VhostCell;
 
 /// Why definitions cannot be taken.
 #[derive(thiserror::Error, Debug)]

@@ -18,8 +18,8 @@ use super::item::{Item, Place, Scope};
 use super::topology::{BindingDefinition, ExchangeDefinition, QueueDefinition};
 use super::{ItemError, Problem};
 use crate::auth::TopicPattern;
-use crate::node_changes::{Grant, NewUser, NewVhost};
-use crate::password::PasswordHash;
+use crate::auth::password::PasswordHash;
+use crate::node::users_and_vhosts::{Grant, NewUser, NewVhost};
 
 /// Everything that is to be made, in the order of the definitions.
 #[derive(Default, Debug)]

@@ -14,7 +14,7 @@ use crate::limits::{
     BROWSED_PER_LOCK, REDRIVE_DRY_RUN_MAX, REDRIVE_SAMPLE_MAX, REDRIVE_TARGETS_MAX,
     REDRIVEN_PER_LOCK,
 };
-use crate::vhosts::{BrowseProblem, VhostCell};
+use crate::vhost::{BrowseProblem, VhostCell};
 
 /// Looks at what a request would move, as far as somebody can wait for that.
 pub(crate) async fn dry_run(

@@ -12,8 +12,8 @@ use tokio::time::{Duration, Instant, sleep, sleep_until};
 use super::{Shared, Source, WAITING};
 use crate::clock::Clock;
 use crate::limits::{ALARM_CHECK_INTERVAL, BROWSED_PER_LOCK, REDRIVEN_PER_LOCK};
-use crate::own_channel::OwnChannel;
-use crate::vhosts::{BrowseProblem, VhostCell};
+use crate::vhost::internal_channel::OwnChannel;
+use crate::vhost::{BrowseProblem, VhostCell};
 
 /// Why a job goes on no more.
 enum Stop {

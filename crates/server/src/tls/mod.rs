@@ -4,6 +4,7 @@ mod accept;
 mod certificate;
 mod handshake_records;
 mod peer;
+pub(crate) mod reload;
 mod stream;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::{TlsOptions, TlsVersion};
-use crate::private_files;
+use crate::disk::private_files;
 
 pub(crate) use certificate::user_name;
 pub(crate) use peer::{TlsPeer, handshake_problem};

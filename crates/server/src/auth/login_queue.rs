@@ -1,0 +1,399 @@
+//! The order in which logins are checked: few at the same time, and fair to sources and accounts.
+//!
+//! Each turn goes to the source with the fewest recent failures, there to the account with the fewest,
+//! and among equals to those that were served longest ago; every fourth turn asks for the latter alone,
+//! so that nobody waits forever. Logins of one account from one source are alike but for their passwords,
+//! which nobody knows before they are checked: turn and turn about the newest is taken, whose client
+//! still waits for certain, and a random one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use management::Protocol;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::auth::login_history::{Account, LoginHistory, Standing};
+use crate::limits::{HASHING_MAX, LOGINS_WAITING_HTTP_MAX, LOGINS_WAITING_MAX};
+use crate::source::Source;
+
+/// A password in the eyes of the queue: a keyed digest of it and its user.
+pub(crate) type Digest = [u8; 32];
+
+/// A login that waits.
+#[derive(Debug)]
+struct Waiting {
+    protocol: Protocol,
+    source: Source,
+    account: Account,
+    digest: Digest,
+    told: oneshot::Sender<Turn>,
+}
+
+/// What a login waits for.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// It may be checked.
+    Check(HashingPermit),
+    /// Another login with the same password was checked meanwhile.
+    Known,
+}
+
+#[derive(Debug)]
+struct State {
+    next: u64,
+    /// In the order of arrival.
+    waiting: BTreeMap<u64, Waiting>,
+    /// New passwords of administrators, which go first.
+    urgent: Vec<oneshot::Sender<Turn>>,
+    running: usize,
+    turns: u64,
+    random: u64,
+    history: LoginHistory,
+}
+
+/// The queue.
+#[derive(Debug)]
+pub(crate) struct LoginQueue {
+    state: Mutex<State>,
+}
+
+impl LoginQueue {
+    /// Nobody waits yet.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            state: Mutex::new(State {
+                next: 0,
+                waiting: BTreeMap::new(),
+                urgent: Vec::new(),
+                running: 0,
+                turns: 0,
+                random: seed | 1,
+                history: LoginHistory::default(),
+            }),
+        }
+    }
+
+    /// Waits for the turn of a login; none if so many wait that this one, as one of the largest crowd, had
+    /// to go.
+    pub(crate) async fn turn(
+        self: &Arc<Self>,
+        (protocol, source): (Protocol, Source),
+        account: Account,
+        digest: Digest,
+    ) -> Option<Turn> {
+        let (told, turn) = oneshot::channel();
+        let number = {
+            let mut state = self.state.lock();
+            let number = state.next;
+            state.next += 1;
+            state.waiting.insert(number, Waiting { protocol, source, account, digest, told });
+            if state.count(protocol) > most(protocol) {
+                state.shed(protocol);
+            }
+            self.grant(&mut state);
+            number
+        };
+        let _leaves = Leaves { queue: self, number };
+        turn.await.ok()
+    }
+
+    /// Waits for the turn of a new password, which goes before all logins.
+    pub(crate) async fn urgent_turn(self: &Arc<Self>) -> Option<Turn> {
+        let (told, turn) = oneshot::channel();
+        {
+            let mut state = self.state.lock();
+            state.urgent.push(told);
+            self.grant(&mut state);
+        }
+        turn.await.ok()
+    }
+
+    /// The password behind `digest` was checked: all who wait with it need not be.
+    pub(crate) fn checked(
+        &self,
+        source: Source,
+        account: &Account,
+        digest: &Digest,
+        is_right: bool,
+    ) {
+        let mut state = self.state.lock();
+        if !is_right {
+            state.history.failed(source, account, Instant::now());
+        }
+        let alike: Vec<u64> = state
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| waiting.digest == *digest)
+            .map(|(number, _)| *number)
+            .collect();
+        for waiting in alike.iter().filter_map(|number| state.waiting.remove(number)) {
+            // Whoever waited may have gone.
+            let _ = waiting.told.send(Turn::Known);
+        }
+    }
+
+    /// How many logins wait, and how often this account has failed from there.
+    pub(crate) fn crowd(&self, source: Source, account: &Account) -> (usize, u32) {
+        let state = self.state.lock();
+        let failures = state.history.of_account(source, account, Instant::now()).failures;
+        (state.waiting.len(), failures)
+    }
+
+    /// Hands turns out as long as there are any.
+    fn grant(self: &Arc<Self>, state: &mut State) {
+        while state.running < HASHING_MAX {
+            let Some(told) = state.urgent.pop().or_else(|| state.next_login(Instant::now())) else {
+                return;
+            };
+            let permit = HashingPermit { queue: Some(Arc::clone(self)) };
+            state.running += 1;
+            if let Err(Turn::Check(mut unused)) = told.send(Turn::Check(permit)) {
+                // Whoever waited has gone.
+                unused.queue = None;
+                state.running -= 1;
+            }
+        }
+    }
+}
+
+/// How many logins may wait over a protocol.
+const fn most(protocol: Protocol) -> usize {
+    match protocol {
+        Protocol::Amqp091 => LOGINS_WAITING_MAX,
+        Protocol::Http => LOGINS_WAITING_HTTP_MAX,
+    }
+}
+
+impl State {
+    /// Takes the login whose turn it is.
+    fn next_login(&mut self, now: Instant) -> Option<oneshot::Sender<Turn>> {
+        self.turns += 1;
+        let is_rotation = self.turns.is_multiple_of(4);
+        let rank = |standing: Standing| {
+            (if is_rotation { 0 } else { standing.failures }, standing.served_at_turn)
+        };
+        let source = *self
+            .waiting
+            .values()
+            .map(|waiting| &waiting.source)
+            .min_by_key(|source| (rank(self.history.of_source(**source, now)), **source))?;
+        let account = self
+            .waiting
+            .values()
+            .filter(|waiting| waiting.source == source)
+            .map(|waiting| &waiting.account)
+            .min_by_key(|account| rank(self.history.of_account(source, account, now)))?
+            .clone();
+        let alike: Vec<u64> = self
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| waiting.source == source && waiting.account == account)
+            .map(|(number, _)| *number)
+            .collect();
+        let number = match self.turns.is_multiple_of(2) {
+            true => *alike.last()?,
+            false => {
+                let below = alike.len() as u64;
+                let at = usize::try_from(self.draw() % below).unwrap_or_default();
+                *alike.get(at)?
+            }
+        };
+        self.history.served(source, &account, self.turns, now);
+        self.waiting.remove(&number).map(|waiting| waiting.told)
+    }
+
+    /// How many wait over `protocol`.
+    fn count(&self, protocol: Protocol) -> usize {
+        self.waiting.values().filter(|waiting| waiting.protocol == protocol).count()
+    }
+
+    /// Sends away a random login of the largest crowd over `protocol`: of the source with the most, the
+    /// account with the most.
+    fn shed(&mut self, protocol: Protocol) {
+        let mut crowds: BTreeMap<Source, BTreeMap<Account, Vec<u64>>> = BTreeMap::new();
+        for (number, waiting) in self.waiting.iter().filter(|(_, one)| one.protocol == protocol) {
+            let accounts = crowds.entry(waiting.source).or_default();
+            accounts.entry(waiting.account.clone()).or_default().push(*number);
+        }
+        let size =
+            |accounts: &BTreeMap<Account, Vec<u64>>| accounts.values().map(Vec::len).sum::<usize>();
+        let largest = crowds.values().max_by_key(|accounts| size(accounts));
+        let Some(crowd) = largest.and_then(|accounts| accounts.values().max_by_key(|c| c.len()))
+        else {
+            return;
+        };
+        let at = usize::try_from(self.draw() % crowd.len() as u64).unwrap_or_default();
+        if let Some(number) = crowd.get(at) {
+            self.waiting.remove(number);
+        }
+    }
+
+    /// A random number (xorshift).
+    fn draw(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+}
+
+/// Takes a login out of the queue whose client does not wait any more.
+struct Leaves<'a> {
+    queue: &'a LoginQueue,
+    number: u64,
+}
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.queue.state.lock().waiting.remove(&self.number);
+    }
+}
+
+/// The right to hash one password; the next in the queue has it when this is dropped.
+pub(crate) struct HashingPermit {
+    queue: Option<Arc<LoginQueue>>,
+}
+
+impl std::fmt::Debug for HashingPermit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HashingPermit")
+    }
+}
+
+impl Drop for HashingPermit {
+    fn drop(&mut self) {
+        if let Some(queue) = self.queue.take() {
+            let mut state = queue.state.lock();
+            state.running -= 1;
+            queue.grant(&mut state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    fn source(last: u8) -> Source {
+        Source::from(IpAddr::from([10, 0, 0, last]))
+    }
+
+    fn account(name: &str) -> Account {
+        Account::Known(name.to_owned())
+    }
+
+    /// A queue in which all turns are taken, and what holds them.
+    async fn busy() -> (Arc<LoginQueue>, Vec<HashingPermit>) {
+        let queue = Arc::new(LoginQueue::new(7));
+        let mut permits = Vec::new();
+        for _ in 0..HASHING_MAX {
+            match queue.urgent_turn().await {
+                Some(Turn::Check(permit)) => permits.push(permit),
+                other => panic!("{other:?}"),
+            }
+        }
+        (queue, permits)
+    }
+
+    /// A login that waits in the queue.
+    fn waiting(
+        queue: &LoginQueue,
+        source: Source,
+        name: &str,
+        digest: u8,
+    ) -> oneshot::Receiver<Turn> {
+        let (told, turn) = oneshot::channel();
+        let mut state = queue.state.lock();
+        let number = state.next;
+        state.next += 1;
+        let (protocol, account, digest) = (Protocol::Amqp091, account(name), [digest; 32]);
+        state.waiting.insert(number, Waiting { protocol, source, account, digest, told });
+        turn
+    }
+
+    #[tokio::test]
+    async fn sources_and_accounts_take_turns() {
+        let (queue, _permits) = busy().await;
+        let crowd: Vec<_> = (0..100).map(|n| waiting(&queue, source(1), "guest", n)).collect();
+        let same_source = waiting(&queue, source(1), "anna", 200);
+        let same_account = waiting(&queue, source(2), "guest", 201);
+        let mut state = queue.state.lock();
+        for _ in 0..4 {
+            let told = state.next_login(Instant::now()).unwrap();
+            told.send(Turn::Known).unwrap();
+        }
+        drop(state);
+        for mut innocent in [same_source, same_account] {
+            assert!(matches!(innocent.try_recv(), Ok(Turn::Known)));
+        }
+        assert_eq!(crowd.len(), 100);
+    }
+
+    #[tokio::test]
+    async fn whoever_has_failed_waits_for_those_who_have_not() {
+        let (queue, _permits) = busy().await;
+        for _ in 0..10 {
+            queue.checked(source(1), &account("guest"), &[255; 32], false);
+        }
+        let _crowd: Vec<_> = (0..50).map(|n| waiting(&queue, source(1), "guest", n)).collect();
+        let mut innocents: Vec<_> =
+            (0..6).map(|n| waiting(&queue, source(1), &format!("user {n}"), 100 + n)).collect();
+        let mut state = queue.state.lock();
+        for _ in 0..9 {
+            state.next_login(Instant::now()).unwrap().send(Turn::Known).unwrap();
+        }
+        drop(state);
+        // Of nine turns two are the rotation's.
+        let is_served =
+            |one: &mut oneshot::Receiver<Turn>| matches!(one.try_recv(), Ok(Turn::Known));
+        assert!(innocents.iter_mut().all(is_served));
+    }
+
+    #[tokio::test]
+    async fn too_many_make_the_largest_crowd_smaller() {
+        let (queue, _permits) = busy().await;
+        let mut innocent = waiting(&queue, source(2), "anna", 0);
+        let crowd: Vec<_> =
+            (0..LOGINS_WAITING_MAX + 5).map(|_| waiting(&queue, source(1), "guest", 1)).collect();
+        let mut state = queue.state.lock();
+        while state.waiting.len() > LOGINS_WAITING_MAX {
+            state.shed(Protocol::Amqp091);
+        }
+        drop(state);
+        let mut gone = 0;
+        for mut one in crowd {
+            gone +=
+                usize::from(matches!(one.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
+        }
+        assert_eq!(gone, 6);
+        assert!(matches!(innocent.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
+    }
+
+    #[tokio::test]
+    async fn a_password_that_was_checked_is_checked_for_all_who_wait_with_it() {
+        let (queue, permits) = busy().await;
+        let mut alike: Vec<_> = (0..3).map(|n| waiting(&queue, source(n), "anna", 9)).collect();
+        let mut other = waiting(&queue, source(1), "anna", 8);
+        queue.checked(source(7), &account("anna"), &[9; 32], true);
+        assert!(alike.iter_mut().all(|one| matches!(one.try_recv(), Ok(Turn::Known))));
+        assert!(other.try_recv().is_err());
+        drop(permits);
+        assert!(matches!(other.try_recv(), Ok(Turn::Check(_))));
+    }
+
+    #[tokio::test]
+    async fn whoever_goes_gives_the_turn_away() {
+        let (queue, permits) = busy().await;
+        drop(waiting(&queue, source(1), "anna", 1));
+        let mut second = waiting(&queue, source(1), "anna", 2);
+        drop(permits);
+        assert!(matches!(second.try_recv(), Ok(Turn::Check(_))));
+        drop(second);
+        assert_eq!(queue.state.lock().running, 0);
+        assert!(matches!(queue.urgent_turn().await, Some(Turn::Check(_))));
+    }
+}

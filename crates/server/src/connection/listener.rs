@@ -1,0 +1,237 @@
+//! Listening sockets: bound before the broker says it has started, accepted from until it stops.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getrlimit};
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{mpsc, watch};
+
+use crate::connection::admission::{Admission, Admitted};
+use crate::connection::socket::{Reader, Writer};
+use crate::connection::{self, Accepted};
+use crate::limits::{
+    ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, AMQP_HANDSHAKES_MAX, AMQP_HANDSHAKES_SHARE,
+    EVICTION_PAUSE, HTTP_CONNECTIONS_MAX, HTTP_DESCRIPTORS_SHARE, LISTEN_BACKLOG,
+    RESERVED_DESCRIPTORS,
+};
+use crate::node::{Node, StartError};
+use crate::tls::Tls;
+
+/// A listening socket that gets over what keeps it from accepting.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    what: &'static str,
+    socket: TcpListener,
+    /// It does not take the descriptors that HTTP needs.
+    leaves_room_for_http: bool,
+    warned: Option<Instant>,
+}
+
+impl Listener {
+    /// Listens on `address` for `what`.
+    ///
+    /// # Errors
+    /// When the address is taken or not ours; it names the address.
+    pub(crate) fn bind(what: &'static str, address: SocketAddr) -> Result<Self, StartError> {
+        let socket = match listen(address) {
+            // A machine without IPv6 listens on all of IPv4.
+            Err(error)
+                if address.is_ipv6()
+                    && address.ip().is_unspecified()
+                    && error.kind() != io::ErrorKind::AddrInUse =>
+            {
+                listen(SocketAddr::from(([0, 0, 0, 0], address.port())))
+            }
+            result => result,
+        };
+        let socket = socket.map_err(|error| StartError::Listen { what, address, error })?;
+        let leaves_room_for_http = what.starts_with("AMQP");
+        Ok(Self { what, socket, leaves_room_for_http, warned: None })
+    }
+
+    /// What for.
+    pub(crate) fn what(&self) -> &'static str {
+        self.what
+    }
+
+    /// Where it listens.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Listens no more as long as that is true, and then again. None if the node has gone.
+    async fn closed_while(self, suspended: &mut watch::Receiver<bool>) -> Option<Self> {
+        let (what, address) = (self.what, self.local_addr().ok()?);
+        drop(self);
+        tracing::warn!("no {what} clients are accepted on {address}");
+        loop {
+            suspended.wait_for(|suspended| !suspended).await.ok()?;
+            match Self::bind(what, address) {
+                Ok(again) => {
+                    tracing::warn!("{what} clients are accepted on {address} again");
+                    return Some(again);
+                }
+                Err(error) => tracing::error!("{error}"),
+            }
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+        }
+    }
+
+    /// The next client. Where no descriptor is left for it, connections that `admission` can do without
+    /// are closed.
+    pub(crate) async fn accept(&mut self, admission: &Admission) -> (TcpStream, SocketAddr) {
+        loop {
+            match self.socket.accept().await {
+                Ok(accepted) => {
+                    // Clients that leave give their descriptors back.
+                    while !self.has_room() {
+                        let pause =
+                            if admission.make_room() { EVICTION_PAUSE } else { ACCEPT_PAUSE };
+                        self.pause(&"the last file descriptors are for the log", pause).await;
+                    }
+                    return accepted;
+                }
+                // No file descriptors, most likely.
+                Err(error) => self.pause(&error, ACCEPT_PAUSE).await,
+            }
+        }
+    }
+
+    /// Whether there are so many file descriptors left that the log does not lack any, nor HTTP if this is
+    /// no listener of it. The system gives the lowest that is free.
+    fn has_room(&self) -> bool {
+        let all = descriptors();
+        let mut for_clients = all - RESERVED_DESCRIPTORS.min(all / 4);
+        if self.leaves_room_for_http {
+            for_clients -= http_connections_max() as u64;
+        }
+        let lowest = rustix::io::fcntl_dupfd_cloexec(&self.socket, 0);
+        lowest.is_ok_and(|free| u64::try_from(free.as_raw_fd()).is_ok_and(|fd| fd < for_clients))
+    }
+
+    async fn pause(&mut self, reason: &(dyn std::fmt::Display + Sync), duration: Duration) {
+        if self.warned.is_none_or(|at| at.elapsed() >= ACCEPT_WARNING_INTERVAL) {
+            self.warned = Some(Instant::now());
+            tracing::warn!("cannot accept {} connections: {reason}", self.what);
+        }
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// File descriptors that the process may have.
+fn descriptors() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// HTTP connections that one listener has at most.
+pub(crate) fn http_connections_max() -> usize {
+    at_most(HTTP_CONNECTIONS_MAX, HTTP_DESCRIPTORS_SHARE)
+}
+
+/// AMQP connections without a vhost that there are at most.
+pub(crate) fn amqp_handshakes_max() -> usize {
+    at_most(AMQP_HANDSHAKES_MAX, AMQP_HANDSHAKES_SHARE)
+}
+
+fn at_most(max: usize, share: u64) -> usize {
+    usize::try_from(descriptors() / share).unwrap_or(max).clamp(1, max)
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A restart need not wait until the system has forgotten the connections of before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(LISTEN_BACKLOG)
+}
+
+/// Accepts AMQP clients until the broker stops. Each holds a clone of `alive` for as long as it lasts.
+pub(crate) async fn accept_amqp(
+    mut listener: Listener,
+    tls: Option<Arc<Tls>>,
+    node: Arc<Node>,
+    alive: mpsc::Sender<()>,
+) {
+    let admission = Arc::new(Admission::new(amqp_handshakes_max()));
+    let mut stopping = node.stopping.subscribe();
+    let mut suspended = node.listeners_suspended.subscribe();
+    while !*stopping.borrow() {
+        if *suspended.borrow_and_update() {
+            tokio::select! {
+                again = listener.closed_while(&mut suspended) => match again {
+                    Some(again) => listener = again,
+                    None => return,
+                },
+                _ = stopping.changed() => return,
+            }
+        }
+        tokio::select! {
+            (socket, peer) = listener.accept(&admission) => {
+                if admission.is_full() {
+                    tokio::task::yield_now().await;
+                }
+                // Nobody is a local administrator over AMQP: there always is a place.
+                let Some(ticket) = admission.admit(peer.ip()) else { continue };
+                let (tls, node, alive) = (tls.clone(), Arc::clone(&node), alive.clone());
+                tokio::spawn(async move {
+                    let admitted = ticket.connection();
+                    if let Some(client) = greet(socket, peer, tls.as_deref(), admitted).await {
+                        connection::serve(client, peer, node, ticket).await;
+                    }
+                    drop(alive);
+                });
+            }
+            _ = stopping.changed() => {}
+            _ = suspended.changed() => {}
+        }
+    }
+}
+
+/// The client of a socket, after the handshake of TLS if that is spoken.
+async fn greet(
+    socket: TcpStream,
+    peer: SocketAddr,
+    tls: Option<&Tls>,
+    admitted: &Admitted,
+) -> Option<Accepted> {
+    // Batches decide what goes out together.
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
+    }
+    let Some(tls) = tls else {
+        let (reads, writes) = socket.into_split();
+        return Some(Accepted {
+            reads: Reader::Tcp(reads),
+            writes: Writer::Tcp(writes),
+            tls: None,
+        });
+    };
+    // Boxed: a connection would keep the room for it all its life.
+    let handshake = Box::pin(tls.accept(socket, peer));
+    let (reads, writes, tls) = tokio::select! {
+        accepted = handshake => accepted?,
+        () = admitted.evicted() => return None,
+    };
+    let (reads, writes) = (Reader::Tls(Box::new(reads)), Writer::Tls(Box::new(writes)));
+    Some(Accepted { reads, writes, tls: Some(Box::new(tls)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_of_ipv6_that_is_taken_is_not_exchanged_for_one_of_ipv4() {
+        let any = |address: [u16; 8], port| SocketAddr::from((address, port));
+        // On a machine without IPv6 there is nothing to take.
+        let Ok(taken) = listen(any([0, 0, 0, 0, 0, 0, 0, 1], 0)) else { return };
+        let address = any([0; 8], taken.local_addr().unwrap().port());
+        let error = Listener::bind("AMQP", address).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot listen for AMQP on {address}: ")), "{error}");
+    }
+}

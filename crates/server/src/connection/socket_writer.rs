@@ -1,0 +1,226 @@
+//! The outgoing half of a connection: what waits for its socket, and the task that writes it.
+//!
+//! Whoever has something for a client appends it to the outbox and wakes the writer, which takes
+//! everything that has gathered meanwhile. How much is unsent is a number that readers, the core and
+//! the writer look at without a lock.
+
+use std::io::{self, IoSlice};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use session::Outbox;
+use tokio::sync::Notify;
+use tokio::task::yield_now;
+use tokio::time::timeout;
+
+use crate::connection::socket::Writer;
+use crate::limits::{
+    IDLE_OUTBOX_AFTER, IDLE_OUTBOX_BYTES, UNSENT_BYTES_LOW, WRITE_PARTS, WRITE_TURN_BYTES,
+};
+
+/// The shared end of a connection's socket.
+#[derive(Default, Debug)]
+pub(crate) struct Wire {
+    outbox: Mutex<Outbox>,
+    /// Bytes appended and not written.
+    unsent: AtomicU64,
+    /// Bytes written so far.
+    written: AtomicU64,
+    /// Writes that took them.
+    writes: AtomicU64,
+    /// The core waits to hear that less is unsent.
+    stalled: AtomicBool,
+    /// `connection.close` has been said.
+    closing: AtomicBool,
+    /// Nothing more will be appended: write what is left and shut the socket.
+    over: AtomicBool,
+    writer: Notify,
+    reader: Notify,
+}
+
+impl Wire {
+    /// Appends to the outbox; `wake_writer` makes it go out.
+    pub(crate) fn append<T>(&self, append: impl FnOnce(&mut Outbox) -> T) -> T {
+        let mut outbox = self.outbox.lock();
+        let before = outbox.len();
+        let result = append(&mut outbox);
+        self.unsent.fetch_add(outbox.len() - before, Ordering::Relaxed);
+        result
+    }
+
+    /// Appends bytes and lets them go out.
+    pub(crate) fn send(&self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.append(|outbox| outbox.tail().extend_from_slice(bytes));
+            self.wake_writer();
+        }
+    }
+
+    pub(crate) fn wake_writer(&self) {
+        self.writer.notify_one();
+    }
+
+    /// Bytes that wait for the socket.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.unsent.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that have gone out.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Writes that took them.
+    pub(crate) fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// The core waits to hear that less is unsent.
+    pub(crate) fn set_stalled(&self) {
+        self.stalled.store(true, Ordering::Release);
+    }
+
+    /// `connection.close` has been said; the reader must know.
+    pub(crate) fn set_closing(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.reader.notify_one();
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Nothing more will be said.
+    pub(crate) fn set_over(&self) {
+        self.over.store(true, Ordering::Release);
+        self.writer.notify_one();
+    }
+
+    /// Waits until something happens that a reader should know: closing, or room in the outbox.
+    pub(crate) async fn reader_woken(&self) {
+        self.reader.notified().await;
+    }
+
+    /// Writes the outbox to the socket until the connection is over. `report` tells the core how
+    /// little is unsent when it waits for that.
+    pub(crate) async fn write<F: Future<Output = ()>>(
+        &self,
+        mut socket: Writer,
+        report: impl Fn(u64) -> F,
+    ) -> io::Result<()> {
+        let mut writing = Outbox::default();
+        let mut turn_bytes = 0;
+        loop {
+            self.outbox.lock().take_into(&mut writing);
+            if writing.is_empty() {
+                if self.over.load(Ordering::Acquire) && self.unsent() == 0 {
+                    break;
+                }
+                socket.flush().await?;
+                self.report_if_stalled(&report).await;
+                self.writer_woken(&mut writing, &mut socket).await;
+                turn_bytes = 0;
+                continue;
+            }
+            while !writing.is_empty() {
+                let count = write_some(&mut socket, &writing).await?;
+                writing.consume(count);
+                let count = count as u64;
+                self.written.fetch_add(count, Ordering::Relaxed);
+                self.writes.fetch_add(1, Ordering::Relaxed);
+                let before = self.unsent.fetch_sub(count, Ordering::Relaxed);
+                if before >= UNSENT_BYTES_LOW && before - count < UNSENT_BYTES_LOW {
+                    self.reader.notify_one();
+                }
+                self.report_if_stalled(&report).await;
+                turn_bytes += count;
+                if turn_bytes >= WRITE_TURN_BYTES {
+                    turn_bytes = 0;
+                    yield_now().await;
+                }
+            }
+        }
+        socket.shutdown().await
+    }
+
+    /// Waits for something to write. Both buffers are as large as the last burst made them; they are
+    /// given back when no other follows soon.
+    async fn writer_woken(&self, writing: &mut Outbox, socket: &mut Writer) {
+        if timeout(IDLE_OUTBOX_AFTER, self.writer.notified()).await.is_err() {
+            writing.shrink(IDLE_OUTBOX_BYTES);
+            socket.shrink(IDLE_OUTBOX_BYTES);
+            self.outbox.lock().shrink(IDLE_OUTBOX_BYTES);
+            self.writer.notified().await;
+        }
+    }
+
+    /// Tells the core that there is room, if it waits for that. Bytes may be appended at any moment,
+    /// so the flag is only taken down when there really is.
+    async fn report_if_stalled<F: Future<Output = ()>>(&self, report: &impl Fn(u64) -> F) {
+        if !self.stalled.load(Ordering::Acquire) {
+            return;
+        }
+        let unsent = self.unsent();
+        if unsent < UNSENT_BYTES_LOW && self.stalled.swap(false, Ordering::AcqRel) {
+            report(unsent).await;
+        }
+    }
+}
+
+async fn write_some(socket: &mut Writer, outbox: &Outbox) -> io::Result<usize> {
+    let count = loop {
+        match try_write(socket, outbox) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
+            result => break result?,
+        }
+    };
+    socket.flush().await?;
+    if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
+}
+
+/// Apart, so that no connection has to keep the room for so many slices while it waits.
+fn try_write(socket: &mut Writer, outbox: &Outbox) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); WRITE_PARTS];
+    let filled = outbox.slices(&mut slices);
+    socket.try_write_vectored(slices.get(..filled).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_burst_is_written_whole_and_its_buffers_are_given_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (_reads, writes) = listener.accept().await.unwrap().0.into_split();
+        let wire = Arc::new(Wire::default());
+        let writer = {
+            let wire = Arc::clone(&wire);
+            tokio::spawn(async move {
+                wire.write(Writer::Tcp(writes), |_| std::future::ready(())).await
+            })
+        };
+        let burst = vec![7; 1024 * 1024];
+        let mut received = vec![0; burst.len()];
+        for _ in 0..2 {
+            wire.send(&burst);
+            client.read_exact(&mut received).await.unwrap();
+            assert_eq!(received, burst);
+        }
+        assert_eq!(wire.unsent(), 0);
+        tokio::time::sleep(IDLE_OUTBOX_AFTER * 3 / 2).await;
+        assert!(wire.outbox.lock().tail().capacity() <= IDLE_OUTBOX_BYTES);
+        wire.send(b"the end");
+        wire.set_over();
+        received.clear();
+        client.read_to_end(&mut received).await.unwrap();
+        assert_eq!(received, b"the end");
+        writer.await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,170 @@
+//! `leveret check --data-dir DIR`: reads a data directory that no broker uses, changes nothing, and
+//! says what is in it and what is wrong with it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use broker::page::Paging;
+use broker::time::{Now, Time};
+use broker::{Vhost, VhostOptions};
+use storage::{OpenReport, RealDirectory};
+
+use crate::disk::data_dir::DataDir;
+use crate::disk::node_file::{self, VhostEntry};
+use crate::disk::page_files::Shelf;
+use crate::disk::private_files;
+use crate::disk::recovery::{Replaying, in_words, vhost_path};
+use crate::disk::recovery_pages::Restoring;
+use crate::limits::RESIDENT_BYTES_MAX;
+use crate::node::global_parameters::GlobalParameters;
+
+/// Checks the directory and prints what it found; fails when anything is wrong.
+pub(crate) fn run(data_dir: &Path) -> ExitCode {
+    let mut out = io::stdout().lock();
+    match check(data_dir, &mut out) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(problem) => {
+            // Nobody is left to be told when this fails.
+            let _ = writeln!(out, "{problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Checks every vhost; how many faults there are.
+fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
+    if !data_dir.is_dir() {
+        return Err(format!("there is no directory {}", data_dir.display()));
+    }
+    let _lock = DataDir::open(data_dir).map_err(|error| error.to_string())?;
+    let known = node_file::read(data_dir).map_err(|error| error.to_string())?;
+    let known = known.ok_or_else(|| format!("{} holds no broker", data_dir.display()))?;
+    let mut faults = 0;
+    let mut say = |line: String| writeln!(out, "{line}").map_err(|error| error.to_string());
+    say(format!("node.json: {} vhosts, {} users", known.vhosts.len(), known.users.len()))?;
+    if !node_file::has_first_format(data_dir) {
+        match GlobalParameters::open(data_dir, false) {
+            Ok(parameters) => {
+                say(format!("global_parameters.json: {} parameters", parameters.all().len()))?;
+            }
+            Err(error) => {
+                faults += 1;
+                say(error.to_string())?;
+            }
+        }
+    }
+    for VhostEntry { name, id, .. } in known.vhosts {
+        let path = vhost_path(data_dir, id);
+        let found = match vhost(&path, id, &name) {
+            Ok(found) => found,
+            Err(problem) => {
+                faults += 1;
+                say(format!("vhost '{name}' in {}: {problem}", path.display()))?;
+                continue;
+            }
+        };
+        let Found { report, problems, queues, messages } = found;
+        say(format!(
+            "vhost '{name}' in {}: {} files, {} records up to {}, {queues} queues, {messages} messages",
+            path.display(),
+            report.files,
+            report.records,
+            report.last
+        ))?;
+        if report.torn_bytes > 0 {
+            say(format!("  {} octets that a crash left half written", report.torn_bytes))?;
+        }
+        let damages = report.damages.iter().map(|damage| format!("{damage}{}", in_words(damage)));
+        for fault in damages.chain(problems) {
+            faults += 1;
+            say(format!("  {fault}"))?;
+        }
+    }
+    say(if faults == 0 { "nothing is wrong".to_owned() } else { format!("{faults} faults") })?;
+    Ok(faults)
+}
+
+/// A folder for what has no room in memory, outside of the directory that is checked.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new one, under a name that nobody can have expected: bodies of messages come into it.
+    fn new(id: u64) -> io::Result<Self> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        let name = format!("leveret-check-pages-{:016x}-{id}", u64::from_le_bytes(random));
+        let path = std::env::temp_dir().join(name);
+        private_files::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Whoever empties the temporary directory does it otherwise.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What is in the log of a vhost.
+struct Found {
+    report: OpenReport,
+    problems: Vec<String>,
+    queues: usize,
+    messages: u64,
+}
+
+fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
+    if !path.is_dir() {
+        return Err("missing".to_owned());
+    }
+    let directory = RealDirectory::open(path).map_err(|error| error.to_string())?;
+    let scratch = Scratch::new(id).map_err(|error| format!("no temporary directory: {error}"))?;
+    let unusable = |error| format!("{}: {error}", scratch.0.display());
+    let shelf = Arc::new(Shelf::open(&scratch.0, 0, None).map_err(unusable)?);
+    let mut pages = Restoring::start(shelf).map_err(unusable)?;
+    let paging = Paging::beyond(RESIDENT_BYTES_MAX);
+    let vhost = Vhost::new(name, [0; 32], VhostOptions { paging, ..VhostOptions::default() });
+    let mut replaying = Replaying::new(vhost, Time::MAX, &mut pages);
+    let mut problems = Vec::new();
+    let report = storage::check(&directory, id, &mut |record, releases| {
+        let replayed = replaying.apply(&record, releases);
+        problems.extend(replayed.err().map(|problem| format!("record {}: {problem}", record.lsn)));
+    });
+    let report = report.map_err(|error| error.to_string())?;
+    problems.extend(replaying.recover());
+    let vhost = replaying.finish(Now::default(), report.last);
+    pages.finish().map_err(|problem| format!("{}: {problem}", scratch.0.display()))?;
+    let messages = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
+    Ok(Found { report, problems, queues: vhost.queues().count(), messages })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::node_file::NodeFile;
+
+    #[test]
+    fn a_directory_without_a_broker_is_told() {
+        let folder = std::env::temp_dir().join(format!("leveret-check-{}", std::process::id()));
+        let mut out = Vec::new();
+        let missing = check(&folder, &mut out).unwrap_err();
+        assert_eq!(missing, format!("there is no directory {}", folder.display()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let empty = check(&folder, &mut out).unwrap_err();
+        assert_eq!(empty, format!("{} holds no broker", folder.display()));
+        GlobalParameters::open(&folder, true).unwrap();
+        let settings = Arc::default();
+        let vhosts = vec![VhostEntry { name: "/".to_owned(), id: 1, settings }];
+        let contents = NodeFile { next_vhost_id: 2, vhosts, users: Vec::new() };
+        node_file::write(&folder, &contents).unwrap();
+        assert_eq!(check(&folder, &mut out), Ok(1));
+        let said = String::from_utf8(out).unwrap();
+        assert!(said.contains("vhosts/1: missing"), "{said}");
+        assert!(said.ends_with("1 faults\n"), "{said}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,218 @@
+//! The HTTP listener: how many connections there may be, and how long a client may keep one waiting.
+//!
+//! hyper has no time limits of its own here. One rule stands for all of them: a connection to which
+//! nothing could be written for a while is closed, whether its client sends its request drop by drop,
+//! does not read the answer, or is idle. A connection is closed earlier when another one needs its place.
+
+pub(crate) mod node_api;
+pub(crate) mod path_prefix;
+pub(crate) mod socket;
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::extract::{ConnectInfo, Request};
+use axum::http::StatusCode;
+use axum::http::header::CONNECTION;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use management::ClientStanding;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+use crate::connection::admission::{Admission, Admitted, Ticket};
+use crate::connection::listener::{Listener, http_connections_max};
+use crate::http::socket::HttpStream;
+use crate::limits::HTTP_TIMEOUT;
+use crate::tls::Tls;
+
+/// Accepts HTTP clients, so many at a time.
+#[derive(Debug)]
+pub(crate) struct HttpListener {
+    listener: Listener,
+    tls: Option<Arc<Tls>>,
+    admission: Arc<Admission>,
+}
+
+impl HttpListener {
+    pub(crate) fn new(listener: Listener, tls: Option<Arc<Tls>>) -> Self {
+        Self { listener, tls, admission: Arc::new(Admission::new(http_connections_max())) }
+    }
+}
+
+/// A client of HTTP, as every request of its connection has it.
+#[derive(Clone, Debug)]
+pub(crate) struct HttpPeer {
+    address: SocketAddr,
+    connection: Arc<Admitted>,
+}
+
+impl axum::serve::Listener for HttpListener {
+    type Io = HttpSocket;
+    type Addr = HttpPeer;
+
+    async fn accept(&mut self) -> (HttpSocket, HttpPeer) {
+        loop {
+            let (socket, address) = self.listener.accept(&self.admission).await;
+            if self.admission.is_full() {
+                // Those that were accepted last may read their requests before they have to go.
+                tokio::task::yield_now().await;
+            }
+            let Some(ticket) = self.admission.admit(address.ip()) else { continue };
+            // Until the handshake is over.
+            let patience = self.tls.as_deref().map_or(HTTP_TIMEOUT, Tls::handshake_timeout);
+            let patience = Box::pin(tokio::time::sleep(patience));
+            let socket = HttpStream::new(socket, self.tls.as_deref(), address);
+            let connection = Arc::clone(ticket.connection());
+            let evicted = {
+                let connection = Arc::clone(&connection);
+                Box::pin(async move { connection.evicted().await })
+            };
+            return (
+                HttpSocket { socket, patience, evicted, ticket },
+                HttpPeer { address, connection },
+            );
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<HttpPeer> {
+        let address = self.listener.local_addr()?;
+        Ok(HttpPeer { address, connection: Arc::new(Admitted::new(address.ip())) })
+    }
+}
+
+/// Tells the routes where a request comes from, and the admission what the connection does.
+pub(crate) async fn follow(
+    ConnectInfo(HttpPeer { address, connection }): ConnectInfo<HttpPeer>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    connection.progressed();
+    let standing: Arc<dyn ClientStanding> = Arc::clone(&connection) as _;
+    request.extensions_mut().insert(standing);
+    request.extensions_mut().insert(ConnectInfo(address));
+    let response = tokio::select! {
+        response = next.run(request) => response,
+        // The socket fails with the next octet.
+        () = connection.evicted() => {
+            (StatusCode::SERVICE_UNAVAILABLE, [(CONNECTION, "close")]).into_response()
+        }
+    };
+    connection.waits_for_client();
+    response
+}
+
+impl ClientStanding for Admitted {
+    fn login_is_checked(&self) {
+        self.checks_login();
+    }
+
+    fn login_was_refused(&self) {
+        self.waits_for_client();
+    }
+
+    fn logged_in(&self, is_local_administrator: bool) {
+        match is_local_administrator {
+            true => self.local_administrator(),
+            false => self.user_logged_in(),
+        }
+    }
+}
+
+/// The socket of an HTTP client; fails when the client has taken nothing for too long, or another one
+/// needs the place.
+pub(crate) struct HttpSocket {
+    socket: HttpStream,
+    patience: Pin<Box<Sleep>>,
+    /// Ends when another connection needs the place of this one.
+    evicted: Pin<Box<dyn Future<Output = ()> + Send>>,
+    ticket: Ticket,
+}
+
+impl HttpSocket {
+    fn socket(&mut self) -> Pin<&mut HttpStream> {
+        Pin::new(&mut self.socket)
+    }
+
+    /// What comes of an attempt, or that the time is over or the place taken.
+    fn in_time<T>(
+        &mut self,
+        attempt: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if self.ticket.connection().is_evicted() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        if attempt.is_pending() {
+            if self.evicted.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            ready!(self.patience.as_mut().poll(context));
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        attempt
+    }
+
+    /// The same for an attempt to write, which gives the client new time when it succeeds.
+    fn written(
+        &mut self,
+        attempt: Poll<io::Result<usize>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if matches!(attempt, Poll::Ready(Ok(_))) {
+            self.patience.as_mut().reset(Instant::now() + HTTP_TIMEOUT);
+            self.ticket.connection().progressed();
+        }
+        self.in_time(attempt, context)
+    }
+}
+
+impl AsyncRead for HttpSocket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let was_in_handshake = self.socket.is_in_handshake();
+        let attempt = self.socket().poll_read(context, buffer);
+        if was_in_handshake && !self.socket.is_in_handshake() {
+            self.patience.as_mut().reset(Instant::now() + HTTP_TIMEOUT);
+        }
+        self.in_time(attempt, context)
+    }
+}
+
+impl AsyncWrite for HttpSocket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let attempt = self.socket().poll_write(context, bytes);
+        self.written(attempt, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let attempt = self.socket().poll_write_vectored(context, slices);
+        self.written(attempt, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket().poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket().poll_shutdown(context)
+    }
+}

@@ -1,0 +1,38 @@
+//! Lines of the category `queue`: events that the core reports.
+
+use broker::Event;
+
+/// The target that these lines have, and no others.
+pub(super) const TARGET: &str = module_path!();
+
+/// Writes down what happened in a vhost.
+pub(crate) fn write(vhost: &str, event: &Event) {
+    match event {
+        Event::DroppedDeadLetters { queue, reason, cause } => {
+            let (queue, reason, cause) = (&**queue, reason.as_str(), cause.as_str());
+            tracing::warn!(vhost, queue, reason, cause, "dead messages are dropped");
+        }
+        Event::DeadLetterCycle { queues } => {
+            let circle = queues.join(" <- ");
+            tracing::warn!(vhost, circle, "dead letters would go round in a circle, dropped");
+        }
+        Event::QueueExpired { queue, message_count } => {
+            let queue = &**queue;
+            tracing::info!(vhost, queue, message_count, "queue expired with messages in it");
+        }
+        Event::DeliveriesWait { connection, channel, unacked_bytes } => {
+            let (connection, channel) = (&**connection, channel.0);
+            tracing::warn!(
+                vhost,
+                connection,
+                channel,
+                unacked_bytes,
+                "deliveries wait: too much is unacknowledged"
+            );
+        }
+        Event::ConsumerTimedOut { queue, consumer_tag } => {
+            let (queue, consumer_tag) = (&**queue, consumer_tag.as_deref().unwrap_or("basic.get"));
+            tracing::warn!(vhost, queue, consumer_tag, "delivery acknowledgement timed out");
+        }
+    }
+}

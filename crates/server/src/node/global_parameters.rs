@@ -1,0 +1,154 @@
+//! Global parameters: what operators and tools keep at the node, by name, and the name of the cluster.
+//! They stand in a file of their own, `global_parameters.json`, which is replaced as a whole, durably,
+//! whenever one changes, and carries a checksum as `node.json` does.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use crate::disk::node_file::{self, NodeFileError};
+
+const NAME: &str = "global_parameters.json";
+const FORMAT: u64 = 1;
+const CHECKSUM: &str = "sha256";
+
+/// The one that is made when the node begins.
+const CLUSTER_ID: &str = "internal_cluster_id";
+const CLUSTER_ID_BYTES: usize = 16;
+
+/// What a parameter can be.
+pub(crate) type Parameter = Value;
+
+/// The parameters by name.
+#[derive(Debug)]
+pub(crate) struct GlobalParameters {
+    data_dir: PathBuf,
+    values: Mutex<BTreeMap<String, Value>>,
+}
+
+impl GlobalParameters {
+    /// Those of a data directory; a new one gets an id of the cluster.
+    ///
+    /// # Errors
+    /// [`NodeFileError`], a sentence for the operator.
+    pub(crate) fn open(data_dir: &Path, may_begin: bool) -> Result<Self, NodeFileError> {
+        let known = read(data_dir)?;
+        let is_new = known.is_none();
+        if is_new && !may_begin {
+            return Err(NodeFileError::Missing { path: data_dir.join(NAME) });
+        }
+        let parameters =
+            Self { data_dir: data_dir.to_owned(), values: Mutex::new(known.unwrap_or_default()) };
+        if is_new {
+            let mut id = [0; CLUSTER_ID_BYTES];
+            let random = getrandom::fill(&mut id).map_err(io::Error::other);
+            random.map_err(|error| parameters.unwritten(error))?;
+            let id = format!("rabbitmq-cluster-id-{}", URL_SAFE_NO_PAD.encode(id));
+            parameters.set(CLUSTER_ID, Value::String(id))?;
+        }
+        Ok(parameters)
+    }
+
+    /// All of them, by name.
+    pub(crate) fn all(&self) -> Vec<(String, Value)> {
+        self.values.lock().iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// The text of that name, if it is one.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.values.lock().get(name)?.as_str().map(str::to_owned)
+    }
+
+    /// Adds or replaces one; true if it is new. When this returns it is durable.
+    ///
+    /// # Errors
+    /// When the disk refuses; nothing has changed then, until the next start at least.
+    pub(crate) fn set(&self, name: &str, value: Value) -> Result<bool, NodeFileError> {
+        self.change(|values| values.insert(name.to_owned(), value).is_none())
+    }
+
+    /// Removes one; false if there is none of that name. When this returns it is durable.
+    ///
+    /// # Errors
+    /// When the disk refuses; nothing has changed then, until the next start at least.
+    pub(crate) fn clear(&self, name: &str) -> Result<bool, NodeFileError> {
+        self.change(|values| values.remove(name).is_some())
+    }
+
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<String, Value>) -> T,
+    ) -> Result<T, NodeFileError> {
+        let mut values = self.values.lock();
+        let mut changed = values.clone();
+        let result = change(&mut changed);
+        let mut root = json!({"format": FORMAT, "global_parameters": changed});
+        root[CHECKSUM] = Value::String(node_file::checksum(&root));
+        node_file::replace(&self.data_dir, NAME, &format!("{root:#}\n"))?;
+        *values = changed;
+        Ok(result)
+    }
+
+    fn unwritten(&self, error: io::Error) -> NodeFileError {
+        NodeFileError::Write { path: self.data_dir.join(NAME), error }
+    }
+}
+
+/// None if there is no such file yet.
+fn read(data_dir: &Path) -> Result<Option<BTreeMap<String, Value>>, NodeFileError> {
+    let path = data_dir.join(NAME);
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(NodeFileError::Read { path, error }),
+    };
+    let damaged = |problem: String| NodeFileError::Damaged { path: path.clone(), problem };
+    let mut root: Map<String, Value> =
+        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    let told = root.remove(CHECKSUM);
+    let root = Value::Object(root);
+    if told != Some(Value::String(node_file::checksum(&root))) {
+        return Err(damaged(format!("'{CHECKSUM}' does not fit what it says")));
+    }
+    let values = root.get("global_parameters").and_then(Value::as_object);
+    let values = values.ok_or_else(|| damaged("'global_parameters' is missing".to_owned()))?;
+    Ok(Some(values.clone().into_iter().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_come_back_and_damage_is_seen() {
+        let folder =
+            std::env::temp_dir().join(format!("leveret-parameters-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let parameters = GlobalParameters::open(&folder, true).unwrap();
+        let id = parameters.text(CLUSTER_ID).unwrap();
+        assert!(parameters.set("a", json!({"list": [1, 2.5, null]})).unwrap());
+        assert!(!parameters.set("a", json!(null)).unwrap());
+        assert!(parameters.set("b", json!(-7)).unwrap());
+        assert!(parameters.clear("b").unwrap() && !parameters.clear("b").unwrap());
+        let again = GlobalParameters::open(&folder, false).unwrap();
+        assert_eq!(
+            again.all(),
+            [("a".to_owned(), json!(null)), (CLUSTER_ID.to_owned(), json!(id))]
+        );
+        let path = folder.join(NAME);
+        let text = std::fs::read_to_string(&path).unwrap().replace("\"a\"", "\"c\"");
+        std::fs::write(&path, text).unwrap();
+        assert!(GlobalParameters::open(&folder, true).is_err());
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(
+            GlobalParameters::open(&folder, false),
+            Err(NodeFileError::Missing { .. })
+        ));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,48 @@
+//! Takes samples of everything there is, at an interval, for rates and for what was the case before.
+//!
+//! A vhost is looked at in slices of its queues, so that its clients never wait for all of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use management::{Status as _, Taken, VhostTaken};
+use tokio::time::MissedTickBehavior;
+
+use crate::limits::SAMPLED_PER_LOCK;
+use crate::node::Node;
+use crate::vhost::VhostCell;
+
+/// Takes samples until the broker ends.
+pub(crate) async fn run(node: Arc<Node>, interval: Duration) {
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let (at_ms, taken) = take(&node);
+        node.history.add(at_ms, taken);
+    }
+}
+
+/// Samples of now, with the time in milliseconds of the epoch.
+fn take(node: &Node) -> (u64, Taken) {
+    let at_ms = node.clock.time().as_micros() / 1000;
+    let clients = node.clients.all();
+    let mut taken = Taken::new(&node.snapshot(), &node.process(), clients.len() as u64);
+    for client in &clients {
+        taken.connection(client.description.pid.number(), &client.socket.traffic());
+    }
+    for cell in node.vhosts.all() {
+        taken.vhost(take_vhost(&cell));
+    }
+    (at_ms, taken)
+}
+
+fn take_vhost(cell: &VhostCell) -> VhostTaken {
+    let traffic = cell.traffic();
+    let queues = cell.look(|v, _| VhostTaken::queues(v));
+    let mut taking = VhostTaken::begin();
+    for slice in queues.chunks(SAMPLED_PER_LOCK) {
+        cell.look(|v, _| taking.slice(v, slice));
+    }
+    cell.look(|v, client_of| taking.end(v, client_of, &traffic))
+}

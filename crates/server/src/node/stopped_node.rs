@@ -1,0 +1,102 @@
+//! A node that is stopped: no vhost is open, no client is served. Its API knows one caller, who has the
+//! token of this machine, and a few things to do.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use management::{Change, Credentials, LifeAction, LifeRefused, Login, LoginRefused};
+use tokio::sync::watch;
+
+use crate::auth::ctl_token::CtlToken;
+use crate::config::Config;
+use crate::disk::data_dir::DataDir;
+use crate::disk::reset;
+use crate::endpoints::Endpoints;
+use crate::node::lifecycle::{End, Ending};
+use crate::node::{StartError, node_name};
+
+/// What is left of a node.
+#[derive(Debug)]
+struct Stopped {
+    name: String,
+    data_dir: PathBuf,
+    token: CtlToken,
+    ending: Ending,
+}
+
+impl management::Logins for Stopped {
+    fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_> {
+        let result = match credentials.is_token {
+            true => self.token.login(&credentials.password, peer, Vec::new()),
+            false => Err(LoginRefused::Credentials),
+        };
+        Box::pin(std::future::ready(result))
+    }
+}
+
+impl management::Life for Stopped {
+    fn act(&self, action: LifeAction) -> Change<'_, Result<(), LifeRefused>> {
+        Box::pin(async move {
+            match action {
+                LifeAction::Stop => self.ending.begin(End::Stop),
+                LifeAction::StopApp
+                | LifeAction::SuspendListeners
+                | LifeAction::ResumeListeners => {}
+                LifeAction::StartApp => self.ending.begin(End::StartApp),
+                LifeAction::Reset => {
+                    let data_dir = self.data_dir.clone();
+                    let done = tokio::task::spawn_blocking(move || reset::reset(&data_dir)).await;
+                    let failed = |error: &dyn std::fmt::Display| {
+                        tracing::error!("cannot reset the node: {error}");
+                        LifeRefused::Failed(format!("cannot reset the node: {error}"))
+                    };
+                    done.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+                    tracing::warn!("reset: everything is forgotten");
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl management::StoppedNode for Stopped {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Waits to be told what comes next, or for `interrupted`.
+///
+/// # Errors
+/// [`StartError`], a sentence for the operator.
+pub(crate) async fn run(
+    config: &Config,
+    interrupted: impl Future<Output = ()>,
+) -> Result<End, StartError> {
+    let _lock = DataDir::open(&config.data_dir)?;
+    reset::finish(&config.data_dir).map_err(StartError::Reset)?;
+    let endpoints = Endpoints::bind_http(config)?;
+    let (listeners, addresses) = (endpoints.shown(), endpoints.in_words());
+    let node = Arc::new(Stopped {
+        name: node_name(config.node_name.as_deref()),
+        data_dir: config.data_dir.clone(),
+        token: CtlToken::new()?,
+        ending: Ending::new(),
+    });
+    // Before anybody is answered: whoever waits for the stop finds its token.
+    let published = node.token.publish(&config.data_dir, &listeners, &node.name);
+    let _published = published.map_err(StartError::CtlFile)?;
+    let (over, stopping) = watch::channel(false);
+    let servers =
+        endpoints.serve_http(management::stopped_router(Arc::clone(&node) as _), &stopping)?;
+    tracing::info!("stopped: no clients are served; {addresses} waits for start_app");
+    let end = tokio::select! {
+        end = node.ending.asked() => end,
+        () = interrupted => End::Stop,
+    };
+    // Whoever asked for it is answered.
+    over.send_replace(true);
+    servers.over().await;
+    Ok(end)
+}

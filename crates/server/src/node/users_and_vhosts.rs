@@ -1,0 +1,394 @@
+//! Changes of users and vhosts while the broker runs.
+//!
+//! One after another: each is written down first and counts then, so that nothing is lost between two
+//! of them and nothing is told that a crash could take back. All of this waits for the disk.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use amqp::reply_code::ReplyCode;
+use broker::ConnectionId;
+use broker::access::{Access, PermissionPattern, Permissions};
+use broker::refusal::Refusal;
+use management::{Unchanged, UserLimit, VhostChange, VhostLimit, VhostSettings};
+
+use crate::auth::password::PasswordHash;
+use crate::auth::{TopicPattern, User, Users};
+use crate::disk::node_file::{self, NodeFile, NodeFileError, VhostEntry};
+use crate::disk::recovery;
+use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX};
+use crate::node::Node;
+use crate::node::alarms::Alarm;
+use crate::vhost::VhostCell;
+
+/// A user in definitions.
+#[derive(Debug)]
+pub(crate) struct NewUser {
+    pub(crate) name: String,
+    pub(crate) password: PasswordHash,
+    pub(crate) tags: Vec<String>,
+    /// None if he keeps those that he has.
+    pub(crate) limits: Option<BTreeMap<UserLimit, i64>>,
+}
+
+/// A vhost in definitions.
+#[derive(Debug)]
+pub(crate) struct NewVhost {
+    pub(crate) name: String,
+    pub(crate) change: VhostChange,
+    /// None if it keeps those that it has.
+    pub(crate) limits: Option<BTreeMap<VhostLimit, i64>>,
+}
+
+/// What a user may in a vhost, in definitions.
+#[derive(Debug)]
+pub(crate) struct Grant<T> {
+    pub(crate) user: String,
+    pub(crate) vhost: String,
+    pub(crate) what: T,
+}
+
+/// What definitions say of users and vhosts.
+#[derive(Debug)]
+pub(crate) struct Identities {
+    pub(crate) users: Vec<NewUser>,
+    pub(crate) vhosts: Vec<NewVhost>,
+    pub(crate) permissions: Vec<Grant<Permissions>>,
+    pub(crate) topic_permissions: Vec<Grant<TopicPattern>>,
+}
+
+impl Node {
+    /// Makes or changes all of these, or nothing. What is said of a user who is not there says
+    /// nothing.
+    pub(crate) fn take_over(&self, identities: Identities) -> Result<(), Unchanged> {
+        self.check_memory()?;
+        let Identities { users: new, vhosts, permissions, topic_permissions } = identities;
+        let _one_at_a_time = self.changes.lock();
+        let mut users = self.auth.to_change();
+        for NewUser { name, password, tags, limits } in new {
+            let user = users
+                .entry(name.clone())
+                .or_insert_with(|| Arc::new(User::new(&name, PasswordHash::None, Vec::new())));
+            let user = Arc::make_mut(user);
+            (user.password, user.tags) = (password, tags);
+            user.limits = limits.unwrap_or_else(|| std::mem::take(&mut user.limits));
+        }
+        for Grant { user, vhost, what } in permissions {
+            if let Some(user) = users.get_mut(&user) {
+                Arc::make_mut(user).permissions.insert(vhost, what);
+            }
+        }
+        for Grant { user, vhost, what } in topic_permissions {
+            if let Some(user) = users.get_mut(&user) {
+                let patterns = Arc::make_mut(user).topic_permissions.entry(vhost).or_default();
+                set_topic_pattern(patterns, what)?;
+            }
+        }
+        let mut settings: BTreeMap<String, VhostSettings> = BTreeMap::new();
+        for NewVhost { name, change, limits } in vhosts {
+            let known = || self.vhosts.get(&name).map(|cell| (*cell.settings()).clone());
+            let settings =
+                settings.entry(name.clone()).or_insert_with(|| known().unwrap_or_default());
+            settings.change(change);
+            settings.limits = limits.unwrap_or_else(|| std::mem::take(&mut settings.limits));
+        }
+        let mut made = Vec::new();
+        let taken = self.take_over_vhosts(settings, &users, &mut made);
+        if let Err(unchanged) = taken {
+            made.iter().for_each(|cell| self.discard(cell));
+            return Err(unchanged);
+        }
+        made.iter().for_each(|cell| self.vhosts.insert(cell));
+        let names: Vec<String> = users.keys().cloned().collect();
+        self.auth.replace(users);
+        names.iter().for_each(|name| self.refresh_access(name));
+        Ok(())
+    }
+
+    /// Whether the node may keep more users and vhosts.
+    pub(crate) fn check_memory(&self) -> Result<(), Unchanged> {
+        if self.alarm.borrow().is_some_and(Alarm::is_of_memory) {
+            let text = "low on memory: no user, vhost or definition is added while the alarm is on";
+            return Err(Unchanged::Unable(text.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Writes down users and vhosts; those that are new are in `made`, whatever comes of it.
+    fn take_over_vhosts(
+        &self,
+        settings: BTreeMap<String, VhostSettings>,
+        users: &Users,
+        made: &mut Vec<Arc<VhostCell>>,
+    ) -> Result<(), Unchanged> {
+        let mut changed = Vec::new();
+        for (name, settings) in settings {
+            let settings = Arc::new(settings);
+            match self.vhosts.get(&name) {
+                Some(cell) => changed.push((cell, settings)),
+                None => {
+                    made.push(self.vhosts.make(&name, settings).map_err(|error| unable(&error))?);
+                }
+            }
+        }
+        let (next_vhost_id, mut vhosts) = self.vhosts.entries();
+        for vhost in &mut vhosts {
+            if let Some((_, settings)) = changed.iter().find(|(cell, _)| cell.id() == vhost.id) {
+                vhost.settings = Arc::clone(settings);
+            }
+        }
+        vhosts.extend(made.iter().map(|cell| cell.entry()));
+        self.write_down(next_vhost_id, vhosts, users)?;
+        changed.into_iter().for_each(|(cell, settings)| cell.set_settings(settings));
+        Ok(())
+    }
+
+    /// Adds a user, or changes the one of that name, who keeps his permissions, and his limits if there
+    /// are no new ones: whether he is new.
+    pub(crate) fn put_user(
+        &self,
+        name: &str,
+        password: PasswordHash,
+        tags: Vec<String>,
+        limits: Option<BTreeMap<UserLimit, i64>>,
+    ) -> Result<bool, Unchanged> {
+        let _one_at_a_time = self.changes.lock();
+        let mut users = self.auth.to_change();
+        let known = users.get(name);
+        let mut user = known
+            .map_or_else(|| User::new(name, PasswordHash::None, Vec::new()), |u| (**u).clone());
+        let is_new = known.is_none();
+        if is_new {
+            self.check_memory()?;
+        }
+        (user.password, user.tags) = (password, tags);
+        user.limits = limits.unwrap_or(user.limits);
+        users.insert(name.to_owned(), Arc::new(user));
+        self.write_users(users)?;
+        self.refresh_access(name);
+        Ok(is_new)
+    }
+
+    /// Changes a user who is there.
+    pub(crate) fn change_user<T>(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut User) -> Result<T, Unchanged>,
+    ) -> Result<T, Unchanged> {
+        let _one_at_a_time = self.changes.lock();
+        let mut users = self.auth.to_change();
+        let mut user = (**users.get(name).ok_or(Unchanged::NoSuchUser)?).clone();
+        let result = change(&mut user)?;
+        users.insert(name.to_owned(), Arc::new(user));
+        self.write_users(users)?;
+        self.refresh_access(name);
+        Ok(result)
+    }
+
+    /// Removes those of these users who are there, and closes their connections: how many there were.
+    pub(crate) fn remove_users(&self, names: &[String]) -> Result<usize, Unchanged> {
+        let _one_at_a_time = self.changes.lock();
+        let mut users = self.auth.to_change();
+        let gone: Vec<&String> =
+            names.iter().filter(|name| users.remove(name.as_str()).is_some()).collect();
+        if gone.is_empty() {
+            return Ok(0);
+        }
+        self.write_users(users)?;
+        for name in &gone {
+            let refusal = user_deleted(name);
+            self.vhosts.all().iter().for_each(|cell| cell.close_user(name, &refusal));
+        }
+        Ok(gone.len())
+    }
+
+    /// Makes a vhost, in which `user` may do everything, or changes the one of that name: whether it is
+    /// new.
+    pub(crate) fn make_or_change_vhost(
+        &self,
+        name: &str,
+        change: VhostChange,
+        user: &str,
+    ) -> Result<bool, Unchanged> {
+        let _one_at_a_time = self.changes.lock();
+        if let Some(cell) = self.vhosts.get(name) {
+            self.write_settings(&cell, |settings| settings.change(change))?;
+            return Ok(false);
+        }
+        self.check_memory()?;
+        let mut settings = VhostSettings::default();
+        settings.change(change);
+        let cell = self.vhosts.make(name, Arc::new(settings)).map_err(|error| unable(&error))?;
+        let mut users = self.auth.to_change();
+        if let Some(maker) = users.get(user) {
+            let mut maker = (**maker).clone();
+            maker.permissions.insert(name.to_owned(), everything()?);
+            users.insert(user.to_owned(), Arc::new(maker));
+        }
+        let (next_vhost_id, mut vhosts) = self.vhosts.entries();
+        vhosts.push(cell.entry());
+        if let Err(unchanged) = self.write_down(next_vhost_id, vhosts, &users) {
+            self.discard(&cell);
+            return Err(unchanged);
+        }
+        self.auth.replace(users);
+        self.vhosts.insert(&cell);
+        Ok(true)
+    }
+
+    /// Changes the settings of a vhost that is there.
+    pub(crate) fn change_settings(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut VhostSettings),
+    ) -> Result<(), Unchanged> {
+        let _one_at_a_time = self.changes.lock();
+        let cell = self.vhosts.get(name).ok_or(Unchanged::NoSuchVhost)?;
+        self.write_settings(&cell, change)
+    }
+
+    /// Removes a vhost with all that is in it and all that users may do in it, and closes its
+    /// connections.
+    pub(crate) fn remove_vhost(&self, name: &str) -> Result<(), Unchanged> {
+        let _one_at_a_time = self.changes.lock();
+        let cell = self.vhosts.get(name).ok_or(Unchanged::NoSuchVhost)?;
+        if cell.settings().protected_from_deletion == Some(true) {
+            return Err(Unchanged::Protected(name.to_owned()));
+        }
+        let mut users = self.auth.to_change();
+        for user in users.values_mut().filter(|user| user.is_known_in(name)) {
+            let mut changed = (**user).clone();
+            changed.permissions.remove(name);
+            changed.topic_permissions.remove(name);
+            *user = Arc::new(changed);
+        }
+        let (next_vhost_id, mut vhosts) = self.vhosts.entries();
+        vhosts.retain(|vhost| vhost.name != name);
+        // From here on the next start removes what is left of it.
+        self.write_down(next_vhost_id, vhosts, &users)?;
+        self.vhosts.remove(name);
+        self.auth.replace(users);
+        self.discard(&cell);
+        Ok(())
+    }
+
+    /// A connection was opened for a user who may have changed meanwhile, or be gone.
+    pub(crate) fn recheck(&self, cell: &VhostCell, connection: ConnectionId, checked: &Arc<User>) {
+        match self.auth.user(&checked.name) {
+            None => cell.force_close(connection, user_deleted(&checked.name)),
+            Some(user) if Arc::ptr_eq(&user, checked) => {}
+            Some(_) => self.refresh_access(&checked.name),
+        }
+    }
+
+    /// What a user may do counts on the connections that he has, too.
+    pub(crate) fn refresh_access(&self, name: &str) {
+        let mut told = None;
+        // Again if he has changed meanwhile: the newest must be told last.
+        while let Some(user) = self.auth.user(name)
+            && told.as_ref().is_none_or(|told| !Arc::ptr_eq(told, &user))
+        {
+            for cell in self.vhosts.all() {
+                let nothing = || Arc::new(Access::nothing(name.into()));
+                cell.set_access(&user.access(cell.name()).unwrap_or_else(nothing));
+            }
+            told = Some(user);
+        }
+    }
+
+    fn write_users(&self, users: Users) -> Result<(), Unchanged> {
+        let (next_vhost_id, vhosts) = self.vhosts.entries();
+        self.write_down(next_vhost_id, vhosts, &users)?;
+        self.auth.replace(users);
+        Ok(())
+    }
+
+    fn write_settings(
+        &self,
+        cell: &VhostCell,
+        change: impl FnOnce(&mut VhostSettings),
+    ) -> Result<(), Unchanged> {
+        let mut settings = (*cell.settings()).clone();
+        change(&mut settings);
+        let settings = Arc::new(settings);
+        let (next_vhost_id, mut vhosts) = self.vhosts.entries();
+        let changed = vhosts.iter_mut().filter(|vhost| vhost.id == cell.id());
+        changed.for_each(|vhost| vhost.settings = Arc::clone(&settings));
+        let users = self.auth.to_change();
+        self.write_down(next_vhost_id, vhosts, &users)?;
+        cell.set_settings(settings);
+        Ok(())
+    }
+
+    fn write_down(
+        &self,
+        next_vhost_id: u64,
+        vhosts: Vec<VhostEntry>,
+        users: &Users,
+    ) -> Result<(), Unchanged> {
+        let contents = NodeFile { next_vhost_id, vhosts, users: users.values().cloned().collect() };
+        let written = node_file::write(&self.data_dir, &contents);
+        if let Err(error @ NodeFileError::Replace { .. }) = &written {
+            tracing::error!(
+                "{error}, so that nobody knows which users and vhosts there are; the broker ends"
+            );
+            std::process::exit(EXIT_DISK);
+        }
+        written.map_err(|error| unable(&error))
+    }
+
+    /// Ends a vhost that is not written down, and removes its files.
+    fn discard(&self, cell: &Arc<VhostCell>) {
+        let (vhost, id) = (cell.name(), cell.id());
+        let text = format!("vhost '{vhost}' is deleted");
+        cell.retire(&Refusal::new(ReplyCode::ConnectionForced, text));
+        match recovery::remove_vhost(&self.data_dir, id) {
+            Ok(()) => tracing::info!(vhost, "vhost deleted"),
+            Err(error) => {
+                tracing::warn!(vhost, %error, "files of a deleted vhost stay until the next start");
+            }
+        }
+    }
+}
+
+impl User {
+    /// Whether anything is said of what he may do in a vhost.
+    fn is_known_in(&self, vhost: &str) -> bool {
+        self.permissions.contains_key(vhost) || self.topic_permissions.contains_key(vhost)
+    }
+}
+
+/// Adds topic permissions or replaces those for the same exchange.
+///
+/// # Errors
+/// When the user would have too many.
+pub(crate) fn set_topic_pattern(
+    patterns: &mut Vec<TopicPattern>,
+    new: TopicPattern,
+) -> Result<(), Unchanged> {
+    patterns.retain(|known| known.exchange != new.exchange);
+    if patterns.len() >= TOPIC_PERMISSIONS_MAX {
+        return Err(Unchanged::Invalid(format!(
+            "a user must not have topic permissions for more than {TOPIC_PERMISSIONS_MAX} exchanges \
+             of a vhost"
+        )));
+    }
+    patterns.push(new);
+    patterns.sort_by(|a, b| a.exchange.cmp(&b.exchange));
+    Ok(())
+}
+
+fn user_deleted(name: &str) -> Refusal {
+    Refusal::new(ReplyCode::ConnectionForced, format!("user '{name}' is deleted"))
+}
+
+fn everything() -> Result<Permissions, Unchanged> {
+    let all = PermissionPattern::new(".*").map_err(Unchanged::Unable)?;
+    Ok(Permissions { configure: all.clone(), write: all.clone(), read: all })
+}
+
+/// The node cannot do it: the operator is told why, and whoever asked that it was not done.
+fn unable(error: &dyn std::error::Error) -> Unchanged {
+    tracing::error!(%error, "a change of users or vhosts is not made");
+    Unchanged::Unable("the change cannot be written to the disk".to_owned())
+}
