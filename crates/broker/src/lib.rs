@@ -6,7 +6,7 @@
 //! what makes time-to-live testable to the millisecond and the whole broker simulatable.
 //!
 //! Where to find things: queues and what they are made of in `queue`, exchanges by type in
-//! `exchange`, dead-lettering in [`dead_letter`] (the message) and `vhost::death` (the move),
+//! `exchange`, dead-lettering in [`dead_letter`] (the message) and `vhost/lifecycle/death.rs` (the move),
 //! policies in `policy`, limits with their reasons in [`limits`].
 
 pub mod access;

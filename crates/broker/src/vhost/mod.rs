@@ -13,33 +13,10 @@
 //! The commands stand in files by AMQP's classes, the life of a message in `publish`, `deliver`,
 //! `settle` and `death`.
 
-mod alarm;
-mod browse;
-mod channels;
-mod check;
-mod consume;
-mod dead_letter_map;
-mod death;
-mod deliver;
-mod dry_run;
-mod durable;
-mod exchanges;
-mod firehose;
-mod growth;
-mod paging;
-mod placed;
-mod policies;
-mod publish;
-mod queues;
-mod reach;
-mod redrive;
-mod replay;
-mod route;
-mod settle;
-mod time;
-mod transaction;
-mod unacked;
-mod undeclared;
+mod commands;
+mod lifecycle;
+mod log;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -63,19 +40,20 @@ use crate::policy::{Policies, PolicyKind};
 use crate::queue::meter::Meter;
 use crate::queue::{Queue, QueueArguments, QueueDefaults, QueueType};
 use crate::refusal::{Refusal, Resource, ResourceKind};
-pub(crate) use crate::route::At;
+use crate::route::At;
 use crate::statistics::VhostCounters;
 use crate::time::{Now, Time};
 use crate::timers::Timers;
-use alarm::Alarm;
-pub use dead_letter_map::DeadLetterMapTaking;
-use death::Dying;
-pub use dry_run::{DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, SettingChange};
-use firehose::Firehose;
-use policies::PolicyChanged;
-pub use replay::{Recovered, Replay, ReplayProblem};
-use unacked::UnackedMemory;
-pub use undeclared::RecoveredQueue;
+pub use log::replay::{Recovered, Replay, ReplayProblem};
+pub use log::undeclared::RecoveredQueue;
+pub use views::dead_letter_map::DeadLetterMapTaking;
+pub use views::dry_run::{DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, SettingChange};
+
+use lifecycle::alarm::Alarm;
+use lifecycle::death::Dying;
+use lifecycle::firehose::Firehose;
+use lifecycle::policies::PolicyChanged;
+use lifecycle::unacked::UnackedMemory;
 
 /// What a node grants to its vhosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

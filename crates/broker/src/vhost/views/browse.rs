@@ -8,7 +8,6 @@ use std::sync::Arc;
 use amqp::reply_code::ReplyCode;
 use slotmap::Key;
 
-use super::{Connection, Vhost};
 use crate::access::{Access, Permission};
 use crate::browse::{BrowseCursor, Browsed, BrowsedMessage, HeldBy, Holder, MessageState, Passed};
 use crate::channel::Channel;
@@ -19,6 +18,7 @@ use crate::page::{PageAt, PagedMessage};
 use crate::queue::Queue;
 use crate::queue::browse::Found;
 use crate::refusal::Refusal;
+use crate::vhost::{Connection, Vhost};
 
 impl Vhost {
     /// The id of the queue of that name.

@@ -10,16 +10,17 @@
 //! COMPAT: unacknowledged deliveries: a channel that has more than its share and does not acknowledge gets
 //! nothing more; RabbitMQ's gets all there is.
 
-use super::{At, Vhost};
 use crate::channel::Channel;
 use crate::effect::Event;
 use crate::limits::{UNACKED_BYTES_PER_CHANNEL_MIN, UNACKED_CHANNEL_SHARE};
 use crate::message::Message;
 use crate::refusal::Refusal;
+use crate::route::At;
+use crate::vhost::Vhost;
 
 /// Memory of unacknowledged deliveries of a vhost, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct UnackedMemory {
+pub(in crate::vhost) struct UnackedMemory {
     bytes: u64,
     bytes_max: u64,
     /// What one channel could have when all that wait were looked at.
@@ -27,7 +28,7 @@ pub(super) struct UnackedMemory {
 }
 
 impl UnackedMemory {
-    pub(super) fn new(bytes_max: u64) -> Self {
+    pub(in crate::vhost) fn new(bytes_max: u64) -> Self {
         Self { bytes: 0, bytes_max, looked_at: None }
     }
 
@@ -42,7 +43,7 @@ impl UnackedMemory {
     }
 
     /// Whether a channel may have another delivery that it is to acknowledge.
-    pub(super) fn leaves_room(self, channel: &Channel) -> bool {
+    pub(in crate::vhost) fn leaves_room(self, channel: &Channel) -> bool {
         self.channel_bytes_max().is_none_or(|max| channel.unacked_bytes < max)
     }
 
@@ -51,14 +52,14 @@ impl UnackedMemory {
         Self { bytes: self.bytes.saturating_add(self.bytes_max / 8), ..self }
     }
 
-    pub(super) fn add(&mut self, channel: &mut Channel, message: &Message) {
+    pub(in crate::vhost) fn add(&mut self, channel: &mut Channel, message: &Message) {
         let bytes = message.memory_bytes();
         self.bytes += bytes;
         channel.unacked_bytes += bytes;
     }
 
     /// A delivery of so many bytes is no longer unacknowledged; its channel counts that itself.
-    pub(super) fn subtract(&mut self, bytes: u64) {
+    pub(in crate::vhost) fn subtract(&mut self, bytes: u64) {
         self.bytes -= bytes;
     }
 }
@@ -71,7 +72,7 @@ impl Vhost {
 
     /// Refuses a `basic.get` on a channel that has its share: it cannot be answered with nothing, nor wait
     /// for an acknowledgement that the client may send only after the answer.
-    pub(super) fn check_unacked_memory(&self, at: At) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn check_unacked_memory(&self, at: At) -> Result<(), Refusal> {
         let channel = self.connections.get(at.connection).and_then(|c| c.channels.get(&at.channel));
         let has_room = |channel: &Channel| self.unacked_memory.leaves_room(channel);
         let Some(channel) = channel.filter(|channel| !has_room(channel)) else {
@@ -85,7 +86,7 @@ impl Vhost {
     }
 
     /// A consumer found no memory for its channel's deliveries, which is told once for each channel.
-    pub(super) fn note_without_memory(&mut self) {
+    pub(in crate::vhost) fn note_without_memory(&mut self) {
         for at in std::mem::take(&mut self.found_without_memory) {
             if !self.channels_without_memory.insert(at) {
                 continue;
@@ -108,7 +109,7 @@ impl Vhost {
     }
 
     /// Deliveries go on to the channels that have room now that one has acknowledged something.
-    pub(super) fn go_on_with_memory(&mut self, acknowledged: At) {
+    pub(in crate::vhost) fn go_on_with_memory(&mut self, acknowledged: At) {
         if self.channels_without_memory.is_empty() {
             return;
         }
@@ -136,7 +137,7 @@ impl Vhost {
     }
 
     /// What is counted and what is held, for checks.
-    pub(super) fn check_unacked_bytes(&self, broken: &mut Vec<String>) {
+    pub(in crate::vhost) fn check_unacked_bytes(&self, broken: &mut Vec<String>) {
         let mut sum = 0;
         for (at, channel) in self.channels() {
             let bytes = channel.deliveries().map(|unacked| unacked.entry.message.memory_bytes());

@@ -13,23 +13,24 @@ use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, TableRef, Value};
 
 use super::placed::Placed;
-use super::{At, Vhost};
 use crate::delivery::Delivery;
 use crate::ids::{ConnectionId, DeliveryTag, QueueId};
 use crate::limits::{TRACE_HEADERS_BYTES_MAX, TRACE_KEYS_BYTES_MAX};
 use crate::message::{Envelope, Facts, Message, Name};
 use crate::queue::Entry;
+use crate::route::At;
 use crate::route::Route;
+use crate::vhost::Vhost;
 
 /// The exchange that it is told to.
-pub(super) const TRACE_EXCHANGE: &str = "amq.rabbitmq.trace";
+pub(in crate::vhost) const TRACE_EXCHANGE: &str = "amq.rabbitmq.trace";
 
 /// A string in a list of headers without its octets: type and length.
 const LIST_VALUE_BYTES: usize = 5;
 
 /// Whether it is on, and what is to be told at the end of this call.
 #[derive(Default, Debug)]
-pub(super) struct Firehose {
+pub(in crate::vhost) struct Firehose {
     is_on: bool,
     /// What the node is called.
     node: Name,
@@ -38,7 +39,7 @@ pub(super) struct Firehose {
 
 impl Firehose {
     /// Whether nothing is left to be told.
-    pub(super) fn is_told(&self) -> bool {
+    pub(in crate::vhost) fn is_told(&self) -> bool {
         self.told.is_empty()
     }
 }
@@ -76,7 +77,7 @@ impl Vhost {
     }
 
     /// Tells that a message was published.
-    pub(super) fn tell_publish(&mut self, at: At, message: &Message, route: &Route) {
+    pub(in crate::vhost) fn tell_publish(&mut self, at: At, message: &Message, route: &Route) {
         if !self.is_to_be_told(message) {
             return;
         }
@@ -91,7 +92,7 @@ impl Vhost {
     }
 
     /// Tells that a message is delivered out of a queue.
-    pub(super) fn tell_delivery(&mut self, at: At, id: QueueId, entry: &Entry) {
+    pub(in crate::vhost) fn tell_delivery(&mut self, at: At, id: QueueId, entry: &Entry) {
         if !self.is_to_be_told(&entry.message) {
             return;
         }
@@ -103,7 +104,7 @@ impl Vhost {
     }
 
     /// Tells that a direct reply is delivered.
-    pub(super) fn tell_reply(&mut self, at: At, message: &Message) {
+    pub(in crate::vhost) fn tell_reply(&mut self, at: At, message: &Message) {
         if !self.is_to_be_told(message) {
             return;
         }
@@ -221,7 +222,7 @@ impl Vhost {
     }
 
     /// Lets what is told into the queues of whoever wants to hear it.
-    pub(super) fn enter_told(&mut self) {
+    pub(in crate::vhost) fn enter_told(&mut self) {
         let Ok(exchange) = self.find_exchange(TRACE_EXCHANGE) else {
             return;
         };

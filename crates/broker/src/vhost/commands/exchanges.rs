@@ -4,9 +4,6 @@ use std::sync::Arc;
 
 use amqp::table::{Table, Value};
 
-use super::firehose::TRACE_EXCHANGE;
-use super::growth::check_arguments;
-use super::{At, Vhost};
 use crate::access::INTERNAL_USER;
 use crate::access::Permission;
 use crate::command::{Bind, DeclareExchange};
@@ -21,6 +18,10 @@ use crate::queue::Queue;
 use crate::queue::arguments::{check_argument, inequivalent};
 use crate::record::{BindingRecord, ExchangeRecord, Record};
 use crate::refusal::{Refusal, Resource};
+use crate::route::At;
+use crate::vhost::Vhost;
+use crate::vhost::lifecycle::firehose::TRACE_EXCHANGE;
+use crate::vhost::lifecycle::growth::check_arguments;
 
 /// The exchanges that every vhost has (AMQP 0-9-1 section 3.1.3).
 const PREDECLARED: [(&str, ExchangeType, bool); 7] = [
@@ -44,7 +45,7 @@ enum BindTo {
 }
 
 impl Vhost {
-    pub(super) fn predeclare_exchanges(&mut self) {
+    pub(in crate::vhost) fn predeclare_exchanges(&mut self) {
         let log = (*self.name == *"/").then_some(LOG_EXCHANGE);
         for (name, kind, internal) in PREDECLARED.into_iter().chain(log) {
             let declaration = ExchangeDeclaration {
@@ -72,12 +73,12 @@ impl Vhost {
     ///
     /// # Errors
     /// 404 if there is none.
-    pub(super) fn find_exchange(&self, name: &str) -> Result<ExchangeId, Refusal> {
+    pub(in crate::vhost) fn find_exchange(&self, name: &str) -> Result<ExchangeId, Refusal> {
         let id = self.exchange_names.get(name).copied();
         id.ok_or_else(|| Refusal::not_found(self.exchange_resource(name)))
     }
 
-    pub(super) fn declare_exchange(
+    pub(in crate::vhost) fn declare_exchange(
         &mut self,
         at: At,
         declare: DeclareExchange<'_>,
@@ -189,7 +190,7 @@ impl Vhost {
         check_argument(argument, current.arguments.get(argument), received, resource)
     }
 
-    pub(super) fn delete_exchange(
+    pub(in crate::vhost) fn delete_exchange(
         &mut self,
         at: At,
         name: &str,
@@ -246,25 +247,33 @@ impl Vhost {
         }
     }
 
-    pub(super) fn bind_exchange(&mut self, at: At, bind: Bind<'_>) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn bind_exchange(
+        &mut self,
+        at: At,
+        bind: Bind<'_>,
+    ) -> Result<(), Refusal> {
         self.bind_or_unbind(at, bind, BindTo::Exchange, true)?;
         self.answer(at, bind.nowait, Outgoing::ExchangeBindOk);
         Ok(())
     }
 
-    pub(super) fn unbind_exchange(&mut self, at: At, bind: Bind<'_>) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn unbind_exchange(
+        &mut self,
+        at: At,
+        bind: Bind<'_>,
+    ) -> Result<(), Refusal> {
         self.bind_or_unbind(at, bind, BindTo::Exchange, false)?;
         self.answer(at, bind.nowait, Outgoing::ExchangeUnbindOk);
         Ok(())
     }
 
-    pub(super) fn bind_queue(&mut self, at: At, bind: Bind<'_>) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn bind_queue(&mut self, at: At, bind: Bind<'_>) -> Result<(), Refusal> {
         self.bind_or_unbind(at, bind, BindTo::Queue, true)?;
         self.answer(at, bind.nowait, Outgoing::QueueBindOk);
         Ok(())
     }
 
-    pub(super) fn unbind_queue(&mut self, at: At, bind: Bind<'_>) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn unbind_queue(&mut self, at: At, bind: Bind<'_>) -> Result<(), Refusal> {
         self.bind_or_unbind(at, bind, BindTo::Queue, false)?;
         self.answer(at, bind.nowait, Outgoing::QueueUnbindOk);
         Ok(())
@@ -369,7 +378,7 @@ impl Vhost {
     }
 
     /// Both ends know of the binding; false if they did before.
-    pub(super) fn add_binding(&mut self, source: ExchangeId, binding: &Binding) -> bool {
+    pub(in crate::vhost) fn add_binding(&mut self, source: ExchangeId, binding: &Binding) -> bool {
         let Some(exchange) = self.exchanges.get_mut(source) else {
             return false;
         };
@@ -392,7 +401,7 @@ impl Vhost {
     }
 
     /// Neither end knows of the binding any more.
-    pub(super) fn take_binding(&mut self, source: ExchangeId, binding: &Binding) {
+    pub(in crate::vhost) fn take_binding(&mut self, source: ExchangeId, binding: &Binding) {
         if let Some(exchange) = self.exchanges.get_mut(source) {
             exchange.unbind(binding);
         }
@@ -400,7 +409,7 @@ impl Vhost {
     }
 
     /// Removes a binding, and an auto-delete exchange with its last one.
-    pub(super) fn unbind(&mut self, source: ExchangeId, binding: &Binding) {
+    pub(in crate::vhost) fn unbind(&mut self, source: ExchangeId, binding: &Binding) {
         if self.remove_binding(source, binding) {
             self.remove_exchange(source);
         }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use amqp::method::MethodId;
 use amqp::reply_code::ReplyCode;
 
-use super::{At, Backlog, Connection, Vhost};
 use crate::access::Access;
 use crate::channel::Channel;
 use crate::channel::confirms::Confirms;
@@ -16,8 +15,10 @@ use crate::effect::Outgoing;
 use crate::ids::{ChannelNumber, ConnectionId, Lsn, QueueId};
 use crate::message::Name;
 use crate::refusal::Refusal;
+use crate::route::At;
 use crate::time::Now;
 use crate::timers::Wake;
+use crate::vhost::{Backlog, Connection, Vhost};
 
 impl Vhost {
     /// A client has opened a connection to this vhost.
@@ -117,7 +118,11 @@ impl Vhost {
     ///
     /// # Errors
     /// 504 for a command on a channel that is not open.
-    pub(super) fn accepts(&mut self, at: At, command: &Command<'_>) -> Result<bool, Refusal> {
+    pub(in crate::vhost) fn accepts(
+        &mut self,
+        at: At,
+        command: &Command<'_>,
+    ) -> Result<bool, Refusal> {
         let Some(connection) = self.connections.get(at.connection).filter(|c| !c.closing) else {
             return Ok(false);
         };
@@ -139,7 +144,7 @@ impl Vhost {
         Ok(!channel.closing || is_heard)
     }
 
-    pub(super) fn open_channel(&mut self, at: At) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn open_channel(&mut self, at: At) -> Result<(), Refusal> {
         let Some(connection) = self.connections.get_mut(at.connection) else {
             return Ok(());
         };
@@ -152,7 +157,7 @@ impl Vhost {
         Ok(())
     }
 
-    pub(super) fn close_channel(&mut self, at: At) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn close_channel(&mut self, at: At) -> Result<(), Refusal> {
         let Some(channel) = self.channel(at) else { return Ok(()) };
         if !channel.closing {
             self.flush_channel(at);
@@ -168,7 +173,7 @@ impl Vhost {
         Ok(())
     }
 
-    pub(super) fn channel_close_ok(&mut self, at: At) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn channel_close_ok(&mut self, at: At) -> Result<(), Refusal> {
         let Some(connection) = self.connections.get_mut(at.connection) else {
             return Ok(());
         };
@@ -183,7 +188,7 @@ impl Vhost {
 
     /// Closes a channel because of an error: it holds nothing any more and ignores everything until
     /// the client agrees.
-    pub(super) fn fail_channel(&mut self, at: At, refusal: Refusal, method: MethodId) {
+    pub(in crate::vhost) fn fail_channel(&mut self, at: At, refusal: Refusal, method: MethodId) {
         self.flush_channel(at);
         self.remove_consumers(at);
         self.clear_channel(at);
@@ -196,7 +201,7 @@ impl Vhost {
     }
 
     /// Closes a connection because of an error of its client.
-    pub(super) fn fail_connection(&mut self, id: ConnectionId, outgoing: Outgoing) {
+    pub(in crate::vhost) fn fail_connection(&mut self, id: ConnectionId, outgoing: Outgoing) {
         self.flush();
         self.clear_connection(id);
         if let Some(connection) = self.connections.get_mut(id) {
@@ -237,7 +242,7 @@ impl Vhost {
     }
 
     /// Removes the consumers of a channel and returns their tags.
-    pub(super) fn remove_consumers(&mut self, at: At) -> Vec<Name> {
+    pub(in crate::vhost) fn remove_consumers(&mut self, at: At) -> Vec<Name> {
         let Some(channel) = self.channel(at) else {
             return Vec::new();
         };
@@ -267,7 +272,7 @@ impl Vhost {
         self.settle_all(at, all, Outcome::Requeue { failed: true });
     }
 
-    pub(super) fn confirm_select(&mut self, at: At, nowait: bool) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn confirm_select(&mut self, at: At, nowait: bool) -> Result<(), Refusal> {
         let Some(channel) = self.channel(at) else {
             return Ok(());
         };
@@ -283,7 +288,7 @@ impl Vhost {
         Ok(())
     }
 
-    pub(super) fn tx_select(&mut self, at: At) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn tx_select(&mut self, at: At) -> Result<(), Refusal> {
         let Some(channel) = self.channel(at) else {
             return Ok(());
         };

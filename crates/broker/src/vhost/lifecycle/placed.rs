@@ -4,16 +4,16 @@ use std::slice::Chunks;
 
 use smallvec::SmallVec;
 
-use super::Vhost;
 use crate::ids::{EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::ENTRIES_PER_RECORD_MAX;
 use crate::message::Message;
 use crate::queue::{Entry, Queue};
 use crate::record::{Entries, Record};
+use crate::vhost::Vhost;
 
 /// Queues with the place that a message gets in each.
 #[derive(Default, Debug)]
-pub(super) struct Placed {
+pub(in crate::vhost) struct Placed {
     places: SmallVec<[Place; 4]>,
     durable: Entries,
 }
@@ -28,7 +28,7 @@ struct Place {
 
 impl Placed {
     /// The message gets a place in `queue`.
-    pub(super) fn assign(&mut self, id: QueueId, queue: &mut Queue, message: &Message) {
+    pub(in crate::vhost) fn assign(&mut self, id: QueueId, queue: &mut Queue, message: &Message) {
         let entry = queue.assign(message);
         let is_durable = queue.is_durable_for(message);
         self.places.push(Place { queue: id, entry, is_durable });
@@ -41,7 +41,11 @@ impl Placed {
 impl Vhost {
     /// A message enters its queues; what outlives a restart is in the log then. The position that a
     /// confirm waits for, if any.
-    pub(super) fn enter_placed(&mut self, message: Message, placed: &Placed) -> Option<Lsn> {
+    pub(in crate::vhost) fn enter_placed(
+        &mut self,
+        message: Message,
+        placed: &Placed,
+    ) -> Option<Lsn> {
         let first = Lsn(self.last_lsn().0 + 1);
         let mut chunks = placed.durable.chunks(ENTRIES_PER_RECORD_MAX);
         if let Some(entries) = chunks.next() {
@@ -55,7 +59,7 @@ impl Vhost {
     }
 
     /// A dead letter enters its queues; with the same record the message that died has left its own.
-    pub(super) fn enter_placed_dead(
+    pub(in crate::vhost) fn enter_placed_dead(
         &mut self,
         message: Message,
         placed: &Placed,

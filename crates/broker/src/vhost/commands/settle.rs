@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use super::{At, Vhost};
 use crate::channel::PublishMode;
 use crate::channel::transaction::{Deliveries, PendingSettle};
 use crate::channel::unacked::{Tags, Unacked};
@@ -13,12 +12,14 @@ use crate::ids::{DeliveryTag, Lsn, QueueId};
 use crate::queue::Entry;
 use crate::record::Record;
 use crate::refusal::Refusal;
+use crate::route::At;
+use crate::vhost::Vhost;
 
 /// Queues whose consumers may have room now.
 type Touched = SmallVec<[QueueId; 4]>;
 
 impl Vhost {
-    pub(super) fn settle(
+    pub(in crate::vhost) fn settle(
         &mut self,
         at: At,
         tag: DeliveryTag,
@@ -42,7 +43,7 @@ impl Vhost {
     }
 
     /// Ends deliveries that were taken off their channel, in the order given.
-    pub(super) fn settle_all(
+    pub(in crate::vhost) fn settle_all(
         &mut self,
         at: At,
         settled: impl IntoIterator<Item = Unacked>,
@@ -153,7 +154,7 @@ impl Vhost {
 
     /// `basic.recover`: everything unacknowledged on the channel goes back, but not what an open
     /// transaction has settled.
-    pub(super) fn recover(&mut self, at: At, answer: bool) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn recover(&mut self, at: At, answer: bool) -> Result<(), Refusal> {
         let Some(channel) = self.channel(at) else {
             return Ok(());
         };

@@ -6,8 +6,6 @@
 
 use std::sync::Arc;
 
-use super::Vhost;
-use super::policies::decide_alternate;
 use crate::exchange::Exchange;
 use crate::message::Name;
 use crate::policy::decision::Setting;
@@ -17,6 +15,8 @@ use crate::policy::{
 use crate::queue::decided::Decided;
 use crate::queue::{Forecast, Queue, QueueType, Settings, Span};
 use crate::time::Now;
+use crate::vhost::Vhost;
+use crate::vhost::lifecycle::policies::decide_alternate;
 
 /// A change of the policies.
 #[derive(Clone, Debug)]

@@ -1,16 +1,17 @@
 //! `tx.commit` and `tx.rollback` (spec 7.5).
 
 use super::publish::Verdict;
-use super::{At, Vhost};
 use crate::channel::PublishMode;
 use crate::channel::transaction::{PendingPublish, Transaction};
 use crate::effect::Outgoing;
 use crate::refusal::Refusal;
+use crate::route::At;
+use crate::vhost::Vhost;
 
 impl Vhost {
     /// Publishes enter their queues, then deliveries are settled; the answer waits until all of it is
     /// durable.
-    pub(super) fn tx_commit(&mut self, at: At) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn tx_commit(&mut self, at: At) -> Result<(), Refusal> {
         let transaction = self.take_transaction(at)?;
         let mut refused = false;
         for publish in transaction.publishes {
@@ -35,7 +36,7 @@ impl Vhost {
     }
 
     /// Publishes are forgotten and settled deliveries are outstanding again.
-    pub(super) fn tx_rollback(&mut self, at: At) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn tx_rollback(&mut self, at: At) -> Result<(), Refusal> {
         let transaction = self.take_transaction(at)?;
         if let Some(channel) = self.channel(at) {
             channel.unacked.put_back(transaction.into_deliveries());

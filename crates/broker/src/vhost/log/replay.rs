@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use amqp::table::{Table, Value};
 
-use super::Vhost;
 use super::undeclared::{RecoveredQueue, UndeclaredQueues};
 use crate::exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeDeclaration};
 use crate::ids::{EntryId, ExchangeId, Lsn, QueueId, QueueNumber};
@@ -21,6 +20,7 @@ use crate::queue::{Entry, Queue, QueueArguments, QueueDeclaration};
 use crate::record::{BindingRecord, Decoded, Entries, ExchangeRecord, QueueRecord, Record};
 use crate::refusal::{Resource, ResourceKind};
 use crate::time::{Now, Time};
+use crate::vhost::Vhost;
 
 /// A vhost while its log is read.
 #[derive(Debug)]

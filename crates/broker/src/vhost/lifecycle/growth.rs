@@ -6,9 +6,9 @@
 
 use amqp::table::TableRef;
 
-use super::Vhost;
 use crate::limits::{ARGUMENTS_BYTES_MAX, CONSUMER_ARGUMENTS_BYTES_FREE};
 use crate::refusal::{Refusal, Resource};
+use crate::vhost::Vhost;
 
 impl Vhost {
     /// While the node has little memory left queues, exchanges and bindings may take so many bytes
@@ -26,7 +26,11 @@ impl Vhost {
     ///
     /// # Errors
     /// 406 while the memory alarm is on.
-    pub(super) fn check_growth(&self, what: Resource<'_>, bytes: u64) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn check_growth(
+        &self,
+        what: Resource<'_>,
+        bytes: u64,
+    ) -> Result<(), Refusal> {
         match self.topology_bytes_max {
             Some(max) if self.topology_bytes() + bytes > max => {
                 Err(Refusal::precondition_failed(format!(
@@ -40,7 +44,7 @@ impl Vhost {
     }
 
     /// While memory is short consumers come without large arguments: they take messages out.
-    pub(super) fn check_consumer_growth(
+    pub(in crate::vhost) fn check_consumer_growth(
         &self,
         queue: Resource<'_>,
         arguments: TableRef<'_>,
@@ -54,7 +58,10 @@ impl Vhost {
 }
 
 /// Refuses arguments that are too large to be kept.
-pub(super) fn check_arguments(arguments: TableRef<'_>, of: Resource<'_>) -> Result<(), Refusal> {
+pub(in crate::vhost) fn check_arguments(
+    arguments: TableRef<'_>,
+    of: Resource<'_>,
+) -> Result<(), Refusal> {
     let bytes = arguments.as_bytes().len();
     if bytes > ARGUMENTS_BYTES_MAX {
         return Err(Refusal::precondition_failed(format!(

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use amqp::method::MethodId;
 
-use super::{At, Vhost};
 use crate::command::Outcome;
 use crate::dead_letter::DeathReason;
 use crate::effect::{Event, Outgoing};
@@ -18,8 +17,10 @@ use crate::limits::EXPIRY_SLICE;
 use crate::policy::ExpiryOrder;
 use crate::queue::Queue;
 use crate::refusal::Refusal;
+use crate::route::At;
 use crate::time::{Now, Time};
 use crate::timers::Wake;
+use crate::vhost::Vhost;
 
 impl Vhost {
     /// Makes happen what is due at `now`, at most a slice of it; `next_wake` says whether more is.
@@ -31,7 +32,7 @@ impl Vhost {
     }
 
     /// Does what is due, about `budget` of it, the earliest first.
-    pub(super) fn do_due(&mut self, mut budget: usize) {
+    pub(in crate::vhost) fn do_due(&mut self, mut budget: usize) {
         while budget > 0
             && let Some(wake) = self.timers.pop_due(self.now.time)
         {
@@ -47,7 +48,7 @@ impl Vhost {
     }
 
     /// Does what is due in a queue, about `budget` of it; how much that was.
-    pub(super) fn wake_queue(&mut self, id: QueueId, budget: usize) -> usize {
+    pub(in crate::vhost) fn wake_queue(&mut self, id: QueueId, budget: usize) -> usize {
         let now = self.now.time;
         let Some(queue) = self.queues.get_mut(id) else {
             return 1;
@@ -79,7 +80,7 @@ impl Vhost {
 
     /// Lets up to a slice of messages die whose deadline has passed, before something else is done
     /// with their queue; how many did. Consumers get what stood behind them at the end of the call.
-    pub(super) fn expire_due(&mut self, id: QueueId) -> usize {
+    pub(in crate::vhost) fn expire_due(&mut self, id: QueueId) -> usize {
         let expired = self.expire_until(id, self.now.time, EXPIRY_SLICE);
         let has_consumers = |queue: &Queue| !queue.consumers.is_empty();
         if expired > 0 && self.queue_of(id).is_some_and(has_consumers) {
@@ -89,7 +90,12 @@ impl Vhost {
     }
 
     /// Lets up to `budget` messages die whose deadline is not later than `until`; how many did.
-    pub(super) fn expire_until(&mut self, id: QueueId, until: Time, budget: usize) -> usize {
+    pub(in crate::vhost) fn expire_until(
+        &mut self,
+        id: QueueId,
+        until: Time,
+        budget: usize,
+    ) -> usize {
         let now = self.now.time;
         let mut expired = 0;
         while expired < budget
@@ -107,7 +113,7 @@ impl Vhost {
 
     /// What stands behind the head may have to be read; and where only heads expire, a new head may
     /// expire before anything that was known.
-    pub(super) fn head_moved(&mut self, id: QueueId) {
+    pub(in crate::vhost) fn head_moved(&mut self, id: QueueId) {
         self.read_pages(id);
         let order = self.queues.get(id).map(|queue| queue.settings.expiry_order);
         if order == Some(ExpiryOrder::Head) {
@@ -145,7 +151,7 @@ impl Vhost {
     }
 
     /// Makes sure that the queue is looked at when its next deadline comes.
-    pub(super) fn arm_queue(&mut self, id: QueueId) {
+    pub(in crate::vhost) fn arm_queue(&mut self, id: QueueId) {
         let Some(at) = self.next_wake_of(id) else {
             return;
         };
@@ -157,7 +163,7 @@ impl Vhost {
 
     /// Like `arm_queue`, but not for a time that has passed: a queue with a million overdue messages
     /// takes turns with the others.
-    pub(super) fn rearm_queue(&mut self, id: QueueId) {
+    pub(in crate::vhost) fn rearm_queue(&mut self, id: QueueId) {
         let Some(at) = self.next_wake_of(id) else {
             return;
         };
@@ -176,7 +182,7 @@ impl Vhost {
 
     /// Makes sure that the channel is looked at when its next delivery times out, or in its turn if
     /// that is overdue.
-    pub(super) fn arm_channel(&mut self, at: At) {
+    pub(in crate::vhost) fn arm_channel(&mut self, at: At) {
         let Self { connections, timers, now, .. } = self;
         let channel = connections.get_mut(at.connection);
         if let Some(channel) =

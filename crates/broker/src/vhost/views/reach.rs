@@ -3,29 +3,29 @@
 
 use std::collections::BTreeMap;
 
-use super::Vhost;
 use crate::exchange::{Chance, Destination};
 use crate::ids::{ExchangeId, QueueId};
 use crate::message::Name;
+use crate::vhost::Vhost;
 
 /// Where messages can go.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Reach {
+pub(in crate::vhost) struct Reach {
     /// Queues, with whether every message goes there.
-    pub(super) queues: BTreeMap<QueueId, Chance>,
+    pub(in crate::vhost) queues: BTreeMap<QueueId, Chance>,
     /// Exchanges on the way, without the first.
-    pub(super) via: Vec<Name>,
+    pub(in crate::vhost) via: Vec<Name>,
     /// Any queue may be one of them: the default exchange is asked for keys that are not known.
-    pub(super) is_anywhere: bool,
+    pub(in crate::vhost) is_anywhere: bool,
     /// It depends on the routing key.
-    pub(super) depends_on_key: bool,
+    pub(in crate::vhost) depends_on_key: bool,
     /// There was too much to look at, and there may be more.
-    pub(super) is_cut: bool,
+    pub(in crate::vhost) is_cut: bool,
 }
 
 impl Reach {
     /// Also what other messages reach, with which these have their place in common.
-    pub(super) fn or(mut self, other: Self) -> Self {
+    pub(in crate::vhost) fn or(mut self, other: Self) -> Self {
         for (queue, chance) in &mut self.queues {
             *chance = (*chance).min(*other.queues.get(queue).unwrap_or(&Chance::Possible));
         }
@@ -45,7 +45,7 @@ impl Reach {
 impl Vhost {
     /// The queues that messages with this key can reach from `exchange`; without a key, messages with
     /// any. `steps` is how many destinations may be looked at, and shrinks by those that were.
-    pub(super) fn reach(
+    pub(in crate::vhost) fn reach(
         &self,
         exchange: ExchangeId,
         key: Option<&[u8]>,

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use amqp::table::Table;
 
-use super::growth::check_arguments;
-use super::{At, Vhost};
 use crate::access::Permission;
 use crate::command::{DeclareQueue, DeleteQueue};
 use crate::effect::Outgoing;
@@ -18,14 +16,17 @@ use crate::queue::arguments::{self, check_equivalence, inequivalent};
 use crate::queue::{Queue, QueueArguments, QueueDeclaration, QueueType};
 use crate::record::{QueueRecord, Record};
 use crate::refusal::{Refusal, Resource};
+use crate::route::At;
 use crate::timers::Wake;
+use crate::vhost::Vhost;
+use crate::vhost::lifecycle::growth::check_arguments;
 
 impl Vhost {
     /// The name a client means: an empty one stands for the queue last declared on the channel.
     ///
     /// # Errors
     /// 404 if it is empty and nothing was declared.
-    pub(super) fn queue_name(&mut self, at: At, name: &str) -> Result<String, Refusal> {
+    pub(in crate::vhost) fn queue_name(&mut self, at: At, name: &str) -> Result<String, Refusal> {
         if !name.is_empty() {
             return Ok(name.replace(['\r', '\n'], ""));
         }
@@ -40,7 +41,7 @@ impl Vhost {
     ///
     /// # Errors
     /// 404 if there is none, 405 if another connection has it for itself.
-    pub(super) fn find_queue(&self, at: At, name: &str) -> Result<QueueId, Refusal> {
+    pub(in crate::vhost) fn find_queue(&self, at: At, name: &str) -> Result<QueueId, Refusal> {
         let Some(id) = self.queue_names.get(name).copied() else {
             return Err(Refusal::not_found(self.queue_resource(name)));
         };
@@ -49,7 +50,7 @@ impl Vhost {
     }
 
     /// An exclusive queue belongs to one connection.
-    pub(super) fn check_owner(&self, at: At, id: QueueId) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn check_owner(&self, at: At, id: QueueId) -> Result<(), Refusal> {
         let Some(queue) = self.queues.get(id) else {
             return Ok(());
         };
@@ -61,7 +62,7 @@ impl Vhost {
         }
     }
 
-    pub(super) fn declare_queue(
+    pub(in crate::vhost) fn declare_queue(
         &mut self,
         at: At,
         declare: DeclareQueue<'_>,
@@ -208,7 +209,10 @@ impl Vhost {
     }
 
     /// The arguments in one place for all queues that are declared with the same one after another.
-    pub(super) fn shared_arguments(&mut self, arguments: QueueArguments) -> Arc<QueueArguments> {
+    pub(in crate::vhost) fn shared_arguments(
+        &mut self,
+        arguments: QueueArguments,
+    ) -> Arc<QueueArguments> {
         // Everything that they say stands in the table.
         if self.last_arguments.table != arguments.table {
             self.last_arguments = Arc::new(arguments);
@@ -272,7 +276,11 @@ impl Vhost {
     }
 
     /// Passive declaration needs any permission at all (spec 6.1).
-    pub(super) fn require_any(&self, at: At, resource: Resource<'_>) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn require_any(
+        &self,
+        at: At,
+        resource: Resource<'_>,
+    ) -> Result<(), Refusal> {
         let any = [Permission::Read, Permission::Write];
         if any.into_iter().any(|permission| self.require(at, permission, resource).is_ok()) {
             return Ok(());
@@ -295,7 +303,12 @@ impl Vhost {
         Ok(())
     }
 
-    pub(super) fn purge_queue(&mut self, at: At, name: &str, nowait: bool) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn purge_queue(
+        &mut self,
+        at: At,
+        name: &str,
+        nowait: bool,
+    ) -> Result<(), Refusal> {
         let name = self.queue_name(at, name)?;
         self.require(at, Permission::Read, self.queue_resource(&name))?;
         let id = self.find_queue(at, &name)?;
@@ -335,7 +348,11 @@ impl Vhost {
         entries
     }
 
-    pub(super) fn delete_queue(&mut self, at: At, delete: DeleteQueue<'_>) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn delete_queue(
+        &mut self,
+        at: At,
+        delete: DeleteQueue<'_>,
+    ) -> Result<(), Refusal> {
         let name = self.queue_name(at, delete.queue)?;
         self.require(at, Permission::Configure, self.queue_resource(&name))?;
         let removed = match self.queue_names.get(name.as_str()).copied() {
@@ -434,7 +451,7 @@ impl Vhost {
     }
 
     /// Removes a queue that no command of a client names, and cancels its consumers.
-    pub(super) fn remove_queue_and_notify(&mut self, id: QueueId) {
+    pub(in crate::vhost) fn remove_queue_and_notify(&mut self, id: QueueId) {
         let removed = self.remove_queue(id);
         self.notify_cancelled(removed.consumers);
     }
@@ -496,6 +513,6 @@ fn same_flag(
 }
 
 /// Counts on the wire are 32 bits wide.
-pub(super) fn count(messages: u64) -> u32 {
+pub(in crate::vhost) fn count(messages: u64) -> u32 {
     u32::try_from(messages).unwrap_or(u32::MAX)
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Vhost;
 use super::placed::Placed;
 use crate::channel::LastRoute;
 use crate::dead_letter::{self, Circumstances, DeathReason, Letter};
@@ -25,10 +24,11 @@ use crate::queue::{DropCause, Entry};
 use crate::record::Record;
 use crate::route::Route;
 use crate::statistics::Strategy;
+use crate::vhost::Vhost;
 
 /// A message that died.
 #[derive(Debug)]
-pub(super) struct Dying {
+pub(in crate::vhost) struct Dying {
     queue: QueueId,
     reason: DeathReason,
     /// When it died, in seconds since the Unix epoch.
@@ -38,12 +38,12 @@ pub(super) struct Dying {
 
 impl Dying {
     /// The message.
-    pub(super) fn message(&self) -> &Message {
+    pub(in crate::vhost) fn message(&self) -> &Message {
         self.body.message()
     }
 
     /// The queue and the message it has not left yet, unless it was refused there.
-    pub(super) fn entry(&self) -> Option<(QueueId, &Entry)> {
+    pub(in crate::vhost) fn entry(&self) -> Option<(QueueId, &Entry)> {
         match &self.body {
             Corpse::Entry(entry) => Some((self.queue, entry)),
             Corpse::Refused(_) => None,
@@ -79,7 +79,7 @@ struct Targets {
 
 impl Vhost {
     /// A message in a queue dies.
-    pub(super) fn die(&mut self, queue: QueueId, entry: Entry, reason: DeathReason) {
+    pub(in crate::vhost) fn die(&mut self, queue: QueueId, entry: Entry, reason: DeathReason) {
         if let Some(known) = self.queues.get_mut(queue) {
             known.dying += 1;
             self.has_died(queue, reason, Corpse::Entry(entry));
@@ -96,14 +96,14 @@ impl Vhost {
     }
 
     /// A full queue refuses a message and dead-letters it.
-    pub(super) fn die_refused(&mut self, queue: QueueId, message: Message) {
+    pub(in crate::vhost) fn die_refused(&mut self, queue: QueueId, message: Message) {
         self.has_died(queue, DeathReason::Maxlen, Corpse::Refused(message));
     }
 
     /// Moves everything that died, and what dies of that in turn. What is more than a call may move
     /// is left to the timer, and so is what dies until it is done with that. Consumers get what stood
     /// behind messages that expired, and whoever listens to the firehose hears of it.
-    pub(super) fn finish_deaths(&mut self) {
+    pub(in crate::vhost) fn finish_deaths(&mut self) {
         while !self.to_dispatch.is_empty()
             || !self.firehose.is_told()
             || self.deaths_armed.is_none() && (!self.dying.is_empty() || self.may_retry())
@@ -126,7 +126,7 @@ impl Vhost {
     }
 
     /// Goes on where `finish_deaths` stopped, with up to `budget` messages; how much of that is used up.
-    pub(super) fn go_on_with_deaths(&mut self, budget: usize) -> usize {
+    pub(in crate::vhost) fn go_on_with_deaths(&mut self, budget: usize) -> usize {
         self.deaths_armed = None;
         let moved = self.move_deaths(budget);
         // What is left has its turn when others have had theirs.
@@ -162,7 +162,7 @@ impl Vhost {
     }
 
     /// Moves what died in a queue that goes, or is purged.
-    pub(super) fn finish_deaths_of(&mut self, queue: QueueId) {
+    pub(in crate::vhost) fn finish_deaths_of(&mut self, queue: QueueId) {
         if self.dying.is_empty() {
             return;
         }
@@ -397,7 +397,7 @@ impl Vhost {
 
     /// A message left a queue, or at least those that wait there: there may be room for dead letters
     /// that it refused.
-    pub(super) fn left(&mut self, id: QueueId) {
+    pub(in crate::vhost) fn left(&mut self, id: QueueId) {
         if let Some(queue) = self.queues.get_mut(id)
             && queue.refused_dead_letter
         {
@@ -423,7 +423,7 @@ impl Vhost {
 
     /// Offers up to `budget` of a queue's pending dead letters again, each once in a round; those that
     /// still have nowhere to go line up behind the others. How many were offered.
-    pub(super) fn offer_pending(&mut self, id: QueueId, budget: usize) -> usize {
+    pub(in crate::vhost) fn offer_pending(&mut self, id: QueueId, budget: usize) -> usize {
         let Some(queue) = self.queues.get_mut(id) else {
             return 0;
         };

@@ -5,22 +5,23 @@
 
 use smallvec::SmallVec;
 
-use super::{At, Vhost};
 use crate::effect::Effect;
 use crate::ids::{ConnectionId, PageId, QueueId};
 use crate::limits::{EXPIRY_SLICE, PAGES_PER_ARRIVAL};
 use crate::page::{Held, PageAt, PageRead, PageTask, PagedMessage, Paging, Wanted};
 use crate::queue::Queue;
 use crate::queue::meter::Meter;
+use crate::route::At;
 use crate::time::Now;
 use crate::timers::Wake;
+use crate::vhost::Vhost;
 
 /// Pages to write.
 type Written = SmallVec<[(PageId, Vec<PagedMessage>); PAGES_PER_ARRIVAL]>;
 
 impl Vhost {
     /// What a new queue is to know about it.
-    pub(super) fn paging(&self) -> (Paging, Meter) {
+    pub(in crate::vhost) fn paging(&self) -> (Paging, Meter) {
         (self.options.paging, self.resident.clone())
     }
 
@@ -31,7 +32,7 @@ impl Vhost {
     }
 
     /// Cuts pages from a level of a queue that has become long, if much is in memory.
-    pub(super) fn cut_pages(&mut self, id: QueueId, level: u8) -> Written {
+    pub(in crate::vhost) fn cut_pages(&mut self, id: QueueId, level: u8) -> Written {
         let mut written = Written::new();
         if let Some(queue) = self.queues.get_mut(id) {
             while written.len() < PAGES_PER_ARRIVAL
@@ -46,7 +47,7 @@ impl Vhost {
     }
 
     /// The same, for a message that has just arrived.
-    pub(super) fn page_out(&mut self, id: QueueId, level: u8) {
+    pub(in crate::vhost) fn page_out(&mut self, id: QueueId, level: u8) {
         let written = self.cut_pages(id, level);
         if written.is_empty() {
             return;
@@ -60,7 +61,7 @@ impl Vhost {
 
     /// Has those pages of a queue read that are needed soon: the next ones that are delivered, and
     /// messages that expire.
-    pub(super) fn read_pages(&mut self, id: QueueId) {
+    pub(in crate::vhost) fn read_pages(&mut self, id: QueueId) {
         let Self { queues, effects, now, .. } = self;
         let Some(queue) = queues.get_mut(id).filter(|queue| queue.has_pages()) else {
             return;
@@ -92,7 +93,7 @@ impl Vhost {
     }
 
     /// Something else comes first in a queue, which may have to be read, or has been waited for.
-    pub(super) fn head_changed(&mut self, id: QueueId) {
+    pub(in crate::vhost) fn head_changed(&mut self, id: QueueId) {
         let Some(queue) = self.queues.get_mut(id) else {
             return;
         };
@@ -104,7 +105,7 @@ impl Vhost {
 
     /// Pages of a queue that was purged or is gone are not needed any more, and what is in them has
     /// left its queue.
-    pub(super) fn end_pages(&mut self, pages: Vec<(PageId, Held)>) {
+    pub(in crate::vhost) fn end_pages(&mut self, pages: Vec<(PageId, Held)>) {
         for (page, held) in pages {
             let ended = Some(held);
             self.effects.push(Effect::Page(PageTask::Drop { page, ended }));
@@ -115,7 +116,7 @@ impl Vhost {
 
     /// A `basic.get` waits until what comes next is at hand. Nothing more is to be applied for its
     /// connection until it is answered.
-    pub(super) fn await_get(&mut self, at: At, id: QueueId, no_ack: bool) {
+    pub(in crate::vhost) fn await_get(&mut self, at: At, id: QueueId, no_ack: bool) {
         let Some(queue) = self.queues.get_mut(id) else {
             return;
         };
@@ -137,7 +138,7 @@ impl Vhost {
     }
 
     /// Answers those that wait, as far as there is something at hand, or nothing at all.
-    pub(super) fn answer_gets(&mut self, id: QueueId) {
+    pub(in crate::vhost) fn answer_gets(&mut self, id: QueueId) {
         let awaited = |queue: &mut Box<Queue>| {
             if queue.is_away() { None } else { queue.awaited_gets.pop_front() }
         };
@@ -149,7 +150,7 @@ impl Vhost {
     }
 
     /// Answers those that wait for a queue in which nothing is left.
-    pub(super) fn answer_gets_empty(&mut self, queue: &mut Queue) {
+    pub(in crate::vhost) fn answer_gets_empty(&mut self, queue: &mut Queue) {
         for (at, _) in std::mem::take(&mut queue.awaited_gets) {
             if self.is_awaited(at) {
                 queue.counters.deliveries.got_nothing += 1;

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use amqp::properties::Properties;
 
-use super::placed::Placed;
-use super::{At, Vhost};
 use crate::access::Permission;
 use crate::channel::transaction::PendingPublish;
 use crate::channel::{LastRoute, PublishMode};
@@ -21,11 +19,14 @@ use crate::policy::Overflow;
 use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
 use crate::queue::{Entry, Queue};
 use crate::refusal::Refusal;
+use crate::route::At;
 use crate::route::Route;
+use crate::vhost::Vhost;
+use crate::vhost::lifecycle::placed::Placed;
 
 /// What became of a publish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(in crate::vhost) enum Verdict {
     /// Its queues have it; it is safe once the log is durable up to there, or at once.
     Accepted(Option<Lsn>),
     /// At least one queue refused it.
@@ -33,7 +34,11 @@ pub(super) enum Verdict {
 }
 
 impl Vhost {
-    pub(super) fn publish(&mut self, at: At, publish: Publish<'_>) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn publish(
+        &mut self,
+        at: At,
+        publish: Publish<'_>,
+    ) -> Result<(), Refusal> {
         let remembered = self.take_remembered(at, &publish);
         let exchange = match &remembered {
             Some(last) => last.exchange,
@@ -187,7 +192,7 @@ impl Vhost {
     }
 
     /// Counts a publish with everybody who counts it.
-    pub(super) fn count_publish(
+    pub(in crate::vhost) fn count_publish(
         &mut self,
         at: At,
         exchange: ExchangeId,
@@ -215,7 +220,7 @@ impl Vhost {
     }
 
     /// Lets a publish into its queues. One that has none comes back if it is mandatory.
-    pub(super) fn enter(
+    pub(in crate::vhost) fn enter(
         &mut self,
         at: At,
         message: Message,
@@ -265,7 +270,7 @@ impl Vhost {
     /// Whether a full queue refuses a publish.
     ///
     /// COMPAT: reject-publish: a hard limit on every queue type; RabbitMQ's quorum queues overshoot.
-    pub(super) fn refuses(&mut self, id: QueueId, message: &Message) -> bool {
+    pub(in crate::vhost) fn refuses(&mut self, id: QueueId, message: &Message) -> bool {
         let rejects = |queue: &Queue| queue.settings.rejects_publishes();
         if !self.queue_of(id).is_some_and(rejects) || !self.is_full_for(id, message) {
             return false;
@@ -283,7 +288,7 @@ impl Vhost {
     }
 
     /// Whether `message` would put a queue over its limits; expired messages make room first.
-    pub(super) fn is_full_for(&mut self, id: QueueId, message: &Message) -> bool {
+    pub(in crate::vhost) fn is_full_for(&mut self, id: QueueId, message: &Message) -> bool {
         let is_full = |vhost: &Self| {
             let queue = vhost.queues.get(id);
             queue.is_some_and(|queue| queue.is_full_for(message))
@@ -292,7 +297,13 @@ impl Vhost {
     }
 
     /// A message arrives in a queue: to a consumer if one has room, else to wait, if it may.
-    pub(super) fn place(&mut self, id: QueueId, entry: EntryId, message: Message, lsn: Lsn) {
+    pub(in crate::vhost) fn place(
+        &mut self,
+        id: QueueId,
+        entry: EntryId,
+        message: Message,
+        lsn: Lsn,
+    ) {
         let arrived = self.now.time;
         let Some(queue) = self.queues.get_mut(id) else {
             return;
@@ -338,7 +349,7 @@ impl Vhost {
     }
 
     /// Evicts what a queue has above its limits, if it makes room that way.
-    pub(super) fn enforce_limits(&mut self, id: QueueId) {
+    pub(in crate::vhost) fn enforce_limits(&mut self, id: QueueId) {
         let Some(queue) = self.queues.get(id) else {
             return;
         };
@@ -363,7 +374,7 @@ impl Vhost {
     }
 
     /// Notes how a publish ended for the channel's next confirms.
-    pub(super) fn confirm(&mut self, at: At, seq: PublishSeq, verdict: Verdict) {
+    pub(in crate::vhost) fn confirm(&mut self, at: At, seq: PublishSeq, verdict: Verdict) {
         let Some(channel) = self.channel(at) else {
             return;
         };
@@ -383,7 +394,7 @@ impl Vhost {
     ///
     /// COMPAT: direct reply-to: a requester that does not read loses replies; they have no queue to
     /// wait in.
-    pub(super) fn deliver_reply(&mut self, to: At, message: &Message) -> bool {
+    pub(in crate::vhost) fn deliver_reply(&mut self, to: At, message: &Message) -> bool {
         let delivered = self.try_deliver_reply(to, message);
         if !delivered {
             self.counters.direct_replies_dropped += 1;

@@ -11,7 +11,6 @@
 
 use std::sync::Arc;
 
-use super::Vhost;
 use crate::exchange::Exchange;
 use crate::ids::{ExchangeId, QueueId};
 use crate::limits::{EXPIRY_SLICE, POLICY_MATCHES_PER_SLICE};
@@ -23,10 +22,11 @@ use crate::queue::{QueueType, Settings};
 use crate::record::Record;
 use crate::time::Now;
 use crate::timers::Wake;
+use crate::vhost::Vhost;
 
 /// A policy was set or cleared; these may have to know.
 #[derive(Debug)]
-pub(super) struct PolicyChanged {
+pub(in crate::vhost) struct PolicyChanged {
     kind: PolicyKind,
     name: Name,
     exchanges: Vec<ExchangeId>,
@@ -117,7 +117,7 @@ impl Vhost {
 
     /// Goes on with policies that have changed when the timer has time for it, about `budget` matches; how
     /// many that were.
-    pub(super) fn go_on_with_policies(&mut self, budget: usize) -> usize {
+    pub(in crate::vhost) fn go_on_with_policies(&mut self, budget: usize) -> usize {
         self.policies_armed = None;
         let (changed, cost) = self.resolve_changed(budget);
         self.policies_changed_for(changed);
@@ -202,7 +202,7 @@ impl Vhost {
 
     /// Resolves what is in force for every queue and exchange of a vhost that comes back, and does nothing
     /// that follows from it.
-    pub(super) fn resolve_all_policies(&mut self) {
+    pub(in crate::vhost) fn resolve_all_policies(&mut self) {
         for exchange in self.exchanges.values_mut() {
             let in_force = self.policies.for_exchange(&exchange.name);
             exchange.alternate = alternate(exchange, &in_force);
@@ -218,7 +218,7 @@ impl Vhost {
         }
     }
 
-    pub(super) fn apply_exchange_policy(&self, exchange: &mut Exchange) {
+    pub(in crate::vhost) fn apply_exchange_policy(&self, exchange: &mut Exchange) {
         exchange.policies = self.policies.for_exchange(&exchange.name);
         exchange.alternate = alternate(exchange, &exchange.policies);
     }
@@ -241,7 +241,7 @@ impl Vhost {
 
     /// Queues and exchanges for which something else is in force than should be, although no change of a
     /// policy is left to be followed; for checks.
-    pub(super) fn check_policies(&self, broken: &mut Vec<String>) {
+    pub(in crate::vhost) fn check_policies(&self, broken: &mut Vec<String>) {
         if !self.policy_changes.is_empty() {
             return;
         }
@@ -263,7 +263,10 @@ fn alternate(exchange: &Exchange, in_force: &InForce) -> Option<Name> {
     decision.text().map(|name| String::from_utf8_lossy(name).into())
 }
 
-pub(super) fn decide_alternate<'a>(exchange: &'a Exchange, in_force: &'a InForce) -> Decision<'a> {
+pub(in crate::vhost) fn decide_alternate<'a>(
+    exchange: &'a Exchange,
+    in_force: &'a InForce,
+) -> Decision<'a> {
     let argument = exchange.alternate_argument.as_ref();
     let argument = argument.map(|name| Setting::Text(name.as_bytes()));
     // Exchanges have no types that would differ in this.

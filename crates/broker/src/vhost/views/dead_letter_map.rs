@@ -13,7 +13,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Vhost;
 use super::reach::Reach;
 use crate::dead_letter_map::{DeadLetterMap, GivenBy, MapEdge, MapExchange, MapQueue, MapRoute};
 use crate::exchange::Chance;
@@ -25,6 +24,7 @@ use crate::policy::Source;
 use crate::policy::decision::Decision;
 use crate::queue::Queue;
 use crate::queue::decided::Decided;
+use crate::vhost::Vhost;
 
 /// What is known of the keys of dead letters.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

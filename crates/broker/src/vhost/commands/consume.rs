@@ -5,7 +5,6 @@ use std::sync::Arc;
 use amqp::table::TableRef;
 
 use super::queues::count;
-use super::{At, Vhost};
 use crate::access::Permission;
 use crate::channel::unacked::Unacked;
 use crate::channel::{ConsumerAt, ReplyConsumer};
@@ -17,7 +16,9 @@ use crate::names;
 use crate::publish_properties::DIRECT_REPLY_TO;
 use crate::queue::{Consumer, Entry, Queue};
 use crate::refusal::{Refusal, Resource};
+use crate::route::At;
 use crate::timers::Wake;
+use crate::vhost::Vhost;
 
 /// Arguments of `basic.consume` that only streams know.
 const STREAM_ARGUMENTS: [&str; 3] =
@@ -26,7 +27,12 @@ const STREAM_ARGUMENTS: [&str; 3] =
 impl Vhost {
     /// COMPAT: global prefetch: honoured, on every queue type; RabbitMQ 4.3 counts it per consumer
     /// unless permitted, and then refuses it on quorum queues.
-    pub(super) fn qos(&mut self, at: At, prefetch_count: u16, global: bool) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn qos(
+        &mut self,
+        at: At,
+        prefetch_count: u16,
+        global: bool,
+    ) -> Result<(), Refusal> {
         let global = global && self.options.permits_global_qos;
         let Some(channel) = self.channel(at) else {
             return Ok(());
@@ -43,7 +49,11 @@ impl Vhost {
         Ok(())
     }
 
-    pub(super) fn consume(&mut self, at: At, consume: Consume<'_>) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn consume(
+        &mut self,
+        at: At,
+        consume: Consume<'_>,
+    ) -> Result<(), Refusal> {
         let tag = self.consumer_tag(at, consume.consumer_tag)?;
         if consume.queue == DIRECT_REPLY_TO {
             return self.consume_replies(at, tag, consume);
@@ -151,7 +161,12 @@ impl Vhost {
     }
 
     /// `basic.cancel`; a tag that does not exist is answered like one that did.
-    pub(super) fn cancel(&mut self, at: At, tag: &str, nowait: bool) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn cancel(
+        &mut self,
+        at: At,
+        tag: &str,
+        nowait: bool,
+    ) -> Result<(), Refusal> {
         self.remove_consumer(at, tag);
         let consumer_tag = tag.into();
         self.answer(at, nowait, Outgoing::CancelOk { consumer_tag });
@@ -160,7 +175,7 @@ impl Vhost {
 
     /// Removes a consumer; its unacknowledged deliveries stay with the channel. An auto-delete queue
     /// goes with its last consumer.
-    pub(super) fn remove_consumer(&mut self, at: At, tag: &str) {
+    pub(in crate::vhost) fn remove_consumer(&mut self, at: At, tag: &str) {
         let now = self.now.time;
         let Some(channel) = self.channel(at) else {
             return;
@@ -192,7 +207,12 @@ impl Vhost {
     }
 
     /// `basic.get`. Where what comes next is still being read, the answer comes later.
-    pub(super) fn get(&mut self, at: At, name: &str, no_ack: bool) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn get(
+        &mut self,
+        at: At,
+        name: &str,
+        no_ack: bool,
+    ) -> Result<(), Refusal> {
         let name = self.queue_name(at, name)?;
         if self.reply_addresses.contains_key(name.as_str()) {
             let queue = self.queue_resource(&name);
@@ -223,7 +243,7 @@ impl Vhost {
     }
 
     /// Answers `basic.get` with what comes next.
-    pub(super) fn answer_get(&mut self, at: At, id: QueueId, no_ack: bool) {
+    pub(in crate::vhost) fn answer_get(&mut self, at: At, id: QueueId, no_ack: bool) {
         let now = self.now.time;
         // What is left in front may have expired, if more had than a slice holds.
         let expired = self.queues.get(id).is_some_and(|queue| queue.front_is_expired(now));
@@ -239,7 +259,7 @@ impl Vhost {
     }
 
     /// Answers `basic.get` with nothing.
-    pub(super) fn send_get_empty(&mut self, at: At) {
+    pub(in crate::vhost) fn send_get_empty(&mut self, at: At) {
         if let Some(channel) = self.channel(at) {
             channel.counters.deliveries.got_nothing += 1;
         }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use amqp::reply_code::ReplyCode;
 use smallvec::SmallVec;
 
-use super::Vhost;
 use super::placed::Placed;
 use crate::access::Permission;
 use crate::effect::Effect;
@@ -21,6 +20,7 @@ use crate::queue::{Entry, Queue};
 use crate::redrive::{self, Redrive, RedriveTo, Redriven, Told};
 use crate::refusal::Refusal;
 use crate::time::Now;
+use crate::vhost::Vhost;
 
 /// Queues that a message is to enter.
 type Targets = SmallVec<[QueueId; 4]>;

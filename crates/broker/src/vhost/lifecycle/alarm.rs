@@ -8,17 +8,17 @@
 
 use std::collections::BTreeSet;
 
-use super::Vhost;
 use super::death::Dying;
 use crate::ids::{Lsn, QueueId};
 use crate::limits::DEATHS_WAITING_BYTES_MAX;
 use crate::queue::Queue;
 use crate::time::Now;
 use crate::timers::Wake;
+use crate::vhost::Vhost;
 
 /// What waits for the end of an alarm.
 #[derive(Default, Debug)]
-pub(super) struct Alarm {
+pub(in crate::vhost) struct Alarm {
     is_on: bool,
     /// Messages that died, in the order in which they did.
     waiting: Vec<Dying>,
@@ -29,12 +29,12 @@ pub(super) struct Alarm {
 
 impl Alarm {
     /// The messages that died.
-    pub(super) fn waiting(&self) -> &[Dying] {
+    pub(in crate::vhost) fn waiting(&self) -> &[Dying] {
         &self.waiting
     }
 
     /// Whether the queue goes on when there is room.
-    pub(super) fn has_stalled(&self, queue: QueueId) -> bool {
+    pub(in crate::vhost) fn has_stalled(&self, queue: QueueId) -> bool {
         self.stalled.contains(&queue)
     }
 }
@@ -68,13 +68,13 @@ impl Vhost {
     }
 
     /// Whether a death in this queue has to wait.
-    pub(super) fn must_wait(&self, queue: QueueId) -> bool {
+    pub(in crate::vhost) fn must_wait(&self, queue: QueueId) -> bool {
         let dead_letters = |queue: &Queue| queue.settings.dead_letter.is_some();
         self.alarm.is_on && self.queue_of(queue).is_some_and(dead_letters)
     }
 
     /// A message that died waits for the end of the alarm.
-    pub(super) fn wait_for_room(&mut self, dying: Dying) {
+    pub(in crate::vhost) fn wait_for_room(&mut self, dying: Dying) {
         self.alarm.waiting_bytes += dying.message().delivery_bytes();
         self.counters.deaths_waiting += 1;
         self.alarm.waiting.push(dying);
@@ -82,7 +82,7 @@ impl Vhost {
 
     /// Whether nothing more may die in this queue, because enough waits already. It goes on when there is
     /// room.
-    pub(super) fn stalls(&mut self, queue: QueueId) -> bool {
+    pub(in crate::vhost) fn stalls(&mut self, queue: QueueId) -> bool {
         let stalls = self.alarm.waiting_bytes >= DEATHS_WAITING_BYTES_MAX && self.must_wait(queue);
         if stalls {
             self.alarm.stalled.insert(queue);
@@ -91,7 +91,7 @@ impl Vhost {
     }
 
     /// Whether the queue is not removed though nobody uses it: what died in it would go with it.
-    pub(super) fn outlives_its_lease(&mut self, queue: QueueId) -> bool {
+    pub(in crate::vhost) fn outlives_its_lease(&mut self, queue: QueueId) -> bool {
         let has_dying = self.queue_of(queue).is_some_and(|queue| queue.dying > 0);
         let outlives = self.alarm.is_on && has_dying;
         if outlives {
@@ -111,7 +111,7 @@ impl Vhost {
 
     /// Whoever empties a queue removes what died in it and waits, too: with a purge and a deletion, room is
     /// to be made. How many messages that were, and the records that brought them.
-    pub(super) fn take_waiting_deaths(&mut self, queue: QueueId) -> (u64, Vec<Lsn>) {
+    pub(in crate::vhost) fn take_waiting_deaths(&mut self, queue: QueueId) -> (u64, Vec<Lsn>) {
         if self.alarm.waiting.is_empty() || self.queue_of(queue).is_none_or(|q| q.dying == 0) {
             return (0, Vec::new());
         }
@@ -133,7 +133,7 @@ impl Vhost {
     }
 
     /// There may be room for what stalled.
-    pub(super) fn waiting_deaths_taken(&mut self) {
+    pub(in crate::vhost) fn waiting_deaths_taken(&mut self) {
         if self.alarm.waiting_bytes < DEATHS_WAITING_BYTES_MAX {
             self.go_on_with_stalled();
         }
@@ -151,7 +151,7 @@ impl Vhost {
     }
 
     /// Makes sure that the timer goes on with what died.
-    pub(super) fn arm_deaths(&mut self) {
+    pub(in crate::vhost) fn arm_deaths(&mut self) {
         if !self.dying.is_empty() {
             let Self { timers, deaths_armed, now, .. } = self;
             timers.arm(deaths_armed, now.time, Wake::Deaths);

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::death::Dying;
-use super::{At, Vhost};
 use crate::channel::{Channel, ConsumerAt};
 use crate::exchange::Destination;
 use crate::ids::{ConsumerId, EntryId, Lsn, QueueId, QueueNumber};
@@ -11,8 +9,11 @@ use crate::limits::OUTBOX_BYTES_MAX;
 use crate::page::{Held, PageAt};
 use crate::policy::ExpiryOrder;
 use crate::queue::{Entry, PersistentMessages, Queue};
+use crate::route::At;
 use crate::time::Time;
 use crate::timers::Wake;
+use crate::vhost::Vhost;
+use crate::vhost::lifecycle::death::Dying;
 
 impl Vhost {
     /// Every invariant that does not hold, as a sentence; none if all is well. It looks at
@@ -291,7 +292,7 @@ impl Vhost {
         }
     }
 
-    pub(super) fn channels(&self) -> impl Iterator<Item = (At, &Channel)> {
+    pub(in crate::vhost) fn channels(&self) -> impl Iterator<Item = (At, &Channel)> {
         self.connections.iter().flat_map(|(connection, known)| {
             known.channels().map(move |(channel, known)| (At { connection, channel }, known))
         })

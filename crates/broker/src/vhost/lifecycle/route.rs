@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
-use super::Vhost;
 use crate::exchange::{Destination, Keys, Routable};
 use crate::ids::ExchangeId;
 use crate::message::{Envelope, RoutingKey};
 use crate::route::Route;
+use crate::vhost::Vhost;
 
 impl Vhost {
     /// The queues that a message with this envelope and these properties reaches from `exchange`.
-    pub(super) fn route(
+    pub(in crate::vhost) fn route(
         &mut self,
         exchange: ExchangeId,
         envelope: &Envelope,

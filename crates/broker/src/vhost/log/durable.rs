@@ -5,30 +5,36 @@
 //! batch at once (`flush`). The answer to any other change carries the position it waits for
 //! (`Effect::SendDurable`).
 
-use super::{At, Vhost};
 use crate::channel::{Channel, PublishMode};
 use crate::effect::{Effect, Outgoing};
 use crate::ids::Lsn;
 use crate::record::Record;
+use crate::route::At;
+use crate::vhost::Vhost;
 
 impl Vhost {
     /// Appends a record and returns its position.
-    pub(super) fn log(&mut self, record: Record) -> Lsn {
+    pub(in crate::vhost) fn log(&mut self, record: Record) -> Lsn {
         self.log_ending(Lsn(0), Vec::new(), record)
     }
 
     /// Appends a record about another.
-    pub(super) fn log_about(&mut self, about: Lsn, record: Record) -> Lsn {
+    pub(in crate::vhost) fn log_about(&mut self, about: Lsn, record: Record) -> Lsn {
         self.log_ending(about, Vec::new(), record)
     }
 
     /// Appends a record about another, with which references of others end, too.
-    pub(super) fn log_ending(&mut self, about: Lsn, ended: Vec<Lsn>, record: Record) -> Lsn {
+    pub(in crate::vhost) fn log_ending(
+        &mut self,
+        about: Lsn,
+        ended: Vec<Lsn>,
+        record: Record,
+    ) -> Lsn {
         self.append(about, ended, record, false)
     }
 
     /// Appends a record that continues the one before it: after a crash both are there, or neither.
-    pub(super) fn log_joined(&mut self, record: Record) -> Lsn {
+    pub(in crate::vhost) fn log_joined(&mut self, record: Record) -> Lsn {
         self.append(Lsn(0), Vec::new(), record, true)
     }
 
@@ -76,7 +82,7 @@ impl Vhost {
     }
 
     /// The channel has something to tell its publisher, or waits for the log to.
-    pub(super) fn list_for_flush(&mut self, at: At) {
+    pub(in crate::vhost) fn list_for_flush(&mut self, at: At) {
         if let Some(channel) = self.channel(at)
             && !channel.flush_listed
         {
@@ -97,7 +103,7 @@ impl Vhost {
     }
 
     /// Tells one publisher; also before its channel closes.
-    pub(super) fn flush_channel(&mut self, at: At) {
+    pub(in crate::vhost) fn flush_channel(&mut self, at: At) {
         let Self { connections, effects, awaiting_durable, counters, durable_lsn, .. } = self;
         let Some(connection) = connections.get_mut(at.connection) else {
             return;

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use super::{At, Vhost};
 use crate::channel::ConsumerAt;
 use crate::channel::unacked::Unacked;
 use crate::delivery::{Delivery, DeliveryCounts};
@@ -16,7 +15,9 @@ use crate::message::Name;
 use crate::queue::consumers::Room;
 use crate::queue::{Entry, Queue};
 use crate::record::Record;
+use crate::route::At;
 use crate::timers::Wake;
+use crate::vhost::Vhost;
 
 /// The consumer that gets a message.
 struct Chosen {
@@ -29,7 +30,7 @@ struct Chosen {
 
 impl Vhost {
     /// Hands out what waits in a queue for as long as a consumer has room.
-    pub(super) fn dispatch(&mut self, id: QueueId) {
+    pub(in crate::vhost) fn dispatch(&mut self, id: QueueId) {
         let mut expiry_budget = EXPIRY_SLICE;
         loop {
             let now = self.now.time;
@@ -64,7 +65,7 @@ impl Vhost {
     }
 
     /// Takes what is delivered next.
-    pub(super) fn pop_front(&mut self, id: QueueId) -> Option<Entry> {
+    pub(in crate::vhost) fn pop_front(&mut self, id: QueueId) -> Option<Entry> {
         let entry = self.queues.get_mut(id)?.pop_front();
         self.head_moved(id);
         self.left(id);
@@ -72,7 +73,11 @@ impl Vhost {
     }
 
     /// Hands a message that has just arrived to a consumer, or gives it back if none has room.
-    pub(super) fn deliver_at_once(&mut self, id: QueueId, entry: Entry) -> Result<(), Entry> {
+    pub(in crate::vhost) fn deliver_at_once(
+        &mut self,
+        id: QueueId,
+        entry: Entry,
+    ) -> Result<(), Entry> {
         match self.choose(id) {
             Some(chosen) => {
                 self.deliver(id, entry, chosen);
@@ -171,7 +176,7 @@ impl Vhost {
     }
 
     /// Records that a message left its queue for good.
-    pub(super) fn log_settled(&mut self, id: QueueId, entry: &Entry) {
+    pub(in crate::vhost) fn log_settled(&mut self, id: QueueId, entry: &Entry) {
         if let Some(queue) = self.queues.get(id)
             && entry.is_durable()
         {
@@ -181,7 +186,7 @@ impl Vhost {
     }
 
     /// Something made room on a channel: its parked consumers wait for messages again.
-    pub(super) fn unpark_channel(&mut self, at: At) {
+    pub(in crate::vhost) fn unpark_channel(&mut self, at: At) {
         let Some(channel) = self.channel(at) else {
             return;
         };
@@ -232,7 +237,7 @@ impl Vhost {
 
 impl Queue {
     /// A message as it is handed out. Redeliveries of a queue that counts tell their counts (spec 7.2).
-    pub(super) fn delivery(&self, entry: &Entry, tag: DeliveryTag) -> Delivery {
+    pub(in crate::vhost) fn delivery(&self, entry: &Entry, tag: DeliveryTag) -> Delivery {
         let redelivered = entry.acquired_count > 0;
         let counts =
             DeliveryCounts { acquired: entry.acquired_count, delivery: entry.delivery_count };

@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use amqp::table::Table;
 
-use super::Vhost;
 use crate::access::INTERNAL_USER;
 use crate::ids::{Lsn, QueueId, QueueNumber};
 use crate::message::{Message, Name};
 use crate::policy::InForce;
 use crate::queue::{Queue, QueueArguments, QueueDeclaration};
 use crate::record::{QueueRecord, Record};
+use crate::vhost::Vhost;
 
 /// What came back although its declaration is lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,11 +51,11 @@ struct Undeclared {
 
 /// All of them, while a log is read.
 #[derive(Default, Debug)]
-pub(super) struct UndeclaredQueues(BTreeMap<QueueNumber, Undeclared>);
+pub(in crate::vhost) struct UndeclaredQueues(BTreeMap<QueueNumber, Undeclared>);
 
 impl UndeclaredQueues {
     /// The queue with that number, which is not declared, is made for what enters it.
-    pub(super) fn make(&mut self, vhost: &mut Vhost, number: QueueNumber) -> QueueId {
+    pub(in crate::vhost) fn make(&mut self, vhost: &mut Vhost, number: QueueNumber) -> QueueId {
         let name: Name = format!("recovered.{number}").into();
         let declaration = QueueDeclaration {
             name,
@@ -77,7 +77,7 @@ impl UndeclaredQueues {
 
     /// A message enters the queue with that number, alone or with others. As it is kept there, if the
     /// queue is not declared.
-    pub(super) fn enter(
+    pub(in crate::vhost) fn enter(
         &mut self,
         number: QueueNumber,
         message: &Message,
@@ -89,13 +89,17 @@ impl UndeclaredQueues {
     }
 
     /// The queue is declared, or was deleted.
-    pub(super) fn remove(&mut self, number: QueueNumber) -> Option<QueueId> {
+    pub(in crate::vhost) fn remove(&mut self, number: QueueNumber) -> Option<QueueId> {
         self.0.remove(&number).map(|undeclared| undeclared.id)
     }
 
     /// Gives names to those that hold messages; `missing` are the names of queues that bindings lead to
     /// and that are not there. The others were queues that are deleted.
-    pub(super) fn recover(self, vhost: &mut Vhost, missing: &[Name]) -> Vec<RecoveredQueue> {
+    pub(in crate::vhost) fn recover(
+        self,
+        vhost: &mut Vhost,
+        missing: &[Name],
+    ) -> Vec<RecoveredQueue> {
         let mut holding = Vec::new();
         for (number, undeclared) in self.0 {
             let messages = vhost.queues.get(undeclared.id).map_or(0, |queue| queue.message_count());
@@ -155,7 +159,7 @@ impl Vhost {
     }
 
     /// The next start knows of a recovered queue.
-    pub(super) fn declare_recovered(&mut self, recovered: &RecoveredQueue) -> Lsn {
+    pub(in crate::vhost) fn declare_recovered(&mut self, recovered: &RecoveredQueue) -> Lsn {
         self.log(Record::DeclareQueue(QueueRecord {
             queue: recovered.number,
             name: Arc::clone(&recovered.name),
