@@ -8,34 +8,15 @@
 //! - `/api`: RabbitMQ's management API; a request passes `edge`, its route and `access`, and only
 //!   then one of the files of `api`, which has one for each resource
 
-mod access;
-mod answer;
 mod api;
-mod binding_key;
-mod client_snapshot;
-mod deadline_histogram;
-mod edge;
-mod erlang_hash;
-mod field_table;
 mod history;
-mod json_table;
+mod http;
+mod json;
 pub mod limits;
-mod limits_json;
-mod memory;
-mod message_filter;
-mod message_id;
 mod metrics;
-mod moment;
-mod multipart;
 mod node;
-mod policy_json;
-mod queue_snapshot;
-mod sent_json;
 mod snapshot;
-mod stopped;
-mod topology_snapshot;
-mod vhost_json;
-mod web;
+mod stopped_router;
 
 use std::sync::Arc;
 
@@ -46,24 +27,26 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use crate::limits::BODY_BYTES_MAX;
 use crate::metrics::Audience;
 
-pub use access::{Caller, ClientStanding, Credentials, LoginRefused};
-pub use client_snapshot::{
+use crate::http::{access, answer, middleware, web};
+
+pub use crate::http::access::{Caller, ClientStanding, Credentials, LoginRefused};
+pub use history::{SharedHistory, Taken, Taking, VhostTaken};
+pub use json::limits::{limits_from_json, limits_to_json};
+pub use json::policy::{PolicyProblem, policy_from_json, policy_to_json};
+pub use json::table::table as table_to_json;
+pub use json::vhost::{tags_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
+pub use node::message_filter::MessageFilter;
+pub use node::message_id::{MessageId, NoMessageId};
+pub use node::*;
+pub use snapshot::client::{
     CertificateDetails, ChannelDetails, ClientDescription, ClientOf, ClientPid, ConnectionDetails,
     ConnectionState, ConsumerDetails, TlsDetails, Traffic, connection_name,
 };
-pub use field_table::table as table_to_json;
-pub use history::{SharedHistory, Taken, Taking, VhostTaken};
-pub use limits_json::{limits_from_json, limits_to_json};
-pub use message_filter::MessageFilter;
-pub use message_id::{MessageId, NoMessageId};
-pub use metrics::{ConnectionScrape, Scrape, Scraping, VhostScrape};
-pub use node::*;
-pub use policy_json::{PolicyProblem, policy_from_json, policy_to_json};
-pub use queue_snapshot::QueueDetails;
-pub use snapshot::{Identity, Listener, NodeSnapshot, ProcessSnapshot, VhostTotals};
-pub use stopped::{StoppedNode, stopped_router};
-pub use topology_snapshot::{BindingDetails, BindingsOf, ExchangeDetails};
-pub use vhost_json::{tags_from_json, vhost_metadata_from_json, vhost_metadata_to_json};
+pub use snapshot::node::{Identity, Listener, NodeSnapshot, ProcessSnapshot, VhostTotals};
+pub use snapshot::queue::QueueDetails;
+pub use snapshot::scrape::{ConnectionScrape, Scrape, Scraping, VhostScrape};
+pub use snapshot::topology::{BindingDetails, BindingsOf, ExchangeDetails};
+pub use stopped_router::{StoppedNode, stopped_router};
 
 /// The version of RabbitMQ that Leveret is like, unless the configuration says another.
 pub const RABBITMQ_VERSION: &str = "4.3.6";
@@ -82,12 +65,12 @@ pub fn router(node: Arc<dyn Node>) -> Router {
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(node);
     // Around the routes, not on them: what comes in may change its path.
-    Router::new().fallback_service(routes).layer(from_fn(edge::pass))
+    Router::new().fallback_service(routes).layer(from_fn(middleware::pass))
 }
 
 /// Answers requests for metrics only: for a listener that nothing else is reached through.
 pub fn metrics_router(node: Arc<dyn Node>) -> Router {
     let routes =
         metrics::routes(&node, Audience::Everybody).fallback(answer::no_such_path).with_state(node);
-    Router::new().fallback_service(routes).layer(from_fn(edge::pass))
+    Router::new().fallback_service(routes).layer(from_fn(middleware::pass))
 }

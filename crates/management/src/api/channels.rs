@@ -5,14 +5,15 @@ use axum::extract::State;
 use axum::routing::get;
 use serde_json::{Map, Value, json};
 
-use super::lists::Query;
-use super::{Name, Shared, consumers, details};
-use crate::access::{Management, UserOfVhost};
-use crate::answer::{ApiError, Json};
-use crate::client_snapshot::{ChannelDetails, parse_channel_name};
-use crate::history::fields::{CHANNEL, of_channel};
+use crate::api::list_query::Query;
+use crate::api::{consumers, rates};
 use crate::history::{History, Trend};
-use crate::moment::rfc3339;
+use crate::http::access::{Management, UserOfVhost};
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Name, Shared};
+use crate::json::timestamp::rfc3339;
+use crate::snapshot::client::{ChannelDetails, parse_channel_name};
+use crate::snapshot::fields::{CHANNEL, of_channel};
 
 /// How the numbers of a channel change.
 type ChannelTrend = Trend<{ CHANNEL.len() }>;
@@ -74,7 +75,7 @@ async fn show(
 }
 
 /// A list of channels, as it was asked for.
-pub(super) fn answer(
+pub(crate) fn answer(
     node: &Shared,
     mut channels: Vec<ChannelDetails>,
     query: &Query,
@@ -119,9 +120,9 @@ fn shown(node: &str, (channel, trend): (&ChannelDetails, &ChannelTrend)) -> Map<
         "messages_uncommitted": channel.uncommitted,
         "acks_uncommitted": channel.acks_uncommitted,
     });
-    let mut shown = details::object(shown);
+    let mut shown = rates::object(shown);
     let numbers = of_channel(&channel.counters);
-    let stats = details::message_stats(&CHANNEL, (&numbers, trend));
+    let stats = rates::message_stats(&CHANNEL, (&numbers, trend));
     shown.insert("message_stats".to_owned(), Value::Object(stats));
     if let Some(idle_since_ms) = trend.idle_since_ms {
         shown.insert("idle_since".to_owned(), json!(rfc3339(idle_since_ms)));

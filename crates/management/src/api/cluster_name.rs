@@ -4,20 +4,20 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::json;
 
-use super::Shared;
-use super::body::Object;
-use crate::access::Administrator;
-use crate::answer::{ApiError, Json};
+use crate::http::access::Administrator;
+use crate::http::answer::{ApiError, Json};
+use crate::http::body::Object;
+use crate::http::extract::Shared;
 
 /// The global parameter that holds it.
-pub(super) const CLUSTER_NAME: &str = "cluster_name";
+pub(crate) const CLUSTER_NAME: &str = "cluster_name";
 
-pub(super) async fn show(State(node): State<Shared>) -> Json {
+pub(crate) async fn show(State(node): State<Shared>) -> Json {
     Json::ok(json!({"name": node.snapshot().cluster_name}))
 }
 
 /// The name is a global parameter, as in RabbitMQ.
-pub(super) async fn set(
+pub(crate) async fn set(
     State(node): State<Shared>,
     Administrator(_): Administrator,
     body: Object,

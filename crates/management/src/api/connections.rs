@@ -6,14 +6,15 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::lists::Query;
-use super::{Name, Shared, channels, details};
-use crate::access::{Management, UserOfVhost};
-use crate::answer::{ApiError, Json};
-use crate::client_snapshot::{CertificateDetails, ConnectionDetails, TlsDetails};
-use crate::field_table::table;
-use crate::history::fields::{About, CONNECTION, of_connection};
+use crate::api::list_query::Query;
+use crate::api::{channels, rates};
 use crate::history::{History, Trend};
+use crate::http::access::{Management, UserOfVhost};
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Name, Shared};
+use crate::json::table::table;
+use crate::snapshot::client::{CertificateDetails, ConnectionDetails, TlsDetails};
+use crate::snapshot::fields::{About, CONNECTION, of_connection};
 
 /// How the numbers of a connection change.
 type ConnectionTrend = Trend<{ CONNECTION.len() }>;
@@ -190,7 +191,7 @@ fn shown(node: &str, (connection, trend): (&ConnectionDetails, &ConnectionTrend)
     });
     if let Some(shown) = shown.as_object_mut() {
         let numbers = of_connection(traffic);
-        details::put(shown, &CONNECTION, About::Data, (&numbers, trend));
+        rates::put(shown, &CONNECTION, About::Data, (&numbers, trend));
         if let Some(name) = &client.connection_name {
             shown.insert("user_provided_name".to_owned(), json!(name));
         }

@@ -5,12 +5,12 @@ use axum::extract::State;
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::lists::Query;
-use super::{Name, Shared};
-use crate::access::Management;
-use crate::answer::{ApiError, Json};
-use crate::client_snapshot::{ConsumerDetails, channel_name};
-use crate::field_table::table;
+use crate::api::list_query::Query;
+use crate::http::access::Management;
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Name, Shared};
+use crate::json::table::table;
+use crate::snapshot::client::{ConsumerDetails, channel_name};
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -61,7 +61,7 @@ fn answer(
 }
 
 /// What is told of a consumer wherever it is shown.
-pub(super) fn shown(node: &str, consumer: &ConsumerDetails) -> Value {
+pub(crate) fn shown(node: &str, consumer: &ConsumerDetails) -> Value {
     let mut on = json!({"node": node, "number": consumer.channel.0});
     if let (Some(on), Some(client)) = (on.as_object_mut(), &consumer.client) {
         let mut put = |name: &str, value: Value| on.insert(name.to_owned(), value);

@@ -10,13 +10,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Map, Value};
 
-use super::{Body, Name, Shared};
-use crate::access::Administrator;
-use crate::answer::{ApiError, Json};
+use crate::http::access::Administrator;
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Body, Name, Shared};
+use crate::http::multipart;
+use crate::json::bounded;
 use crate::limits::DEFINITIONS_VALUES_MAX;
-use crate::multipart;
 use crate::node::ImportProblem;
-use crate::sent_json;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -111,7 +111,7 @@ fn object(headers: &HeaderMap, body: &Bytes) -> Result<Map<String, Value>, ApiEr
     } else {
         body
     };
-    match sent_json::read(octets, DEFINITIONS_VALUES_MAX) {
+    match bounded::read(octets, DEFINITIONS_VALUES_MAX) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(ApiError::bad_request("failed_to_parse_json")),
         Err(error) => Err(error.refused("failed_to_parse_json")),

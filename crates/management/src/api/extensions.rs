@@ -4,9 +4,9 @@ use axum::Router;
 use axum::routing::get;
 use serde_json::json;
 
-use super::Shared;
-use crate::access::Management;
-use crate::answer::Json;
+use crate::http::access::Management;
+use crate::http::answer::Json;
+use crate::http::extract::Shared;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {

@@ -10,9 +10,9 @@ use axum::http::StatusCode;
 use axum::routing::{get, put};
 use serde_json::{Value, json};
 
-use super::{Name, Shared};
-use crate::access::{Administrator, Management};
-use crate::answer::{ApiError, Json};
+use crate::http::access::{Administrator, Management};
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Name, Shared};
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {

@@ -6,11 +6,11 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::json;
 
-use super::body::Object;
-use super::cluster_name::CLUSTER_NAME;
-use super::{Name, Shared};
-use crate::access::{Caller, Policymaker};
-use crate::answer::{ApiError, Json, made, removed};
+use crate::api::cluster_name::CLUSTER_NAME;
+use crate::http::access::{Caller, Policymaker};
+use crate::http::answer::{ApiError, Json, made, removed};
+use crate::http::body::Object;
+use crate::http::extract::{Name, Shared};
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {

@@ -8,11 +8,11 @@ use axum::http::StatusCode;
 use axum::routing::{get, put};
 use serde_json::{Value, json};
 
-use super::body::Object;
-use super::{Name, NameInVhost, Shared};
-use crate::access::{Administrator, Management};
-use crate::answer::{ApiError, Json};
-use crate::limits_json::{limit_from_json, limits_to_json};
+use crate::http::access::{Administrator, Management};
+use crate::http::answer::{ApiError, Json};
+use crate::http::body::Object;
+use crate::http::extract::{Name, NameInVhost, Shared};
+use crate::json::limits::{limit_from_json, limits_to_json};
 use crate::node::{LimitName, Unchanged, UserLimit, VhostLimit};
 
 /// The paths. The first name in those with two is the vhost's or the user's, the second the limit's.

@@ -12,9 +12,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{Name, Shared};
-use crate::access::{Administrator, Credentials, Monitor, check_origin, log_in};
-use crate::answer::{ApiError, Json};
+use crate::http::access::{Administrator, Credentials, Monitor, check_origin, log_in};
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Name, Shared};
 use crate::limits::LOGIN_BYTES_MAX;
 use crate::node::LoginAttempts;
 

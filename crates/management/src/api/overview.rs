@@ -4,17 +4,18 @@ use axum::extract::State;
 use broker::ExchangeType;
 use serde_json::{Map, Value, json};
 
-use super::lists::Query;
-use super::vhost_stats::VhostStats;
-use super::{Shared, details};
-use crate::access::Management;
-use crate::answer::Json;
-use crate::history::fields::About;
+use crate::api::list_query::Query;
+use crate::api::rates;
+use crate::api::vhosts::stats::VhostStats;
 use crate::history::{RETENTION_S, Spans};
-use crate::snapshot::{Listener, NodeSnapshot, VhostTotals};
+use crate::http::access::Management;
+use crate::http::answer::Json;
+use crate::http::extract::Shared;
+use crate::snapshot::fields::About;
+use crate::snapshot::node::{Listener, NodeSnapshot, VhostTotals};
 
 /// A user who is no monitor sees what concerns the vhosts that he may enter and his own connections.
-pub(super) async fn show(
+pub(crate) async fn show(
     State(node): State<Shared>,
     Management(caller): Management,
     query: Query,
@@ -59,10 +60,10 @@ pub(super) async fn show(
 }
 
 /// The version of Erlang: clients want a text, and there is none.
-pub(super) const NO_ERLANG: &str = "none";
+pub(crate) const NO_ERLANG: &str = "none";
 
 /// What encrypts, where RabbitMQ names its OpenSSL.
-pub(super) const CRYPTO_LIBRARY: &str = "ring";
+pub(crate) const CRYPTO_LIBRARY: &str = "ring";
 
 /// What runs here.
 fn versions(node: &NodeSnapshot, query: &Query) -> Map<String, Value> {
@@ -89,11 +90,11 @@ fn versions(node: &NodeSnapshot, query: &Query) -> Map<String, Value> {
         "is_op_policy_updating_enabled": true,
         "require_definition_json_extension": false,
     });
-    details::object(versions)
+    rates::object(versions)
 }
 
 /// The exchange types that there are.
-pub(super) fn exchange_types() -> Value {
+pub(crate) fn exchange_types() -> Value {
     let described = |kind: ExchangeType| {
         let description = match kind {
             ExchangeType::Direct => "The routing key equals the binding key",
@@ -120,7 +121,7 @@ fn listener(node: &str, listener: &Listener) -> Value {
 }
 
 /// Where this API is, on each of its listeners.
-pub(super) fn contexts(node: &NodeSnapshot) -> Value {
+pub(crate) fn contexts(node: &NodeSnapshot) -> Value {
     let http =
         node.listeners.iter().filter(|listener| matches!(listener.protocol, "http" | "https"));
     http.map(|listener| context(&node.name, listener)).collect()

@@ -12,14 +12,14 @@ use axum::routing::get;
 use broker::{Policy, PolicyKind};
 use serde_json::{Value, json};
 
-use super::body::Object;
-use super::policies::check_entry;
-use super::{Name, NameInVhost, Shared};
-use crate::access::{Caller, Policymaker};
-use crate::answer::{ApiError, Json, made, removed};
-use crate::limits_json::{limits_from_json, limits_to_json};
+use crate::api::policies::check_entry;
+use crate::http::access::{Caller, Policymaker};
+use crate::http::answer::{ApiError, Json, made, removed};
+use crate::http::body::Object;
+use crate::http::extract::{Name, NameInVhost, Shared};
+use crate::json::limits::{limits_from_json, limits_to_json};
+use crate::json::policy::{parameter_from_json, policy_to_json};
 use crate::node::VhostLimit;
-use crate::policy_json::{parameter_from_json, policy_to_json};
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {

@@ -6,11 +6,11 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::body::Object;
-use super::lists::Query;
-use super::{Name, NameInVhost, Shared};
-use crate::access::Administrator;
-use crate::answer::{ApiError, Json, made, removed};
+use crate::api::list_query::Query;
+use crate::http::access::Administrator;
+use crate::http::answer::{ApiError, Json, made, removed};
+use crate::http::body::Object;
+use crate::http::extract::{Name, NameInVhost, Shared};
 use crate::node::{PermissionDetails, Unchanged};
 
 /// The paths.
@@ -67,7 +67,7 @@ async fn put(
 }
 
 /// Whether there is the user and the vhost that permissions are to be set for.
-pub(super) fn check_place(node: &Shared, vhost: &str, user: &str) -> Result<(), ApiError> {
+pub(crate) fn check_place(node: &Shared, vhost: &str, user: &str) -> Result<(), ApiError> {
     match node.vhost_settings(vhost).is_some() && node.user(user).is_some() {
         true => Ok(()),
         false => Err(no_place()),
@@ -79,7 +79,7 @@ fn no_place() -> ApiError {
 }
 
 /// Why permissions were not set.
-pub(super) fn to_set(unchanged: Unchanged) -> ApiError {
+pub(crate) fn to_set(unchanged: Unchanged) -> ApiError {
     if matches!(unchanged, Unchanged::NoSuchUser | Unchanged::NoSuchVhost) {
         return no_place();
     }
@@ -94,7 +94,7 @@ async fn delete(
     removed(node.clear_permissions(&vhost, &name).await?)
 }
 
-pub(super) fn json_of(permissions: &PermissionDetails) -> Value {
+pub(crate) fn json_of(permissions: &PermissionDetails) -> Value {
     let PermissionDetails { user, vhost, configure, write, read } = permissions;
     json!({"user": user, "vhost": vhost, "configure": configure, "write": write, "read": read})
 }

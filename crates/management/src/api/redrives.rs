@@ -13,13 +13,13 @@ use broker::redrive::RedriveTo;
 use broker::{BrowsedMessage, MessageState};
 use serde_json::{Map, Value, json};
 
-use super::body::Object;
-use super::get::refused;
-use super::message_json::Shown;
-use super::on_behalf::{Entry, short};
-use super::{Name, NameInVhost, Shared};
-use crate::access::{Caller, Management};
-use crate::answer::{ApiError, Json};
+use crate::api::queues::get::refused;
+use crate::api::queues::message::Shown;
+use crate::api::user_channel::{Entry, short};
+use crate::http::access::{Caller, Management};
+use crate::http::answer::{ApiError, Json};
+use crate::http::body::Object;
+use crate::http::extract::{Name, NameInVhost, Shared};
 use crate::limits::REDRIVE_SAMPLE_TRUNCATE;
 use crate::{
     MessageFilter, MessageId, RedriveChoice, RedriveDryRun, RedriveJob, RedriveRefused,

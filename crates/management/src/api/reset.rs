@@ -5,9 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::delete;
 
-use super::{Name, Shared};
-use crate::access::Administrator;
-use crate::answer::ApiError;
+use crate::http::access::Administrator;
+use crate::http::answer::ApiError;
+use crate::http::extract::{Name, Shared};
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {

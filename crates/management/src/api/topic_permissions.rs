@@ -6,12 +6,12 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use super::body::Object;
-use super::lists::Query;
-use super::permissions::{check_place, to_set};
-use super::{Name, NameInVhost, Shared};
-use crate::access::Administrator;
-use crate::answer::{ApiError, Json, made, removed};
+use crate::api::list_query::Query;
+use crate::api::permissions::{check_place, to_set};
+use crate::http::access::Administrator;
+use crate::http::answer::{ApiError, Json, made, removed};
+use crate::http::body::Object;
+use crate::http::extract::{Name, NameInVhost, Shared};
 use crate::node::{TopicPermissionDetails, Unchanged};
 
 /// The paths.
@@ -105,7 +105,7 @@ async fn delete_of_exchange(
     removed(node.clear_topic_permissions(&vhost, &name, Some(&exchange)).await?)
 }
 
-pub(super) fn json_of(permissions: &TopicPermissionDetails) -> Value {
+pub(crate) fn json_of(permissions: &TopicPermissionDetails) -> Value {
     let TopicPermissionDetails { user, vhost, exchange, write, read } = permissions;
     json!({"user": user, "vhost": vhost, "exchange": exchange, "write": write, "read": read})
 }

@@ -8,14 +8,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::body::{Object, not_a};
-use super::lists::Query;
-use super::{Name, Shared, permissions, topic_permissions};
-use crate::access::Administrator;
-use crate::answer::{ApiError, Json, made, removed};
-use crate::limits_json::{limits_from_json, limits_to_json};
+use crate::api::list_query::Query;
+use crate::api::{permissions, topic_permissions};
+use crate::http::access::Administrator;
+use crate::http::answer::{ApiError, Json, made, removed};
+use crate::http::body::{Object, not_a};
+use crate::http::extract::{Name, Shared};
+use crate::json::limits::{limits_from_json, limits_to_json};
+use crate::json::vhost::tags_from_json;
 use crate::node::{NewPassword, NewUser, UserDetails};
-use crate::vhost_json::tags_from_json;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {

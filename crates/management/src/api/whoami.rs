@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::access::Management;
-use crate::answer::Json;
+use crate::http::access::Management;
+use crate::http::answer::Json;
 
-pub(super) async fn show(Management(caller): Management) -> Json {
+pub(crate) async fn show(Management(caller): Management) -> Json {
     Json::ok(json!({"name": caller.name, "tags": caller.tags, "is_internal_user": true}))
 }

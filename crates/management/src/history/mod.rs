@@ -4,9 +4,8 @@
 //! elsewhere. How much is kept is bounded by [`HISTORY_BYTES_MAX`]: the more things there are that
 //! change, the shorter is their history.
 
-pub(crate) mod fields;
+mod sample;
 mod series;
-mod taken;
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -14,10 +13,11 @@ use std::sync::{PoisonError, RwLock};
 use broker::{ChannelNumber, ExchangeId, QueueNumber};
 
 use crate::limits::{HISTORY_BYTES_MAX, HISTORY_SAMPLES_MAX, HISTORY_SAMPLES_MIN};
-use fields::{About, Field, VHOST, VhostNumbers};
+use crate::snapshot::fields::{self, About, Field, VHOST, VhostNumbers};
+
+pub use sample::{Taken, Taking, VhostTaken};
 use series::{Series, Tier, sample_bytes};
 pub(crate) use series::{Span, Window};
-pub use taken::{Taken, Taking, VhostTaken};
 
 const SECOND_MS: u64 = 1000;
 

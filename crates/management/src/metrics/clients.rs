@@ -1,7 +1,7 @@
 //! Families of channels and connections.
 
 use super::family::{Family, counter, gauge, whole};
-use super::scrape::{ChannelScrape, ConnectionScrape};
+use crate::snapshot::scrape::{ChannelScrape, ConnectionScrape};
 
 /// `channel_metrics`.
 pub(super) const CHANNEL: [Family<ChannelScrape>; 7] = [

@@ -5,8 +5,8 @@ use broker::statistics::{Lateness, VhostCounters};
 use broker::{ByCause, ByReason, Deaths, DropCause, QueueCounters};
 
 use super::Detail;
-use super::scrape::{QueueScrape, VhostScrape};
 use super::text::{Kind, Labels, Namespace, Samples, Text, Value, labels};
+use crate::snapshot::scrape::{QueueScrape, VhostScrape};
 
 /// What has become of the messages of a queue, or of a vhost's.
 #[derive(Debug)]

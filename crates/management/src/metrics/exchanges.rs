@@ -1,7 +1,7 @@
 //! Families of exchanges.
 
 use super::family::{Family, counter, gauge, whole};
-use super::scrape::ExchangeScrape;
+use crate::snapshot::scrape::ExchangeScrape;
 
 /// `exchange_metrics`, but for confirms, which are counted by vhost.
 pub(super) const METRICS: [Family<ExchangeScrape>; 3] = [

@@ -18,10 +18,9 @@ mod global;
 mod group;
 mod node;
 mod queues;
-mod scrape;
 mod sums;
 mod text;
-mod told;
+mod view;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -34,17 +33,15 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 
-use crate::access::{credentials, log_in};
-use crate::answer::ApiError;
+use crate::http::access::{credentials, log_in};
+use crate::http::answer::ApiError;
 use crate::limits::METRICS_PREFIX_BYTES_MAX;
-use crate::memory;
 use crate::node::Node;
+use crate::node::memory;
 use detailed::Wanted;
 use group::Group;
 use text::{Kind, Namespace, Text};
-use told::Told;
-
-pub use scrape::{ConnectionScrape, Scrape, Scraping, VhostScrape};
+use view::Told;
 
 /// The content type of Prometheus' text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";

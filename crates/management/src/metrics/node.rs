@@ -1,33 +1,38 @@
 //! Families of the node.
 
-use super::scrape::Scrape;
 use super::text::{Kind, Namespace, Text, Value, labels};
+use crate::snapshot::scrape::{Scrape, VhostScrape};
 
 /// A family without labels: its name, what it does, its help, and where it is.
 type Single = (&'static str, Kind, &'static str, fn(&Scrape) -> Option<Value>);
 
+/// The sum of a number over all vhosts.
+fn sum(scrape: &Scrape, value: impl Fn(&VhostScrape) -> u64) -> Option<Value> {
+    Some(scrape.vhosts.iter().map(value).sum::<u64>().into())
+}
+
 /// `connection_churn_metrics`.
 pub(super) const CHURN: [Single; 7] = [
     ("connections_opened_total", Kind::Counter, "Connections opened", |s| {
-        s.sum(|v| v.counters.connections_opened)
+        sum(s, |v| v.counters.connections_opened)
     }),
     ("connections_closed_total", Kind::Counter, "Connections that have ended", |s| {
-        s.sum(|v| v.counters.connections_closed)
+        sum(s, |v| v.counters.connections_closed)
     }),
     ("channels_opened_total", Kind::Counter, "Channels opened", |s| {
-        s.sum(|v| v.counters.channels_opened)
+        sum(s, |v| v.counters.channels_opened)
     }),
     ("channels_closed_total", Kind::Counter, "Channels that have ended", |s| {
-        s.sum(|v| v.counters.channels_closed)
+        sum(s, |v| v.counters.channels_closed)
     }),
     ("queues_declared_total", Kind::Counter, "Queues declared, those included that were there", {
-        |s| s.sum(|v| v.counters.queues_declared)
+        |s| sum(s, |v| v.counters.queues_declared)
     }),
     ("queues_created_total", Kind::Counter, "Queues made", |s| {
-        s.sum(|v| v.counters.queues_created)
+        sum(s, |v| v.counters.queues_created)
     }),
     ("queues_deleted_total", Kind::Counter, "Queues deleted, in whichever way", |s| {
-        s.sum(|v| v.counters.queues_deleted)
+        sum(s, |v| v.counters.queues_deleted)
     }),
 ];
 
@@ -38,7 +43,7 @@ pub(super) const COARSE: [Single; 4] = [
     }),
     // Not in RabbitMQ 4.3 any more; dashboards ask for it.
     ("process_open_tcp_sockets", Kind::Gauge, "Sockets of clients that have opened a vhost", |s| {
-        s.sum(|v| v.connections.len() as u64)
+        sum(s, |v| v.connections.len() as u64)
     }),
     ("process_resident_memory_bytes", Kind::Gauge, "Memory that the process holds", |s| {
         s.node.resident_bytes.map(Value::Whole)
@@ -69,12 +74,12 @@ pub(super) const METRICS: [Single; 4] = [
 
 /// How much of everything there is.
 pub(super) const TOTALS: [Single; 4] = [
-    ("connections", Kind::Gauge, "Connections", |s| s.sum(|v| v.connections.len() as u64)),
-    ("channels", Kind::Gauge, "Channels", |s| s.sum(|v| v.channels.len() as u64)),
+    ("connections", Kind::Gauge, "Connections", |s| sum(s, |v| v.connections.len() as u64)),
+    ("channels", Kind::Gauge, "Channels", |s| sum(s, |v| v.channels.len() as u64)),
     ("consumers", Kind::Gauge, "Consumers of queues", |s| {
-        s.sum(|v| v.queues.iter().map(|queue| queue.consumers).sum())
+        sum(s, |v| v.queues.iter().map(|queue| queue.consumers).sum())
     }),
-    ("queues", Kind::Gauge, "Queues", |s| s.sum(|v| v.queues.len() as u64)),
+    ("queues", Kind::Gauge, "Queues", |s| sum(s, |v| v.queues.len() as u64)),
 ];
 
 /// Alarms, and what goes with them.

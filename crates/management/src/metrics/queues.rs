@@ -1,8 +1,8 @@
 //! Families of queues.
 
 use super::family::{Family, counter, gauge, whole};
-use super::scrape::QueueScrape;
 use super::text::Value;
+use crate::snapshot::scrape::QueueScrape;
 
 /// `queue_coarse_metrics`.
 pub(super) const COARSE: [Family<QueueScrape>; 3] = [

@@ -3,7 +3,9 @@
 
 use broker::{Deliveries, ExchangeType, Name};
 
-use super::scrape::{ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, VhostScrape};
+use crate::snapshot::scrape::{
+    ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, VhostScrape,
+};
 
 fn deliveries(vhosts: &[VhostScrape]) -> Deliveries {
     let mut sum = Deliveries::default();

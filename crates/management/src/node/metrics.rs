@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use crate::metrics::Scrape;
+use crate::snapshot::scrape::Scrape;
 
 /// A text, once it is made.
 pub type Made<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;

@@ -1,0 +1,166 @@
+//! The bindings between one exchange and one queue or other exchange: listed, made, shown and removed,
+//! each by its key.
+
+use axum::Router;
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::header::LOCATION;
+use axum::http::request::Parts;
+use axum::http::{HeaderName, StatusCode};
+use axum::routing::get;
+use broker::{Bind, Command};
+
+use crate::api::bindings::properties_key::{means, properties_key, quoted};
+use crate::api::bindings::{in_order, shown};
+use crate::api::exchanges::name_in_path;
+use crate::api::list_query::Query;
+use crate::api::user_channel::{Entry, short};
+use crate::http::access::Management;
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Body, Shared};
+use crate::http::fields::Fields;
+use crate::json::table_from_json::table_from_json;
+use crate::snapshot::topology::{BindingDetails, BindingsOf};
+
+/// The paths, for both things that a binding can lead to.
+pub(super) fn routes() -> Router<Shared> {
+    let to = |kind: &str, to_queue: bool| {
+        let ends = format!("/api/bindings/{{vhost}}/e/{{source}}/{kind}/{{destination}}");
+        Router::new()
+            .route(
+                &ends,
+                get(move |node, caller, at, query| list(node, caller, at, query, to_queue))
+                    .post(move |node, caller, at, body| make(node, caller, at, body, to_queue)),
+            )
+            .route(
+                &format!("{ends}/{{key}}"),
+                get(move |node, caller, at, query| show(node, caller, at, query, to_queue))
+                    .delete(move |node, caller, at| remove(node, caller, at, to_queue)),
+            )
+    };
+    to("q", true).merge(to("e", false))
+}
+
+/// The vhost and the two ends of bindings in a path, decoded.
+#[derive(Debug)]
+struct Ends {
+    vhost: String,
+    source: String,
+    destination: String,
+}
+
+impl Ends {
+    fn new(vhost: String, source: &str, destination: &str, to_queue: bool) -> Self {
+        let destination = if to_queue { destination } else { name_in_path(destination) };
+        Self { vhost, source: name_in_path(source).to_owned(), destination: destination.to_owned() }
+    }
+
+    /// What is bound so.
+    fn bindings(&self, node: &Shared, to_queue: bool) -> Vec<BindingDetails> {
+        let mut bindings =
+            node.bindings(&self.vhost, BindingsOf::Source(&self.source)).unwrap_or_default();
+        bindings.retain(|one| *one.destination == *self.destination && one.to_queue == to_queue);
+        bindings
+    }
+}
+
+/// The names in a path, decoded, as they stand there.
+#[derive(Debug)]
+struct Names<const N: usize>([String; N]);
+
+impl<S: Send + Sync, const N: usize> FromRequestParts<S> for Names<N> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let names = Path::<Vec<String>>::from_request_parts(parts, state).await;
+        let names = names.ok().and_then(|Path(names)| names.try_into().ok());
+        names.map(Self).ok_or_else(ApiError::not_found)
+    }
+}
+
+async fn list(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Names([vhost, source, destination]): Names<3>,
+    query: Query,
+    to_queue: bool,
+) -> Result<Json, ApiError> {
+    let entry = Entry::to_remove(node, caller, vhost)?;
+    let ends = Ends::new(entry.vhost.clone(), &source, &destination, to_queue);
+    let bindings = ends.bindings(entry.node(), to_queue);
+    query.without_pages().answer(in_order(bindings).collect())
+}
+
+async fn show(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Names([vhost, source, destination, key]): Names<4>,
+    query: Query,
+    to_queue: bool,
+) -> Result<Json, ApiError> {
+    let entry = Entry::to_remove(node, caller, vhost)?;
+    let ends = Ends::new(entry.vhost.clone(), &source, &destination, to_queue);
+    Ok(Json::ok(query.chosen(shown(&find(&entry, &ends, &key, to_queue)?))))
+}
+
+fn find(entry: &Entry, ends: &Ends, key: &str, to_queue: bool) -> Result<BindingDetails, ApiError> {
+    let mut bindings = ends.bindings(entry.node(), to_queue).into_iter();
+    bindings.find(|binding| means(key, binding)).ok_or_else(ApiError::not_found)
+}
+
+async fn make(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Names([vhost, source, destination]): Names<3>,
+    Body(body): Body,
+    to_queue: bool,
+) -> Result<(StatusCode, [(HeaderName, String); 1]), ApiError> {
+    let entry = Entry::to_make(node, caller, vhost)?;
+    let ends = Ends::new(entry.vhost.clone(), &source, &destination, to_queue);
+    let fields = Fields::read(&body)?;
+    let arguments = fields.get("arguments").map(table_from_json).transpose()?.unwrap_or_default();
+    let routing_key = short("routing_key", fields.text("routing_key")?)?;
+    let bind = Bind {
+        destination: short("destination", &ends.destination)?,
+        source: short("source", &ends.source)?,
+        routing_key,
+        nowait: false,
+        arguments: arguments.as_ref(),
+    };
+    entry.perform(to_be_bound(bind, to_queue)).await?;
+    let made = BindingDetails {
+        vhost: ends.vhost.into(),
+        source: ends.source.into(),
+        destination: ends.destination.into(),
+        to_queue,
+        routing_key: routing_key.into(),
+        arguments: arguments.as_ref().normalised(),
+    };
+    let location = format!("{}/{}", quoted(&destination), quoted(&properties_key(&made)));
+    Ok((StatusCode::CREATED, [(LOCATION, location)]))
+}
+
+fn to_be_bound(bind: Bind<'_>, to_queue: bool) -> Command<'_> {
+    if to_queue { Command::BindQueue(bind) } else { Command::BindExchange(bind) }
+}
+
+async fn remove(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Names([vhost, source, destination, key]): Names<4>,
+    to_queue: bool,
+) -> Result<StatusCode, ApiError> {
+    let entry = Entry::to_remove(node, caller, vhost)?;
+    let ends = Ends::new(entry.vhost.clone(), &source, &destination, to_queue);
+    let binding = find(&entry, &ends, &key, to_queue)?;
+    let unbind = Bind {
+        destination: &binding.destination,
+        source: &binding.source,
+        routing_key: &binding.routing_key,
+        nowait: false,
+        arguments: binding.arguments.as_ref(),
+    };
+    let command =
+        if to_queue { Command::UnbindQueue(unbind) } else { Command::UnbindExchange(unbind) };
+    entry.perform(command).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,13 @@
+//! Dead letters: where they go, and the queues that hold them.
+
+mod map;
+mod queues;
+
+use axum::Router;
+
+use crate::http::extract::Shared;
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    map::routes().merge(queues::routes())
+}

@@ -1,0 +1,85 @@
+//! `/api/dead-letter-queues`: the queues that dead letters go to, and whose dead letters these are. RabbitMQ
+//! has no such thing.
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use serde_json::{Map, Value, json};
+
+use crate::api::dead_letters::map::Mapped;
+use crate::api::list_query::Query;
+use crate::http::access::Management;
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Name, Shared};
+use crate::limits::NAMED_TOGETHER_MAX;
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/dead-letter-queues", get(list))
+        .route("/api/dead-letter-queues/{vhost}", get(list_of_vhost))
+}
+
+/// A queue that dead letters go to.
+struct Target<'a> {
+    mapped: &'a Mapped,
+    queue: usize,
+    /// Edges that lead here; not all if they are many.
+    from: Vec<usize>,
+    from_total: u64,
+}
+
+async fn list(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    query: Query,
+) -> Result<Json, ApiError> {
+    answer(&Mapped::all(&node, &caller), &query)
+}
+
+async fn list_of_vhost(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(vhost): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    answer(&[Mapped::one(&node, &caller, vhost)?], &query)
+}
+
+fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {
+    let targets = vhosts.iter().flat_map(|mapped| {
+        let sources = mapped.map.sources(NAMED_TOGETHER_MAX).into_iter().enumerate();
+        let reached = sources.filter(|(_, (_, from_total))| *from_total > 0);
+        reached.map(move |(queue, (from, from_total))| Target { mapped, queue, from, from_total })
+    });
+    let shown = |targets: Vec<Target<'_>>| targets.iter().filter_map(shown).collect();
+    query.answer_shown(targets.collect(), |target| target.mapped.name(target.queue), shown)
+}
+
+fn shown(target: &Target<'_>) -> Option<Value> {
+    let Target { mapped, queue: at, from, from_total } = target;
+    let (map, queue) = (&mapped.map, mapped.map.queues.get(*at)?);
+    let from = from.iter().filter_map(|edge| {
+        let edge = map.edges.get(*edge)?;
+        Some(json!({
+            "queue": mapped.name(edge.from),
+            // Whatever they die of.
+            "reason": null,
+            "exchange": *map.exchange(edge)?.name,
+            "certain": map.route(edge)?.is_certain,
+        }))
+    });
+    let rates = ["publish", "deliver_get", "ack", "expired", "dead_lettered", "dropped"];
+    let rates = rates.map(|name| (name.to_owned(), json!(mapped.rate(*at, name))));
+    Some(json!({
+        "name": *queue.name,
+        "vhost": mapped.vhost,
+        "type": queue.kind.as_str(),
+        "messages": queue.messages,
+        "consumers": queue.consumers,
+        "message_ttl_ms": queue.settings.message_ttl_ms,
+        "from": from.collect::<Vec<Value>>(),
+        "from_total": from_total,
+        "rates": Map::from_iter(rates),
+    }))
+}

@@ -1,0 +1,530 @@
+//! What a request wants of a list: a filter, an order, a page, some columns.
+//!
+//! As in RabbitMQ a filter counts only on a page, names are compared without regard to case, and a
+//! pattern that is none finds nothing. How much work one name may make is bounded by [`Pattern::filter`].
+
+use std::cmp::Ordering;
+
+use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use broker::Pattern;
+use broker::limits::PATTERN_BYTES_MAX;
+use serde_json::{Map, Value, json};
+
+use crate::history::{Span, Spans};
+use crate::http::answer::{ApiError, Json};
+use crate::limits::{AGE_S_MAX, MOMENTS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+
+/// The query of a request, decoded once.
+#[derive(Default, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
+pub(crate) struct Query {
+    page: Option<Page>,
+    sort: Option<String>,
+    sort_reverse: bool,
+    columns: Option<Vec<String>>,
+    /// Nothing that changes by itself is asked for.
+    pub(crate) disable_stats: bool,
+    /// But how many messages there are.
+    pub(crate) enable_queue_totals: bool,
+    /// What the memory is used for, too.
+    pub(crate) with_memory: bool,
+    /// Which past is asked for.
+    pub(crate) spans: Spans,
+}
+
+/// What must be the case for something to be deleted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conditions {
+    /// Nobody uses it.
+    pub(crate) if_unused: bool,
+    /// Nothing waits in it.
+    pub(crate) if_empty: bool,
+}
+
+impl<S: Sync> FromRequestParts<S> for Conditions {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        let is_set = |wanted: &str| {
+            let pairs = form_urlencoded::parse(query.as_bytes());
+            pairs.into_iter().any(|(name, value)| name == wanted && value == "true")
+        };
+        Ok(Self { if_unused: is_set("if-unused"), if_empty: is_set("if-empty") })
+    }
+}
+
+#[derive(Debug)]
+struct Page {
+    number: u64,
+    size: u64,
+    filter: Filter,
+}
+
+/// Which names are wanted.
+#[derive(Debug)]
+enum Filter {
+    All,
+    None,
+    /// In lower case.
+    Containing(String),
+    Matching(Pattern),
+}
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Self::parse(parts.uri.query().unwrap_or_default())
+    }
+}
+
+/// The same for something of which there is always a page, the first if none is asked for.
+#[derive(Debug)]
+pub(crate) struct Paged(pub(crate) Query);
+
+impl<S: Sync> FromRequestParts<S> for Paged {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        let has_page = form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "page");
+        let first = if has_page { "" } else { "page=1&" };
+        Query::parse(&format!("{first}{query}")).map(Self)
+    }
+}
+
+impl Query {
+    fn parse(query: &str) -> Result<Self, ApiError> {
+        let find = |wanted: &str| {
+            let mut pairs = form_urlencoded::parse(query.as_bytes());
+            pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
+        };
+        let is_true = |name| find(name).is_some_and(|value| value == "true");
+        let number = |name| match find(name).map(|value| value.parse::<i64>()) {
+            Some(Err(_)) => Err(ApiError::bad_request("Pagination parameters are invalid")),
+            found => Ok(found.and_then(Result::ok)),
+        };
+        let (page, size) = (number("page")?, number("page_size")?);
+        let filter = || Filter::new(&find("name").unwrap_or_default(), is_true("use_regex"));
+        Ok(Self {
+            page: page.map(|page| Page::new(page, size, filter)).transpose()?,
+            sort: find("sort").filter(|path| !path.is_empty()),
+            sort_reverse: is_true("sort_reverse"),
+            columns: find("columns").map(|names| names.split(',').map(str::to_owned).collect()),
+            disable_stats: is_true("disable_stats"),
+            enable_queue_totals: is_true("enable_queue_totals"),
+            with_memory: is_true("memory"),
+            spans: Spans {
+                lengths: span(&find, "lengths")?,
+                messages: span(&find, "msg_rates")?,
+                data: span(&find, "data_rates")?,
+                node: span(&find, "node_stats")?,
+            },
+        })
+    }
+
+    /// The same for a list that is always whole.
+    pub(crate) fn without_pages(self) -> Self {
+        Self { page: None, ..self }
+    }
+
+    /// The same for things that `show` makes items of: where only a page is wanted and its order is that of
+    /// the things, the others are not shown at all.
+    pub(crate) fn answer_shown<T>(
+        &self,
+        mut things: Vec<T>,
+        name: impl Fn(&T) -> &str,
+        show: impl FnOnce(Vec<T>) -> Vec<Value>,
+    ) -> Result<Json, ApiError> {
+        let (Some(page), None) = (&self.page, &self.sort) else {
+            return self.answer(show(things));
+        };
+        let total_count = things.len();
+        things.retain(|thing| page.filter.wants(name(thing)));
+        if self.sort_reverse {
+            things.reverse();
+        }
+        let filtered_count = things.len();
+        let items = show(page.cut(things)?.collect());
+        Ok(self.page_of(page, items, (filtered_count, total_count)))
+    }
+
+    /// Whether the filter wants a thing of this name.
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.page.as_ref().is_none_or(|page| page.filter.wants(name))
+    }
+
+    /// The page of these things, of which the filter has left out some of `total_count`, and where it is.
+    pub(crate) fn cut<T>(
+        &self,
+        things: Vec<T>,
+        total_count: usize,
+    ) -> Result<(Vec<T>, Map<String, Value>), ApiError> {
+        let Some(page) = &self.page else {
+            return Ok((things, Map::new()));
+        };
+        let filtered_count = things.len();
+        let things: Vec<T> = page.cut(things)?.collect();
+        let place = page.place(things.len(), (filtered_count, total_count));
+        Ok((things, place))
+    }
+
+    /// The list as it was asked for; `items` have names and are in order.
+    pub(crate) fn answer(&self, mut items: Vec<Value>) -> Result<Json, ApiError> {
+        let total_count = items.len();
+        if let Some(page) = &self.page {
+            items.retain(|item| page.filter.wants(item["name"].as_str().unwrap_or_default()));
+        }
+        if let Some(path) = &self.sort {
+            items.sort_by(|a, b| compare(at(a, path), at(b, path)));
+        }
+        if self.sort_reverse {
+            items.reverse();
+        }
+        let Some(page) = &self.page else {
+            return Ok(Json::ok(items.into_iter().map(|item| self.chosen(item)).collect()));
+        };
+        let filtered_count = items.len();
+        let items = page.cut(items)?.collect();
+        Ok(self.page_of(page, items, (filtered_count, total_count)))
+    }
+
+    /// A page with these items, and of how many it is.
+    fn page_of(
+        &self,
+        page: &Page,
+        items: Vec<Value>,
+        (filtered_count, total_count): (usize, usize),
+    ) -> Json {
+        let mut shown = page.place(items.len(), (filtered_count, total_count));
+        let items = items.into_iter().map(|item| self.chosen(item)).collect();
+        // In RabbitMQ's order.
+        shown.shift_insert(2, "items".to_owned(), items);
+        Json::ok(Value::Object(shown))
+    }
+
+    /// The columns of `item` that were asked for.
+    pub(crate) fn chosen(&self, item: Value) -> Value {
+        let Some(columns) = &self.columns else {
+            return item;
+        };
+        let paths: Vec<&str> = columns.iter().map(String::as_str).collect();
+        chosen(&item, &paths).unwrap_or_else(|| json!({}))
+    }
+}
+
+/// The past that is asked for of some numbers: `_age` and `_incr`, in seconds.
+fn span(find: &impl Fn(&str) -> Option<String>, of: &str) -> Result<Option<Span>, ApiError> {
+    let (age, step) = (find(&format!("{of}_age")), find(&format!("{of}_incr")));
+    let (Some(age), Some(step)) = (age, step) else {
+        return Ok(None);
+    };
+    // As in RabbitMQ what is no number asks for nothing.
+    if !is_integer(&age) || !is_integer(&step) {
+        return Ok(None);
+    }
+    let seconds = |text: &str| text.parse::<u64>().ok().filter(|s| (1..=AGE_S_MAX).contains(s));
+    match seconds(&age).zip(seconds(&step)) {
+        Some((age_s, step_s)) if age_s / step_s <= MOMENTS_MAX => {
+            Ok(Some(Span { age_ms: age_s * 1000, step_ms: step_s * 1000 }))
+        }
+        _ => {
+            let reason = format!("Invalid range parameters: age {age}, incr {step}");
+            Err(ApiError::bad_request(reason))
+        }
+    }
+}
+
+fn is_integer(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit())
+}
+
+fn bad_page(reason: impl Into<Value>) -> ApiError {
+    ApiError::new(StatusCode::BAD_REQUEST, "invalid_pagination_parameters", reason)
+}
+
+impl Page {
+    fn new(
+        number: i64,
+        size: Option<i64>,
+        filter: impl FnOnce() -> Result<Filter, ApiError>,
+    ) -> Result<Self, ApiError> {
+        let positive = |value: i64| u64::try_from(value).ok().filter(|value| *value > 0);
+        let wanted_size = size.map_or(Some(PAGE_SIZE_DEFAULT), positive);
+        match (positive(number), wanted_size.filter(|size| *size <= PAGE_SIZE_MAX)) {
+            (Some(number), Some(size)) => Ok(Self { number, size, filter: filter()? }),
+            _ => {
+                let size = size.map_or_else(|| "undefined".to_owned(), |size| size.to_string());
+                let what = format!("page number {number}, page size {size}");
+                Err(bad_page(format!("Invalid pagination parameters: {what}")))
+            }
+        }
+    }
+
+    /// Where it is, and of how many.
+    fn place(
+        &self,
+        item_count: usize,
+        (filtered_count, total_count): (usize, usize),
+    ) -> Map<String, Value> {
+        let place = json!({
+            "filtered_count": filtered_count,
+            "item_count": item_count,
+            "page": self.number,
+            "page_count": self.count(filtered_count),
+            "page_size": self.size,
+            "total_count": total_count,
+        });
+        crate::api::rates::object(place)
+    }
+
+    fn count(&self, items: usize) -> u64 {
+        (items as u64).div_ceil(self.size)
+    }
+
+    /// What is on the page; the first page is there even if nothing is on it.
+    fn cut<T>(&self, items: Vec<T>) -> Result<impl Iterator<Item = T>, ApiError> {
+        let Self { number, size, .. } = self;
+        if *number > self.count(items.len()).max(1) {
+            let len = items.len();
+            let reason = format!("Page out of range, page: {number} page size: {size}, len: {len}");
+            return Err(ApiError::new(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
+        }
+        // Not past the end, as was just checked.
+        let skipped = (number - 1).saturating_mul(*size);
+        let as_count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(items.into_iter().skip(as_count(skipped)).take(as_count(*size)))
+    }
+}
+
+impl Filter {
+    fn new(name: &str, is_pattern: bool) -> Result<Self, ApiError> {
+        if name.is_empty() {
+            return Ok(Self::All);
+        }
+        if !is_pattern {
+            return Ok(Self::Containing(name.to_lowercase()));
+        }
+        if name.len() > PATTERN_BYTES_MAX {
+            return Err(bad_page("name filter regex is too long"));
+        }
+        Ok(Pattern::filter(name).map_or(Self::None, Self::Matching))
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::Containing(part) => name.to_lowercase().contains(part),
+            Self::Matching(pattern) => pattern.matches(name),
+        }
+    }
+}
+
+/// What stands in `item` at a path with dots.
+fn at<'a>(item: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(item, |value, name| value.get(name))
+}
+
+/// Missing ones first, then numbers, words without quotes, objects and lists, texts.
+fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
+    let (Some(a), Some(b)) = (a, b) else {
+        return a.is_some().cmp(&b.is_some());
+    };
+    let rank = |value: &Value| match value {
+        Value::Number(_) => 0,
+        Value::Null | Value::Bool(_) => 1,
+        Value::Object(_) | Value::Array(_) => 2,
+        Value::String(_) => 3,
+    };
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => match (a.as_u64(), b.as_u64()) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal),
+        },
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+/// What of `value` stands at one of the paths. Arguments are shown as a whole: their names may have
+/// dots themselves.
+fn chosen(value: &Value, paths: &[&str]) -> Option<Value> {
+    match value {
+        Value::Object(fields) => {
+            let mut found = Map::new();
+            for (name, field) in fields {
+                let below = paths.iter().filter_map(|path| match path.split_once('.') {
+                    Some((first, rest)) if first == name => Some(Some(rest)),
+                    None if path == name => Some(None),
+                    _ => None,
+                });
+                let below: Vec<Option<&str>> = below.collect();
+                let rests: Option<Vec<&str>> = below.iter().copied().collect();
+                let shown = match rests {
+                    Some(rests) if rests.is_empty() => None,
+                    Some(rests) if name != "arguments" => chosen(field, &rests),
+                    _ => Some(field.clone()),
+                };
+                if let Some(shown) = shown {
+                    found.insert(name.clone(), shown);
+                }
+            }
+            (!found.is_empty()).then_some(Value::Object(found))
+        }
+        Value::Array(items) => Some(items.iter().filter_map(|one| chosen(one, paths)).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(query: &str, items: Vec<Value>) -> Value {
+        Query::parse(query).and_then(|query| query.answer(items)).expect("a list").1
+    }
+
+    fn named(names: &[&str]) -> Vec<Value> {
+        names.iter().map(|name| json!({"name": name})).collect()
+    }
+
+    #[test]
+    fn a_page_is_cut_out_of_what_the_filter_leaves() {
+        let all = named(&["a1", "b", "A2", "a.3", "a4"]);
+        let page = answer("page=2&page_size=3&name=A", all.clone());
+        let expected = r#"{"filtered_count":4,"item_count":1,"items":[{"name":"a4"}],"page":2,"#;
+        let rest = r#""page_count":2,"page_size":3,"total_count":5}"#;
+        assert_eq!(page.to_string(), format!("{expected}{rest}"));
+        let found = |query| answer(query, all.clone())["filtered_count"].clone();
+        assert_eq!(
+            (found("page=1&name=a."), found("page=1&name=a.&use_regex=true")),
+            (json!(1), json!(4))
+        );
+        assert_eq!(found("page=1&name=%28&use_regex=true"), json!(0));
+        assert_eq!(answer("name=b", all.clone()), Value::Array(all));
+    }
+
+    #[test]
+    fn what_is_not_on_the_page_is_not_shown() {
+        let names = || vec!["a1", "b", "a2", "a3", "a4"];
+        let mut shown = 0;
+        let mut page = |query: &str| {
+            let show = |names: Vec<&str>| {
+                shown += names.len();
+                named(&names)
+            };
+            Query::parse(query).and_then(|q| q.answer_shown(names(), |name| name, show)).unwrap().1
+        };
+        for query in ["page=2&page_size=2&name=a", "page=1&page_size=3&sort_reverse=true"] {
+            assert_eq!(page(query), answer(query, named(&names())), "{query}");
+        }
+        assert_eq!(page("page=1&sort=name")["total_count"], json!(5));
+        assert_eq!(shown, 2 + 3 + 5);
+    }
+
+    #[test]
+    fn a_page_can_be_cut_out_of_what_is_filtered_elsewhere() {
+        let query = Query::parse("page=2&page_size=2&name=a").unwrap();
+        let (page, place) = query.cut(vec![1, 2, 3], 5).unwrap();
+        assert_eq!((page, place["page_count"].clone()), (vec![3], json!(2)));
+        assert_eq!((&place["filtered_count"], &place["total_count"]), (&json!(3), &json!(5)));
+        assert!(query.cut(vec![1], 5).is_err());
+        assert!(query.wants("BAR") && !query.wants("b"));
+        assert!(Query::parse("name=a").unwrap().wants("b"), "without a page there is no filter");
+    }
+
+    #[test]
+    fn a_pattern_that_is_too_long_is_refused() {
+        let status =
+            |bytes| Query::parse(&format!("page=1&use_regex=true&name={}", "a".repeat(bytes)));
+        assert!(status(PATTERN_BYTES_MAX).is_ok());
+        assert_eq!(
+            status(PATTERN_BYTES_MAX + 1).unwrap_err().reason(),
+            "name filter regex is too long"
+        );
+    }
+
+    #[test]
+    fn a_pattern_that_would_take_for_ever_finds_nothing() {
+        let all = named(&[&"a".repeat(40)]);
+        let page = answer("page=1&use_regex=true&name=(a*)*\\1b", all);
+        assert_eq!(page["filtered_count"], json!(0));
+    }
+
+    #[test]
+    fn a_past_has_an_age_and_a_step() {
+        let spans = |query: &str| Query::parse(query).map(|query| query.spans);
+        let span = Span { age_ms: 60_000, step_ms: 5000 };
+        let expected = Spans { messages: Some(span), ..Spans::default() };
+        assert_eq!(spans("msg_rates_age=60&msg_rates_incr=5").unwrap(), expected);
+        assert_eq!(spans("msg_rates_age=60").unwrap(), Spans::default());
+        for nothing in ["x&lengths_age=60", "5&lengths_age=", "5&lengths_age=-"] {
+            assert_eq!(spans(&format!("lengths_incr={nothing}")).unwrap(), Spans::default());
+        }
+        let most = format!("lengths_incr=2&lengths_age={}", 2 * MOMENTS_MAX + 1);
+        assert!(spans(&most).is_ok());
+        for (step, age) in [("1", "501"), ("0", "60"), ("5", "-1"), ("9", "99999999999999999999")] {
+            let error = spans(&format!("lengths_incr={step}&lengths_age={age}")).unwrap_err();
+            let expected = format!("Invalid range parameters: age {age}, incr {step}");
+            assert_eq!(error.reason(), expected.as_str());
+        }
+    }
+
+    #[test]
+    fn pages_that_are_not_there_are_refused() {
+        for query in ["page=0", "page=-1", "page=1&page_size=0", "page=1&page_size=501", "page=x"] {
+            assert!(Query::parse(query).is_err(), "{query}");
+        }
+        let last = i64::MAX;
+        for query in [format!("page=2&page_size={PAGE_SIZE_MAX}"), format!("page={last}")] {
+            assert!(Query::parse(&query).unwrap().answer(named(&["a"])).is_err(), "{query}");
+        }
+        assert_eq!(answer("page=1", Vec::new())["page_count"], json!(0));
+    }
+
+    #[test]
+    fn what_is_missing_comes_first_and_texts_last() {
+        let item = |number: i32, value: Value| json!({"n": number, "a": {"b": value}});
+        let items = vec![
+            item(5, json!("x")),
+            item(3, json!(10)),
+            item(4, json!(null)),
+            item(2, json!(-2.5)),
+            json!({"n": 1}),
+        ];
+        let numbers = |query| {
+            let list = answer(query, items.clone());
+            let list = list.as_array().unwrap().iter().map(|item| item["n"].as_i64().unwrap());
+            list.collect::<Vec<_>>()
+        };
+        assert_eq!(numbers("sort=a.b"), [1, 2, 3, 4, 5]);
+        assert_eq!(numbers("sort=a.b&sort_reverse=true"), [5, 4, 3, 2, 1]);
+        assert_eq!(numbers("sort_reverse=true"), [1, 2, 4, 3, 5]);
+        assert_eq!(numbers("sort=nope"), [5, 3, 4, 2, 1]);
+    }
+
+    #[test]
+    fn columns_lead_into_objects_and_lists_but_not_into_arguments() {
+        let item = json!({
+            "name": "q", "type": "classic", "arguments": {"a.b": 1, "c": 2},
+            "stats": {"publish": 7, "ack": 1}, "consumers": [{"tag": "t", "x": 1}],
+        });
+        let query = "columns=name,arguments.c,stats.publish,consumers.tag,nope,stats.nope";
+        let expected = json!({
+            "name": "q", "arguments": {"a.b": 1, "c": 2}, "stats": {"publish": 7},
+            "consumers": [{"tag": "t"}],
+        });
+        assert_eq!(answer(query, vec![item.clone()]), json!([expected]));
+        assert_eq!(answer("columns=nope", vec![item.clone()]), json!([{}]));
+        assert_eq!(
+            answer("columns=stats,stats.ack", vec![item.clone()])[0]["stats"],
+            item["stats"]
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! `/api/nodes/{name}/actions`: a node is stopped, started and emptied, and closes its doors. Leveret's
+//! own.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use serde_json::Value;
+
+use crate::http::access::Administrator;
+use crate::http::answer::ApiError;
+use crate::http::extract::{Body, Name, Shared};
+use crate::json::bounded;
+use crate::limits::BODY_VALUES_MAX;
+use crate::node::{Life, LifeAction, LifeRefused};
+
+/// The path.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new().route("/api/nodes/{name}/actions", post(act))
+}
+
+async fn act(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(name): Name,
+    Body(body): Body,
+) -> Result<StatusCode, ApiError> {
+    if name != node.snapshot().name {
+        return Err(ApiError::not_found());
+    }
+    perform(&*node, &body).await
+}
+
+/// Does what a body asks for.
+///
+/// # Errors
+/// That it is nothing, or cannot be done now.
+pub(crate) async fn perform(
+    node: &(impl Life + ?Sized),
+    body: &[u8],
+) -> Result<StatusCode, ApiError> {
+    let action = action(body)?;
+    match node.act(action).await {
+        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Err(LifeRefused::MustBeStopped) => {
+            let reason = "the rabbit app must be stopped for that";
+            Err(ApiError::new(StatusCode::CONFLICT, "conflict", reason))
+        }
+        Err(LifeRefused::Failed(reason)) => {
+            Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", reason))
+        }
+    }
+}
+
+/// The action that a body names.
+fn action(body: &[u8]) -> Result<LifeAction, ApiError> {
+    let body =
+        bounded::read(body, BODY_VALUES_MAX).map_err(|e| e.refused("failed_to_parse_json"))?;
+    match body.get("action").and_then(Value::as_str) {
+        Some("stop") => Ok(LifeAction::Stop),
+        Some("stop_app") => Ok(LifeAction::StopApp),
+        Some("start_app") => Ok(LifeAction::StartApp),
+        Some("reset") => Ok(LifeAction::Reset),
+        Some("suspend_listeners") => Ok(LifeAction::SuspendListeners),
+        Some("resume_listeners") => Ok(LifeAction::ResumeListeners),
+        _ => Err(ApiError::bad_request(
+            "action must be stop, stop_app, start_app, reset, suspend_listeners or resume_listeners",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_have_names() {
+        assert_eq!(action(br#"{"action": "reset"}"#).unwrap(), LifeAction::Reset);
+        assert_eq!(action(br#"{"action": "stop_app"}"#).unwrap(), LifeAction::StopApp);
+        for wrong in ["", "[]", "{}", r#"{"action": 1}"#, r#"{"action": "explode"}"#] {
+            assert!(action(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}

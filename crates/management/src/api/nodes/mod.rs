@@ -1,0 +1,181 @@
+//! `/api/nodes`: the node, its memory, its disk and its process.
+
+pub(crate) mod actions;
+mod alarm_limits;
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use serde_json::{Map, Value, json};
+
+use crate::api::list_query::Query;
+use crate::api::overview::{CRYPTO_LIBRARY, NO_ERLANG, contexts, exchange_types};
+use crate::api::rates;
+use crate::api::vhosts::stats::VhostStats;
+use crate::http::access::Monitor;
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Name, Shared};
+use crate::node::memory;
+use crate::snapshot::fields::{About, NODE, of_node};
+use crate::snapshot::node::{NodeSnapshot, VhostTotals};
+
+/// What RabbitMQ counts of Erlang's memory, of its schedulers, and of stores that Leveret has not.
+const COUNTED_BY_ERLANG: [&str; 17] = [
+    "gc_num",
+    "gc_bytes_reclaimed",
+    "context_switches",
+    "io_read_count",
+    "io_read_bytes",
+    "io_read_avg_time",
+    "io_write_count",
+    "io_write_bytes",
+    "io_write_avg_time",
+    "io_sync_count",
+    "io_sync_avg_time",
+    "mnesia_ram_tx_count",
+    "mnesia_disk_tx_count",
+    "msg_store_read_count",
+    "msg_store_write_count",
+    "queue_index_write_count",
+    "queue_index_read_count",
+];
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/nodes", get(list))
+        .route("/api/nodes/{name}", get(show))
+        .route("/api/nodes/{name}/memory", get(show_memory))
+        .merge(actions::routes())
+        .merge(alarm_limits::routes())
+}
+
+async fn list(State(node): State<Shared>, _: Monitor, query: Query) -> Result<Json, ApiError> {
+    let now = node.snapshot();
+    let all = vec![Value::Object(shown(&node, &now, &query))];
+    query.without_pages().answer(all)
+}
+
+async fn show(
+    State(node): State<Shared>,
+    _: Monitor,
+    Name(name): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let now = node.snapshot();
+    if name != now.name {
+        return Err(ApiError::not_found());
+    }
+    let mut object = shown(&node, &now, &query);
+    if query.with_memory {
+        object.insert("memory".to_owned(), memory(&node, &now));
+    }
+    Ok(Json::ok(query.chosen(Value::Object(object))))
+}
+
+async fn show_memory(
+    State(node): State<Shared>,
+    _: Monitor,
+    Name(name): Name,
+) -> Result<Json, ApiError> {
+    let now = node.snapshot();
+    if name != now.name {
+        return Err(ApiError::not_found());
+    }
+    Ok(Json::ok(json!({"memory": memory(&node, &now)})))
+}
+
+fn shown(node: &Shared, now: &NodeSnapshot, query: &Query) -> Map<String, Value> {
+    let mut shown = Map::new();
+    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+    put("name", json!(now.name));
+    put("type", json!("disc"));
+    put("running", json!(true));
+    put("being_drained", json!(false));
+    if query.disable_stats {
+        return shown;
+    }
+    let process = node.process();
+    put("partitions", json!([]));
+    put("cluster_links", json!([]));
+    put("rabbitmq_version", json!(now.identity.version));
+    put("leveret_version", json!(now.leveret_version));
+    put("os_pid", json!(process.id.to_string()));
+    put("uptime", json!(now.uptime_ms));
+    put("processors", json!(process.processors));
+    put("mem_calculation_strategy", json!("rss"));
+    put("mem_alarm", json!(now.memory_alarm));
+    put("disk_free_limit", json!(now.disk_free_limit_bytes));
+    put("disk_free_alarm", json!(now.disk_alarm));
+    if let Some(limit) = now.memory_watermark_bytes {
+        put("mem_limit", json!(limit));
+    }
+    if let Some(total) = process.fd_total {
+        // Clients read 32 bits.
+        put("fd_total", json!(total.min(u32::MAX.into())));
+        put("sockets_total", json!(total.min(u32::MAX.into())));
+    }
+    // COMPAT: processes: there are no Erlang processes; threads are counted.
+    let threads_max = process.threads_max.unwrap_or(u64::MAX).min(u32::MAX.into());
+    put("proc_total", json!(threads_max.max(1)));
+    put("db_dir", json!(process.data_dir));
+    put("config_files", json!([]));
+    put("log_files", json!(["<stdout>"]));
+    put("durability", json!(now.durability));
+    put("rates_mode", json!("basic"));
+    put("exchange_types", exchange_types());
+    put("auth_mechanisms", auth_mechanisms(now));
+    put("contexts", contexts(now));
+    put("enabled_plugins", json!(["rabbitmq_management", "rabbitmq_prometheus"]));
+    put("applications", json!([]));
+    put("erlang_version", json!(NO_ERLANG));
+    put("erlang_full_version", json!(NO_ERLANG));
+    put("crypto_lib_version", json!(CRYPTO_LIBRARY));
+    // What only Erlang and RabbitMQ's store count: tools read it, and nothing of it happens here.
+    put("run_queue", json!(0));
+    put("net_ticktime", json!(0));
+    put("ra_open_file_metrics", json!({"ra_log_wal": 0, "ra_log_segment_writer": 0}));
+    put("metrics_gc_queue_length", json!({}));
+    for name in COUNTED_BY_ERLANG {
+        put(name, json!(0));
+        put(&format!("{name}_details"), json!({"rate": 0.0}));
+    }
+    let trend = node.history().look(|history| history.of_node(&query.spans));
+    let (live, totals) = totals(node);
+    let sockets = totals.iter().map(|vhost| vhost.connections).sum();
+    let numbers = of_node(now, &process, sockets);
+    rates::put(&mut shown, &NODE, About::Node, (&numbers, &trend));
+    let stats = VhostStats::of_all(node, &totals, &query.spans).and_gone(node, &live);
+    stats.put(&mut shown, About::Node);
+    shown
+}
+
+fn totals(node: &Shared) -> (Vec<String>, Vec<VhostTotals>) {
+    let live = node.vhost_names();
+    let totals = live.iter().filter_map(|vhost| node.vhost_totals(vhost, None)).collect();
+    (live, totals)
+}
+
+/// What the memory is used for.
+fn memory(node: &Shared, now: &NodeSnapshot) -> Value {
+    let parts = memory::parts(&**node).into_iter();
+    let parts = parts.map(|part| (part.name.to_owned(), json!(part.bytes)));
+    let mut memory: Map<String, Value> = parts.collect();
+    let all = now.resident_bytes.unwrap_or_default();
+    memory.insert("strategy".to_owned(), json!("rss"));
+    let total = json!({"erlang": all, "rss": all, "allocated": all});
+    memory.insert("total".to_owned(), total);
+    Value::Object(memory)
+}
+
+fn auth_mechanisms(now: &NodeSnapshot) -> Value {
+    let known = [
+        ("PLAIN", "SASL PLAIN authentication mechanism"),
+        ("AMQPLAIN", "QPid AMQPLAIN mechanism"),
+        ("ANONYMOUS", "SASL ANONYMOUS authentication mechanism"),
+        ("EXTERNAL", "SASL EXTERNAL authentication mechanism, by a client's certificate"),
+        ("RABBIT-CR-DEMO", "RabbitMQ Demo challenge-response authentication mechanism"),
+    ];
+    let mechanism = |(name, description)| json!({"name": name, "description": description, "enabled": now.mechanisms.contains(&name)});
+    known.map(mechanism).into_iter().collect()
+}

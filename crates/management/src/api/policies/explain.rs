@@ -1,0 +1,75 @@
+//! `/api/queues/VHOST/NAME/explain` and the same of exchanges: what is in force, who gave it, and what
+//! lost against it. RabbitMQ has no such thing.
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use broker::{ExplainedKey, LostValue, PolicyKind};
+use serde_json::{Value, json};
+
+use crate::api::exchanges::name_in_path;
+use crate::http::access::Management;
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{NameInVhost, Shared};
+use crate::json::policy::json_value;
+use crate::node::Explained;
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/exchanges/{vhost}/{name}/explain", get(exchange))
+        .route("/api/queues/{vhost}/{name}/explain", get(queue))
+}
+
+async fn queue(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    NameInVhost { vhost, name }: NameInVhost,
+) -> Result<Json, ApiError> {
+    caller.may_look_into(&vhost)?;
+    let explained = node.explain_queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
+    Ok(Json::ok(shown("queue", &vhost, &name, &explained)))
+}
+
+async fn exchange(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    NameInVhost { vhost, name }: NameInVhost,
+) -> Result<Json, ApiError> {
+    caller.may_look_into(&vhost)?;
+    let name = name_in_path(&name);
+    let explained = node.explain_exchange(&vhost, name).ok_or_else(ApiError::not_found)?;
+    Ok(Json::ok(shown("exchange", &vhost, name, &explained)))
+}
+
+fn shown(what: &str, vhost: &str, name: &str, explained: &Explained) -> Value {
+    let Explained { kind, explanation } = explained;
+    let policy = |kind| explanation.policies.of_kind(kind).map(|policy| &*policy.name);
+    json!({
+        what: name,
+        "vhost": vhost,
+        "type": kind,
+        "policy": policy(PolicyKind::User),
+        "operator_policy": policy(PolicyKind::Operator),
+        "keys": explanation.keys.iter().map(key).collect::<Vec<Value>>(),
+    })
+}
+
+fn key(explained: &ExplainedKey) -> Value {
+    json!({
+        "key": explained.key.as_str(),
+        "value": explained.value.as_ref().map(json_value),
+        "source": explained.source.as_str(),
+        "source_name": explained.source_name.as_deref(),
+        "lost": explained.lost.iter().map(lost).collect::<Vec<Value>>(),
+    })
+}
+
+fn lost(lost: &LostValue) -> Value {
+    json!({
+        "source": lost.source.as_str(),
+        "source_name": lost.source_name.as_deref(),
+        "value": json_value(&lost.value),
+        "why": lost.why,
+    })
+}

@@ -1,0 +1,129 @@
+//! `/api/policies` and `/api/operator-policies`: settings for many queues, set while these live.
+//!
+//! A change is in force for all queues and exchanges at once, and answered when it is on the disk.
+
+mod dry_run;
+mod explain;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use broker::PolicyKind;
+use serde_json::Value;
+
+use crate::http::access::{Administrator, Caller, Management, Policymaker};
+use crate::http::answer::{ApiError, Json, made, removed};
+use crate::http::body::Object;
+use crate::http::extract::{Name, NameInVhost, Shared};
+use crate::json::policy::{json_of, policy_from_json};
+
+/// The paths of both kinds, which differ in who may ask for a single policy.
+pub(super) fn routes() -> Router<Shared> {
+    use PolicyKind::{Operator, User};
+
+    Router::new()
+        .route("/api/policies", get(|node, caller| list(node, caller, User)))
+        .route(
+            "/api/policies/{vhost}",
+            get(|node, caller, vhost| list_of_vhost(node, caller, vhost, User)),
+        )
+        .route(
+            "/api/policies/{vhost}/{name}",
+            get(|node, Policymaker(caller), at| show(node, caller, at, User))
+                .put(|node, Policymaker(caller), at, body| set(node, caller, at, body, User))
+                .delete(|node, Policymaker(caller), at| clear(node, caller, at, User)),
+        )
+        .route("/api/operator-policies", get(|node, caller| list(node, caller, Operator)))
+        .route(
+            "/api/operator-policies/{vhost}",
+            get(|node, caller, vhost| list_of_vhost(node, caller, vhost, Operator)),
+        )
+        .route(
+            "/api/operator-policies/{vhost}/{name}",
+            get(|node, Administrator(caller), at| show(node, caller, at, Operator))
+                .put(|node, Administrator(caller), at, body| set(node, caller, at, body, Operator))
+                .delete(|node, Administrator(caller), at| clear(node, caller, at, Operator)),
+        )
+        .merge(dry_run::routes())
+        .merge(explain::routes())
+}
+
+/// Those of all vhosts that the user may enter.
+async fn list(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    kind: PolicyKind,
+) -> Json {
+    let entered = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
+    // A vhost that has gone since has none.
+    let all = entered.flat_map(|vhost| in_vhost(&node, &vhost, kind).unwrap_or_default());
+    Json::ok(all.collect())
+}
+
+async fn list_of_vhost(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(vhost): Name,
+    kind: PolicyKind,
+) -> Result<Json, ApiError> {
+    let policies = in_vhost(&node, &vhost, kind).ok_or_else(ApiError::not_found)?;
+    check_entry(&caller, &vhost)?;
+    Ok(Json::ok(Value::Array(policies)))
+}
+
+fn in_vhost(node: &Shared, vhost: &str, kind: PolicyKind) -> Option<Vec<Value>> {
+    let policies = node.policies(vhost, kind)?;
+    Some(policies.iter().map(|policy| json_of(vhost, policy)).collect())
+}
+
+async fn show(
+    State(node): State<Shared>,
+    caller: Arc<Caller>,
+    NameInVhost { vhost, name }: NameInVhost,
+    kind: PolicyKind,
+) -> Result<Json, ApiError> {
+    let policies = node.policies(&vhost, kind).ok_or_else(ApiError::not_found)?;
+    check_entry(&caller, &vhost)?;
+    let policy = policies.iter().find(|policy| *policy.name == *name);
+    Ok(Json::ok(json_of(&vhost, policy.ok_or_else(ApiError::not_found)?)))
+}
+
+async fn set(
+    State(node): State<Shared>,
+    caller: Arc<Caller>,
+    NameInVhost { vhost, name }: NameInVhost,
+    body: Object,
+    kind: PolicyKind,
+) -> Result<StatusCode, ApiError> {
+    if node.policies(&vhost, kind).is_none() {
+        return Err(ApiError::no_such_vhost());
+    }
+    check_entry(&caller, &vhost)?;
+    let policy = policy_from_json(&name, &body.0, kind)
+        .map_err(|problem| ApiError::bad_request(problem.to_string()))?;
+    Ok(made(node.set_policy(&vhost, kind, policy).await?))
+}
+
+async fn clear(
+    State(node): State<Shared>,
+    caller: Arc<Caller>,
+    NameInVhost { vhost, name }: NameInVhost,
+    kind: PolicyKind,
+) -> Result<StatusCode, ApiError> {
+    if node.policies(&vhost, kind).is_none() {
+        return Err(ApiError::not_found());
+    }
+    check_entry(&caller, &vhost)?;
+    removed(node.clear_policy(&vhost, kind, &name).await)
+}
+
+/// A vhost that the user may not enter answers as if it were not there, in other words.
+pub(crate) fn check_entry(caller: &Caller, vhost: &str) -> Result<(), ApiError> {
+    match caller.looks_into(vhost) {
+        true => Ok(()),
+        false => Err(ApiError::no_entry()),
+    }
+}

@@ -1,0 +1,261 @@
+//! `GET /api/queues/VHOST/NAME/messages`: what is in a queue, looked at without anybody noticing. RabbitMQ
+//! has no such thing: there one takes messages off and puts them back.
+//!
+//! A request does so much and no more; it ends with a cursor where the next one goes on.
+
+use std::fmt;
+use std::str::FromStr;
+
+use axum::Router;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::routing::get as get_route;
+use broker::dead_letter::DeathReason;
+use broker::{BrowseCursor, MessageState};
+use serde_json::{Value, json};
+
+use crate::api::queues::get;
+use crate::api::queues::message::{Shown, shown_bytes};
+use crate::http::access::{Caller, Management};
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{NameInVhost, Shared};
+use crate::limits::{
+    BROWSE_COUNT_DEFAULT, BROWSE_COUNT_MAX, BROWSE_LOOKS_MAX, BROWSE_TRUNCATE_DEFAULT,
+    GET_BYTES_MAX,
+};
+use crate::{BrowseBatch, LookRefused, MessageFilter};
+
+/// The path.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new().route("/api/queues/{vhost}/{name}/messages", get_route(browse))
+}
+
+async fn browse(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    NameInVhost { vhost, name }: NameInVhost,
+    wanted: Wanted,
+) -> Result<Json, ApiError> {
+    caller.may_look_into(&vhost)?;
+    wanted.browse(&node, &caller, (&vhost, &name)).await.map(Json::ok)
+}
+
+impl From<LookRefused> for ApiError {
+    fn from(refused: LookRefused) -> Self {
+        match refused {
+            LookRefused::NoSuchQueue => Self::not_found(),
+            LookRefused::NoPermissions => Self::access_refused(),
+            LookRefused::Refused(refusal) => get::refused(&refusal),
+            LookRefused::Unreadable(problem) => Self::internal(problem),
+        }
+    }
+}
+
+/// Up to where messages were shown, and how many of them were in front of that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Cursor {
+    passed: u64,
+    place: BrowseCursor,
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}_{}", self.passed, self.place)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = ApiError;
+
+    fn from_str(text: &str) -> Result<Self, ApiError> {
+        let none = || ApiError::bad_request("the cursor is none that was given");
+        let (passed, place) = text.split_once('_').ok_or_else(none)?;
+        let passed = u64::from_str_radix(passed, 16).map_err(|_| none())?;
+        Ok(Self { passed, place: place.parse().map_err(|_| none())? })
+    }
+}
+
+/// What a request wants to see.
+#[derive(PartialEq, Eq, Debug)]
+struct Wanted {
+    from: Cursor,
+    count: usize,
+    truncate: usize,
+    filter: MessageFilter,
+}
+
+impl<S: Sync> FromRequestParts<S> for Wanted {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Self::parse(parts.uri.query().unwrap_or_default())
+    }
+}
+
+impl Wanted {
+    fn parse(query: &str) -> Result<Self, ApiError> {
+        let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
+        let find = |wanted: &str| {
+            let found = pairs.iter().find(|(name, value)| name == wanted && !value.is_empty());
+            found.map(|(_, value)| &**value)
+        };
+        let number = |name: &str, default| match find(name).map(str::parse::<usize>) {
+            None => Ok(default),
+            Some(Ok(number)) => Ok(number),
+            Some(Err(_)) => Err(ApiError::bad_request(format!("{name} must be a whole number"))),
+        };
+        let count = number("count", BROWSE_COUNT_DEFAULT)?;
+        if count == 0 || count > BROWSE_COUNT_MAX {
+            let reason = format!("count must be from 1 to {BROWSE_COUNT_MAX}");
+            return Err(ApiError::bad_request(reason));
+        }
+        let state = find("state").map_or(Ok(MessageState::Ready), state)?;
+        let start = Cursor { passed: 0, place: BrowseCursor::start(state) };
+        let from = find("cursor").map_or(Ok(start), str::parse)?;
+        if from.place.state() != state {
+            return Err(ApiError::bad_request("the cursor is of another state"));
+        }
+        let headers = pairs.iter().filter(|(name, _)| name == "header");
+        let headers = headers.map(|(_, header)| match header.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (header.to_string(), None),
+        });
+        let filter = MessageFilter {
+            reason: find("reason").map(reason).transpose()?,
+            first_queue: find("first_queue").map(str::to_owned),
+            headers: headers.filter(|(name, _)| !name.is_empty()).collect(),
+            text: find("text").map(str::to_owned),
+        };
+        Ok(Self { from, count, truncate: number("truncate", BROWSE_TRUNCATE_DEFAULT)?, filter })
+    }
+
+    async fn browse(
+        &self,
+        node: &Shared,
+        caller: &Caller,
+        (vhost, queue): (&str, &str),
+    ) -> Result<Value, ApiError> {
+        let mut page = Page { next: Some(self.from), ..Page::default() };
+        for _ in 0..BROWSE_LOOKS_MAX {
+            let Some(from) = page.next else { break };
+            let count = if self.looks_at_all() { usize::MAX } else { self.missing(&page) };
+            let batch = node.browse(caller, vhost, queue, from.place, count).await?;
+            if page.take(self, &batch) {
+                break;
+            }
+        }
+        Ok(json!({
+            "messages": page.messages,
+            "cursor": page.next.map(|next| next.to_string()),
+            "scanned": page.scanned,
+            "messages_total": page.total,
+        }))
+    }
+
+    /// Whether it is not known how many have to be looked at to find those that are missing.
+    fn looks_at_all(&self) -> bool {
+        !self.filter.is_empty() || self.from.place.state() == MessageState::Unacknowledged
+    }
+
+    fn missing(&self, page: &Page) -> usize {
+        self.count.saturating_sub(page.messages.len())
+    }
+}
+
+/// What has been found so far.
+#[derive(Default, Debug)]
+struct Page {
+    messages: Vec<Value>,
+    /// Memory that these take, about.
+    bytes: usize,
+    next: Option<Cursor>,
+    scanned: u64,
+    total: u64,
+}
+
+impl Page {
+    /// Takes in what is wanted of some messages. True if that is enough.
+    fn take(&mut self, wanted: &Wanted, batch: &BrowseBatch) -> bool {
+        let Wanted { from, truncate, filter, .. } = wanted;
+        let state = from.place.state();
+        let shown = Shown { queue: batch.queue, state, now: batch.now, truncate: *truncate };
+        let mut passed = self.next.map_or(0, |next| next.passed);
+        self.total = batch.total;
+        let last = batch.messages.len();
+        for (number, message) in (1..).zip(&batch.messages) {
+            let position = (state != MessageState::Unacknowledged).then_some(passed);
+            passed += 1;
+            self.scanned += 1;
+            if !filter.wants(&message.entry.message) {
+                continue;
+            }
+            self.bytes += shown_bytes(&message.entry.message, Some(*truncate));
+            self.messages.push(shown.message(message, position));
+            if self.messages.len() == wanted.count || self.bytes >= GET_BYTES_MAX {
+                let place = if number == last { batch.next } else { Some(message.behind) };
+                self.next = place.map(|place| Cursor { passed, place });
+                return true;
+            }
+        }
+        self.next = batch.next.map(|place| Cursor { passed, place });
+        false
+    }
+}
+
+fn state(word: &str) -> Result<MessageState, ApiError> {
+    MessageState::parse(word).ok_or_else(|| {
+        let all = MessageState::ALL.map(MessageState::as_str).join(", ");
+        ApiError::bad_request(format!("state must be one of {all}"))
+    })
+}
+
+fn reason(word: &str) -> Result<DeathReason, ApiError> {
+    DeathReason::parse(word).ok_or_else(|| {
+        let all = DeathReason::ALL.map(DeathReason::as_str).join(", ");
+        ApiError::bad_request(format!("reason must be one of {all}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_says_what_is_wanted() {
+        let plain = Wanted::parse("").unwrap();
+        assert_eq!((plain.count, plain.truncate), (50, 50_000));
+        assert_eq!(plain.from.place.state(), MessageState::Ready);
+        assert!(plain.filter.is_empty());
+        let query = "state=dead&count=500&truncate=0&reason=expired&first_queue=a%20b&text=x\
+                     &header=k&header=tries=3=4&header=&cursor=7_d1";
+        let wanted = Wanted::parse(query).unwrap();
+        assert_eq!(wanted.from, Cursor { passed: 7, place: "d1".parse().unwrap() });
+        assert_eq!(wanted.from.to_string(), "7_d1");
+        assert_eq!((wanted.count, wanted.truncate), (500, 0));
+        let headers = vec![("k".into(), None), ("tries".into(), Some("3=4".into()))];
+        let filter = MessageFilter {
+            reason: Some(DeathReason::Expired),
+            first_queue: Some("a b".into()),
+            headers,
+            text: Some("x".into()),
+        };
+        assert_eq!(wanted.filter, filter);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (query, reason) in [
+            ("count=0", "count must be from 1 to 500"),
+            ("count=501", "count must be from 1 to 500"),
+            ("count=x", "count must be a whole number"),
+            ("truncate=-1", "truncate must be a whole number"),
+            ("state=gone", "state must be one of ready, unacknowledged, delayed, dead"),
+            ("reason=x", "reason must be one of rejected, expired, maxlen, delivery_limit"),
+            ("cursor=x", "the cursor is none that was given"),
+            ("cursor=0_x", "the cursor is none that was given"),
+            ("cursor=0_d1", "the cursor is of another state"),
+        ] {
+            assert_eq!(Wanted::parse(query).unwrap_err().reason(), reason, "{query}");
+        }
+    }
+}

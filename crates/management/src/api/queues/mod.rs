@@ -1,0 +1,272 @@
+//! `/api/queues`: the queues, what is in them, what is in force for them and what has happened there.
+
+mod browse;
+mod changes;
+mod deadline_histogram;
+mod expiry;
+pub(crate) mod get;
+pub(crate) mod message;
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use broker::dead_letter::DeathReason;
+use broker::{Deaths, DelayedRetryType, DropCause, Policy, QueueType};
+use serde_json::{Map, Value, json};
+
+use crate::api::list_query::Query;
+use crate::api::{consumers, rates};
+use crate::history::Trend;
+use crate::http::access::{Caller, Management};
+use crate::http::answer::{ApiError, Json};
+use crate::http::extract::{Name, NameInVhost, Shared};
+use crate::json::policy::json_of_definition;
+use crate::json::table::table;
+use crate::json::timestamp::rfc3339;
+use crate::snapshot::fields::{About, QUEUE};
+use crate::snapshot::queue::QueueDetails;
+
+/// What RabbitMQ tells of the memory of a queue's process. Clients want all of it or nothing.
+const COLLECTED_BY_ERLANG: [&str; 5] =
+    ["minor_gcs", "fullsweep_after", "min_heap_size", "min_bin_vheap_size", "max_heap_size"];
+
+/// How the numbers of a queue change.
+type QueueTrend = Trend<{ QUEUE.len() }>;
+
+/// The paths.
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/queues", get(list))
+        // As in RabbitMQ a vhost of that name cannot be asked for here.
+        .route("/api/queues/detailed", get(list_detailed))
+        .route("/api/queues/{vhost}", get(list_of_vhost))
+        .route("/api/users/{user}/queues", get(list_of_user))
+        .route("/api/queues/{vhost}/{name}", get(show))
+        .merge(browse::routes())
+        .merge(changes::routes())
+        .merge(expiry::routes())
+        .merge(get::routes())
+}
+
+/// Whether fields that have no value are shown. Tools that print lists know no null.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    Shown,
+    LeftOut,
+}
+
+/// The queues of the vhosts that the user has permissions in; an administrator sees all.
+async fn list(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    query: Query,
+) -> Result<Json, ApiError> {
+    answer(&node, seen(&node, &caller), &query, Nulls::LeftOut)
+}
+
+async fn list_detailed(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    query: Query,
+) -> Result<Json, ApiError> {
+    answer(&node, seen(&node, &caller), &query, Nulls::Shown)
+}
+
+fn seen(node: &Shared, caller: &Caller) -> Vec<QueueDetails> {
+    let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
+    // A vhost that has gone since has no queues.
+    seen.filter_map(|vhost| node.queues(&vhost)).flatten().collect()
+}
+
+async fn list_of_vhost(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(vhost): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    caller.may_look_into(&vhost)?;
+    let queues = node.queues(&vhost).ok_or_else(ApiError::not_found)?;
+    answer(&node, queues, &query, Nulls::LeftOut)
+}
+
+/// Those that a user has declared, whether he is still there or not.
+async fn list_of_user(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    Name(user): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let mut queues = seen(&node, &caller);
+    queues.retain(|queue| *queue.declared_by == *user);
+    answer(&node, queues, &query, Nulls::LeftOut)
+}
+
+async fn show(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    NameInVhost { vhost, name }: NameInVhost,
+    query: Query,
+) -> Result<Json, ApiError> {
+    caller.may_look_into(&vhost)?;
+    let (queue, consumers) = node.queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
+    let name = node.snapshot().name;
+    let trend = trend(&node, &queue, &query);
+    let mut object = shown(&name, (&queue, &trend), &query);
+    if !query.disable_stats {
+        let consumers = consumers.iter().map(|one| consumers::shown(&name, one));
+        object.insert("consumer_details".to_owned(), consumers.collect());
+        // By channel and exchange nothing is counted; RabbitMQ does so only if it is asked to.
+        object.insert("deliveries".to_owned(), json!([]));
+        object.insert("incoming".to_owned(), json!([]));
+    }
+    Ok(Json::ok(query.chosen(Value::Object(object))))
+}
+
+fn answer(
+    node: &Shared,
+    mut queues: Vec<QueueDetails>,
+    query: &Query,
+    nulls: Nulls,
+) -> Result<Json, ApiError> {
+    queues.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
+    let shown = |queues: Vec<QueueDetails>| all_shown(node, &queues, query, nulls);
+    query.answer_shown(queues, |queue| &queue.name, shown)
+}
+
+fn all_shown(node: &Shared, queues: &[QueueDetails], query: &Query, nulls: Nulls) -> Vec<Value> {
+    let name = node.snapshot().name;
+    let trends: Vec<QueueTrend> = node.history().look(|history| {
+        let of = |queue: &QueueDetails| history.of_queue(&queue.vhost, queue.number, &query.spans);
+        queues.iter().map(of).collect()
+    });
+    let all = queues.iter().zip(&trends);
+    let shown = all.map(|queue| {
+        let mut shown = shown(&name, queue, query);
+        // As in RabbitMQ they are there when statistics are not.
+        let keeps = nulls == Nulls::Shown || query.disable_stats;
+        shown.retain(|_, value| keeps || !value.is_null());
+        Value::Object(shown)
+    });
+    shown.collect()
+}
+
+fn trend(node: &Shared, queue: &QueueDetails, query: &Query) -> QueueTrend {
+    node.history().look(|history| history.of_queue(&queue.vhost, queue.number, &query.spans))
+}
+
+/// What is told of a queue wherever it is shown.
+fn shown(
+    node: &str,
+    (queue, trend): (&QueueDetails, &QueueTrend),
+    query: &Query,
+) -> Map<String, Value> {
+    let mut shown = Map::new();
+    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+    put("name", json!(*queue.name));
+    put("vhost", json!(*queue.vhost));
+    put("type", json!(queue.kind.as_str()));
+    put("durable", json!(queue.durable));
+    put("auto_delete", json!(queue.auto_delete));
+    put("exclusive", json!(queue.exclusive));
+    put("arguments", table(queue.arguments.as_ref()));
+    // RabbitMQ has such queues for plugins.
+    put("internal", json!(false));
+    put("internal_owner", json!(false));
+    put("node", json!(node));
+    put("state", json!("running"));
+    put("policy", policy_name(queue.policies.user.as_deref()));
+    put("operator_policy", policy_name(queue.policies.operator.as_deref()));
+    // An object, never null: clients wait for one.
+    put("effective_policy_definition", json_of_definition(&queue.policies.definition()));
+    if queue.kind == QueueType::Quorum {
+        put("leader", json!(node));
+        put("members", json!([node]));
+        put("online", json!([node]));
+        let limit = queue.settings.delivery_limit;
+        put("delivery_limit", limit.map_or_else(|| json!("unlimited"), |limit| json!(limit)));
+    }
+    if query.disable_stats && !query.enable_queue_totals {
+        return shown;
+    }
+    if query.disable_stats {
+        put("messages", json!(queue.total().messages));
+        put("messages_ready", json!(queue.ready.messages));
+        put("messages_unacknowledged", json!(queue.unacked.messages));
+        return shown;
+    }
+    rates::put(&mut shown, &QUEUE, About::Lengths, (&queue.numbers, trend));
+    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+    put("message_bytes", json!(queue.total().bytes));
+    put("message_bytes_ready", json!(queue.ready.bytes));
+    put("message_bytes_unacknowledged", json!(queue.unacked.bytes));
+    let in_memory = queue.in_memory();
+    put("messages_ram", json!(in_memory.messages));
+    put("message_bytes_ram", json!(in_memory.bytes));
+    let ready_in_memory = queue.ready.messages.saturating_sub(queue.paged_out.messages);
+    put("messages_ready_ram", json!(ready_in_memory));
+    put("messages_unacknowledged_ram", json!(queue.unacked.messages));
+    // About: the bodies; what else a message takes depends on its headers.
+    put("memory", json!(in_memory.bytes));
+    put("messages_persistent", json!(queue.persistent.messages));
+    put("message_bytes_persistent", json!(queue.persistent.bytes));
+    put("messages_paged_out", json!(queue.paged_out.messages));
+    put("message_bytes_paged_out", json!(queue.paged_out.bytes));
+    // What only Erlang counts: tools read it, and nothing of it happens here.
+    put("reductions", json!(0));
+    put("reductions_details", json!({"rate": 0.0}));
+    put("garbage_collection", COLLECTED_BY_ERLANG.iter().map(|name| (*name, 0)).collect());
+    put("consumers", json!(queue.consumers));
+    put("head_message_timestamp", json!(queue.head_timestamp_s));
+    // What is the case now stands for what was lately.
+    let capacity = f64::from(u8::from(queue.has_waiting_consumer));
+    put("consumer_capacity", json!(capacity));
+    put("consumer_utilisation", json!(capacity));
+    if let Some(idle_since_ms) = trend.idle_since_ms {
+        put("idle_since", json!(rfc3339(idle_since_ms)));
+    }
+    if let Some(owner) = &queue.owner {
+        let (host, port) = (owner.peer.ip().to_string(), owner.peer.port());
+        let owner = json!({"name": owner.name, "peer_host": host, "peer_port": port});
+        put("owner_pid_details", owner);
+    }
+    put("single_active_consumer_tag", json!(queue.single_active_consumer.as_deref()));
+    match queue.kind {
+        QueueType::Classic => {
+            put("exclusive_consumer_tag", json!(queue.exclusive_consumer.as_deref()));
+        }
+        QueueType::Quorum => {
+            put("messages_delayed", json!(queue.delayed.messages));
+            put("messages_dlx", json!(queue.pending.messages));
+            put("message_bytes_dlx", json!(queue.pending.bytes));
+            let retry = queue.settings.delayed_retry.map(|retry| retry.kind);
+            let retry = retry.unwrap_or(DelayedRetryType::Disabled);
+            put("delayed_retry", json!(retry.as_str()));
+        }
+    }
+    let mut stats = rates::message_stats(&QUEUE, (&queue.numbers, trend));
+    put_reasons(&mut stats, &queue.counters.deaths());
+    stats.insert("redriven".to_owned(), json!(queue.counters.deaths().redriven));
+    put("message_stats", Value::Object(stats));
+    shown
+}
+
+fn policy_name(policy: Option<&Policy>) -> Value {
+    json!(policy.map(|policy| &*policy.name))
+}
+
+/// Why messages died that became dead letters, and why and how those went that left nothing.
+fn put_reasons(stats: &mut Map<String, Value>, deaths: &Deaths) {
+    let reasons = || DeathReason::ALL.into_iter();
+    let dead_lettered =
+        |reason: DeathReason| (reason.as_str().to_owned(), json!(deaths.dead_lettered.get(reason)));
+    stats.insert("dead_lettered_by_reason".to_owned(), reasons().map(dead_lettered).collect());
+    let dropped = |reason: DeathReason| {
+        let by_cause = deaths.dropped.get(reason);
+        let causes = DropCause::ALL.into_iter().map(|cause| (cause, by_cause.get(cause)));
+        let causes = causes.filter(|(_, count)| *count > 0);
+        let causes: Value =
+            causes.map(|(cause, count)| (cause.as_str().to_owned(), json!(count))).collect();
+        (reason.as_str().to_owned(), causes)
+    };
+    stats.insert("dropped_by_reason".to_owned(), reasons().map(dropped).collect());
+}

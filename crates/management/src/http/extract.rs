@@ -1,0 +1,65 @@
+//! Extractors: names in paths and bodies of requests.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+
+use crate::http::answer::ApiError;
+use crate::node::Node;
+
+/// What every resource is about.
+pub(crate) type Shared = Arc<dyn Node>;
+
+/// The one name in a path, decoded. A name that is no text is nobody's.
+#[derive(Debug)]
+pub(crate) struct Name(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(name)) => Ok(Self(name)),
+            Err(_) => Err(ApiError::not_found()),
+        }
+    }
+}
+
+/// The two names in a path, decoded: a vhost and something in it.
+#[derive(Debug)]
+pub(crate) struct NameInVhost {
+    pub(crate) vhost: String,
+    pub(crate) name: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NameInVhost {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Path::<(String, String)>::from_request_parts(parts, state).await {
+            Ok(Path((vhost, name))) => Ok(Self { vhost, name }),
+            Err(_) => Err(ApiError::not_found()),
+        }
+    }
+}
+
+/// The body of a request, as it is.
+#[derive(Debug)]
+pub(crate) struct Body(pub(crate) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        match Bytes::from_request(request, state).await {
+            Ok(body) => Ok(Self(body)),
+            Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+                Err(ApiError::body_too_large())
+            }
+            Err(_) => Err(ApiError::bad_request("the body cannot be read")),
+        }
+    }
+}

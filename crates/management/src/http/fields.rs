@@ -1,0 +1,138 @@
+//! The fields of an object that is sent, read as RabbitMQ reads them.
+
+use axum::body::Bytes;
+use serde_json::{Map, Value, json};
+
+use crate::http::answer::ApiError;
+use crate::http::body::Object;
+
+/// Longest list of what is missing that RabbitMQ writes in one line, in bytes.
+const LINE_BYTES_MAX: usize = 78;
+
+/// An object that was sent.
+#[derive(Debug)]
+pub(crate) struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// Reads a body; no body at all, `null` and `undefined` count as an empty object.
+    pub(crate) fn read(body: &Bytes) -> Result<Self, ApiError> {
+        if **body == *b"undefined" {
+            return Ok(Self(Map::new()));
+        }
+        Object::parse(body).map(|Object(fields)| Self(fields))
+    }
+
+    /// The field of that name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// Fields that must be there.
+    pub(crate) fn required<const N: usize>(
+        &self,
+        names: [&str; N],
+    ) -> Result<[&Value; N], ApiError> {
+        let missing: Vec<String> = names
+            .iter()
+            .filter(|name| !self.0.contains_key(**name))
+            .map(|name| format!("{{key_missing,{name}}}"))
+            .collect();
+        if missing.is_empty() {
+            return Ok(names.map(|name| self.get(name).unwrap_or(&Value::Null)));
+        }
+        let line = format!("[{}]", missing.join(","));
+        Err(ApiError::bad_request(match line.len() > LINE_BYTES_MAX {
+            true => format!("[{}]", missing.join(",\n ")),
+            false => line,
+        }))
+    }
+
+    /// A flag that is false if it is not there.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        match self.get(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(Value::String(word)) if word == "true" => Ok(true),
+            Some(Value::String(word)) if word == "false" => Ok(false),
+            Some(other) => Err(ApiError::bad_request(json!(["not_boolean", other]))),
+        }
+    }
+
+    /// A text that is empty if it is not there.
+    pub(crate) fn text(&self, name: &str) -> Result<&str, ApiError> {
+        self.get(name).map_or(Ok(""), |value| text(name, value))
+    }
+}
+
+/// A value that must be a text.
+pub(crate) fn text<'a>(name: &str, value: &'a Value) -> Result<&'a str, ApiError> {
+    value.as_str().ok_or_else(|| ApiError::bad_request(json!(["not_string", name])))
+}
+
+/// A whole number, also in a text or with a fraction, which does not count.
+pub(crate) fn integer(value: &Value) -> Result<i64, ApiError> {
+    let number = match value {
+        Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(truncated)),
+        Value::String(digits) => digits.parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    number.ok_or_else(|| ApiError::bad_request(json!(["not_integer", value])))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "too large is as large as can be")]
+fn truncated(number: f64) -> i64 {
+    number as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(body: &str) -> Result<Fields, ApiError> {
+        Fields::read(&Bytes::copy_from_slice(body.as_bytes()))
+    }
+
+    #[test]
+    fn nothing_is_an_empty_object_and_what_is_none_is_told() {
+        for body in ["", "null", "undefined", "{}"] {
+            assert!(fields(body).unwrap().0.is_empty(), "{body}");
+        }
+        for body in ["{", "[]", "5", "{} x", "{\"a\":1e400}"] {
+            assert_eq!(fields(body).unwrap_err(), ApiError::bad_request("not_json"), "{body}");
+        }
+        assert_ne!(fields("\"{}\"").unwrap_err(), ApiError::bad_request("not_json"));
+    }
+
+    #[test]
+    fn flags_and_numbers_may_be_texts() {
+        let fields = fields(r#"{"a":true,"b":"false","c":null,"d":1}"#).unwrap();
+        assert_eq!(
+            (fields.flag("a"), fields.flag("b"), fields.flag("z")),
+            (Ok(true), Ok(false), Ok(false))
+        );
+        let error = ApiError::bad_request(json!(["not_boolean", null]));
+        assert_eq!(fields.flag("c"), Err(error));
+        for (value, expected) in
+            [(json!(5), 5), (json!("-5"), -5), (json!(1.9), 1), (json!(1e300), i64::MAX)]
+        {
+            assert_eq!(integer(&value), Ok(expected));
+        }
+        let error = |value: Value| ApiError::bad_request(json!(["not_integer", value]));
+        for value in [json!("x"), json!(null), json!([1]), json!("1.5")] {
+            assert_eq!(integer(&value), Err(error(value)));
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_listed_as_rabbitmq_does() {
+        let empty = fields("").unwrap();
+        let error = |reason: &str| ApiError::bad_request(reason);
+        assert_eq!(empty.required(["action"]).unwrap_err(), error("[{key_missing,action}]"));
+        assert_eq!(
+            empty.required(["properties", "payload", "payload_encoding"]).unwrap_err(),
+            error(
+                "[{key_missing,properties},\n {key_missing,payload},\n {key_missing,payload_encoding}]"
+            )
+        );
+    }
+}

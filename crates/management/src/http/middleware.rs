@@ -1,0 +1,147 @@
+//! What holds for every request and every answer, whatever is asked for.
+//!
+//! Requests that are larger than any honest one, or that two readers may understand in two ways, are
+//! refused before anything looks at them, and a slash at the end of a path means nothing, as in
+//! RabbitMQ. Browsers are told to keep answers to themselves:
+//! neither shown in a frame, nor run, nor guessed at, nor stored, unless an answer says that it may be.
+
+use axum::extract::Request;
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST,
+    REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::http::answer::ApiError;
+use crate::limits::{BODY_BYTES_MAX, HEADER_BYTES_MAX, URI_BYTES_MAX};
+
+/// Headers of every answer.
+const HEADERS: [(HeaderName, &str); 4] = [
+    (
+        CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+         connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    ),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (X_FRAME_OPTIONS, "DENY"),
+    (REFERRER_POLICY, "no-referrer"),
+];
+
+/// For answers that do not say how long they are good for.
+const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");
+
+/// Lets a request in and its answer out.
+pub(crate) async fn pass(mut request: Request, next: Next) -> Response {
+    let mut response = match check(request.uri(), request.headers()) {
+        Ok(()) => {
+            if let Some(uri) = without_last_slash(request.uri()) {
+                *request.uri_mut() = uri;
+            }
+            next.run(request).await
+        }
+        Err(error) => {
+            let mut response = error.into_response();
+            // What follows on the connection may be a part of what was refused.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            response
+        }
+    };
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response.headers_mut().entry(CACHE_CONTROL).or_insert(NOT_STORED);
+    response
+}
+
+/// Whether a request is of a form and a size that can be meant well.
+fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    let too_long = |status, error, what, max: usize| {
+        Err(ApiError::new(status, error, format!("{what} may have at most {max} bytes")))
+    };
+    if uri.path().len() + uri.query().map_or(0, str::len) > URI_BYTES_MAX {
+        return too_long(StatusCode::URI_TOO_LONG, "uri_too_long", "a path", URI_BYTES_MAX);
+    }
+    let bytes: usize = headers.iter().map(|(name, v)| name.as_str().len() + v.len()).sum();
+    if bytes > HEADER_BYTES_MAX {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return too_long(status, "headers_too_large", "headers", HEADER_BYTES_MAX);
+    }
+    let is_twofold = |name| headers.get_all(name).iter().count() > 1;
+    if is_twofold(HOST) || is_twofold(AUTHORIZATION) || is_twofold(TRANSFER_ENCODING) {
+        return Err(ApiError::bad_request("headers contradict each other"));
+    }
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    if !codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+        return Err(ApiError::bad_request("no transfer coding but chunked is known"));
+    }
+    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    if announced
+        .and_then(|text| text.parse::<u64>().ok())
+        .is_some_and(|n| n > BODY_BYTES_MAX as u64)
+    {
+        return Err(ApiError::body_too_large());
+    }
+    Ok(())
+}
+
+/// The same address without a slash at the end of its path, if there is one.
+fn without_last_slash(uri: &Uri) -> Option<Uri> {
+    let path = uri.path().strip_suffix('/').filter(|path| !path.is_empty())?;
+    match uri.query() {
+        Some(query) => format!("{path}?{query}").parse().ok(),
+        None => path.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_at_the_end_is_no_name() {
+        let without =
+            |uri: &'static str| without_last_slash(&Uri::from_static(uri)).map(|u| u.to_string());
+        assert_eq!(without("/api/vhosts/%2F/").as_deref(), Some("/api/vhosts/%2F"));
+        assert_eq!(without("/api/overview/?a=b/").as_deref(), Some("/api/overview?a=b/"));
+        assert_eq!(without("/api/overview?a=b/"), None);
+        assert_eq!(without("/"), None);
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_ways_is_refused() {
+        let refused = |pairs: &[(&'static str, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.append(*name, HeaderValue::from_static(value));
+            }
+            check(&Uri::from_static("/"), &headers).is_err()
+        };
+        assert!(refused(&[("host", "localhost"), ("host", "evil.example")]));
+        assert!(refused(&[("authorization", "Basic YTpi"), ("authorization", "Basic YTpi")]));
+        assert!(refused(&[("transfer-encoding", "chunked, chunked")]));
+        assert!(refused(&[("transfer-encoding", "gzip"), ("transfer-encoding", "chunked")]));
+        assert!(!refused(&[("transfer-encoding", "Chunked")]));
+        assert!(!refused(&[("host", "localhost"), ("content-length", "4"), ("accept", "*/*")]));
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_before_it_is_read() {
+        let status = |uri: &str, header: Option<(&'static str, String)>| {
+            let mut headers = HeaderMap::new();
+            if let Some((name, value)) = header {
+                headers.insert(name, value.parse().unwrap());
+            }
+            check(&uri.parse().unwrap(), &headers)
+                .err()
+                .map(|e| e.into_response().status().as_u16())
+        };
+        assert_eq!(status("/api/overview", None), None);
+        assert_eq!(status(&format!("/{}", "a".repeat(URI_BYTES_MAX)), None), Some(414));
+        assert_eq!(status(&format!("/a?{}", "b".repeat(URI_BYTES_MAX)), None), Some(414));
+        assert_eq!(status("/a", Some(("x", "y".repeat(HEADER_BYTES_MAX)))), Some(431));
+        let announces = |bytes: usize| status("/a", Some(("content-length", bytes.to_string())));
+        assert_eq!((announces(BODY_BYTES_MAX), announces(BODY_BYTES_MAX + 1)), (None, Some(400)));
+    }
+}

@@ -1,0 +1,10 @@
+//! HTTP itself: requests, answers, logins and the files of the web page.
+
+pub(crate) mod access;
+pub(crate) mod answer;
+pub(crate) mod body;
+pub(crate) mod extract;
+pub(crate) mod fields;
+pub(crate) mod middleware;
+pub(crate) mod multipart;
+pub(crate) mod web;

@@ -1,0 +1,268 @@
+//! What is told: groups of families, of each object or of all together.
+
+use crate::metrics::deaths::{self, Fate};
+use crate::metrics::family::{Family, Objects, write};
+use crate::metrics::group::Group;
+use crate::metrics::text::{Kind, Labels, Namespace, Text};
+use crate::metrics::{Detail, clients, exchanges, node, queues, sums};
+use crate::snapshot::scrape::{
+    ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, Scrape, VhostScrape,
+};
+
+/// What is told of, with the labels of everything made once.
+#[derive(Debug)]
+pub(super) struct Told<'a> {
+    scrape: &'a Scrape,
+    namespace: Namespace,
+    queues: Kept<'a, QueueScrape>,
+    channels: Kept<'a, ChannelScrape>,
+    /// The labels of channels where their vhosts are told, too.
+    channels_in_vhosts: Labels,
+    connections: Kept<'a, ConnectionScrape>,
+    exchanges: Kept<'a, ExchangeScrape>,
+}
+
+/// The objects of a kind.
+#[derive(Debug)]
+enum Kept<'a, T> {
+    Sum(Box<T>),
+    /// Each with the name of its vhost.
+    Each(Vec<(&'a str, &'a T)>, Labels),
+}
+
+impl<'a, T> Kept<'a, T> {
+    fn objects(&self) -> Objects<'_, T> {
+        match self {
+            Self::Sum(sum) => Objects::Sum(sum),
+            Self::Each(each, labels) => Objects::Each(each, labels),
+        }
+    }
+
+    /// Each of what `list` finds in the vhosts.
+    fn each(
+        vhosts: &'a [VhostScrape],
+        list: impl Fn(&'a VhostScrape) -> &'a [T],
+        wants: impl Fn(&T) -> bool,
+        label: impl Fn(&mut Labels, &str, &T),
+    ) -> Self {
+        let (mut each, mut labels) = (Vec::new(), Labels::default());
+        for vhost in vhosts {
+            for object in list(vhost).iter().filter(|object| wants(object)) {
+                label(&mut labels, &vhost.name, object);
+                each.push((&*vhost.name, object));
+            }
+        }
+        Self::Each(each, labels)
+    }
+}
+
+/// Wants everything.
+fn all<T>(_: &T) -> bool {
+    true
+}
+
+impl<'a> Told<'a> {
+    /// Sums over everything.
+    pub(super) fn totals(scrape: &'a Scrape) -> Self {
+        let vhosts = &scrape.vhosts;
+        Self {
+            scrape,
+            namespace: Namespace::Plain,
+            queues: Kept::Sum(Box::new(sums::queues(vhosts))),
+            channels: Kept::Sum(Box::new(sums::channels(vhosts))),
+            channels_in_vhosts: Labels::default(),
+            connections: Kept::Sum(Box::new(sums::connections(vhosts))),
+            exchanges: Kept::Sum(Box::new(sums::exchanges(vhosts))),
+        }
+    }
+
+    /// Everything for itself, of the queues those that `wants` says yes to.
+    pub(super) fn each(
+        scrape: &'a Scrape,
+        namespace: Namespace,
+        wants: impl Fn(&QueueScrape) -> bool,
+    ) -> Self {
+        let vhosts = &scrape.vhosts;
+        let queues = Kept::each(
+            vhosts,
+            |v| &v.queues,
+            wants,
+            |labels, vhost, queue| {
+                labels.push(&[("vhost", vhost), ("queue", &queue.name)]);
+            },
+        );
+        let channels = Kept::each(
+            vhosts,
+            |v| &v.channels,
+            all,
+            |labels, _, channel| {
+                labels.push(&[("channel", &channel.pid)]);
+            },
+        );
+        let mut channels_in_vhosts = Labels::default();
+        if let Kept::Each(channels, _) = &channels {
+            for (vhost, channel) in channels {
+                channels_in_vhosts.push(&[("channel", &channel.pid), ("vhost", vhost)]);
+            }
+        }
+        // RabbitMQ calls them channels here.
+        let connections = Kept::each(
+            vhosts,
+            |v| &v.connections,
+            all,
+            |labels, _, connection| {
+                labels.push(&[("channel", &connection.pid)]);
+            },
+        );
+        let exchanges = Kept::each(
+            vhosts,
+            |v| &v.exchanges,
+            all,
+            |labels, vhost, exchange| {
+                labels.push(&[("vhost", vhost), ("exchange", &exchange.name)]);
+            },
+        );
+        Self { scrape, namespace, queues, channels, channels_in_vhosts, connections, exchanges }
+    }
+
+    /// Writes one group.
+    pub(super) fn write(&self, text: &mut Text, group: Group) {
+        let Self { scrape, namespace, .. } = *self;
+        match group {
+            Group::ConnectionChurn => node::write(text, namespace, &node::CHURN, scrape),
+            Group::NodeCoarse => node::write(text, namespace, &node::COARSE, scrape),
+            Group::Node => node::write(text, namespace, &node::METRICS, scrape),
+            Group::AuthAttempts => node::logins(text, namespace, scrape),
+            Group::QueueCoarse => self.queues(text, &queues::COARSE),
+            Group::QueueConsumerCount => self.queues(text, &queues::CONSUMER_COUNT),
+            Group::Queue => {
+                self.queues(text, &queues::CONSUMER_COUNT);
+                self.queues(text, &queues::METRICS);
+            }
+            Group::QueueDelivery => self.queues(text, &queues::DELIVERIES),
+            Group::QueuePublished => self.published(text),
+            Group::QueueTime => self.queues(text, &queues::TIMES),
+            Group::QueueDeath => self.deaths(text),
+            Group::ExpiryLateness => deaths::lateness(text, namespace, &scrape.vhosts),
+            Group::Channel => write(text, namespace, &clients::CHANNEL, &self.channels.objects()),
+            Group::ChannelExchange => self.channels(text, &clients::PUBLISHES),
+            Group::ChannelQueue => self.channels(text, &clients::DELIVERIES),
+            Group::ConnectionCoarse => self.connections(text, &clients::TRAFFIC),
+            Group::Connection => self.connections(text, &clients::CONNECTION),
+            Group::Exchange => {
+                let objects = self.exchanges.objects();
+                write(text, namespace, &exchanges::METRICS, &objects);
+                self.confirmed(text);
+            }
+            Group::QueueExchange => {
+                write(text, namespace, &exchanges::ROUTED, &self.exchanges.objects());
+            }
+            Group::VhostStatus => self.vhost_status(text),
+            Group::ExchangeNames => self.named_exchanges(text, &exchanges::NAMES),
+            Group::ExchangeBindings => self.named_exchanges(text, &exchanges::BINDINGS),
+        }
+    }
+
+    /// Writes what kind of queue each is.
+    pub(super) fn queue_info(&self, text: &mut Text) {
+        let Kept::Each(queues, _) = &self.queues else { return };
+        let help = "1 for every queue, with its type";
+        let mut samples = text.family(self.namespace, "queue_info", Kind::Gauge, help);
+        let mut labels = Labels::default();
+        for (vhost, queue) in queues {
+            labels.push(&[
+                ("vhost", vhost),
+                ("queue", &queue.name),
+                ("queue_type", queue.kind.module()),
+                ("membership", "leader"),
+            ]);
+        }
+        labels.iter().for_each(|labels| samples.put(labels, 1));
+    }
+
+    fn queues(&self, text: &mut Text, families: &[Family<QueueScrape>]) {
+        write(text, self.namespace, families, &self.queues.objects());
+    }
+
+    /// The labels of RabbitMQ are others here than elsewhere.
+    fn published(&self, text: &mut Text) {
+        let mut labels = Labels::default();
+        let objects = match &self.queues {
+            Kept::Sum(sum) => Objects::Sum(&**sum),
+            Kept::Each(queues, _) => {
+                for (vhost, queue) in queues {
+                    labels.push(&[("queue_vhost", vhost), ("queue", &queue.name)]);
+                }
+                Objects::Each(queues, &labels)
+            }
+        };
+        write(text, self.namespace, &queues::PUBLISHED, &objects);
+    }
+
+    /// By vhost where sums are told.
+    fn deaths(&self, text: &mut Text) {
+        match &self.queues {
+            Kept::Sum(_) => {
+                let mut labels = Labels::default();
+                let vhosts = &self.scrape.vhosts;
+                vhosts.iter().for_each(|vhost| labels.push(&[("vhost", &vhost.name)]));
+                let fates: Vec<Fate> = vhosts.iter().map(Fate::from).collect();
+                deaths::write(text, self.namespace, &fates, &labels, Detail::Totals);
+            }
+            Kept::Each(queues, labels) => {
+                let fates: Vec<Fate> = queues.iter().map(|(_, queue)| Fate::from(*queue)).collect();
+                deaths::write(text, self.namespace, &fates, labels, Detail::PerObject);
+            }
+        }
+    }
+
+    fn channels(&self, text: &mut Text, families: &[Family<ChannelScrape>]) {
+        let objects = match &self.channels {
+            Kept::Sum(sum) => Objects::Sum(&**sum),
+            Kept::Each(channels, _) => Objects::Each(channels, &self.channels_in_vhosts),
+        };
+        write(text, self.namespace, families, &objects);
+    }
+
+    fn connections(&self, text: &mut Text, families: &[Family<ConnectionScrape>]) {
+        write(text, self.namespace, families, &self.connections.objects());
+    }
+
+    /// Confirms, which exchanges do not count.
+    fn confirmed(&self, text: &mut Text) {
+        let help = "Publishes confirmed, by vhost";
+        let name = "exchange_messages_confirmed_total";
+        let mut samples = text.family(self.namespace, name, Kind::Counter, help);
+        let vhosts = self.scrape.vhosts.iter();
+        if let Kept::Sum(_) = self.exchanges {
+            samples.put("", vhosts.map(|vhost| vhost.counters.confirmed).sum::<u64>());
+            return;
+        }
+        let mut labels = Labels::default();
+        vhosts.clone().for_each(|vhost| labels.push(&[("vhost", &vhost.name)]));
+        for (vhost, labels) in vhosts.zip(labels.iter()) {
+            samples.put(labels, vhost.counters.confirmed);
+        }
+    }
+
+    fn vhost_status(&self, text: &mut Text) {
+        let help = "1 for every vhost, all of which run";
+        let mut samples = text.family(Namespace::Cluster, "vhost_status", Kind::Gauge, help);
+        let mut labels = Labels::default();
+        self.scrape.vhosts.iter().for_each(|vhost| labels.push(&[("vhost", &vhost.name)]));
+        labels.iter().for_each(|labels| samples.put(labels, 1));
+    }
+
+    /// Families of the exchanges that have names, with their types.
+    fn named_exchanges(&self, text: &mut Text, families: &[Family<ExchangeScrape>]) {
+        let Kept::Each(exchanges, _) = &self.exchanges else { return };
+        let mut labels = Labels::default();
+        let named = exchanges.iter().filter(|(_, exchange)| !exchange.name.is_empty());
+        let named: Vec<(&str, &ExchangeScrape)> = named.copied().collect();
+        for (vhost, exchange) in &named {
+            let kind = exchange.kind.as_str();
+            labels.push(&[("vhost", vhost), ("exchange", &exchange.name), ("type", kind)]);
+        }
+        write(text, Namespace::Cluster, families, &Objects::Each(&named, &labels));
+    }
+}

@@ -1,0 +1,150 @@
+//! Which messages somebody looks for.
+
+use amqp::properties::Properties;
+use amqp::table::Value as Field;
+use broker::Message;
+use broker::dead_letter::DeathReason;
+
+use crate::json::table::{field, text};
+
+/// What must be the case for a message; nothing that is not said.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct MessageFilter {
+    /// It died last for this reason.
+    pub reason: Option<DeathReason>,
+    /// It died first in this queue.
+    pub first_queue: Option<String>,
+    /// It has all these headers, with these values if there are any.
+    pub headers: Vec<(String, Option<String>)>,
+    /// Its body contains this.
+    pub text: Option<String>,
+}
+
+impl MessageFilter {
+    /// Whether every message is wanted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a message is.
+    pub fn wants(&self, message: &Message) -> bool {
+        self.wants_deaths(message) && self.wants_headers(message) && self.wants_body(message)
+    }
+
+    fn wants_deaths(&self, message: &Message) -> bool {
+        let deaths = message.deaths();
+        self.reason.is_none_or(|reason| deaths.is_some_and(|deaths| deaths.last.reason == reason))
+            && self
+                .first_queue
+                .as_ref()
+                .is_none_or(|queue| deaths.is_some_and(|deaths| *deaths.first.queue == **queue))
+    }
+
+    fn wants_headers(&self, message: &Message) -> bool {
+        if self.headers.is_empty() {
+            return true;
+        }
+        // They were validated when the message was published.
+        let properties = Properties::parse(message.properties()).unwrap_or_default();
+        let has = |(name, value): &(String, Option<String>)| {
+            let mut fields = properties.headers.iter().flat_map(|headers| headers.iter());
+            fields.any(|(key, found)| {
+                key == name.as_bytes()
+                    && value.as_ref().is_none_or(|value| is_shown_as(found, value))
+            })
+        };
+        self.headers.iter().all(has)
+    }
+
+    fn wants_body(&self, message: &Message) -> bool {
+        let Some(wanted) = &self.text else { return true };
+        String::from_utf8_lossy(message.body()).contains(wanted)
+    }
+}
+
+/// Whether a value is that text where it is shown; of a list, whether one of the values is.
+fn is_shown_as(value: Field<'_>, wanted: &str) -> bool {
+    let is_wanted = |value| shown(value).as_deref() == Some(wanted);
+    if let Field::Array(items) = value { items.iter().any(is_wanted) } else { is_wanted(value) }
+}
+
+/// A value as text, if it is a single one.
+fn shown(value: Field<'_>) -> Option<String> {
+    match value {
+        Field::LongStr(octets) | Field::Binary(octets) => Some(text(octets)),
+        Field::Array(_) | Field::Table(_) => None,
+        Field::Bool(_)
+        | Field::I8(_)
+        | Field::U8(_)
+        | Field::I16(_)
+        | Field::U16(_)
+        | Field::I32(_)
+        | Field::U32(_)
+        | Field::I64(_)
+        | Field::F32(_)
+        | Field::F64(_)
+        | Field::Decimal { .. }
+        | Field::Timestamp(_)
+        | Field::Void => Some(field(value).to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use amqp::table::TableBuilder;
+    use broker::{Content, Envelope, Facts};
+
+    use super::*;
+
+    fn message(body: &[u8]) -> Message {
+        let mut headers = TableBuilder::new();
+        headers.insert("customer", Field::LongStr(b"a=b"));
+        headers.insert("tries", Field::I32(3));
+        headers.insert("vip", Field::Bool(true));
+        headers.array("CC", |list| {
+            list.push(Field::LongStr(b"x"));
+            list.push(Field::LongStr(b"y"));
+        });
+        let headers = headers.finish();
+        let properties = Properties { headers: Some(headers.as_ref()), ..Properties::default() };
+        let mut encoded = Vec::new();
+        properties.encode(&mut encoded);
+        let content = Content::Assembled { properties: encoded.into(), body: body.to_vec().into() };
+        let envelope = Envelope::new("".into(), "q".into());
+        Message::new(Arc::new(envelope), Facts::default(), content, None)
+    }
+
+    #[test]
+    fn everything_that_is_said_must_be_so() {
+        let headers = |wanted: &[(&str, Option<&str>)]| {
+            let owned = wanted.iter().map(|(n, v)| ((*n).to_owned(), v.map(str::to_owned)));
+            MessageFilter { headers: owned.collect(), ..MessageFilter::default() }
+        };
+        let text =
+            |text: &str| MessageFilter { text: Some(text.to_owned()), ..MessageFilter::default() };
+        let reason =
+            MessageFilter { reason: Some(DeathReason::Expired), ..MessageFilter::default() };
+        let queue = MessageFilter { first_queue: Some("q".into()), ..MessageFilter::default() };
+        for (filter, wants) in [
+            (MessageFilter::default(), true),
+            (headers(&[("customer", None)]), true),
+            (headers(&[("nothing", None)]), false),
+            (headers(&[("customer", Some("a=b"))]), true),
+            (headers(&[("customer", Some("a"))]), false),
+            (headers(&[("tries", Some("3")), ("vip", Some("true"))]), true),
+            (headers(&[("tries", Some("3")), ("vip", Some("false"))]), false),
+            (headers(&[("CC", Some("y"))]), true),
+            (headers(&[("CC", Some("z"))]), false),
+            (text("order 7"), true),
+            (text("Order"), false),
+            // It has not died.
+            (reason, false),
+            (queue, false),
+        ] {
+            let message = message(b"\xff order 71");
+            assert_eq!(filter.wants(&message), wants, "{filter:?}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A queue at one moment with everything that the API tells of it.
+
+use std::sync::Arc;
+
+use amqp::table::Table;
+use broker::{InForce, Name, Queue, QueueCounters, QueueNumber, QueueType, Settings, Vhost};
+
+use crate::snapshot::client::{ClientDescription, ClientOf, ConsumerDetails};
+use crate::snapshot::fields;
+
+/// What the API tells of a queue, as it was at one moment.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the answer")]
+pub struct QueueDetails {
+    pub(crate) vhost: Name,
+    pub(crate) name: Name,
+    pub(crate) number: QueueNumber,
+    pub(crate) kind: QueueType,
+    pub(crate) durable: bool,
+    pub(crate) auto_delete: bool,
+    pub(crate) exclusive: bool,
+    /// The client that alone may use it.
+    pub(crate) owner: Option<Arc<ClientDescription>>,
+    pub(crate) arguments: Table,
+    pub(crate) declared_by: Name,
+    pub(crate) policies: InForce,
+    pub(crate) settings: Settings,
+    pub(crate) ready: Amount,
+    pub(crate) unacked: Amount,
+    pub(crate) delayed: Amount,
+    pub(crate) pending: Amount,
+    pub(crate) paged_out: Amount,
+    /// Those of all that outlive a restart.
+    pub(crate) persistent: Amount,
+    /// The property `timestamp` of the next message, in seconds of the epoch.
+    pub(crate) head_timestamp_s: Option<u64>,
+    pub(crate) consumers: u32,
+    /// A consumer has room for another delivery.
+    pub(crate) has_waiting_consumer: bool,
+    pub(crate) exclusive_consumer: Option<Name>,
+    pub(crate) single_active_consumer: Option<Name>,
+    /// What is sampled of it.
+    pub(crate) numbers: fields::QueueNumbers,
+    pub(crate) counters: QueueCounters,
+}
+
+/// Some messages.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Amount {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+}
+
+impl QueueDetails {
+    /// Copies every queue of `vhost`.
+    pub fn all(vhost: &Vhost, client_of: ClientOf<'_>) -> Vec<Self> {
+        vhost.queues().map(|(_, queue)| Self::of(vhost, queue, client_of)).collect()
+    }
+
+    /// Copies one queue of `vhost` with its consumers, if there is one of that name.
+    pub fn one(
+        vhost: &Vhost,
+        name: &str,
+        client_of: ClientOf<'_>,
+    ) -> Option<(Self, Vec<ConsumerDetails>)> {
+        let queue = vhost.queue(name)?;
+        let consumers = ConsumerDetails::of(vhost, queue, client_of);
+        Some((Self::of(vhost, queue, client_of), consumers))
+    }
+
+    fn of(vhost: &Vhost, queue: &Queue, client_of: ClientOf<'_>) -> Self {
+        let amount = |messages, bytes| Amount { messages, bytes };
+        let (paged_out, paged_out_bytes) = queue.paged_out();
+        let persistent = queue.persistent();
+        Self {
+            vhost: vhost.name().clone(),
+            name: queue.name.clone(),
+            number: queue.number,
+            numbers: fields::of_queue(queue),
+            kind: queue.kind(),
+            durable: queue.durable,
+            auto_delete: queue.auto_delete,
+            exclusive: queue.exclusive_owner.is_some(),
+            owner: queue.exclusive_owner.and_then(client_of),
+            arguments: queue.arguments.table.clone(),
+            declared_by: queue.declared_by.clone(),
+            policies: queue.policies.clone(),
+            settings: queue.settings.clone(),
+            ready: amount(queue.ready_count(), queue.ready_bytes()),
+            unacked: amount(queue.unacked_count(), queue.unacked_bytes()),
+            delayed: amount(queue.delayed_count(), queue.delayed_bytes()),
+            pending: amount(queue.pending_count(), queue.pending_bytes()),
+            paged_out: amount(paged_out, paged_out_bytes),
+            persistent: amount(persistent.messages, persistent.bytes),
+            head_timestamp_s: queue.head_timestamp_s(),
+            consumers: queue.consumer_count(),
+            has_waiting_consumer: queue.has_waiting_consumer(),
+            exclusive_consumer: queue
+                .consumers()
+                .find(|consumer| consumer.exclusive)
+                .map(|consumer| consumer.tag.clone()),
+            single_active_consumer: queue
+                .single_active_consumer()
+                .map(|consumer| consumer.tag.clone()),
+            counters: queue.counters.clone(),
+        }
+    }
+
+    /// Those of its messages that are held in memory.
+    pub(crate) fn in_memory(&self) -> Amount {
+        let all = self.total();
+        Amount {
+            messages: all.messages.saturating_sub(self.paged_out.messages),
+            bytes: all.bytes.saturating_sub(self.paged_out.bytes),
+        }
+    }
+
+    /// Every message in it.
+    pub(crate) fn total(&self) -> Amount {
+        let all = [self.ready, self.unacked, self.delayed, self.pending];
+        Amount {
+            messages: all.iter().map(|amount| amount.messages).sum(),
+            bytes: all.iter().map(|amount| amount.bytes).sum(),
+        }
+    }
+}

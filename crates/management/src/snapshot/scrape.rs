@@ -1,0 +1,321 @@
+//! What metrics are made of, copied at one moment.
+
+use broker::statistics::VhostCounters;
+use broker::time::{Now, Time};
+use broker::{
+    Deliveries, Exchange, ExchangeType, Name, Queue, QueueCounters, QueueId, QueueType, Vhost,
+};
+
+use crate::node::LoginAttempts;
+use crate::snapshot::client::{ChannelDetails, ClientDescription, ClientOf, Traffic};
+use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
+use crate::snapshot::queue::Amount;
+
+/// Everything at one moment.
+#[derive(Debug)]
+pub struct Scrape {
+    /// The node.
+    pub node: NodeSnapshot,
+    /// Its process.
+    pub process: ProcessSnapshot,
+    /// Seconds of the epoch at which that started.
+    pub started_s: u64,
+    /// Logins by protocol.
+    pub logins: Vec<LoginAttempts>,
+    /// The vhosts that are wanted.
+    pub vhosts: Vec<VhostScrape>,
+}
+
+/// A vhost at one moment.
+#[derive(Debug)]
+pub struct VhostScrape {
+    pub(crate) name: Name,
+    pub(crate) counters: VhostCounters,
+    /// What was delivered, by type of queue.
+    pub(crate) deliveries: [Deliveries; QueueType::ALL.len()],
+    pub(crate) queues: Vec<QueueScrape>,
+    pub(crate) exchanges: Vec<ExchangeScrape>,
+    pub(crate) channels: Vec<ChannelScrape>,
+    pub(crate) connections: Vec<ConnectionScrape>,
+    /// What went over all sockets, also of those who have gone.
+    pub(crate) traffic: Traffic,
+}
+
+/// A queue at one moment, or some together.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct QueueScrape {
+    pub(crate) name: Name,
+    pub(crate) kind: QueueType,
+    pub(crate) ready: Amount,
+    pub(crate) unacked: Amount,
+    pub(crate) delayed: Amount,
+    pub(crate) pending: Amount,
+    pub(crate) paged_out: Amount,
+    /// Those of all that outlive a restart.
+    pub(crate) persistent: Amount,
+    pub(crate) consumers: u64,
+    pub(crate) has_waiting_consumer: bool,
+    pub(crate) head_timestamp_s: Option<u64>,
+    pub(crate) oldest_age_us: Option<u64>,
+    pub(crate) first_deadline_us: Option<u64>,
+    pub(crate) lease_ends_us: Option<u64>,
+    pub(crate) counters: QueueCounters,
+}
+
+/// An exchange at one moment, or all together.
+#[derive(Clone, Debug)]
+pub(crate) struct ExchangeScrape {
+    pub(crate) name: Name,
+    pub(crate) kind: ExchangeType,
+    pub(crate) bindings: u64,
+    pub(crate) published_in: u64,
+    pub(crate) published_out: u64,
+    pub(crate) returned_unroutable: u64,
+    pub(crate) dropped_unroutable: u64,
+}
+
+/// A channel at one moment, or all together.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct ChannelScrape {
+    /// Its name in RabbitMQ's form of a process.
+    pub(crate) pid: String,
+    pub(crate) consumers: u64,
+    pub(crate) unacked: u64,
+    pub(crate) unconfirmed: u64,
+    pub(crate) uncommitted: u64,
+    pub(crate) acks_uncommitted: u64,
+    pub(crate) prefetch: u64,
+    pub(crate) global_prefetch: u64,
+    pub(crate) published: u64,
+    pub(crate) confirmed: u64,
+    pub(crate) returned_unroutable: u64,
+    pub(crate) dropped_unroutable: u64,
+    pub(crate) deliveries: Deliveries,
+    /// Direct replies that are not among the deliveries.
+    pub(crate) direct_replies: u64,
+}
+
+/// A connection at one moment, or all together.
+#[derive(Clone, Default, Debug)]
+pub struct ConnectionScrape {
+    /// Its name in RabbitMQ's form of a process.
+    pub(crate) pid: String,
+    pub(crate) traffic: Traffic,
+    pub(crate) channels: u64,
+    /// 1 if bytes wait for its socket.
+    pub(crate) pending: u64,
+}
+
+impl ConnectionScrape {
+    /// A client's connection, over which so much has gone, with so many open channels.
+    pub fn new(client: &ClientDescription, traffic: Traffic, channels: usize) -> Self {
+        let pending = u64::from(traffic.unsent_bytes > 0);
+        Self { pid: client.pid.to_string(), traffic, channels: channels as u64, pending }
+    }
+}
+
+/// The queues of a vhost that are being copied, a slice at a time, so that its clients need not wait for
+/// all of them.
+#[derive(Default, Debug)]
+pub struct Scraping(Vec<(QueueId, QueueScrape)>);
+
+impl Scraping {
+    /// The queues to copy.
+    pub fn queues(vhost: &Vhost) -> Vec<QueueId> {
+        vhost.queues().map(|(id, _)| id).collect()
+    }
+
+    /// Copies some queues; those that have gone since are left out.
+    pub fn slice(&mut self, vhost: &mut Vhost, now: Now, queues: &[QueueId]) {
+        for id in queues {
+            vhost.forget_gone_deadlines(*id);
+            self.0.extend(vhost.queue_of(*id).map(|queue| (*id, QueueScrape::of(queue, now))));
+        }
+    }
+
+    /// Copies everything else. A queue that has gone since counts among those that are gone, not twice:
+    /// sums never shrink.
+    pub fn end(
+        self,
+        vhost: &Vhost,
+        client_of: ClientOf<'_>,
+        (connections, traffic): (Vec<ConnectionScrape>, Traffic),
+    ) -> VhostScrape {
+        let is_there = |id: QueueId| vhost.queue_of(id).is_some();
+        let queues = self.0.into_iter().filter(|(id, _)| is_there(*id));
+        let queues: Vec<QueueScrape> = queues.map(|(_, queue)| queue).collect();
+        let mut deliveries = vhost.counters().delivered_from_gone;
+        for queue in &queues {
+            if let Some(of_type) = deliveries.get_mut(queue.kind as usize) {
+                of_type.add(&queue.counters.deliveries);
+            }
+        }
+        VhostScrape {
+            name: vhost.name().clone(),
+            counters: *vhost.counters(),
+            deliveries,
+            queues,
+            exchanges: vhost.exchanges().map(|(_, exchange)| exchange.into()).collect(),
+            channels: ChannelDetails::all(vhost, client_of).iter().map(Into::into).collect(),
+            connections,
+            traffic,
+        }
+    }
+}
+
+impl QueueScrape {
+    fn of(queue: &Queue, now: Now) -> Self {
+        let amount = |messages, bytes| Amount { messages, bytes };
+        let (paged_out, paged_out_bytes) = queue.paged_out();
+        let persistent = queue.persistent();
+        Self {
+            name: queue.name.clone(),
+            kind: queue.kind(),
+            ready: amount(queue.ready_count(), queue.ready_bytes()),
+            unacked: amount(queue.unacked_count(), queue.unacked_bytes()),
+            delayed: amount(queue.delayed_count(), queue.delayed_bytes()),
+            pending: amount(queue.pending_count(), queue.pending_bytes()),
+            paged_out: amount(paged_out, paged_out_bytes),
+            persistent: amount(persistent.messages, persistent.bytes),
+            consumers: u64::from(queue.consumer_count()),
+            has_waiting_consumer: queue.has_waiting_consumer(),
+            head_timestamp_s: queue.head_timestamp_s(),
+            oldest_age_us: queue.oldest_arrival().map(|at| now.time.micros_since(at)),
+            first_deadline_us: queue.first_deadline().map(Time::as_micros),
+            lease_ends_us: queue.lease_ends().map(Time::as_micros),
+            counters: queue.counters.clone(),
+        }
+    }
+
+    /// Adds what can be added; the oldest of all is the oldest, the first deadline the first.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (sum, part) in [
+            (&mut self.ready, other.ready),
+            (&mut self.unacked, other.unacked),
+            (&mut self.delayed, other.delayed),
+            (&mut self.pending, other.pending),
+            (&mut self.paged_out, other.paged_out),
+            (&mut self.persistent, other.persistent),
+        ] {
+            sum.messages += part.messages;
+            sum.bytes += part.bytes;
+        }
+        self.consumers += other.consumers;
+        self.oldest_age_us = self.oldest_age_us.max(other.oldest_age_us);
+        let first = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        self.first_deadline_us = first(self.first_deadline_us, other.first_deadline_us);
+        self.lease_ends_us = first(self.lease_ends_us, other.lease_ends_us);
+    }
+
+    /// Every message in it.
+    pub(crate) fn total(&self) -> Amount {
+        let all = [self.ready, self.unacked, self.delayed, self.pending];
+        Amount {
+            messages: all.iter().map(|amount| amount.messages).sum(),
+            bytes: all.iter().map(|amount| amount.bytes).sum(),
+        }
+    }
+
+    /// Messages ready for delivery that are in memory.
+    pub(crate) fn ready_in_memory(&self) -> Amount {
+        Amount {
+            messages: self.ready.messages.saturating_sub(self.paged_out.messages),
+            bytes: self.ready.bytes.saturating_sub(self.paged_out.bytes),
+        }
+    }
+}
+
+impl From<&ChannelDetails> for ChannelScrape {
+    fn from(channel: &ChannelDetails) -> Self {
+        Self {
+            pid: channel.client.pid.of_channel(channel.number),
+            consumers: channel.consumers as u64,
+            unacked: channel.unacked as u64,
+            unconfirmed: channel.unconfirmed as u64,
+            uncommitted: channel.uncommitted as u64,
+            acks_uncommitted: channel.acks_uncommitted as u64,
+            prefetch: channel.prefetch_count.into(),
+            global_prefetch: channel.global_prefetch_count.into(),
+            published: channel.counters.published,
+            confirmed: channel.counters.confirmed,
+            returned_unroutable: channel.counters.returned_unroutable,
+            dropped_unroutable: channel.counters.dropped_unroutable,
+            deliveries: channel.counters.deliveries,
+            direct_replies: 0,
+        }
+    }
+}
+
+impl From<&Exchange> for ExchangeScrape {
+    fn from(exchange: &Exchange) -> Self {
+        Self {
+            name: exchange.name.clone(),
+            kind: exchange.kind,
+            bindings: exchange.bindings().count() as u64,
+            published_in: exchange.counters.published_in,
+            published_out: exchange.counters.published_out,
+            returned_unroutable: exchange.counters.returned_unroutable,
+            dropped_unroutable: exchange.counters.dropped_unroutable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use amqp::method::MethodId;
+    use amqp::table::Table;
+    use broker::access::Access;
+    use broker::{
+        ChannelNumber, Command, ConnectionId, DeclareQueue, DeleteQueue, Request, VhostOptions,
+    };
+
+    use super::*;
+
+    const NOW: Now = Now::from_millis(1000);
+
+    fn vhost() -> (Vhost, ConnectionId) {
+        let mut vhost = Vhost::new("/", [3; 32], VhostOptions::default());
+        let access = Access::matching("guest".into(), ".*").unwrap();
+        let connection = vhost.open_connection(Arc::new(access), true);
+        (vhost, connection)
+    }
+
+    fn apply(vhost: &mut Vhost, connection: ConnectionId, command: Command<'_>) {
+        let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
+        vhost.apply(NOW, connection, request);
+        drop(vhost.drain_effects());
+    }
+
+    #[test]
+    fn a_queue_that_goes_between_two_slices_counts_once() {
+        let (mut vhost, connection) = vhost();
+        let arguments = Table::default();
+        apply(&mut vhost, connection, Command::OpenChannel);
+        for queue in ["stays", "goes"] {
+            let declare = DeclareQueue {
+                queue,
+                passive: false,
+                durable: false,
+                exclusive: false,
+                auto_delete: false,
+                nowait: false,
+                arguments: arguments.as_ref(),
+            };
+            apply(&mut vhost, connection, Command::DeclareQueue(declare));
+            apply(&mut vhost, connection, Command::Get { queue, no_ack: true });
+        }
+        let mut scraping = Scraping::default();
+        let queues = Scraping::queues(&vhost);
+        scraping.slice(&mut vhost, NOW, &queues);
+        let delete =
+            DeleteQueue { queue: "goes", if_unused: false, if_empty: false, nowait: false };
+        apply(&mut vhost, connection, Command::DeleteQueue(delete));
+        let none = |_| None;
+        let scrape = scraping.end(&vhost, &none, (Vec::new(), Traffic::default()));
+        let names: Vec<&str> = scrape.queues.iter().map(|queue| &*queue.name).collect();
+        assert_eq!(names, ["stays"]);
+        assert_eq!(scrape.deliveries[QueueType::Classic as usize].got_nothing, 2);
+    }
+}

@@ -1,0 +1,68 @@
+//! The API of a node that serves nobody: it can be started, emptied and ended, by whoever has the
+//! token of its machine. Users are not known to it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest as _, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::from_fn;
+use axum::routing::post;
+
+use crate::api::nodes::actions;
+use crate::http::access::{
+    check, credentials, is_for_this_machine, is_from_another_site, not_localhost,
+};
+use crate::http::answer::ApiError;
+use crate::http::extract::{Body, Name};
+use crate::http::middleware;
+use crate::http::web;
+use crate::limits::BODY_BYTES_MAX;
+use crate::node::{Life, Logins};
+
+/// A node that is stopped.
+pub trait StoppedNode: Life + Logins + Send + Sync {
+    /// Its name.
+    fn name(&self) -> &str;
+}
+
+/// Answers HTTP requests while `node` is stopped; it must be served with the `SocketAddr` of each
+/// client.
+pub fn stopped_router(node: Arc<dyn StoppedNode>) -> Router {
+    let routes = Router::new()
+        .route("/api/nodes/{name}/actions", post(act))
+        .merge(web::routes())
+        .fallback(stopped)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(node);
+    Router::new().fallback_service(routes).layer(from_fn(middleware::pass))
+}
+
+async fn stopped() -> ApiError {
+    let reason = "the rabbit app is stopped";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
+}
+
+async fn act(
+    State(node): State<Arc<dyn StoppedNode>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    Name(name): Name,
+    request: Request,
+) -> Result<StatusCode, ApiError> {
+    if is_from_another_site(&headers) || !is_for_this_machine(&headers) {
+        return Err(not_localhost());
+    }
+    let login = check(&*node, peer.ip(), request.extensions(), credentials(&headers)?);
+    let caller = login.await.map_err(|_| ApiError::wrong_login())?;
+    if !caller.is_administrator() {
+        return Err(ApiError::wrong_login());
+    }
+    if name != node.name() {
+        return Err(ApiError::not_found());
+    }
+    // Only now: a stranger's body takes no memory.
+    let Body(body) = Body::from_request(request, &node).await?;
+    actions::perform(&*node, &body).await
+}
