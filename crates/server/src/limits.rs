@@ -28,7 +28,7 @@ pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(1);
 
 /// A turn of a vhost's lock that takes longer is a long one: nobody begins to wait for its end on a thread
 /// that serves other vhosts, too.
-pub(crate) const LONG_TURN: Duration = Duration::from_millis(2);
+pub(crate) const LONG_HOLD: Duration = Duration::from_millis(2);
 
 /// How soon the timer, the writer of logs and the pager come back to a vhost whose lock they did not get,
 /// in milliseconds.

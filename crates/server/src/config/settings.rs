@@ -102,7 +102,7 @@ impl Settings {
         for line in file::lines(text) {
             let at = |line| Source::File { path: path.to_owned(), line };
             match line {
-                Ok((line, Line::Entry { key, value })) => self.say(&key, &value, at(line)),
+                Ok((line, Line::Entry { key, value })) => self.send_own(&key, &value, at(line)),
                 Ok((line, Line::Include(_))) if depth == INCLUDES_MAX => {
                     self.problem(&at(line), "files include each other in a circle");
                 }
@@ -121,10 +121,10 @@ impl Settings {
 
     /// Takes one setting.
     pub(crate) fn set(&mut self, name: &str, value: &str, source: Source) {
-        self.say(&KeyName::new(name), value, source);
+        self.send_own(&KeyName::new(name), value, source);
     }
 
-    fn say(&mut self, name: &KeyName, value: &str, source: Source) {
+    fn send_own(&mut self, name: &KeyName, value: &str, source: Source) {
         let Some((key, found)) = keys::find(name) else {
             let meant = nearest(&name.to_string(), keys::plain_names());
             let meant = meant.map(|name| format!(", did you mean '{name}'?")).unwrap_or_default();

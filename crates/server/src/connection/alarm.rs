@@ -28,13 +28,13 @@ impl Connection {
 
     fn say_if_told_of_blocking(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.session.client().capabilities.connection_blocked {
-            self.say(|_, out| write(out));
+            self.send_own(|_, out| write(out));
         }
     }
 
     pub(super) fn set_blocked(&mut self, alarm: Option<Alarm>) {
         self.blocked = alarm;
-        self.intake.set_standing(self.standing());
+        self.read_counters.set_standing(self.standing());
     }
 
     /// Whether it is read, as long as the disk keeps up.

@@ -11,9 +11,9 @@ use broker::ConnectionId;
 use management::{ClientDescription, ClientPid, ConnectionState, Traffic};
 use parking_lot::Mutex;
 
-use crate::connection::socket_writer::Wire;
+use crate::connection::socket_writer::SocketWriter;
 use crate::limits::UNSENT_BYTES_MAX;
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 /// Whether the reader of a connection reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,13 +29,13 @@ pub(crate) enum Standing {
 /// What the reading half of a connection tells of itself. Nobody else changes it, so that plain loads
 /// and stores do.
 #[derive(Default, Debug)]
-pub(crate) struct Intake {
+pub(crate) struct ReadCounters {
     bytes: AtomicU64,
     reads: AtomicU64,
     standing: AtomicU8,
 }
 
-impl Intake {
+impl ReadCounters {
     /// A read has brought so many bytes.
     pub(crate) fn count(&self, bytes: usize) {
         self.bytes.store(self.bytes() + bytes as u64, Ordering::Relaxed);
@@ -64,19 +64,19 @@ impl Intake {
 /// What others see of the two halves of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Socket {
-    pub(crate) wire: Arc<Wire>,
-    pub(crate) intake: Arc<Intake>,
+    pub(crate) socket_writer: Arc<SocketWriter>,
+    pub(crate) read_counters: Arc<ReadCounters>,
 }
 
 impl Socket {
     /// What went over it.
     pub(crate) fn traffic(&self) -> Traffic {
         Traffic {
-            received_bytes: self.intake.bytes(),
-            reads: self.intake.reads(),
-            sent_bytes: self.wire.written(),
-            writes: self.wire.writes(),
-            unsent_bytes: self.wire.unsent(),
+            received_bytes: self.read_counters.bytes(),
+            reads: self.read_counters.reads(),
+            sent_bytes: self.socket_writer.written(),
+            writes: self.socket_writer.writes(),
+            unsent_bytes: self.socket_writer.unsent(),
         }
     }
 }
@@ -85,7 +85,7 @@ impl Socket {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) description: Arc<ClientDescription>,
-    pub(crate) cell: Arc<VhostCell>,
+    pub(crate) handle: Arc<VhostHandle>,
     pub(crate) id: ConnectionId,
     pub(crate) socket: Socket,
 }
@@ -93,10 +93,10 @@ pub(crate) struct Client {
 impl Client {
     /// Whether it is read; `has_alarm` while publishers are blocked.
     pub(crate) fn state(&self, has_alarm: bool) -> ConnectionState {
-        match self.socket.intake.standing() {
+        match self.socket.read_counters.standing() {
             Standing::Blocked => ConnectionState::Blocked,
             Standing::HeldBack => ConnectionState::Flow,
-            Standing::Reading if self.socket.wire.unsent() > UNSENT_BYTES_MAX => {
+            Standing::Reading if self.socket.socket_writer.unsent() > UNSENT_BYTES_MAX => {
                 ConnectionState::Flow
             }
             Standing::Reading if has_alarm => ConnectionState::Blocking,
@@ -203,12 +203,12 @@ mod tests {
 
     #[test]
     fn a_reader_tells_what_it_reads_and_whether() {
-        let intake = Intake::default();
-        assert_eq!(intake.standing(), Standing::Reading);
-        intake.count(10);
-        intake.count(5);
-        intake.set_standing(Standing::HeldBack);
-        let told = (intake.bytes(), intake.reads(), intake.standing());
+        let read_counters = ReadCounters::default();
+        assert_eq!(read_counters.standing(), Standing::Reading);
+        read_counters.count(10);
+        read_counters.count(5);
+        read_counters.set_standing(Standing::HeldBack);
+        let told = (read_counters.bytes(), read_counters.reads(), read_counters.standing());
         assert_eq!(told, (15, 2, Standing::HeldBack));
     }
 }

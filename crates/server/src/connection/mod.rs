@@ -30,17 +30,17 @@ use tokio::task::JoinHandle;
 use crate::auth::user_slots::UserSlot;
 use crate::auth::{LoginError, User};
 use crate::connection::admission::{Admitted, Ticket};
-use crate::connection::clients::{Client, Intake, Socket, Standing};
+use crate::connection::clients::{Client, ReadCounters, Socket, Standing};
 use crate::connection::read_buffer::{Read, ReadBuffer};
-use crate::connection::read_scheduler::Pace;
+use crate::connection::read_scheduler::ReadBudget;
 use crate::connection::slots::{ConnectionSlot, ConnectionSlots};
 use crate::connection::socket::{Reader, Writer};
-use crate::connection::socket_writer::Wire;
+use crate::connection::socket_writer::SocketWriter;
 use crate::limits::{COMMANDS_PER_LOCK, LINGER_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
 use crate::node::alarms::Alarm;
 use crate::tls::{self, TlsPeer};
-use crate::vhost::{NoEntry, VhostCell, Wait};
+use crate::vhost::{OpenRefused, VhostHandle, Wait};
 
 /// `connection.open`, which an error in opening the vhost names.
 const OPEN: MethodId = MethodId { class_id: 10, method_id: 40 };
@@ -55,22 +55,22 @@ pub(crate) async fn serve(
     let Accepted { mut reads, writes, tls } = accepted;
     // A socket that does not know where it is has gone already.
     let local = reads.tcp().local_addr().unwrap_or(peer);
-    let wire = Arc::new(Wire::default());
+    let socket_writer = Arc::new(SocketWriter::default());
     let (opened, open) = watch::channel::<Option<Arc<Client>>>(None);
     let mut writer = {
-        let wire = Arc::clone(&wire);
+        let socket_writer = Arc::clone(&socket_writer);
         tokio::spawn(async move {
             // Boxed: this is rare, and the connection would keep the room for it all its life.
             let report = |unsent| {
                 let opened = open.borrow().clone();
                 Box::pin(async move {
                     if let Some(opened) = opened {
-                        opened.cell.no_long_turn().await;
-                        opened.cell.report_backlog(opened.id, unsent);
+                        opened.handle.long_hold_ended().await;
+                        opened.handle.report_backlog(opened.id, unsent);
                     }
                 })
             };
-            wire.write(writes, report).await
+            socket_writer.write(writes, report).await
         })
     };
     let has_certificate = tls.as_ref().is_some_and(|tls| tls.details.certificate.is_some());
@@ -81,11 +81,11 @@ pub(crate) async fn serve(
         peer,
         local,
         tls,
-        wire,
-        intake: Arc::default(),
+        socket_writer,
+        read_counters: Arc::default(),
         session,
         buffer: ReadBuffer::default(),
-        pace: Pace::default(),
+        read_budget: ReadBudget::default(),
         is_written: false,
         user: None,
         slot: None,
@@ -100,7 +100,7 @@ pub(crate) async fn serve(
         admission: Some(admission),
     };
     let end = connection.run(&mut reads, &mut writer).await;
-    connection.no_long_turn().await;
+    connection.long_hold_ended().await;
     connection.end(&end);
     if !matches!(end, End::TimedOut | End::Evicted) {
         connection.linger(&mut reads, &mut writer).await;
@@ -130,7 +130,7 @@ enum Next {
     OpenVhost(String),
     UpdateSecret,
     /// Nothing more before the log of the vhost is durable up to there.
-    Wait(Arc<VhostCell>, Wait),
+    Wait(Arc<VhostHandle>, Wait),
     Close,
     Over,
 }
@@ -158,11 +158,11 @@ struct Connection {
     local: SocketAddr,
     /// How it speaks TLS, if it does.
     tls: Option<Box<TlsPeer>>,
-    wire: Arc<Wire>,
-    intake: Arc<Intake>,
+    socket_writer: Arc<SocketWriter>,
+    read_counters: Arc<ReadCounters>,
     session: Session,
     buffer: ReadBuffer,
-    pace: Pace,
+    read_budget: ReadBudget,
     /// Something of what it did goes to the disk.
     is_written: bool,
     user: Option<Arc<User>>,
@@ -201,13 +201,13 @@ impl Connection {
                         // Those this has woken go first: a publisher that never runs dry would
                         // keep its consumers' writers from this thread. One that has more to say
                         // lets them when it is its turn.
-                        Ok(true) if self.pace.is_busy() => {}
+                        Ok(true) if self.read_budget.is_busy() => {}
                         Ok(true) => tokio::task::yield_now().await,
                         Ok(false) => return End::Closed,
                         Err(end) => return end,
                     }
                 }
-                () = self.wire.reader_woken() => {}
+                () = self.socket_writer.reader_woken() => {}
                 () = sleep(timeout) => {
                     if self.tick(socket) == Alive::No {
                         let is_closing = self.session.is_closing();
@@ -247,13 +247,13 @@ impl Connection {
     /// Whether the client is read: not while an alarm keeps it from publishing, nor while it does not
     /// take what it has caused. One that is to agree to a close always is.
     fn listens(&self) -> bool {
-        let is_held_back = self.blocked.is_some() || self.wire.unsent() > UNSENT_BYTES_MAX;
+        let is_held_back = self.blocked.is_some() || self.socket_writer.unsent() > UNSENT_BYTES_MAX;
         !is_held_back || !self.session.is_running()
     }
 
     /// Learns that the core has closed the connection; true when that is new.
     fn notice_closing(&mut self) -> bool {
-        let is_new = self.wire.is_closing() && self.session.is_running();
+        let is_new = self.socket_writer.is_closing() && self.session.is_running();
         if is_new {
             self.session.start_closing(self.node.clock.time());
             self.set_blocked(None);
@@ -284,30 +284,30 @@ impl Connection {
 
     /// Reads and understands what the socket has. False when everything is said.
     async fn read(&mut self, socket: &mut Reader) -> Result<bool, End> {
-        let node = self.pace.is_busy().then(|| Arc::clone(&self.node));
+        let node = self.read_budget.is_busy().then(|| Arc::clone(&self.node));
         let mut turn = match &node {
-            Some(node) => node.turns.wait().await,
+            Some(node) => node.read_permits.wait().await,
             None => None,
         };
         let began = Instant::now();
-        let read = match self.buffer.read(socket, self.pace.read_bytes()) {
+        let read = match self.buffer.read(socket, self.read_budget.read_bytes()) {
             Ok(Read { count: 0, .. }) => return Err(End::Gone),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.pace.turn_ended(false, began);
+                self.read_budget.turn_ended(false, began);
                 self.let_tls_write(socket);
                 return Ok(true);
             }
             Err(error) => return Err(End::Failed(error)),
         };
-        self.intake.count(read.count);
+        self.read_counters.count(read.count);
         self.let_tls_write(socket);
         self.session.received(self.node.clock.time());
         if self.session.is_at_start() && looks_like_tls(self.buffer.unread()) {
             tracing::warn!(peer = %self.peer, "the client speaks TLS on a port without it");
         }
         let next = self.process(&mut turn).await;
-        self.pace.turn_ended(!read.is_all, began);
+        self.read_budget.turn_ended(!read.is_all, began);
         drop(turn);
         self.follow(socket, next).await
     }
@@ -316,32 +316,32 @@ impl Connection {
     async fn follow(&mut self, socket: &Reader, mut next: Next) -> Result<bool, End> {
         loop {
             self.buffer.park();
-            if let Some(cell) = self.held_back_by() {
-                self.intake.set_standing(Standing::HeldBack);
-                self.patiently(socket, cell.caught_up()).await?;
-                self.intake.set_standing(self.standing());
+            if let Some(handle) = self.write_backpressure() {
+                self.read_counters.set_standing(Standing::HeldBack);
+                self.wait_keeping_alive(socket, handle.caught_up()).await?;
+                self.read_counters.set_standing(self.standing());
             }
             match next {
                 Next::Read => return Ok(true),
-                Next::Wait(cell, wait) => {
-                    self.patiently(socket, cell.over(wait)).await?;
+                Next::Wait(handle, wait) => {
+                    self.wait_keeping_alive(socket, handle.wait_for(wait)).await?;
                 }
                 // Boxed: the connection would keep the room for it all its life.
                 Next::Login(credentials) => Box::pin(self.login(credentials)).await?,
                 Next::OpenVhost(name) => {
-                    if let Some(cell) = self.node.vhosts.get(&name) {
-                        Box::pin(cell.no_long_turn()).await;
+                    if let Some(handle) = self.node.vhosts.get(&name) {
+                        Box::pin(handle.long_hold_ended()).await;
                     }
                     self.open_vhost(&name);
                 }
-                Next::UpdateSecret => self.say(|_, out| session::write_update_secret_ok(out)),
+                Next::UpdateSecret => self.send_own(|_, out| session::write_update_secret_ok(out)),
                 Next::Close => {
                     // Whoever has closed may rely on all that he did.
-                    self.no_long_turn().await;
-                    if let Some((cell, lsn)) = self.leave_vhost() {
-                        self.patiently(socket, cell.durable_at(lsn)).await?;
+                    self.long_hold_ended().await;
+                    if let Some((handle, lsn)) = self.leave_vhost() {
+                        self.wait_keeping_alive(socket, handle.durable_at(lsn)).await?;
                     }
-                    self.say(Session::closed);
+                    self.send_own(Session::closed);
                 }
                 Next::Over => return Ok(false),
             }
@@ -351,17 +351,17 @@ impl Connection {
 
     /// The vhost that has so much to write that this client has to wait, because what it does there
     /// has to be written, too.
-    fn held_back_by(&mut self) -> Option<Arc<VhostCell>> {
+    fn write_backpressure(&mut self) -> Option<Arc<VhostHandle>> {
         let is_written = std::mem::take(&mut self.is_written);
         let opened = self.opened.borrow();
-        let cell = &opened.as_ref()?.cell;
-        (is_written && cell.is_behind()).then(|| Arc::clone(cell))
+        let handle = &opened.as_ref()?.handle;
+        (is_written && handle.is_behind()).then(|| Arc::clone(handle))
     }
 
     /// What is read may make TLS itself say something.
     fn let_tls_write(&self, socket: &Reader) {
         if socket.wants_write() {
-            self.wire.wake_writer();
+            self.socket_writer.wake_writer();
         }
     }
 
@@ -404,23 +404,23 @@ impl Connection {
             let used = available - input.len();
             let mut wait = None;
             while !requests.is_empty() {
-                let cell = {
+                let handle = {
                     let Some(opened) = &*self.opened.borrow() else { break };
-                    let cell = &opened.cell;
-                    if let Some(applied) = cell.try_apply(opened.id, &mut requests) {
+                    let handle = &opened.handle;
+                    if let Some(applied) = handle.try_apply(opened.id, &mut requests) {
                         self.is_written |= applied.is_written;
-                        wait = applied.wait.map(|wait| Next::Wait(Arc::clone(cell), wait));
+                        wait = applied.wait.map(|wait| Next::Wait(Arc::clone(handle), wait));
                         break;
                     }
-                    Arc::clone(cell)
+                    Arc::clone(handle)
                 };
                 *turn = None;
-                Box::pin(cell.no_long_turn()).await;
+                Box::pin(handle.long_hold_ended()).await;
             }
             if let Some(slot) = &mut self.slot {
                 slot.set_channels(self.session.channel_count(), None);
             }
-            self.wire.send(&out);
+            self.socket_writer.send(&out);
             out.clear();
             self.buffer.consume(used);
             if self.notice_closing() {
@@ -436,10 +436,10 @@ impl Connection {
     }
 
     /// Waits while somebody holds the lock of the client's vhost for long.
-    async fn no_long_turn(&self) {
-        let cell = self.opened.borrow().as_ref().map(|opened| Arc::clone(&opened.cell));
-        if let Some(cell) = cell {
-            Box::pin(cell.no_long_turn()).await;
+    async fn long_hold_ended(&self) {
+        let handle = self.opened.borrow().as_ref().map(|opened| Arc::clone(&opened.handle));
+        if let Some(handle) = handle {
+            Box::pin(handle.long_hold_ended()).await;
         }
     }
 
@@ -468,7 +468,7 @@ impl Connection {
             Ok(user) => {
                 self.admitted.progressed();
                 self.user = Some(user);
-                self.say(Session::login_accepted);
+                self.send_own(Session::login_accepted);
             }
             Err(reason) => {
                 tracing::warn!(peer = %self.peer, user, mechanism, %reason, "login refused");
@@ -479,7 +479,7 @@ impl Connection {
                     () = self.admitted.evicted() => return Err(End::Evicted),
                 }
                 let now = self.node.clock.time();
-                self.say(|session, out| session.login_refused(now, out));
+                self.send_own(|session, out| session.login_refused(now, out));
             }
         }
         Ok(())
@@ -504,22 +504,23 @@ impl Connection {
             let reason = refusal.explanation.as_str();
             tracing::warn!(peer = %self.peer, vhost = name, reason, "vhost refused");
             let now = self.node.clock.time();
-            self.say(|session, out| session.fail(now, &refusal, OPEN, out));
+            self.send_own(|session, out| session.fail(now, &refusal, OPEN, out));
         }
     }
 
     /// Asks in RabbitMQ's order: has the node room, is there such a vhost, has it room, has the user, may he enter?
     fn enter_vhost(&mut self, name: &str) -> Result<(), Refusal> {
         let login = self.user.as_ref().map(|user| user.name.clone()).unwrap_or_default();
-        let no_entry = |no_entry| match no_entry {
-            NoEntry::Deleted => Refusal::not_allowed(format!("vhost {name} not found")),
-            NoEntry::Full(max) => {
+        let open_refused = |open_refused| match open_refused {
+            OpenRefused::Deleted => Refusal::not_allowed(format!("vhost {name} not found")),
+            OpenRefused::Full(max) => {
                 refused(name, &login, &format!(": connection limit ({max}) is reached"))
             }
         };
         self.place = self.node.connection_slots.as_ref().map(ConnectionSlots::take).transpose()?;
-        let cell = self.node.vhosts.get(name).ok_or_else(|| no_entry(NoEntry::Deleted))?;
-        cell.check_room().map_err(no_entry)?;
+        let handle =
+            self.node.vhosts.get(name).ok_or_else(|| open_refused(OpenRefused::Deleted))?;
+        handle.check_room().map_err(open_refused)?;
         // As he is now, not as he was when he logged in.
         let user = self.node.auth.user(&login).ok_or_else(|| refused(name, &login, ""))?;
         let max = user.maximum(UserLimit::MaxConnections);
@@ -536,19 +537,20 @@ impl Connection {
         let tls = self.tls.as_ref().map(|tls| tls.details.protocol);
         let now = self.node.clock.time();
         let description = Arc::new(self.description(name, &login));
-        let (wire, intake) = (Arc::clone(&self.wire), Arc::clone(&self.intake));
-        let socket = Socket { wire, intake };
-        let welcome = || self.say(|session, out| session.vhost_opened(now, out));
+        let (socket_writer, read_counters) =
+            (Arc::clone(&self.socket_writer), Arc::clone(&self.read_counters));
+        let socket = Socket { socket_writer, read_counters };
+        let welcome = || self.send_own(|session, out| session.vhost_opened(now, out));
         let link = (socket.clone(), &description);
-        let id = cell.open(access, cancel_notify, link, welcome).map_err(no_entry)?;
+        let id = handle.open(access, cancel_notify, link, welcome).map_err(open_refused)?;
         let peer = self.peer;
         tracing::info!(%peer, user = login, vhost = name, connection_name, tls, "connected");
         self.slot = Some(slot);
         self.admission = None;
-        let client = Arc::new(Client { description, cell: Arc::clone(&cell), id, socket });
+        let client = Arc::new(Client { description, handle: Arc::clone(&handle), id, socket });
         self.node.clients.add(&client);
         self.opened.send_replace(Some(client));
-        self.node.recheck(&cell, id, &user);
+        self.node.recheck(&handle, id, &user);
         Ok(())
     }
 
@@ -578,7 +580,7 @@ impl Connection {
 
     fn tick(&mut self, socket: &Reader) -> Alive {
         let now = self.node.clock.time();
-        let (written, unread) = (self.wire.written(), unread_bytes(socket));
+        let (written, unread) = (self.socket_writer.written(), unread_bytes(socket));
         let has_written = written != self.written_at_tick;
         // A client that is not read shows that it lives by what it takes, and by what it leaves for
         // later.
@@ -586,32 +588,32 @@ impl Connection {
             self.session.received(now);
         }
         (self.written_at_tick, self.unread_at_tick) = (written, unread);
-        let wrote = has_written || self.wire.unsent() > 0;
+        let wrote = has_written || self.socket_writer.unsent() > 0;
         let mut out = Vec::new();
         let alive = self.session.tick(now, wrote, self.blocked.is_none(), &mut out);
         // A heartbeat of our own is no reason to leave out the next one.
         self.written_at_tick += out.len() as u64;
-        self.wire.send(&out);
+        self.socket_writer.send(&out);
         alive
     }
 
     /// Sends what the session has to say.
-    fn say(&mut self, write: impl FnOnce(&mut Session, &mut Vec<u8>)) {
+    fn send_own(&mut self, write: impl FnOnce(&mut Session, &mut Vec<u8>)) {
         let mut out = Vec::new();
         write(&mut self.session, &mut out);
-        self.wire.send(&out);
+        self.socket_writer.send(&out);
     }
 
     /// Leaves the vhost, with the position up to which its log tells of what happened here.
-    fn leave_vhost(&self) -> Option<(Arc<VhostCell>, Lsn)> {
+    fn leave_vhost(&self) -> Option<(Arc<VhostHandle>, Lsn)> {
         let client = self.opened.send_replace(None)?;
-        let lsn = client.cell.close(client.id);
+        let lsn = client.handle.close(client.id);
         self.node.clients.remove(&client);
-        Some((Arc::clone(&client.cell), lsn))
+        Some((Arc::clone(&client.handle), lsn))
     }
 
     /// Waits for the disk, but no longer than the client lives.
-    async fn patiently(
+    async fn wait_keeping_alive(
         &mut self,
         socket: &Reader,
         disk: impl Future<Output = ()>,
@@ -634,7 +636,7 @@ impl Connection {
     fn end(&mut self, end: &End) {
         self.leave_vhost();
         (self.slot, self.place) = (None, None);
-        self.wire.set_over();
+        self.socket_writer.set_over();
         let peer = self.peer;
         match end {
             End::Closed => tracing::info!(%peer, "disconnected"),

@@ -15,9 +15,9 @@ use crate::limits::{READ_BYTES, READ_BYTES_MIN, TURN};
 
 /// Where those line up who have sent more than was read.
 #[derive(Debug)]
-pub(crate) struct Turns(Semaphore);
+pub(crate) struct ReadPermits(Semaphore);
 
-impl Turns {
+impl ReadPermits {
     /// So many of them may be at work at once.
     pub(crate) fn new(workers: usize) -> Self {
         Self(Semaphore::new(workers))
@@ -35,18 +35,18 @@ impl Turns {
 
 /// What one connection does with its turns.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct ReadBudget {
     read_bytes: usize,
     is_busy: bool,
 }
 
-impl Default for Pace {
+impl Default for ReadBudget {
     fn default() -> Self {
         Self { read_bytes: READ_BYTES_MIN, is_busy: false }
     }
 }
 
-impl Pace {
+impl ReadBudget {
     /// Bytes that may be read in the next turn.
     pub(crate) fn read_bytes(&self) -> usize {
         self.read_bytes
@@ -79,38 +79,38 @@ mod tests {
 
     #[test]
     fn as_much_is_read_as_fits_into_a_turn() {
-        let mut pace = Pace::default();
+        let mut read_budget = ReadBudget::default();
         // A microsecond for each 256 bytes.
         let takes = |count: usize| Duration::from_micros(count as u64 / 256);
         for _ in 0..20 {
-            let count = pace.read_bytes();
-            pace.learn(true, takes(count));
-            assert!(pace.is_busy());
+            let count = read_budget.read_bytes();
+            read_budget.learn(true, takes(count));
+            assert!(read_budget.is_busy());
         }
-        let fits = takes(pace.read_bytes());
+        let fits = takes(read_budget.read_bytes());
         assert!(TURN / 2 <= fits && fits <= TURN, "{fits:?}");
         // Then they become dear.
         for _ in 0..20 {
-            pace.learn(true, TURN * 10);
+            read_budget.learn(true, TURN * 10);
         }
-        assert_eq!(pace.read_bytes(), READ_BYTES_MIN);
+        assert_eq!(read_budget.read_bytes(), READ_BYTES_MIN);
         // And cost nothing.
         for _ in 0..20 {
-            pace.learn(true, Duration::ZERO);
+            read_budget.learn(true, Duration::ZERO);
         }
-        assert_eq!(pace.read_bytes(), READ_BYTES);
+        assert_eq!(read_budget.read_bytes(), READ_BYTES);
     }
 
     #[test]
     fn who_has_nothing_left_to_read_is_not_busy() {
-        let mut pace = Pace::default();
-        assert!(!pace.is_busy());
-        pace.learn(true, Duration::ZERO);
-        assert!(pace.is_busy());
-        pace.learn(false, Duration::ZERO);
-        assert!(!pace.is_busy());
+        let mut read_budget = ReadBudget::default();
+        assert!(!read_budget.is_busy());
+        read_budget.learn(true, Duration::ZERO);
+        assert!(read_budget.is_busy());
+        read_budget.learn(false, Duration::ZERO);
+        assert!(!read_budget.is_busy());
         assert_eq!(
-            pace.read_bytes(),
+            read_budget.read_bytes(),
             2 * READ_BYTES_MIN,
             "little to read says nothing of its cost"
         );
@@ -118,7 +118,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_is_let_in_before_another_has_had_his_turn() {
-        let turns = Turns::new(1);
+        let turns = ReadPermits::new(1);
         let first = turns.wait().await;
         let waits = turns.wait();
         tokio::pin!(waits);

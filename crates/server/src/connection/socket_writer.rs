@@ -20,7 +20,7 @@ use crate::limits::{
 
 /// The shared end of a connection's socket.
 #[derive(Default, Debug)]
-pub(crate) struct Wire {
+pub(crate) struct SocketWriter {
     outbox: Mutex<Outbox>,
     /// Bytes appended and not written.
     unsent: AtomicU64,
@@ -38,7 +38,7 @@ pub(crate) struct Wire {
     reader: Notify,
 }
 
-impl Wire {
+impl SocketWriter {
     /// Appends to the outbox; `wake_writer` makes it go out.
     pub(crate) fn append<T>(&self, append: impl FnOnce(&mut Outbox) -> T) -> T {
         let mut outbox = self.outbox.lock();
@@ -199,25 +199,25 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (_reads, writes) = listener.accept().await.unwrap().0.into_split();
-        let wire = Arc::new(Wire::default());
+        let socket_writer = Arc::new(SocketWriter::default());
         let writer = {
-            let wire = Arc::clone(&wire);
+            let socket_writer = Arc::clone(&socket_writer);
             tokio::spawn(async move {
-                wire.write(Writer::Tcp(writes), |_| std::future::ready(())).await
+                socket_writer.write(Writer::Tcp(writes), |_| std::future::ready(())).await
             })
         };
         let burst = vec![7; 1024 * 1024];
         let mut received = vec![0; burst.len()];
         for _ in 0..2 {
-            wire.send(&burst);
+            socket_writer.send(&burst);
             client.read_exact(&mut received).await.unwrap();
             assert_eq!(received, burst);
         }
-        assert_eq!(wire.unsent(), 0);
+        assert_eq!(socket_writer.unsent(), 0);
         tokio::time::sleep(IDLE_OUTBOX_AFTER * 3 / 2).await;
-        assert!(wire.outbox.lock().tail().capacity() <= IDLE_OUTBOX_BYTES);
-        wire.send(b"the end");
-        wire.set_over();
+        assert!(socket_writer.outbox.lock().tail().capacity() <= IDLE_OUTBOX_BYTES);
+        socket_writer.send(b"the end");
+        socket_writer.set_over();
         received.clear();
         client.read_to_end(&mut received).await.unwrap();
         assert_eq!(received, b"the end");

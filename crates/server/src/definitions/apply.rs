@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::plan::{InVhost, Plan, Planned};
-use super::rehearsal::text;
 use super::topology::is_reserved;
+use super::validate::text;
 use super::{Durable, ItemError, Place};
 use crate::node::Node;
 use crate::node::users_and_vhosts::Identities;
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 /// Makes everything of `plan`, in RabbitMQ's order (spec 5.6). What has to be durable for that.
 ///
@@ -44,8 +44,8 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
     tell("exchanges", plan.exchanges.len());
     for planned in plan.exchanges {
         let exchange = &planned.item.what;
-        let cell = touch(node, &mut touched, &planned)?;
-        let made = cell.with(|vhost, now| {
+        let handle = touch(node, &mut touched, &planned)?;
+        let made = handle.write(|vhost, now| {
             if is_reserved(&exchange.name) || vhost.exchange(&exchange.name).is_some() {
                 return Ok(());
             }
@@ -55,21 +55,21 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
     }
     tell("policies", plan.policies.len());
     for planned in plan.policies {
-        let cell = touch(node, &mut touched, &planned)?;
+        let handle = touch(node, &mut touched, &planned)?;
         let (kind, policy) = planned.item.what.clone();
-        let started = cell.with(|vhost, now| {
+        let started = handle.write(|vhost, now| {
             vhost.policies().check_room(kind, &policy)?;
             vhost.start_policy(now, kind, policy);
             Ok(())
         });
         started.map_err(|problem: String| planned.refused(problem))?;
-        while cell.with(|vhost, now| vhost.apply_policies(now)) {}
+        while handle.write(|vhost, now| vhost.apply_policies(now)) {}
     }
     tell("queues", plan.queues.len());
     for planned in plan.queues {
         let queue = &planned.item.what;
-        let cell = touch(node, &mut touched, &planned)?;
-        let made = cell.with(|vhost, now| {
+        let handle = touch(node, &mut touched, &planned)?;
+        let made = handle.write(|vhost, now| {
             if is_reserved(&queue.name) || vhost.queue(&queue.name).is_some() {
                 return Ok(());
             }
@@ -80,8 +80,8 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
     tell("bindings", plan.bindings.len());
     for planned in plan.bindings {
         let binding = &planned.item.what;
-        let cell = touch(node, &mut touched, &planned)?;
-        let bound = cell.with(|vhost, now| {
+        let handle = touch(node, &mut touched, &planned)?;
+        let bound = handle.write(|vhost, now| {
             if binding.is_in_vain(vhost) {
                 return Ok(());
             }
@@ -89,9 +89,9 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
         });
         bound.map_err(|refusal| planned.refused(text(&refusal)))?;
     }
-    let last = |cell: Arc<VhostCell>| {
-        let lsn = cell.with(|vhost, _| vhost.last_lsn());
-        (cell, lsn)
+    let last = |handle: Arc<VhostHandle>| {
+        let lsn = handle.write(|vhost, _| vhost.last_lsn());
+        (handle, lsn)
     };
     Ok(touched.into_values().map(last).collect())
 }
@@ -105,16 +105,16 @@ fn tell(family: &str, count: usize) {
 /// The vhost of an item, which has something to wait for from now on.
 fn touch<T>(
     node: &Node,
-    touched: &mut BTreeMap<String, Arc<VhostCell>>,
+    touched: &mut BTreeMap<String, Arc<VhostHandle>>,
     planned: &Planned<InVhost<T>>,
-) -> Result<Arc<VhostCell>, ItemError> {
+) -> Result<Arc<VhostHandle>, ItemError> {
     let name = &planned.item.vhost;
-    if let Some(cell) = touched.get(name) {
-        return Ok(Arc::clone(cell));
+    if let Some(handle) = touched.get(name) {
+        return Ok(Arc::clone(handle));
     }
-    let cell = node.vhosts.get(name).ok_or_else(|| planned.refused("the vhost has gone"))?;
-    touched.insert(name.clone(), Arc::clone(&cell));
-    Ok(cell)
+    let handle = node.vhosts.get(name).ok_or_else(|| planned.refused("the vhost has gone"))?;
+    touched.insert(name.clone(), Arc::clone(&handle));
+    Ok(handle)
 }
 
 fn items<T>(planned: Vec<Planned<T>>) -> Vec<T> {

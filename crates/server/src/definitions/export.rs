@@ -14,7 +14,7 @@ use super::topology::{
 };
 use crate::auth::User;
 use crate::node::Node;
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 type Object = Map<String, Value>;
 
@@ -29,15 +29,15 @@ pub(crate) fn export_all(node: &Node) -> Value {
     let vhosts = node.vhosts.all();
     root.insert(
         "vhosts".to_owned(),
-        list(vhosts.iter().map(|cell| Value::Object(vhost_itself(cell))).collect()),
+        list(vhosts.iter().map(|handle| Value::Object(vhost_itself(handle))).collect()),
     );
     let all = |of: &dyn Fn(&User) -> Vec<Value>| list(users.iter().flat_map(|u| of(u)).collect());
     root.insert("permissions".to_owned(), all(&permissions));
     root.insert("topic_permissions".to_owned(), all(&topic_permissions));
     root.insert("global_parameters".to_owned(), list(global_parameters(node)));
     let mut contents: Vec<Contents> = Vec::new();
-    for cell in &vhosts {
-        contents.push(Contents::of(node, cell.name(), Some(cell.name())));
+    for handle in &vhosts {
+        contents.push(Contents::of(node, handle.name(), Some(handle.name())));
     }
     for (family, of) in FAMILIES {
         let items = contents.iter_mut().flat_map(|contents| std::mem::take(of(contents)));
@@ -48,13 +48,13 @@ pub(crate) fn export_all(node: &Node) -> Value {
 
 /// What is in one vhost, if there is one of that name.
 pub(crate) fn export_vhost(node: &Node, name: &str) -> Option<Value> {
-    let cell = node.vhosts.get(name)?;
+    let handle = node.vhosts.get(name)?;
     let explanation = format!("Definitions of virtual host '{name}'");
     let mut root = header(&node.identity, "single_virtual_host", explanation);
     root.insert("original_vhost_name".to_owned(), json!(name));
-    let mut itself = vhost_itself(&cell);
+    let mut itself = vhost_itself(&handle);
     itself.remove("name");
-    root.insert("description".to_owned(), json!(cell.settings().description));
+    root.insert("description".to_owned(), json!(handle.settings().description));
     root.append(&mut itself);
     let mut contents = Contents::of(node, name, None);
     for (family, of) in FAMILIES {
@@ -89,11 +89,11 @@ fn user(user: &User) -> Value {
     })
 }
 
-fn vhost_itself(cell: &VhostCell) -> Object {
-    let settings = cell.settings();
+fn vhost_itself(handle: &VhostHandle) -> Object {
+    let settings = handle.settings();
     let metadata = vhost_metadata_to_json(&settings);
     let limits = Value::Object(limits_to_json(&settings.limits));
-    let fields = [("name", json!(cell.name())), ("limits", limits), ("metadata", metadata)];
+    let fields = [("name", json!(handle.name())), ("limits", limits), ("metadata", metadata)];
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -156,11 +156,11 @@ struct Contents {
 impl Contents {
     /// Each item names the vhost if `named` does. A vhost that has gone since has nothing.
     fn of(node: &Node, name: &str, named: Option<&str>) -> Self {
-        let Some(cell) = node.vhosts.get(name) else {
+        let Some(handle) = node.vhosts.get(name) else {
             return Self::default();
         };
         let (policies, operator_policies, mut exchanges, mut queues, bindings) =
-            cell.with(|vhost, _| {
+            handle.write(|vhost, _| {
                 let policies = |kind| vhost.policies().iter(kind).cloned().collect::<Vec<_>>();
                 let all = || vhost.exchanges().map(|(_, exchange)| exchange);
                 let defined = all().filter(|exchange| !is_reserved(&exchange.name));
@@ -184,7 +184,7 @@ impl Contents {
         };
         let policy = |policy| in_vhost(policy_to_json(policy));
         Self {
-            parameters: limits_parameter(&cell)
+            parameters: limits_parameter(&handle)
                 .into_iter()
                 .chain(operator_policies.iter().map(|policy| parameter(policy)))
                 .map(in_vhost)
@@ -198,8 +198,8 @@ impl Contents {
 }
 
 /// Limits are a runtime parameter, too, as in RabbitMQ.
-fn limits_parameter(cell: &VhostCell) -> Option<Value> {
-    let limits = limits_to_json(&cell.settings().limits);
+fn limits_parameter(handle: &VhostHandle) -> Option<Value> {
+    let limits = limits_to_json(&handle.settings().limits);
     let parameter = json!({"component": "vhost-limits", "name": "limits", "value": limits});
     (!limits.is_empty()).then_some(parameter)
 }

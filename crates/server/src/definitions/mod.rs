@@ -2,7 +2,7 @@
 //! RabbitMQ's JSON format (spec 5.6), from a file at the start, over HTTP, and back.
 //!
 //! All of them are read (`plan`), then everything that reading cannot know is tried out on a vhost of
-//! straw (`rehearsal`), and only then they are made (`apply`): what is wrong is named, and changes
+//! straw (`validate`), and only then they are made (`apply`): what is wrong is named, and changes
 //! nothing. What exists already stays as it is if it is a queue or an exchange, and is replaced if it
 //! is something else; names that begin with `amq.` are skipped, as in RabbitMQ.
 
@@ -11,8 +11,8 @@ mod arguments;
 mod export;
 mod item;
 mod plan;
-mod rehearsal;
 mod topology;
+mod validate;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) use export::{export_all, export_vhost};
 pub(crate) use item::{Place, Scope};
 
 use crate::node::Node;
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 /// Why definitions cannot be taken.
 #[derive(thiserror::Error, Debug)]
@@ -62,7 +62,7 @@ pub(crate) type Exported = Value;
 type Problem = String;
 
 /// Where the log of a vhost must be durable up to, for the definitions to be.
-pub(crate) type Durable = Vec<(Arc<VhostCell>, Lsn)>;
+pub(crate) type Durable = Vec<(Arc<VhostHandle>, Lsn)>;
 
 /// Takes the definitions in the file at `path`.
 ///
@@ -86,7 +86,7 @@ pub(crate) fn import(node: &Node, root: &Document, scope: Scope<'_>) -> Result<D
     let plan = plan::read(root, scope)?;
     // One after the other, so that each is tried out on what the last has left.
     let _turn = node.importing.lock();
-    rehearsal::rehearse(node, &plan)?;
+    validate::validate(node, &plan)?;
     apply::apply(node, plan)
 }
 
@@ -141,10 +141,10 @@ mod tests {
         let user = node.auth.user("u").unwrap();
         assert_eq!(user.tags, ["monitoring", "management"]);
         assert!(user.access("v").is_some() && user.access("/").is_none());
-        let cell = node.vhosts.get("v").unwrap();
-        let has = |name: &str| cell.with(|vhost, _| vhost.queue(name).is_some());
+        let handle = node.vhosts.get("v").unwrap();
+        let has = |name: &str| handle.write(|vhost, _| vhost.queue(name).is_some());
         assert!(has("q") && !has("amq.gen-skipped"));
-        assert!(cell.with(|vhost, _| vhost.exchange("e").is_some()));
+        assert!(handle.write(|vhost, _| vhost.exchange("e").is_some()));
     }
 
     #[test]

@@ -13,10 +13,10 @@ use storage::{OpenReport, RealDirectory};
 
 use crate::disk::data_dir::DataDir;
 use crate::disk::node_file::{self, VhostEntry};
-use crate::disk::page_files::Shelf;
+use crate::disk::page_files::PageFiles;
 use crate::disk::private_files;
-use crate::disk::recovery::{Replaying, in_words, vhost_path};
-use crate::disk::recovery_pages::Restoring;
+use crate::disk::recovery::{LogReplay, in_words, vhost_path};
+use crate::disk::recovery_pages::PageRecovery;
 use crate::limits::RESIDENT_BYTES_MAX;
 use crate::node::global_parameters::GlobalParameters;
 
@@ -124,11 +124,11 @@ fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
     let directory = RealDirectory::open(path).map_err(|error| error.to_string())?;
     let scratch = Scratch::new(id).map_err(|error| format!("no temporary directory: {error}"))?;
     let unusable = |error| format!("{}: {error}", scratch.0.display());
-    let shelf = Arc::new(Shelf::open(&scratch.0, 0, None).map_err(unusable)?);
-    let mut pages = Restoring::start(shelf).map_err(unusable)?;
+    let page_files = Arc::new(PageFiles::open(&scratch.0, 0, None).map_err(unusable)?);
+    let mut pages = PageRecovery::start(page_files).map_err(unusable)?;
     let paging = Paging::beyond(RESIDENT_BYTES_MAX);
     let vhost = Vhost::new(name, [0; 32], VhostOptions { paging, ..VhostOptions::default() });
-    let mut replaying = Replaying::new(vhost, Time::MAX, &mut pages);
+    let mut replaying = LogReplay::new(vhost, Time::MAX, &mut pages);
     let mut problems = Vec::new();
     let report = storage::check(&directory, id, &mut |record, releases| {
         let replayed = replaying.apply(&record, releases);

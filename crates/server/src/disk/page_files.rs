@@ -16,7 +16,7 @@ use crate::limits::PAGE_BUFFER_BYTES;
 
 /// The pages of a vhost.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct PageFiles {
     store: PageStore<RealDirectory>,
     /// What the last room of the disk is kept for, if that is so: not for pages.
     reserve: Option<Arc<Reserve>>,
@@ -26,7 +26,7 @@ pub(crate) struct Shelf {
     buffer: Mutex<Vec<u8>>,
 }
 
-impl Shelf {
+impl PageFiles {
     /// Uses the directory of pages of the vhost whose files are at `path`; what is in it is written
     /// over. `life` is a number that no earlier use of it had.
     ///

@@ -9,7 +9,7 @@ use crate::limits::PAGING_BYTES_MAX;
 
 /// The part that stands behind the vhost's lock.
 #[derive(Default, Debug)]
-pub(crate) struct PagingState {
+pub(crate) struct PageQueue {
     /// In order.
     tasks: Vec<PageTask>,
     /// The pager knows that there are some.
@@ -20,7 +20,7 @@ pub(crate) struct PagingState {
     ended_in_batch: usize,
 }
 
-impl PagingState {
+impl PageQueue {
     pub(crate) fn push(&mut self, task: PageTask) {
         self.tasks.push(task);
     }
@@ -54,7 +54,7 @@ impl PagingState {
 
 /// What is left to do, for everybody to see.
 #[derive(Default, Debug)]
-pub(crate) struct PagingCounts {
+pub(crate) struct PageProgress {
     /// Octets of messages that wait to be put aside.
     bytes: AtomicU64,
     /// Pages whose records are to end, as far as the log does not know it.
@@ -64,7 +64,7 @@ pub(crate) struct PagingCounts {
     was_read: Condvar,
 }
 
-impl PagingCounts {
+impl PageProgress {
     /// There is one more task.
     pub(crate) fn begun(&self, task: &PageTask) {
         match task {
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_page_is_ending_until_the_batch_with_its_records_is_written() {
-        let (counts, mut state) = (PagingCounts::default(), PagingState::default());
+        let (counts, mut state) = (PageProgress::default(), PageQueue::default());
         for page in 1..=2 {
             counts.begun(&drop_page(page));
             state.push(drop_page(page));
@@ -153,6 +153,6 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_page_that_is_not_read() {
-        assert!(!PagingCounts::default().wait_for_read());
+        assert!(!PageProgress::default().wait_for_read());
     }
 }

@@ -14,12 +14,12 @@ use broker::page::{PageAt, PageRead, PageTask};
 use parking_lot::{Condvar, Mutex};
 
 use crate::limits::{EXIT_DISK, LOCK_RETRY_MS};
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 #[derive(Default, Debug)]
 struct Work {
     /// Vhosts with something to do.
-    dirty: Vec<Arc<VhostCell>>,
+    dirty: Vec<Arc<VhostHandle>>,
     stopping: bool,
 }
 
@@ -45,8 +45,8 @@ impl Pager {
     }
 
     /// There is something to do for a vhost; told once until it has been taken.
-    pub(crate) fn wake(&self, cell: Arc<VhostCell>) {
-        self.work.lock().dirty.push(cell);
+    pub(crate) fn wake(&self, handle: Arc<VhostHandle>) {
+        self.work.lock().dirty.push(handle);
         self.changed.notify_one();
     }
 
@@ -66,7 +66,7 @@ impl Pager {
         // Vhosts in a row that could not go on because of their locks.
         let mut locked = 0;
         loop {
-            let cells = {
+            let handles = {
                 let mut work = self.work.lock();
                 if work.dirty.is_empty() && !jobs.is_empty() && locked >= jobs.len() {
                     self.changed.wait_for(&mut work, Duration::from_millis(LOCK_RETRY_MS));
@@ -80,10 +80,10 @@ impl Pager {
                 }
                 std::mem::take(&mut work.dirty)
             };
-            for cell in cells {
-                match jobs.iter_mut().find(|job| Arc::ptr_eq(&job.cell, &cell)) {
+            for handle in handles {
+                match jobs.iter_mut().find(|job| Arc::ptr_eq(&job.handle, &handle)) {
                     Some(job) => job.has_more = true,
-                    None => jobs.push_back(Job::new(cell)),
+                    None => jobs.push_back(Job::new(handle)),
                 }
             }
             let Some(mut job) = jobs.pop_front() else { continue };
@@ -105,7 +105,7 @@ impl Pager {
 
 /// The tasks of one vhost.
 struct Job {
-    cell: Arc<VhostCell>,
+    handle: Arc<VhostHandle>,
     /// In order.
     tasks: VecDeque<PageTask>,
     /// The vhost has tasks that were not taken.
@@ -130,13 +130,13 @@ enum Progress {
 }
 
 impl Job {
-    fn new(cell: Arc<VhostCell>) -> Self {
-        Self { cell, tasks: VecDeque::new(), has_more: true, result: None }
+    fn new(handle: Arc<VhostHandle>) -> Self {
+        Self { handle, tasks: VecDeque::new(), has_more: true, result: None }
     }
 
     /// Tells the vhost the last result, takes tasks, or does one.
     fn advance(&mut self) -> Progress {
-        if self.cell.is_retired() {
+        if self.handle.is_retired() {
             return Progress::Done;
         }
         if let Some(result) = self.result.take() {
@@ -154,7 +154,7 @@ impl Job {
         if !self.has_more {
             return Progress::Done;
         }
-        let Some(tasks) = self.cell.take_page_tasks() else {
+        let Some(tasks) = self.handle.take_page_tasks() else {
             return Progress::Locked;
         };
         self.has_more = false;
@@ -166,42 +166,43 @@ impl Job {
     fn tell(&self, result: TaskResult) -> Option<TaskResult> {
         match result {
             TaskResult::Read(at, read) => {
-                self.cell.page_read(at, read).err().map(|read| TaskResult::Read(at, read))
+                self.handle.page_read(at, read).err().map(|read| TaskResult::Read(at, read))
             }
             TaskResult::Ended(lsns) => {
-                (!self.cell.page_ended(&lsns)).then_some(TaskResult::Ended(lsns))
+                (!self.handle.page_ended(&lsns)).then_some(TaskResult::Ended(lsns))
             }
         }
     }
 
     fn perform(&mut self, task: PageTask) {
-        let (cell, shelf) = (&self.cell, self.cell.shelf());
+        let (handle, page_files) = (&self.handle, self.handle.page_files());
         match task {
             PageTask::Write { page, messages } => {
                 let bytes = messages.iter().map(|message| message.message.delivery_bytes()).sum();
-                shelf.write(page, messages);
-                cell.page_written(bytes);
+                page_files.write(page, messages);
+                handle.page_written(bytes);
             }
-            PageTask::Read { at, wanted } => match shelf.read(at.page, wanted) {
+            PageTask::Read { at, wanted } => match page_files.read(at.page, wanted) {
                 Ok(read) => self.result = self.tell(TaskResult::Read(at, read)),
-                Err(problem) => end(cell, &problem),
+                Err(problem) => end(handle, &problem),
             },
             PageTask::Drop { page, ended } => {
                 if let Some(held) = ended {
-                    let facts = shelf.facts(page).unwrap_or_else(|problem| end(cell, &problem));
+                    let facts =
+                        page_files.facts(page).unwrap_or_else(|problem| end(handle, &problem));
                     let left = facts.into_iter().filter(|facts| held.contains(facts.seq));
                     let lsns = left.map(|facts| facts.lsn).filter(|lsn| *lsn != Lsn(0)).collect();
                     self.result = self.tell(TaskResult::Ended(lsns));
                 }
-                shelf.remove(page);
+                page_files.remove(page);
             }
         }
     }
 }
 
-fn end(cell: &VhostCell, problem: &str) -> ! {
+fn end(handle: &VhostHandle, problem: &str) -> ! {
     tracing::error!(
-        vhost = cell.name(),
+        vhost = handle.name(),
         "messages that wait on disk cannot be read: {problem}; the broker ends, and what is durable \
          comes back from the log"
     );

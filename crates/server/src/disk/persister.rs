@@ -21,12 +21,12 @@ use crate::disk::recovery::VhostLog;
 use crate::limits::{
     COMPACTION_CHECK_BATCHES, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LARGE_BATCH_BYTES, LOCK_RETRY_MS,
 };
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 /// A vhost with its log.
 #[derive(Debug)]
 struct Written {
-    cell: Arc<VhostCell>,
+    handle: Arc<VhostHandle>,
     /// The log, unless another thread has it to write a large batch.
     log: Option<VhostLog>,
     batches: u32,
@@ -40,9 +40,9 @@ struct Written {
 }
 
 impl Written {
-    fn new(cell: Arc<VhostCell>, log: VhostLog) -> Self {
+    fn new(handle: Arc<VhostHandle>, log: VhostLog) -> Self {
         Self {
-            cell,
+            handle,
             log: Some(log),
             batches: 0,
             stage: Stage::Idle,
@@ -71,21 +71,21 @@ impl Written {
         match result {
             Ok(result) => {
                 if std::mem::take(&mut self.is_out_of_room) {
-                    tracing::info!(vhost = self.cell.name(), "there is room on the disk again");
+                    tracing::info!(vhost = self.handle.name(), "there is room on the disk again");
                 }
                 self.stage = Stage::Report(result, has_more);
             }
             Err(error) if error.is_full() => {
                 if !std::mem::replace(&mut self.is_out_of_room, true) {
                     tracing::error!(
-                        vhost = self.cell.name(),
+                        vhost = self.handle.name(),
                         "the disk is full, and so is the reserve: {error}; nothing more is confirmed \
                          in this vhost until there is room"
                     );
                 }
                 self.stage = Stage::WaitForRoom(batch, has_more, Instant::now());
             }
-            Err(error) => end(&self.cell, &error),
+            Err(error) => end(&self.handle, &error),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Written {
 /// A batch to be written, and what came of it.
 #[derive(Debug)]
 struct WriteJob {
-    cell: Arc<VhostCell>,
+    handle: Arc<VhostHandle>,
     log: VhostLog,
     batch: PendingBatch,
     has_more: bool,
@@ -133,14 +133,14 @@ struct Work {
     /// Vhosts whose log the writer is to take over.
     new: Vec<Written>,
     /// Vhosts with something to write.
-    dirty: Vec<Arc<VhostCell>>,
+    dirty: Vec<Arc<VhostHandle>>,
     /// Large batches that were written by threads of their own.
     written: Vec<WriteJob>,
     /// Next files of logs, made or not.
-    prepared: Vec<(Arc<VhostCell>, Option<Prepared<RealDirectory>>)>,
+    prepared: Vec<(Arc<VhostHandle>, Option<Prepared<RealDirectory>>)>,
     /// Vhosts that are deleted; whoever waits for the end of their logs hears when the other end of
     /// his channel is dropped.
-    retired: Vec<(Arc<VhostCell>, Sender<()>)>,
+    retired: Vec<(Arc<VhostHandle>, Sender<()>)>,
     /// The disk is nearly full: all logs are to be looked at for space to get back.
     looks_for_space: bool,
     stopping: bool,
@@ -180,26 +180,26 @@ impl Persister {
     }
 
     /// Takes over the log of a vhost.
-    pub(crate) fn add(&self, cell: Arc<VhostCell>, log: VhostLog) {
-        self.work.lock().new.push(Written::new(cell, log));
+    pub(crate) fn add(&self, handle: Arc<VhostHandle>, log: VhostLog) {
+        self.work.lock().new.push(Written::new(handle, log));
         self.changed.notify_one();
     }
 
     /// There is something to write for a vhost; told once until the writer has taken it.
-    pub(crate) fn wake(&self, cell: Arc<VhostCell>) {
-        self.work.lock().dirty.push(cell);
+    pub(crate) fn wake(&self, handle: Arc<VhostHandle>) {
+        self.work.lock().dirty.push(handle);
         self.changed.notify_one();
     }
 
     /// Ends the log of a vhost that is deleted; it is closed when this returns.
-    pub(crate) fn retire(&self, cell: &Arc<VhostCell>) {
+    pub(crate) fn retire(&self, handle: &Arc<VhostHandle>) {
         let (done, closed) = channel();
         {
             let mut work = self.work.lock();
             if work.stopping {
                 return;
             }
-            work.retired.push((Arc::clone(cell), done));
+            work.retired.push((Arc::clone(handle), done));
         }
         self.changed.notify_one();
         // Nothing is sent: the end of the channel is the news.
@@ -221,7 +221,7 @@ impl Persister {
     fn run(self: Arc<Self>) {
         let mut written: Vec<Written> = Vec::new();
         // Vhosts that are deleted, until no other thread has their logs.
-        let mut leaving: Vec<(Arc<VhostCell>, Sender<()>)> = Vec::new();
+        let mut leaving: Vec<(Arc<VhostHandle>, Sender<()>)> = Vec::new();
         let mut spare = PendingBatch::default();
         let mut wait = None;
         loop {
@@ -230,24 +230,24 @@ impl Persister {
             written.extend(new);
             leaving.extend(retired);
             for job in done {
-                if let Some(one) = of(&mut written, &job.cell) {
+                if let Some(one) = of(&mut written, &job.handle) {
                     one.finish(job);
                 }
             }
-            for (cell, prepared) in prepared {
-                if let Some(one) = of(&mut written, &cell) {
+            for (handle, prepared) in prepared {
+                if let Some(one) = of(&mut written, &handle) {
                     one.take(prepared);
                 }
             }
-            for cell in dirty {
-                if let Some(one) = of(&mut written, &cell) {
+            for handle in dirty {
+                if let Some(one) = of(&mut written, &handle) {
                     one.is_dirty = true;
                 }
             }
             // One batch of each vhost, then the next.
             wait = written.iter_mut().filter_map(|one| self.advance(one, &mut spare)).min();
-            leaving.retain(|(cell, _done)| {
-                let at = written.iter().position(|one| Arc::ptr_eq(&one.cell, cell));
+            leaving.retain(|(handle, _done)| {
+                let at = written.iter().position(|one| Arc::ptr_eq(&one.handle, handle));
                 let is_away =
                     at.and_then(|at| written.get(at)).is_some_and(|one| one.log.is_none());
                 if let (false, Some(at)) = (is_away, at) {
@@ -305,7 +305,7 @@ impl Persister {
                 return Some(FULL_DISK_RETRY_INTERVAL);
             }
             Stage::Take => {
-                let Some(has_more) = one.cell.take_batch(spare) else {
+                let Some(has_more) = one.handle.take_batch(spare) else {
                     one.stage = Stage::Take;
                     return Some(SOON);
                 };
@@ -329,7 +329,7 @@ impl Persister {
             // The thread that has the batch wakes this one; a full disk wakes nobody.
             return Some(FULL_DISK_RETRY_INTERVAL);
         };
-        if !one.cell.durable(result) {
+        if !one.handle.durable(result) {
             return Some(SOON);
         }
         one.stage = if has_more { Stage::Take } else { Stage::Idle };
@@ -353,9 +353,9 @@ impl Persister {
         spare: &mut PendingBatch,
     ) {
         let log = one.log.take().expect("the log of a batch that is taken is here");
-        let cell = Arc::clone(&one.cell);
+        let handle = Arc::clone(&one.handle);
         let result = Err(LogError::Failed);
-        let job = WriteJob { cell, log, batch, has_more, result };
+        let job = WriteJob { handle, log, batch, has_more, result };
         if job.is_large() {
             one.stage = Stage::Away;
             // A thread that cannot be started would have taken the job with it.
@@ -387,13 +387,13 @@ impl Persister {
 
     /// Lets a thread of its own make the next file of a log.
     fn prepare(self: &Arc<Self>, one: &mut Written, preparation: Preparation<RealDirectory>) {
-        let (this, cell) = (Arc::clone(self), Arc::clone(&one.cell));
+        let (this, handle) = (Arc::clone(self), Arc::clone(&one.handle));
         let run = move || {
             let prepared = preparation.run();
             if let Err(error) = &prepared {
-                tracing::warn!(vhost = cell.name(), %error, "cannot make the next log file yet");
+                tracing::warn!(vhost = handle.name(), %error, "cannot make the next log file yet");
             }
-            this.work.lock().prepared.push((cell, prepared.ok()));
+            this.work.lock().prepared.push((handle, prepared.ok()));
             this.changed.notify_one();
         };
         if std::thread::Builder::new().name("log-file".to_owned()).spawn(run).is_err() {
@@ -407,7 +407,7 @@ impl Persister {
     /// Not while records still end with the pages of a queue that was purged or is gone: what has
     /// ended must be known to have before the record of that may go.
     fn compact(self: &Arc<Self>, one: &Written) {
-        if one.cell.is_ending_pages() {
+        if one.handle.is_ending_pages() {
             return;
         }
         if self.compacting.swap(true, Ordering::AcqRel) {
@@ -418,7 +418,7 @@ impl Persister {
             return;
         };
         let this = Arc::clone(self);
-        let name = one.cell.name().to_owned();
+        let name = one.handle.name().to_owned();
         let run = move || {
             match compaction.run() {
                 Ok(done) => tracing::debug!(
@@ -439,13 +439,13 @@ impl Persister {
     }
 }
 
-fn of<'a>(written: &'a mut [Written], cell: &Arc<VhostCell>) -> Option<&'a mut Written> {
-    written.iter_mut().find(|one| Arc::ptr_eq(&one.cell, cell))
+fn of<'a>(written: &'a mut [Written], handle: &Arc<VhostHandle>) -> Option<&'a mut Written> {
+    written.iter_mut().find(|one| Arc::ptr_eq(&one.handle, handle))
 }
 
-fn end(cell: &VhostCell, error: &LogError) -> ! {
+fn end(handle: &VhostHandle, error: &LogError) -> ! {
     tracing::error!(
-        vhost = cell.name(),
+        vhost = handle.name(),
         "the log cannot be written, so that nothing more can be confirmed: {error}; the broker ends"
     );
     std::process::exit(EXIT_DISK);
@@ -455,6 +455,6 @@ fn end(cell: &VhostCell, error: &LogError) -> ! {
 fn close(one: Written) {
     let log = one.log.expect("a log that is closed is here");
     if let Err(error) = log.close() {
-        tracing::error!(vhost = one.cell.name(), "the log was not closed well: {error}");
+        tracing::error!(vhost = one.handle.name(), "the log was not closed well: {error}");
     }
 }

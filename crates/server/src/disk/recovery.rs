@@ -20,8 +20,8 @@ use storage::{Damage, Flags, Log, LogOptions, OpenError, ReadProgress, RealDirec
 
 use crate::config::Durability;
 use crate::disk::node_file::NodeFile;
-use crate::disk::page_files::Shelf;
-use crate::disk::recovery_pages::Restoring;
+use crate::disk::page_files::PageFiles;
+use crate::disk::recovery_pages::PageRecovery;
 use crate::disk::reserve::Reserve;
 use crate::limits::{RESTORE_REPORT_INTERVAL, REUSED_PAGES_FREE_BYTES_MIN};
 use crate::node::alarms;
@@ -98,13 +98,13 @@ pub(crate) fn remove_stale_pages(data_dir: &Path) {
 
 /// Replays a vhost's log.
 #[derive(Debug)]
-pub(crate) struct Replaying<'a> {
+pub(crate) struct LogReplay<'a> {
     replay: Replay,
     pages: &'a mut dyn Pages,
     envelopes: Envelopes,
 }
 
-impl<'a> Replaying<'a> {
+impl<'a> LogReplay<'a> {
     /// Into a new vhost, at `now`; `pages` keeps what does not stay in memory.
     pub(crate) fn new(vhost: Vhost, now: Time, pages: &'a mut dyn Pages) -> Self {
         Self { replay: Replay::new(vhost, now), pages, envelopes: Envelopes::default() }
@@ -169,7 +169,7 @@ fn tell_unusable(vhost: &Vhost) {
 pub(crate) struct Restored {
     pub(crate) log: VhostLog,
     pub(crate) vhost: Vhost,
-    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) page_files: Arc<PageFiles>,
 }
 
 /// What damaged octets seem to have told, to be said behind the damage.
@@ -212,12 +212,12 @@ pub(crate) fn restore(
     }
     let gives = Arc::clone(reserve);
     let directory = RealDirectory::open(path).map_err(unusable)?.with_room(move || gives.give());
-    let shelf = Shelf::open(path, now.time.as_micros(), Some(Arc::clone(reserve)));
-    let shelf = Arc::new(shelf.map_err(unusable)?);
-    let mut pages = Restoring::start(Arc::clone(&shelf)).map_err(unusable)?;
+    let page_files = PageFiles::open(path, now.time.as_micros(), Some(Arc::clone(reserve)));
+    let page_files = Arc::new(page_files.map_err(unusable)?);
+    let mut pages = PageRecovery::start(Arc::clone(&page_files)).map_err(unusable)?;
     let syncs = durability == Durability::Fsync;
     let options = LogOptions { log_id: id, syncs, begins: is_new, ..LogOptions::default() };
-    let mut replaying = Replaying::new(vhost, now.time, &mut pages);
+    let mut replaying = LogReplay::new(vhost, now.time, &mut pages);
     let mut problems = 0_u64;
     let mut each = |record: storage::Record<'_>, releases: &mut Releases<'_>| {
         if let Err(problem) = replaying.apply(&record, releases) {
@@ -254,7 +254,7 @@ pub(crate) fn restore(
     if let Err(problem) = pages.finish() {
         return Err(RestoreError::Pages { vhost: name, problem });
     }
-    shelf.restored().map_err(unusable)?;
+    page_files.restored().map_err(unusable)?;
     tell_unusable(&vhost);
     let messages: u64 = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
     tracing::info!(
@@ -270,7 +270,7 @@ pub(crate) fn restore(
         took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         "vhost restored"
     );
-    Ok(Restored { log, vhost, shelf })
+    Ok(Restored { log, vhost, page_files })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use broker::PageId;
 use broker::page::{PageRead, PagedFacts, PagedMessage, Pages, Wanted};
 
-use crate::disk::page_files::Shelf;
+use crate::disk::page_files::PageFiles;
 use crate::limits::RESTORE_PAGES_MAX;
 
 /// Something for the thread to do.
@@ -19,10 +19,10 @@ enum Job {
     Answer(SyncSender<()>),
 }
 
-/// A shelf while a vhost comes back, with what went wrong first.
+/// Page files while a vhost is recovered, with what went wrong first.
 #[derive(Debug)]
-pub(crate) struct Restoring {
-    shelf: Arc<Shelf>,
+pub(crate) struct PageRecovery {
+    page_files: Arc<PageFiles>,
     jobs: SyncSender<Job>,
     thread: JoinHandle<()>,
     /// Something was written since the last answer.
@@ -30,18 +30,18 @@ pub(crate) struct Restoring {
     problem: Option<String>,
 }
 
-impl Restoring {
+impl PageRecovery {
     /// Starts the thread.
     ///
     /// # Errors
     /// When the system has no thread left.
-    pub(crate) fn start(shelf: Arc<Shelf>) -> io::Result<Self> {
+    pub(crate) fn start(page_files: Arc<PageFiles>) -> io::Result<Self> {
         let (jobs, todo) = sync_channel(RESTORE_PAGES_MAX);
-        let writes = Arc::clone(&shelf);
+        let writes = Arc::clone(&page_files);
         let thread = std::thread::Builder::new()
             .name("restore-pages".to_owned())
             .spawn(move || run(&writes, &todo))?;
-        Ok(Self { shelf, jobs, thread, is_writing: false, problem: None })
+        Ok(Self { page_files, jobs, thread, is_writing: false, problem: None })
     }
 
     /// Everything is written. What went wrong first, if anything did.
@@ -61,14 +61,14 @@ impl Restoring {
     }
 
     /// Waits until everything is written.
-    fn settle(&mut self) -> &Shelf {
+    fn settle(&mut self) -> &PageFiles {
         if std::mem::take(&mut self.is_writing) {
             let (answer, answered) = sync_channel(1);
             self.order(Job::Answer(answer));
             // Without an answer there is a problem already.
             let _ = answered.recv();
         }
-        &self.shelf
+        &self.page_files
     }
 
     fn or_nothing<T>(&mut self, result: Result<T, String>) -> Option<T> {
@@ -76,17 +76,17 @@ impl Restoring {
     }
 }
 
-fn run(shelf: &Shelf, todo: &Receiver<Job>) {
+fn run(page_files: &PageFiles, todo: &Receiver<Job>) {
     for job in todo {
         match job {
-            Job::Write(page, messages) => shelf.write(page, messages),
+            Job::Write(page, messages) => page_files.write(page, messages),
             // Whoever asked may have given up.
             Job::Answer(answer) => drop(answer.send(())),
         }
     }
 }
 
-impl Pages for Restoring {
+impl Pages for PageRecovery {
     fn write(&mut self, page: PageId, messages: Vec<PagedMessage>) {
         self.is_writing = true;
         self.order(Job::Write(page, messages));

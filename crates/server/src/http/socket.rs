@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::Accept;
 use tokio_rustls::server::TlsStream;
 
-use crate::tls::{Tls, handshake_problem};
+use crate::tls::{Tls, handshake_error};
 
 /// A socket. The handshake of TLS is a part of its first read, so that nobody else waits for it.
 pub(crate) enum HttpStream {
@@ -46,7 +46,7 @@ impl HttpStream {
                 Poll::Ready(Ok(()))
             }
             Err(error) => {
-                let reason = handshake_problem(&error);
+                let reason = handshake_error(&error);
                 tracing::warn!(%peer, what, reason, "TLS handshake failed");
                 Poll::Ready(Err(error))
             }

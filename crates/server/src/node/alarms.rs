@@ -102,8 +102,8 @@ pub(crate) fn look(node: &Node) -> Option<u64> {
     let alarm = Alarm::of(memory, disk);
     let topology_bytes_max =
         watermark.filter(|_| memory).map(|max| TOPOLOGY_BYTES_MIN.max(max / TOPOLOGY_SHARE));
-    for cell in node.vhosts.all() {
-        cell.set_topology_bytes_max(topology_bytes_max);
+    for handle in node.vhosts.all() {
+        handle.set_topology_bytes_max(topology_bytes_max);
     }
     let changed = node.alarm.send_if_modified(|current| {
         let changed = *current != alarm;

@@ -32,9 +32,9 @@ pub(crate) enum End {
 
 /// Where a life is told that it is to end.
 #[derive(Debug)]
-pub(crate) struct Ending(watch::Sender<Option<End>>);
+pub(crate) struct ShutdownRequest(watch::Sender<Option<End>>);
 
-impl Ending {
+impl ShutdownRequest {
     /// Not yet.
     pub(crate) fn new() -> Self {
         Self(watch::Sender::new(None))
@@ -199,7 +199,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_end_is_not_missed() {
-        let ending = Ending::new();
+        let ending = ShutdownRequest::new();
         ending.begin(End::StopApp);
         assert_eq!(ending.asked().await, End::StopApp);
     }

@@ -34,7 +34,7 @@ use crate::auth::{Auth, AuthError, User};
 use crate::clock::Clock;
 use crate::config::{AnonymousLogin, CertificateLogin, Config, Durability, SeededUser};
 use crate::connection::clients::Clients;
-use crate::connection::read_scheduler::Turns;
+use crate::connection::read_scheduler::ReadPermits;
 use crate::connection::slots::ConnectionSlots;
 use crate::definitions::{self, DefinitionsError};
 use crate::disk::data_dir::{DataDir, DataDirError};
@@ -49,7 +49,7 @@ use crate::limits::{METRICS_AT_ONCE, RESIDENT_BYTES_MAX, RESIDENT_SHARE, UNACKED
 use crate::node::alarm_limits::{AlarmLimits, share};
 use crate::node::alarms::Alarm;
 use crate::node::global_parameters::GlobalParameters;
-use crate::node::lifecycle::Ending;
+use crate::node::lifecycle::ShutdownRequest;
 use crate::redrive::Redrives;
 use crate::tls::TlsError;
 use crate::vhost::timer::Timer;
@@ -117,9 +117,9 @@ pub(crate) struct Node {
     pub(crate) changes: Mutex<()>,
     pub(crate) clients: Clients,
     /// Whose turn it is to be read, of those who have more to say than is read at once.
-    pub(crate) turns: Turns,
+    pub(crate) read_permits: ReadPermits,
     /// Whose turn it is to make metrics.
-    pub(crate) metrics_turns: Semaphore,
+    pub(crate) metrics_permits: Semaphore,
     pub(crate) history: SharedHistory,
     /// Jobs that send dead messages back.
     pub(crate) redrives: Arc<Redrives>,
@@ -130,7 +130,7 @@ pub(crate) struct Node {
     /// True while no AMQP clients are accepted.
     pub(crate) listeners_suspended: watch::Sender<bool>,
     /// That it is to stop.
-    pub(crate) ending: Ending,
+    pub(crate) ending: ShutdownRequest,
     /// The token of whoever operates it from its own machine.
     pub(crate) ctl_token: CtlToken,
     /// Its name, as RabbitMQ names nodes.
@@ -212,8 +212,8 @@ impl Node {
             certificate_login: config.certificate_login,
             anonymous_login: config.anonymous_login.clone(),
             vhosts: Vhosts::new(&name, config, vhost_options, &reserve, threads, clock),
-            turns: Turns::new(workers()),
-            metrics_turns: Semaphore::new(METRICS_AT_ONCE),
+            read_permits: ReadPermits::new(workers()),
+            metrics_permits: Semaphore::new(METRICS_AT_ONCE),
             history: SharedHistory::default(),
             redrives: Arc::default(),
             clients: Clients::new(&name, clock.now().wall_ms / 1000),
@@ -224,7 +224,7 @@ impl Node {
             alarm_limits,
             stopping: watch::Sender::new(false),
             listeners_suspended: watch::Sender::new(false),
-            ending: Ending::new(),
+            ending: ShutdownRequest::new(),
             ctl_token: CtlToken::new()?,
             name,
             identity: config.identity.clone(),
@@ -262,8 +262,8 @@ impl Node {
                 description: DEFAULT_VHOST_DESCRIPTION.to_owned(),
                 ..VhostSettings::default()
             };
-            let cell = node.vhosts.make(&config.default_user.vhost, Arc::new(settings))?;
-            node.vhosts.insert(&cell);
+            let handle = node.vhosts.make(&config.default_user.vhost, Arc::new(settings))?;
+            node.vhosts.insert(&handle);
             node.make_default_users(&config.default_user.vhost)?;
         }
         match &config.load_definitions {
@@ -359,8 +359,8 @@ impl Node {
         self.stopping.send_replace(true);
         let text = "broker forced connection closure with reason 'shutdown'";
         let refusal = Refusal::new(ReplyCode::ConnectionForced, text);
-        for cell in self.vhosts.all() {
-            cell.stop(&refusal);
+        for handle in self.vhosts.all() {
+            handle.stop(&refusal);
         }
     }
 

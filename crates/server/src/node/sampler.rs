@@ -10,7 +10,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 /// Takes samples until the broker ends.
 pub(crate) async fn run(node: Arc<Node>, interval: Duration) {
@@ -31,18 +31,18 @@ fn take(node: &Node) -> (u64, Taken) {
     for client in &clients {
         taken.connection(client.description.pid.number(), &client.socket.traffic());
     }
-    for cell in node.vhosts.all() {
-        taken.vhost(take_vhost(&cell));
+    for handle in node.vhosts.all() {
+        taken.vhost(take_vhost(&handle));
     }
     (at_ms, taken)
 }
 
-fn take_vhost(cell: &VhostCell) -> VhostTaken {
-    let traffic = cell.traffic();
-    let queues = cell.look(|v, _| VhostTaken::queues(v));
+fn take_vhost(handle: &VhostHandle) -> VhostTaken {
+    let traffic = handle.traffic();
+    let queues = handle.read(|v, _| VhostTaken::queues(v));
     let mut taking = VhostTaken::begin();
     for slice in queues.chunks(SAMPLED_PER_LOCK) {
-        cell.look(|v, _| taking.slice(v, slice));
+        handle.read(|v, _| taking.slice(v, slice));
     }
-    cell.look(|v, client_of| taking.end(v, client_of, &traffic))
+    handle.read(|v, client_of| taking.end(v, client_of, &traffic))
 }

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::disk::data_dir::DataDir;
 use crate::disk::reset;
 use crate::endpoints::Endpoints;
-use crate::node::lifecycle::{End, Ending};
+use crate::node::lifecycle::{End, ShutdownRequest};
 use crate::node::{StartError, node_name};
 
 /// What is left of a node.
@@ -22,7 +22,7 @@ struct Stopped {
     name: String,
     data_dir: PathBuf,
     token: CtlToken,
-    ending: Ending,
+    ending: ShutdownRequest,
 }
 
 impl management::Logins for Stopped {
@@ -82,7 +82,7 @@ pub(crate) async fn run(
         name: node_name(config.node_name.as_deref()),
         data_dir: config.data_dir.clone(),
         token: CtlToken::new()?,
-        ending: Ending::new(),
+        ending: ShutdownRequest::new(),
     });
     // Before anybody is answered: whoever waits for the stop finds its token.
     let published = node.token.publish(&config.data_dir, &listeners, &node.name);

@@ -19,7 +19,7 @@ use crate::disk::recovery;
 use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX};
 use crate::node::Node;
 use crate::node::alarms::Alarm;
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 /// A user in definitions.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Node {
         }
         let mut settings: BTreeMap<String, VhostSettings> = BTreeMap::new();
         for NewVhost { name, change, limits } in vhosts {
-            let known = || self.vhosts.get(&name).map(|cell| (*cell.settings()).clone());
+            let known = || self.vhosts.get(&name).map(|handle| (*handle.settings()).clone());
             let settings =
                 settings.entry(name.clone()).or_insert_with(|| known().unwrap_or_default());
             settings.change(change);
@@ -95,10 +95,10 @@ impl Node {
         let mut made = Vec::new();
         let taken = self.take_over_vhosts(settings, &users, &mut made);
         if let Err(unchanged) = taken {
-            made.iter().for_each(|cell| self.discard(cell));
+            made.iter().for_each(|handle| self.discard(handle));
             return Err(unchanged);
         }
-        made.iter().for_each(|cell| self.vhosts.insert(cell));
+        made.iter().for_each(|handle| self.vhosts.insert(handle));
         let names: Vec<String> = users.keys().cloned().collect();
         self.auth.replace(users);
         names.iter().for_each(|name| self.refresh_access(name));
@@ -119,13 +119,13 @@ impl Node {
         &self,
         settings: BTreeMap<String, VhostSettings>,
         users: &Users,
-        made: &mut Vec<Arc<VhostCell>>,
+        made: &mut Vec<Arc<VhostHandle>>,
     ) -> Result<(), Unchanged> {
         let mut changed = Vec::new();
         for (name, settings) in settings {
             let settings = Arc::new(settings);
             match self.vhosts.get(&name) {
-                Some(cell) => changed.push((cell, settings)),
+                Some(handle) => changed.push((handle, settings)),
                 None => {
                     made.push(self.vhosts.make(&name, settings).map_err(|error| unable(&error))?);
                 }
@@ -133,13 +133,14 @@ impl Node {
         }
         let (next_vhost_id, mut vhosts) = self.vhosts.entries();
         for vhost in &mut vhosts {
-            if let Some((_, settings)) = changed.iter().find(|(cell, _)| cell.id() == vhost.id) {
+            if let Some((_, settings)) = changed.iter().find(|(handle, _)| handle.id() == vhost.id)
+            {
                 vhost.settings = Arc::clone(settings);
             }
         }
-        vhosts.extend(made.iter().map(|cell| cell.entry()));
+        vhosts.extend(made.iter().map(|handle| handle.entry()));
         self.write_down(next_vhost_id, vhosts, users)?;
-        changed.into_iter().for_each(|(cell, settings)| cell.set_settings(settings));
+        changed.into_iter().for_each(|(handle, settings)| handle.set_settings(settings));
         Ok(())
     }
 
@@ -197,7 +198,7 @@ impl Node {
         self.write_users(users)?;
         for name in &gone {
             let refusal = user_deleted(name);
-            self.vhosts.all().iter().for_each(|cell| cell.close_user(name, &refusal));
+            self.vhosts.all().iter().for_each(|handle| handle.close_user(name, &refusal));
         }
         Ok(gone.len())
     }
@@ -211,14 +212,14 @@ impl Node {
         user: &str,
     ) -> Result<bool, Unchanged> {
         let _one_at_a_time = self.changes.lock();
-        if let Some(cell) = self.vhosts.get(name) {
-            self.write_settings(&cell, |settings| settings.change(change))?;
+        if let Some(handle) = self.vhosts.get(name) {
+            self.write_settings(&handle, |settings| settings.change(change))?;
             return Ok(false);
         }
         self.check_memory()?;
         let mut settings = VhostSettings::default();
         settings.change(change);
-        let cell = self.vhosts.make(name, Arc::new(settings)).map_err(|error| unable(&error))?;
+        let handle = self.vhosts.make(name, Arc::new(settings)).map_err(|error| unable(&error))?;
         let mut users = self.auth.to_change();
         if let Some(maker) = users.get(user) {
             let mut maker = (**maker).clone();
@@ -226,13 +227,13 @@ impl Node {
             users.insert(user.to_owned(), Arc::new(maker));
         }
         let (next_vhost_id, mut vhosts) = self.vhosts.entries();
-        vhosts.push(cell.entry());
+        vhosts.push(handle.entry());
         if let Err(unchanged) = self.write_down(next_vhost_id, vhosts, &users) {
-            self.discard(&cell);
+            self.discard(&handle);
             return Err(unchanged);
         }
         self.auth.replace(users);
-        self.vhosts.insert(&cell);
+        self.vhosts.insert(&handle);
         Ok(true)
     }
 
@@ -243,16 +244,16 @@ impl Node {
         change: impl FnOnce(&mut VhostSettings),
     ) -> Result<(), Unchanged> {
         let _one_at_a_time = self.changes.lock();
-        let cell = self.vhosts.get(name).ok_or(Unchanged::NoSuchVhost)?;
-        self.write_settings(&cell, change)
+        let handle = self.vhosts.get(name).ok_or(Unchanged::NoSuchVhost)?;
+        self.write_settings(&handle, change)
     }
 
     /// Removes a vhost with all that is in it and all that users may do in it, and closes its
     /// connections.
     pub(crate) fn remove_vhost(&self, name: &str) -> Result<(), Unchanged> {
         let _one_at_a_time = self.changes.lock();
-        let cell = self.vhosts.get(name).ok_or(Unchanged::NoSuchVhost)?;
-        if cell.settings().protected_from_deletion == Some(true) {
+        let handle = self.vhosts.get(name).ok_or(Unchanged::NoSuchVhost)?;
+        if handle.settings().protected_from_deletion == Some(true) {
             return Err(Unchanged::Protected(name.to_owned()));
         }
         let mut users = self.auth.to_change();
@@ -268,14 +269,19 @@ impl Node {
         self.write_down(next_vhost_id, vhosts, &users)?;
         self.vhosts.remove(name);
         self.auth.replace(users);
-        self.discard(&cell);
+        self.discard(&handle);
         Ok(())
     }
 
     /// A connection was opened for a user who may have changed meanwhile, or be gone.
-    pub(crate) fn recheck(&self, cell: &VhostCell, connection: ConnectionId, checked: &Arc<User>) {
+    pub(crate) fn recheck(
+        &self,
+        handle: &VhostHandle,
+        connection: ConnectionId,
+        checked: &Arc<User>,
+    ) {
         match self.auth.user(&checked.name) {
-            None => cell.force_close(connection, user_deleted(&checked.name)),
+            None => handle.force_close(connection, user_deleted(&checked.name)),
             Some(user) if Arc::ptr_eq(&user, checked) => {}
             Some(_) => self.refresh_access(&checked.name),
         }
@@ -288,9 +294,9 @@ impl Node {
         while let Some(user) = self.auth.user(name)
             && told.as_ref().is_none_or(|told| !Arc::ptr_eq(told, &user))
         {
-            for cell in self.vhosts.all() {
+            for handle in self.vhosts.all() {
                 let nothing = || Arc::new(Access::nothing(name.into()));
-                cell.set_access(&user.access(cell.name()).unwrap_or_else(nothing));
+                handle.set_access(&user.access(handle.name()).unwrap_or_else(nothing));
             }
             told = Some(user);
         }
@@ -305,18 +311,18 @@ impl Node {
 
     fn write_settings(
         &self,
-        cell: &VhostCell,
+        handle: &VhostHandle,
         change: impl FnOnce(&mut VhostSettings),
     ) -> Result<(), Unchanged> {
-        let mut settings = (*cell.settings()).clone();
+        let mut settings = (*handle.settings()).clone();
         change(&mut settings);
         let settings = Arc::new(settings);
         let (next_vhost_id, mut vhosts) = self.vhosts.entries();
-        let changed = vhosts.iter_mut().filter(|vhost| vhost.id == cell.id());
+        let changed = vhosts.iter_mut().filter(|vhost| vhost.id == handle.id());
         changed.for_each(|vhost| vhost.settings = Arc::clone(&settings));
         let users = self.auth.to_change();
         self.write_down(next_vhost_id, vhosts, &users)?;
-        cell.set_settings(settings);
+        handle.set_settings(settings);
         Ok(())
     }
 
@@ -338,10 +344,10 @@ impl Node {
     }
 
     /// Ends a vhost that is not written down, and removes its files.
-    fn discard(&self, cell: &Arc<VhostCell>) {
-        let (vhost, id) = (cell.name(), cell.id());
+    fn discard(&self, handle: &Arc<VhostHandle>) {
+        let (vhost, id) = (handle.name(), handle.id());
         let text = format!("vhost '{vhost}' is deleted");
-        cell.retire(&Refusal::new(ReplyCode::ConnectionForced, text));
+        handle.retire(&Refusal::new(ReplyCode::ConnectionForced, text));
         match recovery::remove_vhost(&self.data_dir, id) {
             Ok(()) => tracing::info!(vhost, "vhost deleted"),
             Err(error) => {

@@ -14,19 +14,19 @@ use crate::limits::{
     BROWSED_PER_LOCK, REDRIVE_DRY_RUN_MAX, REDRIVE_SAMPLE_MAX, REDRIVE_TARGETS_MAX,
     REDRIVEN_PER_LOCK,
 };
-use crate::vhost::{BrowseProblem, VhostCell};
+use crate::vhost::{BrowseProblem, VhostHandle};
 
 /// Looks at what a request would move, as far as somebody can wait for that.
 pub(crate) async fn dry_run(
-    cell: &Arc<VhostCell>,
+    handle: &Arc<VhostHandle>,
     queue: &str,
     request: RedriveRequest,
     access: &Access,
 ) -> Result<RedriveDryRun, RedriveRefused> {
-    let source = Source::find(cell, queue, &request.to, access)?;
+    let source = Source::find(handle, queue, &request.to, access)?;
     let told = RedriveDryRun {
         number: source.number,
-        now: cell.with(|_, now| now),
+        now: handle.write(|_, now| now),
         scanned: 0,
         matched: 0,
         would_move: 0,
@@ -39,7 +39,7 @@ pub(crate) async fn dry_run(
     for state in WAITING {
         let mut next = Some(BrowseCursor::start(state));
         while let Some(from) = next.filter(|_| trial.goes_on()) {
-            let batch = cell.browse(source.id, from, BROWSED_PER_LOCK).await;
+            let batch = handle.browse(source.id, from, BROWSED_PER_LOCK).await;
             let mut batch = batch.map_err(|problem| match problem {
                 BrowseProblem::NoQueue => RedriveRefused::NoSuchQueue,
                 BrowseProblem::Disk(problem) => RedriveRefused::Disk(problem),
@@ -47,7 +47,7 @@ pub(crate) async fn dry_run(
             next = batch.next;
             batch.messages.retain(|browsed| source.had(browsed));
             for slice in batch.messages.chunks(REDRIVEN_PER_LOCK) {
-                trial.look(cell, (state, slice), batch.now)?;
+                trial.look(handle, (state, slice), batch.now)?;
                 tokio::task::yield_now().await;
             }
         }
@@ -78,12 +78,12 @@ impl Trial<'_> {
 
     fn look(
         &mut self,
-        cell: &VhostCell,
+        handle: &VhostHandle,
         (state, messages): (MessageState, &[BrowsedMessage]),
         now: Now,
     ) -> Result<(), RedriveRefused> {
         let redrive = Redrive { queue: self.source.id, to: &self.request.to, access: self.access };
-        cell.with(|vhost, _| {
+        handle.write(|vhost, _| {
             for browsed in messages {
                 if self.has_enough() {
                     return Ok(());

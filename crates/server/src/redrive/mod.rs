@@ -20,8 +20,8 @@ use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::limits::{REDRIVES_REMEMBERED_MAX, REDRIVES_RUNNING_MAX};
-use crate::vhost::VhostCell;
-use crate::vhost::internal_channel::OwnChannel;
+use crate::vhost::VhostHandle;
+use crate::vhost::internal_channel::InternalChannel;
 pub(crate) use dry_run::dry_run;
 use run::Run;
 
@@ -59,12 +59,12 @@ struct Source {
 impl Source {
     /// The queue of that name, if the user may redrive its messages so.
     fn find(
-        cell: &VhostCell,
+        handle: &VhostHandle,
         queue: &str,
         to: &RedriveTo,
         access: &Access,
     ) -> Result<Self, RedriveRefused> {
-        cell.look(|vhost, _| {
+        handle.read(|vhost, _| {
             let id = vhost.queue_id(queue).ok_or(RedriveRefused::NoSuchQueue)?;
             let redrive = Redrive { queue: id, to, access };
             vhost.check_redrive(redrive).map_err(RedriveRefused::Refused)?;
@@ -88,14 +88,14 @@ impl Redrives {
     /// Begins a job with what `channel` may do.
     pub(crate) fn begin(
         self: &Arc<Self>,
-        mut channel: OwnChannel,
+        mut channel: InternalChannel,
         queue: &str,
         request: RedriveRequest,
         clock: Clock,
     ) -> Result<RedriveJob, RedriveRefused> {
         let access = channel.access().map_err(RedriveRefused::Refused)?;
-        let cell = Arc::clone(channel.vhost());
-        let source = Source::find(&cell, queue, &request.to, &access)?;
+        let handle = Arc::clone(channel.vhost());
+        let source = Source::find(&handle, queue, &request.to, &access)?;
         let mut known = self.0.lock();
         let running = known.jobs.iter().filter(|job| job.is_running()).count();
         if running >= REDRIVES_RUNNING_MAX {
@@ -106,7 +106,7 @@ impl Redrives {
         known.last_id = (known.last_id + 1).max(now_ms);
         let job = RedriveJob {
             id: known.last_id,
-            vhost: cell.name().to_owned(),
+            vhost: handle.name().to_owned(),
             queue: queue.to_owned(),
             to: request.to.clone(),
             user: access.user.to_string(),
@@ -123,7 +123,7 @@ impl Redrives {
         let shared = Arc::new(Shared { job: Mutex::new(job.clone()), cancelled: Notify::new() });
         known.jobs.push_back(Arc::clone(&shared));
         known.forget_some();
-        let run = Run { shared, cell, channel, source, request, durable: Lsn(0), clock };
+        let run = Run { shared, handle, channel, source, request, durable: Lsn(0), clock };
         tokio::spawn(run.run());
         Ok(job)
     }

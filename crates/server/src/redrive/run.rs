@@ -12,8 +12,8 @@ use tokio::time::{Duration, Instant, sleep, sleep_until};
 use super::{Shared, Source, WAITING};
 use crate::clock::Clock;
 use crate::limits::{ALARM_CHECK_INTERVAL, BROWSED_PER_LOCK, REDRIVEN_PER_LOCK};
-use crate::vhost::internal_channel::OwnChannel;
-use crate::vhost::{BrowseProblem, VhostCell};
+use crate::vhost::internal_channel::InternalChannel;
+use crate::vhost::{BrowseProblem, VhostHandle};
 
 /// Why a job goes on no more.
 enum Stop {
@@ -40,9 +40,9 @@ impl From<Refusal> for Stop {
 /// A job at work.
 pub(super) struct Run {
     pub(super) shared: Arc<Shared>,
-    pub(super) cell: Arc<VhostCell>,
+    pub(super) handle: Arc<VhostHandle>,
     /// With what the user may do, whatever changes.
-    pub(super) channel: OwnChannel,
+    pub(super) channel: InternalChannel,
     pub(super) source: Source,
     pub(super) request: RedriveRequest,
     /// Up to where the log tells of what was moved.
@@ -57,7 +57,7 @@ impl Run {
             Ok(()) | Err(Stop::Enough) => RedriveState::Finished,
             Err(Stop::Failed(reason)) => RedriveState::Failed(reason),
         };
-        self.cell.durable_at(self.durable).await;
+        self.handle.durable_at(self.durable).await;
         self.shared.end(state);
         let mut job = self.shared.job.lock();
         job.ended_ms = Some(self.clock.now().wall_ms);
@@ -80,15 +80,15 @@ impl Run {
 
     /// Goes through all messages.
     async fn go_through(&mut self) -> Result<(), Stop> {
-        let mut pace = Pace::new(self.request.rate);
+        let mut read_budget = ReadBudget::new(self.request.rate);
         for state in WAITING {
             let mut next = Some(BrowseCursor::start(state));
             while let Some(from) = next {
                 self.must_go_on()?;
-                let batch = self.cell.browse(self.source.id, from, pace.looks()).await?;
+                let batch = self.handle.browse(self.source.id, from, read_budget.looks()).await?;
                 next = batch.next;
                 let chosen = self.choose(batch.messages, batch.now);
-                self.move_all(chosen, &mut pace).await?;
+                self.move_all(chosen, &mut read_budget).await?;
             }
         }
         Ok(())
@@ -108,25 +108,29 @@ impl Run {
         chosen
     }
 
-    async fn move_all(&mut self, mut chosen: Vec<Entry>, pace: &mut Pace) -> Result<(), Stop> {
+    async fn move_all(
+        &mut self,
+        mut chosen: Vec<Entry>,
+        read_budget: &mut ReadBudget,
+    ) -> Result<(), Stop> {
         while !chosen.is_empty() {
             tokio::select! {
-                () = pace.turn() => {}
+                () = read_budget.turn() => {}
                 () = self.shared.cancelled.notified() => return Err(Stop::Enough),
             }
-            self.cell.caught_up().await;
+            self.handle.caught_up().await;
             self.no_alarm().await?;
             self.must_go_on()?;
-            let slice = self.left().min(pace.slice()).min(chosen.len());
+            let slice = self.left().min(read_budget.slice()).min(chosen.len());
             let moved = self.move_slice(&mut chosen, slice)?;
-            pace.moved(moved);
+            read_budget.moved(moved);
         }
         Ok(())
     }
 
     /// Waits until no alarm is on: what is redriven is written.
     async fn no_alarm(&self) -> Result<(), Stop> {
-        while self.cell.has_alarm() {
+        while self.handle.has_alarm() {
             tokio::select! {
                 () = sleep(ALARM_CHECK_INTERVAL) => {}
                 () = self.shared.cancelled.notified() => return Err(Stop::Enough),
@@ -140,7 +144,7 @@ impl Run {
         let access = self.channel.access()?;
         let redrive = Redrive { queue: self.source.id, to: &self.request.to, access: &access };
         let some = chosen.get(..slice).unwrap_or_default();
-        let (outcomes, last) = self.cell.with(|vhost, now| {
+        let (outcomes, last) = self.handle.write(|vhost, now| {
             let outcomes = vhost.redrive(now, redrive, some);
             (outcomes, vhost.last_lsn())
         });
@@ -189,14 +193,14 @@ impl Run {
 }
 
 /// How fast messages are moved.
-struct Pace {
+struct ReadBudget {
     /// In a second at most.
     rate: Option<u32>,
     /// When the next may be.
     next: Instant,
 }
 
-impl Pace {
+impl ReadBudget {
     fn new(rate: Option<u32>) -> Self {
         Self { rate, next: Instant::now() }
     }

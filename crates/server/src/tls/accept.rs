@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use super::handshake_records::open_envelopes;
-use super::{Tls, TlsPeer, TlsReader, TlsWriter, handshake_problem, split};
+use super::{Tls, TlsPeer, TlsReader, TlsWriter, handshake_error, split};
 
 impl Tls {
     /// Shakes hands, in time; none if that fails, which the log tells.
@@ -25,7 +25,7 @@ impl Tls {
                 let (reads, writes) = split(socket, connection);
                 return Some((reads, writes, tls));
             }
-            Ok(Err(error)) => handshake_problem(&error),
+            Ok(Err(error)) => handshake_error(&error),
             Err(_) => "the client takes too long".to_owned(),
         };
         tracing::warn!(%peer, what = self.what, reason = problem, "TLS handshake failed");

@@ -26,7 +26,7 @@ use crate::config::{TlsOptions, TlsVersion};
 use crate::disk::private_files;
 
 pub(crate) use certificate::user_name;
-pub(crate) use peer::{TlsPeer, handshake_problem};
+pub(crate) use peer::{TlsPeer, handshake_error};
 pub(crate) use stream::{TlsReader, TlsWriter, split};
 
 /// Why a listener cannot use its certificate.

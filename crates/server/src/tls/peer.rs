@@ -66,7 +66,7 @@ impl Suite {
 }
 
 /// Why a handshake has failed, in words for an operator.
-pub(crate) fn handshake_problem(error: &std::io::Error) -> String {
+pub(crate) fn handshake_error(error: &std::io::Error) -> String {
     let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     match tls {
         Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {

@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use broker::time::Now;
 
-use super::{State, Turn, VhostCell, Vhosts};
+use super::{State, Turn, VhostHandle, Vhosts};
 
-impl VhostCell {
+impl VhostHandle {
     /// Tells the vhost in its turn whether an alarm is on.
     pub(super) fn check_alarm(&self, state: &mut Turn<'_, State>, now: Now) {
         let has_alarm = self.has_alarm();
@@ -34,6 +34,6 @@ impl Vhosts {
     /// An alarm is on, or none is any more: no vhost makes dead letters and the like meanwhile.
     pub(crate) fn set_alarm(&self, has_alarm: bool) {
         self.alarm.store(has_alarm, Ordering::SeqCst);
-        self.all().iter().for_each(|cell| cell.alarm_changed());
+        self.all().iter().for_each(|handle| handle.alarm_changed());
     }
 }

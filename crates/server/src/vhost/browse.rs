@@ -10,7 +10,7 @@ use broker::page::{PageAt, PagedMessage};
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, PageId, QueueId, Vhost};
 
-use super::VhostCell;
+use super::VhostHandle;
 use crate::limits::BROWSED_PER_LOCK;
 
 /// Some messages of a queue, one behind the other.
@@ -33,7 +33,7 @@ pub(crate) enum BrowseProblem {
     Disk(String),
 }
 
-impl VhostCell {
+impl VhostHandle {
     /// Looks at messages of a queue from a cursor on, at most `count` and never more than are looked at
     /// in one go: go on at [`BrowseBatch::next`]. No more than one page of them is read.
     pub(crate) async fn browse(
@@ -47,7 +47,7 @@ impl VhostCell {
         loop {
             let of_page = read.as_ref().map(|(page, messages)| (*page, messages.as_slice()));
             let (browsed, now) =
-                self.look_in_turn(|vhost, now| (vhost.browse(queue, from, of_page, count), now));
+                self.read_fair(|vhost, now| (vhost.browse(queue, from, of_page, count), now));
             let browsed = browsed.ok_or(BrowseProblem::NoQueue)?;
             match browsed.page {
                 Some(at) if browsed.messages.is_empty() && browsed.next == Some(from) => {
@@ -62,7 +62,7 @@ impl VhostCell {
     }
 
     /// Looks at the vhost as one of many times: whoever waits for the lock gets it next.
-    pub(crate) fn look_in_turn<T>(&self, look: impl FnOnce(&Vhost, Now) -> T) -> T {
+    pub(crate) fn read_fair<T>(&self, look: impl FnOnce(&Vhost, Now) -> T) -> T {
         let state = self.state.lock();
         let now = self.clock.now();
         let result = look(&state.vhost, now);
@@ -78,13 +78,13 @@ impl VhostCell {
         let _turn = self.page_looks.acquire().await;
         loop {
             let written = self.written.notified();
-            let is_kept = self.shelf.has(at.page);
+            let is_kept = self.page_files.has(at.page);
             if is_kept {
-                let shelf = Arc::clone(&self.shelf);
-                let read = tokio::task::spawn_blocking(move || shelf.look(at.page)).await;
+                let page_files = Arc::clone(&self.page_files);
+                let read = tokio::task::spawn_blocking(move || page_files.look(at.page)).await;
                 match read.map_err(|error| error.to_string()).flatten() {
                     Ok(messages) => return Ok(Some(messages)),
-                    Err(problem) if self.has_page(at) && self.shelf.has(at.page) => {
+                    Err(problem) if self.has_page(at) && self.page_files.has(at.page) => {
                         return Err(BrowseProblem::Disk(problem));
                     }
                     Err(_) => {}
@@ -101,6 +101,6 @@ impl VhostCell {
     }
 
     fn has_page(&self, at: PageAt) -> bool {
-        self.look(|vhost, _| vhost.has_page(at))
+        self.read(|vhost, _| vhost.has_page(at))
     }
 }

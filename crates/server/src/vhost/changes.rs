@@ -9,13 +9,13 @@ use broker::{ConnectionId, Vhost};
 use management::{VhostLimit, VhostSettings, maximum};
 use storage::Pending;
 
-use super::{State, VhostCell};
+use super::{State, VhostHandle};
 use crate::disk::node_file::VhostEntry;
-use crate::disk::page_queue::PagingState;
+use crate::disk::page_queue::PageQueue;
 
 /// Why no connection can be opened in a vhost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum NoEntry {
+pub(crate) enum OpenRefused {
     /// It is deleted.
     Deleted,
     /// It has as many as it may have.
@@ -23,22 +23,22 @@ pub(crate) enum NoEntry {
 }
 
 impl State {
-    pub(super) fn check_room(&self) -> Result<(), NoEntry> {
+    pub(super) fn check_room(&self) -> Result<(), OpenRefused> {
         if self.is_retired {
-            return Err(NoEntry::Deleted);
+            return Err(OpenRefused::Deleted);
         }
         // The node's own are nobody's.
         let connections = self.links.len() as u64;
         match maximum(&self.settings.limits, VhostLimit::MaxConnections) {
-            Some(max) if connections >= max => Err(NoEntry::Full(max)),
+            Some(max) if connections >= max => Err(OpenRefused::Full(max)),
             _ => Ok(()),
         }
     }
 }
 
-impl VhostCell {
+impl VhostHandle {
     /// Whether a connection could be opened now.
-    pub(crate) fn check_room(&self) -> Result<(), NoEntry> {
+    pub(crate) fn check_room(&self) -> Result<(), OpenRefused> {
         self.state.lock().check_room()
     }
 
@@ -103,7 +103,7 @@ impl VhostCell {
 
     /// Closes one connection.
     pub(crate) fn force_close(&self, connection: ConnectionId, refusal: Refusal) {
-        self.with(|vhost, now| vhost.force_close(now, connection, refusal));
+        self.write(|vhost, now| vhost.force_close(now, connection, refusal));
     }
 
     /// The vhost is deleted: its connections are closed, what is in it is forgotten, and when this
@@ -116,7 +116,7 @@ impl VhostCell {
             self.is_retired.store(true, Ordering::Release);
             state.held.clear();
             state.pending = Pending::default();
-            state.paging = PagingState::default();
+            state.paging = PageQueue::default();
             let empty = Vhost::new(&self.name, [0; 32], state.vhost.options());
             std::mem::replace(&mut state.vhost, empty)
         };

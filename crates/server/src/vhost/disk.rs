@@ -7,10 +7,10 @@ use broker::Lsn;
 use broker::page::{PageAt, PageRead, PageTask};
 use storage::{PendingBatch, Written};
 
-use super::{Held, State, Turn, VhostCell};
-use crate::disk::page_files::Shelf;
+use super::{Held, State, Turn, VhostHandle};
+use crate::disk::page_files::PageFiles;
 
-impl VhostCell {
+impl VhostHandle {
     /// Takes the first batch of what waits for the disk; `batch` is empty. True if there are more, of
     /// which the writer knows then. None, with nothing taken, if the lock is held for long.
     pub(crate) fn take_batch(&self, batch: &mut PendingBatch) -> Option<bool> {
@@ -24,8 +24,8 @@ impl VhostCell {
     }
 
     /// Where its pages are.
-    pub(crate) fn shelf(&self) -> &Shelf {
-        &self.shelf
+    pub(crate) fn page_files(&self) -> &PageFiles {
+        &self.page_files
     }
 
     /// Takes what is to be done with pages. None if the lock is held for long.

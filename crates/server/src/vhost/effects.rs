@@ -7,15 +7,15 @@ use session::transmit;
 use slotmap::SecondaryMap;
 use storage::{Body, Flags, NewRecord, Pending};
 
-use super::{After, Held, Link, OwnLinks, Wait};
-use crate::disk::page_queue::{PagingCounts, PagingState};
+use super::{After, Held, InternalLinks, Link, Wait};
+use crate::disk::page_queue::{PageProgress, PageQueue};
 use crate::limits::UNCOPIED_LOG_BODY_BYTES_MIN;
 
 /// Turns effects into bytes in the outboxes they are for.
 pub(super) fn deliver(
     vhost: &mut Vhost,
-    (links, own): (&mut SecondaryMap<ConnectionId, Link>, &mut OwnLinks),
-    (pending, paging, counts): (&mut Pending, &mut PagingState, &PagingCounts),
+    (links, own): (&mut SecondaryMap<ConnectionId, Link>, &mut InternalLinks),
+    (pending, paging, counts): (&mut Pending, &mut PageQueue, &PageProgress),
     held: &mut Vec<Held>,
     after: &mut After,
 ) {
@@ -28,7 +28,7 @@ pub(super) fn deliver(
                     continue;
                 };
                 let mut closing = matches!(outgoing, Outgoing::ConnectionClose { .. });
-                link.socket.wire.append(|outbox| {
+                link.socket.socket_writer.append(|outbox| {
                     transmit(&outgoing, channel.0, link.frame_max, outbox);
                     // One lock of the outbox for all that goes to the same connection in a row.
                     while let Some(Effect::Send { connection: next, .. }) = effects.peek()
@@ -42,7 +42,7 @@ pub(super) fn deliver(
                     }
                 });
                 if closing {
-                    link.socket.wire.set_closing();
+                    link.socket.socket_writer.set_closing();
                 }
                 after.touch(connection, link);
             }
@@ -52,7 +52,7 @@ pub(super) fn deliver(
             }
             Effect::Stalled(connection) => {
                 let Some(link) = links.get_mut(connection) else { continue };
-                link.socket.wire.set_stalled();
+                link.socket.socket_writer.set_stalled();
                 after.touch(connection, link);
             }
             Effect::AskBacklog(connection) => after.asked.push(connection),
@@ -104,7 +104,11 @@ impl AsRef<[u8]> for LongBody {
 }
 
 /// Tells a connection of the node itself something, if it is one.
-pub(super) fn tell(own: &OwnLinks, connection: ConnectionId, outgoing: impl FnOnce() -> Outgoing) {
+pub(super) fn tell(
+    own: &InternalLinks,
+    connection: ConnectionId,
+    outgoing: impl FnOnce() -> Outgoing,
+) {
     if let Some(listener) = own.get(connection) {
         // Who listens no more has closed it, or is about to.
         let _ = listener.send(outgoing());

@@ -11,7 +11,7 @@ use broker::{ChannelNumber, Command, ConnectionId, Outgoing, Request};
 use management::Change;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 /// What people see where they see names of connections.
 const NAME: &str = "HTTP";
@@ -21,18 +21,21 @@ const CHANNEL: ChannelNumber = ChannelNumber(1);
 
 /// A connection of the node's own with one channel.
 #[derive(Debug)]
-pub(crate) struct OwnChannel {
-    cell: Arc<VhostCell>,
+pub(crate) struct InternalChannel {
+    handle: Arc<VhostHandle>,
     connection: ConnectionId,
     told: UnboundedReceiver<Outgoing>,
 }
 
-impl OwnChannel {
+impl InternalChannel {
     /// Opens a connection and its channel, once the disk has not too much to do.
-    pub(crate) async fn open(cell: Arc<VhostCell>, access: Arc<Access>) -> Result<Self, Refusal> {
-        cell.caught_up().await;
-        let (connection, told) = cell.open_own(NAME, access);
-        let mut channel = Self { cell, connection, told };
+    pub(crate) async fn open(
+        handle: Arc<VhostHandle>,
+        access: Arc<Access>,
+    ) -> Result<Self, Refusal> {
+        handle.caught_up().await;
+        let (connection, told) = handle.open_internal(NAME, access);
+        let mut channel = Self { handle, connection, told };
         channel.request(Command::OpenChannel);
         channel.next().await?;
         Ok(channel)
@@ -49,7 +52,7 @@ impl OwnChannel {
         {
             return Err(refusal);
         }
-        let access = self.cell.look(|vhost, _| {
+        let access = self.handle.read(|vhost, _| {
             vhost.connection(self.connection).map(|connection| Arc::clone(&connection.access))
         });
         access.ok_or_else(gone)
@@ -62,13 +65,13 @@ impl OwnChannel {
     }
 
     /// The vhost that it is in.
-    pub(crate) fn vhost(&self) -> &Arc<VhostCell> {
-        &self.cell
+    pub(crate) fn vhost(&self) -> &Arc<VhostHandle> {
+        &self.handle
     }
 
     fn request(&self, command: Command<'_>) {
         let request = Request { channel: CHANNEL, method: MethodId::NONE, command };
-        self.cell.apply_own(self.connection, request);
+        self.handle.apply_internal(self.connection, request);
     }
 
     async fn next(&mut self) -> Result<Outgoing, Refusal> {
@@ -86,7 +89,7 @@ fn gone() -> Refusal {
     Refusal::new(ReplyCode::ConnectionForced, "the vhost is gone")
 }
 
-impl management::Channel for OwnChannel {
+impl management::Channel for InternalChannel {
     fn apply(&mut self, command: Command<'_>) {
         self.request(command);
     }
@@ -96,14 +99,14 @@ impl management::Channel for OwnChannel {
     }
 
     fn close(self: Box<Self>) -> Change<'static, ()> {
-        let lsn = self.cell.close(self.connection);
-        let cell = Arc::clone(&self.cell);
-        Box::pin(async move { cell.durable_at(lsn).await })
+        let lsn = self.handle.close(self.connection);
+        let handle = Arc::clone(&self.handle);
+        Box::pin(async move { handle.durable_at(lsn).await })
     }
 }
 
-impl Drop for OwnChannel {
+impl Drop for InternalChannel {
     fn drop(&mut self) {
-        self.cell.close(self.connection);
+        self.handle.close(self.connection);
     }
 }

@@ -14,20 +14,20 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
-use crate::limits::{LOCK_WAIT, LONG_TURN};
+use crate::limits::{LOCK_WAIT, LONG_HOLD};
 
 /// A value behind a lock whose turns are timed.
 #[derive(Debug)]
-pub(super) struct TurnLock<T> {
+pub(super) struct TimedLock<T> {
     value: Mutex<T>,
     created: Instant,
     /// When the current turn began, in microseconds since `created`, plus one; 0 while the lock is free.
     began_us: AtomicU64,
-    /// The end of a turn that was longer than [`LONG_TURN`].
+    /// The end of a turn that was longer than [`LONG_HOLD`].
     long_turn_ended: Notify,
 }
 
-impl<T> TurnLock<T> {
+impl<T> TimedLock<T> {
     /// A lock that is free.
     pub(super) fn new(value: T) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl<T> TurnLock<T> {
     }
 
     /// Waits for the end of the current turn if it is a long one.
-    pub(super) async fn no_long_turn(&self) {
+    pub(super) async fn long_hold_ended(&self) {
         loop {
             let ended = self.long_turn_ended.notified();
             tokio::pin!(ended);
@@ -84,7 +84,7 @@ impl<T> TurnLock<T> {
         match self.began_us.load(Ordering::Acquire) {
             0 => false,
             began => {
-                u128::from(self.elapsed_us().saturating_sub(began - 1)) >= LONG_TURN.as_micros()
+                u128::from(self.elapsed_us().saturating_sub(began - 1)) >= LONG_HOLD.as_micros()
             }
         }
     }
@@ -128,7 +128,7 @@ impl<T> DerefMut for Turn<'_, T> {
 
 /// Times a turn until it is dropped, which is just before the lock is given back.
 #[derive(Debug)]
-struct TurnTiming<'a, T>(&'a TurnLock<T>);
+struct TurnTiming<'a, T>(&'a TimedLock<T>);
 
 impl<T> Drop for TurnTiming<'_, T> {
     fn drop(&mut self) {
@@ -149,7 +149,7 @@ mod tests {
 
     /// Holds the lock in a long turn until the returned sender is dropped.
     fn long_turn(
-        lock: &Arc<TurnLock<u32>>,
+        lock: &Arc<TimedLock<u32>>,
     ) -> (std::sync::mpsc::Sender<()>, std::thread::JoinHandle<()>) {
         let (end, ends) = channel();
         let (begun, begins) = channel();
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn try_lock_in_a_long_turn_gives_up_and_lock_waits() {
-        let lock = Arc::new(TurnLock::new(0));
+        let lock = Arc::new(TimedLock::new(0));
         let (end, thread) = long_turn(&lock);
         assert!(lock.try_lock().is_none());
         drop(end);
@@ -181,10 +181,10 @@ mod tests {
 
     #[tokio::test]
     async fn no_long_turn_is_over_when_the_turn_is() {
-        let lock = Arc::new(TurnLock::new(0));
-        lock.no_long_turn().await;
+        let lock = Arc::new(TimedLock::new(0));
+        lock.long_hold_ended().await;
         let (end, thread) = long_turn(&lock);
-        let waits = lock.no_long_turn();
+        let waits = lock.long_hold_ended();
         tokio::pin!(waits);
         let first =
             std::future::poll_fn(|context| std::task::Poll::Ready(waits.as_mut().poll(context)));
@@ -199,7 +199,7 @@ mod tests {
     fn a_worker_that_waits_for_a_long_turn_does_not_keep_its_tasks() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        let lock = Arc::new(TurnLock::new(0));
+        let lock = Arc::new(TimedLock::new(0));
         let (end, thread) = long_turn(&lock);
         let waits = {
             let lock = Arc::clone(&lock);

@@ -37,10 +37,10 @@ use tokio::sync::{Notify, Semaphore};
 use crate::clock::Clock;
 use crate::config::{Config, Durability};
 use crate::connection::clients::Socket;
-use crate::connection::socket_writer::Wire;
+use crate::connection::socket_writer::SocketWriter;
 use crate::disk::node_file::{FIRST_VHOST_ID, VhostEntry};
-use crate::disk::page_files::Shelf;
-use crate::disk::page_queue::{PagingCounts, PagingState};
+use crate::disk::page_files::PageFiles;
+use crate::disk::page_queue::{PageProgress, PageQueue};
 use crate::disk::pager::Pager;
 use crate::disk::persister::Persister;
 use crate::disk::recovery::{self, RestoreError, Restored};
@@ -51,9 +51,9 @@ use crate::limits::{
 };
 use crate::vhost::timer::{Timer, TimerId};
 pub(crate) use browse::BrowseProblem;
-pub(crate) use changes::NoEntry;
+pub(crate) use changes::OpenRefused;
 use effects::{deliver, tell};
-use lock::{Turn, TurnLock};
+use lock::{TimedLock, Turn};
 
 /// A connection as its vhost's effects reach it.
 #[derive(Debug)]
@@ -66,14 +66,14 @@ struct Link {
 }
 
 /// The connections of the node itself, with who listens there.
-type OwnLinks = SecondaryMap<ConnectionId, UnboundedSender<Outgoing>>;
+type InternalLinks = SecondaryMap<ConnectionId, UnboundedSender<Outgoing>>;
 
 #[derive(Debug)]
 struct State {
     vhost: Vhost,
     links: SecondaryMap<ConnectionId, Link>,
     /// The connections of the node itself, with who listens there.
-    own: OwnLinks,
+    own: InternalLinks,
     /// Answers that wait for the log.
     held: Vec<Held>,
     /// Records that wait for the disk.
@@ -81,7 +81,7 @@ struct State {
     /// The writer knows that there are some.
     writer_knows: bool,
     /// What is to be done with pages.
-    paging: PagingState,
+    paging: PageQueue,
     /// What went over the sockets of clients that have gone.
     traffic_of_gone: Traffic,
     /// What connections are closed with since the broker stops.
@@ -102,22 +102,22 @@ struct Held {
 
 /// A vhost behind its lock.
 #[derive(Debug)]
-pub(crate) struct VhostCell {
+pub(crate) struct VhostHandle {
     name: Arc<str>,
     /// Names its directory.
     id: u64,
-    state: TurnLock<State>,
+    state: TimedLock<State>,
     /// When the timer will look at this vhost, in microseconds; `u64::MAX` for never.
     armed_us: AtomicU64,
     timer: Arc<Timer>,
     timer_id: TimerId,
     persister: Arc<Persister>,
     pager: Arc<Pager>,
-    shelf: Arc<Shelf>,
+    page_files: Arc<PageFiles>,
     /// Octets that wait for the disk.
     pending_bytes: AtomicUsize,
     /// How much of that there is.
-    paging: PagingCounts,
+    paging: PageProgress,
     /// The vhost is deleted: nothing of it is written any more.
     is_retired: AtomicBool,
     /// Up to where the log is durable.
@@ -171,7 +171,7 @@ impl After {
     }
 }
 
-impl VhostCell {
+impl VhostHandle {
     /// Opens a connection in this vhost, only to close it when the broker stops. `welcome` is called
     /// before the vhost can say anything.
     pub(crate) fn open(
@@ -180,7 +180,7 @@ impl VhostCell {
         cancel_notify: bool,
         (socket, client): (Socket, &Arc<ClientDescription>),
         welcome: impl FnOnce(),
-    ) -> Result<ConnectionId, NoEntry> {
+    ) -> Result<ConnectionId, OpenRefused> {
         let mut state = self.state.lock();
         state.check_room()?;
         welcome();
@@ -201,7 +201,7 @@ impl VhostCell {
     }
 
     /// Opens a connection of the node's own, on behalf of a user, and what it will be told.
-    pub(crate) fn open_own(
+    pub(crate) fn open_internal(
         &self,
         name: &str,
         access: Arc<Access>,
@@ -221,8 +221,8 @@ impl VhostCell {
 
     /// Waits while somebody holds the lock for long: tasks that serve a connection await this before
     /// they enter.
-    pub(crate) async fn no_long_turn(&self) {
-        self.state.no_long_turn().await;
+    pub(crate) async fn long_hold_ended(&self) {
+        self.state.long_hold_ended().await;
     }
 
     /// Applies commands of one connection, in order, and takes them out of `requests`. None, with
@@ -237,7 +237,7 @@ impl VhostCell {
     }
 
     /// Applies a command of a connection of the node's own.
-    pub(crate) fn apply_own(&self, connection: ConnectionId, request: Request<'_>) -> Applied {
+    pub(crate) fn apply_internal(&self, connection: ConnectionId, request: Request<'_>) -> Applied {
         self.apply_in(self.state.lock(), connection, std::iter::once(request))
     }
 
@@ -250,7 +250,7 @@ impl VhostCell {
         let now = self.clock.now();
         self.check_alarm(&mut state, now);
         if let Some(link) = state.links.get(connection) {
-            let unsent = link.socket.wire.unsent();
+            let unsent = link.socket.socket_writer.unsent();
             state.vhost.set_backlog(now, connection, unsent);
         }
         state.vhost.set_topology_bytes_max(self.topology_bytes_max());
@@ -316,7 +316,7 @@ impl VhostCell {
     }
 
     /// Changes the vhost from within the node.
-    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut Vhost, broker::time::Now) -> T) -> T {
+    pub(crate) fn write<T>(&self, change: impl FnOnce(&mut Vhost, broker::time::Now) -> T) -> T {
         let mut state = self.state.lock();
         let now = self.clock.now();
         state.vhost.set_topology_bytes_max(self.topology_bytes_max());
@@ -326,7 +326,7 @@ impl VhostCell {
     }
 
     /// Looks at the vhost and at who its clients are; to be short, for clients wait.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Vhost, ClientOf<'_>) -> T) -> T {
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&Vhost, ClientOf<'_>) -> T) -> T {
         let state = self.state.lock();
         look(&state.vhost, &|id| state.links.get(id).map(|link| Arc::clone(&link.client)))
     }
@@ -387,12 +387,12 @@ impl VhostCell {
     }
 
     /// Waits for what an answer waits for.
-    pub(crate) async fn over(&self, wait: Wait) {
+    pub(crate) async fn wait_for(&self, wait: Wait) {
         match wait {
             Wait::Log(lsn) => self.durable_at(lsn).await,
             Wait::Page(connection) => loop {
                 let written = self.written.notified();
-                self.no_long_turn().await;
+                self.long_hold_ended().await;
                 if !self.state.lock().vhost.awaits_get(connection) {
                     return;
                 }
@@ -447,7 +447,7 @@ impl VhostCell {
             tell(own, *connection, || outgoing.clone());
             if let Some(link) = links.get_mut(*connection) {
                 link.socket
-                    .wire
+                    .socket_writer
                     .append(|outbox| transmit(outgoing, channel.0, link.frame_max, outbox));
                 after.touch(*connection, link);
             }
@@ -460,7 +460,8 @@ impl VhostCell {
             }
             let now = self.clock.now();
             for connection in after.asked.drain(..) {
-                let unsent = links.get(connection).map_or(0, |link| link.socket.wire.unsent());
+                let unsent =
+                    links.get(connection).map_or(0, |link| link.socket.socket_writer.unsent());
                 vhost.set_backlog(now, connection, unsent);
             }
         }
@@ -468,11 +469,11 @@ impl VhostCell {
         let wakes_writer = !pending.is_empty() && !std::mem::replace(writer_knows, true);
         let wakes_pager = paging.wakes_pager();
         self.pending_bytes.store(pending.bytes(), Ordering::Relaxed);
-        let mut wires: SmallVec<[Arc<Wire>; 4]> = SmallVec::new();
+        let mut socket_writers: SmallVec<[Arc<SocketWriter>; 4]> = SmallVec::new();
         for connection in after.touched {
             if let Some(link) = links.get_mut(connection) {
                 link.is_touched = false;
-                wires.push(Arc::clone(&link.socket.wire));
+                socket_writers.push(Arc::clone(&link.socket.socket_writer));
             }
         }
         end(state);
@@ -482,8 +483,8 @@ impl VhostCell {
         if wakes_pager && let Some(this) = self.this.upgrade() {
             self.pager.wake(this);
         }
-        for wire in &wires {
-            wire.wake_writer();
+        for socket_writer in &socket_writers {
+            socket_writer.wake_writer();
         }
         for event in &after.events {
             crate::logging::queue_events::write(&self.name, event);
@@ -511,7 +512,7 @@ impl VhostCell {
 /// The vhosts by name.
 #[derive(Debug)]
 pub(crate) struct Vhosts {
-    cells: RwLock<BTreeMap<String, Arc<VhostCell>>>,
+    handles: RwLock<BTreeMap<String, Arc<VhostHandle>>>,
     /// An alarm is on.
     alarm: Arc<AtomicBool>,
     options: VhostOptions,
@@ -539,7 +540,7 @@ impl Vhosts {
         clock: Clock,
     ) -> Self {
         Self {
-            cells: RwLock::default(),
+            handles: RwLock::default(),
             alarm: Arc::default(),
             options,
             timer,
@@ -560,18 +561,18 @@ impl Vhosts {
     }
 
     /// The vhost of that name.
-    pub(crate) fn get(&self, name: &str) -> Option<Arc<VhostCell>> {
-        self.cells.read().get(name).cloned()
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<VhostHandle>> {
+        self.handles.read().get(name).cloned()
     }
 
     /// All vhosts, by name.
-    pub(crate) fn all(&self) -> Vec<Arc<VhostCell>> {
-        self.cells.read().values().cloned().collect()
+    pub(crate) fn all(&self) -> Vec<Arc<VhostHandle>> {
+        self.handles.read().values().cloned().collect()
     }
 
     /// What there is to write down of all vhosts: the next id, and each of them.
     pub(crate) fn entries(&self) -> (u64, Vec<VhostEntry>) {
-        let entries = self.cells.read().values().map(|cell| cell.entry()).collect();
+        let entries = self.handles.read().values().map(|handle| handle.entry()).collect();
         (self.next_id.load(Ordering::Acquire), entries)
     }
 
@@ -583,7 +584,7 @@ impl Vhosts {
         &self,
         name: &str,
         settings: Arc<VhostSettings>,
-    ) -> Result<Arc<VhostCell>, VhostError> {
+    ) -> Result<Arc<VhostHandle>, VhostError> {
         // A directory that is there belonged to a vhost that was made when the broker ended.
         let id = loop {
             let id = self.next_id.fetch_add(1, Ordering::AcqRel);
@@ -595,26 +596,26 @@ impl Vhosts {
     }
 
     /// Lets a vhost be found.
-    pub(crate) fn insert(&self, cell: &Arc<VhostCell>) {
-        self.cells.write().insert(cell.name.to_string(), Arc::clone(cell));
+    pub(crate) fn insert(&self, handle: &Arc<VhostHandle>) {
+        self.handles.write().insert(handle.name.to_string(), Arc::clone(handle));
         // A change of the alarm before has not reached this one.
-        cell.alarm_changed();
+        handle.alarm_changed();
     }
 
     /// Lets a vhost not be found any more.
-    pub(crate) fn remove(&self, name: &str) -> Option<Arc<VhostCell>> {
-        self.cells.write().remove(name)
+    pub(crate) fn remove(&self, name: &str) -> Option<Arc<VhostHandle>> {
+        self.handles.write().remove(name)
     }
 
     /// Brings a vhost back from its log. What fell due meanwhile is to happen before anybody connects
-    /// ([`VhostCell::catch_up`]).
+    /// ([`VhostHandle::catch_up`]).
     ///
     /// # Errors
     /// When the system has no randomness to seed it with, or the disk refuses.
-    pub(crate) fn open(&self, entry: VhostEntry) -> Result<Arc<VhostCell>, VhostError> {
-        let cell = self.begin(entry, false)?;
-        self.insert(&cell);
-        Ok(cell)
+    pub(crate) fn open(&self, entry: VhostEntry) -> Result<Arc<VhostHandle>, VhostError> {
+        let handle = self.begin(entry, false)?;
+        self.insert(&handle);
+        Ok(handle)
     }
 
     /// No vhost gets an id below this one.
@@ -622,7 +623,7 @@ impl Vhosts {
         self.next_id.fetch_max(next_id, Ordering::AcqRel);
     }
 
-    fn begin(&self, entry: VhostEntry, is_new: bool) -> Result<Arc<VhostCell>, VhostError> {
+    fn begin(&self, entry: VhostEntry, is_new: bool) -> Result<Arc<VhostHandle>, VhostError> {
         let VhostEntry { name, id, settings } = entry;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)?;
@@ -635,23 +636,23 @@ impl Vhosts {
         vhost.set_node_name(&self.node);
         let path = recovery::vhost_path(&self.data_dir, id);
         let now = self.clock.now();
-        let Restored { log, mut vhost, shelf } =
+        let Restored { log, mut vhost, page_files } =
             recovery::restore(&path, id, is_new, vhost, (self.durability, &self.reserve), now)?;
         vhost.set_tracing(settings.tracing);
         vhost.set_alarm(self.clock.now(), self.alarm.load(Ordering::SeqCst));
         let durable_lsn = log.last().0;
-        let cell = self.timer.register(|timer_id| {
-            Arc::new_cyclic(|this| VhostCell {
+        let handle = self.timer.register(|timer_id| {
+            Arc::new_cyclic(|this| VhostHandle {
                 name: name.as_str().into(),
                 id,
-                state: TurnLock::new(State {
+                state: TimedLock::new(State {
                     vhost,
                     links: SecondaryMap::new(),
                     own: SecondaryMap::new(),
                     held: Vec::new(),
                     pending: Pending::default(),
                     writer_knows: false,
-                    paging: PagingState::default(),
+                    paging: PageQueue::default(),
                     traffic_of_gone: Traffic::default(),
                     stopped: None,
                     is_retired: false,
@@ -662,9 +663,9 @@ impl Vhosts {
                 timer_id,
                 persister: Arc::clone(&self.persister),
                 pager: Arc::clone(&self.pager),
-                shelf,
+                page_files,
                 pending_bytes: AtomicUsize::new(0),
-                paging: PagingCounts::default(),
+                paging: PageProgress::default(),
                 is_retired: AtomicBool::new(false),
                 durable_lsn: AtomicU64::new(durable_lsn),
                 written: Notify::new(),
@@ -675,8 +676,8 @@ impl Vhosts {
                 this: Weak::clone(this),
             })
         });
-        self.persister.add(Arc::clone(&cell), log);
-        Ok(cell)
+        self.persister.add(Arc::clone(&handle), log);
+        Ok(handle)
     }
 }
 

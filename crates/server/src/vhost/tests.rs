@@ -11,9 +11,9 @@ use broker::access::Access;
 use broker::{Command, Content, DeclareQueue, Outgoing, Publish};
 use management::{Channel as _, VhostChange};
 
-use super::VhostCell;
+use super::VhostHandle;
 use crate::embedded::{Configuration, Embedded};
-use crate::vhost::internal_channel::OwnChannel;
+use crate::vhost::internal_channel::InternalChannel;
 
 /// Longer than anything here takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ impl Broker {
         Self { embedded: Some(embedded), folder }
     }
 
-    fn vhost(&self, name: &str) -> Arc<VhostCell> {
+    fn vhost(&self, name: &str) -> Arc<VhostHandle> {
         self.embedded.as_ref().unwrap().node().vhosts.get(name).unwrap()
     }
 }
@@ -47,13 +47,13 @@ impl Drop for Broker {
 }
 
 /// A channel of a user that may do everything.
-async fn open(cell: &Arc<VhostCell>) -> OwnChannel {
+async fn open(handle: &Arc<VhostHandle>) -> InternalChannel {
     let access = Arc::new(Access::matching("guest".into(), ".*").unwrap());
-    OwnChannel::open(Arc::clone(cell), access).await.unwrap()
+    InternalChannel::open(Arc::clone(handle), access).await.unwrap()
 }
 
 /// Declares a durable queue, which is answered when it is on disk.
-async fn declare(channel: &mut OwnChannel, queue: &str, arguments: TableRef<'_>) -> u32 {
+async fn declare(channel: &mut InternalChannel, queue: &str, arguments: TableRef<'_>) -> u32 {
     channel.apply(Command::DeclareQueue(DeclareQueue {
         queue,
         passive: false,
@@ -69,7 +69,7 @@ async fn declare(channel: &mut OwnChannel, queue: &str, arguments: TableRef<'_>)
 }
 
 /// Declares a queue whose messages move to `target` at once, and publishes a message to it.
-async fn publish_to_expire(channel: &mut OwnChannel, target: &str) {
+async fn publish_to_expire(channel: &mut InternalChannel, target: &str) {
     let mut arguments = TableBuilder::new();
     arguments.insert("x-message-ttl", Value::I64(1));
     arguments.insert("x-dead-letter-exchange", Value::LongStr(b""));
@@ -85,12 +85,12 @@ async fn publish_to_expire(channel: &mut OwnChannel, target: &str) {
 }
 
 /// Holds the lock of a vhost until the sender is dropped.
-fn hold(cell: &Arc<VhostCell>) -> (Sender<()>, JoinHandle<()>) {
+fn hold(handle: &Arc<VhostHandle>) -> (Sender<()>, JoinHandle<()>) {
     let (end, ends) = channel();
     let (begun, begins) = channel();
-    let cell = Arc::clone(cell);
+    let handle = Arc::clone(handle);
     let thread = std::thread::spawn(move || {
-        cell.look(|_, _| {
+        handle.read(|_, _| {
             begun.send(()).unwrap();
             ends.recv().unwrap_err();
         });
@@ -119,7 +119,7 @@ async fn a_vhost_whose_lock_is_held_delays_no_other() {
         async move {
             let mut tries = 0;
             while slow.try_apply(connection, &mut Vec::new()).is_none() {
-                slow.no_long_turn().await;
+                slow.long_hold_ended().await;
                 tries += 1;
             }
             tries
@@ -127,7 +127,7 @@ async fn a_vhost_whose_lock_is_held_delays_no_other() {
     });
     let looks = tokio::spawn({
         let slow = Arc::clone(&slow);
-        async move { slow.look(|vhost, _| vhost.queue("dead").is_some()) }
+        async move { slow.read(|vhost, _| vhost.queue("dead").is_some()) }
     });
     let quick_is_served = async {
         publish_to_expire(&mut in_quick, "dead").await;

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::clock::Clock;
 use crate::limits::{TIMER_PAUSE_US, TIMER_REST_US};
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 /// Names a vhost to the timer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct TimerId(usize);
 #[derive(Default, Debug)]
 struct Wakes {
     due: BTreeSet<(Time, TimerId)>,
-    cells: Vec<Weak<VhostCell>>,
+    handles: Vec<Weak<VhostHandle>>,
     stopping: bool,
 }
 
@@ -45,18 +45,21 @@ impl Timer {
     }
 
     /// Makes a vhost known.
-    pub(crate) fn register(&self, make: impl FnOnce(TimerId) -> Arc<VhostCell>) -> Arc<VhostCell> {
+    pub(crate) fn register(
+        &self,
+        make: impl FnOnce(TimerId) -> Arc<VhostHandle>,
+    ) -> Arc<VhostHandle> {
         let mut wakes = self.wakes.lock();
         // The place of a vhost that is gone is free; a wake-up that is left of it comes for nothing.
-        let free = wakes.cells.iter().position(|cell| cell.strong_count() == 0);
-        let at = free.unwrap_or(wakes.cells.len());
-        let cell = make(TimerId(at));
-        let known = Arc::downgrade(&cell);
-        match wakes.cells.get_mut(at) {
+        let free = wakes.handles.iter().position(|handle| handle.strong_count() == 0);
+        let at = free.unwrap_or(wakes.handles.len());
+        let handle = make(TimerId(at));
+        let known = Arc::downgrade(&handle);
+        match wakes.handles.get_mut(at) {
             Some(place) => *place = known,
-            None => wakes.cells.push(known),
+            None => wakes.handles.push(known),
         }
-        cell
+        handle
     }
 
     /// Moves the wake-up of a vhost to an earlier time.
@@ -89,10 +92,10 @@ impl Timer {
                 continue;
             }
             wakes.due.pop_first();
-            let cell = wakes.cells.get(id.0).and_then(Weak::upgrade);
-            if let Some(cell) = cell {
+            let handle = wakes.handles.get(id.0).and_then(Weak::upgrade);
+            if let Some(handle) = handle {
                 // The vhost arms the timer again, which needs the lock.
-                parking_lot::MutexGuard::unlocked(&mut wakes, || cell.tick());
+                parking_lot::MutexGuard::unlocked(&mut wakes, || handle.tick());
                 last_turn_ended = clock.time();
             }
         }

@@ -16,21 +16,21 @@ impl management::Browse for Node {
         from: BrowseCursor,
         count: usize,
     ) -> Looked<'_, BrowseBatch> {
-        let cell = self.vhosts.get(vhost);
+        let handle = self.vhosts.get(vhost);
         let access = self.access(caller, vhost);
         let queue = queue.to_owned();
         Box::pin(async move {
-            let cell = cell.ok_or(LookRefused::NoSuchQueue)?;
+            let handle = handle.ok_or(LookRefused::NoSuchQueue)?;
             let state = from.state();
-            let known = cell.look(|v, _| {
+            let known = handle.read(|v, _| {
                 let id = v.queue_id(&queue)?;
                 Some((id, v.queue_of(id)?.number, v.count_of(id, state)?))
             });
             let (id, number, total) = known.ok_or(LookRefused::NoSuchQueue)?;
             let access = access.ok_or(LookRefused::NoPermissions)?;
-            let may = cell.look(|v, _| v.check_browse(id, &access));
+            let may = handle.read(|v, _| v.check_browse(id, &access));
             may.map_err(LookRefused::Refused)?;
-            let batch = cell.browse(id, from, count).await.map_err(|problem| match problem {
+            let batch = handle.browse(id, from, count).await.map_err(|problem| match problem {
                 BrowseProblem::NoQueue => LookRefused::NoSuchQueue,
                 BrowseProblem::Disk(problem) => LookRefused::Unreadable(problem),
             })?;
@@ -40,13 +40,13 @@ impl management::Browse for Node {
     }
 
     fn expiry(&self, vhost: &str, queue: &str, from: ExpiryCursor) -> Looked<'_, ExpiryBatch> {
-        let cell = self.vhosts.get(vhost);
+        let handle = self.vhosts.get(vhost);
         let queue = queue.to_owned();
         Box::pin(async move {
             // Others have their turn between two slices.
             tokio::task::yield_now().await;
-            let cell = cell.ok_or(LookRefused::NoSuchQueue)?;
-            let batch = cell.look_in_turn(|vhost, now| {
+            let handle = handle.ok_or(LookRefused::NoSuchQueue)?;
+            let batch = handle.read_fair(|vhost, now| {
                 let queue = vhost.queue(&queue)?;
                 let slice = queue.expiry(from, BROWSED_PER_LOCK);
                 let message_ttl_ms = queue.settings.message_ttl_ms;

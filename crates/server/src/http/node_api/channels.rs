@@ -7,7 +7,7 @@ use management::{Caller, Change, Channel, ChannelRefused};
 
 use crate::auth::ctl_token::full_access;
 use crate::node::Node;
-use crate::vhost::internal_channel::OwnChannel;
+use crate::vhost::internal_channel::InternalChannel;
 
 impl management::Channels for Node {
     fn channel(
@@ -15,12 +15,12 @@ impl management::Channels for Node {
         caller: &Caller,
         vhost: &str,
     ) -> Change<'_, Result<Box<dyn Channel>, ChannelRefused>> {
-        let cell = self.vhosts.get(vhost);
+        let handle = self.vhosts.get(vhost);
         let access = self.access(caller, vhost);
         Box::pin(async move {
-            let cell = cell.ok_or(ChannelRefused::NoSuchVhost)?;
+            let handle = handle.ok_or(ChannelRefused::NoSuchVhost)?;
             let access = access.ok_or(ChannelRefused::NoPermissions)?;
-            let channel = OwnChannel::open(cell, access).await;
+            let channel = InternalChannel::open(handle, access).await;
             channel.map_or(Err(ChannelRefused::NoSuchVhost), |channel| Ok(Box::new(channel) as _))
         })
     }

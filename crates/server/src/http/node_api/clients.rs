@@ -11,11 +11,11 @@ use crate::node::Node;
 
 impl management::Clients for Node {
     fn connections(&self, vhost: &str) -> Option<Vec<ConnectionDetails>> {
-        let cell = self.vhosts.get(vhost)?;
+        let handle = self.vhosts.get(vhost)?;
         let mut clients = self.clients.all();
-        clients.retain(|client| Arc::ptr_eq(&client.cell, &cell));
+        clients.retain(|client| Arc::ptr_eq(&client.handle, &handle));
         // One lock for the channels of all.
-        let channels: Vec<Option<usize>> = cell.look(|v, _| {
+        let channels: Vec<Option<usize>> = handle.read(|v, _| {
             let count =
                 |client: &Arc<Client>| Some(v.connection(client.id)?.open_channels().count());
             clients.iter().map(count).collect()
@@ -32,17 +32,17 @@ impl management::Clients for Node {
     fn connection(&self, name: &str) -> Option<(ConnectionDetails, Vec<ChannelDetails>)> {
         let client = self.clients.get(name)?;
         let channels = client
-            .cell
-            .look(|v, _| Some(ChannelDetails::of(&client.description, v.connection(client.id)?)))?;
+            .handle
+            .read(|v, _| Some(ChannelDetails::of(&client.description, v.connection(client.id)?)))?;
         Some((self.connection_details(&client, channels.len()), channels))
     }
 
     fn channels(&self, vhost: &str) -> Option<Vec<ChannelDetails>> {
-        Some(self.vhosts.get(vhost)?.look(ChannelDetails::all))
+        Some(self.vhosts.get(vhost)?.read(ChannelDetails::all))
     }
 
     fn consumers(&self, vhost: &str) -> Option<Vec<ConsumerDetails>> {
-        Some(self.vhosts.get(vhost)?.look(ConsumerDetails::all))
+        Some(self.vhosts.get(vhost)?.read(ConsumerDetails::all))
     }
 
     fn close_connection(&self, name: &str, by: &str, reason: &str) -> Change<'_, bool> {
@@ -83,9 +83,9 @@ async fn close(client: &Client, by: &str, reason: &str) {
     let connection = client.description.name.as_str();
     tracing::info!(user = by, connection, reason, "connection closed on request");
     let refusal = Refusal::new(ReplyCode::ConnectionForced, reason);
-    let lsn = client.cell.with(|v, now| {
+    let lsn = client.handle.write(|v, now| {
         v.force_close(now, client.id, refusal);
         v.last_lsn()
     });
-    client.cell.durable_at(lsn).await;
+    client.handle.durable_at(lsn).await;
 }

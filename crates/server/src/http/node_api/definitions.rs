@@ -33,10 +33,10 @@ impl management::Definitions for Node {
         };
         Box::pin(async move {
             let imported = tokio::task::spawn_blocking(import).await;
-            for (cell, lsn) in
+            for (handle, lsn) in
                 imported.map_err(|error| ImportProblem::Node(error.to_string()))??
             {
-                cell.durable_at(lsn).await;
+                handle.durable_at(lsn).await;
             }
             Ok(())
         })

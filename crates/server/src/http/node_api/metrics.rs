@@ -7,19 +7,19 @@ use management::{ConnectionScrape, Made, Scrape, Scraping, Status as _, VhostScr
 use crate::connection::clients::Client;
 use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 impl management::Metrics for Node {
     fn scrape(&self, wants: &dyn Fn(&str) -> bool) -> Scrape {
         let node = self.snapshot();
         let clients = self.clients.all();
-        let mut cells = self.vhosts.all();
-        cells.retain(|cell| wants(cell.name()));
+        let mut handles = self.vhosts.all();
+        handles.retain(|handle| wants(handle.name()));
         Scrape {
             started_s: (self.clock.now().wall_ms.saturating_sub(node.uptime_ms)) / 1000,
             process: self.process(),
             logins: self.auth.counts.attempts(),
-            vhosts: cells.iter().map(|cell| scrape_vhost(cell, &clients)).collect(),
+            vhosts: handles.iter().map(|handle| scrape_vhost(handle, &clients)).collect(),
             node,
         }
     }
@@ -27,7 +27,7 @@ impl management::Metrics for Node {
     fn aside(&self, make: Box<dyn FnOnce() -> String + Send>) -> Made<'_> {
         Box::pin(async move {
             // The semaphore is never closed.
-            let _turn = self.metrics_turns.acquire().await.ok();
+            let _turn = self.metrics_permits.acquire().await.ok();
             match tokio::task::spawn_blocking(make).await {
                 Ok(text) => text,
                 Err(error) => {
@@ -40,15 +40,15 @@ impl management::Metrics for Node {
 }
 
 /// Copies a vhost, a slice of its queues at a time, so that its clients never wait for all of them.
-fn scrape_vhost(cell: &Arc<VhostCell>, clients: &[Arc<Client>]) -> VhostScrape {
-    let traffic = cell.traffic();
-    let queues = cell.look(|v, _| Scraping::queues(v));
+fn scrape_vhost(handle: &Arc<VhostHandle>, clients: &[Arc<Client>]) -> VhostScrape {
+    let traffic = handle.traffic();
+    let queues = handle.read(|v, _| Scraping::queues(v));
     let mut scraping = Scraping::default();
     for slice in queues.chunks(SAMPLED_PER_LOCK) {
-        cell.with(|v, now| scraping.slice(v, now, slice));
+        handle.write(|v, now| scraping.slice(v, now, slice));
     }
-    let here = clients.iter().filter(|client| Arc::ptr_eq(&client.cell, cell));
-    cell.look(|v, client_of| {
+    let here = clients.iter().filter(|client| Arc::ptr_eq(&client.handle, handle));
+    handle.read(|v, client_of| {
         // One that has gone since is not shown.
         let connections = here.filter_map(|client| {
             let channels = v.connection(client.id)?.open_channels().count();

@@ -83,8 +83,8 @@ impl Node {
     }
 
     fn check_exchange(&self, vhost: &str, exchange: &str) -> Result<(), Unchanged> {
-        let cell = self.vhosts.get(vhost).ok_or(Unchanged::NoSuchVhost)?;
-        match cell.with(|v, _| v.exchange(exchange).is_some()) {
+        let handle = self.vhosts.get(vhost).ok_or(Unchanged::NoSuchVhost)?;
+        match handle.write(|v, _| v.exchange(exchange).is_some()) {
             true => Ok(()),
             false => Err(Unchanged::NoSuchExchange),
         }

@@ -6,12 +6,12 @@ use broker::{Policy, PolicyKind};
 use management::{Change, Unchanged};
 
 use crate::node::Node;
-use crate::vhost::VhostCell;
+use crate::vhost::VhostHandle;
 
 impl management::Policies for Node {
     fn policies(&self, vhost: &str, kind: PolicyKind) -> Option<Vec<Arc<Policy>>> {
-        let cell = self.vhosts.get(vhost)?;
-        Some(cell.with(|v, _| v.policies().iter(kind).cloned().collect()))
+        let handle = self.vhosts.get(vhost)?;
+        Some(handle.write(|v, _| v.policies().iter(kind).cloned().collect()))
     }
 
     fn set_policy(
@@ -20,10 +20,10 @@ impl management::Policies for Node {
         kind: PolicyKind,
         policy: Policy,
     ) -> Change<'_, Result<bool, Unchanged>> {
-        let cell = self.vhosts.get(vhost);
+        let handle = self.vhosts.get(vhost);
         Box::pin(async move {
-            let cell = cell.ok_or(Unchanged::NoSuchVhost)?;
-            let is_new = cell.with(|v, now| {
+            let handle = handle.ok_or(Unchanged::NoSuchVhost)?;
+            let is_new = handle.write(|v, now| {
                 v.policies().check_room(kind, &policy)?;
                 let is_new = v.policies().get(kind, &policy.name).is_none();
                 v.start_policy(now, kind, policy);
@@ -32,17 +32,17 @@ impl management::Policies for Node {
             let is_new = is_new.map_err(|problem: String| {
                 Unchanged::Invalid(format!("Validation failed\n\n{problem}\n"))
             })?;
-            in_force(&cell).await;
+            in_force(&handle).await;
             Ok(is_new)
         })
     }
 
     fn clear_policy(&self, vhost: &str, kind: PolicyKind, name: &str) -> Change<'_, bool> {
-        let (cell, name) = (self.vhosts.get(vhost), name.to_owned());
+        let (handle, name) = (self.vhosts.get(vhost), name.to_owned());
         Box::pin(async move {
-            let Some(cell) = cell else { return false };
-            let existed = cell.with(|v, now| v.start_without_policy(now, kind, &name));
-            in_force(&cell).await;
+            let Some(handle) = handle else { return false };
+            let existed = handle.write(|v, now| v.start_without_policy(now, kind, &name));
+            in_force(&handle).await;
             existed
         })
     }
@@ -50,10 +50,10 @@ impl management::Policies for Node {
 
 /// Waits until policies are in force for everything and on the disk. Others have the vhost between two
 /// slices; the timer goes on if nobody waits any more.
-async fn in_force(cell: &VhostCell) {
-    while cell.with(|vhost, now| vhost.apply_policies(now)) {
+async fn in_force(handle: &VhostHandle) {
+    while handle.write(|vhost, now| vhost.apply_policies(now)) {
         tokio::task::yield_now().await;
     }
-    let lsn = cell.with(|vhost, _| vhost.last_lsn());
-    cell.durable_at(lsn).await;
+    let lsn = handle.write(|vhost, _| vhost.last_lsn());
+    handle.durable_at(lsn).await;
 }

@@ -6,7 +6,7 @@ use management::{
 
 use crate::node::Node;
 use crate::redrive::dry_run;
-use crate::vhost::internal_channel::OwnChannel;
+use crate::vhost::internal_channel::InternalChannel;
 
 impl Redrives for Node {
     fn redrive(
@@ -15,12 +15,13 @@ impl Redrives for Node {
         (vhost, queue): (&str, &str),
         request: RedriveRequest,
     ) -> Change<'_, Result<RedriveJob, RedriveRefused>> {
-        let (cell, access) = (self.vhosts.get(vhost), self.access(caller, vhost));
+        let (handle, access) = (self.vhosts.get(vhost), self.access(caller, vhost));
         let queue = queue.to_owned();
         Box::pin(async move {
-            let cell = cell.ok_or(RedriveRefused::NoSuchVhost)?;
+            let handle = handle.ok_or(RedriveRefused::NoSuchVhost)?;
             let access = access.ok_or(RedriveRefused::NoPermissions)?;
-            let channel = OwnChannel::open(cell, access).await.map_err(RedriveRefused::Refused)?;
+            let channel =
+                InternalChannel::open(handle, access).await.map_err(RedriveRefused::Refused)?;
             self.redrives.begin(channel, &queue, request, self.clock)
         })
     }
@@ -31,12 +32,12 @@ impl Redrives for Node {
         (vhost, queue): (&str, &str),
         request: RedriveRequest,
     ) -> Change<'_, Result<RedriveDryRun, RedriveRefused>> {
-        let (cell, access) = (self.vhosts.get(vhost), self.access(caller, vhost));
+        let (handle, access) = (self.vhosts.get(vhost), self.access(caller, vhost));
         let queue = queue.to_owned();
         Box::pin(async move {
-            let cell = cell.ok_or(RedriveRefused::NoSuchVhost)?;
+            let handle = handle.ok_or(RedriveRefused::NoSuchVhost)?;
             let access = access.ok_or(RedriveRefused::NoPermissions)?;
-            dry_run(&cell, &queue, request, &access).await
+            dry_run(&handle, &queue, request, &access).await
         })
     }
 

@@ -6,22 +6,22 @@ use crate::node::Node;
 
 impl management::Topology for Node {
     fn queues(&self, vhost: &str) -> Option<Vec<QueueDetails>> {
-        Some(self.vhosts.get(vhost)?.look(QueueDetails::all))
+        Some(self.vhosts.get(vhost)?.read(QueueDetails::all))
     }
 
     fn queue(&self, vhost: &str, name: &str) -> Option<(QueueDetails, Vec<ConsumerDetails>)> {
-        self.vhosts.get(vhost)?.look(|v, client_of| QueueDetails::one(v, name, client_of))
+        self.vhosts.get(vhost)?.read(|v, client_of| QueueDetails::one(v, name, client_of))
     }
 
     fn exchanges(&self, vhost: &str) -> Option<Vec<ExchangeDetails>> {
-        Some(self.vhosts.get(vhost)?.look(|v, _| ExchangeDetails::all(v)))
+        Some(self.vhosts.get(vhost)?.read(|v, _| ExchangeDetails::all(v)))
     }
 
     fn exchange(&self, vhost: &str, name: &str) -> Option<ExchangeDetails> {
-        self.vhosts.get(vhost)?.look(|v, _| ExchangeDetails::one(v, name))
+        self.vhosts.get(vhost)?.read(|v, _| ExchangeDetails::one(v, name))
     }
 
     fn bindings(&self, vhost: &str, which: BindingsOf<'_>) -> Option<Vec<BindingDetails>> {
-        Some(self.vhosts.get(vhost)?.look(|v, _| BindingDetails::of(v, which)))
+        Some(self.vhosts.get(vhost)?.read(|v, _| BindingDetails::of(v, which)))
     }
 }

@@ -7,13 +7,13 @@ use crate::node::Node;
 
 impl management::Vhosts for Node {
     fn vhost_names(&self) -> Vec<String> {
-        self.vhosts.all().iter().map(|cell| cell.name().to_owned()).collect()
+        self.vhosts.all().iter().map(|handle| handle.name().to_owned()).collect()
     }
 
     fn vhost_totals(&self, name: &str, user: Option<&str>) -> Option<VhostTotals> {
-        let cell = self.vhosts.get(name)?;
-        let traffic = cell.traffic();
-        Some(cell.look(|v, _| VhostTotals::of(v, user, &traffic)))
+        let handle = self.vhosts.get(name)?;
+        let traffic = handle.traffic();
+        Some(handle.read(|v, _| VhostTotals::of(v, user, &traffic)))
     }
 
     fn vhost_settings(&self, name: &str) -> Option<VhostSettings> {

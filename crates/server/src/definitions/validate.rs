@@ -17,7 +17,7 @@ use crate::node::Node;
 ///
 /// # Errors
 /// [`ItemError`] for the first that cannot.
-pub(super) fn rehearse(node: &Node, plan: &Plan) -> Result<(), ItemError> {
+pub(super) fn validate(node: &Node, plan: &Plan) -> Result<(), ItemError> {
     let known = Known {
         node,
         users: plan.users.iter().map(|planned| &*planned.item.name).collect(),
@@ -45,7 +45,7 @@ pub(super) fn rehearse(node: &Node, plan: &Plan) -> Result<(), ItemError> {
 
 /// Whether a vhost has room for the policies of `plan`.
 fn check_policies(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
-    let known = node.vhosts.get(vhost).map(|cell| cell.with(|v, _| v.policies().clone()));
+    let known = node.vhosts.get(vhost).map(|handle| handle.write(|v, _| v.policies().clone()));
     let mut policies = known.unwrap_or_default();
     for planned in of_vhost(&plan.policies, vhost) {
         let (kind, policy) = &planned.item.what;
@@ -155,7 +155,7 @@ struct Existing {
 
 impl Existing {
     fn of(node: &Node, plan: &Plan, vhost: &str) -> Self {
-        let Some(cell) = node.vhosts.get(vhost) else {
+        let Some(handle) = node.vhosts.get(vhost) else {
             return Self::default();
         };
         let declared = of_vhost(&plan.exchanges, vhost).map(|planned| &planned.item.what.name);
@@ -164,7 +164,7 @@ impl Existing {
         let queues = of_vhost(&plan.queues, vhost).map(|planned| &planned.item.what.name);
         let exchanges: BTreeSet<&String> =
             declared.chain(sources).chain(destinations.clone()).collect();
-        cell.with(|vhost, _| Self {
+        handle.write(|vhost, _| Self {
             exchanges: exchanges
                 .into_iter()
                 .filter(|name| !is_reserved(name))
