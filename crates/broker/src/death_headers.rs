@@ -11,7 +11,7 @@ use amqp::properties::Properties;
 use amqp::table::{ArrayBuilder, TableBuilder, Value};
 use smallvec::SmallVec;
 
-use crate::dead_letter::{Death, DeathSummary, Deaths};
+use crate::death_history::{Death, DeathSummary, Deaths};
 use crate::limits::{FRAME_MAX_DEFAULT, QUEUE_HEADERS_BYTES, X_DEATH_BYTES_MAX};
 
 /// Octets of encoded properties that a dead letter may have if the broker adds to them.
@@ -285,7 +285,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::dead_letter::DeathReason;
+    use crate::death_history::DeathReason;
     use crate::message::RoutingKey;
 
     /// A message that died in `queues` queues, the last first, each with these keys.

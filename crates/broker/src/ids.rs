@@ -5,6 +5,10 @@
 //! reaches what took its place.
 
 use std::fmt;
+use std::sync::Arc;
+
+/// The name of a resource, shared instead of copied.
+pub type Name = Arc<str>;
 
 slotmap::new_key_type! {
     /// A queue of this vhost. A stale key finds nothing.

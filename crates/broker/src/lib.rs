@@ -25,6 +25,7 @@ mod command;
 mod dead_letter_map;
 mod deadlines;
 mod death_headers;
+mod death_history;
 mod delivery;
 mod effect;
 mod exchange;
@@ -37,7 +38,9 @@ mod ordered;
 mod policy;
 mod publish_properties;
 mod queue;
+mod queue_type;
 mod route;
+mod routing_key;
 mod term;
 mod timers;
 mod vhost;
@@ -53,7 +56,9 @@ pub use dead_letter_map::{
 };
 pub use delivery::{Delivery, DeliveryCounts};
 pub use effect::{Effect, Event, Outgoing};
-pub use exchange::{Binding, BindingArguments, Destination, Exchange, ExchangeType};
+pub use exchange::{
+    Binding, BindingArguments, Destination, Exchange, ExchangeCounters, ExchangeType,
+};
 pub use ids::{
     ChannelNumber, ConnectionId, ConsumerId, DeliveryTag, EntryId, ExchangeId, Lsn, PageId,
     PublishSeq, QueueId, QueueNumber,
@@ -67,8 +72,9 @@ pub use policy::{
 pub use queue::{
     ByCause, ByReason, Consumer, DeadlineSpan, Deaths, DelayedRetry, Deliveries, DropCause, Entry,
     ExpiryCursor, ExpirySlice, Forecast, PersistentMessages, Queue, QueueArguments, QueueCounters,
-    QueueDefaults, QueueType, Settings, Span,
+    QueueDefaults, Settings, Span,
 };
+pub use queue_type::QueueType;
 pub use record::{
     BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record,
     record_in_words,

@@ -13,52 +13,11 @@ use amqp::properties::Properties;
 use bytes::Bytes;
 use triomphe::ThinArc;
 
-use crate::dead_letter::Deaths;
 use crate::death_headers;
+use crate::death_history::Deaths;
+pub use crate::ids::Name;
 use crate::limits::SHARED_BODY_BYTES_MIN;
-
-/// The name of a resource or a routing key, shared instead of copied.
-pub type Name = Arc<str>;
-
-/// A routing key: usually text, but any bytes are carried (RabbitMQ does not look into them either).
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RoutingKey(Arc<[u8]>);
-
-impl RoutingKey {
-    /// The bytes on the wire.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// The text, if it is text.
-    pub fn as_str(&self) -> Option<&str> {
-        std::str::from_utf8(&self.0).ok()
-    }
-}
-
-impl From<&[u8]> for RoutingKey {
-    fn from(bytes: &[u8]) -> Self {
-        Self(bytes.into())
-    }
-}
-
-impl From<&str> for RoutingKey {
-    fn from(text: &str) -> Self {
-        text.as_bytes().into()
-    }
-}
-
-impl fmt::Display for RoutingKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(&self.0))
-    }
-}
-
-impl fmt::Debug for RoutingKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", String::from_utf8_lossy(&self.0))
-    }
-}
+pub use crate::routing_key::RoutingKey;
 
 /// What a publish says about where the message goes; shared by all messages of a channel that go to
 /// the same place one after the other.

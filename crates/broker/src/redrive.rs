@@ -12,8 +12,8 @@ use amqp::properties::Properties;
 use amqp::table::{ArrayBuilder, TableBuilder, TableRef, Value};
 
 use crate::access::Access;
-use crate::dead_letter::{Death, DeathSummary};
 use crate::death_headers::{self, DEATH_HEADERS_FRAME_BYTES};
+use crate::death_history::{Death, DeathSummary};
 use crate::ids::QueueId;
 use crate::limits::{REDRIVES_BYTES_MAX, REDRIVES_KEPT_MAX};
 use crate::message::{Envelope, Facts, Message, Name, RoutingKey};
@@ -251,7 +251,7 @@ fn fill_redrives(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dead_letter::{DeathReason, Deaths};
+    use crate::death_history::{DeathReason, Deaths};
     use crate::message::{Content, SharedProperties};
 
     const TOLD: Told<'static> = Told { queue: "dlq", user: "u", time_s: 7, maybe_seen: false };

@@ -1,9 +1,10 @@
 //! What a vhost counts of itself: what clients did, how late expiry is, what died and what could not be
 //! delivered. Counts are plain numbers beside what they count; sums are made when somebody asks.
 
-use crate::dead_letter::DeathReason;
+use crate::death_history::DeathReason;
 use crate::policy::DeadLetterStrategy;
-use crate::queue::{ByCause, ByReason, Deliveries, QueueType};
+use crate::queue::{ByCause, ByReason, Deliveries};
+use crate::queue_type::QueueType;
 
 /// Buckets of the lateness histogram.
 const BUCKETS: usize = 24;
@@ -98,19 +99,6 @@ pub struct ChannelCounters {
     pub dropped_unroutable: u64,
     /// What was delivered.
     pub deliveries: Deliveries,
-}
-
-/// What an exchange has routed.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct ExchangeCounters {
-    /// Messages that clients published to it.
-    pub published_in: u64,
-    /// Queues that these were routed to, in all.
-    pub published_out: u64,
-    /// Those that went nowhere and came back.
-    pub returned_unroutable: u64,
-    /// Those that went nowhere and were dropped.
-    pub dropped_unroutable: u64,
 }
 
 /// What a dead letter's queue promises, as RabbitMQ's metrics tell strategies apart.

@@ -12,7 +12,9 @@ use std::sync::OnceLock;
 use amqp::erlang_binary::PrintedBinary;
 use amqp::table::{TableRef, Value};
 
-use super::{Binding, Destination, Destinations, Routable, stable_hash};
+use super::binding::{Binding, Destination};
+use super::destinations::Destinations;
+use super::routable::{Routable, stable_hash};
 use crate::limits::CONSISTENT_HASH_WEIGHT_MAX;
 use crate::refusal::Refusal;
 use crate::term;

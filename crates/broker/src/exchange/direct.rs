@@ -1,6 +1,7 @@
 //! Direct exchanges: the binding key equals the routing key.
 
-use super::{Binding, Destination, Destinations};
+use super::binding::{Binding, Destination};
+use super::destinations::Destinations;
 use crate::lookup::Lookup;
 use crate::message::Name;
 

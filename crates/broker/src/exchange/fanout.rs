@@ -1,6 +1,7 @@
 //! Fanout exchanges: every binding matches, whatever its key.
 
-use super::{Binding, Destination, Destinations};
+use super::binding::{Binding, Destination};
+use super::destinations::Destinations;
 
 /// Everything that is bound.
 #[derive(Default, Debug)]

@@ -9,7 +9,7 @@ use amqp::erlang_binary::PrintedBinary;
 use amqp::table::{TableRef, Value};
 use smallvec::SmallVec;
 
-use super::{Binding, BindingArguments, Destination};
+use super::binding::{Binding, BindingArguments, Destination};
 use crate::limits::HEADERS_BINDING_ARGUMENTS_MAX;
 use crate::refusal::Refusal;
 use crate::term;

@@ -115,7 +115,7 @@ impl<'a> Words<'a> {
         let mut next = Vec::new();
         let mut places: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
         for (key, text) in keys.iter().enumerate() {
-            for (depth, word) in super::topic::words(text).enumerate() {
+            for (depth, word) in words(text).enumerate() {
                 let number = *numbers.entry(word).or_insert_with(|| {
                     texts.push(word);
                     texts.len() - 1
@@ -130,7 +130,7 @@ impl<'a> Words<'a> {
         let depths = next.len() / keys.len().max(1);
         let mut ends = vec![0; (depths + 1) * row_len];
         for (key, text) in keys.iter().enumerate() {
-            let depth = super::topic::words(text).count();
+            let depth = words(text).count();
             ends[depth * row_len + key / 64] |= 1 << (key % 64);
         }
         let mut by_word: Vec<Vec<(usize, InKeys)>> = texts.iter().map(|_| Vec::new()).collect();
@@ -244,4 +244,9 @@ impl<'a> Words<'a> {
         set.depth += first;
         Some(set)
     }
+}
+
+/// The words of a key; the empty key has none.
+pub(super) fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
+    key.split(|byte| *byte == b'.').filter(move |_| !key.is_empty())
 }

@@ -3,8 +3,9 @@
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::Rng;
 
-use super::{Binding, Destination, Destinations};
-use crate::queue::QueueType;
+use super::binding::{Binding, Destination};
+use super::destinations::Destinations;
+use crate::queue_type::QueueType;
 use crate::refusal::Refusal;
 
 /// Everything that is bound.

@@ -4,184 +4,46 @@
 //! (and these headers) go? Walking from exchange to exchange, alternate exchanges and the default
 //! exchange are `route`'s business; names, permissions and equivalence are the vhost's.
 
+mod binding;
 mod consistent_hash;
+mod counters;
+mod destinations;
 mod direct;
 mod fanout;
 mod headers;
 mod keys;
+mod kind;
 mod local_random;
 mod modulus_hash;
 mod reach;
+mod routable;
 mod topic;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use amqp::properties::Properties;
 use amqp::table::{Table, TableRef};
 use rand_chacha::ChaCha12Rng;
-use smallvec::SmallVec;
 
-use crate::ids::{ExchangeId, Lsn, QueueId};
-use crate::limits::{BINDING_MEMORY_BYTES, EXCHANGE_MEMORY_BYTES};
+use crate::ids::{ExchangeId, Lsn};
+use crate::limits::EXCHANGE_MEMORY_BYTES;
 use crate::message::Name;
 use crate::policy::InForce;
-use crate::queue::QueueType;
 use crate::queue::meter::{Meter, MeterShare};
+use crate::queue_type::QueueType;
 use crate::refusal::Refusal;
-use crate::statistics::ExchangeCounters;
+pub use binding::{Binding, BindingArguments, Destination};
 use consistent_hash::ConsistentHash;
+pub use counters::ExchangeCounters;
 use direct::Direct;
 use fanout::Fanout;
 use headers::Headers;
 pub(crate) use keys::Keys;
+pub use kind::ExchangeType;
 use local_random::LocalRandom;
 use modulus_hash::ModulusHash;
 pub(crate) use reach::Chance;
+pub(crate) use routable::Routable;
 use topic::Topic;
-
-/// The types of exchanges.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ExchangeType {
-    /// The binding key equals the routing key.
-    Direct,
-    /// Every binding matches.
-    Fanout,
-    /// The binding key is a pattern of words with `*` and `#`.
-    Topic,
-    /// The binding's arguments match the message's headers.
-    Headers,
-    /// `x-consistent-hash`: one destination by hash, in proportion to the binding keys.
-    ConsistentHash,
-    /// `x-modulus-hash`: one destination by hash of the routing key.
-    ModulusHash,
-    /// `x-local-random`: one destination at random.
-    LocalRandom,
-}
-
-impl ExchangeType {
-    /// All types, in the order listings show them.
-    pub const ALL: [Self; 7] = [
-        Self::Direct,
-        Self::Fanout,
-        Self::Headers,
-        Self::Topic,
-        Self::ConsistentHash,
-        Self::LocalRandom,
-        Self::ModulusHash,
-    ];
-
-    /// The name on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Fanout => "fanout",
-            Self::Topic => "topic",
-            Self::Headers => "headers",
-            Self::ConsistentHash => "x-consistent-hash",
-            Self::ModulusHash => "x-modulus-hash",
-            Self::LocalRandom => "x-local-random",
-        }
-    }
-
-    /// The type of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-
-    /// Whether where a message goes depends on its routing key alone, so that a route may be
-    /// remembered.
-    pub(crate) const fn routes_by_key_alone(self) -> bool {
-        matches!(self, Self::Direct | Self::Fanout | Self::Topic)
-    }
-}
-
-/// What a binding leads to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Destination {
-    /// A queue.
-    Queue(QueueId),
-    /// Another exchange.
-    Exchange(ExchangeId),
-}
-
-/// One binding of an exchange.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Binding {
-    /// What it leads to.
-    pub destination: Destination,
-    /// The binding key.
-    pub routing_key: Name,
-    /// Its arguments, sorted by key.
-    pub arguments: BindingArguments,
-}
-
-/// Arguments of a binding; two bindings that differ in them are two bindings. Both ends and the log know
-/// of a binding: copies share the table.
-#[derive(Clone, Default, Debug)]
-pub struct BindingArguments(Option<Arc<Table>>);
-
-impl BindingArguments {
-    /// Takes the arguments as they came.
-    pub fn new(arguments: TableRef<'_>) -> Self {
-        Self((!arguments.is_empty()).then(|| Arc::new(arguments.normalised())))
-    }
-
-    /// The table.
-    pub fn table(&self) -> TableRef<'_> {
-        self.0.as_ref().map(|table| (**table).as_ref()).unwrap_or_default()
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.table().as_bytes()
-    }
-}
-
-impl PartialEq for BindingArguments {
-    fn eq(&self, other: &Self) -> bool {
-        self.bytes() == other.bytes()
-    }
-}
-
-impl Eq for BindingArguments {}
-
-impl PartialOrd for BindingArguments {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for BindingArguments {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.bytes().cmp(other.bytes())
-    }
-}
-
-impl Binding {
-    /// Memory that it takes at both ends, about, in bytes.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        BINDING_MEMORY_BYTES + (self.routing_key.len() + self.arguments.bytes().len()) as u64
-    }
-}
-
-/// What an exchange sees of a message.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Routable<'a> {
-    pub(crate) routing_key: &'a [u8],
-    /// The message's encoded properties; only some types look into them.
-    pub(crate) properties: &'a [u8],
-}
-
-impl<'a> Routable<'a> {
-    /// The decoded properties; they were validated when the message was published.
-    fn decoded(self) -> Properties<'a> {
-        Properties::parse(self.properties).unwrap_or_default()
-    }
-
-    fn headers(self) -> TableRef<'a> {
-        self.decoded().headers.unwrap_or(TableRef::EMPTY)
-    }
-}
 
 /// An exchange.
 #[derive(Debug)]
@@ -413,66 +275,4 @@ impl Exchange {
             }
         }
     }
-}
-
-/// Destinations with the number of bindings that lead to each: two bindings of one queue that differ
-/// only in their arguments are one destination, until both are gone. Sorted.
-#[derive(Clone, Default, Debug)]
-struct Destinations(SmallVec<[(Destination, u32); 1]>);
-
-impl Destinations {
-    fn find(&self, destination: Destination) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&destination, |(destination, _)| *destination)
-    }
-
-    fn add(&mut self, destination: Destination) {
-        match self.find(destination) {
-            Ok(at) => self.0[at].1 += 1,
-            Err(at) => self.0.insert(at, (destination, 1)),
-        }
-    }
-
-    fn remove(&mut self, destination: Destination) {
-        if let Ok(at) = self.find(destination) {
-            let bindings = &mut self.0[at].1;
-            *bindings -= 1;
-            if *bindings == 0 {
-                self.0.remove(at);
-            }
-        }
-    }
-
-    fn contains(&self, destination: Destination) -> bool {
-        self.find(destination).is_ok()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn nth(&self, at: usize) -> Option<Destination> {
-        self.0.get(at).map(|(destination, _)| *destination)
-    }
-
-    fn each(&self, found: &mut dyn FnMut(Destination)) {
-        for (destination, _) in &self.0 {
-            found(*destination);
-        }
-    }
-}
-
-/// A hash that stays the same over restarts and releases: FNV-1a with a final mix, so that near keys
-/// land far apart.
-fn stable_hash(bytes: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in bytes {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
 }

@@ -1,7 +1,9 @@
 //! `x-modulus-hash` (RabbitMQ's sharding plugin): the hash of the routing key, modulo the number of
 //! bound destinations, picks one.
 
-use super::{Binding, Destination, Destinations, stable_hash};
+use super::binding::{Binding, Destination};
+use super::destinations::Destinations;
+use super::routable::stable_hash;
 
 /// Everything that is bound.
 #[derive(Default, Debug)]

@@ -3,7 +3,9 @@
 //! What depends on the key alone is answered by the code that routes messages. For the rest every
 //! binding is a possibility.
 
-use super::{Binding, Destination, Exchange, Routable, Router};
+use super::binding::{Binding, Destination};
+use super::routable::Routable;
+use super::{Exchange, Router};
 
 /// Whether something happens to every message, or to some perhaps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

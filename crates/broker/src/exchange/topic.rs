@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::SmallVec;
 
-use super::keys::{Positions, Words as KeyWords};
-use super::{Binding, Destination, Destinations};
+use super::binding::{Binding, Destination};
+use super::destinations::Destinations;
+use super::keys::{Positions, Words as KeyWords, words};
 use crate::limits::TOPIC_HASH_WILDCARDS_MAX;
 use crate::refusal::Refusal;
 
@@ -236,11 +237,6 @@ impl Topic {
     }
 }
 
-/// The words of a key; the empty key has none.
-pub(super) fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
-    key.split(|byte| *byte == b'.').filter(move |_| !key.is_empty())
-}
-
 /// The nodes that the words so far can have led to, each once.
 #[derive(Default)]
 struct Reached<'a> {
@@ -294,7 +290,7 @@ mod tests {
     use proptest::prelude::*;
     use slotmap::SlotMap;
 
-    use super::super::BindingArguments;
+    use super::super::binding::BindingArguments;
     use super::*;
     use crate::ids::QueueId;
 

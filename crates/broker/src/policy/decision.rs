@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::definition::{PolicyKey, PolicyValue};
 use super::merge::Merge;
 use super::{InForce, Policy};
-use crate::queue::QueueType;
+use crate::queue_type::QueueType;
 
 /// Who gave a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,7 +12,7 @@ use amqp::limits::SHORT_STRING_BYTES_MAX;
 
 use super::merge::Merge;
 use super::values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
-use crate::queue::QueueType;
+use crate::queue_type::QueueType;
 use crate::term;
 
 /// A value in a policy definition.

@@ -23,7 +23,7 @@ pub use values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
 
 use crate::limits::{BACKTRACKING_POLICIES_MAX, POLICIES_MAX};
 use crate::message::Name;
-use crate::queue::QueueType;
+use crate::queue_type::QueueType;
 
 /// What a policy applies to: `apply-to`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

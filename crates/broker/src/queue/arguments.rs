@@ -9,10 +9,10 @@ use std::sync::Arc;
 use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::table::{Table, TableBuilder, TableRef, Value};
 
-use super::kind::QueueType;
 use crate::limits::TTL_MS_MAX;
 use crate::message::{Name, RoutingKey};
 use crate::policy::values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
+use crate::queue_type::QueueType;
 use crate::refusal::{Refusal, Resource};
 use crate::term;
 

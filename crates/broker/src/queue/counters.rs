@@ -1,7 +1,7 @@
 //! What has happened in a queue, counted: every message that entered it is either still there or in
 //! exactly one of these counts.
 
-use crate::dead_letter::DeathReason;
+use crate::death_history::DeathReason;
 
 /// Why a dying message left without a dead letter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -5,12 +5,24 @@
 //! say: settings that some types do not have, and settings that need others.
 
 use super::arguments::QueueArguments;
-use super::kind::QueueType;
-use super::settings::QueueDefaults;
-use crate::limits::DELIVERY_LIMIT_DEFAULT;
+use crate::limits::{CONSUMER_TIMEOUT_MS_DEFAULT, DELIVERY_LIMIT_DEFAULT};
 use crate::policy::decision::{Decision, Setting, Why};
 use crate::policy::values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
 use crate::policy::{InForce, PolicyKey};
+use crate::queue_type::QueueType;
+
+/// What a node grants to queues that say nothing themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueDefaults {
+    /// `consumer_timeout`, milliseconds; none disables it.
+    pub consumer_timeout_ms: Option<u64>,
+}
+
+impl Default for QueueDefaults {
+    fn default() -> Self {
+        Self { consumer_timeout_ms: Some(CONSUMER_TIMEOUT_MS_DEFAULT) }
+    }
+}
 
 /// The decisions of a queue.
 #[derive(Debug)]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::ready::{CountedBytes, Entry, Front};
+use super::entry::{Entry, Front};
+use super::totals::CountedBytes;
 use super::totals::{PersistentMessages, Totals};
 use crate::ids::EntryId;
 use crate::time::Time;

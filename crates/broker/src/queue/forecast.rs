@@ -5,8 +5,9 @@
 //! all of it would leave, or nothing; where they do not, the answer is a range.
 
 use super::Queue;
+use super::entry::Entry;
 use super::level::{Level, Page, Piece};
-use super::ready::{Entry, ReturnTo};
+use super::ready::ReturnTo;
 use super::settings::Settings;
 use crate::message::Message;
 use crate::policy::{ExpiryOrder, Overflow};

@@ -4,49 +4,13 @@
 //! question answered here and asked where it matters.
 
 use super::consumers::Activation;
-use super::ready::{CountedBytes, ReturnTo};
+use super::ready::ReturnTo;
+use super::totals::CountedBytes;
 use crate::limits::{QUORUM_PRIORITY_DEFAULT, QUORUM_PRIORITY_MAX};
 use crate::policy::PolicyKey;
-
-/// `x-queue-type`.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum QueueType {
-    /// `classic`.
-    #[default]
-    Classic,
-    /// `quorum`.
-    Quorum,
-}
+use crate::queue_type::QueueType;
 
 impl QueueType {
-    /// All types, in the order listings show them.
-    pub const ALL: [Self; 2] = [Self::Classic, Self::Quorum];
-
-    /// The value of `x-queue-type`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Classic => "classic",
-            Self::Quorum => "quorum",
-        }
-    }
-
-    /// The name of the type in reply texts.
-    pub const fn module(self) -> &'static str {
-        match self {
-            Self::Classic => "rabbit_classic_queue",
-            Self::Quorum => "rabbit_quorum_queue",
-        }
-    }
-
-    /// The type of that name.
-    pub fn parse(name: &[u8]) -> Option<Self> {
-        match name {
-            b"classic" => Some(Self::Classic),
-            b"quorum" => Some(Self::Quorum),
-            _ => None,
-        }
-    }
-
     const fn is_quorum(self) -> bool {
         matches!(self, Self::Quorum)
     }

@@ -1,8 +1,10 @@
 //! The pages of a queue: which are written, which are read back and when, and what is known of those
 //! that are not.
 
+use super::entry::Entry;
 use super::level::{Level, Page};
-use super::ready::{CountedBytes, Entry, Place, Ready};
+use super::ready::{Place, Ready};
+use super::totals::CountedBytes;
 use super::{Queue, QueueCounters};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::limits::{PAGED_DUE_AHEAD_MS, TAIL_PAGE_ARRIVALS};

@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 
-use super::ready::{CountedBytes, Entry};
+use super::entry::Entry;
+use super::totals::CountedBytes;
 use super::totals::{PersistentMessages, Totals};
-use crate::dead_letter::DeathReason;
+use crate::death_history::DeathReason;
 use crate::ids::EntryId;
 
 /// Dead messages that wait, oldest death first.

@@ -4,9 +4,8 @@
 //! mode never acts with half of it.
 
 use super::arguments::QueueArguments;
-use super::decided::Decided;
+use super::decided::{Decided, QueueDefaults};
 use crate::dead_letter::DeadLetterTarget;
-use crate::limits::CONSUMER_TIMEOUT_MS_DEFAULT;
 use crate::policy::InForce;
 use crate::policy::values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
 use crate::time::Time;
@@ -67,19 +66,6 @@ impl DelayedRetry {
         };
         let delay = self.min_ms.saturating_mul(u64::from(delivery_count.max(1)));
         delayed.then(|| delay.min(self.max_ms))
-    }
-}
-
-/// What a node grants to queues that say nothing themselves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct QueueDefaults {
-    /// `consumer_timeout`, milliseconds; none disables it.
-    pub consumer_timeout_ms: Option<u64>,
-}
-
-impl Default for QueueDefaults {
-    fn default() -> Self {
-        Self { consumer_timeout_ms: Some(CONSUMER_TIMEOUT_MS_DEFAULT) }
     }
 }
 

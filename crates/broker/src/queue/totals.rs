@@ -1,8 +1,26 @@
 //! What the messages in one part of a queue add up to.
 
-use super::ready::CountedBytes;
 use crate::ids::Lsn;
 use crate::message::Message;
+
+/// What of a message counts as its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CountedBytes {
+    /// The body alone.
+    Body,
+    /// The body and the encoded properties.
+    BodyAndProperties,
+}
+
+impl CountedBytes {
+    pub(crate) fn of(self, message: &Message) -> u64 {
+        let properties = match self {
+            Self::Body => 0,
+            Self::BodyAndProperties => message.properties().len(),
+        };
+        (message.body().len() + properties) as u64
+    }
+}
 
 /// Messages of a queue that outlive a restart.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -13,7 +13,7 @@ use super::encode::{
 };
 use super::{BindingRecord, Entries, ExchangeRecord, QueueRecord, Record};
 use crate::access::INTERNAL_USER;
-use crate::dead_letter::{Death, DeathReason, DeathSummary, Deaths};
+use crate::death_history::{Death, DeathReason, DeathSummary, Deaths};
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, QueueNumber};
 use crate::message::{Envelope, Message, Name, RoutingKey};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{BindingRecord, Entries, ExchangeRecord, QueueRecord, Record};
-use crate::dead_letter::{DeathReason, DeathSummary, Deaths};
+use crate::death_history::{DeathReason, DeathSummary, Deaths};
 use crate::ids::{EntryId, QueueNumber};
 use crate::message::{Envelope, Message, RoutingKey};
 use crate::policy::{Policy, PolicyKind, PolicyValue};

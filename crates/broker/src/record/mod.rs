@@ -19,7 +19,7 @@ pub use decode::{DecodeError, Decoded, Envelopes};
 pub(crate) use encode::put_message;
 pub use encode::record_in_words;
 
-use crate::dead_letter::DeathReason;
+use crate::death_history::DeathReason;
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, QueueNumber};
 use crate::message::{Message, Name};

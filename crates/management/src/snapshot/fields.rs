@@ -1,7 +1,8 @@
 //! Which numbers of what are sampled, under RabbitMQ's names.
 
+use broker::ExchangeCounters;
 use broker::dead_letter::DeathReason;
-use broker::statistics::{ChannelCounters, ExchangeCounters};
+use broker::statistics::ChannelCounters;
 use broker::{Deaths, Deliveries, Queue, QueueType, Vhost};
 
 use crate::snapshot::client::Traffic;

@@ -1,8 +1,9 @@
 //! Exchanges and bindings at one moment.
 
 use amqp::table::Table;
-use broker::statistics::ExchangeCounters;
-use broker::{Binding, Destination, Exchange, ExchangeId, ExchangeType, Name, Vhost};
+use broker::{
+    Binding, Destination, Exchange, ExchangeCounters, ExchangeId, ExchangeType, Name, Vhost,
+};
 
 /// What the API tells of an exchange, as it was at one moment.
 #[derive(Clone, Debug)]

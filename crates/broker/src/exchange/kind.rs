@@ -1,0 +1,57 @@
+//! Types of exchanges.
+
+/// The types of exchanges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExchangeType {
+    /// The binding key equals the routing key.
+    Direct,
+    /// Every binding matches.
+    Fanout,
+    /// The binding key is a pattern of words with `*` and `#`.
+    Topic,
+    /// The binding's arguments match the message's headers.
+    Headers,
+    /// `x-consistent-hash`: one destination by hash, in proportion to the binding keys.
+    ConsistentHash,
+    /// `x-modulus-hash`: one destination by hash of the routing key.
+    ModulusHash,
+    /// `x-local-random`: one destination at random.
+    LocalRandom,
+}
+
+impl ExchangeType {
+    /// All types, in the order listings show them.
+    pub const ALL: [Self; 7] = [
+        Self::Direct,
+        Self::Fanout,
+        Self::Headers,
+        Self::Topic,
+        Self::ConsistentHash,
+        Self::LocalRandom,
+        Self::ModulusHash,
+    ];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Fanout => "fanout",
+            Self::Topic => "topic",
+            Self::Headers => "headers",
+            Self::ConsistentHash => "x-consistent-hash",
+            Self::ModulusHash => "x-modulus-hash",
+            Self::LocalRandom => "x-local-random",
+        }
+    }
+
+    /// The type of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// Whether where a message goes depends on its routing key alone, so that a route may be
+    /// remembered.
+    pub(crate) const fn routes_by_key_alone(self) -> bool {
+        matches!(self, Self::Direct | Self::Fanout | Self::Topic)
+    }
+}
