@@ -36,6 +36,6 @@ pub use directory::{Directory, DirectoryFile, RealDirectory};
 pub use format::{FORMAT_VERSION, Flags, Lsn};
 pub use log::{Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
-pub use pending::{NewRecord, Pending, PendingBatch};
-pub use recover::{Damage, OpenError, OpenReport, ReadProgress, Releases, check};
+pub use pending::{NewRecord, WriteBatch, WriteQueue};
+pub use recover::{Damage, OpenError, OpenReport, ReadProgress, References, check};
 pub use segment::Record;

@@ -11,9 +11,9 @@ use crate::format::{FIRST_BATCH, Lsn, batch_len};
 use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SEGMENT_BYTES_ON_FULL_DISK};
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, Manifest, StoreError, file_id, file_name};
-use crate::pending::{Pending, PendingBatch};
+use crate::pending::{WriteBatch, WriteQueue};
 use crate::recover::{
-    Damage, Damaged, OpenError, OpenReport, ReadProgress, Releases, foreign_files, io_error,
+    Damage, Damaged, OpenError, OpenReport, ReadProgress, References, foreign_files, io_error,
     read_files, read_manifest, unlisted,
 };
 use crate::segment::Record;
@@ -175,7 +175,7 @@ impl<D: Directory> Log<D> {
     pub fn open(
         directory: D,
         options: LogOptions,
-        each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
+        each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
         progress: &mut dyn FnMut(ReadProgress),
     ) -> Result<(Self, OpenReport), OpenError> {
         let directory = Arc::new(directory);
@@ -272,9 +272,9 @@ impl<D: Directory> Log<D> {
     ///
     /// # Errors
     /// As [`Log::write_batch`]; batches before the one that failed are durable.
-    pub fn write(&mut self, pending: &mut Pending) -> Result<Written, LogError> {
+    pub fn write(&mut self, pending: &mut WriteQueue) -> Result<Written, LogError> {
         let mut all = Written::default();
-        let mut batch = PendingBatch::default();
+        let mut batch = WriteBatch::default();
         loop {
             let is_last = !pending.take_batch(&mut batch);
             let written = self.write_batch(&mut batch)?;
@@ -293,7 +293,7 @@ impl<D: Directory> Log<D> {
     /// # Errors
     /// When the disk refuses. Nothing of the batch may be confirmed then, and the log is of no more
     /// use, unless it was [`LogError::Full`].
-    pub fn write_batch(&mut self, batch: &mut PendingBatch) -> Result<Written, LogError> {
+    pub fn write_batch(&mut self, batch: &mut WriteBatch) -> Result<Written, LogError> {
         if self.failed {
             return Err(LogError::Failed);
         }
@@ -304,12 +304,12 @@ impl<D: Directory> Log<D> {
 
     /// Whether a batch goes into a new file, which takes several writes more.
     #[must_use]
-    pub fn needs_file(&self, batch: &PendingBatch) -> bool {
+    pub fn needs_new_segment(&self, batch: &WriteBatch) -> bool {
         let end = self.active.offset.checked_add(batch_len(batch.bytes()));
         end.is_none_or(|end| end > self.active.capacity)
     }
 
-    fn try_write(&mut self, batch: &mut PendingBatch) -> Result<Written, LogError> {
+    fn try_write(&mut self, batch: &mut WriteBatch) -> Result<Written, LogError> {
         batch.squeeze();
         let durable = batch.last();
         let mut written = Written { durable, ..Written::default() };

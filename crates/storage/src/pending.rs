@@ -53,7 +53,7 @@ impl Slot {
 
 /// Records that are written at once and synced at once.
 #[derive(Default, Debug)]
-pub struct PendingBatch {
+pub struct WriteBatch {
     pub(crate) batch: Batch,
     slots: Vec<Slot>,
     /// References ended of records that were written before, or are to be written with this batch.
@@ -65,7 +65,7 @@ pub struct PendingBatch {
     dropped_bytes: usize,
 }
 
-impl PendingBatch {
+impl WriteBatch {
     /// Whether there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -166,29 +166,29 @@ impl PendingBatch {
 
 /// Records that wait to be written, in batches.
 #[derive(Debug)]
-pub struct Pending {
+pub struct WriteQueue {
     /// In order.
-    full: VecDeque<PendingBatch>,
+    full: VecDeque<WriteBatch>,
     full_bytes: usize,
     /// The one that is being filled.
-    open: PendingBatch,
+    open: WriteBatch,
     batch_bytes_max: usize,
 }
 
-impl Default for Pending {
+impl Default for WriteQueue {
     fn default() -> Self {
         Self::with_batches_of(BATCH_BYTES_MAX)
     }
 }
 
-impl Pending {
+impl WriteQueue {
     /// Nothing yet; a batch is full at so many octets of records.
     #[must_use]
     pub fn with_batches_of(batch_bytes_max: usize) -> Self {
         Self {
             full: VecDeque::new(),
             full_bytes: 0,
-            open: PendingBatch::default(),
+            open: WriteBatch::default(),
             batch_bytes_max: batch_bytes_max.min(BATCH_BYTES_MAX),
         }
     }
@@ -273,7 +273,7 @@ impl Pending {
     ///
     /// # Panics
     /// When there is something in `into`: it would be lost.
-    pub fn take_batch(&mut self, into: &mut PendingBatch) -> bool {
+    pub fn take_batch(&mut self, into: &mut WriteBatch) -> bool {
         assert!(into.is_empty(), "a batch would be lost");
         if let Some(first) = self.full.pop_front() {
             self.full_bytes -= first.batch.len();
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     /// Pushes a record of `len` octets about another.
-    fn push(pending: &mut Pending, (lsn, target): (u64, u64), references: u16, len: usize) {
+    fn push(pending: &mut WriteQueue, (lsn, target): (u64, u64), references: u16, len: usize) {
         let flags = if target > 0 { Flags::RELEASES } else { Flags::NONE };
         let (lsn, target, is_joined) = (Lsn(lsn), Lsn(target), false);
         let record = NewRecord { lsn, target, kind: 1, flags, references, term: 0, is_joined };
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn what_ended_while_it_waits_gives_its_octets_back() {
         const LEN: usize = 300_000;
-        let mut pending = Pending::default();
+        let mut pending = WriteQueue::default();
         push(&mut pending, (1, 0), 1, LEN);
         // One that ends alone, and another of which one of two references ends.
         push(&mut pending, (2, 0), 1, 10);

@@ -128,9 +128,9 @@ impl ReadProgress {
 
 /// Ends references while a log is read back.
 #[derive(Debug)]
-pub struct Releases<'a>(&'a mut Liveness);
+pub struct References<'a>(&'a mut Liveness);
 
-impl Releases<'_> {
+impl References<'_> {
     /// One reference of the record at `lsn` has ended.
     pub fn release(&mut self, lsn: Lsn) {
         self.0.release(lsn);
@@ -210,7 +210,7 @@ pub(crate) enum Damaged {
 pub fn check<D: Directory>(
     directory: &D,
     log_id: u64,
-    each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
+    each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
 ) -> Result<OpenReport, OpenError> {
     let names = directory.list().map_err(io_error("list the log's directory"))?;
     let Some(mut manifest) = read_manifest(directory, &names)? else {
@@ -262,7 +262,7 @@ pub(crate) fn read_files<D: Directory>(
     manifest: &mut Manifest,
     damaged: Damaged,
     report: &mut OpenReport,
-    each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
+    each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<Liveness, OpenError> {
     let mut liveness = Liveness::default();
@@ -325,7 +325,7 @@ fn read_file<D: Directory>(
     octets: &mut Vec<u8>,
     liveness: &mut Liveness,
     report: &mut OpenReport,
-    each: &mut dyn FnMut(Record<'_>, &mut Releases<'_>),
+    each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
 ) -> Result<Read, OpenError> {
     let name = entry.name();
     let is_sealed = entry.is_sealed();
@@ -364,7 +364,7 @@ fn read_file<D: Directory>(
         if record.flags.has(Flags::RELEASES) {
             liveness.release(record.target);
         }
-        each(record, &mut Releases(liveness));
+        each(record, &mut References(liveness));
     });
     if is_sealed && octets.len() < used && !octets.is_empty() {
         rot.push(Rot::of_batches(octets.len(), used - octets.len(), found.last));

@@ -32,8 +32,8 @@ use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use storage::{
-    Directory as _, DirectoryFile as _, Flags, Log, Lsn, NewRecord, OpenError, OpenReport, Pending,
-    Record, Releases,
+    Directory as _, DirectoryFile as _, Flags, Log, Lsn, NewRecord, OpenError, OpenReport, WriteQueue,
+    Record, References,
 };
 
 use self::change::Change;
@@ -144,7 +144,7 @@ fn damaged(disk: &Disk, written: &Records, kept: &Records) {
         assert!(found.contains_key(lsn), "{lsn} was whole before the damage: {report:?}");
     }
     let next = Lsn(log.last().0 + 1);
-    let mut batch = Pending::default();
+    let mut batch = WriteQueue::default();
     let (kind, flags) = (1, Flags::NONE);
     let (target, is_joined) = (Lsn(0), false);
     let record = NewRecord { lsn: next, target, kind, flags, references: 1, term: 0, is_joined };
@@ -167,7 +167,7 @@ fn cut_off(disk: &Disk, files: &[String], offset: usize) {
 
 fn read(disk: &Disk) -> Result<(Log<Disk>, OpenReport, Records), OpenError> {
     let mut records = Records::new();
-    let mut each = |record: Record<'_>, _: &mut Releases<'_>| {
+    let mut each = |record: Record<'_>, _: &mut References<'_>| {
         let said = (record.target, record.kind, record.payload.to_vec());
         records.insert(record.lsn, said);
     };

@@ -13,7 +13,7 @@ use broker::{
     Bind, ChannelNumber, Command, ConnectionId, Consume, DeclareQueue, DeliveryTag, Effect, Lsn,
     Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
 };
-use storage::{Flags, NewRecord, Pending};
+use storage::{Flags, NewRecord, WriteQueue};
 
 use crate::samples::Sample;
 
@@ -26,7 +26,7 @@ pub(crate) struct Core {
     now_ms: u64,
     publisher: ConnectionId,
     consumer: ConnectionId,
-    pending: Pending,
+    pending: WriteQueue,
     /// The last delivery that was settled.
     settled: u64,
 }
@@ -36,7 +36,7 @@ impl Core {
         let mut vhost = Vhost::new("/", [7; 32], VhostOptions::default());
         let publisher = vhost.open_connection(everything(), true);
         let consumer = vhost.open_connection(everything(), true);
-        let pending = Pending::default();
+        let pending = WriteQueue::default();
         let mut core = Self { vhost, now_ms: 1_000_000, publisher, consumer, pending, settled: 0 };
         core.apply(publisher, Command::OpenChannel);
         core.apply(consumer, Command::OpenChannel);

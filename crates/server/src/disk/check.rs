@@ -130,8 +130,8 @@ fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
     let vhost = Vhost::new(name, [0; 32], VhostOptions { paging, ..VhostOptions::default() });
     let mut replaying = LogReplay::new(vhost, Time::MAX, &mut pages);
     let mut problems = Vec::new();
-    let report = storage::check(&directory, id, &mut |record, releases| {
-        let replayed = replaying.apply(&record, releases);
+    let report = storage::check(&directory, id, &mut |record, references| {
+        let replayed = replaying.apply(&record, references);
         problems.extend(replayed.err().map(|problem| format!("record {}: {problem}", record.lsn)));
     });
     let report = report.map_err(|error| error.to_string())?;

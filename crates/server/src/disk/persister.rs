@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use storage::{LogError, PendingBatch, Preparation, Prepared, RealDirectory};
+use storage::{LogError, Preparation, Prepared, RealDirectory, WriteBatch};
 
 use crate::disk::recovery::VhostLog;
 use crate::limits::{
@@ -95,7 +95,7 @@ impl Written {
 struct WriteJob {
     handle: Arc<VhostHandle>,
     log: VhostLog,
-    batch: PendingBatch,
+    batch: WriteBatch,
     has_more: bool,
     result: Result<storage::Written, LogError>,
 }
@@ -108,7 +108,7 @@ impl WriteJob {
 
     /// Whether it may take so long that other vhosts must not wait for it.
     fn is_large(&self) -> bool {
-        self.batch.bytes() > LARGE_BATCH_BYTES || self.log.needs_file(&self.batch)
+        self.batch.bytes() > LARGE_BATCH_BYTES || self.log.needs_new_segment(&self.batch)
     }
 }
 
@@ -123,7 +123,7 @@ enum Stage {
     Away,
     /// This batch is written after a while, because it found no room on the disk at this time; whether
     /// others wait behind it.
-    WaitForRoom(PendingBatch, bool, Instant),
+    WaitForRoom(WriteBatch, bool, Instant),
     /// The vhost is told that a batch is durable; whether others wait behind it.
     Report(storage::Written, bool),
 }
@@ -222,7 +222,7 @@ impl Persister {
         let mut written: Vec<Written> = Vec::new();
         // Vhosts that are deleted, until no other thread has their logs.
         let mut leaving: Vec<(Arc<VhostHandle>, Sender<()>)> = Vec::new();
-        let mut spare = PendingBatch::default();
+        let mut spare = WriteBatch::default();
         let mut wait = None;
         loop {
             let Work { new, dirty, written: done, prepared, retired, looks_for_space, stopping } =
@@ -293,7 +293,7 @@ impl Persister {
 
     /// Writes up to one batch of a vhost and tells the vhost. The time after which this is to be called
     /// again; none if nothing is left to do.
-    fn advance(self: &Arc<Self>, one: &mut Written, spare: &mut PendingBatch) -> Option<Duration> {
+    fn advance(self: &Arc<Self>, one: &mut Written, spare: &mut WriteBatch) -> Option<Duration> {
         const SOON: Duration = Duration::from_millis(LOCK_RETRY_MS);
         if matches!(one.stage, Stage::Idle) && one.is_dirty {
             one.stage = Stage::Take;
@@ -348,9 +348,9 @@ impl Persister {
     fn write(
         self: &Arc<Self>,
         one: &mut Written,
-        batch: PendingBatch,
+        batch: WriteBatch,
         has_more: bool,
-        spare: &mut PendingBatch,
+        spare: &mut WriteBatch,
     ) {
         let log = one.log.take().expect("the log of a batch that is taken is here");
         let handle = Arc::clone(&one.handle);

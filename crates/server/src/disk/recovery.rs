@@ -16,7 +16,7 @@ use std::time::Instant;
 use broker::page::Pages;
 use broker::time::{Now, Time};
 use broker::{Envelopes, Lsn, PolicyKind, Record, Recovered, RecoveredQueue, Replay, Vhost};
-use storage::{Damage, Flags, Log, LogOptions, OpenError, ReadProgress, RealDirectory, Releases};
+use storage::{Damage, Flags, Log, LogOptions, OpenError, ReadProgress, RealDirectory, References};
 
 use crate::config::Durability;
 use crate::disk::node_file::NodeFile;
@@ -117,12 +117,12 @@ impl<'a> LogReplay<'a> {
     pub(crate) fn apply(
         &mut self,
         record: &storage::Record<'_>,
-        releases: &mut Releases<'_>,
+        references: &mut References<'_>,
     ) -> Result<(), String> {
         let decoded = Record::decode(record.kind, record.payload, &mut self.envelopes)
             .map_err(|error| error.to_string())?;
         let is_spent = record.flags.has(Flags::SPENT);
-        let mut ended = |lsn: Lsn| releases.release(storage::Lsn(lsn.0));
+        let mut ended = |lsn: Lsn| references.release(storage::Lsn(lsn.0));
         self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, self.pages, &mut ended)
     }
 
@@ -219,8 +219,8 @@ pub(crate) fn restore(
     let options = LogOptions { log_id: id, syncs, begins: is_new, ..LogOptions::default() };
     let mut replaying = LogReplay::new(vhost, now.time, &mut pages);
     let mut problems = 0_u64;
-    let mut each = |record: storage::Record<'_>, releases: &mut Releases<'_>| {
-        if let Err(problem) = replaying.apply(&record, releases) {
+    let mut each = |record: storage::Record<'_>, references: &mut References<'_>| {
+        if let Err(problem) = replaying.apply(&record, references) {
             problems += 1;
             tracing::error!(vhost = name, lsn = record.lsn.0, problem, "record left out");
         }

@@ -7,7 +7,7 @@ use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::{ConnectionId, Vhost};
 use management::{VhostLimit, VhostSettings, maximum};
-use storage::Pending;
+use storage::WriteQueue;
 
 use super::{State, VhostHandle};
 use crate::disk::node_file::VhostEntry;
@@ -115,7 +115,7 @@ impl VhostHandle {
             state.is_retired = true;
             self.is_retired.store(true, Ordering::Release);
             state.held.clear();
-            state.pending = Pending::default();
+            state.pending = WriteQueue::default();
             state.paging = PageQueue::default();
             let empty = Vhost::new(&self.name, [0; 32], state.vhost.options());
             std::mem::replace(&mut state.vhost, empty)

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use broker::Lsn;
 use broker::page::{PageAt, PageRead, PageTask};
-use storage::{PendingBatch, Written};
+use storage::{WriteBatch, Written};
 
 use super::{Held, State, Turn, VhostHandle};
 use crate::disk::page_files::PageFiles;
@@ -13,7 +13,7 @@ use crate::disk::page_files::PageFiles;
 impl VhostHandle {
     /// Takes the first batch of what waits for the disk; `batch` is empty. True if there are more, of
     /// which the writer knows then. None, with nothing taken, if the lock is held for long.
-    pub(crate) fn take_batch(&self, batch: &mut PendingBatch) -> Option<bool> {
+    pub(crate) fn take_batch(&self, batch: &mut WriteBatch) -> Option<bool> {
         let mut state = self.state.try_lock()?;
         let has_more = state.pending.take_batch(batch);
         state.writer_knows = has_more;

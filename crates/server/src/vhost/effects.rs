@@ -5,7 +5,7 @@ use broker::time::Now;
 use broker::{ConnectionId, Effect, Lsn, Meaning, Message, Outgoing, Record, Vhost};
 use session::transmit;
 use slotmap::SecondaryMap;
-use storage::{Body, Flags, NewRecord, Pending};
+use storage::{Body, Flags, NewRecord, WriteQueue};
 
 use super::{After, Held, InternalLinks, Link, Wait};
 use crate::disk::page_queue::{PageProgress, PageQueue};
@@ -15,7 +15,7 @@ use crate::limits::UNCOPIED_LOG_BODY_BYTES_MIN;
 pub(super) fn deliver(
     vhost: &mut Vhost,
     (links, own): (&mut SecondaryMap<ConnectionId, Link>, &mut InternalLinks),
-    (pending, paging, counts): (&mut Pending, &mut PageQueue, &PageProgress),
+    (pending, paging, counts): (&mut WriteQueue, &mut PageQueue, &PageProgress),
     held: &mut Vec<Held>,
     after: &mut After,
 ) {
@@ -84,7 +84,7 @@ pub(super) fn deliver(
 }
 
 /// Appends a record to what waits for the disk; a long body is shared with its message, not copied.
-fn append(pending: &mut Pending, new: NewRecord, at: Now, record: &Record) {
+fn append(pending: &mut WriteQueue, new: NewRecord, at: Now, record: &Record) {
     match record.message().filter(|message| message.body().len() >= UNCOPIED_LOG_BODY_BYTES_MIN) {
         Some(message) => {
             let body = Body::new(LongBody(message.clone()));

@@ -30,7 +30,7 @@ use parking_lot::RwLock;
 use session::transmit;
 use slotmap::SecondaryMap;
 use smallvec::SmallVec;
-use storage::Pending;
+use storage::WriteQueue;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, Semaphore};
 
@@ -77,7 +77,7 @@ struct State {
     /// Answers that wait for the log.
     held: Vec<Held>,
     /// Records that wait for the disk.
-    pending: Pending,
+    pending: WriteQueue,
     /// The writer knows that there are some.
     writer_knows: bool,
     /// What is to be done with pages.
@@ -650,7 +650,7 @@ impl Vhosts {
                     links: SecondaryMap::new(),
                     own: SecondaryMap::new(),
                     held: Vec::new(),
-                    pending: Pending::default(),
+                    pending: WriteQueue::default(),
                     writer_knows: false,
                     paging: PageQueue::default(),
                     traffic_of_gone: Traffic::default(),

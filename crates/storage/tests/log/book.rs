@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use storage::{Body, Flags, Lsn, NewRecord, Pending, Record, Releases};
+use storage::{Body, Flags, Lsn, NewRecord, Record, References, WriteQueue};
 
 /// Messages: these queues get a copy each.
 pub(crate) const PUBLISH: u8 = 1;
@@ -39,7 +39,7 @@ impl Book {
     }
 
     /// Takes in a record that was read back.
-    pub(crate) fn read(&mut self, record: Record<'_>, releases: &mut Releases<'_>) {
+    pub(crate) fn read(&mut self, record: Record<'_>, references: &mut References<'_>) {
         let payload = record.payload;
         match record.kind {
             PUBLISH => {
@@ -64,7 +64,7 @@ impl Book {
             PURGE => {
                 for copy in self.copies_in(payload[0]) {
                     self.copies.remove(&copy);
-                    releases.release(copy.0);
+                    references.release(copy.0);
                 }
             }
             other => panic!("no record is of kind {other}"),
@@ -75,7 +75,7 @@ impl Book {
         self.copies.keys().filter(|(_, at)| *at == queue).copied().collect()
     }
 
-    pub(crate) fn publish(&mut self, lsn: Lsn, queues: &[u8], body: &[u8], out: &mut Pending) {
+    pub(crate) fn publish(&mut self, lsn: Lsn, queues: &[u8], body: &[u8], out: &mut WriteQueue) {
         self.enter(lsn, queues, body);
         let references = u16::try_from(queues.len()).unwrap();
         let record = record(lsn, Lsn(0), PUBLISH, Flags::NONE, references);
@@ -87,12 +87,12 @@ impl Book {
         }
     }
 
-    pub(crate) fn settle(&mut self, lsn: Lsn, copy: Copy, out: &mut Pending) {
+    pub(crate) fn settle(&mut self, lsn: Lsn, copy: Copy, out: &mut WriteQueue) {
         self.copies.remove(&copy).unwrap();
         out.push(record(lsn, copy.0, SETTLE, Flags::RELEASES, 0), |octets| octets.push(copy.1));
     }
 
-    pub(crate) fn move_to(&mut self, lsn: Lsn, copy: Copy, queues: &[u8], out: &mut Pending) {
+    pub(crate) fn move_to(&mut self, lsn: Lsn, copy: Copy, queues: &[u8], out: &mut WriteQueue) {
         let (body, _) = self.copies.remove(&copy).unwrap();
         self.enter(lsn, queues, &body);
         let references = u16::try_from(queues.len()).unwrap();
@@ -105,7 +105,7 @@ impl Book {
         }
     }
 
-    pub(crate) fn take_back(&mut self, lsn: Lsn, copy: Copy, out: &mut Pending) {
+    pub(crate) fn take_back(&mut self, lsn: Lsn, copy: Copy, out: &mut WriteQueue) {
         let times = &mut self.copies.get_mut(&copy).unwrap().1;
         *times += 1;
         let times = *times;
@@ -115,7 +115,7 @@ impl Book {
         });
     }
 
-    pub(crate) fn purge(&mut self, lsn: Lsn, queue: u8, out: &mut Pending) {
+    pub(crate) fn purge(&mut self, lsn: Lsn, queue: u8, out: &mut WriteQueue) {
         for copy in self.copies_in(queue) {
             self.copies.remove(&copy);
             out.release(copy.0);

@@ -4,13 +4,13 @@
 use crate::book::Book;
 use crate::disk::Disk;
 use crate::history::{open, options};
-use storage::{Log, LogError, Lsn, Pending, PendingBatch};
+use storage::{Log, LogError, Lsn, WriteBatch, WriteQueue};
 
 const BODY: [u8; 700] = [7; 700];
 
 /// Publishes one message.
 fn publish(log: &mut Log<Disk>, book: &mut Book) -> Result<(), LogError> {
-    let mut batch = Pending::default();
+    let mut batch = WriteQueue::default();
     book.publish(Lsn(log.last().0 + 1), &[0], &BODY, &mut batch);
     log.write(&mut batch).map(drop)
 }
@@ -90,7 +90,7 @@ fn a_file_that_is_too_small_is_not_left_behind() {
     let (mut log, mut book) = half_full(&disk);
     let preparation = log.prepare().unwrap();
     log.take(preparation.run().ok());
-    let mut batch = Pending::default();
+    let mut batch = WriteQueue::default();
     book.publish(Lsn(log.last().0 + 1), &[0], &[1; 50_000], &mut batch);
     log.write(&mut batch).unwrap();
     assert_eq!(logs(&disk), 2, "{:?}", disk.files());
@@ -107,8 +107,8 @@ fn what_has_no_room_is_written_when_there_is_some() {
     let disk = Disk::new();
     let (mut log, mut book) = half_full(&disk);
     disk.limit_room(100);
-    let mut batch = Pending::default();
-    let mut waiting = PendingBatch::default();
+    let mut batch = WriteQueue::default();
+    let mut waiting = WriteBatch::default();
     let confirmed = book.clone();
     book.publish(Lsn(log.last().0 + 1), &[0], &[1; 5000], &mut batch);
     batch.take_batch(&mut waiting);
@@ -161,7 +161,7 @@ fn a_compaction_that_has_no_room_leaves_nothing_behind() {
     for _ in 0..40 {
         publish(&mut log, &mut book).unwrap();
     }
-    let mut batch = Pending::default();
+    let mut batch = WriteQueue::default();
     let mut lsn = log.last();
     for copy in book.copies.keys().copied().collect::<Vec<_>>().into_iter().step_by(3) {
         lsn.0 += 1;

@@ -1,6 +1,6 @@
 //! Generated histories: batches of changes to a book, with compactions between them.
 
-use storage::{Log, LogOptions, Lsn, OpenError, OpenReport, Pending, Record, Releases};
+use storage::{Log, LogOptions, Lsn, OpenError, OpenReport, Record, References, WriteQueue};
 
 use super::book::{Book, Copy};
 use super::disk::{Disk, Random};
@@ -40,7 +40,8 @@ pub(crate) fn options(syncs: bool) -> LogOptions {
 /// Opens the log on a disk and reads its book.
 pub(crate) fn open(disk: &Disk, syncs: bool) -> Result<(Log<Disk>, OpenReport, Book), OpenError> {
     let mut book = Book::default();
-    let mut read = |record: Record<'_>, releases: &mut Releases<'_>| book.read(record, releases);
+    let mut read =
+        |record: Record<'_>, references: &mut References<'_>| book.read(record, references);
     let (log, report) = Log::open(disk.clone(), options(syncs), &mut read, &mut |_| {})?;
     Ok((log, report, book))
 }
@@ -55,7 +56,7 @@ pub(crate) fn run(
     let mut progress = Progress { confirmed: book.clone(), ..Progress::default() };
     let mut lsn = log.last();
     for _ in 0..shape.batches {
-        let mut batch = Pending::with_batches_of(shape.batch_bytes_max);
+        let mut batch = WriteQueue::with_batches_of(shape.batch_bytes_max);
         let mut on_the_way = Vec::new();
         for _ in 0..1 + random.below(shape.changes) {
             lsn = Lsn(lsn.0 + 1);
@@ -87,7 +88,7 @@ pub(crate) fn run(
     progress
 }
 
-fn change(book: &mut Book, lsn: Lsn, batch: &mut Pending, random: &mut Random, shape: Shape) {
+fn change(book: &mut Book, lsn: Lsn, batch: &mut WriteQueue, random: &mut Random, shape: Shape) {
     let copy = pick(book, random);
     match (random.below(100), copy) {
         (0, _) => book.purge(lsn, queue(random, shape), batch),

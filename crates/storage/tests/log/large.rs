@@ -1,6 +1,6 @@
 //! Much that is written at once: batches are cut between records, and no length is ever shortened.
 
-use storage::{Body, Flags, Lsn, NewRecord, Pending, PendingBatch};
+use storage::{Body, Flags, Lsn, NewRecord, WriteBatch, WriteQueue};
 
 use crate::book::Book;
 use crate::disk::Disk;
@@ -35,7 +35,7 @@ fn batches_on(disk: &Disk) -> Vec<(u32, u32)> {
 fn what_is_too_much_for_one_batch_is_cut_between_records() {
     let disk = Disk::new();
     let (mut log, _, mut book) = open(&disk, true).unwrap();
-    let mut pending = Pending::with_batches_of(BATCH_BYTES);
+    let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
     for lsn in 1..=200 {
         book.publish(
             Lsn(lsn),
@@ -61,7 +61,7 @@ fn what_is_too_much_for_one_batch_is_cut_between_records() {
 fn a_full_batch_is_as_good_as_written() {
     let disk = Disk::new();
     let (mut log, _, mut book) = open(&disk, true).unwrap();
-    let mut pending = Pending::with_batches_of(BATCH_BYTES);
+    let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
     book.publish(Lsn(1), &[0], &[1; 100], &mut pending);
     book.publish(Lsn(2), &[0], &[2; BATCH_BYTES], &mut pending);
     // In the next batch: both must tell, because the first batch may be all that the power leaves.
@@ -70,7 +70,7 @@ fn a_full_batch_is_as_good_as_written() {
     // In its own batch nothing is left of this one.
     book.publish(Lsn(5), &[0], &[5; 500], &mut pending);
     book.settle(Lsn(6), (Lsn(5), 0), &mut pending);
-    let mut first = PendingBatch::default();
+    let mut first = WriteBatch::default();
     assert!(pending.take_batch(&mut first), "there is a second batch");
     assert_eq!(first.last(), Lsn(2));
     assert_eq!(log.write_batch(&mut first).unwrap().durable, Lsn(2));
@@ -86,11 +86,11 @@ fn a_full_batch_is_as_good_as_written() {
 fn a_purge_is_in_the_batch_that_what_it_ends_is_left_out_of() {
     let disk = Disk::new();
     let (mut log, _, mut book) = open(&disk, true).unwrap();
-    let mut pending = Pending::with_batches_of(BATCH_BYTES);
+    let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
     book.publish(Lsn(1), &[0], &[1; 100], &mut pending);
     book.publish(Lsn(2), &[1], &[2; BATCH_BYTES], &mut pending);
     book.purge(Lsn(3), 0, &mut pending);
-    let mut first = PendingBatch::default();
+    let mut first = WriteBatch::default();
     assert!(pending.take_batch(&mut first));
     log.write_batch(&mut first).unwrap();
     let (_, _, half) = open(&disk.copy(), true).unwrap();
@@ -102,8 +102,8 @@ fn a_purge_is_in_the_batch_that_what_it_ends_is_left_out_of() {
 
 #[test]
 fn records_that_belong_together_are_in_one_batch() {
-    let mut pending = Pending::with_batches_of(BATCH_BYTES);
-    let push = |pending: &mut Pending, lsn, is_joined| {
+    let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
+    let push = |pending: &mut WriteQueue, lsn, is_joined| {
         let (target, kind, flags) = (Lsn(0), 1, Flags::NONE);
         let record =
             NewRecord { lsn: Lsn(lsn), target, kind, flags, references: 1, term: 0, is_joined };
@@ -113,14 +113,14 @@ fn records_that_belong_together_are_in_one_batch() {
     push(&mut pending, 2, true);
     push(&mut pending, 3, true);
     push(&mut pending, 4, false);
-    let mut batch = PendingBatch::default();
+    let mut batch = WriteBatch::default();
     assert!(pending.take_batch(&mut batch));
     assert_eq!(batch.last(), Lsn(3));
 }
 
 #[test]
 fn what_ended_takes_no_memory() {
-    let mut pending = Pending::with_batches_of(BATCH_BYTES);
+    let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
     let mut book = Book::default();
     for lsn in (1..=10_000).step_by(2) {
         book.publish(Lsn(lsn), &[0], &[1; 1000], &mut pending);
@@ -147,5 +147,5 @@ fn a_record_that_is_too_long_is_not_written() {
     let record = NewRecord { lsn, target, kind, flags, references: 1, term: 0, is_joined: false };
     // Zeros that nobody touches take no memory.
     let huge = vec![0; storage::limits::RECORD_BYTES_MAX + 1].into_boxed_slice();
-    Pending::default().push_with_body(record, |_| {}, Body::new(Huge(huge)));
+    WriteQueue::default().push_with_body(record, |_| {}, Body::new(Huge(huge)));
 }

@@ -128,7 +128,7 @@ fn a_clean_end_is_read_back_and_space_is_given_back() {
         assert_eq!(book, progress.confirmed);
         assert_eq!(report.torn_bytes, 0);
         // Everything goes.
-        let mut batch = storage::Pending::default();
+        let mut batch = storage::WriteQueue::default();
         let mut lsn = log.last();
         for copy in book.copies.keys().copied().collect::<Vec<_>>() {
             lsn.0 += 1;

@@ -1,6 +1,6 @@
 //! What is told while a log is read back.
 
-use storage::{Log, Record, Releases};
+use storage::{Log, Record, References};
 
 use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, options, run};
@@ -16,7 +16,7 @@ fn every_file_is_told_once_and_the_last_completes_it() {
     drop(log);
     let mut told = Vec::new();
     let mut seen = 0;
-    let mut each = |_: Record<'_>, _: &mut Releases<'_>| seen += 1;
+    let mut each = |_: Record<'_>, _: &mut References<'_>| seen += 1;
     let opened = Log::open(disk, options(true), &mut each, &mut |done| told.push(done));
     let (_, report) = opened.unwrap();
     assert!(told.len() > 3, "{} files", told.len());
@@ -36,7 +36,7 @@ fn every_file_is_told_once_and_the_last_completes_it() {
 #[test]
 fn a_new_log_has_nothing_to_tell() {
     let mut told = 0;
-    let mut each = |_: Record<'_>, _: &mut Releases<'_>| {};
+    let mut each = |_: Record<'_>, _: &mut References<'_>| {};
     Log::open(Disk::new(), options(true), &mut each, &mut |_| told += 1).unwrap();
     assert_eq!(told, 0);
 }
