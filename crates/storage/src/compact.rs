@@ -18,7 +18,7 @@ use crate::limits::{
     SMALL_SEGMENTS_MAX,
 };
 use crate::liveness::{FileLiveness, Needs};
-use crate::log::{Log, Shared, lock};
+use crate::log::{Durability, Log, Shared, lock};
 use crate::manifest::{FileEntry, StoreError, file_name};
 use crate::recover::read_all;
 use crate::segment::{Record, scan};
@@ -28,8 +28,7 @@ use crate::segment::{Record, scan};
 pub struct Compaction<D: Directory> {
     directory: Arc<D>,
     shared: Arc<Mutex<Shared<D::File>>>,
-    /// Whether what the writer has written is durable without further ado.
-    syncs: bool,
+    durability: Durability,
     files: Vec<FileEntry>,
     /// What ended by then is left out.
     clean: Lsn,
@@ -56,8 +55,8 @@ impl<D: Directory> Log<D> {
         let clean = shared.written;
         drop(shared);
         let (directory, shared) = (Arc::clone(self.directory()), Arc::clone(self.shared()));
-        let syncs = self.options().syncs;
-        Some(Compaction { directory, shared, syncs, files, clean })
+        let durability = self.options().durability;
+        Some(Compaction { directory, shared, durability, files, clean })
     }
 }
 
@@ -114,7 +113,7 @@ fn header(record: &Record<'_>, is_live: bool) -> RecordHeader {
         length: 0,
         lsn: record.lsn,
         target: record.target,
-        term: record.term,
+        reserved: record.reserved,
         kind: record.kind,
         flags: if is_spent { record.flags.and(Flags::SPENT) } else { record.flags },
         references: if is_spent { 0 } else { record.references },
@@ -282,7 +281,7 @@ impl<D: Directory> Compaction<D> {
             clean: self.clean,
         });
         let mut shared = lock(&self.shared);
-        if !self.syncs {
+        if self.durability != Durability::Fsync {
             // What told that records may go must be there when they are not.
             shared.active.sync().map_err(StoreError::Unchanged)?;
         }

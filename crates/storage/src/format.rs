@@ -74,8 +74,8 @@ pub(crate) struct FileHeader {
     pub(crate) file_id: u64,
     /// The first position it may hold.
     pub(crate) first: Lsn,
-    /// The Raft group whose log this is; 0 without one.
-    pub(crate) group: u64,
+    /// Reserved bytes: 0 in a new log, copied from the manifest otherwise.
+    pub(crate) reserved: u64,
 }
 
 /// Why a header cannot be read.
@@ -99,7 +99,7 @@ impl FileHeader {
         out.extend(self.log_id.to_le_bytes());
         out.extend(self.file_id.to_le_bytes());
         out.extend(self.first.0.to_le_bytes());
-        out.extend(self.group.to_le_bytes());
+        out.extend(self.reserved.to_le_bytes());
         out.resize(FILE_HEADER_BYTES, 0);
         let crc = crc32c::crc32c(&out);
         put(&mut out, 12, crc);
@@ -127,7 +127,7 @@ impl FileHeader {
             log_id: u64_at(header, 16),
             file_id: u64_at(header, 24),
             first: Lsn(u64_at(header, 32)),
-            group: u64_at(header, 40),
+            reserved: u64_at(header, 40),
         })
     }
 }
@@ -214,8 +214,8 @@ pub(crate) struct RecordHeader {
     pub(crate) lsn: Lsn,
     /// The record it is about; 0 for none.
     pub(crate) target: Lsn,
-    /// The Raft term it was proposed in; 0 without one.
-    pub(crate) term: u32,
+    /// Reserved bytes: 0 in a new record, copied when a record is rewritten.
+    pub(crate) reserved: u32,
     /// What it is; the log's user knows.
     pub(crate) kind: u8,
     /// What it means to the log.
@@ -231,7 +231,7 @@ impl RecordHeader {
         put(&mut out, 0, self.length);
         put_u64(&mut out, 8, self.lsn.0);
         put_u64(&mut out, 16, self.target.0);
-        put(&mut out, 24, self.term);
+        put(&mut out, 24, self.reserved);
         let [low, high] = self.references.to_le_bytes();
         out[28] = self.kind;
         out[29] = self.flags.0;
@@ -246,7 +246,7 @@ impl RecordHeader {
             length: u32_at(octets, 0),
             lsn: Lsn(u64_at(octets, 8)),
             target: Lsn(u64_at(octets, 16)),
-            term: u32_at(octets, 24),
+            reserved: u32_at(octets, 24),
             kind: octets[28],
             flags: Flags(octets[29]),
             references: u16::from_le_bytes([octets[30], octets[31]]),

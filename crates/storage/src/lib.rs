@@ -34,7 +34,7 @@ pub use batch::Body;
 pub use compact::{Compacted, Compaction};
 pub use directory::{Directory, DirectoryFile, RealDirectory};
 pub use format::{FORMAT_VERSION, Flags, Lsn};
-pub use log::{Log, LogError, LogOptions, Preparation, Prepared, Written};
+pub use log::{Durability, Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
 pub use pending::{NewRecord, WriteBatch, WriteQueue};
 pub use recover::{Damage, OpenError, OpenReport, ReadProgress, References, check};

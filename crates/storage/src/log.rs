@@ -23,28 +23,43 @@ use crate::segment::Record;
 pub struct LogOptions {
     /// The id that a new log gets and that all its files carry.
     pub log_id: u64,
-    /// The Raft group whose log this is; 0 without one.
-    pub group: u64,
-    /// Whether a batch counts as durable only when the disk says so, or as soon as the operating
-    /// system has it.
-    pub syncs: bool,
-    /// Smallest size of a file, in octets.
+    /// When a batch counts as durable.
+    pub durability: Durability,
+    /// Smallest size of a segment, in bytes.
     pub segment_bytes_min: u64,
-    /// Largest size of a file, in octets, unless a single batch is larger.
+    /// Largest size of a segment, in bytes, unless a single batch is larger.
     pub segment_bytes_max: u64,
-    /// Whether a log is begun where there is none.
-    pub begins: bool,
+    /// Begins a log in a directory that has none; otherwise opening such a directory fails.
+    pub create_if_missing: bool,
+}
+
+/// When a batch counts as durable, and may be confirmed to a client.
+///
+/// Either way a batch reaches the log as a whole or not at all, and batches keep their order.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Durability {
+    /// After `fdatasync`: a batch survives a crash of the process or of the operating system and a
+    /// power cut.
+    ///
+    /// Not promised: that a disk which acknowledges a sync before the bytes are safe keeps them, or
+    /// that a batch survives the loss of the disk itself.
+    #[default]
+    Fsync,
+    /// As soon as the operating system has accepted the write: a batch survives a crash of the process.
+    ///
+    /// Not promised: that a batch survives a crash of the operating system or a power cut. Any batch
+    /// of the segment in use may be lost then, with all later ones. Sealed segments are synced.
+    Os,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
         Self {
             log_id: 0,
-            group: 0,
-            syncs: true,
+            durability: Durability::default(),
             segment_bytes_min: SEGMENT_BYTES_MIN,
             segment_bytes_max: SEGMENT_BYTES_MAX,
-            begins: true,
+            create_if_missing: true,
         }
     }
 }
@@ -185,13 +200,10 @@ impl<D: Directory> Log<D> {
                 return Err(OpenError::other_log(&manifest, options.log_id));
             }
             Some(manifest) => manifest,
-            None if !options.begins => return Err(OpenError::no_manifest()),
-            None => Manifest {
-                log_id: options.log_id,
-                group: options.group,
-                next_file_id: 1,
-                files: Vec::new(),
-            },
+            None if !options.create_if_missing => return Err(OpenError::no_manifest()),
+            None => {
+                Manifest { log_id: options.log_id, reserved: 0, next_file_id: 1, files: Vec::new() }
+            }
         };
         // Files that were made ahead or left over go before anything new is written: the disk may be full.
         let foreign = foreign_files(&*directory, &names, &manifest)?;
@@ -327,7 +339,7 @@ impl<D: Directory> Log<D> {
             };
             let put = batch.batch.write_to(&*active.file, active.offset).map_err(doing("write"))?;
             assert_eq!(put, len, "a batch takes the room that was made for it");
-            if self.options.syncs {
+            if self.options.durability == Durability::Fsync {
                 active.file.sync().map_err(doing("sync"))?;
                 *synced = durable;
             }
@@ -351,7 +363,7 @@ impl<D: Directory> Log<D> {
     fn roll(&mut self, first: Lsn, len: u64) -> Result<(), LogError> {
         let spare = self.spare(FIRST_BATCH + len)?;
         // What is sealed counts as durable.
-        if !self.options.syncs {
+        if self.options.durability != Durability::Fsync {
             self.active.file.sync().map_err(doing("sync a log file"))?;
         }
         let mut shared = lock(&self.shared);
@@ -457,7 +469,7 @@ impl<D: Directory> Log<D> {
         if self.failed {
             return Err(LogError::Failed);
         }
-        if !self.options.syncs {
+        if self.options.durability != Durability::Fsync {
             self.active.file.sync().map_err(doing("sync a log file"))?;
         }
         let mut shared = lock(&self.shared);

@@ -66,7 +66,8 @@ pub(crate) fn file_id(name: &str) -> Option<u64> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Manifest {
     pub(crate) log_id: u64,
-    pub(crate) group: u64,
+    /// Reserved bytes: 0 in a new log, copied when the manifest is replaced.
+    pub(crate) reserved: u64,
     pub(crate) next_file_id: u64,
     pub(crate) files: Vec<FileEntry>,
 }
@@ -88,8 +89,8 @@ impl Manifest {
 
     /// The header of the log's file with that id, whose range begins at `first`.
     pub(crate) fn file_header(&self, file_id: u64, first: Lsn) -> FileHeader {
-        let (log_id, group) = (self.log_id, self.group);
-        FileHeader { version: FORMAT_VERSION, log_id, file_id, first, group }
+        let (log_id, reserved) = (self.log_id, self.reserved);
+        FileHeader { version: FORMAT_VERSION, log_id, file_id, first, reserved }
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -98,7 +99,7 @@ impl Manifest {
         out.extend(FORMAT_VERSION.to_le_bytes());
         out.extend([0; 4]);
         out.extend(self.log_id.to_le_bytes());
-        out.extend(self.group.to_le_bytes());
+        out.extend(self.reserved.to_le_bytes());
         out.extend(self.next_file_id.to_le_bytes());
         out.extend((self.files.len() as u64).to_le_bytes());
         for file in &self.files {
@@ -140,7 +141,7 @@ impl Manifest {
         };
         let manifest = Self {
             log_id: u64_at(octets, 16),
-            group: u64_at(octets, 24),
+            reserved: u64_at(octets, 24),
             next_file_id: u64_at(octets, 32),
             files: entries.iter().map(entry).collect(),
         };
@@ -218,7 +219,7 @@ mod tests {
             clean: Lsn(0),
         };
         let files = vec![file(3, 1, 100, 4096), file(9, 100, 0, 0)];
-        Manifest { log_id: 7, group: 0, next_file_id: 10, files }
+        Manifest { log_id: 7, reserved: 0, next_file_id: 10, files }
     }
 
     #[test]

@@ -28,8 +28,6 @@ pub struct NewRecord {
     pub flags: Flags,
     /// How many references keep it.
     pub references: u16,
-    /// The Raft term it was proposed in; 0 without one.
-    pub term: u32,
     /// After a crash it is there if the record before it is, and only then.
     pub is_joined: bool,
 }
@@ -79,7 +77,7 @@ impl WriteBatch {
     }
 
     fn push(&mut self, record: NewRecord, payload: impl FnOnce(&mut Vec<u8>), body: Option<Body>) {
-        let NewRecord { lsn, target, kind, flags, references, term, is_joined: _ } = record;
+        let NewRecord { lsn, target, kind, flags, references, is_joined: _ } = record;
         self.last = lsn;
         let releases = flags.has(Flags::RELEASES);
         let is_dropped = releases && self.release(target);
@@ -87,7 +85,7 @@ impl WriteBatch {
         if is_dropped && references == 0 && !flags.has(Flags::ENDS_MANY) {
             return;
         }
-        let header = RecordHeader { length: 0, lsn, target, term, kind, flags, references };
+        let header = RecordHeader { length: 0, lsn, target, reserved: 0, kind, flags, references };
         self.batch.push(&header, payload, body);
         let must_tell = releases && !is_dropped;
         self.slots.push(Slot { lsn, references, left: references, must_tell });
@@ -293,7 +291,7 @@ mod tests {
     fn push(pending: &mut WriteQueue, (lsn, target): (u64, u64), references: u16, len: usize) {
         let flags = if target > 0 { Flags::RELEASES } else { Flags::NONE };
         let (lsn, target, is_joined) = (Lsn(lsn), Lsn(target), false);
-        let record = NewRecord { lsn, target, kind: 1, flags, references, term: 0, is_joined };
+        let record = NewRecord { lsn, target, kind: 1, flags, references, is_joined };
         pending.push(record, |octets| octets.resize(octets.len() + len, 7));
     }
 

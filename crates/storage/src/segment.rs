@@ -23,8 +23,8 @@ pub struct Record<'a> {
     pub flags: Flags,
     /// How many references it began with.
     pub references: u16,
-    /// The Raft term it was proposed in; 0 without one.
-    pub term: u32,
+    /// Reserved bytes of the header.
+    pub(crate) reserved: u32,
     /// What it says.
     pub payload: &'a [u8],
 }
@@ -37,7 +37,7 @@ impl<'a> Record<'a> {
             kind: header.kind,
             flags: header.flags,
             references: header.references,
-            term: header.term,
+            reserved: header.reserved,
             payload,
         }
     }

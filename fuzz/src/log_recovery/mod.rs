@@ -32,8 +32,8 @@ use std::collections::BTreeMap;
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use storage::{
-    Directory as _, DirectoryFile as _, Flags, Log, Lsn, NewRecord, OpenError, OpenReport, WriteQueue,
-    Record, References,
+    Directory as _, DirectoryFile as _, Durability, Flags, Log, Lsn, NewRecord, OpenError,
+    OpenReport, Record, References, WriteQueue,
 };
 
 use self::change::Change;
@@ -147,7 +147,7 @@ fn damaged(disk: &Disk, written: &Records, kept: &Records) {
     let mut batch = WriteQueue::default();
     let (kind, flags) = (1, Flags::NONE);
     let (target, is_joined) = (Lsn(0), false);
-    let record = NewRecord { lsn: next, target, kind, flags, references: 1, term: 0, is_joined };
+    let record = NewRecord { lsn: next, target, kind, flags, references: 1, is_joined };
     batch.push(record, |octets| octets.extend(b"behind the damage"));
     log.write(&mut batch).expect("it can be written on");
     drop(log);
@@ -171,7 +171,8 @@ fn read(disk: &Disk) -> Result<(Log<Disk>, OpenReport, Records), OpenError> {
         let said = (record.target, record.kind, record.payload.to_vec());
         records.insert(record.lsn, said);
     };
-    let (log, report) = Log::open(disk.clone(), options(true), &mut each, &mut |_| {})?;
+    let (log, report) =
+        Log::open(disk.clone(), options(Durability::Fsync), &mut each, &mut |_| {})?;
     Ok((log, report, records))
 }
 
@@ -189,7 +190,7 @@ fn whole(number: usize) -> (Disk, Records) {
         }
     } else {
         for turn in 0..2 {
-            let (mut log, _, book) = history::open(&disk, true).expect("a log");
+            let (mut log, _, book) = history::open(&disk, Durability::Fsync).expect("a log");
             let mut random = Random(number as u64 * 2 + turn);
             history::run(&mut log, book, &mut random, SHAPE);
             log.close().expect("a disk with power");

@@ -146,7 +146,6 @@ impl Core {
                         kind: record.kind(),
                         flags: releases,
                         references: record.references(),
-                        term: 0,
                         is_joined,
                     };
                     self.pending.push(new, |octets| record.encode(at, octets));

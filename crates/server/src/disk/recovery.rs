@@ -215,8 +215,12 @@ pub(crate) fn restore(
     let page_files = PageFiles::open(path, now.time.as_micros(), Some(Arc::clone(reserve)));
     let page_files = Arc::new(page_files.map_err(unusable)?);
     let mut pages = PageRecovery::start(Arc::clone(&page_files)).map_err(unusable)?;
-    let syncs = durability == Durability::Fsync;
-    let options = LogOptions { log_id: id, syncs, begins: is_new, ..LogOptions::default() };
+    let durability = match durability {
+        Durability::Fsync => storage::Durability::Fsync,
+        Durability::Os => storage::Durability::Os,
+    };
+    let options =
+        LogOptions { log_id: id, durability, create_if_missing: is_new, ..LogOptions::default() };
     let mut replaying = LogReplay::new(vhost, now.time, &mut pages);
     let mut problems = 0_u64;
     let mut each = |record: storage::Record<'_>, references: &mut References<'_>| {

@@ -66,7 +66,6 @@ pub(super) fn deliver(
                     kind: record.kind(),
                     flags: flags(record.meaning(), about),
                     references: record.references(),
-                    term: 0,
                     is_joined,
                 };
                 append(pending, new, at, &record);

@@ -125,7 +125,7 @@ impl Book {
 }
 
 fn record(lsn: Lsn, target: Lsn, kind: u8, flags: Flags, references: u16) -> NewRecord {
-    NewRecord { lsn, target, kind, flags, references, term: 0, is_joined: false }
+    NewRecord { lsn, target, kind, flags, references, is_joined: false }
 }
 
 /// The queue a copy leaves, then the queues it enters, then the body.

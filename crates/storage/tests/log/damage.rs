@@ -3,7 +3,7 @@
 use crate::book::Book;
 use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, options, run};
-use storage::{Log, LogOptions, OpenError};
+use storage::{Durability, Log, LogOptions, OpenError};
 
 const SHAPE: Shape =
     Shape { batches: 60, changes: 8, queues: 3, body_max: 400, batch_bytes_max: 1500 };
@@ -19,7 +19,7 @@ fn whole(seed: u64) -> (Disk, Book) {
 
 fn closed(seed: u64, shape: Shape) -> (Disk, Book) {
     let disk = Disk::new();
-    let (mut log, _, book) = open(&disk, true).unwrap();
+    let (mut log, _, book) = open(&disk, Durability::Fsync).unwrap();
     let progress = run(&mut log, book, &mut Random(seed), shape);
     log.close().unwrap();
     (disk, progress.confirmed)
@@ -28,7 +28,7 @@ fn closed(seed: u64, shape: Shape) -> (Disk, Book) {
 /// A log of several files, each of which counts.
 fn small() -> (Disk, Book) {
     let (disk, _) = closed(5, SMALL);
-    let (mut log, _, book) = open(&disk, true).unwrap();
+    let (mut log, _, book) = open(&disk, Durability::Fsync).unwrap();
     let progress = run(&mut log, book, &mut Random(6), SMALL);
     log.close().unwrap();
     (disk, progress.confirmed)
@@ -54,7 +54,7 @@ fn every_changed_octet_is_told_or_does_not_matter() {
         for at in 0..*len {
             let copy = disk.copy();
             copy.damage(name, |octets| octets[at] ^= 1 << (at % 8));
-            match open(&copy, true) {
+            match open(&copy, Durability::Fsync) {
                 Ok((_, report, read)) if report.damages.is_empty() => {
                     assert_eq!(read, book, "{name} at {at}");
                 }
@@ -67,7 +67,7 @@ fn every_changed_octet_is_told_or_does_not_matter() {
                     assert!(damage.kept_in.is_some(), "{damage}");
                     assert_nothing_is_invented(&read, &book, &book);
                     // It is told again, and nothing more is lost.
-                    let (_, again, same) = open(&copy, true).unwrap();
+                    let (_, again, same) = open(&copy, Durability::Fsync).unwrap();
                     assert!(again.damages.len() <= report.damages.len());
                     assert_eq!(same, read);
                 }
@@ -89,7 +89,7 @@ fn a_lost_block_is_told_or_does_not_matter() {
             for fill in [0, 0xFF] {
                 let copy = disk.copy();
                 copy.damage(&name, |octets| octets[at..len.min(at + BLOCK)].fill(fill));
-                match open(&copy, true) {
+                match open(&copy, Durability::Fsync) {
                     Ok((_, report, read)) if report.damages.is_empty() => {
                         assert_eq!(read, book, "{name} at {at}");
                     }
@@ -113,7 +113,7 @@ fn octets_behind_the_end_do_not_matter() {
     for (name, _) in disk.files() {
         let copy = disk.copy();
         copy.damage(&name, |octets| octets.extend((0..5000).map(|at| (at % 251) as u8)));
-        match open(&copy, true) {
+        match open(&copy, Durability::Fsync) {
             Ok((_, report, read)) => assert_eq!((report.damages, read), (vec![], book.clone())),
             Err(OpenError::Manifest { file, .. }) => assert_eq!(file, name),
             Err(error) => panic!("{name}: {error}"),
@@ -137,7 +137,7 @@ fn files_that_are_exchanged_are_told() {
     disk.damage(one, |first| octets.clone_from(first));
     disk.damage(other, |second| std::mem::swap(second, &mut octets));
     disk.damage(one, |first| *first = octets);
-    let (_, report, _) = open(&disk, true).unwrap();
+    let (_, report, _) = open(&disk, Durability::Fsync).unwrap();
     for name in [one, other] {
         let told = report.damages.iter().find(|damage| damage.file == *name).unwrap();
         assert_eq!((told.problem, told.offset), ("belongs to another log", 0));
@@ -150,13 +150,13 @@ fn files_that_are_exchanged_are_told() {
 fn a_log_without_a_manifest_is_left_as_it_is() {
     // One file alone might be a log that was being begun: not if something is in it.
     let disk = Disk::new();
-    let (mut log, _, book) = open(&disk, true).unwrap();
+    let (mut log, _, book) = open(&disk, Durability::Fsync).unwrap();
     run(&mut log, book, &mut Random(13), Shape { batches: 1, ..SMALL });
     drop(log);
     storage::Directory::remove(&disk, "manifest").unwrap();
     let before = disk.files();
     assert_eq!(before.len(), 1);
-    let error = open(&disk, true).err().unwrap().to_string();
+    let error = open(&disk, Durability::Fsync).err().unwrap().to_string();
     let said = "manifest: missing, though there is 0000000000000001.log; nothing is changed";
     assert_eq!(error, said);
     assert_eq!(disk.files(), before);
@@ -165,7 +165,7 @@ fn a_log_without_a_manifest_is_left_as_it_is() {
 #[test]
 fn the_manifest_of_another_log_is_refused() {
     let (disk, _) = whole(14);
-    let options = LogOptions { log_id: 78, ..options(true) };
+    let options = LogOptions { log_id: 78, ..options(Durability::Fsync) };
     let error = Log::open(disk.clone(), options, &mut |_, _| {}, &mut |_| {}).err().unwrap();
     let said = "manifest: belongs to log 77, and this is log 78; nothing is changed";
     assert_eq!(error.to_string(), said);
@@ -179,7 +179,7 @@ fn the_manifest_of_another_log_is_refused() {
 fn an_unlisted_file_of_another_log_is_told_and_left() {
     let (disk, book) = whole(15);
     let other = Disk::new();
-    let options = LogOptions { log_id: 78, ..options(true) };
+    let options = LogOptions { log_id: 78, ..options(Durability::Fsync) };
     let (mut log, _) = Log::open(other.clone(), options, &mut |_, _| {}, &mut |_| {}).unwrap();
     run(&mut log, Book::default(), &mut Random(16), SMALL);
     let mut octets = Vec::new();
@@ -189,7 +189,7 @@ fn an_unlisted_file_of_another_log_is_told_and_left() {
     storage::DirectoryFile::write_at(&file, &octets, 0).unwrap();
     for _ in 0..2 {
         let checked = storage::check(&disk, 77, &mut |_, _| {}).unwrap();
-        let (_, report, read) = open(&disk, true).unwrap();
+        let (_, report, read) = open(&disk, Durability::Fsync).unwrap();
         assert_eq!(read, book);
         for damages in [checked.damages, report.damages] {
             let [damage] = &damages[..] else { panic!("{damages:?}") };
@@ -202,7 +202,7 @@ fn an_unlisted_file_of_another_log_is_told_and_left() {
 
 #[test]
 fn a_log_that_must_be_there_is_not_begun() {
-    let options = LogOptions { begins: false, ..options(true) };
+    let options = LogOptions { create_if_missing: false, ..options(Durability::Fsync) };
     let disk = Disk::new();
     let error = Log::open(disk.clone(), options, &mut |_, _| {}, &mut |_| {}).err().unwrap();
     assert_eq!(error.to_string(), "manifest: missing");
@@ -216,7 +216,7 @@ fn a_file_that_is_cut_is_told() {
         for keep in (0..*len).step_by(61) {
             let copy = disk.copy();
             copy.damage(name, |octets| octets.truncate(keep));
-            let (_, report, read) = open(&copy, true).unwrap();
+            let (_, report, read) = open(&copy, Durability::Fsync).unwrap();
             assert!(read == book || !report.damages.is_empty(), "{name} cut at {keep}");
         }
     }
@@ -228,7 +228,7 @@ fn a_file_that_is_missing_is_told() {
     for (name, _) in disk.files() {
         let copy = disk.copy();
         storage::Directory::remove(&copy, &name).unwrap();
-        match open(&copy, true) {
+        match open(&copy, Durability::Fsync) {
             Ok((_, report, read)) if report.damages.is_empty() => assert_eq!(read, book, "{name}"),
             Ok((_, report, _)) => {
                 assert_eq!(
@@ -253,7 +253,7 @@ fn files_of_another_log_are_not_read() {
     disk.damage(&theirs, |octets| foreign = octets.clone());
     // Another log's id in every header.
     other.damage(&name, |octets| *octets = foreign);
-    let (_, report, read) = open(&other, true).unwrap();
+    let (_, report, read) = open(&other, Durability::Fsync).unwrap();
     // Both logs have the same id here, so that only the file's own id tells them apart.
     assert!(read == book || !report.damages.is_empty());
 }
@@ -267,7 +267,7 @@ fn a_newer_format_is_refused_in_a_sentence() {
         let crc = crc32c::crc32c(octets);
         octets[12..16].copy_from_slice(&crc.to_le_bytes());
     });
-    let error = open(&disk, true).err().unwrap();
+    let error = open(&disk, Durability::Fsync).err().unwrap();
     assert_eq!(
         error.to_string(),
         "manifest has format version 9, but this Leveret knows version 1"

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::book::Book;
 use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, run};
-use storage::{Directory, DirectoryFile, FORMAT_VERSION};
+use storage::{Directory, DirectoryFile, Durability, FORMAT_VERSION};
 
 fn folder(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/v{version}"))
@@ -26,7 +26,7 @@ fn shown(book: &Book) -> String {
 
 fn write_fixture(folder: &Path) {
     let disk = Disk::new();
-    let (mut log, _, book) = open(&disk, true).unwrap();
+    let (mut log, _, book) = open(&disk, Durability::Fsync).unwrap();
     let shape =
         Shape { batches: 60, changes: 6, queues: 3, body_max: 120, batch_bytes_max: usize::MAX };
     let progress = run(&mut log, book, &mut Random(2026), shape);
@@ -58,7 +58,7 @@ fn every_version_is_read() {
             let file = disk.create(name).unwrap();
             file.write_at(&std::fs::read(&path).unwrap(), 0).unwrap();
         }
-        let (_, report, book) = open(&disk, true).unwrap();
+        let (_, report, book) = open(&disk, Durability::Fsync).unwrap();
         assert!(report.damages.is_empty(), "version {version}: {:?}", report.damages);
         assert_eq!(shown(&book), expected, "version {version}");
     }

@@ -4,7 +4,7 @@
 use crate::book::Book;
 use crate::disk::Disk;
 use crate::history::{open, options};
-use storage::{Log, LogError, Lsn, WriteBatch, WriteQueue};
+use storage::{Durability, Log, LogError, Lsn, WriteBatch, WriteQueue};
 
 const BODY: [u8; 700] = [7; 700];
 
@@ -17,7 +17,7 @@ fn publish(log: &mut Log<Disk>, book: &mut Book) -> Result<(), LogError> {
 
 /// A log whose file is more than half full, so that the next is to be made.
 fn half_full(disk: &Disk) -> (Log<Disk>, Book) {
-    let (mut log, _, mut book) = open(disk, true).unwrap();
+    let (mut log, _, mut book) = open(disk, Durability::Fsync).unwrap();
     for _ in 0..3 {
         publish(&mut log, &mut book).unwrap();
     }
@@ -39,7 +39,7 @@ fn a_file_that_does_not_fit_is_not_left_half_made() {
     assert!(publish(&mut log, &mut book).is_err());
     assert_eq!(disk.files(), before);
     disk.limit_room(100_000);
-    let (_, report, read) = open(&disk, true).unwrap();
+    let (_, report, read) = open(&disk, Durability::Fsync).unwrap();
     assert_eq!(report.damages, []);
     assert_eq!(read.copies.len(), 5);
 }
@@ -57,17 +57,17 @@ fn there_is_room_again_when_the_file_is_needed() {
     }
     assert!(log.prepare().is_some(), "the next file is made ahead again");
     drop(log);
-    assert_eq!(open(&disk, true).unwrap().2, book);
+    assert_eq!(open(&disk, Durability::Fsync).unwrap().2, book);
 }
 
 #[test]
 fn a_smaller_file_is_made_where_a_large_one_does_not_fit() {
     let disk = Disk::new();
-    let (mut log, _, mut book) = open(&disk, true).unwrap();
+    let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
     while disk
         .files()
         .iter()
-        .all(|(_, len)| *len < options(true).segment_bytes_max.try_into().unwrap())
+        .all(|(_, len)| *len < options(Durability::Fsync).segment_bytes_max.try_into().unwrap())
     {
         publish(&mut log, &mut book).unwrap();
     }
@@ -81,7 +81,7 @@ fn a_smaller_file_is_made_where_a_large_one_does_not_fit() {
     assert_eq!(last.1, 8192);
     drop(log);
     disk.limit_room(100_000);
-    assert_eq!(open(&disk, true).unwrap().2, book);
+    assert_eq!(open(&disk, Durability::Fsync).unwrap().2, book);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_file_that_is_too_small_is_not_left_behind() {
     log.write(&mut batch).unwrap();
     assert_eq!(logs(&disk), 2, "{:?}", disk.files());
     drop(log);
-    assert_eq!(open(&disk, true).unwrap().2, book);
+    assert_eq!(open(&disk, Durability::Fsync).unwrap().2, book);
 }
 
 fn logs(disk: &Disk) -> usize {
@@ -116,7 +116,11 @@ fn what_has_no_room_is_written_when_there_is_some() {
         let error = log.write_batch(&mut waiting).unwrap_err();
         assert!(error.is_full(), "{error}");
         let crashed = disk.copy();
-        assert_eq!(open(&crashed, true).unwrap().2, confirmed, "nothing of it is there");
+        assert_eq!(
+            open(&crashed, Durability::Fsync).unwrap().2,
+            confirmed,
+            "nothing of it is there"
+        );
     }
     // Room for the file, and none for the manifest that lists it.
     disk.limit_room(12_288 + 50);
@@ -128,7 +132,7 @@ fn what_has_no_room_is_written_when_there_is_some() {
     publish(&mut log, &mut book).unwrap();
     drop(log);
     disk.limit_room(100_000);
-    let (_, report, read) = open(&disk, true).unwrap();
+    let (_, report, read) = open(&disk, Durability::Fsync).unwrap();
     assert_eq!((report.damages, read), (vec![], book));
 }
 
@@ -147,17 +151,17 @@ fn the_reserve_is_for_what_is_needed_and_not_for_what_is_made_ahead() {
     drop(log);
     disk.limit_room(8250);
     // The start gives back what is behind the ends of files before it needs room.
-    let (log, report, read) = open(&disk, true).unwrap();
+    let (log, report, read) = open(&disk, Durability::Fsync).unwrap();
     assert_eq!((report.damages, &read), (vec![], &book));
     drop(log);
     disk.limit_room(100_000);
-    assert_eq!(open(&disk, true).unwrap().2, book);
+    assert_eq!(open(&disk, Durability::Fsync).unwrap().2, book);
 }
 
 #[test]
 fn a_compaction_that_has_no_room_leaves_nothing_behind() {
     let disk = Disk::new();
-    let (mut log, _, mut book) = open(&disk, true).unwrap();
+    let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
     for _ in 0..40 {
         publish(&mut log, &mut book).unwrap();
     }
@@ -181,5 +185,5 @@ fn a_compaction_that_has_no_room_leaves_nothing_behind() {
     let compacted = log.compaction().unwrap().run().unwrap();
     assert!(compacted.bytes_after < compacted.bytes_before, "{compacted:?}");
     drop(log);
-    assert_eq!(open(&disk, true).unwrap().2, book);
+    assert_eq!(open(&disk, Durability::Fsync).unwrap().2, book);
 }

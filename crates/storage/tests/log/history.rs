@@ -1,6 +1,8 @@
 //! Generated histories: batches of changes to a book, with compactions between them.
 
-use storage::{Log, LogOptions, Lsn, OpenError, OpenReport, Record, References, WriteQueue};
+use storage::{
+    Durability, Log, LogOptions, Lsn, OpenError, OpenReport, Record, References, WriteQueue,
+};
 
 use super::book::{Book, Copy};
 use super::disk::{Disk, Random};
@@ -27,10 +29,10 @@ pub(crate) struct Progress {
     pub(crate) compacted: usize,
 }
 
-pub(crate) fn options(syncs: bool) -> LogOptions {
+pub(crate) fn options(durability: Durability) -> LogOptions {
     LogOptions {
         log_id: 77,
-        syncs,
+        durability,
         segment_bytes_min: 8192,
         segment_bytes_max: 16384,
         ..LogOptions::default()
@@ -38,11 +40,14 @@ pub(crate) fn options(syncs: bool) -> LogOptions {
 }
 
 /// Opens the log on a disk and reads its book.
-pub(crate) fn open(disk: &Disk, syncs: bool) -> Result<(Log<Disk>, OpenReport, Book), OpenError> {
+pub(crate) fn open(
+    disk: &Disk,
+    durability: Durability,
+) -> Result<(Log<Disk>, OpenReport, Book), OpenError> {
     let mut book = Book::default();
     let mut read =
         |record: Record<'_>, references: &mut References<'_>| book.read(record, references);
-    let (log, report) = Log::open(disk.clone(), options(syncs), &mut read, &mut |_| {})?;
+    let (log, report) = Log::open(disk.clone(), options(durability), &mut read, &mut |_| {})?;
     Ok((log, report, book))
 }
 

@@ -1,6 +1,6 @@
 //! Much that is written at once: batches are cut between records, and no length is ever shortened.
 
-use storage::{Body, Flags, Lsn, NewRecord, WriteBatch, WriteQueue};
+use storage::{Body, Durability, Flags, Lsn, NewRecord, WriteBatch, WriteQueue};
 
 use crate::book::Book;
 use crate::disk::Disk;
@@ -34,7 +34,7 @@ fn batches_on(disk: &Disk) -> Vec<(u32, u32)> {
 #[test]
 fn what_is_too_much_for_one_batch_is_cut_between_records() {
     let disk = Disk::new();
-    let (mut log, _, mut book) = open(&disk, true).unwrap();
+    let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
     let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
     for lsn in 1..=200 {
         book.publish(
@@ -53,14 +53,14 @@ fn what_is_too_much_for_one_batch_is_cut_between_records() {
     assert!(found.iter().all(|(length, _)| (*length as usize) < BATCH_BYTES + 600), "{found:?}");
     assert_eq!(found.iter().map(|(length, _)| *length as usize).sum::<usize>(), waited);
     drop(log);
-    let (_, report, read) = open(&disk, true).unwrap();
+    let (_, report, read) = open(&disk, Durability::Fsync).unwrap();
     assert_eq!((report.damages, report.records, read), (vec![], 200, book));
 }
 
 #[test]
 fn a_full_batch_is_as_good_as_written() {
     let disk = Disk::new();
-    let (mut log, _, mut book) = open(&disk, true).unwrap();
+    let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
     let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
     book.publish(Lsn(1), &[0], &[1; 100], &mut pending);
     book.publish(Lsn(2), &[0], &[2; BATCH_BYTES], &mut pending);
@@ -74,18 +74,18 @@ fn a_full_batch_is_as_good_as_written() {
     assert!(pending.take_batch(&mut first), "there is a second batch");
     assert_eq!(first.last(), Lsn(2));
     assert_eq!(log.write_batch(&mut first).unwrap().durable, Lsn(2));
-    let (_, _, half) = open(&disk.copy(), true).unwrap();
+    let (_, _, half) = open(&disk.copy(), Durability::Fsync).unwrap();
     assert_eq!(half.copies.keys().collect::<Vec<_>>(), [&(Lsn(1), 0), &(Lsn(2), 0)]);
     let written = log.write(&mut pending).unwrap();
     assert_eq!((written.durable, written.records), (Lsn(6), 2));
     drop(log);
-    assert_eq!(open(&disk, true).unwrap().2, book);
+    assert_eq!(open(&disk, Durability::Fsync).unwrap().2, book);
 }
 
 #[test]
 fn a_purge_is_in_the_batch_that_what_it_ends_is_left_out_of() {
     let disk = Disk::new();
-    let (mut log, _, mut book) = open(&disk, true).unwrap();
+    let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
     let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
     book.publish(Lsn(1), &[0], &[1; 100], &mut pending);
     book.publish(Lsn(2), &[1], &[2; BATCH_BYTES], &mut pending);
@@ -93,11 +93,11 @@ fn a_purge_is_in_the_batch_that_what_it_ends_is_left_out_of() {
     let mut first = WriteBatch::default();
     assert!(pending.take_batch(&mut first));
     log.write_batch(&mut first).unwrap();
-    let (_, _, half) = open(&disk.copy(), true).unwrap();
+    let (_, _, half) = open(&disk.copy(), Durability::Fsync).unwrap();
     assert_eq!(half.copies.len(), 2, "nothing is gone before the purge is there");
     log.write(&mut pending).unwrap();
     drop(log);
-    assert_eq!(open(&disk, true).unwrap().2, book);
+    assert_eq!(open(&disk, Durability::Fsync).unwrap().2, book);
 }
 
 #[test]
@@ -105,8 +105,7 @@ fn records_that_belong_together_are_in_one_batch() {
     let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
     let push = |pending: &mut WriteQueue, lsn, is_joined| {
         let (target, kind, flags) = (Lsn(0), 1, Flags::NONE);
-        let record =
-            NewRecord { lsn: Lsn(lsn), target, kind, flags, references: 1, term: 0, is_joined };
+        let record = NewRecord { lsn: Lsn(lsn), target, kind, flags, references: 1, is_joined };
         pending.push_with_body(record, |_| {}, Body::new(vec![0; BATCH_BYTES]));
     };
     push(&mut pending, 1, false);
@@ -128,7 +127,7 @@ fn what_ended_takes_no_memory() {
         assert!(pending.bytes() < 2 * BATCH_BYTES, "{} octets wait", pending.bytes());
     }
     let disk = Disk::new();
-    let (mut log, _, _) = open(&disk, true).unwrap();
+    let (mut log, _, _) = open(&disk, Durability::Fsync).unwrap();
     let written = log.write(&mut pending).unwrap();
     assert_eq!((written.durable, written.records), (Lsn(10_000), 0));
 }
@@ -144,7 +143,7 @@ fn a_record_that_is_too_long_is_not_written() {
         }
     }
     let (lsn, target, kind, flags) = (Lsn(1), Lsn(0), 1, Flags::NONE);
-    let record = NewRecord { lsn, target, kind, flags, references: 1, term: 0, is_joined: false };
+    let record = NewRecord { lsn, target, kind, flags, references: 1, is_joined: false };
     // Zeros that nobody touches take no memory.
     let huge = vec![0; storage::limits::RECORD_BYTES_MAX + 1].into_boxed_slice();
     WriteQueue::default().push_with_body(record, |_| {}, Body::new(Huge(huge)));

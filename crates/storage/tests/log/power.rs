@@ -5,6 +5,7 @@
 use crate::book::Book;
 use crate::disk::{Disk, Random};
 use crate::history::{Progress, Shape, open, run};
+use storage::Durability;
 
 const SMALL: Shape =
     Shape { batches: 12, changes: 6, queues: 3, body_max: 900, batch_bytes_max: usize::MAX };
@@ -43,19 +44,20 @@ fn a_small_history_in_cut_batches_survives_a_cut_at_every_operation() {
 fn small_histories_survive(shape: Shape, seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let whole = Disk::new();
-        let (mut log, _, book) = open(&whole, true).unwrap();
+        let (mut log, _, book) = open(&whole, Durability::Fsync).unwrap();
         run(&mut log, book, &mut Random(seed), shape);
         for cut_at in 0..whole.operations() {
             for fate in 0..3 {
                 let disk = Disk::new();
                 disk.cut_power_at(cut_at);
-                let progress = match open(&disk, true) {
+                let progress = match open(&disk, Durability::Fsync) {
                     Ok((mut log, _, book)) => run(&mut log, book, &mut Random(seed), shape),
                     Err(_) => Progress::default(),
                 };
                 let disk = disk.after_cut(&mut Random(fate));
                 let what = format!("seed {seed} cut at {cut_at} fate {fate}");
-                let (_, report, read) = open(&disk, true).unwrap_or_else(|e| panic!("{what}: {e}"));
+                let (_, report, read) =
+                    open(&disk, Durability::Fsync).unwrap_or_else(|e| panic!("{what}: {e}"));
                 assert!(report.damages.is_empty(), "{what}: {:?}", report.damages);
                 check(&read, &progress, shape, &what);
             }
@@ -83,7 +85,7 @@ fn long_histories_survive(shape: Shape, seeds: std::ops::Range<u64>) {
             let what = format!("seed {seed} life {life}");
             // The power may go while the log is still being opened.
             disk.cut_power_at(random.below(300));
-            if let Ok((mut log, report, read)) = open(&disk, true) {
+            if let Ok((mut log, report, read)) = open(&disk, Durability::Fsync) {
                 assert!(report.damages.is_empty(), "{what}: {:?}", report.damages);
                 check(&read, &progress, shape, &what);
                 progress = run(&mut log, read, &mut random, shape);
@@ -98,21 +100,21 @@ fn long_histories_survive(shape: Shape, seeds: std::ops::Range<u64>) {
 #[test]
 fn a_log_that_was_closed_is_told_from_one_that_a_crash_left() {
     let disk = Disk::new();
-    let (mut log, report, book) = open(&disk, true).unwrap();
+    let (mut log, report, book) = open(&disk, Durability::Fsync).unwrap();
     assert!(!report.was_open, "the log is new");
     run(&mut log, book, &mut Random(1), LONG);
     drop(log);
-    let (log, report, _) = open(&disk, true).unwrap();
+    let (log, report, _) = open(&disk, Durability::Fsync).unwrap();
     assert!(report.was_open, "a crash after writes");
     drop(log);
-    let (log, report, _) = open(&disk, true).unwrap();
+    let (log, report, _) = open(&disk, Durability::Fsync).unwrap();
     assert!(report.was_open, "a crash without a write");
     log.close().unwrap();
-    let (mut log, report, book) = open(&disk, true).unwrap();
+    let (mut log, report, book) = open(&disk, Durability::Fsync).unwrap();
     assert!(!report.was_open, "closed without a write");
     run(&mut log, book, &mut Random(2), LONG);
     log.close().unwrap();
-    let (_, report, _) = open(&disk, true).unwrap();
+    let (_, report, _) = open(&disk, Durability::Fsync).unwrap();
     assert!(!report.was_open, "closed after writes");
 }
 
@@ -120,11 +122,11 @@ fn a_log_that_was_closed_is_told_from_one_that_a_crash_left() {
 fn a_clean_end_is_read_back_and_space_is_given_back() {
     for seed in 0..20 {
         let disk = Disk::new();
-        let (mut log, _, book) = open(&disk, true).unwrap();
+        let (mut log, _, book) = open(&disk, Durability::Fsync).unwrap();
         let shape = Shape { batches: 600, ..LONG };
         let progress = run(&mut log, book, &mut Random(seed), shape);
         drop(log);
-        let (mut log, report, mut book) = open(&disk, true).unwrap();
+        let (mut log, report, mut book) = open(&disk, Durability::Fsync).unwrap();
         assert_eq!(book, progress.confirmed);
         assert_eq!(report.torn_bytes, 0);
         // Everything goes.
@@ -136,12 +138,12 @@ fn a_clean_end_is_read_back_and_space_is_given_back() {
         }
         log.write(&mut batch).unwrap();
         drop(log);
-        let (log, _, _) = open(&disk, true).unwrap();
+        let (log, _, _) = open(&disk, Durability::Fsync).unwrap();
         while let Some(compaction) = log.compaction() {
             compaction.run().unwrap();
         }
         drop(log);
-        let (_, _, book) = open(&disk, true).unwrap();
+        let (_, _, book) = open(&disk, Durability::Fsync).unwrap();
         assert_eq!(book, Book::default());
         let bytes: usize = disk.files().iter().map(|(_, len)| len).sum();
         assert!(bytes < 64 * 1024, "{:?}", disk.files());
@@ -153,7 +155,7 @@ fn without_syncs_a_cut_loses_the_end_and_nothing_else() {
     for seed in 0..200 {
         let mut random = Random(seed);
         let disk = Disk::new();
-        let (mut log, _, book) = open(&disk, false).unwrap();
+        let (mut log, _, book) = open(&disk, Durability::Os).unwrap();
         // Every book on the way.
         let mut books = vec![Book::default()];
         let mut book = book;
@@ -165,7 +167,7 @@ fn without_syncs_a_cut_loses_the_end_and_nothing_else() {
         }
         drop(log);
         let disk = disk.after_cut(&mut random);
-        let (_, report, read) = open(&disk, false).unwrap();
+        let (_, report, read) = open(&disk, Durability::Os).unwrap();
         assert!(report.damages.is_empty(), "seed {seed}: {:?}", report.damages);
         assert!(books.contains(&read), "seed {seed}");
     }

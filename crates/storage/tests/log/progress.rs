@@ -1,6 +1,6 @@
 //! What is told while a log is read back.
 
-use storage::{Log, Record, References};
+use storage::{Durability, Log, Record, References};
 
 use crate::disk::{Disk, Random};
 use crate::history::{Shape, open, options, run};
@@ -11,13 +11,14 @@ const SHAPE: Shape =
 #[test]
 fn every_file_is_told_once_and_the_last_completes_it() {
     let disk = Disk::new();
-    let (mut log, _, book) = open(&disk, true).unwrap();
+    let (mut log, _, book) = open(&disk, Durability::Fsync).unwrap();
     run(&mut log, book, &mut Random(1), SHAPE);
     drop(log);
     let mut told = Vec::new();
     let mut seen = 0;
     let mut each = |_: Record<'_>, _: &mut References<'_>| seen += 1;
-    let opened = Log::open(disk, options(true), &mut each, &mut |done| told.push(done));
+    let opened =
+        Log::open(disk, options(Durability::Fsync), &mut each, &mut |done| told.push(done));
     let (_, report) = opened.unwrap();
     assert!(told.len() > 3, "{} files", told.len());
     for (at, done) in told.iter().enumerate() {
@@ -37,6 +38,6 @@ fn every_file_is_told_once_and_the_last_completes_it() {
 fn a_new_log_has_nothing_to_tell() {
     let mut told = 0;
     let mut each = |_: Record<'_>, _: &mut References<'_>| {};
-    Log::open(Disk::new(), options(true), &mut each, &mut |_| told += 1).unwrap();
+    Log::open(Disk::new(), options(Durability::Fsync), &mut each, &mut |_| told += 1).unwrap();
     assert_eq!(told, 0);
 }
