@@ -30,24 +30,5 @@ pub use handshake::{
     ANONYMOUS, Credentials, EXTERNAL, MECHANISMS, ServerIdentity, server_properties,
 };
 pub use outbox::Outbox;
-pub use session::{Alive, Session, SessionOptions, Step};
+pub use session::{Alive, Session, SessionOptions, Step, Traffic};
 pub use transmit::transmit;
-
-use amqp::method::{
-    ConnectionBlocked, ConnectionUnblocked, ConnectionUpdateSecretOk, write_method,
-};
-
-/// Appends `connection.blocked`: the broker does not read publishes because of `reason`.
-pub fn write_blocked(reason: &str, out: &mut Vec<u8>) {
-    write_method(out, 0, &ConnectionBlocked { reason }.into());
-}
-
-/// Appends `connection.unblocked`.
-pub fn write_unblocked(out: &mut Vec<u8>) {
-    write_method(out, 0, &ConnectionUnblocked.into());
-}
-
-/// Appends `connection.update-secret-ok`.
-pub fn write_update_secret_ok(out: &mut Vec<u8>) {
-    write_method(out, 0, &ConnectionUpdateSecretOk.into());
-}

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use amqp::frame::{FrameError, frame_len, split_frame, write_heartbeat};
-use amqp::method::{ConnectionCloseOk, Method, MethodId, write_method};
+use amqp::method::{
+    ConnectionBlocked, ConnectionCloseOk, ConnectionUnblocked, ConnectionUpdateSecretOk, Method,
+    MethodId, write_method,
+};
 use amqp::table::Table;
 use broker::Request;
 use broker::refusal::Refusal;
@@ -69,7 +72,7 @@ pub enum Step<'a> {
     /// looked at before.
     OpenVhost(&'a str),
     /// The client has new credentials, accepted already, for a password does not change with them:
-    /// apply what came before, then answer with [`crate::write_update_secret_ok`].
+    /// apply what came before, then answer with [`Session::secret_updated`].
     UpdateSecret,
     /// The client closes: end everything, then call [`Session::closed`].
     Close,
@@ -78,6 +81,15 @@ pub enum Step<'a> {
     PublishBlocked,
     /// Nothing more is said to or heard from this client: write what is left and close the socket.
     Over,
+}
+
+/// Traffic on the socket since the last [`Session::tick`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Traffic {
+    /// Bytes other than heartbeats were written to the client.
+    pub has_written: bool,
+    /// The broker reads from the client. While it does not, a silent client is not taken for dead.
+    pub is_read: bool,
 }
 
 /// Whether a connection still lives.
@@ -264,6 +276,26 @@ impl Session {
         self.assembling_bytes = 0;
     }
 
+    /// An alarm has begun and publishers are not read: appends `connection.blocked` for a client that
+    /// has announced the capability `connection.blocked`, nothing for another one.
+    pub fn blocked(&self, reason: &str, out: &mut Vec<u8>) {
+        if self.client.capabilities.connection_blocked {
+            write_method(out, 0, &ConnectionBlocked { reason }.into());
+        }
+    }
+
+    /// The alarm is over: appends `connection.unblocked`, to the same clients as [`Session::blocked`].
+    pub fn unblocked(&self, out: &mut Vec<u8>) {
+        if self.client.capabilities.connection_blocked {
+            write_method(out, 0, &ConnectionUnblocked.into());
+        }
+    }
+
+    /// The new secret is accepted: appends `connection.update-secret-ok`.
+    pub fn secret_updated(&self, out: &mut Vec<u8>) {
+        write_method(out, 0, &ConnectionUpdateSecretOk.into());
+    }
+
     /// Everything that the client held has ended, as it asked.
     pub fn closed(&mut self, out: &mut Vec<u8>) {
         write_method(out, 0, &ConnectionCloseOk.into());
@@ -304,21 +336,19 @@ impl Session {
         times.into_iter().min().filter(|time| *time < Time::MAX)
     }
 
-    /// Does what is due at `now`: a heartbeat, if nothing was written for half an interval, or the end
-    /// of a connection whose client keeps silent. `wrote` says whether anything but heartbeats was
-    /// written since the last tick; `listens` is false while the broker does not read from the client
-    /// itself.
-    pub fn tick(&mut self, now: Time, wrote: bool, listens: bool, out: &mut Vec<u8>) -> Alive {
+    /// Performs what is due at `now`: appends a heartbeat if nothing was written for half an interval,
+    /// or reports that the client has been silent for too long.
+    pub fn tick(&mut self, now: Time, traffic: Traffic, out: &mut Vec<u8>) -> Alive {
         if self.patience.is_some_and(|patience| patience <= now) {
             return Alive::No;
         }
-        if !listens {
+        if !traffic.is_read {
             self.last_received = now;
         }
         if self.dead_at() <= now {
             return Alive::No;
         }
-        if wrote {
+        if traffic.has_written {
             self.last_sent = now;
         }
         if self.next_look <= now {

@@ -176,7 +176,7 @@ impl Broker {
                 let refusal = Refusal::not_allowed(format!("vhost {name} not found"));
                 peer.session.fail(now.time, &refusal, OPEN, peer.outbox.tail());
             }
-            Next::UpdateSecret => session::write_update_secret_ok(peer.outbox.tail()),
+            Next::UpdateSecret => peer.session.secret_updated(peer.outbox.tail()),
             Next::Close => {
                 if let Some(connection) = peer.connection.take() {
                     self.vhost.close_connection(now, connection);

@@ -104,8 +104,8 @@ pub(super) fn operate(broker: &mut Broker, action: u8, choice: u8) {
             let out = &mut broker.peers[peer];
             if out.session.is_running() && !out.is_closing {
                 match choice & 4 {
-                    0 => session::write_unblocked(out.outbox.tail()),
-                    _ => session::write_blocked("low on memory", out.outbox.tail()),
+                    0 => out.session.unblocked(out.outbox.tail()),
+                    _ => out.session.blocked("low on memory", out.outbox.tail()),
                 }
             }
             broker.finish();

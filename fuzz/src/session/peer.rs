@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use broker::time::Time;
 use broker::{ConnectionId, Lsn};
-use session::{Alive, Outbox, Session, SessionOptions};
+use session::{Alive, Outbox, Session, SessionOptions, Traffic};
 
 use super::ear::Ear;
 
@@ -95,9 +95,9 @@ impl Peer {
 
     /// The session is called when its time has come.
     pub(super) fn tick(&mut self, now: Time) {
-        let wrote = std::mem::take(&mut self.wrote);
-        let listens = self.is_read();
-        let alive = self.session.tick(now, wrote, listens, self.outbox.tail());
+        let has_written = std::mem::take(&mut self.wrote);
+        let traffic = Traffic { has_written, is_read: self.is_read() };
+        let alive = self.session.tick(now, traffic, self.outbox.tail());
         self.is_over |= alive == Alive::No;
     }
 }

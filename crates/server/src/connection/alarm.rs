@@ -11,7 +11,7 @@ impl Connection {
         let Some(alarm) = *self.alarm.borrow() else { return false };
         if self.blocked.is_none() {
             self.set_blocked(Some(alarm));
-            self.say_if_told_of_blocking(|out| session::write_blocked(alarm.reason(), out));
+            self.send_own(|session, out| session.blocked(alarm.reason(), out));
         }
         true
     }
@@ -21,15 +21,9 @@ impl Connection {
         let is_over = self.alarm.borrow_and_update().is_none() && self.blocked.is_some();
         if is_over {
             self.set_blocked(None);
-            self.say_if_told_of_blocking(session::write_unblocked);
+            self.send_own(|session, out| session.unblocked(out));
         }
         is_over
-    }
-
-    fn say_if_told_of_blocking(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.session.client().capabilities.connection_blocked {
-            self.send_own(|_, out| write(out));
-        }
     }
 
     pub(super) fn set_blocked(&mut self, alarm: Option<Alarm>) {

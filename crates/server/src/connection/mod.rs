@@ -23,7 +23,7 @@ use amqp::method::MethodId;
 use broker::refusal::Refusal;
 use broker::{Command, Lsn, Request};
 use management::{ClientDescription, Protocol, UserLimit};
-use session::{Alive, Credentials, Session, Step};
+use session::{Alive, Credentials, Session, Step, Traffic};
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::task::JoinHandle;
 
@@ -334,7 +334,7 @@ impl Connection {
                     }
                     self.open_vhost(&name);
                 }
-                Next::UpdateSecret => self.send_own(|_, out| session::write_update_secret_ok(out)),
+                Next::UpdateSecret => self.send_own(|session, out| session.secret_updated(out)),
                 Next::Close => {
                     // Whoever has closed may rely on all that he did.
                     self.long_hold_ended().await;
@@ -588,9 +588,12 @@ impl Connection {
             self.session.received(now);
         }
         (self.written_at_tick, self.unread_at_tick) = (written, unread);
-        let wrote = has_written || self.socket_writer.unsent() > 0;
+        let traffic = Traffic {
+            has_written: has_written || self.socket_writer.unsent() > 0,
+            is_read: self.blocked.is_none(),
+        };
         let mut out = Vec::new();
-        let alive = self.session.tick(now, wrote, self.blocked.is_none(), &mut out);
+        let alive = self.session.tick(now, traffic, &mut out);
         // A heartbeat of our own is no reason to leave out the next one.
         self.written_at_tick += out.len() as u64;
         self.socket_writer.send(&out);

@@ -12,7 +12,7 @@ use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
 use broker::{Command, ConnectionId, Effect, Outgoing, Request, Vhost, VhostOptions};
-use session::{Alive, Credentials, Outbox, Session, SessionOptions, Step, transmit};
+use session::{Alive, Credentials, Outbox, Session, SessionOptions, Step, Traffic, transmit};
 
 /// The method that an error in opening a vhost names.
 const OPEN: MethodId = MethodId { class_id: 10, method_id: 40 };
@@ -261,7 +261,7 @@ impl Peer {
                     self.session.login_refused(now, &mut out);
                 }
             }
-            Question::UpdateSecret => session::write_update_secret_ok(&mut out),
+            Question::UpdateSecret => self.session.secret_updated(&mut out),
             Question::Open(name) => match self.vhost_refusal(&name) {
                 Some(refusal) => self.session.fail(now, &refusal, OPEN, &mut out),
                 None => {
@@ -322,9 +322,9 @@ impl Peer {
     }
 
     /// The node has something to say on this connection.
-    pub(crate) fn say_of_node(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn say_of_node(&mut self, write: impl FnOnce(&Session, &mut Vec<u8>)) {
         let mut out = Vec::new();
-        write(&mut out);
+        write(&self.session, &mut out);
         self.say(&out);
     }
 
@@ -358,8 +358,10 @@ impl Peer {
 
     /// Calls the session when its time has come.
     pub(crate) fn tick(&mut self) {
-        let (mut out, wrote) = (Vec::new(), std::mem::take(&mut self.wrote));
-        let alive = self.session.tick(self.now().time, wrote, self.listens, &mut out);
+        let mut out = Vec::new();
+        let has_written = std::mem::take(&mut self.wrote);
+        let traffic = Traffic { has_written, is_read: self.listens };
+        let alive = self.session.tick(self.now().time, traffic, &mut out);
         self.say(&out);
         self.wrote = false;
         if alive == Alive::No {

@@ -186,9 +186,9 @@ impl World {
             "block-publishes" => self.peer.block_publishes(words.name() == "yes"),
             "alarm" => {
                 let reason = String::from_utf8(words.string()).unwrap();
-                self.peer.say_of_node(|out| session::write_blocked(&reason, out));
+                self.peer.say_of_node(|session, out| session.blocked(&reason, out));
             }
-            "all-clear" => self.peer.say_of_node(session::write_unblocked),
+            "all-clear" => self.peer.say_of_node(|session, out| session.unblocked(out)),
             "force-close" => {
                 let text = String::from_utf8(words.string()).unwrap();
                 let code = amqp::reply_code::ReplyCode::ConnectionForced;
