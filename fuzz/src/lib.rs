@@ -25,4 +25,4 @@ mod users;
     reason = "shared with the tests of the codec, which use all of it"
 )]
 #[path = "../../crates/amqp/tests/codec/wire_model.rs"]
-mod wire_model;
+mod primitives_model;

@@ -6,7 +6,7 @@ use amqp::limits::TABLE_DEPTH_MAX;
 use amqp::properties::Properties;
 use amqp::table::{ArrayBuilder, ArrayRef, TableBuilder, TableRef, Value};
 
-use crate::wire_model::{ModelTable, ModelValue, delivered, table_octets};
+use crate::primitives_model::{ModelTable, ModelValue, delivered, table_octets};
 
 /// Checks octets as a table, an array, properties and a content header.
 pub fn check(octets: &[u8]) {

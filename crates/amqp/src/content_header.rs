@@ -9,7 +9,7 @@
 //! ```
 
 use crate::frame::{FrameType, begin_frame, end_frame};
-use crate::wire::{DecodeError, Reader, put_u16, put_u64};
+use crate::primitives::{DecodeError, Reader, put_u16, put_u64};
 
 /// The class whose messages have content.
 pub const CLASS_BASIC: u16 = 60;

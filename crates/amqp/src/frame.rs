@@ -18,7 +18,7 @@ use crate::limits::{
     CONTENT_HEADER_SIZE, FRAME_END, FRAME_ERROR_OCTETS_MAX, FRAME_HEADER_SIZE, FRAME_OVERHEAD,
     METHOD_ID_SIZE,
 };
-use crate::wire::{PendingSize, begin_size, end_size, put_u16, put_u32};
+use crate::primitives::{PendingSize, begin_size, end_size, put_u16, put_u32};
 
 /// A heartbeat is always these eight octets: type 8, channel 0, no payload.
 const HEARTBEAT: [u8; FRAME_OVERHEAD] = [8, 0, 0, 0, 0, 0, 0, FRAME_END];

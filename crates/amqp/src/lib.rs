@@ -27,7 +27,7 @@ pub mod protocol_header;
 
 pub mod frame;
 
-pub mod wire;
+pub mod primitives;
 
 pub mod table;
 

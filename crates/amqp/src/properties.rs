@@ -16,8 +16,8 @@
 //!                                       1 unused   0 another flags word follows
 //! ```
 
+use crate::primitives::{DecodeError, Reader, put_short_bytes, put_u16, put_u64};
 use crate::table::{TableError, TableRef};
-use crate::wire::{DecodeError, Reader, put_short_bytes, put_u16, put_u64};
 
 const CONTENT_TYPE: u16 = 1 << 15;
 const CONTENT_ENCODING: u16 = 1 << 14;

@@ -13,7 +13,7 @@ use amqp::table::{Table, TableBuilder, Value};
 use broker::refusal::Refusal;
 use broker::time::Time;
 
-use crate::client::Client;
+use crate::client_properties::Client;
 use crate::limits::REFUSED_LOGIN_DELAY_MS;
 use crate::session::{Phase, Session, Step};
 
@@ -209,7 +209,7 @@ impl Session {
         method: MethodId,
         out: &mut Vec<u8>,
     ) -> Option<Step<'a>> {
-        crate::transmit::write_connection_close(refusal, method, out);
+        crate::outgoing::write_connection_close(refusal, method, out);
         self.phase = Phase::Closing;
         None
     }

@@ -16,19 +16,19 @@
 
 pub mod limits;
 
-mod client;
-mod commands;
-mod content;
+mod client_properties;
+mod content_assembly;
+mod frames;
 mod handshake;
+mod methods;
 mod outbox;
-mod running;
+mod outgoing;
 mod session;
-mod transmit;
 
-pub use client::{Capabilities, Client};
+pub use client_properties::{Capabilities, Client};
 pub use handshake::{
     ANONYMOUS, Credentials, EXTERNAL, MECHANISMS, ServerIdentity, server_properties,
 };
 pub use outbox::Outbox;
+pub use outgoing::transmit;
 pub use session::{Alive, Session, SessionOptions, Step, Traffic};
-pub use transmit::transmit;

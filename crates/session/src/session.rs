@@ -17,13 +17,13 @@ use broker::Request;
 use broker::refusal::Refusal;
 use broker::time::Time;
 
-use crate::client::Client;
-use crate::content::ChannelContent;
+use crate::client_properties::Client;
+use crate::content_assembly::ChannelContent;
 use crate::handshake::Credentials;
 use crate::limits::{
     CLOSE_TIMEOUT_MS, HANDSHAKE_PAYLOAD_MAX, HANDSHAKE_TIMEOUT_MS, HEARTBEAT_MISSED_HALVES,
 };
-use crate::transmit::write_connection_close;
+use crate::outgoing::write_connection_close;
 
 /// What a node offers its clients.
 #[derive(Clone, Debug)]

@@ -13,8 +13,8 @@ use super::fields::{
     ShortBytes, ShortStr, Table,
 };
 use super::{MethodErrorKind, MethodId};
+use crate::primitives::put_u16;
 use crate::table::TableRef;
-use crate::wire::put_u16;
 
 define_methods! {
     /// The server opens the negotiation.

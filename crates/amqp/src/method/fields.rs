@@ -5,10 +5,10 @@
 //! and tables. Bits share an octet with the bits beside them, the first in the lowest place.
 
 use super::MethodErrorKind;
-use crate::table::TableRef;
-use crate::wire::{
+use crate::primitives::{
     DecodeError, Reader, put_long_str, put_short_bytes, put_short_str, put_u16, put_u32, put_u64,
 };
+use crate::table::TableRef;
 
 /// The arguments of one method, as `method/define.rs` implements it for each.
 pub(super) trait Arguments<'a>: Sized {

@@ -5,7 +5,7 @@
 
 use super::{Array, Table, TableRef, Value};
 use crate::limits::SHORT_STRING_BYTES_MAX;
-use crate::wire::{begin_size, end_size, put_short_bytes};
+use crate::primitives::{begin_size, end_size, put_short_bytes};
 
 /// Collects the fields of a table.
 ///

@@ -10,7 +10,7 @@
 
 use super::value::read_value;
 use super::{ArrayRef, Table, TableRef, Value};
-use crate::wire::{Reader, begin_size, end_size, put_short_bytes};
+use crate::primitives::{Reader, begin_size, end_size, put_short_bytes};
 
 impl<'a> TableRef<'a> {
     /// Whether RabbitMQ would deliver this header table with other octets. Walks the table.

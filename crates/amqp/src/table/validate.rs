@@ -5,7 +5,7 @@
 
 use super::value::{Value, read_value};
 use crate::limits::TABLE_DEPTH_MAX;
-use crate::wire::{DecodeError, Reader};
+use crate::primitives::{DecodeError, Reader};
 
 /// Why octets are no table.
 ///

@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::validate::TableError;
 use super::{ArrayRef, TableRef};
-use crate::wire::{Reader, put_long_str};
+use crate::primitives::{Reader, put_long_str};
 
 /// A value with its wire type.
 ///

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::wire_model::{ModelTable, ModelValue, delivered, table_octets};
+use crate::primitives_model::{ModelTable, ModelValue, delivered, table_octets};
 
 /// Any table: any keys, duplicates, every type, nested up to four levels.
 pub(crate) fn model_table() -> impl Strategy<Value = ModelTable> {

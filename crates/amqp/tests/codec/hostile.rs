@@ -12,7 +12,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::generate::{Arguments, model_table};
-use crate::wire_model::table_octets;
+use crate::primitives_model::table_octets;
 
 fn read_everything(payload: &[u8]) {
     if let Ok(table) = TableRef::from_bytes(payload) {

@@ -2,9 +2,9 @@
 
 use amqp::limits::{METHOD_ID_SIZE, TABLE_DEPTH_MAX};
 use amqp::method::*;
+use amqp::primitives::DecodeError;
 use amqp::reply_code::ReplyCode;
 use amqp::table::TableError;
-use amqp::wire::DecodeError;
 use proptest::prelude::*;
 
 use crate::generate::Arguments;

@@ -4,7 +4,7 @@ use amqp::table::{TableBuilder, TableRef, Value};
 use proptest::prelude::*;
 
 use crate::generate::model_table;
-use crate::wire_model::{delivered, table_octets};
+use crate::primitives_model::{delivered, table_octets};
 
 proptest! {
     #[test]

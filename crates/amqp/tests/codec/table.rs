@@ -1,12 +1,12 @@
 //! Tables and arrays: every type octet, nesting, lying sizes, building, and a naive model.
 
 use amqp::limits::TABLE_DEPTH_MAX;
+use amqp::primitives::Reader;
 use amqp::table::{ArrayBuilder, ArrayRef, Table, TableBuilder, TableError, TableRef, Value};
-use amqp::wire::Reader;
 use proptest::prelude::*;
 
 use crate::generate::{any_octets, model_table};
-use crate::wire_model::{ModelTable, ModelValue, table_octets};
+use crate::primitives_model::{ModelTable, ModelValue, table_octets};
 
 /// The type octets that RabbitMQ 4.3.6 accepts, each with the size of its value, and its own name
 /// for the type. The other 238 were refused, every one.

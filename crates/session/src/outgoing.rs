@@ -14,8 +14,8 @@ use amqp::method::{
     QueueDeclareOk, QueueDeleteOk, QueuePurgeOk, QueueUnbindOk, TxCommitOk, TxRollbackOk,
     TxSelectOk, write_method,
 };
+use amqp::primitives::{put_u16, put_u32};
 use amqp::reply_code::ReplyCode;
-use amqp::wire::{put_u16, put_u32};
 use broker::refusal::Refusal;
 use broker::{Message, Outgoing};
 

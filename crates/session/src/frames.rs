@@ -14,9 +14,9 @@ use broker::refusal::Refusal;
 use broker::{ChannelNumber, Command, Content, Publish, Request};
 use bytes::Bytes;
 
-use crate::commands::{PublishMethod, command};
-use crate::content::{Assembly, ChannelContent};
+use crate::content_assembly::{Assembly, ChannelContent};
 use crate::limits::{ASSEMBLY_BYTES_MAX, EMPTY_BODY_FRAMES_MAX};
+use crate::methods::{PublishMethod, command};
 use crate::session::{Phase, Session, Step};
 
 /// `basic.publish`, which errors in its content name.

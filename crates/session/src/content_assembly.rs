@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::commands::PublishMethod;
+use crate::methods::PublishMethod;
 
 /// Where a channel stands between methods and contents. What few channels need is boxed: a connection
 /// has room for several even if there is one.

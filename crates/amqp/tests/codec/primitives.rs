@@ -1,6 +1,6 @@
 //! Elementary types: byte order, strings, and reading past the end.
 
-use amqp::wire::{
+use amqp::primitives::{
     DecodeError, Reader, put_long_str, put_short_bytes, put_short_str, put_u8, put_u16, put_u32,
     put_u64,
 };

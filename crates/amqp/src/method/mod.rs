@@ -19,8 +19,8 @@ pub use classes::*;
 use crate::erlang_binary::OctetList;
 use crate::frame::{FrameType, begin_frame, end_frame};
 use crate::limits::{METHOD_ERROR_OCTETS_MAX, METHOD_ID_SIZE};
+use crate::primitives::DecodeError;
 use crate::table::TableError;
-use crate::wire::DecodeError;
 
 /// Class and number of a method; close methods name the failing method with it, 0 and 0 for none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

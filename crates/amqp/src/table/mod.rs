@@ -23,7 +23,7 @@ pub use builder::{ArrayBuilder, TableBuilder};
 pub use validate::TableError;
 pub use value::Value;
 
-use crate::wire::{Reader, put_long_str};
+use crate::primitives::{Reader, put_long_str};
 use value::read_value;
 
 /// A well-formed table somewhere in memory, without its size.
