@@ -41,6 +41,7 @@ mod queue;
 mod queue_type;
 mod route;
 mod routing_key;
+mod setting;
 mod term;
 mod timers;
 mod vhost;
@@ -65,9 +66,8 @@ pub use ids::{
 };
 pub use message::{Content, Envelope, Facts, Message, Name, RoutingKey};
 pub use policy::{
-    ApplyTo, DeadLetterStrategy, Definition, DelayedRetryType, ExpiryOrder, ExplainedKey,
-    Explanation, InForce, LostValue, Overflow, Pattern, Policies, Policy, PolicyKey, PolicyKind,
-    PolicyValue, Source,
+    ApplyTo, Definition, ExplainedKey, Explanation, InForce, LostValue, Pattern, Policies, Policy,
+    PolicyKind, Source,
 };
 pub use queue::{
     ByCause, ByReason, Consumer, DeadlineSpan, Deaths, DelayedRetry, Deliveries, DropCause, Entry,
@@ -78,6 +78,10 @@ pub use queue_type::QueueType;
 pub use record::{
     BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record,
     record_in_words,
+};
+pub use setting::{
+    DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Group, Overflow, PolicyKey, PolicyValue,
+    Setting, Unit, ValueKind, WordList, settings,
 };
 pub use vhost::{
     Connection, DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, Recovered, RecoveredQueue,

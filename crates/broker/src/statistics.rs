@@ -2,9 +2,9 @@
 //! delivered. Counts are plain numbers beside what they count; sums are made when somebody asks.
 
 use crate::death_history::DeathReason;
-use crate::policy::DeadLetterStrategy;
 use crate::queue::{ByCause, ByReason, Deliveries};
 use crate::queue_type::QueueType;
+use crate::setting::DeadLetterStrategy;
 
 /// Buckets of the lateness histogram.
 const BUCKETS: usize = 24;

@@ -120,7 +120,7 @@ fn given(queue: &Queue, arguments: &Entries, key: PolicyKey) -> Vec<(Source, Pol
     let argument = argument.map(|(_, value)| (Source::Argument, value.clone()));
     let said = |source, kind| {
         let policy = queue.policies.of_kind(kind)?;
-        Some((source, policy.definition.get(key)?.clone()))
+        Some((source, policy.definition.get(key)?))
     };
     let user = said(Source::Policy, PolicyKind::User);
     let operator = said(Source::OperatorPolicy, PolicyKind::Operator);

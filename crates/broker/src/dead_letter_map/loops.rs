@@ -5,7 +5,7 @@ use super::warnings::{MapWarning, Severity, WarningKind, keeps};
 use super::{DeadLetterMap, MapEdge, MapQueue};
 use crate::limits::MAP_NAMES_TOLD_MAX;
 use crate::message::Name;
-use crate::policy::Overflow;
+use crate::setting::Overflow;
 
 /// Why messages die in a queue without anybody rejecting them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use crate::exchange::ExchangeType;
 use crate::ids::QueueNumber;
 use crate::message::{Name, RoutingKey};
-use crate::policy::{PolicyKey, Source};
+use crate::policy::Source;
 use crate::queue::{Deaths, QueueType, Settings};
+use crate::setting::PolicyKey;
 pub use crate::vhost::DeadLetterMapTaking;
 pub use warnings::{MapWarning, Severity, WarningKind};
 

@@ -2,7 +2,7 @@
 
 use super::warnings::{MapWarning, Severity, WarningKind, first_of, keeps};
 use super::{DeadLetterMap, MapQueue};
-use crate::policy::Overflow;
+use crate::setting::Overflow;
 
 /// What the queues have in common whose dead letters come to a queue.
 #[derive(Clone, Copy, Default)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{DeadLetterMap, MapEdge, MapQueue, loops, targets};
 use crate::limits::MAP_NAMES_TOLD_MAX;
 use crate::message::Name;
-use crate::policy::DeadLetterStrategy;
+use crate::setting::DeadLetterStrategy;
 
 /// How bad something is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

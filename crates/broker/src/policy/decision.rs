@@ -1,29 +1,34 @@
-//! What is decided about one key: who gave a value for it, whose counts, and why the others do not.
+//! The decision about one key: the sources that gave a value, the value that counts, and the reasons why the
+//! others do not.
 //!
-//! Settings are made of decisions, and so is what `explain` tells: there is no second opinion.
+//! `Settings` are made from decisions, and `explain` shows the same decisions: there is no second opinion.
+
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::definition::{PolicyKey, PolicyValue};
-use super::merge::Merge;
 use super::{InForce, Policy};
+use crate::ids::Name;
 use crate::queue_type::QueueType;
+use crate::routing_key::RoutingKey;
+use crate::setting::merge::Merge;
+use crate::setting::{PolicyKey, SettingValue, Word};
 
-/// Who gave a value.
+/// The source of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// Whoever declared the queue or exchange.
+    /// An argument of the declaration.
     Argument,
     /// The user policy in force.
     Policy,
     /// The operator policy in force.
     OperatorPolicy,
-    /// Nobody: it is what holds then.
+    /// No source: the default of the setting.
     Default,
 }
 
 impl Source {
-    /// Its name.
+    /// The name in the HTTP API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Argument => "argument",
@@ -43,78 +48,35 @@ impl Source {
     }
 }
 
-/// The value of a key, wherever it stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Setting<'a> {
-    /// A number.
-    Integer(i64),
-    /// A word, a name or a routing key.
-    Text(&'a [u8]),
-}
-
-impl<'a> Setting<'a> {
-    pub(crate) fn word(word: &'static str) -> Self {
-        Self::Text(word.as_bytes())
-    }
-
-    /// A number that is not negative; what AMQP cannot say is as good as the highest that it can.
-    pub(crate) fn number(number: u64) -> Self {
-        Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
-    }
-
-    /// What a policy says; valid values are nothing else.
-    fn of(value: &'a PolicyValue) -> Option<Self> {
-        match value {
-            PolicyValue::Integer(value) => Some(Self::Integer(*value)),
-            PolicyValue::Text(text) => Some(Self::Text(text.as_bytes())),
-            PolicyValue::Float(_) | PolicyValue::Other(_) => None,
-        }
-    }
-
-    fn as_integer(self) -> Option<i64> {
-        match self {
-            Self::Integer(value) => Some(value),
-            Self::Text(_) => None,
-        }
-    }
-
-    pub(crate) fn to_value(self) -> PolicyValue {
-        match self {
-            Self::Integer(value) => PolicyValue::Integer(value),
-            Self::Text(text) => PolicyValue::Text(String::from_utf8_lossy(text).into_owned()),
-        }
-    }
-}
-
-/// A value and who gave it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Given<'a> {
+/// A value and its source.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Given {
     pub(crate) source: Source,
-    pub(crate) value: Setting<'a>,
+    pub(crate) value: SettingValue,
 }
 
-/// Why a value does not count.
+/// The reason why a value does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Why {
-    /// Another gave the same.
+pub(crate) enum Overridden {
+    /// Another source gives the same value.
     Same(Source),
-    /// Another gave a lower one, and the lower counts.
+    /// Another source gives a lower value, and the lower counts.
     Lower(Source),
-    /// Another gave a higher one, and the higher counts.
+    /// Another source gives a higher value, and the higher counts.
     Higher(Source),
-    /// Another comes first, whatever the values are.
+    /// Another source takes precedence, whatever the values are.
     First(Source),
-    /// This is unlimited and another is not.
+    /// The value means unlimited, and another source gives a limit.
     Limited(Source),
     /// Queues of this type have no such setting.
     NotOfType(QueueType),
-    /// Nothing in Leveret has it, or nothing that has an effect.
+    /// The setting has no effect in Leveret.
     NoEffect,
-    /// Something else must be in force, too.
+    /// Another setting would have to be in force, too.
     Needs(&'static str),
 }
 
-impl std::fmt::Display for Why {
+impl std::fmt::Display for Overridden {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Same(winner) => write!(f, "{} says the same", winner.in_words()),
@@ -137,60 +99,59 @@ impl std::fmt::Display for Why {
     }
 }
 
-/// What is decided about one key.
+/// The decision about one key: the value that counts, and those that do not.
 #[derive(Clone, Debug)]
-pub(crate) struct Decision<'a> {
+pub(crate) struct Decision {
     pub(crate) key: PolicyKey,
-    pub(crate) won: Option<Given<'a>>,
-    pub(crate) lost: SmallVec<[(Given<'a>, Why); 2]>,
+    pub(crate) won: Option<Given>,
+    pub(crate) lost: SmallVec<[(Given, Overridden); 2]>,
 }
 
-impl<'a> Decision<'a> {
-    /// What policies say of a key, and an argument.
+impl Decision {
+    /// Decides between the policies and the argument of a queue or exchange.
     pub(crate) fn of(
         key: PolicyKey,
         queue_type: QueueType,
-        argument: Option<Setting<'a>>,
-        policies: &'a InForce,
+        argument: Option<SettingValue>,
+        policies: &InForce,
     ) -> Self {
-        let said = |policy: &'a Option<std::sync::Arc<Policy>>| {
-            Setting::of(policy.as_ref()?.definition.get(key)?)
-        };
+        let given_by =
+            |policy: &Option<Arc<Policy>>| policy.as_ref()?.definition.setting(key).cloned();
         let mut decision = Self { key, won: None, lost: SmallVec::new() };
-        let between_policies = key.merge_of_policies();
-        decision.meets(Source::Policy, said(&policies.user), between_policies);
-        decision.meets(Source::OperatorPolicy, said(&policies.operator), between_policies);
-        decision.meets(Source::Argument, argument, key.merge_with_argument(queue_type));
+        let between_policies = key.setting().merge_of_policies();
+        decision.add(Source::Policy, given_by(&policies.user), between_policies);
+        decision.add(Source::OperatorPolicy, given_by(&policies.operator), between_policies);
+        decision.add(Source::Argument, argument, key.setting().merge_with_argument(queue_type));
         decision
     }
 
-    fn meets(&mut self, source: Source, value: Option<Setting<'a>>, merge: Merge) {
+    fn add(&mut self, source: Source, value: Option<SettingValue>, merge: Merge) {
         let Some(second) = value.map(|value| Given { source, value }) else {
             return;
         };
-        let Some(first) = self.won else {
+        let Some(first) = self.won.take() else {
             self.won = Some(second);
             return;
         };
-        let (a, b) = (first.value.as_integer(), second.value.as_integer());
+        let (a, b) = (first.value.as_number(), second.value.as_number());
         let (winner, loser) =
             if merge.prefers_second(a, b) { (second, first) } else { (first, second) };
         let why = match merge {
-            _ if winner.value == loser.value => Why::Same(winner.source),
-            Merge::Lower => Why::Lower(winner.source),
-            Merge::Higher => Why::Higher(winner.source),
-            Merge::First | Merge::Second => Why::First(winner.source),
-            Merge::DeliveryLimit if loser.value.as_integer() < Some(0) => {
-                Why::Limited(winner.source)
+            _ if winner.value == loser.value => Overridden::Same(winner.source),
+            Merge::Lower => Overridden::Lower(winner.source),
+            Merge::Higher => Overridden::Higher(winner.source),
+            Merge::First | Merge::Second => Overridden::First(winner.source),
+            Merge::DeliveryLimit if loser.value.as_number() < Some(0) => {
+                Overridden::Limited(winner.source)
             }
-            Merge::DeliveryLimit => Why::Lower(winner.source),
+            Merge::DeliveryLimit => Overridden::Lower(winner.source),
         };
         self.won = Some(winner);
         self.lost.push((loser, why));
     }
 
-    /// What counts has no effect.
-    pub(crate) fn retract(&mut self, why: Why) {
+    /// Takes the value back that counted so far: it has no effect.
+    pub(crate) fn retract(&mut self, why: Overridden) {
         if let Some(given) = self.won.take()
             && given.source != Source::Default
         {
@@ -198,32 +159,49 @@ impl<'a> Decision<'a> {
         }
     }
 
-    /// What holds if nobody said anything that counts.
-    pub(crate) fn or(mut self, default: Option<Setting<'a>>) -> Self {
-        self.set_default(default);
-        self
+    /// Sets the value that counts if no source gave one.
+    pub(crate) fn set_default(&mut self, default: Option<SettingValue>) {
+        if self.won.is_none() {
+            self.won = default.map(|value| Given { source: Source::Default, value });
+        }
     }
 
-    pub(crate) fn set_default(&mut self, default: Option<Setting<'a>>) {
-        let source = Source::Default;
-        self.won = self.won.or_else(|| default.map(|value| Given { source, value }));
+    /// The value that counts.
+    pub(crate) fn value(&self) -> Option<&SettingValue> {
+        self.won.as_ref().map(|given| &given.value)
     }
 
     /// The number that counts.
-    pub(crate) fn integer(&self) -> Option<i64> {
-        self.won?.value.as_integer()
+    pub(crate) fn number(&self) -> Option<i64> {
+        self.value()?.as_number()
     }
 
     /// The number that counts, if it is not negative.
     pub(crate) fn unsigned(&self) -> Option<u64> {
-        u64::try_from(self.integer()?).ok()
+        u64::try_from(self.number()?).ok()
     }
 
-    /// The octets that count.
-    pub(crate) fn text(&self) -> Option<&'a [u8]> {
-        match self.won?.value {
-            Setting::Text(text) => Some(text),
-            Setting::Integer(_) => None,
+    /// The name that counts.
+    pub(crate) fn name(&self) -> Option<&Name> {
+        match self.value()? {
+            SettingValue::Name(name) => Some(name),
+            SettingValue::Number(_) | SettingValue::RoutingKey(_) | SettingValue::Word(_) => None,
+        }
+    }
+
+    /// The routing key that counts.
+    pub(crate) fn routing_key(&self) -> Option<&RoutingKey> {
+        match self.value()? {
+            SettingValue::RoutingKey(key) => Some(key),
+            SettingValue::Number(_) | SettingValue::Name(_) | SettingValue::Word(_) => None,
+        }
+    }
+
+    /// The word that counts.
+    pub(crate) fn word<T: TryFrom<Word>>(&self) -> Option<T> {
+        match self.value()? {
+            SettingValue::Word(word) => T::try_from(*word).ok(),
+            SettingValue::Number(_) | SettingValue::Name(_) | SettingValue::RoutingKey(_) => None,
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::decision::{Decision, Setting, Source, Why};
-use super::{InForce, Policies, Policy, PolicyKey, PolicyKind, PolicyValue, Thing};
-use crate::message::Name;
+use super::decision::{Decision, Overridden, Source};
+use super::{InForce, Policies, Policy, PolicyKind, Thing};
+use crate::ids::Name;
+use crate::setting::{Group, PolicyKey, PolicyValue, SettingValue};
 
 /// What is in force for a queue or an exchange, and why.
 #[derive(Clone, PartialEq, Debug)]
@@ -45,11 +46,11 @@ pub struct LostValue {
 
 impl Explanation {
     /// Puts into words what was decided about the thing of that name.
-    pub(crate) fn of<'a, 'd: 'a>(
+    pub(crate) fn of<'a>(
         all: &Policies,
         in_force: &InForce,
         (name, thing): (&str, Thing),
-        decisions: impl Iterator<Item = &'a Decision<'d>>,
+        decisions: impl Iterator<Item = &'a Decision>,
     ) -> Self {
         let mut explanation = Self {
             policies: in_force.clone(),
@@ -73,10 +74,10 @@ impl Explanation {
         for (key, value) in policy.definition.iter() {
             if !self.keys.iter().any(|known| known.key == key) {
                 let why = match thing {
-                    Thing::Queue(_) if key == PolicyKey::AlternateExchange => {
+                    Thing::Queue(_) if key.setting().group() == Group::Exchanges => {
                         "queues have no such setting".to_owned()
                     }
-                    Thing::Queue(_) => Why::NoEffect.to_string(),
+                    Thing::Queue(_) => Overridden::NoEffect.to_string(),
                     Thing::Exchange => "exchanges have no such setting".to_owned(),
                 };
                 self.lose(kind, policy, (key, value), why);
@@ -117,13 +118,13 @@ impl Explanation {
         &mut self,
         kind: PolicyKind,
         policy: &Policy,
-        (key, value): (PolicyKey, &PolicyValue),
+        (key, value): (PolicyKey, PolicyValue),
         why: String,
     ) {
         let lost = LostValue {
             source: Source::from(kind),
             source_name: Some(Arc::clone(&policy.name)),
-            value: value.clone(),
+            value,
             why,
         };
         if let Some(known) = self.keys.iter_mut().find(|known| known.key == key) {
@@ -151,8 +152,9 @@ impl From<PolicyKind> for Source {
 }
 
 /// A decision in words; none if the thing does not have the key, and nobody has set it.
-fn explained(decision: &Decision<'_>, in_force: &InForce, thing: Thing) -> Option<ExplainedKey> {
-    let lacks_it = matches!(thing, Thing::Queue(queue_type) if !queue_type.has(decision.key));
+fn explained(decision: &Decision, in_force: &InForce, thing: Thing) -> Option<ExplainedKey> {
+    let lacks_it =
+        matches!(thing, Thing::Queue(queue_type) if !decision.key.setting().is_of(queue_type));
     if lacks_it && decision.won.is_none() && decision.lost.is_empty() {
         return None;
     }
@@ -161,16 +163,16 @@ fn explained(decision: &Decision<'_>, in_force: &InForce, thing: Thing) -> Optio
         Source::OperatorPolicy => in_force.operator.as_ref().map(|policy| Arc::clone(&policy.name)),
         Source::Argument | Source::Default => None,
     };
-    let source = decision.won.map_or(Source::Default, |won| won.source);
+    let source = decision.won.as_ref().map_or(Source::Default, |won| won.source);
     let lost = decision.lost.iter().map(|(given, why)| LostValue {
         source: given.source,
         source_name: name_of(given.source),
-        value: Setting::to_value(given.value),
+        value: given.value.to_policy_value(),
         why: why.to_string(),
     });
     Some(ExplainedKey {
         key: decision.key,
-        value: decision.won.map(|won| won.value.to_value()),
+        value: decision.value().map(SettingValue::to_policy_value),
         source,
         source_name: name_of(source),
         lost: lost.collect(),

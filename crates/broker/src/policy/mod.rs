@@ -7,23 +7,21 @@
 pub(crate) mod decision;
 mod definition;
 mod explain;
-mod merge;
 mod pattern;
-pub(crate) mod values;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use decision::Source;
-pub use definition::{Definition, PolicyKey, PolicyKind, PolicyValue};
+pub use definition::{Definition, PolicyKind};
 pub use explain::{ExplainedKey, Explanation, LostValue};
 pub use pattern::Pattern;
-pub use values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
 
 use crate::limits::{BACKTRACKING_POLICIES_MAX, POLICIES_MAX};
 use crate::message::Name;
 use crate::queue_type::QueueType;
+use crate::setting::PolicyKey;
 
 /// What a policy applies to: `apply-to`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -1,143 +1,33 @@
-//! The arguments of a queue, parsed once into types that cannot be wrong.
+//! The arguments of a queue, parsed once into typed values.
 //!
-//! The `x-` strings of the wire stand here and nowhere else. Validation follows RabbitMQ's order and
-//! texts (spec 6.1, 6.4): each argument's value first, then arguments that belong to another queue
-//! type. What arguments and policies make of a queue together is `settings`' business.
+//! The table of settings has the names, checks and refusal texts. Validation follows RabbitMQ: first the value of
+//! each argument, then arguments that belong to another type of queue. `resolved_keys` combines arguments with
+//! policies.
 
 use std::sync::Arc;
 
-use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::table::{Table, TableBuilder, TableRef, Value};
 
-use crate::limits::TTL_MS_MAX;
-use crate::message::{Name, RoutingKey};
-use crate::policy::values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
+use crate::message::Name;
 use crate::queue_type::QueueType;
 use crate::refusal::{Refusal, Resource};
+use crate::setting::{self, PolicyKey, SettingValue, unacceptable};
 use crate::term;
 
 /// The arguments of a queue.
 #[derive(Clone, Default, Debug)]
 pub struct QueueArguments {
     /// `x-queue-type`.
-    pub queue_type: QueueType,
-    /// `x-message-ttl`, milliseconds.
-    pub message_ttl_ms: Option<u64>,
-    /// `x-expires`, milliseconds, at least 1.
-    pub expires_ms: Option<u64>,
-    /// `x-dead-letter-exchange`.
-    pub dead_letter_exchange: Option<Name>,
-    /// `x-dead-letter-routing-key`.
-    pub dead_letter_routing_key: Option<RoutingKey>,
-    /// `x-dead-letter-strategy`.
-    pub dead_letter_strategy: Option<DeadLetterStrategy>,
-    /// `x-max-length`, messages.
-    pub max_length: Option<u64>,
-    /// `x-max-length-bytes`.
-    pub max_length_bytes: Option<u64>,
-    /// `x-overflow`.
-    pub overflow: Option<Overflow>,
+    pub(crate) queue_type: QueueType,
     /// `x-max-priority` of a classic queue.
-    pub max_priority: Option<u8>,
+    pub(crate) max_priority: Option<u8>,
     /// `x-single-active-consumer`.
-    pub single_active_consumer: bool,
-    /// `x-delivery-limit`; negative is unlimited.
-    pub delivery_limit: Option<i64>,
-    /// `x-consumer-timeout`, milliseconds.
-    pub consumer_timeout_ms: Option<u64>,
-    /// `x-delayed-retry-type`.
-    pub delayed_retry_type: Option<DelayedRetryType>,
-    /// `x-delayed-retry-min`, milliseconds.
-    pub delayed_retry_min_ms: Option<u64>,
-    /// `x-delayed-retry-max`, milliseconds.
-    pub delayed_retry_max_ms: Option<u64>,
-    /// `x-expiry-order`, Leveret's own: whether expiry is exact or at the head only.
-    pub expiry_order: Option<ExpiryOrder>,
-    /// Everything as declared, with `x-queue-type` filled in.
+    pub(crate) single_active_consumer: bool,
+    /// Values of settings that policies can give, too, ascending by key.
+    values: Box<[(PolicyKey, SettingValue)]>,
+    /// All arguments as declared, with `x-queue-type` filled in.
     pub table: Table,
 }
-
-/// The reason why a value is refused, as RabbitMQ prints it.
-type Reason = String;
-
-/// Checks the value of one argument among all.
-type Validator = fn(&Value<'_>, TableRef<'_>) -> Result<(), Reason>;
-
-/// Arguments in the order in which their values are checked. `x-queue-type` comes first because the
-/// others depend on it, and `x-dead-letter-exchange` earlier still, before permissions.
-const VALIDATORS: [(&str, Validator); 22] = [
-    ("x-expires", |v, _| in_range(v, 1, TTL_MS_MAX)),
-    ("x-message-ttl", |v, _| in_range(v, 0, TTL_MS_MAX)),
-    ("x-dead-letter-routing-key", dead_letter_routing_key),
-    ("x-dead-letter-strategy", |v, _| word(v, DeadLetterStrategy::parse, "invalid_dlx_strategy")),
-    ("x-max-length", |v, _| in_range(v, 0, u64::MAX)),
-    ("x-max-length-bytes", |v, _| in_range(v, 0, u64::MAX)),
-    ("x-max-in-memory-length", |v, _| in_range(v, 0, u64::MAX)),
-    ("x-max-in-memory-bytes", |v, _| in_range(v, 0, u64::MAX)),
-    ("x-max-priority", max_priority),
-    ("x-overflow", |v, _| word(v, Overflow::parse, "invalid_overflow")),
-    ("x-queue-version", queue_version),
-    ("x-single-active-consumer", boolean),
-    ("x-consumer-timeout", |v, _| in_range(v, 0, u64::MAX)),
-    ("x-consumer-disconnected-timeout", |v, _| in_range(v, 0, u64::MAX)),
-    ("x-quorum-initial-group-size", |v, _| in_range(v, 1, u64::MAX)),
-    ("x-max-age", max_age),
-    ("x-stream-max-segment-size-bytes", segment_size),
-    ("x-stream-filter-size-bytes", |v, _| in_range(v, 0, u64::MAX)),
-    ("x-initial-cluster-size", |v, _| in_range(v, 1, u64::MAX)),
-    ("x-queue-leader-locator", leader_locator),
-    ("x-expiry-order", |v, _| word(v, ExpiryOrder::parse, "invalid_expiry_order")),
-    ("x-queue-mode", |_, _| Ok(())),
-];
-
-/// Arguments that only some queue types know: the type they are refused by.
-const REFUSED: [(&str, &[QueueType]); 18] = [
-    ("x-dead-letter-strategy", &[QueueType::Classic]),
-    ("x-max-in-memory-length", &[QueueType::Classic]),
-    ("x-max-in-memory-bytes", &[QueueType::Classic]),
-    ("x-quorum-initial-group-size", &[QueueType::Classic]),
-    ("x-delivery-limit", &[QueueType::Classic]),
-    ("x-consumer-timeout", &[QueueType::Classic]),
-    ("x-consumer-disconnected-timeout", &[QueueType::Classic]),
-    ("x-delayed-retry-type", &[QueueType::Classic]),
-    ("x-delayed-retry-min", &[QueueType::Classic]),
-    ("x-delayed-retry-max", &[QueueType::Classic]),
-    ("x-max-priority", &[QueueType::Quorum]),
-    ("x-queue-mode", &[QueueType::Quorum]),
-    ("x-queue-version", &[QueueType::Quorum]),
-    ("x-max-age", &[QueueType::Classic, QueueType::Quorum]),
-    ("x-stream-max-segment-size-bytes", &[QueueType::Classic, QueueType::Quorum]),
-    ("x-stream-filter-size-bytes", &[QueueType::Classic, QueueType::Quorum]),
-    ("x-initial-cluster-size", &[QueueType::Classic, QueueType::Quorum]),
-    ("x-queue-master-locator", &[QueueType::Quorum]),
-];
-
-/// Arguments whose values must be the same when a queue is declared again (spec 6.2).
-const EQUIVALENT: [&str; 23] = [
-    "x-expires",
-    "x-message-ttl",
-    "x-dead-letter-exchange",
-    "x-dead-letter-routing-key",
-    "x-dead-letter-strategy",
-    "x-max-length",
-    "x-max-length-bytes",
-    "x-max-in-memory-length",
-    "x-max-in-memory-bytes",
-    "x-max-priority",
-    "x-overflow",
-    "x-queue-mode",
-    "x-queue-version",
-    "x-single-active-consumer",
-    "x-delivery-limit",
-    "x-consumer-timeout",
-    "x-consumer-disconnected-timeout",
-    "x-delayed-retry-type",
-    "x-delayed-retry-min",
-    "x-delayed-retry-max",
-    "x-quorum-initial-group-size",
-    "x-queue-leader-locator",
-    "x-expiry-order",
-];
 
 /// `x-dead-letter-exchange`, which is checked before permissions and before all other arguments.
 ///
@@ -165,47 +55,67 @@ impl QueueArguments {
     pub(crate) fn parse(table: TableRef<'_>, queue: Resource<'_>) -> Result<Self, Refusal> {
         let invalid = |name: &str, reason: &str| Refusal::invalid_argument(name, queue, reason);
         let queue_type = queue_type(table).map_err(|reason| invalid("x-queue-type", &reason))?;
-        let dead_letter_exchange = dead_letter_exchange(table, queue)?;
-        for (name, validate) in VALIDATORS {
-            if let Some(value) = table.get(name) {
-                validate(&value, table).map_err(|reason| invalid(name, &reason))?;
+        dead_letter_exchange(table, queue)?;
+        let mut values = Vec::new();
+        let mut wrong_value = FirstFault::default();
+        let mut refused = FirstFault::default();
+        for (key, setting, rule) in setting::arguments() {
+            let Some(value) = table.get(rule.name) else { continue };
+            if let Err(text) = (rule.check)(&value, table) {
+                wrong_value.add(rule.order, (rule.name, text));
             }
-        }
-        for (name, refused_by) in REFUSED {
-            if table.get(name).is_some() && refused_by.contains(&queue_type) {
-                return Err(Refusal::precondition_failed(format!(
-                    "invalid arg '{name}' for {queue} of queue type {}",
-                    queue_type.module()
-                )));
+            if !setting.is_of(queue_type) {
+                refused.add(rule.refusal_order, rule.name);
             }
+            let value = setting.value().parse_argument(value);
+            values.extend(key.zip(value));
         }
-        let number = |name: &str| {
-            let value = table.get(name).and_then(|v| v.as_integer());
-            value.and_then(|v| u64::try_from(v).ok())
-        };
-        let text = |name: &str| table.get(name).and_then(|v| v.as_long_str());
+        // RabbitMQ checks all values before it asks which arguments the type has.
+        if let Some((name, text)) = wrong_value.into_fault() {
+            return Err(invalid(name, &text));
+        }
+        if let Some(name) = refused.into_fault() {
+            return Err(Refusal::precondition_failed(format!(
+                "invalid arg '{name}' for {queue} of queue type {}",
+                queue_type.module()
+            )));
+        }
+        let max_priority = table.get("x-max-priority").and_then(|value| value.as_integer());
         Ok(Self {
             queue_type,
-            message_ttl_ms: number("x-message-ttl"),
-            expires_ms: number("x-expires"),
-            dead_letter_exchange,
-            dead_letter_routing_key: text("x-dead-letter-routing-key").map(RoutingKey::from),
-            dead_letter_strategy: text("x-dead-letter-strategy")
-                .and_then(DeadLetterStrategy::parse),
-            max_length: number("x-max-length"),
-            max_length_bytes: number("x-max-length-bytes"),
-            overflow: text("x-overflow").and_then(Overflow::parse),
-            max_priority: number("x-max-priority").and_then(|p| u8::try_from(p).ok()),
+            max_priority: max_priority.and_then(|priority| u8::try_from(priority).ok()),
             single_active_consumer: table.get("x-single-active-consumer")
                 == Some(Value::Bool(true)),
-            delivery_limit: table.get("x-delivery-limit").and_then(|v| v.as_integer()),
-            consumer_timeout_ms: number("x-consumer-timeout"),
-            delayed_retry_type: text("x-delayed-retry-type").and_then(DelayedRetryType::parse),
-            delayed_retry_min_ms: number("x-delayed-retry-min"),
-            delayed_retry_max_ms: number("x-delayed-retry-max"),
-            expiry_order: text("x-expiry-order").and_then(ExpiryOrder::parse),
+            values: values.into(),
             table: with_queue_type(table, queue_type),
         })
+    }
+
+    /// The value of the argument of that setting.
+    pub(crate) fn get(&self, key: PolicyKey) -> Option<&SettingValue> {
+        let at = self.values.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+        self.values.get(at).map(|(_, value)| value)
+    }
+}
+
+/// The fault with the lowest number: the one that RabbitMQ, which stops at the first, would name.
+struct FirstFault<T>(Option<(u8, T)>);
+
+impl<T> Default for FirstFault<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T> FirstFault<T> {
+    fn add(&mut self, order: u8, fault: T) {
+        if self.0.as_ref().is_none_or(|(first, _)| order < *first) {
+            self.0 = Some((order, fault));
+        }
+    }
+
+    fn into_fault(self) -> Option<T> {
+        self.0.map(|(_, fault)| fault)
     }
 }
 
@@ -218,8 +128,15 @@ pub(crate) fn check_equivalence(
     received: TableRef<'_>,
     queue: Resource<'_>,
 ) -> Result<(), Refusal> {
-    for name in EQUIVALENT {
-        check_argument(name, current.get(name), received.get(name), queue)?;
+    let mut differs = FirstFault::default();
+    for (.., rule) in setting::arguments().filter(|(.., rule)| rule.is_compared) {
+        let (current, received) = (current.get(rule.name), received.get(rule.name));
+        if let Err(refusal) = check_argument(rule.name, current, received, queue) {
+            differs.add(rule.order, refusal);
+        }
+    }
+    if let Some(refusal) = differs.into_fault() {
+        return Err(refusal);
     }
     let current_type = queue_type(current).unwrap_or_default();
     if queue_type(received) == Ok(current_type) {
@@ -281,7 +198,7 @@ fn same_value(a: &Value<'_>, b: &Value<'_>) -> bool {
     }
 }
 
-fn queue_type(table: TableRef<'_>) -> Result<QueueType, Reason> {
+fn queue_type(table: TableRef<'_>) -> Result<QueueType, String> {
     match table.get("x-queue-type") {
         _ if leaves_type_open(table) => Ok(QueueType::default()),
         None => Ok(QueueType::default()),
@@ -311,88 +228,4 @@ pub(crate) fn with_queue_type(table: TableRef<'_>, queue_type: QueueType) -> Tab
 
 fn lossy(bytes: &[u8]) -> Name {
     Arc::from(String::from_utf8_lossy(bytes))
-}
-
-fn unacceptable(value: &Value<'_>) -> Reason {
-    format!("{{unacceptable_type,{}}}", value.type_name())
-}
-
-fn integer(value: &Value<'_>) -> Result<i64, Reason> {
-    let wrong = || format!("\"expected integer, got {}\"", value.type_name());
-    value.as_integer().ok_or_else(wrong)
-}
-
-fn in_range(value: &Value<'_>, min: u64, max: u64) -> Result<(), Reason> {
-    let number = integer(value)?;
-    match u64::try_from(number) {
-        Err(_) => Err(format!("{{value_negative,{number}}}")),
-        Ok(number) if number < min => Err(format!("{{value_zero,{number}}}")),
-        Ok(number) if number > max => Err(format!("{{value_too_large,{number}}}")),
-        Ok(_) => Ok(()),
-    }
-}
-
-fn word<T>(
-    value: &Value<'_>,
-    parse: fn(&[u8]) -> Option<T>,
-    otherwise: &str,
-) -> Result<(), Reason> {
-    let text = value.as_long_str().ok_or_else(|| unacceptable(value))?;
-    parse(text).map(|_| ()).ok_or_else(|| otherwise.to_owned())
-}
-
-fn boolean(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
-    if matches!(value, Value::Bool(_)) { Ok(()) } else { Err(unacceptable(value)) }
-}
-
-/// COMPAT: long routing keys: as in a policy.
-fn dead_letter_routing_key(value: &Value<'_>, table: TableRef<'_>) -> Result<(), Reason> {
-    let Some(key) = value.as_long_str() else {
-        return Err(unacceptable(value));
-    };
-    if table.get("x-dead-letter-exchange").is_none() {
-        return Err("routing_key_but_no_dlx_defined".to_owned());
-    }
-    if key.len() > SHORT_STRING_BYTES_MAX {
-        return Err(format!("{{max_length_exceeded,{}}}", key.len()));
-    }
-    Ok(())
-}
-
-fn max_priority(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
-    let number = integer(value)?;
-    if number > i64::from(u8::MAX) {
-        return Err(format!("{{max_value_exceeded,{number}}}"));
-    }
-    in_range(value, 0, u64::MAX)
-}
-
-fn queue_version(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
-    match integer(value)? {
-        2 => Ok(()),
-        other => Err(format!("\"unsupported queue version '{other}'\"")),
-    }
-}
-
-/// A positive number and one unit of `Y M D h m s`.
-fn max_age(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
-    let text = value.as_long_str().ok_or_else(|| unacceptable(value))?;
-    let invalid = || "invalid_max_age".to_owned();
-    let (unit, digits) = text.split_last().ok_or_else(invalid)?;
-    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    let is_positive = digits.iter().any(|digit| *digit != b'0');
-    if is_number && is_positive && b"YMDhms".contains(unit) { Ok(()) } else { Err(invalid()) }
-}
-
-fn segment_size(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
-    if integer(value)? > 3_000_000_000 {
-        return Err("Exceeded max value for x-stream-max-segment-size-bytes".to_owned());
-    }
-    in_range(value, 0, u64::MAX)
-}
-
-fn leader_locator(value: &Value<'_>, _: TableRef<'_>) -> Result<(), Reason> {
-    let text = value.as_long_str().ok_or_else(|| unacceptable(value))?;
-    let known = matches!(text, b"client-local" | b"balanced" | b"random" | b"least-leaders");
-    if known { Ok(()) } else { Err("invalid_queue_locator_arg".to_owned()) }
 }

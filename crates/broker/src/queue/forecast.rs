@@ -10,7 +10,7 @@ use super::level::{Level, Page, Piece};
 use super::ready::ReturnTo;
 use super::settings::Settings;
 use crate::message::Message;
-use crate::policy::{ExpiryOrder, Overflow};
+use crate::setting::{ExpiryOrder, Overflow};
 use crate::time::Time;
 
 /// A number that is known, or between which two it is.

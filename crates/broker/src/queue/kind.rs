@@ -7,7 +7,6 @@ use super::consumers::Activation;
 use super::ready::ReturnTo;
 use super::totals::CountedBytes;
 use crate::limits::{QUORUM_PRIORITY_DEFAULT, QUORUM_PRIORITY_MAX};
-use crate::policy::PolicyKey;
 use crate::queue_type::QueueType;
 
 impl QueueType {
@@ -57,25 +56,6 @@ impl QueueType {
 
     /// Takes dead letters above a `reject-publish` limit instead of losing them (spec 3.3).
     pub(crate) const fn takes_dead_letters_over_limit(self) -> bool {
-        self.is_quorum()
-    }
-
-    /// Whether such queues have what `key` sets.
-    pub(crate) const fn has(self, key: PolicyKey) -> bool {
-        use PolicyKey as Key;
-        let is_of_deliveries = matches!(
-            key,
-            Key::DeliveryLimit
-                | Key::DelayedRetryType
-                | Key::DelayedRetryMin
-                | Key::DelayedRetryMax
-        );
-        let is_of_quorum = matches!(key, Key::ConsumerTimeout | Key::DeadLetterStrategy);
-        (!is_of_deliveries || self.counts_deliveries()) && (!is_of_quorum || self.is_quorum())
-    }
-
-    /// The policy's `overflow` wins over the argument (spec 5.3).
-    pub(crate) const fn overflow_policy_wins(self) -> bool {
         self.is_quorum()
     }
 

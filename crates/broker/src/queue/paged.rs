@@ -10,7 +10,7 @@ use crate::ids::{EntryId, Lsn, PageId};
 use crate::limits::{PAGED_DUE_AHEAD_MS, TAIL_PAGE_ARRIVALS};
 use crate::message::Message;
 use crate::page::{Held, PageRead, PagedFacts, PagedMessage, Pages, Wanted};
-use crate::policy::ExpiryOrder;
+use crate::setting::ExpiryOrder;
 use crate::time::Time;
 
 /// A page of a queue and the level that it belongs to.

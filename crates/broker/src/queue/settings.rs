@@ -1,13 +1,18 @@
-//! What is in force for a queue: its arguments and the policies on it, resolved key by key (`decided`).
+//! The settings in force for a queue: its arguments and the policies on it, resolved key by key.
 //!
 //! The result replaces the old one as a whole, so that a policy that sets a limit and its overflow
 //! mode never acts with half of it.
 
+use std::sync::Arc;
+
 use super::arguments::QueueArguments;
-use super::decided::{Decided, QueueDefaults};
+use super::resolved_keys::{QueueDefaults, ResolvedKeys};
 use crate::dead_letter::DeadLetterTarget;
 use crate::policy::InForce;
-use crate::policy::values::{DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow};
+use crate::policy::decision::Decision;
+use crate::setting::{
+    DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow, PolicyKey, Word,
+};
 use crate::time::Time;
 
 /// The settings in force for a queue.
@@ -49,10 +54,10 @@ pub struct DelayedRetry {
 }
 
 impl DelayedRetry {
-    fn of(decided: &Decided<'_>) -> Option<Self> {
-        let kind = DelayedRetryType::parse(decided.delayed_retry_type.text()?)?;
-        let min_ms = decided.delayed_retry_min.unsigned()?;
-        let max_ms = decided.delayed_retry_max.unsigned()?;
+    fn of(keys: &ResolvedKeys) -> Option<Self> {
+        let kind = keys.get(PolicyKey::DelayedRetryType).word()?;
+        let min_ms = keys.get(PolicyKey::DelayedRetryMin).unsigned()?;
+        let max_ms = keys.get(PolicyKey::DelayedRetryMax).unsigned()?;
         Some(Self { kind, min_ms, max_ms })
     }
 
@@ -70,37 +75,36 @@ impl DelayedRetry {
 }
 
 impl Settings {
-    /// What `arguments` and the policies in force make together.
+    /// Resolves `arguments` and the policies in force.
     pub(crate) fn resolve(
         arguments: &QueueArguments,
         policies: &InForce,
         defaults: QueueDefaults,
     ) -> Self {
-        Self::of(&Decided::of(arguments, policies, defaults))
+        Self::of(&ResolvedKeys::of(arguments, policies, defaults))
     }
 
-    /// What was decided.
-    pub(crate) fn of(decided: &Decided<'_>) -> Self {
-        let dead_letter = decided.dead_letter_exchange.text().map(|exchange| DeadLetterTarget {
-            exchange: String::from_utf8_lossy(exchange).into(),
-            routing_key: decided.dead_letter_routing_key.text().map(Into::into),
+    /// The settings of a queue whose keys are resolved.
+    pub(crate) fn of(keys: &ResolvedKeys) -> Self {
+        let dead_letter = keys.get(PolicyKey::DeadLetterExchange).name();
+        let dead_letter = dead_letter.map(|exchange| DeadLetterTarget {
+            exchange: Arc::clone(exchange),
+            routing_key: keys.get(PolicyKey::DeadLetterRoutingKey).routing_key().cloned(),
         });
-        let strategy = decided.dead_letter_strategy.text().and_then(DeadLetterStrategy::parse);
-        let expiry_order = decided.expiry_order.text().and_then(ExpiryOrder::parse);
-        let overflow = decided.overflow.text().and_then(Overflow::parse);
+        let delivery_limit = keys.get(PolicyKey::DeliveryLimit).number();
         Self {
-            message_ttl_ms: decided.message_ttl.unsigned(),
-            expires_ms: decided.expires.unsigned(),
+            message_ttl_ms: keys.get(PolicyKey::MessageTtl).unsigned(),
+            expires_ms: keys.get(PolicyKey::Expires).unsigned(),
             dead_letter,
-            dead_letter_strategy: strategy.unwrap_or(DeadLetterStrategy::AtMostOnce),
-            max_length: decided.max_length.unsigned(),
-            max_length_bytes: decided.max_length_bytes.unsigned(),
-            overflow: overflow.unwrap_or(Overflow::DropHead),
-            // Negative is unlimited; so is anything that cannot be counted to.
-            delivery_limit: decided.delivery_limit.integer().and_then(|v| u32::try_from(v).ok()),
-            consumer_timeout_ms: decided.consumer_timeout.unsigned(),
-            delayed_retry: DelayedRetry::of(decided),
-            expiry_order: expiry_order.unwrap_or(ExpiryOrder::Deadline),
+            dead_letter_strategy: always(keys.get(PolicyKey::DeadLetterStrategy)),
+            max_length: keys.get(PolicyKey::MaxLength).unsigned(),
+            max_length_bytes: keys.get(PolicyKey::MaxLengthBytes).unsigned(),
+            overflow: always(keys.get(PolicyKey::Overflow)),
+            // A negative limit means unlimited, and so does one that no counter reaches.
+            delivery_limit: delivery_limit.and_then(|limit| u32::try_from(limit).ok()),
+            consumer_timeout_ms: keys.get(PolicyKey::ConsumerTimeout).unsigned(),
+            delayed_retry: DelayedRetry::of(keys),
+            expiry_order: always(keys.get(PolicyKey::ExpiryOrder)),
         }
     }
 
@@ -123,4 +127,9 @@ impl Settings {
     pub(crate) fn rejects_publishes(&self) -> bool {
         matches!(self.overflow, Overflow::RejectPublish | Overflow::RejectPublishDlx)
     }
+}
+
+/// The word of a key that has a default.
+fn always<T: TryFrom<Word>>(decision: &Decision) -> T {
+    decision.word().expect("the key has a default, and its row names its list of words")
 }

@@ -17,8 +17,9 @@ use crate::death_history::{Death, DeathReason, DeathSummary, Deaths};
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, QueueNumber};
 use crate::message::{Envelope, Message, Name, RoutingKey};
-use crate::policy::{ApplyTo, Definition, Pattern, Policy, PolicyKind, PolicyValue};
+use crate::policy::{ApplyTo, Definition, Pattern, Policy, PolicyKind};
 use crate::publish_properties;
+use crate::setting::PolicyValue;
 use crate::time::Time;
 
 /// Why octets are not a record.

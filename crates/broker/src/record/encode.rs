@@ -12,7 +12,8 @@ use super::{BindingRecord, Entries, ExchangeRecord, QueueRecord, Record};
 use crate::death_history::{DeathReason, DeathSummary, Deaths};
 use crate::ids::{EntryId, QueueNumber};
 use crate::message::{Envelope, Message, RoutingKey};
-use crate::policy::{Policy, PolicyKind, PolicyValue};
+use crate::policy::{Policy, PolicyKind};
+use crate::setting::PolicyValue;
 use crate::time::Now;
 
 /// The kinds of records, as the log stores them.
@@ -350,7 +351,7 @@ fn put_policy(kind: PolicyKind, policy: &Policy, out: &mut Vec<u8>) {
     put_number(entries.len() as u64, out);
     for (key, value) in entries {
         put_octets(key.as_str().as_bytes(), out);
-        match value {
+        match &value {
             PolicyValue::Integer(value) => {
                 out.push(1);
                 out.extend(value.to_le_bytes());

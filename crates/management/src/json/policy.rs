@@ -199,7 +199,7 @@ pub fn policy_to_json(policy: &Policy) -> Value {
 
 /// The keys with their values; as in RabbitMQ, in the order of their names.
 pub(crate) fn json_of_definition(definition: &Definition) -> Value {
-    let entries = definition.iter().map(|(key, value)| (key.as_str(), json_value(value)));
+    let entries = definition.iter().map(|(key, value)| (key.as_str(), json_value(&value)));
     json!(entries.collect::<BTreeMap<&str, Value>>())
 }
 

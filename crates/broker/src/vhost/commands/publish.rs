@@ -15,12 +15,12 @@ use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, ExchangeId, Lsn, PublishSeq, QueueId};
 use crate::limits::{EXPIRY_SLICE, OUTBOX_BYTES_MAX, REPLY_BACKLOG_BYTES_MAX};
 use crate::message::{Envelope, Message};
-use crate::policy::Overflow;
 use crate::publish_properties::{self, DIRECT_REPLY_TO, Prepared};
 use crate::queue::{Entry, Queue};
 use crate::refusal::Refusal;
 use crate::route::At;
 use crate::route::Route;
+use crate::setting::Overflow;
 use crate::vhost::Vhost;
 use crate::vhost::lifecycle::placed::Placed;
 

@@ -19,10 +19,10 @@ use crate::limits::{
     EFFECTS_KEPT_MAX,
 };
 use crate::message::{Message, Name};
-use crate::policy::{DeadLetterStrategy, Overflow};
 use crate::queue::{DropCause, Entry};
 use crate::record::Record;
 use crate::route::Route;
+use crate::setting::{DeadLetterStrategy, Overflow};
 use crate::statistics::Strategy;
 use crate::vhost::Vhost;
 

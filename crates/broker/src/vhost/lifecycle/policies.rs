@@ -15,11 +15,12 @@ use crate::exchange::Exchange;
 use crate::ids::{ExchangeId, QueueId};
 use crate::limits::{EXPIRY_SLICE, POLICY_MATCHES_PER_SLICE};
 use crate::message::Name;
-use crate::policy::decision::{Decision, Setting};
-use crate::policy::{Explanation, InForce, MatchCost, Policy, PolicyKey, PolicyKind, Thing};
-use crate::queue::decided::Decided;
+use crate::policy::decision::Decision;
+use crate::policy::{Explanation, InForce, MatchCost, Policy, PolicyKind, Thing};
+use crate::queue::resolved_keys::ResolvedKeys;
 use crate::queue::{QueueType, Settings};
 use crate::record::Record;
+use crate::setting::{PolicyKey, SettingValue};
 use crate::time::Now;
 use crate::timers::Wake;
 use crate::vhost::Vhost;
@@ -89,9 +90,9 @@ impl Vhost {
     /// What is in force for a queue and why, if there is one of that name.
     pub fn explain_queue(&self, name: &str) -> Option<Explanation> {
         let queue = self.queue(name)?;
-        let decided = Decided::of(&queue.arguments, &queue.policies, self.options.queue_defaults);
+        let keys = ResolvedKeys::of(&queue.arguments, &queue.policies, self.options.queue_defaults);
         let thing = Thing::Queue(queue.kind());
-        Some(Explanation::of(&self.policies, &queue.policies, (name, thing), decided.iter()))
+        Some(Explanation::of(&self.policies, &queue.policies, (name, thing), keys.iter()))
     }
 
     /// What is in force for an exchange and why, if there is one of that name.
@@ -259,16 +260,11 @@ impl Vhost {
 }
 
 fn alternate(exchange: &Exchange, in_force: &InForce) -> Option<Name> {
-    let decision = decide_alternate(exchange, in_force);
-    decision.text().map(|name| String::from_utf8_lossy(name).into())
+    decide_alternate(exchange, in_force).name().cloned()
 }
 
-pub(in crate::vhost) fn decide_alternate<'a>(
-    exchange: &'a Exchange,
-    in_force: &'a InForce,
-) -> Decision<'a> {
-    let argument = exchange.alternate_argument.as_ref();
-    let argument = argument.map(|name| Setting::Text(name.as_bytes()));
+pub(in crate::vhost) fn decide_alternate(exchange: &Exchange, in_force: &InForce) -> Decision {
+    let argument = exchange.alternate_argument.clone().map(SettingValue::Name);
     // Exchanges have no types that would differ in this.
     Decision::of(PolicyKey::AlternateExchange, QueueType::Classic, argument, in_force)
 }

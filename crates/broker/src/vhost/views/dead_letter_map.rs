@@ -23,7 +23,8 @@ use crate::policy::PolicyKind;
 use crate::policy::Source;
 use crate::policy::decision::Decision;
 use crate::queue::Queue;
-use crate::queue::decided::Decided;
+use crate::queue::resolved_keys::ResolvedKeys;
+use crate::setting::PolicyKey;
 use crate::vhost::Vhost;
 
 /// What is known of the keys of dead letters.
@@ -119,21 +120,23 @@ impl DeadLetterMapTaking {
             None => own_keys(vhost, queue).map_or(Keys::Unknown, Keys::Own),
         };
         let own_keys = if let Keys::Own(keys) = &keys { Some(Arc::clone(keys)) } else { None };
-        let decided = Decided::of(&queue.arguments, &queue.policies, vhost.options.queue_defaults);
+        let resolved =
+            ResolvedKeys::of(&queue.arguments, &queue.policies, vhost.options.queue_defaults);
         let about = [
-            &decided.dead_letter_exchange,
-            &decided.dead_letter_routing_key,
-            &decided.dead_letter_strategy,
+            PolicyKey::DeadLetterExchange,
+            PolicyKey::DeadLetterRoutingKey,
+            PolicyKey::DeadLetterStrategy,
         ];
         let edge = MapEdge {
             // Both are known at the end.
             from: 0,
             route: self.route(vhost, &target.exchange, keys),
             own_keys,
-            given: about.into_iter().filter_map(|decision| given_by(queue, decision)).collect(),
-            has_own_delivery_limit: decided
-                .delivery_limit
+            given: about.into_iter().filter_map(|key| given_by(queue, resolved.get(key))).collect(),
+            has_own_delivery_limit: resolved
+                .get(PolicyKey::DeliveryLimit)
                 .won
+                .as_ref()
                 .is_some_and(|won| won.source != Source::Default),
         };
         self.edges.push((id, edge));
@@ -273,8 +276,8 @@ fn copied(queue: &Queue) -> MapQueue {
 }
 
 /// Who has given the value that was decided for; none if nobody has.
-fn given_by(queue: &Queue, decision: &Decision<'_>) -> Option<GivenBy> {
-    let source = decision.won?.source;
+fn given_by(queue: &Queue, decision: &Decision) -> Option<GivenBy> {
+    let source = decision.won.as_ref()?.source;
     let kind = match source {
         Source::Default => return None,
         Source::Argument => None,

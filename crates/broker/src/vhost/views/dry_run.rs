@@ -8,12 +8,10 @@ use std::sync::Arc;
 
 use crate::exchange::Exchange;
 use crate::message::Name;
-use crate::policy::decision::Setting;
-use crate::policy::{
-    DeadLetterStrategy, InForce, MatchCost, Policy, PolicyKey, PolicyKind, PolicyValue, Thing,
-};
-use crate::queue::decided::Decided;
+use crate::policy::{InForce, MatchCost, Policy, PolicyKind, Thing};
+use crate::queue::resolved_keys::ResolvedKeys;
 use crate::queue::{Forecast, Queue, QueueType, Settings, Span};
+use crate::setting::{DeadLetterStrategy, PolicyKey, PolicyValue, SettingValue};
 use crate::time::Now;
 use crate::vhost::Vhost;
 use crate::vhost::lifecycle::policies::decide_alternate;
@@ -156,12 +154,12 @@ impl Vhost {
     /// None if it would be as it is.
     fn dry_run_of_queue(&self, now: Now, queue: &Queue, after: &InForce) -> Option<QueueDryRun> {
         let defaults = self.options.queue_defaults;
-        let now_decided = Decided::of(&queue.arguments, &queue.policies, defaults);
-        let decided = Decided::of(&queue.arguments, after, defaults);
-        let value = |setting: Option<Setting<'_>>| setting.map(Setting::to_value);
-        let pairs = now_decided.iter().zip(decided.iter());
+        let keys_before = ResolvedKeys::of(&queue.arguments, &queue.policies, defaults);
+        let keys_after = ResolvedKeys::of(&queue.arguments, after, defaults);
+        let value = |value: Option<&SettingValue>| value.map(SettingValue::to_policy_value);
+        let pairs = keys_before.iter().zip(keys_after.iter());
         let changes = pairs.filter_map(|(before, after)| {
-            let (old, new) = (before.won.map(|g| g.value), after.won.map(|g| g.value));
+            let (old, new) = (before.value(), after.value());
             let change =
                 || SettingChange { key: before.key, before: value(old), after: value(new) };
             (old != new).then(change)
@@ -170,7 +168,7 @@ impl Vhost {
         if changes.is_empty() {
             return None;
         }
-        let settings = Settings::of(&decided);
+        let settings = Settings::of(&keys_after);
         Some(QueueDryRun {
             name: Arc::clone(&queue.name),
             kind: queue.kind(),
@@ -199,8 +197,7 @@ impl Vhost {
 
 /// None if it would be as it is.
 fn dry_run_of_exchange(exchange: &Exchange, in_force: &InForce) -> Option<ExchangeDryRun> {
-    let after = decide_alternate(exchange, in_force).text();
-    let after: Option<Name> = after.map(|name| String::from_utf8_lossy(name).into());
+    let after = decide_alternate(exchange, in_force).name().cloned();
     let before = exchange.alternate.clone();
     let name = Arc::clone(&exchange.name);
     (before != after).then_some(ExchangeDryRun { name, before, after })

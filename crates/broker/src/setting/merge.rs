@@ -1,6 +1,6 @@
-//! Whose value counts if two give one for the same key.
+//! The choice between two values of one key.
 
-/// How two values of one key become one (spec 5.3).
+/// The rule by which one of two values counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Merge {
     /// The lower counts.
@@ -16,7 +16,19 @@ pub(crate) enum Merge {
 }
 
 impl Merge {
-    /// Whether the second value counts and not the first; what is no number is given as none.
+    /// The rule, as the documentation names it. The first value is that of the policies, the second the
+    /// argument.
+    pub(super) const fn in_words(self) -> &'static str {
+        match self {
+            Self::Lower => "the lower",
+            Self::Higher => "the higher",
+            Self::First => "policy",
+            Self::Second => "argument",
+            Self::DeliveryLimit => "the lower; the higher if one is negative",
+        }
+    }
+
+    /// True if the second value counts and not the first; a value that is not a number is passed as none.
     pub(crate) fn prefers_second(self, first: Option<i64>, second: Option<i64>) -> bool {
         match (self, first, second) {
             (Self::Lower, Some(first), Some(second)) => second < first,
@@ -36,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delivery_limit_counts_where_the_other_is_none() {
+    fn delivery_limit_counts_if_the_other_is_unlimited() {
         for (first, second, expected) in
             [(5, 3, true), (3, 5, false), (-1, 3, true), (3, -1, false), (0, -5, false)]
         {
