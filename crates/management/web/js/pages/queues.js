@@ -8,19 +8,15 @@ import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf
 import { html, useRef, useState } from "../html.js";
 import { numberColumn, rateColumn } from "../parts/columns.js";
 import { Features, Policies } from "../parts/features.js";
+import { SETTINGS } from "../parts/settings-table.js";
 import { VhostField, useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { PagedTable } from "../table.js";
 
+const ARGUMENT_TYPES = { number: "number", boolean: "boolean", text: "string", choice: "string" };
+
 /** Well-known arguments: name, type, what a button says, a value to start with. */
-export const QUEUE_ARGUMENTS = [
-  ["x-message-ttl", "number", "Message TTL (ms)"], ["x-expires", "number", "Delete when unused (ms)"],
-  ["x-dead-letter-exchange", "string", "Dead-letter exchange"], ["x-dead-letter-routing-key", "string", "Dead-letter routing key"],
-  ["x-dead-letter-strategy", "string", "Dead-letter strategy", "at-least-once"],
-  ["x-max-length", "number", "Max length"], ["x-max-length-bytes", "number", "Max length (bytes)"],
-  ["x-overflow", "string", "Overflow", "reject-publish"], ["x-max-priority", "number", "Max priority", 5],
-  ["x-single-active-consumer", "boolean", "Single active consumer", true], ["x-delivery-limit", "number", "Delivery limit"],
-  ["x-consumer-timeout", "number", "Consumer timeout (ms)"], ["x-expiry-order", "string", "Expiry order", "head"],
-];
+export const QUEUE_ARGUMENTS = SETTINGS.filter(({ button }) => button)
+  .map(({ argument, type, button, example }) => [argument, ARGUMENT_TYPES[type], button, example]);
 
 /** How the state of a queue looks: it flows, or somebody should know. */
 export const queueState = (queue) => (queue.state === "running" ? "good" : "warning");
