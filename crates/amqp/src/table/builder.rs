@@ -1,9 +1,10 @@
-//! Writing tables and arrays.
+//! Writing of tables and arrays.
 //!
-//! Fields are written in the order in which they are inserted, duplicates included: order and
-//! uniqueness are [`TableRef::normalised`](super::TableRef::normalised)'s business.
+//! Fields are written in the order in which they are inserted, duplicates included;
+//! [`TableRef::normalised`] sorts them and drops duplicates.
 
-use super::{Array, Table, TableRef, Value};
+use super::owned::{Array, Table};
+use super::value::{TableRef, Value};
 use crate::limits::SHORT_STRING_BYTES_MAX;
 use crate::primitives::{begin_size, end_size, put_short_bytes};
 
@@ -14,7 +15,7 @@ use crate::primitives::{begin_size, end_size, put_short_bytes};
 #[derive(Debug, Clone, Default)]
 pub struct TableBuilder {
     bytes: Vec<u8>,
-    /// Where its fields begin: behind those of the tables that it stands in.
+    /// Offset of this table's fields in `bytes`; the tables around it stand before.
     begin: usize,
 }
 
@@ -25,17 +26,17 @@ impl TableBuilder {
         Self::default()
     }
 
-    /// Starts without fields, with room for so many octets.
+    /// Starts without fields, with room for `bytes` bytes.
     #[must_use]
-    pub fn with_capacity(octets: usize) -> Self {
-        Self { bytes: Vec::with_capacity(octets), begin: 0 }
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes), begin: 0 }
     }
 
     /// Appends a field. Floats must be finite, as on the wire.
     ///
     /// # Panics
-    /// When `key` is longer than 255 octets. Keys from the wire are not; keys from elsewhere (JSON)
-    /// have to be checked where they enter.
+    /// When `key` is longer than 255 bytes. A key from the wire never is; a key from elsewhere (JSON)
+    /// must be checked where it enters.
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: Value<'_>) -> &mut Self {
         self.put_key(key.as_ref());
         value.write(&mut self.bytes);
@@ -45,7 +46,7 @@ impl TableBuilder {
     /// Appends a nested table, whose fields `fill` inserts.
     ///
     /// # Panics
-    /// When `key` is longer than 255 octets.
+    /// When `key` is longer than 255 bytes.
     pub fn table(&mut self, key: impl AsRef<[u8]>, fill: impl FnOnce(&mut Self)) -> &mut Self {
         self.put_key(key.as_ref());
         put_table(&mut self.bytes, fill);
@@ -55,7 +56,7 @@ impl TableBuilder {
     /// Appends a nested array, whose values `fill` pushes.
     ///
     /// # Panics
-    /// When `key` is longer than 255 octets.
+    /// When `key` is longer than 255 bytes.
     pub fn array(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -79,7 +80,7 @@ impl TableBuilder {
     }
 
     fn put_key(&mut self, key: &[u8]) {
-        assert!(key.len() <= SHORT_STRING_BYTES_MAX, "a table key of {} octets", key.len());
+        assert!(key.len() <= SHORT_STRING_BYTES_MAX, "a table key of {} bytes", key.len());
         put_short_bytes(&mut self.bytes, key);
     }
 }
@@ -88,7 +89,7 @@ impl TableBuilder {
 #[derive(Debug, Clone, Default)]
 pub struct ArrayBuilder {
     bytes: Vec<u8>,
-    /// Where its values begin: behind those of the tables that it stands in.
+    /// Offset of this array's values in `bytes`; the tables around it stand before.
     begin: usize,
 }
 
@@ -124,7 +125,7 @@ impl ArrayBuilder {
     }
 }
 
-/// Appends a table in its place: no octet of it is moved again.
+/// Appends a table in place, so that its bytes are written once.
 fn put_table(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut TableBuilder)) {
     bytes.push(b'F');
     let size = begin_size(bytes);
@@ -135,7 +136,7 @@ fn put_table(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut TableBuilder)) {
     end_size(bytes, size);
 }
 
-/// Appends an array in its place.
+/// Appends an array in place.
 fn put_array(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut ArrayBuilder)) {
     bytes.push(b'A');
     let size = begin_size(bytes);
@@ -146,7 +147,7 @@ fn put_array(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut ArrayBuilder)) {
     end_size(bytes, size);
 }
 
-/// Takes the octets from `begin` on; those before belong to somebody else.
+/// Takes the bytes from `begin` on; those before belong to the outer builder.
 fn finish(bytes: &mut Vec<u8>, begin: usize) -> Box<[u8]> {
     if begin == 0 { std::mem::take(bytes) } else { bytes.split_off(begin) }.into_boxed_slice()
 }
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_tables_stand_in_their_place() {
+    fn nested_tables_are_written_in_place() {
         let fill = |inner: &mut TableBuilder| {
             inner.insert("n", Value::I8(1));
         };
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nested_builder_that_is_finished_leaves_what_it_stands_in() {
+    fn nested_builder_that_is_finished_keeps_the_outer_fields() {
         let mut outer = TableBuilder::new();
         outer.insert("a", Value::Bool(true));
         outer.table("t", |inner| {

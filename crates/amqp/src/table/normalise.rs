@@ -2,18 +2,18 @@
 //!
 //! RabbitMQ 4.3.6, observed with a raw socket:
 //!
-//! * fields are sorted by key, octet by octet (`""`, `Z`, `a`, `a\0`, `ab`, `\xFF`), and of several
+//! * fields are sorted by key, byte by byte (`""`, `Z`, `a`, `a\0`, `ab`, `\xFF`), and of several
 //!   with one key the first is kept: sent `z a=1 a=2 m`, received `a=1 m z`;
-//! * only the outermost table is: nested tables keep their order and their duplicates;
+//! * only the outermost table is sorted: nested tables keep their order and their duplicates;
 //! * at any depth, `L` becomes `l` and a true that was not written as 1 becomes 1;
-//! * everything else stays as it was, an empty table stays present.
+//! * everything else is unchanged; an empty table stays present.
 
-use super::value::read_value;
-use super::{ArrayRef, Table, TableRef, Value};
+use super::owned::Table;
+use super::value::{ArrayRef, Nested, TableRef, Value, read_value};
 use crate::primitives::{Reader, begin_size, end_size, put_short_bytes};
 
 impl<'a> TableRef<'a> {
-    /// Whether RabbitMQ would deliver this header table with other octets. Walks the table.
+    /// True if RabbitMQ would deliver this header table as other bytes. Walks the table.
     #[must_use]
     pub fn needs_normalising(&self) -> bool {
         !is_sorted_without_duplicates(*self) || table_is_rewritten(*self)
@@ -80,30 +80,15 @@ fn array_is_rewritten(array: ArrayRef<'_>) -> bool {
     false
 }
 
-/// Whether the value at the front of `reader` is written otherwise than it was read.
+/// True if RabbitMQ writes the value at the front of `reader` in another form than it was read.
 fn next_value_is_rewritten(reader: &mut Reader<'_>) -> bool {
     let wire = reader.rest();
-    match read_value(reader) {
-        Ok(Value::Bool(_)) => wire.get(1).is_some_and(|octet| *octet > 1),
-        Ok(Value::I64(_)) => wire.first() == Some(&b'L'),
-        Ok(Value::Table(table)) => table_is_rewritten(table),
-        Ok(Value::Array(array)) => array_is_rewritten(array),
-        Ok(
-            Value::I8(_)
-            | Value::U8(_)
-            | Value::I16(_)
-            | Value::U16(_)
-            | Value::I32(_)
-            | Value::U32(_)
-            | Value::F32(_)
-            | Value::F64(_)
-            | Value::Decimal { .. }
-            | Value::LongStr(_)
-            | Value::Binary(_)
-            | Value::Timestamp(_)
-            | Value::Void,
-        )
-        | Err(_) => false,
+    let Ok(value) = read_value(reader) else { return false };
+    match value.nested() {
+        Some(Nested::Table(table)) => table_is_rewritten(table),
+        Some(Nested::Array(array)) => array_is_rewritten(array),
+        None if matches!(value, Value::Bool(_)) => wire.get(1).is_some_and(|octet| *octet > 1),
+        None => wire.first() == Some(&b'L'),
     }
 }
 
@@ -116,35 +101,21 @@ fn put_fields(out: &mut Vec<u8>, table: TableRef<'_>) {
 }
 
 fn put_value(out: &mut Vec<u8>, value: &Value<'_>) {
-    match value {
-        Value::Table(table) => {
+    match value.nested() {
+        Some(Nested::Table(table)) => {
             out.push(b'F');
             let size = begin_size(out);
-            put_fields(out, *table);
+            put_fields(out, table);
             end_size(out, size);
         }
-        Value::Array(array) => {
+        Some(Nested::Array(array)) => {
             out.push(b'A');
             let size = begin_size(out);
-            for value in *array {
+            for value in array {
                 put_value(out, &value);
             }
             end_size(out, size);
         }
-        Value::Bool(_)
-        | Value::I8(_)
-        | Value::U8(_)
-        | Value::I16(_)
-        | Value::U16(_)
-        | Value::I32(_)
-        | Value::U32(_)
-        | Value::I64(_)
-        | Value::F32(_)
-        | Value::F64(_)
-        | Value::Decimal { .. }
-        | Value::LongStr(_)
-        | Value::Binary(_)
-        | Value::Timestamp(_)
-        | Value::Void => value.write(out),
+        None => value.write(out),
     }
 }

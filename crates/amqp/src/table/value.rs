@@ -1,33 +1,46 @@
-//! One value of a table or array, and its type octets as RabbitMQ reads them.
+//! One value of a table or array, and the type octets as RabbitMQ reads them.
 //!
 //! RabbitMQ departs from the AMQP 0-9-1 grammar: `s` is a 16-bit integer, `l` is signed, `U` is not
-//! known, `x` is an octet array. Checked octet by octet on RabbitMQ 4.3.6: the eighteen here are
-//! accepted, for the other 238 it drops the connection.
+//! known, `x` is a byte array. All 256 type octets were tried on RabbitMQ 4.3.6: it accepts the
+//! eighteen here and drops the connection for the other 238.
 
 use std::fmt;
 
-use super::validate::TableError;
-use super::{ArrayRef, TableRef};
+use super::error::TableError;
 use crate::primitives::{Reader, put_long_str};
+
+/// A well-formed table somewhere in memory, without its size.
+///
+/// Two tables are equal when their bytes are: same fields, same order, same types.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct TableRef<'a> {
+    pub(super) bytes: &'a [u8],
+}
+
+/// A well-formed array somewhere in memory, without its size.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct ArrayRef<'a> {
+    pub(super) bytes: &'a [u8],
+}
 
 /// A value with its wire type.
 ///
-/// Two are equal when type and value are; the floats compare as floats (they are never NaN).
+/// Two values are equal when their types and contents are. Floats compare as floats; none is NaN.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     /// `t`. Any octet but 0 is true; RabbitMQ delivers true as 1 (sent 2, 7 and 255, observed).
     Bool(bool),
-    /// `b`
+    /// Type octet `b`.
     I8(i8),
-    /// `B`
+    /// Type octet `B`.
     U8(u8),
     /// `s`, not the short string of the AMQP grammar.
     I16(i16),
-    /// `u`
+    /// Type octet `u`.
     U16(u16),
-    /// `I`
+    /// Type octet `I`.
     I32(i32),
-    /// `i`
+    /// Type octet `i`.
     U32(u32),
     /// `l` or `L`, signed either way; written as `l`.
     I64(i64),
@@ -37,23 +50,29 @@ pub enum Value<'a> {
     F64(f64),
     /// `D`
     Decimal {
-        /// How many decimal digits of `value` stand after the point, 0..=255.
+        /// Number of decimal digits of `value` after the point, 0..=255.
         scale: u8,
         /// The digits.
         value: u32,
     },
-    /// `S`, any octets.
+    /// `S`, any bytes.
     LongStr(&'a [u8]),
-    /// `x`, any octets.
+    /// `x`, any bytes.
     Binary(&'a [u8]),
     /// `T`, seconds since 1970 in UTC.
     Timestamp(u64),
-    /// `F`
+    /// Type octet `F`.
     Table(TableRef<'a>),
-    /// `A`
+    /// Type octet `A`.
     Array(ArrayRef<'a>),
-    /// `V`
+    /// Type octet `V`.
     Void,
+}
+
+/// A value that contains values.
+pub(super) enum Nested<'a> {
+    Table(TableRef<'a>),
+    Array(ArrayRef<'a>),
 }
 
 impl<'a> Value<'a> {
@@ -107,10 +126,47 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The octets of a long string; a binary is none (refused as `x-dead-letter-exchange`, observed).
+    /// The bytes of a long string. A binary is none: RabbitMQ refuses it as `x-dead-letter-exchange`
+    /// (observed).
     #[must_use]
     pub fn as_long_str(&self) -> Option<&'a [u8]> {
         if let Self::LongStr(bytes) = *self { Some(bytes) } else { None }
+    }
+
+    /// The table or array that this value is, if it is one.
+    #[inline]
+    pub(super) fn nested(&self) -> Option<Nested<'a>> {
+        match *self {
+            Self::Table(table) => Some(Nested::Table(table)),
+            Self::Array(array) => Some(Nested::Array(array)),
+            Self::Bool(_)
+            | Self::I8(_)
+            | Self::U8(_)
+            | Self::I16(_)
+            | Self::U16(_)
+            | Self::I32(_)
+            | Self::U32(_)
+            | Self::I64(_)
+            | Self::F32(_)
+            | Self::F64(_)
+            | Self::Decimal { .. }
+            | Self::LongStr(_)
+            | Self::Binary(_)
+            | Self::Timestamp(_)
+            | Self::Void => None,
+        }
+    }
+
+    /// False for a float that is NaN or infinite.
+    #[inline]
+    pub(super) fn is_finite(&self) -> bool {
+        if let Self::F32(value) = *self {
+            value.is_finite()
+        } else if let Self::F64(value) = *self {
+            value.is_finite()
+        } else {
+            true
+        }
     }
 
     /// Appends the type octet and the value.
@@ -151,7 +207,7 @@ fn put_tagged_bytes(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
 }
 
 impl fmt::Debug for Value<'_> {
-    /// As derived, but with octets as text.
+    /// Prints as the derived implementation does, but bytes as text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => write!(f, "Bool({value})"),
@@ -177,8 +233,8 @@ impl fmt::Debug for Value<'_> {
 
 /// Takes one value off the front of `reader`.
 ///
-/// Does not look into a nested table or array: the reference that is returned is only sound to hand
-/// out if the octets around it have been validated.
+/// A nested table or array is not validated: the caller may hand out the reference only if its
+/// container has been validated.
 pub(super) fn read_value<'a>(reader: &mut Reader<'a>) -> Result<Value<'a>, TableError> {
     Ok(match reader.u8()? {
         b't' => Value::Bool(reader.u8()? != 0),
