@@ -51,7 +51,7 @@ fn publish(body: &[u8], properties: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What there is to know about a published message without copying it.
+/// Facts about a published message that need no copy.
 fn decode_message(input: &[u8]) -> Option<(Method<'_>, ContentHeader<'_>, Properties<'_>, &[u8])> {
     let (frame, method_size) = split_frame(input, FRAME_MAX).ok()??;
     let method = Method::decode(frame.payload).ok()?;

@@ -1,8 +1,7 @@
 //! The header that stands between a method with content and its body frames.
 //!
-//! Decides the wire form only. Whether the class fits the method, the weight is 0 and the body may be
-//! that large are the session's questions; the properties are left as they lie, for
-//! [`Properties::parse`](crate::properties::Properties::parse).
+//! Only the wire form is decided here. The session checks class, weight and body size; the properties
+//! stay encoded until [`Properties::parse`](crate::properties::Properties::parse).
 //!
 //! ```text
 //! class-id:short  weight:short  body-size:longlong  property flags and list
@@ -22,9 +21,9 @@ pub struct ContentHeader<'a> {
     /// 0 in everything that RabbitMQ accepts: another weight is 505 `expected content header for
     /// class 60, got non content header frame instead`, observed.
     pub weight: u16,
-    /// Size of the whole body in octets, of all its frames together. Nothing but an announcement.
+    /// Size of the whole body in bytes, of all its frames together. An announcement: the frames may hold less.
     pub body_size: u64,
-    /// Property flags and list, not looked at.
+    /// Property flags and list, not validated.
     pub properties: &'a [u8],
 }
 
@@ -32,7 +31,7 @@ impl<'a> ContentHeader<'a> {
     /// Reads the payload of a header frame.
     ///
     /// # Errors
-    /// When it has fewer than twelve octets, which
+    /// When it has fewer than twelve bytes, which
     /// [`split_frame`](crate::frame::split_frame) refuses already.
     #[inline]
     pub fn parse(payload: &'a [u8]) -> Result<Self, DecodeError> {

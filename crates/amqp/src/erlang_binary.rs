@@ -1,15 +1,15 @@
-//! Octets as RabbitMQ prints them in its reply texts: as Erlang binaries and strings.
+//! Bytes as RabbitMQ prints them in its reply texts: as Erlang binaries and strings.
 //!
-//! Clients' test suites match on those texts, so that the forms are reproduced here. Which error
-//! prints which form was observed on RabbitMQ 4.3.6.
+//! Test suites of clients match on those texts, so the forms are reproduced here. The form that each
+//! error prints was observed on RabbitMQ 4.3.6.
 
 use std::fmt::{self, Display, Write};
 
-/// Every octet as a number: `<<0,50,0>>`. The form of `cannot decode <<...>>`.
+/// Every byte as a number: `<<0,50,0>>`. The form of `cannot decode <<...>>`.
 #[derive(Debug, Clone, Copy)]
-pub struct OctetList<'a>(pub &'a [u8]);
+pub struct ByteList<'a>(pub &'a [u8]);
 
-impl Display for OctetList<'_> {
+impl Display for ByteList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("<<")?;
         write_numbers(f, self.0)?;
@@ -17,38 +17,38 @@ impl Display for OctetList<'_> {
     }
 }
 
-/// Text where the octets can be read as text, else numbers: `<<"GET / HTTP">>`, `<<"\u{e9}"/utf8>>`,
+/// Text where the bytes are printable text, else numbers: `<<"GET / HTTP">>`, `<<"\u{e9}"/utf8>>`,
 /// `<<0,1>>`. The form of `all octets = <<...>>`.
 ///
-/// UTF-8 is tried first and marked when a character is not ASCII; then every octet is tried as one
+/// UTF-8 is tried first and marked when a character is not ASCII; then every byte is tried as one
 /// character of Latin-1, so that `E9` alone is the text `\u{e9}` without the mark.
 #[derive(Debug, Clone, Copy)]
 pub struct PrintedBinary<'a>(pub &'a [u8]);
 
 impl Display for PrintedBinary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let octets = self.0;
-        if octets.is_empty() {
+        let bytes = self.0;
+        if bytes.is_empty() {
             return f.write_str("<<>>");
         }
-        if let Ok(text) = std::str::from_utf8(octets)
+        if let Ok(text) = std::str::from_utf8(bytes)
             && text.chars().all(is_printable)
         {
             f.write_str("<<")?;
             write_quoted(f, text.chars())?;
             return f.write_str(if text.is_ascii() { ">>" } else { "/utf8>>" });
         }
-        if octets.iter().copied().map(char::from).all(is_printable) {
+        if bytes.iter().copied().map(char::from).all(is_printable) {
             f.write_str("<<")?;
-            write_quoted(f, octets.iter().copied().map(char::from))?;
+            write_quoted(f, bytes.iter().copied().map(char::from))?;
             return f.write_str(">>");
         }
-        OctetList(octets).fmt(f)
+        ByteList(bytes).fmt(f)
     }
 }
 
-/// A string, which to Erlang is a list of numbers: text where every octet is a character of Latin-1
-/// that can be printed, else the numbers: `"text"`, `[53,0]`. The form of `{leftover_string,...}`.
+/// An Erlang string, which is a list of numbers: text where every byte is a printable character of
+/// Latin-1, else the numbers: `"text"`, `[53,0]`. The form of `{leftover_string,...}`.
 #[derive(Debug, Clone, Copy)]
 pub struct PrintedString<'a>(pub &'a [u8]);
 
@@ -64,7 +64,7 @@ impl Display for PrintedString<'_> {
     }
 }
 
-/// What Erlang shows as a character: ASCII and Latin-1 without their control codes, the controls
+/// True for what Erlang prints as a character: ASCII and Latin-1 without their control codes, the controls
 /// that have an escape, and the rest of Unicode. DEL is not among them.
 fn is_printable(character: char) -> bool {
     let printed = matches!(character, ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..);
@@ -86,9 +86,9 @@ fn escape(character: char) -> Option<char> {
     }
 }
 
-fn write_numbers(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
+fn write_numbers(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     let mut separator = "";
-    for octet in octets {
+    for octet in bytes {
         write!(f, "{separator}{octet}")?;
         separator = ",";
     }

@@ -1,14 +1,14 @@
 //! AMQP's elementary types on the wire: integers in network order, short and long strings.
 //!
 //! [`Reader`] takes them off the front of a slice without copying; the `put_` functions append them
-//! to a `Vec<u8>`. What the values mean, and how bits share an octet, is decided elsewhere.
+//! to a `Vec<u8>`. Bits that share an octet are packed in `method/fields.rs`.
 
 use crate::limits::SHORT_STRING_BYTES_MAX;
 
-/// Why an elementary value could not be read.
+/// Reason for which an elementary value could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The value, or the length in front of it, runs past the end of the octets at hand.
+    /// The value, or the length in front of it, runs past the end of the bytes at hand.
     #[error("the value runs past the end")]
     Truncated,
     /// A short string that must be UTF-8 is not.
@@ -16,9 +16,9 @@ pub enum DecodeError {
     MalformedUtf8,
 }
 
-/// Octets that are read from the front.
+/// Reads values off the front of a slice.
 ///
-/// A read that fails consumes an unspecified part; the octets are then to be given up.
+/// A read that fails consumes an unspecified number of bytes; the reader is of no use then.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -31,25 +31,25 @@ impl<'a> Reader<'a> {
         Self { rest: input }
     }
 
-    /// What has not been read, as octets.
+    /// The bytes that have not been read.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// How many octets have not been read.
+    /// Number of bytes that have not been read.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// Whether everything has been read.
+    /// True if all bytes have been read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Takes `N` octets.
+    /// Takes `N` bytes.
     ///
     /// # Errors
     /// [`DecodeError::Truncated`], as with every read below.
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         Ok(*head)
     }
 
-    /// Takes `length` octets.
+    /// Takes `length` bytes.
     ///
     /// # Errors
     /// When fewer are left.
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
     /// Takes AMQP's `short`, 16 bits unsigned.
     ///
     /// # Errors
-    /// When fewer than two octets are left.
+    /// When fewer than two bytes are left.
     #[inline]
     pub fn u16(&mut self) -> Result<u16, DecodeError> {
         self.array().map(u16::from_be_bytes)
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
     /// Takes AMQP's `long`, 32 bits unsigned.
     ///
     /// # Errors
-    /// When fewer than four octets are left.
+    /// When fewer than four bytes are left.
     #[inline]
     pub fn u32(&mut self) -> Result<u32, DecodeError> {
         self.array().map(u32::from_be_bytes)
@@ -101,13 +101,13 @@ impl<'a> Reader<'a> {
     /// Takes AMQP's `longlong`, 64 bits unsigned.
     ///
     /// # Errors
-    /// When fewer than eight octets are left.
+    /// When fewer than eight bytes are left.
     #[inline]
     pub fn u64(&mut self) -> Result<u64, DecodeError> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Takes a signed octet.
+    /// Takes 8 bits signed.
     ///
     /// # Errors
     /// When none is left.
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
     /// Takes 16 bits signed.
     ///
     /// # Errors
-    /// When fewer than two octets are left.
+    /// When fewer than two bytes are left.
     #[inline]
     pub fn i16(&mut self) -> Result<i16, DecodeError> {
         self.array().map(i16::from_be_bytes)
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
     /// Takes 32 bits signed.
     ///
     /// # Errors
-    /// When fewer than four octets are left.
+    /// When fewer than four bytes are left.
     #[inline]
     pub fn i32(&mut self) -> Result<i32, DecodeError> {
         self.array().map(i32::from_be_bytes)
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
     /// Takes 64 bits signed.
     ///
     /// # Errors
-    /// When fewer than eight octets are left.
+    /// When fewer than eight bytes are left.
     #[inline]
     pub fn i64(&mut self) -> Result<i64, DecodeError> {
         self.array().map(i64::from_be_bytes)
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
     /// Takes a 32-bit float.
     ///
     /// # Errors
-    /// When fewer than four octets are left.
+    /// When fewer than four bytes are left.
     #[inline]
     pub fn f32(&mut self) -> Result<f32, DecodeError> {
         self.array().map(f32::from_be_bytes)
@@ -155,13 +155,13 @@ impl<'a> Reader<'a> {
     /// Takes a 64-bit float.
     ///
     /// # Errors
-    /// When fewer than eight octets are left.
+    /// When fewer than eight bytes are left.
     #[inline]
     pub fn f64(&mut self) -> Result<f64, DecodeError> {
         self.array().map(f64::from_be_bytes)
     }
 
-    /// Takes a short string whose octets may be anything: a table key, a property, the routing key
+    /// Takes a short string of any bytes: a table key, a property, the routing key
     /// of a publish.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(bytes).map_err(|_| DecodeError::MalformedUtf8)
     }
 
-    /// Takes a long string: 32 bits of length and as many octets of any kind.
+    /// Takes a long string: 32 bits of length, then that many bytes.
     ///
     /// # Errors
     /// When it runs past the end.
@@ -220,11 +220,11 @@ pub fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Appends a short string of any octets.
+/// Appends a short string of any bytes.
 ///
-/// What comes from the wire is never longer than [`SHORT_STRING_BYTES_MAX`]. A longer value is a
-/// mistake of the caller: it is cut there, because a length octet that disagreed with what follows
-/// would hand the peer a different frame than was meant.
+/// A value from the wire is never longer than [`SHORT_STRING_BYTES_MAX`]. A longer one is a mistake of
+/// the caller. It is cut, because a length octet that disagreed with the bytes behind it would break
+/// the frame.
 #[inline]
 pub fn put_short_bytes(out: &mut Vec<u8>, value: &[u8]) {
     debug_assert!(value.len() <= SHORT_STRING_BYTES_MAX, "a short string of {}", value.len());
@@ -236,8 +236,8 @@ pub fn put_short_bytes(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(kept);
 }
 
-/// Appends a short string of UTF-8; one that is too long is cut as [`put_short_bytes`] does, but
-/// between two characters.
+/// Appends a short string of UTF-8. One that is too long is cut as in [`put_short_bytes`], but between
+/// two characters.
 #[inline]
 pub fn put_short_str(out: &mut Vec<u8>, value: &str) {
     debug_assert!(value.len() <= SHORT_STRING_BYTES_MAX, "a short string of {}", value.len());
@@ -245,7 +245,7 @@ pub fn put_short_str(out: &mut Vec<u8>, value: &str) {
     put_short_bytes(out, value.get(..kept).unwrap_or_default().as_bytes());
 }
 
-/// Appends a long string of any octets; tables and arrays have the same form.
+/// Appends a long string of any bytes; tables and arrays have the same form.
 ///
 /// # Panics
 /// When `value` is 4 GiB or longer, which no frame can hold.
@@ -256,20 +256,20 @@ pub fn put_long_str(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// A size of 32 bits in the output whose octets are still being appended.
+/// A 32-bit size in the output whose content is still being appended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PendingSize {
     content_at: usize,
 }
 
-/// Appends room for a size; what is appended until [`end_size`] is what it counts.
+/// Appends room for a size, which counts the bytes appended until [`end_size`].
 #[inline]
 pub(crate) fn begin_size(out: &mut Vec<u8>) -> PendingSize {
     out.extend_from_slice(&[0; 4]);
     PendingSize { content_at: out.len() }
 }
 
-/// Writes the size into the room that was left for it.
+/// Writes the size that [`begin_size`] left room for.
 ///
 /// # Panics
 /// When `out` was cut in between, or 4 GiB were appended: mistakes of the caller.

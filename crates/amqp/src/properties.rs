@@ -1,8 +1,7 @@
 //! The properties of class basic: which are present, and their values.
 //!
-//! Decides only the wire form. What an expiration, a priority or a user-id must be is for whoever
-//! receives the message to judge; the strings may be any octets (RabbitMQ 4.3.6 carries non-UTF-8 in
-//! every one of them, observed).
+//! Only the wire form is decided here. The broker validates expiration, priority and user-id; the
+//! strings may be any bytes (RabbitMQ 4.3.6 carries non-UTF-8 in every one of them, observed).
 //!
 //! ```text
 //! flags:short                          the properties whose bit is set, in this order
@@ -36,15 +35,15 @@ const CLUSTER_ID: u16 = 1 << 2;
 const UNUSED: u16 = 1 << 1;
 const CONTINUATION: u16 = 1;
 
-/// Why octets are no property list. RabbitMQ 4.3.6 answers every one with 541 INTERNAL_ERROR without
+/// Reason for which bytes are no property list. RabbitMQ 4.3.6 answers every one with 541 INTERNAL_ERROR without
 /// an explanation, class and method 0 (observed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PropertiesError {
     /// A property, or the flags, run past the end.
     #[error("the properties run past the end of the content header")]
     Truncated,
-    /// Octets follow the last property.
-    #[error("{0} octets follow the properties")]
+    /// Bytes follow the last property.
+    #[error("{0} bytes follow the properties")]
     TrailingBytes(usize),
     /// The bit that announces another flags word is set; class basic has no further properties.
     #[error("the property flags announce another flags word")]
@@ -75,15 +74,15 @@ pub struct Properties<'a> {
     pub content_encoding: Option<&'a [u8]>,
     /// The application's headers. An empty table is delivered as an empty table (observed).
     pub headers: Option<TableRef<'a>>,
-    /// 2 is persistent; any octet is possible.
+    /// 2 is persistent; any value is possible.
     pub delivery_mode: Option<u8>,
-    /// Any octet is possible.
+    /// Priority of the message; any value is possible.
     pub priority: Option<u8>,
-    /// For the application: which request this answers.
+    /// For the application: the request that this message answers.
     pub correlation_id: Option<&'a [u8]>,
-    /// For the application: where to answer to.
+    /// For the application: the address for the answer.
     pub reply_to: Option<&'a [u8]>,
-    /// Decimal milliseconds; any octets are possible.
+    /// Decimal milliseconds; any bytes are possible.
     pub expiration: Option<&'a [u8]>,
     /// The application's id of the message.
     pub message_id: Option<&'a [u8]>,
@@ -103,7 +102,7 @@ impl<'a> Properties<'a> {
     /// Reads flags and properties, which must be all there is.
     ///
     /// RabbitMQ 4.3.6 ignores the two lowest flag bits: `1001` with a delivery mode is accepted and
-    /// delivered as `1000`, `1001` followed by a second flags word fails on the octets left over
+    /// delivered as `1000`, `1001` followed by a second flags word fails on the bytes left over
     /// (observed). Bit 1 is ignored here too; see [`Properties::needs_normalising`].
     ///
     /// # Errors
@@ -166,9 +165,9 @@ impl<'a> Properties<'a> {
         put_if_present(out, self.cluster_id);
     }
 
-    /// Whether RabbitMQ would deliver other octets than `input`, from which these were parsed:
-    /// because of the headers ([`TableRef::needs_normalising`]) or of the unused flag bit. If not,
-    /// `input` can be sent on as it is.
+    /// True if RabbitMQ would deliver other bytes than `input`, from which these properties were parsed:
+    /// because of the headers ([`TableRef::needs_normalising`]) or of the unused flag bit. Otherwise
+    /// `input` can be forwarded unchanged.
     #[must_use]
     pub fn needs_normalising(&self, input: &[u8]) -> bool {
         let flags = input.first_chunk().map_or(0, |flags| u16::from_be_bytes(*flags));

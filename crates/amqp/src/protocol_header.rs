@@ -1,38 +1,38 @@
-//! The eight octets with which a client opens a connection.
+//! The eight bytes with which a client opens a connection.
 //!
-//! Decides which protocol they ask for; what is answered (our own header and a closed socket) is the
-//! session's business. AMQP 1.0 is foreign here: this crate speaks 0-9-1 only.
+//! The protocol that they ask for is decided here; the session answers. AMQP 1.0 is foreign: this crate
+//! speaks 0-9-1 only.
 //!
 //! ```text
 //! "A" "M" "Q" "P"   0  0  9  1     AMQP 0-9-1
 //! "A" "M" "Q" "P"   1  1  0  9     the same, as clients of the 0-9 days wrote it
 //! ```
 
-/// What a client sends to speak AMQP 0-9-1, and what the server answers to offer it.
+/// The header of AMQP 0-9-1. A client sends it first; the server answers with it to offer 0-9-1.
 pub const AMQP_0_9_1: [u8; 8] = *b"AMQP\x00\x00\x09\x01";
 
 /// The older spelling of the same version, which RabbitMQ 4.3.6 still accepts (observed).
 const AMQP_0_9_LEGACY: [u8; 8] = *b"AMQP\x01\x01\x00\x09";
 
-/// What `AMQP 0 0` must go on with for RabbitMQ to answer `AMQP 0 0 9 1`, not `AMQP 3 1 0 0`.
+/// Smallest minor version after `AMQP 0 0` for which RabbitMQ answers `AMQP 0 0 9 1`, not `AMQP 3 1 0 0`.
 const MINOR_MIN: u8 = 9;
 
-/// The protocol that the first octets of a connection ask for.
+/// The protocol that the first bytes of a connection ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolHeader {
-    /// Right so far, but fewer than eight octets.
+    /// A beginning of a known header, but fewer than eight bytes.
     Incomplete,
-    /// AMQP 0-9-1; eight octets are consumed.
+    /// AMQP 0-9-1; eight bytes are consumed.
     Amqp091,
     /// `AMQP 0 0` and a version from 9 on other than 9-1: the server answers [`AMQP_0_9_1`] and
     /// closes. RabbitMQ 4.3.6, observed: `0 0 9 0`, `0 0 9 2`, `0 0 10 0` and `0 0 255 255`.
     OtherAmqp09,
-    /// Anything else: HTTP, TLS, AMQP 1.0, AMQP 0-8. RabbitMQ 4.3.6 answers `AMQP 3 1 0 0`
+    /// Any other protocol: HTTP, TLS, AMQP 1.0, AMQP 0-8. RabbitMQ 4.3.6 answers `AMQP 3 1 0 0`
     /// (observed), because it speaks AMQP 1.0 too.
     Foreign,
 }
 
-/// Judges the octets that a connection has received so far.
+/// Recognises the protocol in the bytes that a connection has received so far.
 ///
 /// Answers at the first wrong octet: RabbitMQ 4.3.6 waits for all eight (observed), which lets a
 /// stranger hold a socket until the handshake times out.

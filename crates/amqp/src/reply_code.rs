@@ -1,30 +1,30 @@
-//! The codes with which a channel or connection is closed, and the texts that go with them.
+//! The codes with which a channel or connection is closed, and their texts.
 //!
-//! Decides how a code is named and how a text is cut. Which situation has which code and explanation
-//! is decided where the situation is.
+//! Only names of codes and the cutting of texts are decided here. The caller chooses the code and the
+//! explanation.
 
 use std::fmt;
 
 use crate::limits::REPLY_TEXT_BYTES_MAX;
 
-/// What a cut text ends in.
+/// End of a text that was cut.
 const ELLIPSIS: &str = "...";
 
-/// Why a channel or connection closes, or a message is returned.
+/// Reason for which a channel or connection closes, or a message is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum ReplyCode {
     /// 200: nothing is wrong.
     ReplySuccess = 200,
-    /// 311
+    /// 311: the content is too large.
     ContentTooLarge = 311,
     /// 312: no queue for a mandatory message.
     NoRoute = 312,
-    /// 313
+    /// 313: no consumer for an immediate message.
     NoConsumers = 313,
     /// 320: an operator closed the connection.
     ConnectionForced = 320,
-    /// 402
+    /// 402: no such virtual host.
     InvalidPath = 402,
     /// 403: not permitted.
     AccessRefused = 403,
@@ -34,7 +34,7 @@ pub enum ReplyCode {
     ResourceLocked = 405,
     /// 406: allowed, but not in this state or with these arguments.
     PreconditionFailed = 406,
-    /// 501: octets that are no frame.
+    /// 501: bytes that are no frame.
     FrameError = 501,
     /// 502: a frame whose fields make no sense.
     SyntaxError = 502,
@@ -44,9 +44,9 @@ pub enum ReplyCode {
     ChannelError = 504,
     /// 505: a frame of the wrong type for this moment.
     UnexpectedFrame = 505,
-    /// 506: the server is short of something.
+    /// 506: a resource of the server is exhausted.
     ResourceError = 506,
-    /// 530: forbidden whatever the permissions.
+    /// 530: forbidden, with any permissions.
     NotAllowed = 530,
     /// 540: the server cannot do this.
     NotImplemented = 540,
@@ -110,8 +110,8 @@ impl ReplyCode {
         }
     }
 
-    /// Whether this code closes the connection; the others close the channel (and the connection
-    /// only when they are raised on channel 0).
+    /// True if this code closes the connection. The others close the channel, or the connection when
+    /// they are raised on channel 0.
     #[must_use]
     pub fn is_connection_error(self) -> bool {
         match self {
@@ -137,13 +137,13 @@ impl ReplyCode {
         }
     }
 
-    /// The reply text: `<NAME> - <explanation>`, at most 255 octets of UTF-8; a longer one is cut
-    /// between two characters and ends in `...`. Without an explanation it is the name alone.
+    /// The reply text: `<NAME> - <explanation>`, at most 255 bytes of UTF-8; a longer one is cut
+    /// between two characters and ends in `...`. Without an explanation the text is the name alone.
     ///
-    /// RabbitMQ 4.3.6 cuts an ASCII text in the same place: 252 octets and `...`, observed. Where it
-    /// counts characters it breaks: a text of at most 255 characters and more than 255 octets closes
+    /// RabbitMQ 4.3.6 cuts an ASCII text in the same place: 252 bytes and `...`, observed. RabbitMQ
+    /// counts characters, which fails for other texts: one of at most 255 characters and more than 255 bytes closes
     /// the connection with 541.
-    // COMPAT: reply text length: cut by octets; RabbitMQ counts characters and fails on others.
+    // COMPAT: reply text length: cut by bytes; RabbitMQ counts characters and fails on others.
     #[must_use]
     pub fn text(self, explanation: &str) -> String {
         let mut text = self.name().to_owned();

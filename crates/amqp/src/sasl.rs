@@ -1,6 +1,6 @@
-//! What a client answers to the SASL mechanisms PLAIN, AMQPLAIN and RABBIT-CR-DEMO.
+//! Responses of a client to the SASL mechanisms PLAIN, AMQPLAIN and RABBIT-CR-DEMO.
 //!
-//! Decides the wire form only: whose password it is, is not known here.
+//! Only the wire form is decided here; the server checks the password.
 //!
 //! ```text
 //! PLAIN      authorization-identity NUL user NUL password
@@ -12,18 +12,18 @@ use std::fmt;
 
 use crate::table::{TableError, TableRef, Value};
 
-/// The challenge of RABBIT-CR-DEMO, which is the same for everybody.
+/// The challenge of RABBIT-CR-DEMO, the same for all clients.
 pub const CR_DEMO_CHALLENGE: &[u8] = b"Please tell me your password";
 
-/// What stands before the password in the answer to it.
+/// Text before the password in the answer to [`CR_DEMO_CHALLENGE`].
 const CR_DEMO_ANSWER: &[u8] = b"My password is ";
 
-/// Reads the password in the answer to [`CR_DEMO_CHALLENGE`]; none if the answer is not of that form.
+/// Reads the password from the answer to [`CR_DEMO_CHALLENGE`]; `None` if the answer has another form.
 pub fn parse_cr_demo(response: &[u8]) -> Option<&[u8]> {
     response.strip_prefix(CR_DEMO_ANSWER)
 }
 
-/// Why a response names no user and password. RabbitMQ 4.3.6 drops the connection for any of these
+/// Reason for which a response names no user and password. RabbitMQ 4.3.6 drops the connection for any of these
 /// instead of refusing the login (observed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SaslError {
@@ -38,9 +38,9 @@ pub enum SaslError {
     MissingField,
 }
 
-/// A user name and a password as they were sent: any octets, possibly none.
+/// A user name and a password as they were sent: any bytes, possibly none.
 ///
-/// An empty password is well-formed; it must be refused by whoever checks it (RabbitMQ 4.3.6:
+/// An empty password is well-formed; the check of the password must refuse it (RabbitMQ 4.3.6:
 /// 403 ACCESS_REFUSED, observed).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Credentials<'a> {
@@ -51,7 +51,7 @@ pub struct Credentials<'a> {
 }
 
 impl fmt::Debug for Credentials<'_> {
-    /// Leaves the password out: what is printed ends in logs.
+    /// Leaves the password out, because logs print this.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Credentials {{ user: \"{}\", .. }}", self.user.escape_ascii())
     }

@@ -174,7 +174,7 @@ mod tests {
 
         /// Whatever a socket takes at a time, it gets what was appended, in order and once.
         #[test]
-        fn all_bytes_leave_once_and_in_order(steps in vec(step(), 0..60)) {
+        fn outbox_writes_all_bytes_once_and_in_order(steps in vec(step(), 0..60)) {
             let message = message();
             let (mut filling, mut writing) = (Outbox::default(), Outbox::default());
             let (mut appended, mut written) = (Vec::new(), Vec::new());
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_written_from_its_message() {
+    fn outbox_writes_a_body_from_its_message() {
         let message = message();
         let mut outbox = Outbox::default();
         outbox.push_body(&message, 2..6);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_is_kept_for_the_next_bytes() {
+    fn outbox_keeps_its_buffer() {
         let (mut filling, mut writing) = (Outbox::default(), Outbox::default());
         filling.tail().extend_from_slice(&[7; 100]);
         let buffer = filling.tail().as_ptr();

@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leap_of_positions_takes_no_memory() {
+    fn liveness_bits_of_distant_positions_use_little_memory() {
         let mut file = FileLiveness::new(Lsn(1), None, Lsn(0));
         for lsn in [1, 70, 1 << 60] {
             file.add(Lsn(lsn), 1, 1);

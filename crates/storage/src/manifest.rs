@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_log_can_have_written_is_damaged() {
+    fn manifest_with_impossible_numbers_is_damaged() {
         let changes: [fn(&mut Manifest); 6] = [
             |manifest| manifest.files[0].bytes = u64::MAX,
             |manifest| manifest.files[1].bytes = u64::MAX - 4096,
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_written_that_cannot_be_read_back() {
+    fn manifest_with_too_many_files_is_not_written() {
         struct NoDirectory;
         impl Directory for NoDirectory {
             type File = std::fs::File;
@@ -276,12 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_back() {
+    fn manifest_round_trips() {
         assert_eq!(Manifest::decode(&manifest().encode()), Ok(manifest()));
     }
 
     #[test]
-    fn no_octet_of_it_may_change() {
+    fn manifest_with_a_changed_byte_is_damaged() {
         let octets = manifest().encode();
         for at in 0..octets.len() {
             let mut changed = octets.clone();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_told() {
+    fn manifest_of_another_version_is_refused() {
         let mut octets = manifest().encode();
         put(&mut octets, 8, 2);
         put(&mut octets, 12, 0);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_numbers() {
+    fn file_names_are_numbers() {
         assert_eq!(file_id(&file_name(0xAB)), Some(0xAB));
         for name in ["ab.log", "00000000000000ab", "00000000000000zz.log", "manifest"] {
             assert_eq!(file_id(name), None, "{name}");

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_while_it_waits_gives_its_octets_back() {
+    fn ended_records_free_their_bytes_before_the_write() {
         const LEN: usize = 300_000;
         let mut pending = WriteQueue::default();
         push(&mut pending, (1, 0), 1, LEN);

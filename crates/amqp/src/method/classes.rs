@@ -1,4 +1,4 @@
-//! The method table: the one place where ids, names, fields and their order stand.
+//! The method table: ids, names, fields and their order, of all methods.
 //!
 //! `method/define.rs` explains the notation. The table is a list and therefore long; it is in
 //! ascending order of class and method id.
@@ -23,7 +23,7 @@ define_methods! {
         version_major: Octet,
         /// 9 for AMQP 0-9-1.
         version_minor: Octet,
-        /// What the server is and can do.
+        /// Name, version and capabilities of the server.
         server_properties: Table,
         /// SASL mechanisms, separated by spaces.
         mechanisms: LongStr,
@@ -32,7 +32,7 @@ define_methods! {
     }
     /// The client chooses how to authenticate.
     ConnectionStartOk<'a> = (10, 11, "connection.start-ok") {
-        /// What the client is and can do.
+        /// Name, version and capabilities of the client.
         client_properties: Table,
         /// The chosen SASL mechanism.
         mechanism: ShortStr,
@@ -53,18 +53,18 @@ define_methods! {
     }
     /// The server proposes limits.
     ConnectionTune = (10, 30, "connection.tune") {
-        /// How many channels, 0 for no limit.
+        /// Largest channel number, 0 for no limit.
         channel_max: Short,
-        /// Largest frame in octets, 0 for no limit.
+        /// Largest frame in bytes, 0 for no limit.
         frame_max: Long,
         /// Interval in seconds, 0 for none.
         heartbeat: Short,
     }
     /// The client settles the limits.
     ConnectionTuneOk = (10, 31, "connection.tune-ok") {
-        /// How many channels, 0 for no limit.
+        /// Largest channel number, 0 for no limit.
         channel_max: Short,
-        /// Largest frame in octets, 0 for no limit.
+        /// Largest frame in bytes, 0 for no limit.
         frame_max: Long,
         /// Interval in seconds, 0 for none.
         heartbeat: Short,
@@ -79,9 +79,9 @@ define_methods! {
     ConnectionOpenOk = (10, 41, "connection.open-ok") { [ShortStr] }
     /// Either side ends the connection.
     ConnectionClose<'a> = (10, 50, "connection.close") {
-        /// Why, as a number.
+        /// Reply code, see [`ReplyCode`](crate::reply_code::ReplyCode).
         reply_code: Short,
-        /// Why, as a text.
+        /// Reply text: name of the code and explanation.
         reply_text: ShortStr,
         /// The class of the method that failed, else 0.
         class_id: Short,
@@ -92,7 +92,7 @@ define_methods! {
     ConnectionCloseOk = (10, 51, "connection.close-ok") {}
     /// The server stops reading from a client that publishes.
     ConnectionBlocked<'a> = (10, 60, "connection.blocked") {
-        /// What the server is short of.
+        /// The resource that is low.
         reason: ShortStr,
     }
     /// The server reads again.
@@ -101,7 +101,7 @@ define_methods! {
     ConnectionUpdateSecret<'a> = (10, 70, "connection.update-secret") {
         /// The new secret, a token.
         new_secret: LongStr,
-        /// Why it is replaced.
+        /// Reason for the replacement.
         reason: ShortStr,
     }
     /// The new credentials are accepted.
@@ -113,19 +113,19 @@ define_methods! {
     ChannelOpenOk = (20, 11, "channel.open-ok") { [LongStr] }
     /// Asks the other side to stop or go on with sending content.
     ChannelFlow = (20, 20, "channel.flow") {
-        /// Whether to go on.
+        /// True to continue, false to stop.
         active: Bit,
     }
     /// The other side has stopped or goes on.
     ChannelFlowOk = (20, 21, "channel.flow-ok") {
-        /// Whether it goes on.
+        /// True if the peer continues.
         active: Bit,
     }
     /// Either side ends the channel.
     ChannelClose<'a> = (20, 40, "channel.close") {
-        /// Why, as a number.
+        /// Reply code, see [`ReplyCode`](crate::reply_code::ReplyCode).
         reply_code: Short,
-        /// Why, as a text.
+        /// Reply text: name of the code and explanation.
         reply_text: ShortStr,
         /// The class of the method that failed, else 0.
         class_id: Short,
@@ -173,7 +173,7 @@ define_methods! {
         internal: Bit,
         /// Do not answer.
         nowait: Bit,
-        /// Its arguments.
+        /// Optional arguments.
         arguments: Table,
     }
     /// The exchange exists.
@@ -238,16 +238,16 @@ define_methods! {
         auto_delete: Bit,
         /// Do not answer.
         nowait: Bit,
-        /// Its arguments.
+        /// Optional arguments.
         arguments: Table,
     }
     /// The queue exists.
     QueueDeclareOk<'a> = (50, 11, "queue.declare-ok") {
         /// The queue's name.
         queue: ShortStr,
-        /// How many messages are ready.
+        /// Number of ready messages.
         message_count: Long,
-        /// How many consumers it has.
+        /// Number of consumers.
         consumer_count: Long,
     }
     /// Binds a queue to an exchange.
@@ -276,7 +276,7 @@ define_methods! {
     }
     /// The messages are gone.
     QueuePurgeOk = (50, 31, "queue.purge-ok") {
-        /// How many they were.
+        /// Number of purged messages.
         message_count: Long,
     }
     /// Deletes a queue.
@@ -293,7 +293,7 @@ define_methods! {
     }
     /// The queue does not exist.
     QueueDeleteOk = (50, 41, "queue.delete-ok") {
-        /// How many messages went with it.
+        /// Number of deleted messages.
         message_count: Long,
     }
     /// Removes a binding of a queue; always answered.
@@ -313,7 +313,7 @@ define_methods! {
 
     /// Limits how much is delivered without acknowledgement.
     BasicQos = (60, 10, "basic.qos") {
-        /// In octets; RabbitMQ knows only 0, no limit.
+        /// In bytes; RabbitMQ knows only 0, no limit.
         prefetch_size: Long,
         /// In messages, 0 for no limit.
         prefetch_count: Short,
@@ -360,9 +360,9 @@ define_methods! {
     /// Publishes the message that follows.
     BasicPublish<'a> = (60, 40, "basic.publish") {
         [Short]
-        /// The exchange's name, any octets; empty for the default exchange.
+        /// The exchange's name, any bytes; empty for the default exchange.
         exchange: ShortBytes,
-        /// The routing key, any octets.
+        /// The routing key, any bytes.
         routing_key: ShortBytes,
         /// Return the message if no queue takes it.
         mandatory: Bit,
@@ -371,13 +371,13 @@ define_methods! {
     }
     /// Returns the message that follows to its publisher.
     BasicReturn<'a> = (60, 50, "basic.return") {
-        /// Why, as a number.
+        /// Reply code, see [`ReplyCode`](crate::reply_code::ReplyCode).
         reply_code: Short,
-        /// Why, as a text.
+        /// Reply text: name of the code and explanation.
         reply_text: ShortStr,
-        /// The exchange it was published to, any octets.
+        /// The exchange it was published to, any bytes.
         exchange: ShortBytes,
-        /// Its routing key, any octets.
+        /// Routing key of the message, any bytes.
         routing_key: ShortBytes,
     }
     /// Delivers the message that follows to a consumer.
@@ -386,11 +386,11 @@ define_methods! {
         consumer_tag: ShortStr,
         /// The delivery's number on this channel, from 1.
         delivery_tag: LongLong,
-        /// Whether it was delivered before.
+        /// True if the message was delivered before.
         redelivered: Bit,
-        /// The exchange it was published to, any octets.
+        /// The exchange it was published to, any bytes.
         exchange: ShortBytes,
-        /// Its routing key, any octets.
+        /// Routing key of the message, any bytes.
         routing_key: ShortBytes,
     }
     /// Asks for one message.
@@ -405,13 +405,13 @@ define_methods! {
     BasicGetOk<'a> = (60, 71, "basic.get-ok") {
         /// The delivery's number on this channel, from 1.
         delivery_tag: LongLong,
-        /// Whether it was delivered before.
+        /// True if the message was delivered before.
         redelivered: Bit,
-        /// The exchange it was published to, any octets.
+        /// The exchange it was published to, any bytes.
         exchange: ShortBytes,
-        /// Its routing key, any octets.
+        /// Routing key of the message, any bytes.
         routing_key: ShortBytes,
-        /// How many messages are ready after it.
+        /// Number of messages that are still ready.
         message_count: Long,
     }
     /// There is no message.

@@ -1,4 +1,4 @@
-//! What the method table expands to.
+//! The macro that expands the method table.
 //!
 //! A line of the table:
 //!

@@ -32,12 +32,12 @@ pub(super) trait Field<'a> {
     fn reserved() -> Self::Value;
 }
 
-/// Reads fields one after the other; knows the bits left over from the last octet of bits.
+/// Reads fields one after the other; holds the unread bits of the last octet of bits.
 pub(super) struct FieldReader<'a> {
     reader: Reader<'a>,
     bits: u8,
     bits_left: u8,
-    /// What a reserved field fails the check with, kept until the first pass is over.
+    /// Failed check of a reserved field, reported when the first pass is over.
     reserved_error: Option<MethodErrorKind>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> FieldReader<'a> {
 
     /// The reader for anything but a bit, which ends a run of bits.
     #[inline]
-    fn octets(&mut self) -> &mut Reader<'a> {
+    fn whole_bytes(&mut self) -> &mut Reader<'a> {
         self.bits_left = 0;
         &mut self.reader
     }
@@ -88,7 +88,7 @@ impl<'a> FieldReader<'a> {
     }
 }
 
-/// Writes fields one after the other; knows the bits that wait for their octet to be full.
+/// Writes fields one after the other; holds bits until their octet is full.
 pub(super) struct FieldWriter<'o> {
     out: &'o mut Vec<u8>,
     bits: u8,
@@ -110,12 +110,12 @@ impl<'o> FieldWriter<'o> {
     /// Writes the bits that are still held.
     #[inline]
     pub(super) fn finish(&mut self) {
-        self.octets();
+        self.whole_bytes();
     }
 
     /// The output for anything but a bit, which ends a run of bits.
     #[inline]
-    fn octets(&mut self) -> &mut Vec<u8> {
+    fn whole_bytes(&mut self) -> &mut Vec<u8> {
         if self.bits_held > 0 {
             self.out.push(self.bits);
             self.bits = 0;
@@ -127,7 +127,7 @@ impl<'o> FieldWriter<'o> {
     #[inline]
     fn bit(&mut self, value: bool) {
         if self.bits_held == 8 {
-            self.octets();
+            self.whole_bytes();
         }
         self.bits |= u8::from(value) << self.bits_held;
         self.bits_held += 1;
@@ -173,7 +173,7 @@ macro_rules! unchecked_field {
 
             #[inline]
             fn read(reader: &mut FieldReader<'a>) -> Result<$value, DecodeError> {
-                reader.octets().$read()
+                reader.whole_bytes().$read()
             }
 
             #[inline]
@@ -183,7 +183,7 @@ macro_rules! unchecked_field {
 
             #[inline]
             fn write(writer: &mut FieldWriter<'_>, value: $value) {
-                $put(writer.octets(), value);
+                $put(writer.whole_bytes(), value);
             }
 
             #[inline]
@@ -211,11 +211,11 @@ unchecked_field!(
     LongLong, u64, u64, put_u64, 0
 );
 unchecked_field!(
-    /// A short string of any octets.
+    /// A short string of any bytes.
     ShortBytes, &'a [u8], short_bytes, put_short_bytes, &[]
 );
 unchecked_field!(
-    /// A long string of any octets.
+    /// A long string of any bytes.
     LongStr, &'a [u8], long_str, put_long_str, &[]
 );
 
@@ -232,7 +232,7 @@ impl<'a> Field<'a> for ShortStr {
 
     #[inline]
     fn read(reader: &mut FieldReader<'a>) -> Result<&'a [u8], DecodeError> {
-        reader.octets().short_bytes()
+        reader.whole_bytes().short_bytes()
     }
 
     #[inline]
@@ -242,7 +242,7 @@ impl<'a> Field<'a> for ShortStr {
 
     #[inline]
     fn write(writer: &mut FieldWriter<'_>, value: &'a str) {
-        put_short_str(writer.octets(), value);
+        put_short_str(writer.whole_bytes(), value);
     }
 
     fn reserved() -> &'a str {
@@ -259,7 +259,7 @@ impl<'a> Field<'a> for Table {
 
     #[inline]
     fn read(reader: &mut FieldReader<'a>) -> Result<&'a [u8], DecodeError> {
-        reader.octets().long_str()
+        reader.whole_bytes().long_str()
     }
 
     #[inline]
@@ -269,7 +269,7 @@ impl<'a> Field<'a> for Table {
 
     #[inline]
     fn write(writer: &mut FieldWriter<'_>, value: TableRef<'a>) {
-        value.write(writer.octets());
+        value.write(writer.whole_bytes());
     }
 
     fn reserved() -> TableRef<'a> {
@@ -283,7 +283,7 @@ mod tests {
 
     /// No method of the table has nine bits, or bits on both sides of another field.
     #[test]
-    fn runs_of_bits_take_the_octets_they_need() {
+    fn bit_runs_use_the_fewest_bytes() {
         let mut out = Vec::new();
         let mut writer = FieldWriter::new(&mut out);
         for place in 0..9 {

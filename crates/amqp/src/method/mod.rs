@@ -1,6 +1,6 @@
 //! Methods: every class and method of AMQP 0-9-1 as RabbitMQ 4.3 has it, in both directions.
 //!
-//! Decides what the arguments of a method are on the wire. Does not know who may send a method when.
+//! Only the wire form of the arguments is decided here; the session knows which method is allowed when.
 //! The methods themselves are one table in `method/classes.rs`; `method/define.rs` turns it into
 //! structs, decoding, encoding and names, `method/fields.rs` knows the field types.
 //!
@@ -16,13 +16,13 @@ use std::fmt;
 
 pub use classes::*;
 
-use crate::erlang_binary::OctetList;
+use crate::erlang_binary::ByteList;
 use crate::frame::{FrameType, begin_frame, end_frame};
-use crate::limits::{METHOD_ERROR_OCTETS_MAX, METHOD_ID_SIZE};
+use crate::limits::{METHOD_ERROR_BYTES_MAX, METHOD_ID_SIZE};
 use crate::primitives::DecodeError;
 use crate::table::TableError;
 
-/// Class and number of a method; close methods name the failing method with it, 0 and 0 for none.
+/// Class and number of a method. A close method names the failed method by it, 0 and 0 for none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MethodId {
     /// The class, 60 for basic.
@@ -43,24 +43,24 @@ impl fmt::Display for MethodId {
     }
 }
 
-/// Why a method frame's payload is no method.
+/// Fault in the payload of a method frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct MethodError {
     /// The method, as far as it could be read.
     pub id: Option<MethodId>,
-    /// What is wrong.
+    /// Kind of the fault.
     pub kind: MethodErrorKind,
 }
 
-/// What is wrong with a method frame's payload.
+/// Kind of a fault in the payload of a method frame.
 ///
-/// RabbitMQ matches all fields against the octets before it looks into any, so that the first two
-/// kinds go before the last two, and malformed UTF-8 before a malformed table (observed).
+/// RabbitMQ matches all fields against the bytes before it looks into any, so that the first two
+/// kinds take precedence over the last two, and malformed UTF-8 before a malformed table (observed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MethodErrorKind {
     /// No room for class and method; [`split_frame`](crate::frame::split_frame) refuses such frames.
-    #[error("a method frame of fewer than four octets")]
+    #[error("a method frame of fewer than four bytes")]
     TooShort,
     /// RabbitMQ 4.3.6 resets the socket without a close frame, observed.
     #[error("unknown method")]
@@ -69,8 +69,8 @@ pub enum MethodErrorKind {
     /// `cannot decode <<...>>` with class and method set.
     #[error("the arguments are malformed: {0}")]
     Malformed(DecodeError),
-    /// Octets follow the last field. As [`MethodErrorKind::Malformed`] in RabbitMQ.
-    #[error("{0} octets follow the arguments")]
+    /// Bytes follow the last field. As [`MethodErrorKind::Malformed`] in RabbitMQ.
+    #[error("{0} bytes follow the arguments")]
     TrailingBytes(usize),
     /// A short string is not UTF-8. In RabbitMQ 4.3.6, observed: 501 FRAME_ERROR
     /// `Malformed UTF-8 in shortstr` with class and method 0, on channel 0 with those of the method.
@@ -99,15 +99,15 @@ impl From<TableError> for MethodErrorKind {
 
 impl MethodError {
     /// The explanation for the reply text, RabbitMQ's where it gives one; `payload` is what
-    /// [`Method::decode`] was given. Long enough to be cut by
-    /// [`ReplyCode::text`](crate::reply_code::ReplyCode::text), but bounded.
+    /// [`Method::decode`] was given. Bounded, but
+    /// [`ReplyCode::text`](crate::reply_code::ReplyCode::text) may cut it.
     #[must_use]
     pub fn explanation(&self, payload: &[u8]) -> String {
         match self.kind {
             MethodErrorKind::Malformed(_) | MethodErrorKind::TrailingBytes(_) => {
                 let arguments = payload.get(METHOD_ID_SIZE..).unwrap_or_default();
-                let printed = arguments.get(..METHOD_ERROR_OCTETS_MAX).unwrap_or(arguments);
-                format!("cannot decode {}", OctetList(printed))
+                let printed = arguments.get(..METHOD_ERROR_BYTES_MAX).unwrap_or(arguments);
+                format!("cannot decode {}", ByteList(printed))
             }
             MethodErrorKind::MalformedUtf8 => "Malformed UTF-8 in shortstr".to_owned(),
             MethodErrorKind::TooShort
@@ -136,7 +136,7 @@ impl<'a> Method<'a> {
         Self::decode_arguments(id, arguments).map_err(|kind| MethodError { id: Some(id), kind })
     }
 
-    /// Whether a content header and body frames follow the method.
+    /// True if a content header and body frames follow the method.
     #[must_use]
     pub fn has_content(&self) -> bool {
         matches!(

@@ -3,7 +3,7 @@
 use crate::limits::TABLE_DEPTH_MAX;
 use crate::primitives::DecodeError;
 
-/// Why a table or an array is malformed.
+/// Fault in a table or an array.
 ///
 /// RabbitMQ 4.3.6 sends no close frame for any of these in a method (the socket is reset) and 541
 /// INTERNAL_ERROR for any of them in a content header; only a table that runs past its frame is

@@ -19,7 +19,7 @@ impl<'a> TableRef<'a> {
         !is_sorted_without_duplicates(*self) || table_is_rewritten(*self)
     }
 
-    /// This header table as RabbitMQ delivers it.
+    /// A copy of this header table as RabbitMQ delivers it.
     #[must_use]
     pub fn normalised(&self) -> Table {
         let mut out = Vec::with_capacity(self.as_bytes().len());

@@ -48,7 +48,7 @@ pub enum Value<'a> {
     F32(f32),
     /// `d`, finite.
     F64(f64),
-    /// `D`
+    /// Type octet `D`.
     Decimal {
         /// Number of decimal digits of `value` after the point, 0..=255.
         scale: u8,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn a_content_header_is_parsed_as_it_was_written(
+    fn content_header_round_trips(
         channel in any::<u16>(),
         body_size in any::<u64>(),
         properties in vec(any::<u8>(), 0..40),
@@ -27,7 +27,7 @@ proptest! {
 }
 
 #[test]
-fn class_and_weight_are_read_as_they_are() {
+fn content_header_class_and_weight_are_not_validated() {
     let header = ContentHeader::parse(&[0, 50, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9]).unwrap();
     assert_eq!((header.class_id, header.weight, header.body_size), (50, 1, 9));
     assert!(header.properties.is_empty());

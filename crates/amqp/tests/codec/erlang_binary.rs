@@ -1,10 +1,10 @@
 //! Binaries in texts, against what RabbitMQ printed.
 
-use amqp::erlang_binary::{OctetList, PrintedBinary, PrintedString};
+use amqp::erlang_binary::{ByteList, PrintedBinary, PrintedString};
 
 /// What RabbitMQ 4.3.6 printed for a frame of unknown type with this payload.
 #[test]
-fn binaries_are_printed_as_by_rabbitmq() {
+fn binaries_print_as_in_rabbitmq() {
     let observed: &[(&[u8], &str)] = &[
         (b"", "<<>>"),
         (b"hi", "<<\"hi\">>"),
@@ -33,14 +33,14 @@ fn binaries_are_printed_as_by_rabbitmq() {
 }
 
 #[test]
-fn an_octet_list_has_numbers_even_for_text() {
-    assert_eq!(OctetList(b"").to_string(), "<<>>");
-    assert_eq!(OctetList(b"abc").to_string(), "<<97,98,99>>");
+fn byte_list_prints_numbers_even_for_text() {
+    assert_eq!(ByteList(b"").to_string(), "<<>>");
+    assert_eq!(ByteList(b"abc").to_string(), "<<97,98,99>>");
 }
 
 /// What RabbitMQ 4.3.6 printed as what is left of an expiration.
 #[test]
-fn strings_are_printed_as_by_rabbitmq() {
+fn strings_print_as_in_rabbitmq() {
     let observed: &[(&[u8], &str)] = &[
         (b" ", "\" \""),
         (b"\"\n", "\"\\\"\\n\""),

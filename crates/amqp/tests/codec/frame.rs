@@ -24,7 +24,7 @@ fn any_frame() -> impl Strategy<Value = OwnedFrame> {
     })
 }
 
-fn frame_octets(frame_type: u8, channel: u16, payload: &[u8], end: u8) -> Vec<u8> {
+fn frame_bytes(frame_type: u8, channel: u16, payload: &[u8], end: u8) -> Vec<u8> {
     let size = u32::try_from(payload.len()).expect("small").to_be_bytes();
     [&[frame_type][..], &channel.to_be_bytes(), &size, payload, &[end]].concat()
 }
@@ -41,14 +41,14 @@ fn split_all(input: &[u8]) -> (Vec<OwnedFrame>, usize) {
 
 proptest! {
     #[test]
-    fn frames_written_are_the_frames_read(frames in vec(any_frame(), 0..6)) {
+    fn frames_round_trip(frames in vec(any_frame(), 0..6)) {
         let mut out = Vec::new();
         let mut expected = Vec::new();
         for (frame_type, channel, payload) in &frames {
             let start = begin_frame(&mut out, *frame_type, *channel);
             out.extend(payload);
             end_frame(&mut out, start);
-            expected.extend(frame_octets(frame_type.octet(), *channel, payload, 0xCE));
+            expected.extend(frame_bytes(frame_type.octet(), *channel, payload, 0xCE));
         }
         prop_assert_eq!(&out, &expected);
         let (read, consumed) = split_all(&out);
@@ -57,13 +57,13 @@ proptest! {
     }
 
     #[test]
-    fn any_chunking_of_the_input_gives_the_same_frames(
+    fn frames_do_not_depend_on_the_chunks_of_the_input(
         frames in vec(any_frame(), 0..6),
         chunk_sizes in vec(1..40usize, 1..20),
     ) {
         let input: Vec<u8> = frames
             .iter()
-            .flat_map(|(kind, channel, payload)| frame_octets(kind.octet(), *channel, payload, 0xCE))
+            .flat_map(|(kind, channel, payload)| frame_bytes(kind.octet(), *channel, payload, 0xCE))
             .collect();
         let mut buffer = Vec::new();
         let mut read = Vec::new();
@@ -83,11 +83,11 @@ proptest! {
     }
 
     #[test]
-    fn every_strict_prefix_of_a_frame_is_incomplete(
+    fn strict_prefixes_of_a_frame_are_incomplete(
         (kind, channel, payload) in any_frame(),
         cut in any::<prop::sample::Index>(),
     ) {
-        let whole = frame_octets(kind.octet(), channel, &payload, 0xCE);
+        let whole = frame_bytes(kind.octet(), channel, &payload, 0xCE);
         let prefix = &whole[..cut.index(whole.len())];
         prop_assert_eq!(split_frame(prefix, PAYLOAD_MAX), Ok(None));
     }
@@ -113,7 +113,7 @@ proptest! {
 }
 
 #[test]
-fn a_heartbeat_is_eight_octets_on_channel_0() {
+fn heartbeat_is_eight_bytes_on_channel_0() {
     let mut out = Vec::new();
     write_heartbeat(&mut out);
     assert_eq!(out, [8, 0, 0, 0, 0, 0, 0, 0xCE]);
@@ -122,9 +122,9 @@ fn a_heartbeat_is_eight_octets_on_channel_0() {
 }
 
 #[test]
-fn only_the_four_frame_types_are_known() {
+fn frame_types_are_four() {
     for octet in 0..=255 {
-        let frame = frame_octets(octet, 1, b"", 0xCE);
+        let frame = frame_bytes(octet, 1, b"", 0xCE);
         let known = [1, 2, 3, 8].contains(&octet);
         assert_eq!(FrameType::from_octet(octet).map(FrameType::octet), known.then_some(octet));
         let split = split_frame(&frame, PAYLOAD_MAX);
@@ -133,7 +133,7 @@ fn only_the_four_frame_types_are_known() {
 }
 
 #[test]
-fn a_payload_is_refused_from_the_frame_header_alone() {
+fn payload_that_is_too_large_is_refused_from_the_frame_header() {
     let mut input = vec![3, 0, 1, 0, 2, 0, 1];
     assert_eq!(
         split_frame(&input, PAYLOAD_MAX),
@@ -147,19 +147,19 @@ fn a_payload_is_refused_from_the_frame_header_alone() {
 }
 
 #[test]
-fn a_payload_of_exactly_the_limit_is_accepted() {
-    let input = frame_octets(3, 1, &vec![7; PAYLOAD_MAX as usize], 0xCE);
+fn payload_of_exactly_the_limit_is_accepted() {
+    let input = frame_bytes(3, 1, &vec![7; PAYLOAD_MAX as usize], 0xCE);
     let (frame, size) = split_frame(&input, PAYLOAD_MAX).unwrap().unwrap();
     assert_eq!((frame.payload.len(), size), (PAYLOAD_MAX as usize, input.len()));
 }
 
 /// Each input was sent to RabbitMQ 4.3.6 with frame_max 131072; the texts are its own.
 #[test]
-fn error_texts_are_rabbitmqs() {
-    let long = |octet: u8, size: usize, end: u8| frame_octets(1, 1, &vec![octet; size], end);
+fn frame_error_texts_are_those_of_rabbitmq() {
+    let long = |octet: u8, size: usize, end: u8| frame_bytes(1, 1, &vec![octet; size], end);
     let observed: &[(Vec<u8>, &str)] = &[
         (
-            frame_octets(1, 1, &[0, 20, 0, 40], 0),
+            frame_bytes(1, 1, &[0, 20, 0, 40], 0),
             "type 1, all octets = <<0,20,0,40>>: {invalid_frame_end_marker,0}",
         ),
         (
@@ -167,27 +167,27 @@ fn error_texts_are_rabbitmqs() {
             "type 1, first 16 octets = <<\"aaaaaaaaaaaaaaaa\">>: {invalid_frame_end_marker,0}",
         ),
         (
-            frame_octets(3, 1, b"hi", 1),
+            frame_bytes(3, 1, b"hi", 1),
             "type 3, all octets = <<\"hi\">>: {invalid_frame_end_marker,1}",
         ),
-        (frame_octets(9, 1, b"hi", 0xCE), "type 9, all octets = <<\"hi\">>: unknown_frame"),
+        (frame_bytes(9, 1, b"hi", 0xCE), "type 9, all octets = <<\"hi\">>: unknown_frame"),
         (
-            frame_octets(9, 1, &[0; 20], 0xCE),
+            frame_bytes(9, 1, &[0; 20], 0xCE),
             "type 9, first 16 octets = <<0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0>>: unknown_frame",
         ),
         (
-            frame_octets(9, 1, &[b'b'; 16], 0xCE),
+            frame_bytes(9, 1, &[b'b'; 16], 0xCE),
             "type 9, all octets = <<\"bbbbbbbbbbbbbbbb\">>: unknown_frame",
         ),
         (
-            frame_octets(9, 1, &[b'b'; 17], 0xCE),
+            frame_bytes(9, 1, &[b'b'; 17], 0xCE),
             "type 9, first 16 octets = <<\"bbbbbbbbbbbbbbbb\">>: unknown_frame",
         ),
-        (frame_octets(8, 0, b"hi", 0xCE), "type 8, all octets = <<\"hi\">>: unknown_frame"),
-        (frame_octets(1, 1, b"", 0xCE), "type 1, all octets = <<>>: unknown_frame"),
-        (frame_octets(1, 1, &[0, 50, 0], 0xCE), "type 1, all octets = <<0,50,0>>: unknown_frame"),
+        (frame_bytes(8, 0, b"hi", 0xCE), "type 8, all octets = <<\"hi\">>: unknown_frame"),
+        (frame_bytes(1, 1, b"", 0xCE), "type 1, all octets = <<>>: unknown_frame"),
+        (frame_bytes(1, 1, &[0, 50, 0], 0xCE), "type 1, all octets = <<0,50,0>>: unknown_frame"),
         (
-            frame_octets(2, 1, &[0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0xCE),
+            frame_bytes(2, 1, &[0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0xCE),
             "type 2, all octets = <<0,60,0,0,0,0,0,0,0,0,0>>: unknown_frame",
         ),
         (
@@ -212,17 +212,17 @@ fn error_texts_are_rabbitmqs() {
 }
 
 #[test]
-fn an_error_keeps_no_more_than_it_prints() {
-    let Err(FrameError::UnknownType { octets, .. }) =
-        split_frame(&frame_octets(9, 1, &[1; 1000], 0xCE), PAYLOAD_MAX)
+fn frame_error_keeps_only_the_bytes_that_it_prints() {
+    let Err(FrameError::UnknownType { bytes, .. }) =
+        split_frame(&frame_bytes(9, 1, &[1; 1000], 0xCE), PAYLOAD_MAX)
     else {
         panic!("an unknown type");
     };
-    assert_eq!(octets.as_bytes(), [1; 16]);
+    assert_eq!(bytes.as_bytes(), [1; 16]);
 }
 
 #[test]
 #[should_panic = "room for payload"]
-fn a_payload_limit_of_nothing_is_a_mistake() {
+fn body_frames_panic_on_a_payload_limit_of_0() {
     write_body_frames(&mut Vec::new(), 1, b"x", 0);
 }

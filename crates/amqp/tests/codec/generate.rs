@@ -74,7 +74,7 @@ fn model_value(keys: BoxedStrategy<Vec<u8>>) -> impl Strategy<Value = ModelValue
     })
 }
 
-/// Keys that often collide, and keys of any octets.
+/// Keys that often collide, and keys of any bytes.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         3 => prop::sample::select(vec![&b""[..], b"a", b"a\0", b"ab", b"Z", b"x-death", b"\xff"])
@@ -95,7 +95,7 @@ pub(crate) fn short_text() -> impl Strategy<Value = String> {
     prop_oneof![8 => "\\PC{0,20}", 1 => "[a-z]{255}"]
 }
 
-/// A validated copy of the octets of a table without its size.
+/// A validated copy of the bytes of a table without its size.
 pub(crate) fn owned(octets: &[u8]) -> Table {
     TableRef::from_bytes(octets).expect("generated tables are well-formed").to_table()
 }

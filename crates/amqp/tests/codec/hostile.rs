@@ -49,12 +49,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn arbitrary_octets_do_no_harm(octets in vec(any::<u8>(), 0..200)) {
+    fn decoders_accept_arbitrary_bytes_without_panic(octets in vec(any::<u8>(), 0..200)) {
         read_everything(&octets);
     }
 
     #[test]
-    fn arbitrary_arguments_of_real_methods_do_no_harm(
+    fn method_decoder_accepts_arbitrary_arguments_without_panic(
         place in 0..METHODS.len(),
         arguments in vec(prop_oneof![0..4u8, any::<u8>()], 0..60),
     ) {
@@ -64,14 +64,14 @@ proptest! {
     }
 
     #[test]
-    fn octets_of_table_types_do_no_harm(
+    fn table_decoder_accepts_arbitrary_bytes_without_panic(
         octets in vec(prop::sample::select(b"\0\0\0\x01\x02\x03kFASxtTlLdDV".to_vec()), 0..80),
     ) {
         read_everything(&octets);
     }
 
     #[test]
-    fn one_changed_octet_does_no_harm(
+    fn decoders_accept_one_changed_byte_without_panic(
         model in model_table(),
         at in any::<prop::sample::Index>(),
         octet in any::<u8>(),
@@ -87,7 +87,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn one_changed_octet_of_a_method_does_no_harm(
+    fn method_decoder_accepts_one_changed_byte_without_panic(
         arguments in Arguments::any(),
         at in any::<prop::sample::Index>(),
         octet in any::<u8>(),
@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn a_size_that_is_announced_is_not_believed() {
+fn announced_size_allocates_nothing() {
     for frame_type in [FrameType::Method, FrameType::Header, FrameType::Body] {
         let input = [frame_type.octet(), 0, 1, 0xFF, 0xFF, 0xFF, 0xFF];
         assert_eq!(split_frame(&input, u32::MAX), Ok(None));

@@ -1,5 +1,5 @@
 //! The same values through `amq-protocol`, the codec of the lapin client, which is generated from
-//! another description of the protocol: both must write the same octets and read each other's.
+//! another description of the protocol: both must write the same bytes and read each other's.
 //!
 //! What it cannot hold is left out of the inputs: it takes UTF-8 only, keeps tables sorted without
 //! duplicates, and has no field for prefetch-size (always 0) and the access ticket (always 1).
@@ -413,7 +413,7 @@ fn read_by_them(octets: &[u8]) -> AMQPFrame {
 
 proptest! {
     #[test]
-    fn every_method_has_the_same_octets(arguments in Arguments::portable(), channel in any::<u16>()) {
+    fn methods_have_the_same_bytes_as_amq_protocol(arguments in Arguments::portable(), channel in any::<u16>()) {
         for method in arguments.methods() {
             let (class, ours) = amqp_class(&method);
             let theirs = AMQPFrame::Method(channel, class);
@@ -430,7 +430,7 @@ proptest! {
     }
 
     #[test]
-    fn content_has_the_same_octets(
+    fn content_has_the_same_bytes_as_amq_protocol(
         arguments in Arguments::portable(),
         channel in any::<u16>(),
         body in vec(any::<u8>(), 1..100),
@@ -464,7 +464,7 @@ proptest! {
 }
 
 #[test]
-fn a_heartbeat_has_the_same_octets() {
+fn heartbeat_has_the_same_bytes_as_amq_protocol() {
     let mut octets = Vec::new();
     write_heartbeat(&mut octets);
     assert_eq!(octets, written_by_them(&AMQPFrame::Heartbeat));

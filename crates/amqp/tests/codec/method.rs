@@ -25,7 +25,7 @@ fn kind(payload: &[u8]) -> MethodErrorKind {
 
 proptest! {
     #[test]
-    fn every_method_is_decoded_as_it_was_encoded(arguments in Arguments::any()) {
+    fn methods_round_trip(arguments in Arguments::any()) {
         for method in arguments.methods() {
             let octets = encode(&method);
             prop_assert_eq!(Method::decode(&octets), Ok(method));
@@ -33,7 +33,7 @@ proptest! {
     }
 
     #[test]
-    fn every_strict_prefix_of_a_method_is_an_error(arguments in Arguments::any()) {
+    fn strict_prefixes_of_methods_are_errors(arguments in Arguments::any()) {
         for method in arguments.methods() {
             let octets = encode(&method);
             for cut in 0..octets.len() {
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn octets_after_a_method_are_an_error(arguments in Arguments::any(), extra in any::<u8>()) {
+    fn bytes_after_a_method_are_an_error(arguments in Arguments::any(), extra in any::<u8>()) {
         for method in arguments.methods() {
             let mut octets = encode(&method);
             octets.push(extra);
@@ -61,7 +61,7 @@ proptest! {
 }
 
 #[test]
-fn ids_and_names_are_listed_once_and_in_order() {
+fn method_ids_and_names_are_listed_once_and_in_order() {
     let arguments = Arguments::sample();
     let generated: Vec<_> =
         arguments.methods().iter().map(|method| (method.id(), method.name())).collect();
@@ -71,7 +71,7 @@ fn ids_and_names_are_listed_once_and_in_order() {
 }
 
 #[test]
-fn ids_that_are_not_listed_are_unknown() {
+fn method_ids_that_are_not_listed_are_unknown() {
     for class_id in 0..=100 {
         for method_id in 0..=130 {
             let id = MethodId { class_id, method_id };
@@ -99,7 +99,7 @@ fn bits_share_an_octet_from_the_lowest_place_on() {
 }
 
 #[test]
-fn reserved_fields_may_be_anything_and_are_written_as_nothing() {
+fn reserved_fields_accept_any_value_and_are_written_as_zero() {
     let open = payload(10, 40, b"\x01/\x03abc\x01");
     let method = Method::decode(&open).unwrap();
     assert_eq!(method, ConnectionOpen { virtual_host: "/" }.into());
@@ -138,7 +138,7 @@ fn short_strings_of_methods_are_utf8_except_in_publishes() {
 
 /// Each combination was sent to RabbitMQ 4.3.6, whose close frame names the first of the two.
 #[test]
-fn sizes_are_judged_before_strings_and_strings_before_tables() {
+fn method_sizes_are_checked_before_strings_and_strings_before_tables() {
     let unknown_type = b"\0\0\0\x05\x01kU\0\0";
     let declare =
         |name: &[u8], rest: &[u8]| payload(50, 10, &[b"\0\0", name, b"\x04", rest].concat());
@@ -158,7 +158,7 @@ fn sizes_are_judged_before_strings_and_strings_before_tables() {
 
 /// The texts are those of RabbitMQ 4.3.6.
 #[test]
-fn explanations_are_rabbitmqs() {
+fn method_error_explanations_are_those_of_rabbitmq() {
     let observed: &[(Vec<u8>, &str)] = &[
         (
             payload(50, 10, b"\0\0\x06ampq-t\x04\0\0\0\0\0"),
@@ -184,7 +184,7 @@ fn explanations_are_rabbitmqs() {
 }
 
 #[test]
-fn arguments_may_nest_as_deep_as_the_limit() {
+fn method_arguments_may_nest_up_to_the_limit() {
     let nested = |depth: usize| {
         let mut table = Vec::new();
         for _ in 1..depth {
@@ -202,7 +202,7 @@ fn arguments_may_nest_as_deep_as_the_limit() {
 }
 
 #[test]
-fn a_method_frame_has_header_payload_and_end() {
+fn method_frame_has_header_payload_and_end() {
     let mut out = vec![0xAA];
     write_method(&mut out, 0x0102, &BasicAck { delivery_tag: 7, multiple: true }.into());
     let frame = [1, 1, 2, 0, 0, 0, 13, 0, 60, 0, 80, 0, 0, 0, 0, 0, 0, 0, 7, 1, 0xCE];
@@ -210,7 +210,7 @@ fn a_method_frame_has_header_payload_and_end() {
 }
 
 #[test]
-fn four_methods_have_content() {
+fn methods_with_content_are_four() {
     let arguments = Arguments::sample();
     let with_content: Vec<_> = arguments
         .methods()

@@ -8,7 +8,7 @@ use crate::primitives_model::{delivered, table_octets};
 
 proptest! {
     #[test]
-    fn normalised_is_what_the_model_delivers(model in model_table()) {
+    fn normalised_table_equals_the_model(model in model_table()) {
         let octets = table_octets(&model);
         let expected = table_octets(&delivered(&model));
         let table = TableRef::from_bytes(&octets).unwrap();
@@ -22,7 +22,7 @@ proptest! {
 
 /// Sent to RabbitMQ 4.3.6 as the headers of a message, and what was delivered.
 #[test]
-fn header_tables_are_delivered_as_by_rabbitmq() {
+fn header_tables_are_delivered_as_in_rabbitmq() {
     let observed: &[(&[u8], &[u8])] = &[
         (b"", b""),
         (
@@ -50,7 +50,7 @@ fn header_tables_are_delivered_as_by_rabbitmq() {
 }
 
 #[test]
-fn a_table_in_order_is_left_alone() {
+fn sorted_table_is_not_rewritten() {
     let table = TableBuilder::new()
         .insert("a", Value::I64(1))
         .insert("b", Value::Bool(true))
@@ -63,7 +63,7 @@ fn a_table_in_order_is_left_alone() {
 }
 
 #[test]
-fn the_first_field_is_kept_however_many_follow() {
+fn duplicate_fields_keep_the_first() {
     let mut builder = TableBuilder::new();
     for place in 0..1000 {
         builder.insert(["b", "c", "a"][place as usize * 7 % 3], Value::I32(place));
@@ -77,7 +77,7 @@ fn the_first_field_is_kept_however_many_follow() {
 }
 
 #[test]
-fn a_large_table_of_one_key_keeps_the_first_field() {
+fn large_table_of_one_key_keeps_the_first_field() {
     let mut builder = TableBuilder::new();
     for place in 0..20_000 {
         builder.insert("", Value::I32(place));

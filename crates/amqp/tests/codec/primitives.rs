@@ -6,7 +6,7 @@ use amqp::primitives::{
 };
 
 #[test]
-fn every_integer_is_in_network_order() {
+fn integers_are_in_network_order() {
     let mut out = Vec::new();
     put_u8(&mut out, 0x01);
     put_u16(&mut out, 0x0203);
@@ -37,7 +37,7 @@ fn signed_integers_and_floats_keep_their_sign() {
 }
 
 #[test]
-fn strings_have_their_length_in_front() {
+fn strings_begin_with_their_length() {
     let mut out = Vec::new();
     put_short_str(&mut out, "a\u{e9}");
     put_short_bytes(&mut out, b"\xff");
@@ -54,14 +54,14 @@ fn strings_have_their_length_in_front() {
 }
 
 #[test]
-fn a_string_longer_than_what_follows_is_truncated() {
+fn string_longer_than_the_input_is_truncated() {
     assert_eq!(Reader::new(b"\x02a").short_bytes(), Err(DecodeError::Truncated));
     assert_eq!(Reader::new(b"\0\0\0\x02a").long_str(), Err(DecodeError::Truncated));
     assert_eq!(Reader::new(b"\xff\xff\xff\xff").long_str(), Err(DecodeError::Truncated));
 }
 
 #[test]
-fn a_short_string_of_255_octets_fits() {
+fn short_string_of_255_bytes_fits() {
     let mut out = Vec::new();
     put_short_str(&mut out, &"n".repeat(255));
     assert_eq!((out.len(), out[0]), (256, 255));
@@ -70,13 +70,13 @@ fn a_short_string_of_255_octets_fits() {
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic = "a short string of 256"]
-fn a_short_string_that_does_not_fit_is_a_mistake() {
+fn short_string_that_is_too_long_fails_a_debug_assertion() {
     put_short_bytes(&mut Vec::new(), &[0; 256]);
 }
 
 #[test]
 #[cfg(not(debug_assertions))]
-fn a_short_string_that_does_not_fit_is_cut_rather_than_misframed() {
+fn short_string_that_is_too_long_is_cut() {
     let mut out = Vec::new();
     put_short_bytes(&mut out, &[7; 300]);
     assert_eq!((out.len(), out[0]), (256, 255));

@@ -11,9 +11,9 @@ pub(crate) type ModelTable = Vec<(Vec<u8>, ModelValue)>;
 /// A value as it lies on the wire.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ModelValue {
-    /// A fixed-size value: type octet and octets.
+    /// A fixed-size value: type octet and bytes.
     Fixed(u8, Vec<u8>),
-    /// A value with a size in front: type octet (`S` or `x`) and octets.
+    /// A value with a size in front: type octet (`S` or `x`) and bytes.
     Sized(u8, Vec<u8>),
     /// A nested table.
     Table(ModelTable),
@@ -21,7 +21,7 @@ pub(crate) enum ModelValue {
     Array(Vec<Self>),
 }
 
-/// The octets of a table without its size.
+/// The bytes of a table without its size.
 pub(crate) fn table_octets(table: &ModelTable) -> Vec<u8> {
     let mut out = Vec::new();
     for (key, value) in table {

@@ -14,14 +14,14 @@ fn encode(properties: &Properties<'_>) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn properties_are_parsed_as_they_were_encoded(arguments in Arguments::any()) {
+    fn properties_round_trip(arguments in Arguments::any()) {
         let properties = arguments.properties();
         let octets = encode(&properties);
         prop_assert_eq!(Properties::parse(&octets), Ok(properties));
     }
 
     #[test]
-    fn every_strict_prefix_is_an_error(arguments in Arguments::any()) {
+    fn strict_prefixes_of_properties_are_errors(arguments in Arguments::any()) {
         let octets = encode(&arguments.properties());
         for cut in 0..octets.len() {
             let parsed = Properties::parse(&octets[..cut]);
@@ -33,14 +33,14 @@ proptest! {
     }
 
     #[test]
-    fn octets_after_the_properties_are_an_error(arguments in Arguments::any()) {
+    fn bytes_after_the_properties_are_an_error(arguments in Arguments::any()) {
         let mut octets = encode(&arguments.properties());
         octets.push(0);
         prop_assert_eq!(Properties::parse(&octets), Err(PropertiesError::TrailingBytes(1)));
     }
 
     #[test]
-    fn properties_are_normalised_when_their_headers_are(arguments in Arguments::any()) {
+    fn properties_are_normalised_with_their_headers(arguments in Arguments::any()) {
         let properties = arguments.properties();
         let octets = encode(&properties);
         let mut normalised = Vec::new();
@@ -54,7 +54,7 @@ proptest! {
 
 /// Every property set, as RabbitMQ 4.3.6 was sent it and delivered it.
 #[test]
-fn all_fourteen_properties_lie_in_the_order_of_their_bits() {
+fn properties_are_encoded_in_the_order_of_their_bits() {
     let octets = b"\xff\xfc\x02ct\x02ce\0\0\0\x03\x01aV\x02\x07\x02ci\x02rt\x0560000\x02mi\
                    \0\0\0\0\0\0\0\x05\x02ty\x05guest\x02ai\x02cl";
     let headers = TableBuilder::new().insert("a", Value::Void).finish();
@@ -79,13 +79,13 @@ fn all_fourteen_properties_lie_in_the_order_of_their_bits() {
 }
 
 #[test]
-fn no_properties_are_two_octets_of_flags() {
+fn empty_properties_are_two_bytes_of_flags() {
     assert_eq!(encode(&Properties::default()), [0, 0]);
     assert_eq!(Properties::parse(&[0, 0]), Ok(Properties::default()));
 }
 
 #[test]
-fn empty_is_not_absent() {
+fn empty_property_is_not_absent() {
     let properties = Properties {
         expiration: Some(b""),
         headers: Some(TableRef::EMPTY),
@@ -98,7 +98,7 @@ fn empty_is_not_absent() {
 }
 
 #[test]
-fn strings_may_be_any_octets() {
+fn property_strings_may_be_any_bytes() {
     let octets = b"\x80\x00\x02\xff\xfe";
     let properties = Properties::parse(octets).unwrap();
     assert_eq!(properties.content_type, Some(&b"\xff\xfe"[..]));
@@ -133,7 +133,7 @@ fn malformed_properties_are_errors() {
 }
 
 #[test]
-fn the_unused_flag_is_ignored_and_not_delivered() {
+fn unused_property_flag_is_ignored_and_not_delivered() {
     let octets = b"\x10\x02\x02";
     let properties = Properties::parse(octets).unwrap();
     assert_eq!(properties, Properties { delivery_mode: Some(2), ..Properties::default() });

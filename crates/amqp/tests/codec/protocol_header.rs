@@ -3,7 +3,7 @@
 use amqp::protocol_header::{AMQP_0_9_1, ProtocolHeader, parse};
 
 #[test]
-fn both_spellings_of_0_9_1_are_accepted() {
+fn protocol_header_accepts_both_spellings_of_0_9_1() {
     assert_eq!(AMQP_0_9_1, *b"AMQP\0\0\x09\x01");
     assert_eq!(parse(&AMQP_0_9_1), ProtocolHeader::Amqp091);
     assert_eq!(parse(b"AMQP\x01\x01\x00\x09"), ProtocolHeader::Amqp091);
@@ -11,7 +11,7 @@ fn both_spellings_of_0_9_1_are_accepted() {
 }
 
 #[test]
-fn every_strict_prefix_of_them_is_incomplete() {
+fn protocol_header_prefixes_are_incomplete() {
     for header in [AMQP_0_9_1, *b"AMQP\x01\x01\x00\x09"] {
         for length in 0..header.len() {
             assert_eq!(parse(&header[..length]), ProtocolHeader::Incomplete);
@@ -21,7 +21,7 @@ fn every_strict_prefix_of_them_is_incomplete() {
 
 /// RabbitMQ 4.3.6 answers these with `AMQP 0 0 9 1`.
 #[test]
-fn other_versions_from_0_9_on_are_told_apart() {
+fn protocol_header_distinguishes_other_versions_from_0_9_on() {
     for header in [b"AMQP\0\0\x09\0", b"AMQP\0\0\x09\x02", b"AMQP\0\0\x0a\0", b"AMQP\0\0\xff\xff"] {
         assert_eq!(parse(header), ProtocolHeader::OtherAmqp09, "{header:?}");
     }
@@ -29,7 +29,7 @@ fn other_versions_from_0_9_on_are_told_apart() {
 
 /// RabbitMQ 4.3.6 answers these with `AMQP 3 1 0 0`.
 #[test]
-fn everything_else_is_foreign() {
+fn protocol_header_of_any_other_protocol_is_foreign() {
     let headers: &[&[u8]] = &[
         b"AMQP\x01\x01\x09\x01",
         b"AMQP\x01\x01\x00\x0a",
@@ -52,7 +52,7 @@ fn everything_else_is_foreign() {
 }
 
 #[test]
-fn the_first_wrong_octet_decides() {
+fn protocol_header_is_refused_at_the_first_wrong_byte() {
     for octet in 0..=255 {
         let expected =
             if octet == b'A' { ProtocolHeader::Incomplete } else { ProtocolHeader::Foreign };

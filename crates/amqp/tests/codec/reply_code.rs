@@ -4,7 +4,7 @@ use amqp::reply_code::ReplyCode;
 use proptest::prelude::*;
 
 #[test]
-fn codes_have_rabbitmqs_numbers_and_names() {
+fn reply_codes_have_the_numbers_and_names_of_rabbitmq() {
     let channel: [(u16, &str); 8] = [
         (200, "REPLY_SUCCESS"),
         (311, "CONTENT_TOO_LARGE"),
@@ -41,9 +41,9 @@ fn codes_have_rabbitmqs_numbers_and_names() {
     assert_eq!(ReplyCode::NotFound.to_string(), "404 NOT_FOUND");
 }
 
-/// The texts of RabbitMQ 4.3.6, the cut one for a queue name of 225 octets.
+/// The texts of RabbitMQ 4.3.6, the cut one for a queue name of 225 bytes.
 #[test]
-fn texts_are_rabbitmqs() {
+fn reply_texts_are_those_of_rabbitmq() {
     assert_eq!(
         ReplyCode::NotFound.text("no queue 'q' in vhost '/'"),
         "NOT_FOUND - no queue 'q' in vhost '/'"
@@ -56,7 +56,7 @@ fn texts_are_rabbitmqs() {
 }
 
 #[test]
-fn a_text_of_255_octets_is_not_cut() {
+fn reply_text_of_255_bytes_is_not_cut() {
     let prefix = "NOT_FOUND - ".len();
     assert_eq!(ReplyCode::NotFound.text(&"e".repeat(255 - prefix)).len(), 255);
     assert!(!ReplyCode::NotFound.text(&"e".repeat(255 - prefix)).ends_with("..."));
@@ -65,7 +65,7 @@ fn a_text_of_255_octets_is_not_cut() {
 
 proptest! {
     #[test]
-    fn a_text_fits_into_a_short_string(explanation in "\\PC{0,300}") {
+    fn reply_text_fits_into_a_short_string(explanation in "\\PC{0,300}") {
         let text = ReplyCode::PreconditionFailed.text(&explanation);
         let whole = format!("PRECONDITION_FAILED - {explanation}");
         prop_assert!(text.len() <= 255);

@@ -6,7 +6,7 @@ use amqp::table::{TableBuilder, TableError, Value};
 const GUEST: Credentials<'_> = Credentials { user: b"guest", password: b"guest" };
 
 #[test]
-fn plain_is_nul_user_nul_password() {
+fn plain_response_is_nul_user_nul_password() {
     assert_eq!(parse_plain(b"\0guest\0guest"), Ok(GUEST));
     assert_eq!(parse_plain(b"\0u\xff\0"), Ok(Credentials { user: b"u\xff", password: b"" }));
     assert_eq!(parse_plain(b"\0\0"), Ok(Credentials { user: b"", password: b"" }));
@@ -14,7 +14,7 @@ fn plain_is_nul_user_nul_password() {
 
 /// RabbitMQ 4.3.6 drops the connection for each of these.
 #[test]
-fn any_other_plain_is_malformed() {
+fn plain_response_of_any_other_form_is_malformed() {
     let responses: &[&[u8]] = &[
         b"",
         b"\0",
@@ -43,7 +43,7 @@ fn amqplain(fields: &[(&str, Value<'_>)]) -> Vec<u8> {
 
 /// RabbitMQ 4.3.6 lets each of these in.
 #[test]
-fn amqplain_is_a_table_with_login_and_password() {
+fn amqplain_response_is_a_table_with_login_and_password() {
     let guest = Value::LongStr(b"guest");
     let accepted: &[&[(&str, Value<'_>)]] = &[
         &[("LOGIN", guest), ("PASSWORD", guest)],
@@ -59,7 +59,7 @@ fn amqplain_is_a_table_with_login_and_password() {
 
 /// RabbitMQ 4.3.6 drops the connection for each of these.
 #[test]
-fn any_other_amqplain_is_refused() {
+fn amqplain_response_of_any_other_form_is_refused() {
     let guest = Value::LongStr(b"guest");
     let lacking: &[&[(&str, Value<'_>)]] = &[
         &[],
@@ -84,7 +84,7 @@ fn any_other_amqplain_is_refused() {
 }
 
 #[test]
-fn a_password_is_not_printed() {
+fn password_is_not_printed() {
     let printed = format!("{:?}", Credentials { user: b"bob", password: b"secret" });
     assert!(printed.contains("bob") && !printed.contains("secret"));
 }

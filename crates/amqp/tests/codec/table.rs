@@ -78,7 +78,7 @@ fn assert_value_is(value: Value<'_>, model: &ModelValue) {
     }
 }
 
-/// Type octet and octets of a value that has no size, `L` and `l` apart where the model has them
+/// Type octet and bytes of a value that has no size, `L` and `l` apart where the model has them
 /// apart, and bools as the one octet that tells.
 fn fixed(value: Value<'_>) -> (u8, Vec<u8>) {
     match value {
@@ -119,7 +119,7 @@ fn folded(table: &ModelTable) -> ModelTable {
 
 proptest! {
     #[test]
-    fn a_table_reads_as_what_was_written(model in model_table()) {
+    fn table_reads_as_the_model_wrote_it(model in model_table()) {
         let octets = table_octets(&model);
         let table = TableRef::from_bytes(&octets).unwrap();
         assert_reads_as(table, &folded(&model));
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn a_built_table_reads_as_what_was_inserted(model in model_table()) {
+    fn built_table_reads_as_the_inserted_fields(model in model_table()) {
         let octets = table_octets(&model);
         let mut builder = TableBuilder::new();
         for (key, value) in TableRef::from_bytes(&octets).unwrap() {
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn get_finds_the_first_field_with_a_key(model in model_table()) {
+    fn table_get_finds_the_first_field_with_a_key(model in model_table()) {
         let octets = table_octets(&model);
         let table = TableRef::from_bytes(&octets).unwrap();
         for key in ["", "a", "a\0", "ab", "Z", "x-death", "missing"] {
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn a_table_that_is_cut_is_an_error(model in model_table()) {
+    fn table_that_is_cut_is_an_error(model in model_table()) {
         let table = sized(b'F', &table_octets(&model));
         let whole = &table[1..];
         for cut in 0..whole.len() {
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn a_table_whose_inside_is_cut_never_gives_half_a_value(model in model_table()) {
+    fn table_that_is_cut_inside_gives_no_partial_value(model in model_table()) {
         let octets = table_octets(&model);
         let ends: Vec<usize> =
             (0..=model.len()).map(|fields| table_octets(&model[..fields].to_vec()).len()).collect();
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn a_written_table_is_its_size_and_its_octets(model in model_table(), before in any_octets()) {
+    fn written_table_is_its_size_and_its_bytes(model in model_table(), before in any_octets()) {
         let octets = table_octets(&model);
         let mut out = before.clone();
         TableRef::from_bytes(&octets).unwrap().write(&mut out);
@@ -189,7 +189,7 @@ proptest! {
 }
 
 #[test]
-fn exactly_the_types_of_rabbitmq_are_known() {
+fn value_types_are_those_of_rabbitmq() {
     for tag in 0..=255u8 {
         let known = TYPES.iter().find(|(known, ..)| *known == tag);
         // Eight zeros are enough for every fixed value, and an empty string, table or array.
@@ -233,7 +233,7 @@ fn integers_of_every_width_keep_sign_and_value() {
 }
 
 #[test]
-fn only_a_long_string_is_taken_for_one() {
+fn as_long_str_accepts_only_a_long_string() {
     let array = [sized(b'S', b"\xff"), sized(b'x', b"\xff")].concat();
     let array = ArrayRef::from_bytes(&array).unwrap();
     let strings: Vec<_> = array.iter().map(|value| value.as_long_str()).collect();
@@ -269,7 +269,7 @@ fn floats_must_be_finite() {
 }
 
 #[test]
-fn keys_may_be_empty_or_not_utf8_or_of_255_octets() {
+fn table_keys_may_be_empty_or_not_utf8_or_of_255_bytes() {
     for key in [&b""[..], b"\xff", &[b'k'; 255]] {
         let octets = field(key, b"V");
         let table = TableRef::from_bytes(&octets).unwrap();
@@ -278,7 +278,7 @@ fn keys_may_be_empty_or_not_utf8_or_of_255_octets() {
 }
 
 #[test]
-fn nesting_is_allowed_up_to_the_limit() {
+fn table_nesting_is_allowed_up_to_the_limit() {
     assert!(TableRef::from_bytes(&nested_tables(TABLE_DEPTH_MAX)).is_ok());
     let too_deep = nested_tables(TABLE_DEPTH_MAX + 1);
     assert_eq!(TableRef::from_bytes(&too_deep), Err(TableError::TooDeep));
@@ -294,7 +294,7 @@ fn nesting_is_allowed_up_to_the_limit() {
 /// As many levels as fit into the largest frame, on a stack that a recursion into each would burst;
 /// the widest allowed nesting is walked in every way that the crate knows on the same stack.
 #[test]
-fn the_deepest_table_of_a_frame_is_refused_on_a_small_stack() {
+fn deepest_table_of_a_frame_is_refused_on_a_small_stack() {
     let deepest = nested_tables(21_000);
     let widest = nested_tables(TABLE_DEPTH_MAX);
     let walk = move || {
@@ -308,7 +308,7 @@ fn the_deepest_table_of_a_frame_is_refused_on_a_small_stack() {
 }
 
 #[test]
-fn an_array_as_large_as_a_frame_is_kept_as_octets() {
+fn array_as_large_as_a_frame_is_kept_encoded() {
     let octets = vec![b'V'; 131_000];
     let array = ArrayRef::from_bytes(&octets).unwrap();
     assert_eq!(array.len(), 131_000);
@@ -316,7 +316,7 @@ fn an_array_as_large_as_a_frame_is_kept_as_octets() {
 }
 
 #[test]
-fn sizes_that_lie_are_errors() {
+fn table_sizes_that_are_wrong_are_errors() {
     let cases: &[&[u8]] = &[
         b"\0\0\0\x05\x01kV",
         b"\xff\xff\xff\xff\x01kV",
@@ -371,14 +371,14 @@ fn nested_tables_are_built_in_place_or_beforehand() {
 }
 
 #[test]
-fn a_table_without_fields_is_the_default() {
+fn empty_table_is_the_default() {
     assert_eq!(Table::default().as_ref(), TableRef::EMPTY);
     assert!(Table::default().is_empty() && TableRef::EMPTY.is_empty());
     assert_eq!(TableRef::EMPTY.get(""), None);
 }
 
 #[test]
-#[should_panic = "a table key of 256 octets"]
-fn a_key_that_does_not_fit_is_a_mistake() {
+#[should_panic = "a table key of 256 bytes"]
+fn table_key_that_is_too_long_panics() {
     TableBuilder::new().insert([b'k'; 256], Value::Void);
 }

@@ -49,7 +49,7 @@ fn compare(play: impl Fn(&str) -> String) -> String {
 }
 
 #[test]
-fn every_dialogue_goes_as_it_is_written() {
+fn dialogues_run_as_written() {
     if std::env::var_os("UPDATE").is_some() {
         for (path, text) in files() {
             std::fs::write(path, world::play(&text, Feeding::Lines).text).unwrap();
@@ -63,14 +63,14 @@ fn every_dialogue_goes_as_it_is_written() {
 }
 
 #[test]
-fn every_dialogue_goes_the_same_octet_by_octet() {
+fn dialogues_run_the_same_byte_by_byte() {
     let wrong = compare(|text| world::play(text, Feeding::Octets).text);
     assert!(wrong.is_empty(), "{wrong}");
 }
 
 /// Channels do not wait for each other, so that only the order on each of them must stay.
 #[test]
-fn every_dialogue_says_the_same_when_all_comes_at_once() {
+fn dialogues_run_the_same_with_all_input_at_once() {
     for (path, text) in files() {
         let lines = world::play(&text, Feeding::Lines).said;
         let together = world::play(&text, Feeding::Together).said;

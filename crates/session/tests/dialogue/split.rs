@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn pieces_make_no_difference(Octets(octets) in stream(), pieces in vec(1_usize..400, 1..12)) {
+    fn session_does_not_depend_on_the_chunks_of_the_input(Octets(octets) in stream(), pieces in vec(1_usize..400, 1..12)) {
         let (whole, whole_closed) = answers(&octets, &[], 1);
         let (cut, cut_closed) = answers(&octets, &pieces, 1);
         prop_assert_eq!(by_channel(&whole), by_channel(&cut));

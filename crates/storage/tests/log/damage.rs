@@ -45,7 +45,7 @@ fn assert_nothing_is_invented(read: &Book, published: &Book, everything: &Book) 
 }
 
 #[test]
-fn every_changed_octet_is_told_or_does_not_matter() {
+fn changed_bytes_are_reported_or_harmless() {
     let (disk, book) = small();
     let files = disk.files();
     assert!(files.len() > 2, "{files:?}");
@@ -80,7 +80,7 @@ fn every_changed_octet_is_told_or_does_not_matter() {
 }
 
 #[test]
-fn a_lost_block_is_told_or_does_not_matter() {
+fn lost_blocks_are_reported_or_harmless() {
     const BLOCK: usize = 4096;
     let (disk, book) = whole(11);
     let mut told = 0;
@@ -108,7 +108,7 @@ fn a_lost_block_is_told_or_does_not_matter() {
 }
 
 #[test]
-fn octets_behind_the_end_do_not_matter() {
+fn bytes_behind_the_end_are_ignored() {
     let (disk, book) = whole(12);
     for (name, _) in disk.files() {
         let copy = disk.copy();
@@ -122,7 +122,7 @@ fn octets_behind_the_end_do_not_matter() {
 }
 
 #[test]
-fn files_that_are_exchanged_are_told() {
+fn exchanged_files_are_reported() {
     let (disk, _) = small();
     let files = disk.files();
     // A file that was made ahead is all zeros and does not count.
@@ -147,7 +147,7 @@ fn files_that_are_exchanged_are_told() {
 }
 
 #[test]
-fn a_log_without_a_manifest_is_left_as_it_is() {
+fn log_without_a_manifest_is_not_changed() {
     // One file alone might be a log that was being begun: not if something is in it.
     let disk = Disk::new();
     let (mut log, _, book) = open(&disk, Durability::Fsync).unwrap();
@@ -163,7 +163,7 @@ fn a_log_without_a_manifest_is_left_as_it_is() {
 }
 
 #[test]
-fn the_manifest_of_another_log_is_refused() {
+fn manifest_of_another_log_is_refused() {
     let (disk, _) = whole(14);
     let options = LogOptions { log_id: 78, ..options(Durability::Fsync) };
     let error = Log::open(disk.clone(), options, &mut |_, _| {}, &mut |_| {}).err().unwrap();
@@ -176,7 +176,7 @@ fn the_manifest_of_another_log_is_refused() {
 }
 
 #[test]
-fn an_unlisted_file_of_another_log_is_told_and_left() {
+fn unlisted_file_of_another_log_is_reported_and_kept() {
     let (disk, book) = whole(15);
     let other = Disk::new();
     let options = LogOptions { log_id: 78, ..options(Durability::Fsync) };
@@ -201,7 +201,7 @@ fn an_unlisted_file_of_another_log_is_told_and_left() {
 }
 
 #[test]
-fn a_log_that_must_be_there_is_not_begun() {
+fn missing_log_is_not_created_unless_asked() {
     let options = LogOptions { create_if_missing: false, ..options(Durability::Fsync) };
     let disk = Disk::new();
     let error = Log::open(disk.clone(), options, &mut |_, _| {}, &mut |_| {}).err().unwrap();
@@ -210,7 +210,7 @@ fn a_log_that_must_be_there_is_not_begun() {
 }
 
 #[test]
-fn a_file_that_is_cut_is_told() {
+fn truncated_file_is_reported() {
     let (disk, book) = whole(6);
     for (name, len) in disk.files().iter().filter(|(name, _)| name.ends_with(".log")) {
         for keep in (0..*len).step_by(61) {
@@ -223,7 +223,7 @@ fn a_file_that_is_cut_is_told() {
 }
 
 #[test]
-fn a_file_that_is_missing_is_told() {
+fn missing_file_is_reported() {
     let (disk, book) = whole(7);
     for (name, _) in disk.files() {
         let copy = disk.copy();
@@ -259,7 +259,7 @@ fn files_of_another_log_are_not_read() {
 }
 
 #[test]
-fn a_newer_format_is_refused_in_a_sentence() {
+fn newer_format_is_refused_with_a_message() {
     let (disk, _) = whole(10);
     disk.damage("manifest", |octets| {
         octets[8] = 9;

@@ -41,7 +41,7 @@ fn write_fixture(folder: &Path) {
 }
 
 #[test]
-fn every_version_is_read() {
+fn logs_of_every_version_are_read() {
     if std::env::var_os("FIXTURE").is_some() && !folder(FORMAT_VERSION).exists() {
         write_fixture(&folder(FORMAT_VERSION));
     }

@@ -25,7 +25,7 @@ fn half_full(disk: &Disk) -> (Log<Disk>, Book) {
 }
 
 #[test]
-fn a_file_that_does_not_fit_is_not_left_half_made() {
+fn segment_that_does_not_fit_is_removed() {
     let disk = Disk::new();
     let (mut log, mut book) = half_full(&disk);
     disk.limit_room(5000);
@@ -45,7 +45,7 @@ fn a_file_that_does_not_fit_is_not_left_half_made() {
 }
 
 #[test]
-fn there_is_room_again_when_the_file_is_needed() {
+fn segment_is_created_when_there_is_room_again() {
     let disk = Disk::new();
     let (mut log, mut book) = half_full(&disk);
     disk.limit_room(5000);
@@ -61,7 +61,7 @@ fn there_is_room_again_when_the_file_is_needed() {
 }
 
 #[test]
-fn a_smaller_file_is_made_where_a_large_one_does_not_fit() {
+fn segment_is_smaller_when_a_large_one_does_not_fit() {
     let disk = Disk::new();
     let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
     while disk
@@ -85,7 +85,7 @@ fn a_smaller_file_is_made_where_a_large_one_does_not_fit() {
 }
 
 #[test]
-fn a_file_that_is_too_small_is_not_left_behind() {
+fn segment_that_is_too_small_is_removed() {
     let disk = Disk::new();
     let (mut log, mut book) = half_full(&disk);
     let preparation = log.prepare().unwrap();
@@ -103,7 +103,7 @@ fn logs(disk: &Disk) -> usize {
 }
 
 #[test]
-fn what_has_no_room_is_written_when_there_is_some() {
+fn batch_without_room_is_written_when_there_is_room() {
     let disk = Disk::new();
     let (mut log, mut book) = half_full(&disk);
     disk.limit_room(100);
@@ -137,7 +137,7 @@ fn what_has_no_room_is_written_when_there_is_some() {
 }
 
 #[test]
-fn the_reserve_is_for_what_is_needed_and_not_for_what_is_made_ahead() {
+fn reserve_is_used_for_needed_segments_only() {
     let disk = Disk::new();
     let (mut log, mut book) = half_full(&disk);
     disk.limit_room(1000);
@@ -159,7 +159,7 @@ fn the_reserve_is_for_what_is_needed_and_not_for_what_is_made_ahead() {
 }
 
 #[test]
-fn a_compaction_that_has_no_room_leaves_nothing_behind() {
+fn compaction_without_room_leaves_no_file() {
     let disk = Disk::new();
     let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
     for _ in 0..40 {

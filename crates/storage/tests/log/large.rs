@@ -32,7 +32,7 @@ fn batches_on(disk: &Disk) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn what_is_too_much_for_one_batch_is_cut_between_records() {
+fn large_batch_is_cut_between_records() {
     let disk = Disk::new();
     let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
     let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
@@ -58,7 +58,7 @@ fn what_is_too_much_for_one_batch_is_cut_between_records() {
 }
 
 #[test]
-fn a_full_batch_is_as_good_as_written() {
+fn full_batch_is_not_changed_by_later_records() {
     let disk = Disk::new();
     let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
     let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
@@ -83,7 +83,7 @@ fn a_full_batch_is_as_good_as_written() {
 }
 
 #[test]
-fn a_purge_is_in_the_batch_that_what_it_ends_is_left_out_of() {
+fn purge_is_in_the_batch_that_omits_the_records_it_ends() {
     let disk = Disk::new();
     let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
     let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
@@ -101,7 +101,7 @@ fn a_purge_is_in_the_batch_that_what_it_ends_is_left_out_of() {
 }
 
 #[test]
-fn records_that_belong_together_are_in_one_batch() {
+fn joined_records_are_in_one_batch() {
     let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
     let push = |pending: &mut WriteQueue, lsn, is_joined| {
         let (target, kind, flags) = (Lsn(0), 1, Flags::NONE);
@@ -118,7 +118,7 @@ fn records_that_belong_together_are_in_one_batch() {
 }
 
 #[test]
-fn what_ended_takes_no_memory() {
+fn ended_records_use_no_memory() {
     let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
     let mut book = Book::default();
     for lsn in (1..=10_000).step_by(2) {
@@ -134,7 +134,7 @@ fn what_ended_takes_no_memory() {
 
 #[test]
 #[should_panic(expected = "is longer than the log allows")]
-fn a_record_that_is_too_long_is_not_written() {
+fn record_that_is_too_long_is_not_written() {
     /// More octets than any message has, without their memory.
     struct Huge(Box<[u8]>);
     impl AsRef<[u8]> for Huge {

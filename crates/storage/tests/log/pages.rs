@@ -51,7 +51,7 @@ fn read(store: &PageStore<Disk>, chosen: &[usize]) -> Result<Messages, PageError
 }
 
 #[test]
-fn a_page_is_read_as_it_was_written() {
+fn page_round_trips() {
     let (_, store, entries) = written();
     let known: Vec<PageEntry> = entries.iter().map(|(entry, _)| *entry).collect();
     assert_eq!(store.entries(ID).unwrap(), known);
@@ -64,7 +64,7 @@ fn a_page_is_read_as_it_was_written() {
 }
 
 #[test]
-fn a_changed_octet_is_never_read() {
+fn page_with_a_changed_byte_is_never_read() {
     let (disk, store, entries) = written();
     let all: Vec<usize> = (0..entries.len()).collect();
     let (name, len) = disk.files().remove(0);
@@ -87,7 +87,7 @@ fn a_changed_octet_is_never_read() {
 }
 
 #[test]
-fn files_are_used_again_and_what_was_in_them_is_not_read() {
+fn page_files_are_reused_and_old_pages_are_not_read() {
     let (disk, store, entries) = written();
     store.remove(ID).unwrap();
     let shorter: Messages = entries[3..].to_vec();
@@ -105,7 +105,7 @@ fn files_are_used_again_and_what_was_in_them_is_not_read() {
 }
 
 #[test]
-fn few_free_files_are_kept() {
+fn page_store_keeps_few_free_files() {
     let (disk, store, entries) = written();
     (ID + 1..ID + 200).for_each(|id| write(&store, id, &entries));
     assert_eq!(disk.files().len(), 200);
@@ -114,7 +114,7 @@ fn few_free_files_are_kept() {
 }
 
 #[test]
-fn of_what_an_earlier_life_left_little_is_kept() {
+fn page_store_keeps_few_files_of_an_earlier_process() {
     let (disk, store, entries) = written();
     (ID + 1..ID + 100).for_each(|id| write(&store, id, &entries));
     disk.create("0000000000000001.log").unwrap();

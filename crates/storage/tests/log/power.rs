@@ -32,12 +32,12 @@ fn check(read: &Book, progress: &Progress, shape: Shape, what: &str) {
 }
 
 #[test]
-fn a_small_history_survives_a_cut_at_every_operation() {
+fn small_history_survives_a_power_cut_at_every_operation() {
     small_histories_survive(SMALL, 0..12);
 }
 
 #[test]
-fn a_small_history_in_cut_batches_survives_a_cut_at_every_operation() {
+fn small_history_in_small_batches_survives_a_power_cut_at_every_operation() {
     small_histories_survive(Shape { changes: 9, batch_bytes_max: CUT, ..SMALL }, 0..8);
 }
 
@@ -66,12 +66,12 @@ fn small_histories_survive(shape: Shape, seeds: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_long_history_survives_cut_after_cut() {
+fn long_history_survives_repeated_power_cuts() {
     long_histories_survive(LONG, 0..60);
 }
 
 #[test]
-fn a_long_history_in_cut_batches_survives_cut_after_cut() {
+fn long_history_in_small_batches_survives_repeated_power_cuts() {
     long_histories_survive(Shape { changes: 30, batch_bytes_max: CUT, ..LONG }, 100..140);
 }
 
@@ -98,7 +98,7 @@ fn long_histories_survive(shape: Shape, seeds: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_log_that_was_closed_is_told_from_one_that_a_crash_left() {
+fn closed_log_is_distinguished_from_a_crashed_one() {
     let disk = Disk::new();
     let (mut log, report, book) = open(&disk, Durability::Fsync).unwrap();
     assert!(!report.was_open, "the log is new");
@@ -119,7 +119,7 @@ fn a_log_that_was_closed_is_told_from_one_that_a_crash_left() {
 }
 
 #[test]
-fn a_clean_end_is_read_back_and_space_is_given_back() {
+fn closed_log_reads_back_and_frees_space() {
     for seed in 0..20 {
         let disk = Disk::new();
         let (mut log, _, book) = open(&disk, Durability::Fsync).unwrap();
@@ -151,7 +151,7 @@ fn a_clean_end_is_read_back_and_space_is_given_back() {
 }
 
 #[test]
-fn without_syncs_a_cut_loses_the_end_and_nothing_else() {
+fn durability_os_loses_only_the_end_in_a_power_cut() {
     for seed in 0..200 {
         let mut random = Random(seed);
         let disk = Disk::new();

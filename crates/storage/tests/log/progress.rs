@@ -9,7 +9,7 @@ const SHAPE: Shape =
     Shape { batches: 200, changes: 8, queues: 3, body_max: 400, batch_bytes_max: usize::MAX };
 
 #[test]
-fn every_file_is_told_once_and_the_last_completes_it() {
+fn progress_reports_every_file_once_and_ends_at_100_percent() {
     let disk = Disk::new();
     let (mut log, _, book) = open(&disk, Durability::Fsync).unwrap();
     run(&mut log, book, &mut Random(1), SHAPE);
@@ -35,7 +35,7 @@ fn every_file_is_told_once_and_the_last_completes_it() {
 }
 
 #[test]
-fn a_new_log_has_nothing_to_tell() {
+fn progress_of_a_new_log_is_empty() {
     let mut told = 0;
     let mut each = |_: Record<'_>, _: &mut References<'_>| {};
     Log::open(Disk::new(), options(Durability::Fsync), &mut each, &mut |_| told += 1).unwrap();
