@@ -1,18 +1,17 @@
-//! What leads back to itself: strongly connected components of a directed graph, without recursion, and
-//! a way around in each of them.
+//! Strongly connected components of a directed graph, found without recursion, and a shortest cycle in each.
 
 use std::collections::VecDeque;
 
-/// For each node its component, and how many nodes each has (Tarjan's algorithm).
+/// The component of each node, and the number of nodes in each component (Tarjan's algorithm).
 pub(super) struct Components {
     pub(super) of: Vec<usize>,
     pub(super) sizes: Vec<usize>,
 }
 
-/// A node that has not been seen yet.
+/// Index of a node that has not been visited yet.
 const UNSEEN: usize = usize::MAX;
 
-/// The components of a graph in which these nodes follow each node.
+/// Finds the components of the graph in which `next` lists the successors of each node.
 pub(super) fn components(next: &[&[usize]]) -> Components {
     let count = next.len();
     let mut search = Search {
@@ -45,7 +44,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn walk(&mut self, root: usize) {
-        // Nodes on the way here, each with how many of its followers have been looked at.
+        // Nodes on the current path, each with the number of successors already visited.
         let mut way = vec![(root, 0)];
         self.enter(root);
         while let Some((node, looked_at)) = way.last_mut() {
@@ -92,7 +91,7 @@ impl Search<'_> {
         }
     }
 
-    /// Everything that was opened since `root` is a component.
+    /// Closes a component: all nodes opened since `root`.
     fn close(&mut self, root: usize) {
         let component = self.found.sizes.len();
         let mut size = 0;
@@ -115,7 +114,7 @@ fn set<T>(list: &mut [T], at: usize, value: T) {
 }
 
 impl Components {
-    /// A shortest way from `start` back to itself, in its component; it begins with `start`.
+    /// A shortest cycle through `start` within its component; begins with `start`.
     pub(super) fn way_around(&self, next: &[&[usize]], start: usize) -> Vec<usize> {
         let component = self.of.get(start);
         let mut before: std::collections::BTreeMap<usize, usize> =

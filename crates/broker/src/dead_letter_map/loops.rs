@@ -1,4 +1,4 @@
-//! Dead letters that come back to where they died.
+//! Cycles of dead letters: messages that return to a queue in which they died.
 
 use super::components::{Components, components};
 use super::warnings::{MapWarning, Severity, WarningKind, keeps};
@@ -7,14 +7,14 @@ use crate::limits::MAP_NAMES_TOLD_MAX;
 use crate::message::Name;
 use crate::setting::Overflow;
 
-/// Why messages die in a queue without anybody rejecting them.
+/// The reason for which messages of a queue die without being rejected by a consumer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum DiesBy {
-    /// They are rejected, or have a TTL of their own.
+    /// No reason is known; messages may still be rejected or have a TTL of their own.
     NothingKnown,
-    /// They are returned more often than all quorum queues let them.
+    /// The default delivery limit of quorum queues.
     UsualDeliveryLimit,
-    /// A TTL, a length limit, or a delivery limit that somebody has set.
+    /// A TTL, a length limit, or an explicit delivery limit.
     Setting,
 }
 
@@ -30,11 +30,11 @@ fn dies_by(queue: &MapQueue, edge: &MapEdge) -> DiesBy {
     }
 }
 
-/// Finds the loops: first those in which all happens by itself, because that is where messages are
-/// dropped, then those in which somebody must reject them.
+/// Finds the cycles: first those that run without any rejection, because the broker drops messages in them,
+/// then those that need a consumer to reject messages.
 pub(super) fn find(map: &DeadLetterMap, warnings: &mut Vec<MapWarning>) {
     let queues = map.queues.len();
-    // A graph of queues and, behind these, routes.
+    // Nodes are the queues, followed by the routes.
     let to_route: Vec<[usize; 1]> = map.edges.iter().map(|edge| [queues + edge.route]).collect();
     let mut is_told = vec![false; queues];
     for least in [DiesBy::Setting, DiesBy::UsualDeliveryLimit, DiesBy::NothingKnown] {
@@ -66,7 +66,7 @@ pub(super) fn find(map: &DeadLetterMap, warnings: &mut Vec<MapWarning>) {
     }
 }
 
-/// Components in which something is told already.
+/// Marks the components that contain a queue already reported.
 fn told_components(found: &Components, is_told: &[bool]) -> Vec<bool> {
     let mut told = vec![false; found.sizes.len()];
     for (component, _) in found.of.iter().zip(is_told).filter(|(_, is_told)| **is_told) {
@@ -120,7 +120,7 @@ fn loop_warning(map: &DeadLetterMap, way: Vec<usize>, least: DiesBy) -> Option<M
     })
 }
 
-/// The names with arrows between them, without the middle if it is long.
+/// The names joined by arrows; a long list is shortened in the middle.
 fn way_in_words(names: &[&Name]) -> String {
     let quoted = |names: &[&Name]| {
         names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" \u{2192} ")

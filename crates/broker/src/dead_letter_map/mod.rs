@@ -1,9 +1,9 @@
-//! The dead-letter map: which queues dead letters come from, through which exchanges they go, which
-//! queues they reach, and where something is wrong with that.
+//! The dead-letter map: the queues that dead letters come from, the exchanges they pass through, the queues
+//! they reach, and the problems on these routes.
 //!
-//! [`DeadLetterMapTaking`] copies what is the case out of a vhost, in slices; what is made of it here
-//! needs the vhost no more. `warnings` says in words what people should know: of dead ends itself, of
-//! dead letters that come back in `loops`, of the queues that they come to in `targets`.
+//! [`DeadLetterMapTaking`] copies the topology from a vhost in slices; evaluating the copy does not need the
+//! vhost any more. `warnings` reports dead ends, `loops` reports cycles, and `targets` checks the queues that
+//! dead letters reach.
 
 mod components;
 mod loops;
@@ -21,124 +21,123 @@ use crate::setting::PolicyKey;
 pub use crate::vhost::DeadLetterMapTaking;
 pub use warnings::{MapWarning, Severity, WarningKind};
 
-/// Everything in a vhost that takes part in dead-lettering. Numbers of queues, exchanges and routes are
-/// places in these lists.
+/// The part of a vhost's topology that takes part in dead-lettering. Queues, exchanges and routes refer to
+/// each other by index into these lists.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeadLetterMap {
-    /// Queues that have a dead-letter exchange or that dead letters can reach, by name.
+    /// Queues that have a dead-letter exchange or that dead letters can reach, sorted by name.
     pub queues: Vec<MapQueue>,
-    /// The dead-letter exchanges, those that do not exist, too, by name.
+    /// The dead-letter exchanges, including those that do not exist, sorted by name.
     pub exchanges: Vec<MapExchange>,
-    /// What leads from an exchange on.
+    /// Routes from the dead-letter exchanges to queues.
     pub routes: Vec<MapRoute>,
-    /// One for each queue with a dead-letter exchange, by name of the queue.
+    /// One edge for each queue with a dead-letter exchange, sorted by name of the queue.
     pub edges: Vec<MapEdge>,
-    /// What people should know, the worst first.
+    /// Problems found in the map, the most severe first.
     pub warnings: Vec<MapWarning>,
-    /// There was no more to look at than a map may have.
+    /// True if the map is complete; false if the topology exceeds the limit of a map.
     pub is_whole: bool,
 }
 
 /// A queue of the map.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MapQueue {
-    /// Its name.
+    /// The queue name.
     pub name: Name,
-    /// Its number, under which its samples are kept.
+    /// The number of the queue, which identifies its samples.
     pub number: QueueNumber,
-    /// Its type.
+    /// The queue type.
     pub kind: QueueType,
-    /// What is in force for it.
+    /// The settings in force.
     pub settings: Settings,
-    /// Messages in it.
+    /// Messages in the queue.
     pub messages: u64,
-    /// Its consumers.
+    /// Consumers of the queue.
     pub consumers: u32,
-    /// What became of the messages that died in it.
+    /// Counters of the messages that died in the queue.
     pub deaths: Deaths,
 }
 
 /// A dead-letter exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MapExchange {
-    /// Its name.
+    /// The exchange name.
     pub name: Name,
-    /// Its type; none if there is no such exchange.
+    /// The exchange type; none if the exchange does not exist.
     pub kind: Option<ExchangeType>,
 }
 
-/// Where dead letters go that are alike, whichever queue they come from.
+/// The destinations of dead letters that are routed alike, shared by all queues that send them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the route")]
 pub struct MapRoute {
-    /// The dead-letter exchange.
+    /// Index of the dead-letter exchange.
     pub exchange: usize,
-    /// The queues that can be reached, by name.
+    /// Indices of the queues that can be reached, sorted by name.
     pub to: Vec<usize>,
-    /// Other exchanges on the way, by name.
+    /// Further exchanges on the way, sorted by name.
     pub via: Vec<Name>,
-    /// Every dead letter reaches all of these queues, and no other.
+    /// True if every dead letter reaches all of these queues, and no other.
     pub is_certain: bool,
-    /// Any queue can be reached, by a message whose key is its name.
+    /// True if the route can reach any queue, because a message's key may be a queue name.
     pub is_anywhere: bool,
-    /// Where a message goes depends on its key.
+    /// True if the destinations depend on the routing key.
     pub(crate) depends_on_key: bool,
-    /// Keys of messages that reach nothing, of those that are known.
+    /// Known routing keys that reach no queue.
     pub(crate) lost_keys: Vec<Name>,
-    /// No message reaches anything, as far as can be known.
+    /// True if no message can reach a queue, as far as is known.
     pub(crate) is_nowhere: bool,
 }
 
-/// A queue has a dead-letter exchange.
+/// The link from a queue to its dead-letter route.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MapEdge {
-    /// The queue.
+    /// Index of the queue.
     pub from: usize,
-    /// Where its dead letters go.
+    /// Index of the route of its dead letters.
     pub route: usize,
-    /// The keys that its messages have as far as bindings tell, if they keep them and that can be told.
+    /// The routing keys that messages of the queue keep when they die, if the bindings determine them.
     pub own_keys: Option<Arc<[Name]>>,
-    /// Who has set the exchange, the routing key and the strategy; keys that nobody has set are left out.
+    /// The sources of the dead-letter exchange, routing key and strategy; unset keys are left out.
     pub given: Vec<GivenBy>,
-    /// Somebody has set the delivery limit; otherwise it is what all quorum queues have.
+    /// True if the queue has an explicit delivery limit; false if the default of quorum queues applies.
     pub(crate) has_own_delivery_limit: bool,
 }
 
-/// Who has set something.
+/// The source of a setting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GivenBy {
-    /// What.
+    /// The setting.
     pub key: PolicyKey,
-    /// Who.
+    /// The kind of source, such as an argument or a policy.
     pub source: Source,
-    /// The policy's name, if it was one.
+    /// The name of the policy, if the source is one.
     pub name: Option<Name>,
 }
 
 impl DeadLetterMap {
-    /// Says what is wrong with what was copied.
+    /// Adds the warnings for this map.
     pub(crate) fn with_warnings(mut self) -> Self {
         self.warnings = warnings::all(&self);
         self
     }
 
-    /// The queue that an edge comes from.
+    /// The queue at the start of an edge.
     pub fn from(&self, edge: &MapEdge) -> Option<&MapQueue> {
         self.queues.get(edge.from)
     }
 
-    /// Where an edge leads.
+    /// The route of an edge.
     pub fn route(&self, edge: &MapEdge) -> Option<&MapRoute> {
         self.routes.get(edge.route)
     }
 
-    /// The exchange that an edge goes through.
+    /// The dead-letter exchange of an edge.
     pub fn exchange(&self, edge: &MapEdge) -> Option<&MapExchange> {
         self.exchanges.get(self.route(edge)?.exchange)
     }
 
-    /// For each queue the edges that lead there, as numbers: at most `most` of them, and how many there
-    /// are.
+    /// For each queue, the indices of up to `most` edges that lead to it, and the number of all such edges.
     pub fn sources(&self, most: usize) -> Vec<(Vec<usize>, u64)> {
         let mut of_route: Vec<Vec<usize>> = vec![Vec::new(); self.routes.len()];
         for (at, edge) in self.edges.iter().enumerate() {
@@ -158,7 +157,7 @@ impl DeadLetterMap {
 }
 
 impl MapQueue {
-    /// The routing key that its dead letters get.
+    /// The routing key that replaces the keys of the queue's dead letters.
     pub fn routing_key(&self) -> Option<&RoutingKey> {
         self.settings.dead_letter.as_ref()?.routing_key.as_ref()
     }

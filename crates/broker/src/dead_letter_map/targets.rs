@@ -1,20 +1,20 @@
-//! What becomes of dead letters in the queues that they come to.
+//! Problems in queues that dead letters reach: TTLs that are too short, length limits, missing consumers.
 
 use super::warnings::{MapWarning, Severity, WarningKind, first_of, keeps};
 use super::{DeadLetterMap, MapQueue};
 use crate::setting::Overflow;
 
-/// What the queues have in common whose dead letters come to a queue.
+/// Summary of the queues whose dead letters reach a queue.
 #[derive(Clone, Copy, Default)]
 struct Sources {
     count: u64,
-    /// The first by name, with the exchange between.
+    /// The first source queue by name, with the exchange in between.
     first: Option<(usize, usize)>,
-    /// The one with the longest TTL.
+    /// The source queue with the longest TTL.
     longest: Option<(u64, usize, usize)>,
-    /// One of them has no TTL.
+    /// True if one of the queues has no TTL.
     has_endless: bool,
-    /// One of them does not keep what it cannot get rid of.
+    /// True if one of the queues drops dead letters that it cannot deliver.
     has_losing: bool,
 }
 
@@ -28,7 +28,7 @@ impl Sources {
     }
 }
 
-/// Looks at every queue that dead letters can reach.
+/// Checks every queue that dead letters can reach.
 pub(super) fn look(map: &DeadLetterMap, warnings: &mut Vec<MapWarning>) {
     let mut of_route = vec![Sources::default(); map.routes.len()];
     for edge in &map.edges {
@@ -67,16 +67,16 @@ pub(super) fn look(map: &DeadLetterMap, warnings: &mut Vec<MapWarning>) {
     }
 }
 
-/// Something that is to be told of a queue that dead letters come to.
+/// A problem found in a queue that dead letters reach.
 struct Found {
     severity: Severity,
     kind: WarningKind,
-    /// The queue that is the reason, and the exchange between, if it is not the first.
+    /// The queue that causes the problem, with the exchange in between, if different from the first source.
     from: Option<(usize, usize)>,
     text: String,
 }
 
-/// Dead letters that vanish sooner than their messages would have.
+/// Reports a TTL that removes dead letters sooner than their source queues would.
 fn ttl(map: &DeadLetterMap, queue: &MapQueue, sources: &Sources, from: &str) -> Option<Found> {
     let ttl_ms = queue.settings.message_ttl_ms?;
     if queue.settings.dead_letter.is_some() {
@@ -96,7 +96,7 @@ fn ttl(map: &DeadLetterMap, queue: &MapQueue, sources: &Sources, from: &str) -> 
     sources.has_endless.then_some(Found { severity: Severity::Info, kind, from: None, text })
 }
 
-/// Dead letters that find no room, or push others out.
+/// Reports a length limit that refuses dead letters or evicts other messages for them.
 fn limit(queue: &MapQueue, sources: &Sources, from: &str) -> Option<Found> {
     let settings = &queue.settings;
     let messages = settings.max_length.map(|most| format!("{most} messages"));
@@ -123,9 +123,9 @@ fn limit(queue: &MapQueue, sources: &Sources, from: &str) -> Option<Found> {
     Some(Found { severity: Severity::Warning, kind: WarningKind::Limit, from: None, text })
 }
 
-/// Dead letters that nobody looks at.
+/// Reports a queue of dead letters that has no consumer.
 fn no_consumer(queue: &MapQueue, from: &str) -> Option<Found> {
-    // What expires does not wait for anybody.
+    // A queue with a TTL removes its messages without a consumer.
     if queue.consumers > 0 || queue.settings.message_ttl_ms.is_some() {
         return None;
     }

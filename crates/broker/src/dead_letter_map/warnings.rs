@@ -1,4 +1,4 @@
-//! What people should know about a dead-letter map, in one sentence each.
+//! Warnings about a dead-letter map, one sentence each.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use crate::limits::MAP_NAMES_TOLD_MAX;
 use crate::message::Name;
 use crate::setting::DeadLetterStrategy;
 
-/// How bad something is.
+/// The severity of a warning.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Severity {
-    /// Dead letters go nowhere.
+    /// Dead letters are lost.
     Error,
-    /// Some may be lost, or wait.
+    /// Some dead letters may be lost or delayed.
     Warning,
-    /// It is perhaps meant so.
+    /// The configuration is unusual, but may be intended.
     Info,
 }
 
 impl Severity {
-    /// The word for it.
+    /// The severity as it appears in the HTTP API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -29,25 +29,25 @@ impl Severity {
     }
 }
 
-/// What a warning is about.
+/// The kind of problem that a warning reports.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum WarningKind {
     /// The dead-letter exchange does not exist.
     ExchangeMissing,
-    /// It routes dead letters nowhere.
+    /// The dead-letter exchange routes dead letters to no queue.
     Unroutable,
-    /// They come back.
+    /// Dead letters return to the queue in which they died.
     Loop,
-    /// They come to a queue in which they do not live as long as before.
+    /// Dead letters reach a queue whose TTL is shorter than the TTL they had before.
     ShorterTtl,
-    /// They come to a queue that does not take any number of them.
+    /// Dead letters reach a queue with a length limit.
     Limit,
-    /// They come to a queue that nobody consumes.
+    /// Dead letters reach a queue without a consumer.
     NoConsumer,
 }
 
 impl WarningKind {
-    /// The word for it.
+    /// The kind as it appears in the HTTP API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ExchangeMissing => "exchange_missing",
@@ -60,30 +60,30 @@ impl WarningKind {
     }
 }
 
-/// Something that people should know.
+/// A warning about the dead-letter map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MapWarning {
-    /// How bad it is.
+    /// The severity of the problem.
     pub severity: Severity,
-    /// What it is about.
+    /// The kind of problem.
     pub kind: WarningKind,
-    /// The queue that dead letters come from; of several, one of them.
+    /// Index of the queue that the dead letters come from; if there are several, one of them.
     pub queue: usize,
-    /// The dead-letter exchange.
+    /// Index of the dead-letter exchange.
     pub exchange: usize,
-    /// The queue they come to, if the warning is about that.
+    /// Index of the queue that the dead letters reach, if the warning is about that queue.
     pub to_queue: Option<usize>,
-    /// All the queues that dead letters come from, of a loop those on one way around, in order; none if the
-    /// warning is about the queue that they come to.
+    /// Indices of all queues that the dead letters come from; for a cycle, the queues of one round in order;
+    /// empty if the warning is about the queue that dead letters reach.
     pub queues: Vec<usize>,
-    /// A sentence for people.
+    /// The warning as a sentence.
     pub text: String,
 }
 
-/// All of them, the worst first.
+/// All warnings, the most severe first.
 pub(super) fn all(map: &DeadLetterMap) -> Vec<MapWarning> {
     let mut warnings = Vec::new();
-    // What is true of many queues is said once.
+    // A problem that many queues share is reported once.
     let mut alike: BTreeMap<(usize, bool), Vec<&MapEdge>> = BTreeMap::new();
     for edge in &map.edges {
         let keeps = map.from(edge).is_some_and(keeps);
@@ -96,7 +96,7 @@ pub(super) fn all(map: &DeadLetterMap) -> Vec<MapWarning> {
     warnings
 }
 
-/// Whether what it cannot get rid of stays in a queue.
+/// True if the queue keeps dead letters that it cannot deliver.
 pub(super) fn keeps(queue: &MapQueue) -> bool {
     queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce
 }
@@ -105,7 +105,7 @@ fn exchange_in_words(name: &Name) -> String {
     if name.is_empty() { "the default exchange".to_owned() } else { format!("exchange '{name}'") }
 }
 
-/// `'a'`, `'a' and another queue`, `'a' and 5 others`.
+/// Formats `'a'`, `'a' and another queue`, `'a' and 5 others`.
 pub(super) fn first_of(first: &MapQueue, count: u64) -> String {
     let first = &first.name;
     match count {
@@ -115,7 +115,7 @@ pub(super) fn first_of(first: &MapQueue, count: u64) -> String {
     }
 }
 
-/// Dead letters that go nowhere, from queues whose dead letters go the same way.
+/// Reports dead letters that reach no queue, from queues that share a route.
 fn dead_end(map: &DeadLetterMap, edges: &[&MapEdge]) -> Option<MapWarning> {
     let edge = *edges.first()?;
     let (queue, route, exchange) = (map.from(edge)?, map.route(edge)?, map.exchange(edge)?);
@@ -162,7 +162,7 @@ fn dead_end(map: &DeadLetterMap, edges: &[&MapEdge]) -> Option<MapWarning> {
     Some(warning(Severity::Warning, WarningKind::Unroutable, text))
 }
 
-/// The first of these names, and how many more there are.
+/// The first of these names, and the number of the others.
 fn listed<'a>(names: impl Iterator<Item = &'a Name>) -> String {
     let mut names = names.map(|name| format!("'{name}'"));
     let first: Vec<String> = names.by_ref().take(MAP_NAMES_TOLD_MAX).collect();

@@ -8,7 +8,7 @@ use crate::ids::{ExchangeId, QueueId};
 use crate::limits::BINDING_MEMORY_BYTES;
 use crate::message::Name;
 
-/// What a binding leads to.
+/// The destination of a binding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Destination {
     /// A queue.
@@ -20,26 +20,26 @@ pub enum Destination {
 /// One binding of an exchange.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Binding {
-    /// What it leads to.
+    /// The queue or exchange that receives the messages.
     pub destination: Destination,
     /// The binding key.
     pub routing_key: Name,
-    /// Its arguments, sorted by key.
+    /// The arguments of the binding, sorted by key.
     pub arguments: BindingArguments,
 }
 
-/// Arguments of a binding; two bindings that differ in them are two bindings. Both ends and the log know
-/// of a binding: copies share the table.
+/// Arguments of a binding; two bindings that differ only in their arguments are two bindings. The copies at
+/// both ends and in the log share one table.
 #[derive(Clone, Default, Debug)]
 pub struct BindingArguments(Option<Arc<Table>>);
 
 impl BindingArguments {
-    /// Takes the arguments as they came.
+    /// Normalises the arguments: sorted by key, without duplicates.
     pub fn new(arguments: TableRef<'_>) -> Self {
         Self((!arguments.is_empty()).then(|| Arc::new(arguments.normalised())))
     }
 
-    /// The table.
+    /// The arguments as a table.
     pub fn table(&self) -> TableRef<'_> {
         self.0.as_ref().map(|table| (**table).as_ref()).unwrap_or_default()
     }
@@ -70,7 +70,7 @@ impl Ord for BindingArguments {
 }
 
 impl Binding {
-    /// Memory that it takes at both ends, about, in bytes.
+    /// Approximate memory that the binding takes at both ends, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         BINDING_MEMORY_BYTES + (self.routing_key.len() + self.arguments.bytes().len()) as u64
     }

@@ -1,10 +1,10 @@
-//! `x-consistent-hash`: each message goes to one destination, the same for the same key, in
-//! proportion to the weights that the binding keys are.
+//! `x-consistent-hash`: each message goes to one destination, always the same for the same key. The binding
+//! keys are weights, and a destination receives messages in proportion to its weight.
 //!
-//! Buckets are numbered in the order of binding, as many for a destination as its weight says; a jump
-//! hash of the key picks one. A destination bound twice keeps the weight of its first binding
-//! (observed on RabbitMQ 4.3.6). What is hashed is the routing key, or what the exchange's arguments
-//! `hash-header` or `hash-property` name.
+//! Buckets are numbered in the order of binding; the weight of a destination is the number of its buckets,
+//! and a jump hash of the key picks a bucket. A destination bound twice keeps the weight of its first binding
+//! (observed on RabbitMQ 4.3.6). The hash covers the routing key, or the header or property named by the
+//! exchange arguments `hash-header` and `hash-property`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -19,18 +19,18 @@ use crate::limits::CONSISTENT_HASH_WEIGHT_MAX;
 use crate::refusal::Refusal;
 use crate::term;
 
-/// The buckets and what to hash.
+/// The bindings, their buckets and the part of a message that is hashed.
 #[derive(Debug)]
 pub(super) struct ConsistentHash {
     hashed: Hashed,
-    /// In the order of binding, by number.
+    /// Bindings by number, in the order of binding.
     bindings: BTreeMap<u64, (Destination, u32)>,
-    /// The same by destination and weight.
+    /// The numbers of the bindings, by destination and weight.
     numbers: BTreeSet<(Destination, u32, u64)>,
     last_number: u64,
-    /// How many bindings lead to each destination.
+    /// The number of bindings of each destination.
     destinations: Destinations,
-    /// Destinations with the number of the bucket behind their last one, since a message asked.
+    /// Each destination with the end of its bucket range; computed when a message needs it.
     buckets: OnceLock<Vec<(Destination, u64)>>,
 }
 
@@ -73,10 +73,10 @@ fn weight(key: &str) -> Result<u32, Refusal> {
 }
 
 impl ConsistentHash {
-    /// An exchange of this type with these arguments.
+    /// Creates an exchange of this type from its arguments.
     ///
     /// # Errors
-    /// 406 when they do not say what to hash.
+    /// 406 if `hash-header` and `hash-property` do not name one thing to hash.
     pub(super) fn new(arguments: TableRef<'_>) -> Result<Self, Refusal> {
         let text = |name: &str| match arguments.get(name) {
             None => Ok(None),
@@ -114,7 +114,7 @@ impl ConsistentHash {
     }
 
     pub(super) fn bind(&mut self, binding: &Binding) {
-        // The key was checked when the binding was made.
+        // `check_binding` has checked the key already.
         let weight = weight(&binding.routing_key).unwrap_or(1);
         self.last_number += 1;
         let number = self.last_number;
@@ -135,7 +135,7 @@ impl ConsistentHash {
             self.numbers.remove(&gone);
             self.bindings.remove(&gone.2);
             self.destinations.remove(binding.destination);
-            // Numbered anew for the next message, not for each of a thousand bindings that go.
+            // Buckets are renumbered for the next message, not once for each of a thousand removed bindings.
             self.buckets.take();
         }
     }
@@ -164,7 +164,7 @@ impl ConsistentHash {
         }
     }
 
-    /// Whether it is the routing key that decides.
+    /// True if the exchange hashes the routing key.
     pub(super) fn hashes_key(&self) -> bool {
         matches!(self.hashed, Hashed::RoutingKey)
     }
@@ -187,7 +187,7 @@ impl ConsistentHash {
     }
 }
 
-/// Lamping and Veach's jump consistent hash: a bucket in `0..count`.
+/// Lamping and Veach's jump consistent hash: picks a bucket in `0..count`.
 fn jump(mut key: u64, count: u64) -> u64 {
     let (mut bucket, mut next) = (0_u64, 0_u64);
     while next < count {

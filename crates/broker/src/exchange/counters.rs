@@ -1,14 +1,14 @@
-//! Counters of one exchange.
+//! Message counters of one exchange.
 
-/// What an exchange has routed.
+/// Counters of the messages that an exchange routed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ExchangeCounters {
-    /// Messages that clients published to it.
+    /// Messages that clients published to the exchange.
     pub published_in: u64,
-    /// Queues that these were routed to, in all.
+    /// Queues that these messages were routed to, summed over all messages.
     pub published_out: u64,
-    /// Those that went nowhere and came back.
+    /// Unroutable messages that were returned to their publishers.
     pub returned_unroutable: u64,
-    /// Those that went nowhere and were dropped.
+    /// Unroutable messages that were dropped.
     pub dropped_unroutable: u64,
 }

@@ -4,8 +4,8 @@ use smallvec::SmallVec;
 
 use super::binding::Destination;
 
-/// Destinations with the number of bindings that lead to each: two bindings of one queue that differ
-/// only in their arguments are one destination, until both are gone. Sorted.
+/// Destinations, sorted, with the number of bindings of each. Two bindings of one queue that differ only in
+/// their arguments count as one destination until both are removed.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Destinations(SmallVec<[(Destination, u32); 1]>);
 

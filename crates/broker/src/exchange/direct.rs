@@ -30,7 +30,7 @@ impl Direct {
     }
 
     pub(super) fn route(&self, routing_key: &[u8], found: &mut dyn FnMut(Destination)) {
-        // Binding keys are text.
+        // Binding keys are UTF-8, so any other routing key matches none.
         if let Ok(routing_key) = std::str::from_utf8(routing_key)
             && let Some(destinations) = self.0.get(routing_key)
         {

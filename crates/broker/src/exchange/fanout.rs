@@ -3,7 +3,7 @@
 use super::binding::{Binding, Destination};
 use super::destinations::Destinations;
 
-/// Everything that is bound.
+/// The destinations of all bindings.
 #[derive(Default, Debug)]
 pub(super) struct Fanout(Destinations);
 

@@ -1,9 +1,9 @@
 //! Headers exchanges: a binding's arguments match the message's headers.
 //!
-//! `x-match` is `all` (default), `any`, `all-with-x` or `any-with-x`; the first two ignore arguments
-//! that start with `x-`. An argument without value (`V`) asks only for the header's presence. Values
-//! match when they are equal; the width of an integer does not matter (observed on RabbitMQ 4.3.6),
-//! inside nested tables and arrays it does.
+//! `x-match` is `all` (default), `any`, `all-with-x` or `any-with-x`; the first two ignore arguments that
+//! start with `x-`. An argument without a value (`V`) requires only that the header is present. Values match
+//! if they are equal. The width of an integer does not matter at the top level (observed on RabbitMQ 4.3.6),
+//! but does inside nested tables and arrays.
 
 use amqp::erlang_binary::PrintedBinary;
 use amqp::table::{TableRef, Value};
@@ -14,11 +14,11 @@ use crate::limits::HEADERS_BINDING_ARGUMENTS_MAX;
 use crate::refusal::Refusal;
 use crate::term;
 
-/// Every binding, tried one after the other; sorted.
+/// All bindings, sorted; a message is matched against each of them.
 #[derive(Default, Debug)]
 pub(super) struct Headers(Vec<Binding>);
 
-/// The headers of a message, sorted by key: that is how they leave `publish_properties`.
+/// The headers of a message, sorted by key as `publish_properties` leaves them.
 type Fields<'a> = SmallVec<[(&'a [u8], Value<'a>); 8]>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ fn x_match(arguments: TableRef<'_>) -> Result<Match, Refusal> {
     }
 }
 
-/// Refuses a bad `x-match` and more arguments than a match may cost.
+/// Refuses an invalid `x-match`, and more than [`HEADERS_BINDING_ARGUMENTS_MAX`] arguments.
 pub(super) fn check_binding(arguments: TableRef<'_>) -> Result<(), Refusal> {
     let count = arguments.iter().count();
     if count > HEADERS_BINDING_ARGUMENTS_MAX {
@@ -87,7 +87,7 @@ impl Headers {
     }
 }
 
-/// Whether a binding with these arguments matches every message.
+/// True if a binding with these arguments matches every message.
 pub(super) fn is_any(arguments: &BindingArguments) -> bool {
     matches(arguments.table(), &[])
 }

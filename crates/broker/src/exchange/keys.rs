@@ -1,8 +1,8 @@
-//! The keys of a message with `CC` and `BCC`, each once, as routers look at them.
+//! The distinct keys of a message (routing key, `CC` and `BCC`), prepared for routers.
 //!
-//! A topic exchange has to match thousands of keys with a trie of which every node may match each of
-//! them. It does so in one walk: a node is entered once, with the set of all positions in keys that lead
-//! to it. So the work grows with the trie, and hardly with the keys.
+//! A topic exchange may have to match thousands of keys against a trie in which any node can match each of
+//! them. One walk does all of it: a node is visited once, with the set of all key positions that lead to the
+//! node. The work grows with the trie, and hardly with the number of keys.
 
 use std::collections::BTreeMap;
 
@@ -36,40 +36,40 @@ impl<'a> Keys<'a> {
         self.list.first().copied().unwrap_or_default()
     }
 
-    /// Whether this is one of them.
+    /// True if `key` is one of the keys.
     pub(super) fn contains(&self, key: &[u8]) -> bool {
         self.list
             .split_first()
             .is_some_and(|(first, others)| **first == *key || others.binary_search(&key).is_ok())
     }
 
-    /// Their words, found once.
+    /// The words of the keys, split on the first call.
     pub(super) fn words(&mut self) -> &Words<'a> {
         let Self { list, words } = self;
         words.get_or_insert_with(|| Words::new(list))
     }
 }
 
-/// The words of several keys. A position is a key and how many of its words are behind it.
+/// The words of several keys. A position is a key together with the number of its words already consumed.
 #[derive(Debug)]
 pub(super) struct Words<'a> {
-    /// The keys, and the words of 64 bits in a row of one bit for each.
+    /// The number of keys, and the number of 64-bit words in a row of one bit per key.
     keys: usize,
     row_len: usize,
-    /// Which word comes at each position, by number: so many words behind, then the key.
+    /// The number of the word at each position, indexed by words already consumed, then by key.
     next: Vec<Option<usize>>,
     /// The keys that end at each depth, row by row.
     ends: Vec<u64>,
     texts: Vec<&'a [u8]>,
     numbers: BTreeMap<&'a [u8], usize>,
-    /// For each distinct word the depths at which it comes, ascending, and in which keys.
+    /// For each distinct word, the depths where the word occurs, ascending, and the keys that have it there.
     places: Vec<Vec<(usize, InKeys)>>,
 }
 
-/// Some of the keys.
+/// A subset of the keys.
 #[derive(Debug)]
 enum InKeys {
-    /// Listed, where that is shorter than a row.
+    /// A list, used where a list is shorter than a row.
     Few(Vec<usize>),
     Many(Vec<u64>),
 }
@@ -84,7 +84,7 @@ impl InKeys {
         Self::Many(row)
     }
 
-    /// Adds to `to` those of them that are in `row`.
+    /// Adds the keys that are also in `row` to `to`.
     fn intersect(&self, row: &[u64], to: &mut [u64]) {
         match self {
             Self::Few(list) => {
@@ -140,7 +140,7 @@ impl<'a> Words<'a> {
         Words { keys: keys.len(), row_len, next, ends, texts, numbers, places: by_word }
     }
 
-    /// The beginnings of all keys.
+    /// The first position of every key.
     pub(super) fn starts(&self) -> Positions {
         let row = |at: usize| match self.keys - at * 64 {
             64.. => u64::MAX,
@@ -153,28 +153,28 @@ impl<'a> Words<'a> {
         self.ends.iter().skip(set.depth * self.row_len)
     }
 
-    /// Whether a key ends in this set.
+    /// True if a key ends at a position of this set.
     pub(super) fn ends_in(&self, set: &Positions) -> bool {
         set.rows.iter().zip(self.ends_from(set)).any(|(row, ends)| row & ends != 0)
     }
 
-    /// Words in a set, repeated ones counted.
+    /// Number of words at the positions of a set; repeated words count each time.
     pub(super) fn count_in(&self, set: &Positions) -> usize {
         let words = set.rows.iter().zip(self.ends_from(set));
         words.map(|(row, ends)| (row & !ends).count_ones()).sum::<u32>() as usize
     }
 
-    /// The text of the word of this number.
+    /// The text of the word with this number.
     pub(super) fn text(&self, number: usize) -> &'a [u8] {
         self.texts.get(number).copied().unwrap_or_default()
     }
 
-    /// The number of a word, if a key has it.
+    /// The number of a word, if a key contains the word.
     pub(super) fn number(&self, word: &[u8]) -> Option<usize> {
         self.numbers.get(word).copied()
     }
 
-    /// The distinct words that come at the positions of a set.
+    /// The distinct words at the positions of a set.
     pub(super) fn numbers_in(&self, set: &Positions) -> Vec<usize> {
         let mut numbers = Vec::new();
         for (at, bits) in set.rows.iter().enumerate() {
@@ -191,13 +191,13 @@ impl<'a> Words<'a> {
         numbers
     }
 
-    /// The positions behind one word, whichever it is, from a set; none if there are none.
+    /// The positions one word further on, for any word; none if the set has no further words.
     pub(super) fn behind_any_word(&self, set: &Positions) -> Option<Positions> {
         let rows = set.rows.iter().zip(self.ends_from(set)).map(|(row, ends)| row & !ends);
         self.trimmed(Positions { depth: set.depth + 1, rows: rows.collect() })
     }
 
-    /// The positions behind this word from a set; none if it comes at none of these.
+    /// The positions one word further on, for this word; none if the word occurs at no position of the set.
     pub(super) fn behind_word(&self, set: &Positions, number: usize) -> Option<Positions> {
         let places = self.places.get(number)?;
         let rows = set.rows.chunks_exact(self.row_len);
@@ -212,11 +212,11 @@ impl<'a> Words<'a> {
         self.trimmed(behind)
     }
 
-    /// The positions behind any number of words, none included, from a set.
+    /// The positions after any number of further words, including none.
     pub(super) fn behind_any_words(&self, set: &Positions) -> Positions {
         let mut behind = set.clone();
         let mut at = 0;
-        // The next row has what goes on from this one, and what was there.
+        // Each row adds the positions that advance by one word to the next row.
         loop {
             let ends = self.ends.iter().skip((set.depth + at) * self.row_len);
             let row = &behind.rows[at * self.row_len..][..self.row_len];
@@ -235,7 +235,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Without empty rows at either end; none if all are.
+    /// Drops empty rows at both ends; none if all rows are empty.
     fn trimmed(&self, mut set: Positions) -> Option<Positions> {
         let first = set.rows.iter().position(|bits| *bits != 0)? / self.row_len;
         let last = set.rows.iter().rposition(|bits| *bits != 0)? / self.row_len;

@@ -1,6 +1,6 @@
-//! Types of exchanges.
+//! Exchange types.
 
-/// The types of exchanges.
+/// An exchange type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExchangeType {
     /// The binding key equals the routing key.
@@ -44,13 +44,12 @@ impl ExchangeType {
         }
     }
 
-    /// The type of that name.
+    /// The type with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// Whether where a message goes depends on its routing key alone, so that a route may be
-    /// remembered.
+    /// True if the routing key alone decides the destinations, so that a route may be cached.
     pub(crate) const fn routes_by_key_alone(self) -> bool {
         matches!(self, Self::Direct | Self::Fanout | Self::Topic)
     }

@@ -8,12 +8,12 @@ use super::destinations::Destinations;
 use crate::queue_type::QueueType;
 use crate::refusal::Refusal;
 
-/// Everything that is bound.
+/// The destinations of all bindings.
 #[derive(Default, Debug)]
 pub(super) struct LocalRandom(Destinations);
 
-/// Bindings have no key, and queues must be where the exchange is, which of RabbitMQ's types only
-/// classic ones are.
+/// Refuses binding keys that are not empty, and queues other than classic ones: as in RabbitMQ, the queue
+/// must be local, which only classic queues are.
 pub(super) fn check_binding(key: &str, to_queue: Option<QueueType>) -> Result<(), Refusal> {
     if !key.is_empty() {
         let text = format!("Non empty binding '{key}' key not permitted");
@@ -42,7 +42,7 @@ impl LocalRandom {
         if self.0.is_empty() {
             return;
         }
-        // The bias of a 64-bit remainder is far below what anybody could measure.
+        // The bias of a 64-bit remainder is far too small to measure.
         let at = usize::try_from(random.next_u64() % self.0.len() as u64);
         if let Some(destination) = at.ok().and_then(|at| self.0.nth(at)) {
             found(destination);

@@ -1,8 +1,8 @@
-//! Exchanges: what they are, what is bound to them, and where one of them sends a routing key.
+//! Exchanges: their types, their bindings, and the destinations that one exchange finds for a message.
 //!
-//! Each type has a file of its own and answers one question: to which destinations does this key
-//! (and these headers) go? Walking from exchange to exchange, alternate exchanges and the default
-//! exchange are `route`'s business; names, permissions and equivalence are the vhost's.
+//! Each type has a file of its own that answers one question: to which destinations does this key (with these
+//! headers) go? `route` walks from exchange to exchange and handles alternate exchanges and the default
+//! exchange; the vhost handles names, permissions and equivalence.
 
 mod binding;
 mod consistent_hash;
@@ -48,34 +48,35 @@ use topic::Topic;
 /// An exchange.
 #[derive(Debug)]
 pub struct Exchange {
-    /// Its name; empty for the default exchange.
+    /// The name; empty for the default exchange.
     pub name: Name,
-    /// Its type.
+    /// The exchange type.
     pub kind: ExchangeType,
-    /// Whether it survives a restart.
+    /// True if the exchange survives a restart.
     pub durable: bool,
-    /// The record that declared it; 0 if it does not survive one, or is predeclared.
+    /// Position of the record that declared the exchange; 0 if the exchange is transient or predeclared.
     pub(crate) lsn: Lsn,
-    /// Whether it goes with its last binding.
+    /// True if the exchange is deleted with its last binding.
     pub auto_delete: bool,
-    /// Whether clients may not publish to it.
+    /// True if clients may not publish to the exchange.
     pub internal: bool,
-    /// Its arguments as declared.
+    /// The arguments as declared.
     pub arguments: Table,
-    /// The user who has declared it.
+    /// The user who declared the exchange.
     pub declared_by: Name,
-    /// `alternate-exchange` from the arguments; wins over the policy's.
+    /// `alternate-exchange` of the arguments; overrides the policy.
     pub alternate_argument: Option<Name>,
-    /// Where messages go that nothing here matches: the argument or the policy's.
+    /// The alternate exchange in force, from the arguments or the policy; receives messages that match no
+    /// binding.
     pub alternate: Option<Name>,
-    /// The policies on it.
+    /// The policies that apply to the exchange.
     pub(crate) policies: InForce,
-    /// Memory that it takes with its bindings.
+    /// Memory of the exchange and its bindings.
     pub(crate) memory: MeterShare,
-    /// The bindings that lead here.
+    /// The bindings of which this exchange is the destination.
     pub(crate) bound_from: BTreeSet<(ExchangeId, Binding)>,
     bindings: BTreeSet<Binding>,
-    /// What it has routed.
+    /// Counters of routed messages.
     pub counters: ExchangeCounters,
     router: Router,
 }
@@ -91,7 +92,7 @@ enum Router {
     LocalRandom(LocalRandom),
 }
 
-/// What a client says when it declares an exchange.
+/// The contents of an `exchange.declare`.
 #[derive(Clone, Debug)]
 pub(crate) struct ExchangeDeclaration {
     pub(crate) name: Name,
@@ -105,10 +106,10 @@ pub(crate) struct ExchangeDeclaration {
 }
 
 impl Exchange {
-    /// A new exchange without bindings; `seed` seeds the hashes of its tables.
+    /// Creates an exchange without bindings; `seed` seeds the hashes of its tables.
     ///
     /// # Errors
-    /// 406 when an argument of its type is not what it must be.
+    /// 406 if an argument of the exchange type is invalid.
     pub(crate) fn new(
         declaration: ExchangeDeclaration,
         seed: u64,
@@ -146,33 +147,33 @@ impl Exchange {
         })
     }
 
-    /// Whether this is the default exchange, which routes by queue name and has no bindings.
+    /// True for the default exchange, which routes by queue name and has no bindings.
     pub fn is_default(&self) -> bool {
         self.name.is_empty()
     }
 
-    /// Its bindings, in a stable order.
+    /// The bindings of this exchange, in a stable order.
     pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
         self.bindings.iter()
     }
 
-    /// The bindings that lead here, with the exchanges they lead from.
+    /// The bindings of which this exchange is the destination, each with its source exchange.
     pub fn bound_from(&self) -> impl Iterator<Item = &(ExchangeId, Binding)> {
         self.bound_from.iter()
     }
 
-    /// Whether it has this binding.
+    /// True if the exchange has this binding.
     pub(crate) fn has(&self, binding: &Binding) -> bool {
         self.bindings.contains(binding)
     }
 
-    /// Whether anything is bound to it.
+    /// True if the exchange has any binding.
     pub fn is_bound(&self) -> bool {
         !self.bindings.is_empty()
     }
 
-    /// Whether this type can have that binding; `to_queue` is the type of the queue it leads to, if it
-    /// leads to one.
+    /// Checks that this exchange type accepts the binding; `to_queue` is the type of the destination queue,
+    /// none if the destination is an exchange.
     ///
     /// # Errors
     /// 406 with RabbitMQ's text.
@@ -191,7 +192,7 @@ impl Exchange {
         }
     }
 
-    /// Adds a binding; false if it was there. Call `check_binding` first.
+    /// Adds a binding; false if the exchange already has it. Call `check_binding` first.
     pub(crate) fn bind(&mut self, binding: Binding) -> bool {
         if self.bindings.contains(&binding) {
             return false;
@@ -209,7 +210,7 @@ impl Exchange {
         self.bindings.insert(binding)
     }
 
-    /// Removes a binding; false if there was none.
+    /// Removes a binding; false if the exchange does not have it.
     pub(crate) fn unbind(&mut self, binding: &Binding) -> bool {
         if !self.bindings.remove(binding) {
             return false;
@@ -227,7 +228,7 @@ impl Exchange {
         true
     }
 
-    /// Hands every destination of the message to `found`, some perhaps more than once.
+    /// Calls `found` with every destination of the message. Some destinations may come more than once.
     pub(crate) fn route(
         &self,
         message: Routable<'_>,
@@ -245,9 +246,9 @@ impl Exchange {
         }
     }
 
-    /// Hands every destination of a message with several keys to `found`, some perhaps more than once. Of
-    /// `CC` and `BCC` direct and topic exchanges take notice; the others do not look at keys, or choose
-    /// one destination by the first.
+    /// Calls `found` with every destination of a message with several keys. Some destinations may come more
+    /// than once. Only direct and topic exchanges use the `CC` and `BCC` keys; the other types ignore keys or
+    /// choose one destination by the routing key.
     pub(crate) fn route_all(
         &self,
         keys: &mut Keys<'_>,
@@ -257,7 +258,7 @@ impl Exchange {
     ) {
         match &self.router {
             Router::Topic(r) => r.route_all(keys.words(), found),
-            // As many look-ups as keys, or as bindings if these are fewer.
+            // One look-up per key, or one per binding if there are fewer bindings.
             Router::Direct(r) if self.bindings.len() >= keys.list.len() => {
                 keys.list.iter().for_each(|key| r.route(key, found));
             }

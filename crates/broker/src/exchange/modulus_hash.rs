@@ -5,7 +5,7 @@ use super::binding::{Binding, Destination};
 use super::destinations::Destinations;
 use super::routable::stable_hash;
 
-/// Everything that is bound.
+/// The destinations of all bindings.
 #[derive(Default, Debug)]
 pub(super) struct ModulusHash(Destinations);
 

@@ -1,25 +1,25 @@
-//! Where messages go of which not everything is known: their key perhaps, their headers never.
+//! Destinations of messages that are only partly known: perhaps the key, never the headers.
 //!
-//! What depends on the key alone is answered by the code that routes messages. For the rest every
-//! binding is a possibility.
+//! If the key alone decides, the routing code itself gives the answer. Otherwise every binding is a
+//! possibility.
 
 use super::binding::{Binding, Destination};
 use super::routable::Routable;
 use super::{Exchange, Router};
 
-/// Whether something happens to every message, or to some perhaps.
+/// Certainty that something happens to every message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Chance {
-    /// It depends on what is not known.
+    /// Depends on parts of the message that are not known.
     Possible,
-    /// It does.
+    /// Happens to every message.
     Certain,
 }
 
 impl Exchange {
-    /// Hands every destination to `found` that messages with this key can go to, some perhaps more than
-    /// once; without a key, messages with any. Whether a message matches anything at all; none if no
-    /// message does.
+    /// Calls `found` with every destination that messages with this key can reach; without a key, with every
+    /// destination that any message can reach. Some destinations may come more than once. Returns the
+    /// certainty that a message matches at all; none if no message can match.
     pub(crate) fn reach(
         &self,
         key: Option<&[u8]>,
@@ -50,14 +50,14 @@ impl Exchange {
                 let first = self.bindings.first().map(|binding| binding.destination);
                 let is_only = self.bindings.iter().all(|b| Some(b.destination) == first);
                 self.find_all(|_| is_only, &mut find);
-                // They choose one, whatever the message is.
+                // Hash and random exchanges choose one destination for any message.
                 return self.is_bound().then_some(Chance::Certain);
             }
         }
         matched
     }
 
-    /// Whether routing keys matter to it.
+    /// True if the exchange type looks at routing keys.
     pub(crate) fn looks_at_keys(&self) -> bool {
         match &self.router {
             Router::Direct(_) | Router::Topic(_) | Router::ModulusHash(_) => true,
@@ -66,8 +66,7 @@ impl Exchange {
         }
     }
 
-    /// The only key that a message can have which `binding`, one of this exchange, has let through; none
-    /// if there are others.
+    /// The only routing key that a message routed through `binding` can have; none if several keys match.
     pub(crate) fn key_through<'a>(&self, binding: &'a Binding) -> Option<&'a str> {
         let key = &*binding.routing_key;
         let is_exact = match &self.router {
@@ -94,7 +93,7 @@ impl Exchange {
     }
 }
 
-/// Whether the binding key of a topic exchange matches every key.
+/// True if the binding key of a topic exchange matches every routing key.
 fn is_any(key: &str) -> bool {
     key.split('.').all(|word| word == "#")
 }

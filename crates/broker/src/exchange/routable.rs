@@ -1,18 +1,18 @@
-//! The part of a message that exchanges route by, and the hash of those that choose one destination.
+//! The part of a message that exchanges route by, and the hash used to choose one of several destinations.
 
 use amqp::properties::Properties;
 use amqp::table::TableRef;
 
-/// What an exchange sees of a message.
+/// The parts of a message that an exchange can see.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Routable<'a> {
     pub(crate) routing_key: &'a [u8],
-    /// The message's encoded properties; only some types look into them.
+    /// The encoded properties of the message; only some exchange types decode them.
     pub(crate) properties: &'a [u8],
 }
 
 impl<'a> Routable<'a> {
-    /// The decoded properties; they were validated when the message was published.
+    /// The decoded properties; the publish has already validated them.
     pub(super) fn decoded(self) -> Properties<'a> {
         Properties::parse(self.properties).unwrap_or_default()
     }
@@ -22,8 +22,8 @@ impl<'a> Routable<'a> {
     }
 }
 
-/// A hash that stays the same over restarts and releases: FNV-1a with a final mix, so that near keys
-/// land far apart.
+/// A hash that stays the same across restarts and releases: FNV-1a with a final mix, so that similar keys get
+/// distant values.
 pub(super) fn stable_hash(bytes: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in bytes {

@@ -1,9 +1,9 @@
-//! Topic exchanges: binding keys are words between dots, `*` stands for one word, `#` for any number
-//! of words including none.
+//! Topic exchanges: binding keys are words separated by dots, `*` stands for one word, `#` for any number of
+//! words including none.
 //!
-//! Binding keys form a trie with one level per word. The words of a routing key are taken one by one;
-//! what is kept is the set of nodes that the words so far can have led to, so that the work grows with
-//! the length of the key and the number of nodes that match, whatever the wildcards.
+//! Binding keys form a trie with one level per word. Matching consumes the words of a routing key one by one
+//! and keeps the set of nodes reached so far. The work grows with the length of the key and the number of
+//! nodes that match, independent of the wildcards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,16 +24,16 @@ pub(super) struct Topic {
 #[derive(Default, Debug)]
 struct Node {
     words: Words,
-    /// Below `*`.
+    /// The node below `*`.
     any_word: Option<Box<Self>>,
-    /// Below `#`.
+    /// The node below `#`.
     any_words: Option<Box<Self>>,
-    /// Where a binding key ends.
+    /// Destinations of the binding key that ends at this node.
     destinations: Destinations,
 }
 
-/// The nodes below plain words: a sorted list, or a map where there are many. Most nodes have one or
-/// two, and a map takes ten times the memory for these.
+/// The nodes below plain words: a sorted list, or a map where there are many. Most nodes have one or two
+/// children, for which a map would take ten times the memory.
 #[derive(Debug)]
 enum Words {
     Few(Vec<(Box<[u8]>, Node)>),
@@ -129,7 +129,7 @@ impl Node {
             && self.destinations.is_empty()
     }
 
-    /// The node below a word of a binding key, made if there is none.
+    /// The node below a word of a binding key; created if missing.
     fn below(&mut self, word: &[u8]) -> &mut Self {
         match word {
             b"*" => self.any_word.get_or_insert_default(),
@@ -138,8 +138,8 @@ impl Node {
         }
     }
 
-    /// Hands the destinations below this node to `found` to which these positions in keys lead. As deep
-    /// as binding keys have words, 256 at most.
+    /// Calls `found` with the destinations below this node that these key positions lead to. Recursion is as
+    /// deep as binding keys have words: at most 256.
     fn route_all(&self, keys: &KeyWords<'_>, set: &Positions, found: &mut dyn FnMut(Destination)) {
         if keys.ends_in(set) {
             self.destinations.each(found);
@@ -157,7 +157,7 @@ impl Node {
                 below.route_all(keys, &set, found);
             }
         };
-        // Whichever are fewer: the words below, or those of the keys.
+        // Iterates over the smaller side: the words below, or those of the keys.
         if self.words.len() <= keys.count_in(set) {
             self.words.for_each(|word, below| {
                 if let Some(number) = keys.number(word) {
@@ -173,8 +173,7 @@ impl Node {
         }
     }
 
-    /// Removes a destination where the rest of its binding key ends, and the nodes that were there
-    /// for it alone.
+    /// Removes a destination from the node where its binding key ends, and prunes nodes that become empty.
     fn remove(&mut self, path: &[&[u8]], destination: Destination) {
         let Some((word, path)) = path.split_first() else {
             self.destinations.remove(destination);
@@ -197,7 +196,7 @@ impl Node {
     }
 }
 
-/// Refuses binding keys with too many `#` (RabbitMQ 4.3.5 and later).
+/// Refuses binding keys with more than two `#` (RabbitMQ 4.3.5 and later).
 pub(super) fn check_binding(key: &str) -> Result<(), Refusal> {
     let wildcards = key.split('.').filter(|word| *word == "#").count();
     if wildcards > TOPIC_HASH_WILDCARDS_MAX {
@@ -231,24 +230,24 @@ impl Topic {
         }
     }
 
-    /// Hands the destinations of several keys to `found`, entering each node once.
+    /// Calls `found` with the destinations of several keys and visits each node once.
     pub(super) fn route_all(&self, keys: &KeyWords<'_>, found: &mut dyn FnMut(Destination)) {
         self.root.route_all(keys, &keys.starts(), found);
     }
 }
 
-/// The nodes that the words so far can have led to, each once.
+/// The nodes reached by the words consumed so far, each once.
 #[derive(Default)]
 struct Reached<'a> {
     nodes: SmallVec<[&'a Node; 8]>,
-    /// The nodes below a `#`: any further words lead back to them.
+    /// The nodes below a `#`, which consume any number of further words.
     loops: SmallVec<[&'a Node; 4]>,
-    /// Which these are, because only they can be entered again.
+    /// Identities of the nodes in `loops`; only these nodes can be reached twice.
     known: BTreeSet<*const Node>,
 }
 
 impl<'a> Reached<'a> {
-    /// Enters a node, and the one below its `#`, which may stand for no word at all.
+    /// Adds a node and, because `#` also matches no word, the node below its `#`.
     fn enter(&mut self, node: &'a Node) {
         self.nodes.push(node);
         let mut below = node.any_words.as_deref();
@@ -260,10 +259,10 @@ impl<'a> Reached<'a> {
         }
     }
 
-    /// Takes the next word.
+    /// Consumes the next word.
     fn step(&mut self, word: &[u8]) {
         let nodes = std::mem::take(&mut self.nodes);
-        // Loops entered by this word wait for the next one.
+        // A loop entered by this word takes effect from the next word on.
         let loops = self.loops.len();
         for node in nodes {
             self.follow(node, word);
@@ -352,7 +351,7 @@ mod tests {
         }
     }
 
-    /// What a binding key means, word by word.
+    /// Matches a binding key word by word, as the specification defines it.
     fn naive(pattern: &[&[u8]], key: &[&[u8]]) -> bool {
         match (pattern.split_first(), key.split_first()) {
             (None, None) => true,
