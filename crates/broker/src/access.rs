@@ -1,8 +1,8 @@
-//! Who is on a connection and what he may do in its vhost.
+//! The user of a connection and their permissions in its vhost.
 //!
-//! A snapshot, shared and immutable: users and permissions live outside the vhost, and what a
-//! connection holds is replaced when they change. Rules as in spec 3.1, 6.6 and RabbitMQ's access
-//! control guide: an empty pattern matches only the empty name, patterns are searched for.
+//! The value is an immutable, shared snapshot: users and permissions are stored outside the vhost, and a
+//! connection gets a new snapshot when they change. The rules are those of RabbitMQ's access control guide:
+//! an empty pattern matches only the empty name, other patterns are searched for.
 
 use amqp::reply_code::ReplyCode;
 
@@ -10,17 +10,17 @@ use crate::message::Name;
 use crate::policy::Pattern;
 use crate::refusal::{Refusal, Resource, ResourceKind};
 
-/// Who has declared what is there without anybody's doing, in RabbitMQ's word.
+/// RabbitMQ's name for the broker itself as the declarer of predeclared resources.
 pub const INTERNAL_USER: &str = "rmq-internal";
 
-/// What a user may do to a resource.
+/// A kind of access to a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permission {
-    /// Declare, delete.
+    /// Declare and delete.
     Configure,
-    /// Publish, bind to.
+    /// Publish to, and bind to.
     Write,
-    /// Consume, get, purge, bind from.
+    /// Consume, get, purge, and bind from.
     Read,
 }
 
@@ -35,18 +35,18 @@ impl Permission {
     }
 }
 
-/// The patterns a user has in one vhost.
+/// The permission patterns of a user in one vhost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Permissions {
-    /// What he may configure.
+    /// Names of the resources that the user may configure.
     pub configure: PermissionPattern,
-    /// What he may write to.
+    /// Names of the resources that the user may write to.
     pub write: PermissionPattern,
-    /// What he may read from.
+    /// Names of the resources that the user may read from.
     pub read: PermissionPattern,
 }
 
-/// A pattern of a permission; an empty one matches only the empty name.
+/// A permission pattern; an empty one matches only the empty name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PermissionPattern(Allowed);
 
@@ -61,7 +61,7 @@ impl PermissionPattern {
     /// Compiles `text`.
     ///
     /// # Errors
-    /// What RabbitMQ says of a bad regular expression.
+    /// RabbitMQ's text for an invalid regular expression.
     pub fn new(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Ok(Self(Allowed::EmptyName));
@@ -69,8 +69,8 @@ impl PermissionPattern {
         Pattern::new(text).map(|pattern| Self(Allowed::Matching(pattern)))
     }
 
-    /// Compiles `text`, which was accepted once and is on disk. A pattern that exceeds a bound by now allows
-    /// nothing; [`PermissionPattern::problem`] says why.
+    /// Compiles `text`, a pattern stored on disk that was accepted before. A pattern that exceeds a bound now
+    /// allows nothing; [`PermissionPattern::problem`] gives the reason.
     pub fn stored(text: &str) -> Self {
         if text.is_empty() {
             return Self(Allowed::EmptyName);
@@ -78,7 +78,7 @@ impl PermissionPattern {
         Self(Allowed::Matching(Pattern::stored(text)))
     }
 
-    /// Why it allows nothing, if it exceeds a bound.
+    /// The reason why the pattern allows nothing, if it exceeds a bound.
     pub fn problem(&self) -> Option<&str> {
         match &self.0 {
             Allowed::Nothing | Allowed::EmptyName => None,
@@ -86,12 +86,12 @@ impl PermissionPattern {
         }
     }
 
-    /// One that allows no name at all, for who has no permissions any more.
+    /// A pattern that allows no name, for a user without permissions.
     pub const fn nothing() -> Self {
         Self(Allowed::Nothing)
     }
 
-    /// Whether it allows `name`.
+    /// True if the pattern allows `name`.
     pub fn allows(&self, name: &str) -> bool {
         match &self.0 {
             Allowed::Nothing => false,
@@ -100,7 +100,7 @@ impl PermissionPattern {
         }
     }
 
-    /// The text it was made of.
+    /// The text of the pattern.
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Allowed::Nothing | Allowed::EmptyName => "",
@@ -109,32 +109,32 @@ impl PermissionPattern {
     }
 }
 
-/// Limits on the routing keys a user may use with one topic exchange.
+/// Limits on the routing keys that a user may use with one topic exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TopicPermission {
     /// The exchange.
     pub exchange: Name,
-    /// Keys he may publish with.
+    /// Keys that the user may publish with.
     pub write: PermissionPattern,
-    /// Keys he may bind with.
+    /// Keys that the user may bind with.
     pub read: PermissionPattern,
 }
 
-/// A user in a vhost.
+/// A user with permissions in a vhost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Access {
-    /// His name.
+    /// The user name.
     pub user: Name,
-    /// He may set the `user_id` property to any name (tag `impersonator`).
+    /// True if the user may set the `user_id` property to any name (tag `impersonator`).
     pub impersonator: bool,
-    /// What he may do.
+    /// The permissions of the user.
     pub permissions: Permissions,
-    /// Further limits on topic exchanges; exchanges without an entry have none.
+    /// Further limits for topic exchanges; exchanges without an entry are not limited.
     pub topic_permissions: Vec<TopicPermission>,
 }
 
 impl Access {
-    /// A user who may do nothing.
+    /// A user without any permission.
     pub fn nothing(user: Name) -> Self {
         let nothing = PermissionPattern::nothing;
         Self {
@@ -145,10 +145,10 @@ impl Access {
         }
     }
 
-    /// A user who may do everything with what has a name that `pattern` matches.
+    /// A user with all permissions on names that `pattern` matches.
     ///
     /// # Errors
-    /// What RabbitMQ says of a bad regular expression.
+    /// RabbitMQ's text for an invalid regular expression.
     pub fn matching(user: Name, pattern: &str) -> Result<Self, String> {
         let pattern = PermissionPattern::new(pattern)?;
         let permissions =
@@ -156,7 +156,7 @@ impl Access {
         Ok(Self { permissions, ..Self::nothing(user) })
     }
 
-    /// Whether the user has `permission` on `resource`.
+    /// True if the user has `permission` on `resource`.
     pub fn has(&self, permission: Permission, resource: Resource<'_>) -> bool {
         let pattern = match permission {
             Permission::Configure => &self.permissions.configure,
@@ -182,7 +182,7 @@ impl Access {
         )))
     }
 
-    /// Requires that the user may use `key` with the topic exchange `exchange`.
+    /// Requires that the user may use the routing key `key` with the topic exchange `exchange`.
     ///
     /// # Errors
     /// 403 with RabbitMQ's text.
@@ -210,7 +210,7 @@ impl Access {
     /// Checks the `user_id` property of a publish.
     ///
     /// # Errors
-    /// 406 if it names somebody else.
+    /// 406 if the property names another user.
     pub(crate) fn check_user_id(&self, user_id: &[u8]) -> Result<(), Refusal> {
         if user_id == self.user.as_bytes() || self.impersonator {
             return Ok(());
@@ -226,7 +226,7 @@ impl Access {
     }
 }
 
-/// The default exchange is `amq.default` to permissions.
+/// The name that permissions apply to: the default exchange is `amq.default`.
 fn shown_name(resource: Resource<'_>) -> &str {
     match (resource.kind, resource.name) {
         (ResourceKind::Exchange, "") => "amq.default",

@@ -1,5 +1,5 @@
-//! What a look at the messages of a queue wants and brings: which messages, from where on, and what
-//! is known of each. Looking changes nothing.
+//! Types for browsing the messages of a queue: the requested state and position, and the known facts of each
+//! message. Browsing changes nothing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,24 +10,24 @@ use crate::page::{PageAt, PagedFacts, PagedMessage};
 use crate::queue::Entry;
 use crate::time::Time;
 
-/// How messages are in their queue.
+/// The state of a message in its queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageState {
-    /// They wait for a consumer.
+    /// Waits for a consumer.
     Ready,
-    /// They are delivered and not settled.
+    /// Delivered and not settled.
     Unacknowledged,
-    /// They were returned and wait to be ready again.
+    /// Returned, and waits to become ready again.
     Delayed,
-    /// They died and wait for somewhere to go.
+    /// Dead, and waits until its dead letter can be delivered.
     Dead,
 }
 
 impl MessageState {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Ready, Self::Unacknowledged, Self::Delayed, Self::Dead];
 
-    /// A word for it.
+    /// The state as it appears in the HTTP API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -37,32 +37,32 @@ impl MessageState {
         }
     }
 
-    /// What a word stands for.
+    /// Parses the form that `as_str` gives.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
 }
 
-/// Up to where messages of a queue have been looked at. As text it goes out to clients and comes back;
-/// whatever they make of it, it is a place in front of some messages and behind others.
+/// The position up to which messages of a queue have been browsed. Clients receive it as text and send it
+/// back; any text that parses is a valid position between two messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BrowseCursor(pub(crate) Passed);
 
-/// The last message that was looked at, by what orders those of its state.
+/// The last browsed message, identified by the sort key of its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Passed {
-    /// Its place in the order of delivery.
+    /// Sequence number in the order of delivery.
     Ready(u64),
-    /// Who holds it.
+    /// The holder of the delivery.
     Unacknowledged(Holder),
-    /// When it is ready again, and its number.
+    /// Time at which the message becomes ready again, and its sequence number.
     Delayed(Time, u64),
-    /// How many died before and with it.
+    /// Number of messages that died up to and including this one.
     Dead(u64),
 }
 
-/// Who holds a delivery: the key of a connection, a channel of it, and the tag; or, for those that a
-/// transaction will settle, how many the transaction has before and with it.
+/// The holder of a delivery: connection key, channel and delivery tag. For deliveries that a transaction will
+/// settle, the position in the transaction, counted from 1, replaces the tag.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) struct Holder {
     pub(crate) connection: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Holder {
 }
 
 impl BrowseCursor {
-    /// In front of all messages of that state.
+    /// The position before all messages of this state.
     pub fn start(state: MessageState) -> Self {
         Self(match state {
             MessageState::Ready => Passed::Ready(0),
@@ -82,7 +82,7 @@ impl BrowseCursor {
         })
     }
 
-    /// The state of the messages that it is among.
+    /// The state of the messages that the cursor moves through.
     pub fn state(self) -> MessageState {
         match self.0 {
             Passed::Ready(_) => MessageState::Ready,
@@ -107,7 +107,7 @@ impl fmt::Display for BrowseCursor {
     }
 }
 
-/// A text is no cursor.
+/// The text is not a cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoCursor;
 
@@ -138,59 +138,59 @@ impl FromStr for BrowseCursor {
     }
 }
 
-/// A message in its queue.
+/// A message found by browsing.
 #[derive(Clone, Debug)]
 pub struct BrowsedMessage {
     /// The message as the queue has it.
     pub entry: Entry,
-    /// When it expires, if it is there until then; of a delivery, when it would if it came back.
+    /// Expiry time if the message stays in its queue; for a delivery, the expiry time if it were requeued.
     pub deadline: Option<Time>,
-    /// The page that it waits in, and what is known of it there.
+    /// The page that holds the message, with its facts there.
     pub paged: Option<(PageId, PagedFacts)>,
-    /// Who has it, if it is delivered and not settled.
+    /// The holder, if the message is delivered and not settled.
     pub held_by: Option<HeldBy>,
-    /// When it is ready again, if it is delayed.
+    /// Time at which the message becomes ready again, if it is delayed.
     pub ready_at: Option<Time>,
-    /// Where to go on behind it.
+    /// The position after this message.
     pub behind: BrowseCursor,
 }
 
 impl BrowsedMessage {
-    /// Whether who gets it is told that it was delivered before, or was told so.
+    /// True if the next delivery, or the current one, carries the redelivered flag.
     pub fn is_redelivered(&self) -> bool {
         self.entry.acquired_count > u32::from(self.held_by.is_some())
     }
 
-    /// The message as its page has it.
+    /// The message as its page stores it.
     pub fn as_paged(&self) -> Option<PagedMessage> {
         let (_, facts) = self.paged?;
         Some(PagedMessage { facts, message: self.entry.message.clone() })
     }
 }
 
-/// Who has a delivery.
+/// The holder of a delivery.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeldBy {
     /// The connection.
     pub connection: ConnectionId,
-    /// What people call it.
+    /// The connection's name.
     pub connection_name: Name,
-    /// Its channel.
+    /// The channel on that connection.
     pub channel: ChannelNumber,
-    /// The delivery there.
+    /// The delivery tag on that channel.
     pub tag: DeliveryTag,
-    /// The consumer, as long as there is one.
+    /// The consumer; none if it is cancelled or the delivery came from `basic.get`.
     pub consumer_tag: Option<Name>,
 }
 
-/// Some messages of a queue, one behind the other.
+/// Consecutive messages of a queue.
 #[derive(Clone, Debug)]
 pub struct Browsed {
-    /// The messages. There may be none, and still others behind.
+    /// The messages. The list may be empty although more messages follow.
     pub messages: Vec<BrowsedMessage>,
-    /// Where to go on; none at the end.
+    /// The position to continue from; none at the end.
     pub next: Option<BrowseCursor>,
-    /// The page that has to be read to go on there.
+    /// The page that must be read before browsing can continue.
     pub page: Option<PageAt>,
 }
 

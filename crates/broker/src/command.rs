@@ -1,9 +1,7 @@
-//! What a client can ask of the core: one variant per AMQP method that is not about the connection
-//! itself.
+//! Commands of clients: one variant per AMQP method that does not concern the connection itself.
 //!
-//! A closed list, borrowed from the socket's buffer: nothing is allocated for a command that does not
-//! leave something behind. Control from elsewhere (connections opening, the timer, policies) are
-//! methods of the vhost.
+//! The list is closed and borrows from the socket's buffer: a command that leaves no state behind allocates
+//! nothing. Control from elsewhere (new connections, the timer, policies) uses methods of the vhost.
 
 use std::borrow::Cow;
 
@@ -19,112 +17,112 @@ use crate::refusal::Refusal;
 pub struct Request<'a> {
     /// The channel.
     pub channel: ChannelNumber,
-    /// The method it came as, which an error names; [`MethodId::NONE`] if it came as none.
+    /// The AMQP method of the command, named in errors; [`MethodId::NONE`] if there was no method.
     pub method: MethodId,
-    /// What is asked.
+    /// The command.
     pub command: Command<'a>,
 }
 
-/// What a client asks on a channel.
+/// A command that a client sends on a channel.
 #[derive(Clone, Debug)]
 pub enum Command<'a> {
-    /// What the client sent makes no command: it is refused.
+    /// The client sent something that is not a valid command; the refusal is its answer.
     Refused(Refusal),
-    /// `channel.open`.
+    /// `channel.open`: opens the channel.
     OpenChannel,
-    /// `channel.close`.
+    /// `channel.close`: closes the channel.
     CloseChannel,
     /// `channel.close-ok`: the client agrees that the broker closed the channel.
     ChannelCloseOk,
-    /// `channel.flow` that asks to go on; anything else is refused before it gets here.
+    /// `channel.flow` with `active` set; the session refuses any other.
     Flow,
     /// `access.request`, which has had no meaning since AMQP 0-8.
     AccessRequest,
-    /// `exchange.declare`.
+    /// `exchange.declare`: creates an exchange or checks an existing one.
     DeclareExchange(DeclareExchange<'a>),
-    /// `exchange.delete`.
+    /// `exchange.delete`: deletes an exchange.
     DeleteExchange {
-        /// Its name.
+        /// The exchange name.
         exchange: &'a str,
-        /// Only if nothing is bound to it.
+        /// Delete only if the exchange has no bindings.
         if_unused: bool,
-        /// No answer.
+        /// Send no answer.
         nowait: bool,
     },
-    /// `exchange.bind`.
+    /// `exchange.bind`: binds an exchange to an exchange.
     BindExchange(Bind<'a>),
-    /// `exchange.unbind`.
+    /// `exchange.unbind`: removes a binding between exchanges.
     UnbindExchange(Bind<'a>),
-    /// `queue.declare`.
+    /// `queue.declare`: creates a queue or checks an existing one.
     DeclareQueue(DeclareQueue<'a>),
-    /// `queue.bind`.
+    /// `queue.bind`: binds a queue to an exchange.
     BindQueue(Bind<'a>),
-    /// `queue.unbind`.
+    /// `queue.unbind`: removes a binding of a queue.
     UnbindQueue(Bind<'a>),
-    /// `queue.purge`.
+    /// `queue.purge`: removes all ready messages of a queue.
     PurgeQueue {
-        /// Its name.
+        /// The queue name.
         queue: &'a str,
-        /// No answer.
+        /// Send no answer.
         nowait: bool,
     },
-    /// `queue.delete`.
+    /// `queue.delete`: deletes a queue with its messages.
     DeleteQueue(DeleteQueue<'a>),
-    /// `basic.qos`.
+    /// `basic.qos`: sets the prefetch limit.
     Qos {
-        /// Unacknowledged deliveries; 0 is unlimited.
+        /// Limit of unacknowledged deliveries; 0 is unlimited.
         prefetch_count: u16,
-        /// For the whole channel instead of each consumer to come.
+        /// Applies to the whole channel instead of each later consumer.
         global: bool,
     },
-    /// `basic.consume`.
+    /// `basic.consume`: starts a consumer.
     Consume(Consume<'a>),
-    /// `basic.cancel`.
+    /// `basic.cancel`: ends a consumer.
     Cancel {
-        /// The consumer.
+        /// The consumer tag.
         consumer_tag: &'a str,
-        /// No answer.
+        /// Send no answer.
         nowait: bool,
     },
     /// `basic.publish` with its content.
     Publish(Publish<'a>),
-    /// `basic.get`.
+    /// `basic.get`: takes one message.
     Get {
-        /// The queue.
+        /// The queue name.
         queue: &'a str,
-        /// Needs no acknowledgement.
+        /// The delivery needs no acknowledgement.
         no_ack: bool,
     },
-    /// `basic.ack`, `basic.nack`, `basic.reject`.
+    /// `basic.ack`, `basic.nack` or `basic.reject`: settles deliveries.
     Settle {
-        /// The delivery.
+        /// The delivery tag.
         tag: DeliveryTag,
-        /// All up to it.
+        /// Settles all deliveries up to the tag.
         multiple: bool,
-        /// What becomes of it.
+        /// The outcome for the deliveries.
         outcome: Outcome,
     },
     /// `basic.recover` and `basic.recover-async` with requeue.
     Recover {
-        /// Whether `basic.recover-ok` is expected.
+        /// True if the client expects `basic.recover-ok`.
         answer: bool,
     },
-    /// `confirm.select`.
+    /// `confirm.select`: turns on publisher confirms.
     ConfirmSelect {
-        /// No answer.
+        /// Send no answer.
         nowait: bool,
     },
-    /// `tx.select`.
+    /// `tx.select`: turns on transactions.
     TxSelect,
-    /// `tx.commit`.
+    /// `tx.commit`: applies the current transaction.
     TxCommit,
-    /// `tx.rollback`.
+    /// `tx.rollback`: discards the current transaction.
     TxRollback,
 }
 
 impl Command<'_> {
-    /// Whether its answer may come later than at once: nothing that the client sends after it is to
-    /// be applied before, so that answers come in order.
+    /// True if the answer may be delayed. Later commands of the client are then held back, so that answers
+    /// come in order.
     pub fn may_wait(&self) -> bool {
         match self {
             Self::CloseChannel
@@ -157,117 +155,117 @@ impl Command<'_> {
     }
 }
 
-/// `exchange.declare`.
+/// Fields of `exchange.declare`.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of the method")]
 pub struct DeclareExchange<'a> {
-    /// Its name.
+    /// The exchange name.
     pub exchange: &'a str,
-    /// Its type.
+    /// The exchange type as text.
     pub kind: &'a str,
-    /// Only ask whether it exists.
+    /// Only check that the exchange exists.
     pub passive: bool,
     /// It survives a restart.
     pub durable: bool,
-    /// It goes with its last binding.
+    /// The exchange is deleted with its last binding.
     pub auto_delete: bool,
-    /// Clients may not publish to it.
+    /// Clients may not publish to the exchange.
     pub internal: bool,
-    /// No answer.
+    /// Send no answer.
     pub nowait: bool,
     /// Its arguments.
     pub arguments: TableRef<'a>,
 }
 
-/// `queue.declare`.
+/// Fields of `queue.declare`.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of the method")]
 pub struct DeclareQueue<'a> {
-    /// Its name; empty for one that the broker chooses.
+    /// The queue name; empty to let the broker choose one.
     pub queue: &'a str,
-    /// Only ask whether it exists.
+    /// Only check that the queue exists.
     pub passive: bool,
     /// It survives a restart.
     pub durable: bool,
-    /// Only this connection may use it; it goes with it.
+    /// Only this connection may use the queue, which is deleted with the connection.
     pub exclusive: bool,
-    /// It goes with its last consumer.
+    /// The queue is deleted with its last consumer.
     pub auto_delete: bool,
-    /// No answer.
+    /// Send no answer.
     pub nowait: bool,
     /// Its arguments.
     pub arguments: TableRef<'a>,
 }
 
-/// `queue.bind`, `queue.unbind`, `exchange.bind`, `exchange.unbind`.
+/// Fields of `queue.bind`, `queue.unbind`, `exchange.bind` and `exchange.unbind`.
 #[derive(Clone, Copy, Debug)]
 pub struct Bind<'a> {
-    /// The queue or exchange that gets the messages.
+    /// The queue or exchange that receives the messages.
     pub destination: &'a str,
-    /// The exchange they come from.
+    /// The source exchange.
     pub source: &'a str,
     /// The binding key.
     pub routing_key: &'a str,
-    /// No answer.
+    /// Send no answer.
     pub nowait: bool,
     /// Its arguments.
     pub arguments: TableRef<'a>,
 }
 
-/// `queue.delete`.
+/// Fields of `queue.delete`.
 #[derive(Clone, Copy, Debug)]
 pub struct DeleteQueue<'a> {
-    /// Its name.
+    /// The queue name.
     pub queue: &'a str,
-    /// Only if it has no consumers.
+    /// Delete only if the queue has no consumers.
     pub if_unused: bool,
-    /// Only if nothing waits in it.
+    /// Delete only if the queue has no ready messages.
     pub if_empty: bool,
-    /// No answer.
+    /// Send no answer.
     pub nowait: bool,
 }
 
-/// `basic.consume`.
+/// Fields of `basic.consume`.
 #[derive(Clone, Copy, Debug)]
 pub struct Consume<'a> {
-    /// The queue.
+    /// The queue name.
     pub queue: &'a str,
-    /// Its tag; empty for one that the broker chooses.
+    /// The consumer tag; empty to let the broker choose one.
     pub consumer_tag: &'a str,
     /// Deliveries need no acknowledgement.
     pub no_ack: bool,
-    /// It wants to be the only consumer.
+    /// Request to be the only consumer of the queue.
     pub exclusive: bool,
-    /// No answer.
+    /// Send no answer.
     pub nowait: bool,
     /// Its arguments.
     pub arguments: TableRef<'a>,
 }
 
-/// `basic.publish`.
+/// Fields of `basic.publish`, with the content.
 #[derive(Clone, Debug)]
 pub struct Publish<'a> {
-    /// The exchange; empty for the default exchange. Bytes, because a publish may hold any.
+    /// The exchange; empty for the default exchange. Bytes, because a client may send any.
     pub exchange: Cow<'a, [u8]>,
-    /// The routing key; bytes, because a publish may hold any.
+    /// The routing key; bytes, because a client may send any.
     pub routing_key: Cow<'a, [u8]>,
-    /// It comes back if it is routed to no queue.
+    /// Return the message to the client if it is routed to no queue.
     pub mandatory: bool,
     /// Properties and body.
     pub content: Content<'a>,
 }
 
-/// What becomes of a delivery.
+/// The outcome that a client settles a delivery with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It is done.
+    /// Acknowledged: the message is done.
     Ack,
-    /// It goes back to its queue.
+    /// Returned to its queue.
     Requeue {
-        /// Whether that counts against the delivery limit: `basic.reject` and lost channels do,
-        /// `basic.nack` and `basic.recover` do not (spec 7.2).
+        /// True if the return counts against the delivery limit: `basic.reject` and lost channels count,
+        /// `basic.nack` and `basic.recover` do not (as in RabbitMQ).
         failed: bool,
     },
-    /// It is dead.
+    /// Rejected: the message is dead-lettered or dropped.
     Reject,
 }

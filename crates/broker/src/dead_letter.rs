@@ -1,9 +1,8 @@
-//! What happens to a message when it dies: its history, its headers, and which targets are cycles.
+//! Dead letters: the history and headers that a message gets when it dies, and the detection of cycles.
 //!
-//! Pure functions from a message and a death to a dead letter. Which exchange it goes to, and that it
-//! leaves one queue and enters others in one step, is the vhost's business. The rules are spec 3.3 to
-//! 3.6: the broker keeps the history itself; death headers that a client sent are data until the first
-//! death replaces them.
+//! Pure functions that make a dead letter from a message and a death. The vhost chooses the exchange and
+//! moves the message from one queue to others in one step. As in RabbitMQ 4, the broker keeps the history
+//! itself; death headers sent by a client are plain data until the first death replaces them.
 
 use std::sync::Arc;
 
@@ -11,60 +10,60 @@ use crate::death_headers::{self, DEATH_HEADERS_FRAME_BYTES, Rendered};
 pub use crate::death_history::{Death, DeathReason, DeathSummary, Deaths};
 use crate::message::{Envelope, Message, Name, RoutingKey, SharedProperties};
 
-/// Where and how a dead letter is published: the dead-letter exchange as it stands at death, and the
-/// queue's dead-letter routing key if it has one.
+/// The destination of a dead letter: the dead-letter exchange at the time of death, and the queue's
+/// dead-letter routing key, if any.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeadLetterTarget {
     /// Name of the dead-letter exchange.
     pub exchange: Name,
-    /// Replaces every key of the message.
+    /// Replaces all routing keys of the message, if set.
     pub routing_key: Option<RoutingKey>,
 }
 
-/// How and why a message dies.
+/// The circumstances in which a message dies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances<'a> {
-    /// The queue it dies in.
+    /// The queue in which the message dies.
     pub(crate) queue: &'a Name,
-    /// Why.
+    /// The reason of the death.
     pub(crate) reason: DeathReason,
-    /// When, in seconds since the Unix epoch.
+    /// Time of the death, in seconds since the Unix epoch.
     pub(crate) time_s: u64,
-    /// Where its dead letter goes.
+    /// The destination of the dead letter.
     pub(crate) target: &'a DeadLetterTarget,
-    /// Somebody may have seen the dead letter before a restart, and nobody knows.
+    /// True if a client may have received the dead letter before a restart.
     pub(crate) maybe_seen: bool,
 }
 
-/// The last death and what it made of a message. Whatever dies alike behind it shares that: of a million
-/// messages that expire together all have one history and one set of properties.
+/// The last death and its result. Similar messages that die next share the result: a million messages that
+/// expire together have one history and one set of properties.
 #[derive(Debug)]
 pub(crate) struct LastDeath {
     queue: Name,
     reason: DeathReason,
     time_s: u64,
     target: DeadLetterTarget,
-    /// The message before.
+    /// The parts of the message before its death.
     envelope: Arc<Envelope>,
     deaths: Option<Arc<Deaths>>,
     properties: Box<[u8]>,
-    /// The message after.
+    /// The parts of the dead letter.
     letter_envelope: Arc<Envelope>,
     letter_deaths: Arc<Deaths>,
     letter_properties: SharedProperties,
-    /// Not all of the history fitted into the headers.
+    /// True if the headers do not hold the whole history.
     is_cut: bool,
 }
 
-/// A dead letter.
+/// A dead letter and the completeness of its headers.
 #[derive(Debug)]
 pub(crate) struct Letter {
     pub(crate) message: Message,
-    /// Its headers do not tell all of its history: that would not fit into a frame.
+    /// True if the headers do not hold the whole history, which would not fit into a frame.
     pub(crate) is_cut: bool,
 }
 
-/// The dead letter of `message`, which dies in these `circumstances`; `last` is the death before.
+/// Makes the dead letter of `message`. `last` is the previous death, whose result is reused if possible.
 pub(crate) fn die(
     message: &Message,
     circumstances: Circumstances<'_>,
@@ -83,7 +82,7 @@ impl LastDeath {
     fn new(message: &Message, circumstances: Circumstances<'_>, before: Option<Self>) -> Self {
         let Circumstances { queue, reason, time_s, target, .. } = circumstances;
         let envelope = Arc::clone(message.envelope());
-        // What differs may be no more than the time to live.
+        // The envelope can be reused even if other things differ, such as the time to live.
         let known = before
             .filter(|before| before.target == *target && is_same(&before.envelope, &envelope));
         let letter_envelope = known.map_or_else(
@@ -119,7 +118,7 @@ impl LastDeath {
         }
     }
 
-    /// Whether `message` would become what the last one became.
+    /// True if `message` would become the same dead letter as the last one.
     fn is_like(&self, message: &Message, circumstances: Circumstances<'_>) -> bool {
         let Circumstances { queue, reason, time_s, target, .. } = circumstances;
         let has_same_past = match (&self.deaths, message.deaths()) {
@@ -174,8 +173,8 @@ fn record(message: &Message, death: DeathSummary, time_s: u64) -> Deaths {
     Deaths { first: before.first.clone(), last: death, entries }
 }
 
-/// The keys of a message that dies, shared with its death before if they are the same: a message with
-/// a thousand keys has them once, however often it dies.
+/// The routing keys of a dying message, shared with its previous death if they are the same: a message with a
+/// thousand keys stores them once, no matter how often it dies.
 fn keys_of(envelope: &Envelope, before: Option<&Death>) -> Arc<[RoutingKey]> {
     let keys = || std::iter::once(&envelope.routing_key).chain(&envelope.cc);
     match before {
@@ -184,8 +183,8 @@ fn keys_of(envelope: &Envelope, before: Option<&Death>) -> Arc<[RoutingKey]> {
     }
 }
 
-/// Whether the dead letter may not enter `target` again: it has been there, and every death since
-/// then was automatic (spec 3.6). Call it with the history that holds the death at hand.
+/// True if the dead letter may not enter `target` again: the message died there before, and every death since
+/// then was automatic. `deaths` must include the current death. See `docs/concepts/dead-lettering.md`.
 pub fn is_cycle(deaths: &Deaths, target: &str) -> bool {
     if deaths.last.reason == DeathReason::Rejected {
         return false;

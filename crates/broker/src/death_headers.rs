@@ -1,10 +1,10 @@
-//! The headers that the broker writes when a message dies: `x-death` and the six flat ones, with
-//! RabbitMQ's names, order and wire types (spec 3.4, 3.5).
+//! Headers that the broker writes when a message dies: `x-death` and the six flat headers, with RabbitMQ's
+//! names, order and wire types.
 //!
-//! Headers go out in one frame, which a client's `frame_max` bounds. A history that does not fit is cut in
-//! the header only: the newest and the first death stay with their counts, then the newest of the others;
-//! of many routing keys the first stays. `x-death-omitted` and `routing-keys-omitted` say how many are
-//! missing. The core decides by the whole history.
+//! Headers are sent in one frame, whose size the client's `frame_max` bounds. A history that does not fit is
+//! shortened in the headers only: the newest and the first death stay with their counts, then the newest of
+//! the others; of many routing keys the first stays. `x-death-omitted` and `routing-keys-omitted` count the
+//! missing ones. The core's decisions use the whole history.
 
 use amqp::limits::{CONTENT_HEADER_SIZE, FRAME_OVERHEAD};
 use amqp::properties::Properties;
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::death_history::{Death, DeathSummary, Deaths};
 use crate::limits::{FRAME_MAX_DEFAULT, QUEUE_HEADERS_BYTES, X_DEATH_BYTES_MAX};
 
-/// Octets of encoded properties that a dead letter may have if the broker adds to them.
+/// Bytes of encoded properties up to which the broker adds death headers to a dead letter.
 pub(crate) const DEATH_HEADERS_FRAME_BYTES: usize =
     FRAME_MAX_DEFAULT - FRAME_OVERHEAD - CONTENT_HEADER_SIZE - QUEUE_HEADERS_BYTES;
 
@@ -23,13 +23,13 @@ pub(crate) const DEATH_HEADERS_FRAME_BYTES: usize =
 pub(crate) struct Rendered {
     /// The encoded properties.
     pub(crate) properties: Vec<u8>,
-    /// Not all of the history fitted.
+    /// True if part of the history was left out.
     pub(crate) is_cut: bool,
 }
 
-/// The properties without `expiration` and with the broker's death headers instead of whatever stood
-/// there under their names; headers in the order of their names. They are not longer than `bytes_max`
-/// octets, unless they were without the death headers.
+/// Encodes the properties without `expiration`. The broker's death headers replace any headers of these
+/// names; headers are sorted by name. The result is no longer than `bytes_max` bytes, unless the properties
+/// alone are longer.
 pub(crate) fn render(properties: &[u8], deaths: &Deaths, bytes_max: usize) -> Rendered {
     let properties_len = properties.len();
     let death_bytes = history_bytes(deaths);
@@ -55,39 +55,39 @@ pub(crate) fn render(properties: &[u8], deaths: &Deaths, bytes_max: usize) -> Re
     Rendered { properties: encode(properties, deaths, &plan, bytes_max), is_cut }
 }
 
-/// Whether the broker writes a header of that name when a message dies.
+/// True if the broker writes a header of this name when a message dies.
 pub(crate) fn is_death_header(key: &[u8]) -> bool {
     DEATH_HEADERS.iter().any(|(name, _)| name.as_bytes() == key)
 }
 
-/// All entries of `x-death`, whole.
+/// Adds all entries of `x-death` in full.
 pub(crate) fn fill_all(list: &mut ArrayBuilder, deaths: &Deaths) {
     for death in &deaths.entries {
         list.table(|entry| fill_entry(entry, death, death.routing_keys.len()));
     }
 }
 
-/// Octets of `x-death` with everything in it, at most.
+/// Upper bound of the size of a full `x-death` header, in bytes.
 pub(crate) fn history_bytes(deaths: &Deaths) -> usize {
     deaths.entries.iter().map(|death| entry_bytes(death, death.routing_keys.len())).sum()
 }
 
-/// Which death headers a message gets.
+/// The death headers that a message gets.
 struct Plan {
     has_summaries: bool,
     list: Option<List>,
 }
 
-/// Which entries `x-death` has.
+/// The entries of `x-death`.
 enum List {
     All,
-    /// For each death how many of its routing keys, if it is there at all.
+    /// For each death the number of its routing keys; none if the death is left out.
     Some(Vec<Option<usize>>),
 }
 
 impl List {
-    /// What fits into `room` octets: the newest death and the first, then the newest of the others, each
-    /// with one key; then all keys of those for which there is room.
+    /// Chooses entries that fit into `room` bytes: the newest death and the first, then the newest of the
+    /// others, each with one key; then all keys of the deaths for which there is room.
     fn choose(deaths: &Deaths, mut room: usize) -> Self {
         let entries = &deaths.entries;
         let mut keys = vec![None; entries.len()];
@@ -98,7 +98,8 @@ impl List {
             .collect();
         for at in &order {
             let needed = entry_bytes(&entries[*at], 1);
-            // None that is older is there where a newer one is missing.
+            // Stop at the first that does not fit, so that no older death is listed where a newer one is
+            // missing.
             let Some(left) = room.checked_sub(needed) else { break };
             room = left;
             keys[*at] = Some(entries[*at].routing_keys.len().min(1));
@@ -141,7 +142,7 @@ fn is_of(death: &Death, summary: &DeathSummary) -> bool {
 }
 
 fn encode(properties: &[u8], deaths: &Deaths, plan: &Plan, expected: usize) -> Vec<u8> {
-    // Properties were validated when the message was published.
+    // The publish has already validated the properties.
     let properties = Properties::parse(properties).unwrap_or_default();
     let mut others: SmallVec<[(&[u8], Value<'_>); 8]> = SmallVec::new();
     if let Some(old) = properties.headers {
@@ -165,13 +166,13 @@ fn encode(properties: &[u8], deaths: &Deaths, plan: &Plan, expected: usize) -> V
     out
 }
 
-/// What properties beside the headers take in most messages, so that their octets are not moved.
+/// Capacity for properties other than headers in most messages, to avoid a reallocation.
 const OTHER_PROPERTIES_BYTES: usize = 64;
 
-/// What the flat death headers take where names are short.
+/// Capacity for the flat death headers with short names.
 const SUMMARIES_BYTES: usize = 256;
 
-/// What they take at most: their names, types and lengths, a reason and the longest names.
+/// Upper bound of the flat death headers: names, types and lengths, a reason and the longest names.
 const SUMMARIES_BYTES_MAX: usize = 6 * 32 + 2 * 16 + 4 * 255 + LIST_BYTES;
 
 /// `x-death` and `x-death-omitted` without entries: names, types, length and number.
@@ -181,10 +182,10 @@ const LIST_BYTES: usize = (1 + 7 + 1 + 4) + (1 + 15 + 1 + 8);
 /// an original expiration of twenty digits and the longest reason.
 const ENTRY_BYTES: usize = 178;
 
-/// A routing key without its octets: type and length.
+/// A routing key without its bytes: type and length.
 const KEY_BYTES: usize = 5;
 
-/// Octets of an entry with its first so many keys, at most.
+/// Upper bound of the size of an entry with its first `keys` routing keys, in bytes.
 fn entry_bytes(death: &Death, keys: usize) -> usize {
     let keys: usize =
         death.routing_keys.iter().take(keys).map(|k| KEY_BYTES + k.as_bytes().len()).sum();
@@ -212,7 +213,7 @@ enum Which {
     Last,
 }
 
-/// All of them, in the order of their names.
+/// All death headers, sorted by name.
 const DEATH_HEADERS: [(&str, DeathHeader); 8] = [
     ("x-death", DeathHeader::All),
     ("x-death-omitted", DeathHeader::Omitted),
@@ -254,8 +255,8 @@ impl DeathHeader {
     }
 }
 
-/// One entry of `x-death` with its first so many routing keys, fields in RabbitMQ's order with its wire
-/// types (spec 3.4).
+/// Fills one entry of `x-death` with its first `keys` routing keys; the fields have RabbitMQ's order and wire
+/// types.
 fn fill_entry(entry: &mut TableBuilder, death: &Death, keys: usize) {
     if let Some(millis) = death.original_expiration_ms {
         let text = millis.to_string();
@@ -288,7 +289,7 @@ mod tests {
     use crate::death_history::DeathReason;
     use crate::message::RoutingKey;
 
-    /// A message that died in `queues` queues, the last first, each with these keys.
+    /// The history of a message that died in `queues` queues, the last first, each with these keys.
     fn history(queues: usize, keys: &[&str]) -> Deaths {
         let keys: Arc<[RoutingKey]> = keys.iter().map(|key| RoutingKey::from(*key)).collect();
         let name = |at: usize| crate::Name::from(format!("queue-{at}"));
@@ -318,7 +319,7 @@ mod tests {
         out
     }
 
-    /// Queues, counts and numbers of keys in `x-death`, and how many entries are missing.
+    /// Queue, count and number of keys of each entry in `x-death`, and the number of missing entries.
     fn shown(properties: &[u8]) -> (Vec<(String, i64, usize)>, i64) {
         let headers = Properties::parse(properties).unwrap().headers.unwrap();
         let Some(Value::Array(list)) = headers.get("x-death") else { return (Vec::new(), 0) };

@@ -1,4 +1,4 @@
-//! The history of a message that died: which queues it died in, why and how often.
+//! The history of a dead message: the queues in which it died, the reasons and the counts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 use crate::ids::Name;
 use crate::routing_key::RoutingKey;
 
-/// Why a message was dead-lettered.
+/// The reason why a message died.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DeathReason {
     /// `basic.reject` or `basic.nack` without requeue.
     Rejected,
-    /// Its TTL, from whichever source, ran out.
+    /// The TTL of the message ran out, from whichever source.
     Expired,
-    /// It was over a length limit.
+    /// The queue exceeded a length limit.
     Maxlen,
-    /// It was returned more often than the delivery limit allows.
+    /// The message was returned more often than the delivery limit allows.
     DeliveryLimit,
 }
 
@@ -33,7 +33,7 @@ impl DeathReason {
         }
     }
 
-    /// What a word stands for.
+    /// Parses the form that `as_str` gives.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.as_str() == word)
     }
@@ -48,41 +48,41 @@ impl fmt::Display for DeathReason {
 /// One entry of `x-death`: all deaths of a message in one queue for one reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Death {
-    /// The queue it died in.
+    /// The queue in which the message died.
     pub queue: Name,
     /// Why.
     pub reason: DeathReason,
-    /// How often.
+    /// The number of deaths.
     pub count: u64,
-    /// When it first did, in seconds since the Unix epoch.
+    /// Time of the first of these deaths, in seconds since the Unix epoch.
     pub time_s: u64,
-    /// The exchange it had been published to before the first of these deaths.
+    /// The exchange that the message was published to before the first of these deaths.
     pub exchange: Name,
-    /// The keys it had been published with before the first of these deaths, without `BCC`. Deaths
-    /// that follow each other with the same keys share them.
+    /// The keys that the message was published with before the first of these deaths, without `BCC`.
+    /// Consecutive deaths with the same keys share one list.
     pub routing_keys: Arc<[RoutingKey]>,
-    /// Its `expiration` at the first of these deaths.
+    /// The message's `expiration` at the first of these deaths.
     pub original_expiration_ms: Option<u64>,
 }
 
 /// The first or the last death, as the flat headers show it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeathSummary {
-    /// The queue.
+    /// The queue in which the message died.
     pub queue: Name,
     /// Why.
     pub reason: DeathReason,
-    /// The exchange the message had been published to before.
+    /// The exchange that the message was published to before.
     pub exchange: Name,
 }
 
 /// The deaths of a message, most recent first; one entry per queue and reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Deaths {
-    /// Never changed once set.
+    /// The first death; never changes once set.
     pub first: DeathSummary,
-    /// Overwritten by each death.
+    /// The last death; every death replaces it.
     pub last: DeathSummary,
-    /// What `x-death` lists.
+    /// The entries of `x-death`.
     pub entries: Vec<Death>,
 }

@@ -1,4 +1,4 @@
-//! A message on its way to a client, and what its queue tells with it.
+//! A message on its way to a client, with the headers that its queue adds.
 
 use std::borrow::Cow;
 
@@ -11,28 +11,29 @@ use crate::message::Message;
 /// A message on its way to a client.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Its tag on the channel.
+    /// The delivery tag on the channel.
     pub tag: DeliveryTag,
-    /// Whether it was delivered before.
+    /// True if the message was delivered before.
     pub redelivered: bool,
-    /// Headers that the queue adds, if its type counts deliveries and there is something to tell.
+    /// Counts that the queue adds as headers; none if the queue type does not count, or the message was never
+    /// delivered.
     pub counts: Option<DeliveryCounts>,
     /// The message.
     pub message: Message,
 }
 
-/// How often a quorum queue has handed out a message before (spec 7.2).
+/// The delivery counts of a message in a quorum queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeliveryCounts {
-    /// `x-acquired-count`.
+    /// `x-acquired-count`: earlier deliveries.
     pub acquired: u32,
-    /// `x-delivery-count`, shown from 1 on.
+    /// `x-delivery-count`: failed deliveries; shown from 1 on.
     pub delivery: u32,
 }
 
 impl Delivery {
-    /// The encoded properties as the client gets them. The headers by which a queue tells how often it
-    /// has handed out the message replace what a client sent under these names (spec 7.2).
+    /// The encoded properties as sent to the client. The headers with the queue's counts replace headers that
+    /// a client sent under these names.
     pub fn properties(&self) -> Cow<'_, [u8]> {
         match self.counts {
             None => Cow::Borrowed(self.message.properties()),
@@ -42,7 +43,7 @@ impl Delivery {
 }
 
 fn with_counts(properties: &[u8], counts: DeliveryCounts) -> Vec<u8> {
-    // They were validated when the message was published.
+    // The publish has already validated the properties.
     let mut properties = Properties::parse(properties).unwrap_or_default();
     let headers = counted_headers(&properties, counts);
     properties.headers = Some(headers.as_ref());

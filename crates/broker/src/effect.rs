@@ -1,8 +1,8 @@
-//! What the core wants done: frames to clients, records for the log, events for whoever watches.
+//! Effects of the core: frames to clients, records for the log, page tasks, and events for operators.
 //!
-//! A closed list in the order in which things happened. A frame to a client is named here, its bytes
-//! are the session's business. A record says what must be durable; the shell writes the records in
-//! order and reports how far they are (`Vhost::durable`), which is what confirms wait for.
+//! The list is closed and in the order of events. An effect names a frame to a client; the session encodes
+//! it. A record describes what must be durable: the shell writes the records in order and reports its
+//! progress with `Vhost::durable`, which confirms wait for.
 
 use amqp::method::MethodId;
 
@@ -16,57 +16,57 @@ use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::time::Now;
 
-/// One thing to do.
+/// One effect of a call.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Tell a client something.
+    /// Send a method to a client.
     Send {
-        /// Its connection.
+        /// The connection of the client.
         connection: ConnectionId,
         /// The channel; 0 for the connection itself.
         channel: ChannelNumber,
         /// What.
         outgoing: Outgoing,
     },
-    /// Tell a client something once the log is durable up to `lsn`: the answer to what changed
-    /// something that outlives a restart.
+    /// Send a method to a client once the log is durable up to `lsn`: the answer to a command that changed
+    /// durable state.
     SendDurable {
-        /// The position.
+        /// The log position to wait for.
         lsn: Lsn,
-        /// Its connection.
+        /// The connection of the client.
         connection: ConnectionId,
         /// The channel.
         channel: ChannelNumber,
         /// What.
         outgoing: Outgoing,
     },
-    /// Make something durable.
+    /// Append a record to the log.
     Log {
-        /// Its position.
+        /// The position of the record.
         lsn: Lsn,
-        /// When it happened: messages that enter arrive then.
+        /// The moment of the event; messages that enter queues arrive at this time.
         at: Now,
-        /// The record it is about; 0 for none.
+        /// The record that this one is about; 0 for none.
         about: Lsn,
-        /// Records of which one reference ends with this one, beside the one it is about.
+        /// Further records that each lose one reference.
         ended: Vec<Lsn>,
-        /// What.
+        /// The record.
         record: Record,
-        /// It continues the record before it: after a crash both are there, or neither.
+        /// True if the record continues the one before: after a crash, either both are present or neither is.
         is_joined: bool,
     },
-    /// Report with [`Vhost::set_backlog`](crate::Vhost::set_backlog) when less waits for this
-    /// connection's socket: the core holds messages back until then.
+    /// Call [`Vhost::set_backlog`](crate::Vhost::set_backlog) when fewer bytes wait for this connection's
+    /// socket; the core holds messages back until then.
     Stalled(ConnectionId),
-    /// Report with [`Vhost::set_backlog`](crate::Vhost::set_backlog) now, once the effects before this
-    /// one are carried out: the core has only counted what it sent.
+    /// Call [`Vhost::set_backlog`](crate::Vhost::set_backlog) after the effects before this one: the core has
+    /// only estimated the bytes that it sent.
     AskBacklog(ConnectionId),
-    /// Write, read or forget a page, after those before it.
+    /// Write, read or drop a page, after earlier page tasks.
     Page(PageTask),
-    /// A `basic.get` of the connection is answered when a page has been read
-    /// ([`Vhost::awaits_get`](crate::Vhost::awaits_get)): nothing more may be applied for it before.
+    /// A `basic.get` of the connection waits for a page ([`Vhost::awaits_get`](crate::Vhost::awaits_get));
+    /// apply nothing more for the connection until then.
     AwaitGet(ConnectionId),
-    /// Something a person may want to know.
+    /// An event of interest to operators.
     Event(Event),
 }
 
@@ -76,17 +76,17 @@ pub enum Effect {
 pub enum Outgoing {
     ChannelOpenOk,
     ChannelCloseOk,
-    /// `channel.close`, because of `refusal`; `method` is what was refused.
+    /// `channel.close` because of `refusal`; `method` is the refused method.
     ChannelClose {
         refusal: Refusal,
         method: MethodId,
     },
-    /// `connection.close`, because of `refusal`.
+    /// `connection.close` because of `refusal`.
     ConnectionClose {
         refusal: Refusal,
         method: MethodId,
     },
-    /// Deliveries go on.
+    /// `channel.flow-ok`: deliveries continue.
     ChannelFlowOk,
     AccessRequestOk,
     ExchangeDeclareOk,
@@ -144,38 +144,38 @@ pub enum Outgoing {
     TxRollbackOk,
 }
 
-/// Something worth a line in the broker's log.
+/// An event that deserves a line in the broker's log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// Messages that die in this queue for this reason leave nothing; told once per queue, reason
-    /// and cause.
+    /// Messages that die in this queue for this reason are dropped; reported once per queue, reason and
+    /// cause.
     DroppedDeadLetters {
         /// The queue.
         queue: Name,
-        /// Why they die.
+        /// The reason of the deaths.
         reason: DeathReason,
-        /// Why nothing is left.
+        /// The cause of the drop.
         cause: DropCause,
     },
-    /// A dead letter would have gone round in a circle; told once per circle.
+    /// A dead letter was dropped because it would have run in a cycle; reported once per cycle.
     DeadLetterCycle {
-        /// The queues on it, most recent first.
+        /// The queues of the cycle, most recent first.
         queues: Vec<Name>,
     },
     /// An unused queue expired with messages in it.
     QueueExpired {
         /// The queue.
         queue: Name,
-        /// Messages that went with it.
+        /// Messages removed with the queue.
         message_count: u64,
     },
-    /// Deliveries to a channel wait until it acknowledges some, or others do; told once per channel.
+    /// Deliveries to a channel wait until it or other channels acknowledge some; reported once per channel.
     DeliveriesWait {
         /// The connection's name.
         connection: Name,
         /// The channel.
         channel: ChannelNumber,
-        /// Memory of what it has not acknowledged, in bytes.
+        /// Memory of the channel's unacknowledged deliveries, in bytes.
         unacked_bytes: u64,
     },
     /// A consumer did not settle its deliveries in time.

@@ -1,17 +1,17 @@
-//! The `expiration` property: a message's own TTL as text (spec 1.2).
+//! The `expiration` property: a message's own TTL as text.
 //!
-//! An optional sign and ASCII digits, nothing else, then the range of ten years. Every publish is
-//! checked, whether it is routed or not; the delivered value is the canonical decimal.
+//! An optional sign and ASCII digits, in the range from 0 to ten years. Every publish is checked, even one
+//! that is not routed; the delivered value is the canonical decimal, as in RabbitMQ.
 
 use amqp::erlang_binary::PrintedString;
 
 use crate::limits::TTL_MS_MAX;
 use crate::refusal::Refusal;
 
-/// The milliseconds that `text` says.
+/// Parses `text` as milliseconds.
 ///
 /// # Errors
-/// 406 with RabbitMQ's text when it is not a number (`no_integer`), goes on after the number
+/// 406 with RabbitMQ's text if `text` is not a number (`no_integer`), has further characters after the number
 /// (`{leftover_string,..}`), or is out of range (`{value_negative,..}`, `{value_too_large,..}`).
 pub(crate) fn parse(text: &[u8]) -> Result<u64, Refusal> {
     let refuse = |reason: String| {
@@ -45,7 +45,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<u64, Refusal> {
     }
 }
 
-/// Whether `text` is already what a delivery shows for `millis`.
+/// True if `text` is the canonical decimal of `millis`.
 pub(crate) fn is_canonical(text: &[u8], millis: u64) -> bool {
     text == millis.to_string().as_bytes()
 }

@@ -1,21 +1,21 @@
-//! The identities of the core. Each is a type of its own, so that a delivery tag cannot be passed
-//! where a sequence is meant.
+//! Identities in the core. Each has a type of its own, so that a delivery tag cannot be passed where a
+//! sequence number is expected.
 //!
-//! Keys of queues, exchanges and connections carry a generation: the key of something deleted never
-//! reaches what took its place.
+//! Keys of queues, exchanges and connections carry a generation: the key of a deleted object never finds its
+//! successor.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The name of a resource, shared instead of copied.
+/// The name of a resource; clones share the text.
 pub type Name = Arc<str>;
 
 slotmap::new_key_type! {
-    /// A queue of this vhost. A stale key finds nothing.
+    /// A queue of a vhost. A stale key finds nothing.
     pub struct QueueId;
-    /// An exchange of this vhost. A stale key finds nothing.
+    /// An exchange of a vhost. A stale key finds nothing.
     pub struct ExchangeId;
-    /// A client connection to this vhost. A stale key finds nothing.
+    /// A client connection to a vhost. A stale key finds nothing.
     pub struct ConnectionId;
 }
 
@@ -52,28 +52,28 @@ number! {
     PublishSeq(u64)
 }
 number! {
-    /// A consumer of one queue; never used again within that queue.
+    /// A consumer of one queue; never reused within that queue.
     ConsumerId(u64)
 }
 number! {
-    /// A position in the vhost's log: every durable effect has one, in the order of `apply`.
+    /// A position in the vhost's log; every record has one, in the order of the effects.
     Lsn(u64)
 }
 number! {
-    /// Names a queue in the log; never used again within the vhost.
+    /// The number of a queue in the log; never reused within the vhost.
     QueueNumber(u64)
 }
 number! {
-    /// Messages of a queue that were put aside together; never used again within the vhost.
+    /// A page, a run of messages of one queue written to disk together; never reused within the vhost.
     PageId(u64)
 }
 
-/// One message in one queue: its place in the order of arrival and the priority level it waits at.
+/// One message in one queue: its sequence number and its priority level.
 ///
-/// The order of `EntryId`s is the order of arrival in the queue; equal deadlines are served in it.
+/// Entry ids sort by arrival in the queue; messages with equal deadlines expire in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EntryId {
-    /// Order of arrival in the queue, from 1.
+    /// Sequence number of arrival in the queue, from 1.
     pub seq: u64,
     /// Priority level; 0 is the lowest.
     pub level: u8,

@@ -1,13 +1,13 @@
-//! The core of Leveret: everything that decides what happens to a message.
+//! The core of Leveret: every decision about a message.
 //!
-//! What is absent: no clock (time is an argument), no socket, no file, no thread, no lock, no source
-//! of randomness (a seed is an argument), no bytes of AMQP frames. A [`Vhost`] takes [`Command`]s of
-//! clients at a given moment and leaves [`Effect`]s; the same calls give the same effects, which is
-//! what makes time-to-live testable to the millisecond and the whole broker simulatable.
+//! The core has no clock (time is an argument), no socket, no file, no thread, no lock, no source of
+//! randomness (a seed is an argument), and no bytes of AMQP frames. A [`Vhost`] takes [`Command`]s of clients
+//! at a given moment and produces [`Effect`]s. The same calls give the same effects, so that time-to-live can
+//! be tested to the millisecond and the whole broker can be simulated.
 //!
-//! Where to find things: queues and what they are made of in `queue`, exchanges by type in
-//! `exchange`, dead-lettering in [`dead_letter`] (the message) and `vhost/lifecycle/death.rs` (the move),
-//! policies in `policy`, limits with their reasons in [`limits`].
+//! Queues and their parts are in `queue`, exchange types in `exchange`, dead-lettering in [`dead_letter`]
+//! (the message) and `vhost/lifecycle/death.rs` (the move), policies in `policy`, limits with their reasons
+//! in [`limits`].
 
 pub mod access;
 pub mod dead_letter;

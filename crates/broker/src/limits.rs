@@ -1,79 +1,78 @@
-//! Every limit of the core, with its unit and its reason. Unbounded is a bug.
+//! Limits of the core, each with its unit and its reason.
 
-/// Longest message TTL and queue TTL that an argument or `expiration` may ask for, in milliseconds:
-/// ten years of 365 days (spec 1.1). Policies are not capped.
+/// Longest message TTL and queue TTL that an argument or `expiration` may set, in milliseconds: ten years of
+/// 365 days, as in RabbitMQ. Policies are not capped.
 pub const TTL_MS_MAX: u64 = 315_360_000_000;
 
 /// Delivery limit of a quorum queue that sets none (RabbitMQ 4.x).
 pub const DELIVERY_LIMIT_DEFAULT: u32 = 20;
 
-/// Priority levels of a quorum queue; higher priorities count as the last (spec 8.2).
+/// Highest priority level of a quorum queue; higher priorities count as this one, as in RabbitMQ.
 pub const QUORUM_PRIORITY_MAX: u8 = 31;
 
-/// Level of a message without priority in a quorum queue (spec 8.2).
+/// Level of a message without priority in a quorum queue, as in RabbitMQ.
 pub const QUORUM_PRIORITY_DEFAULT: u8 = 4;
 
-/// Default and largest sensible acknowledgement timeout of a quorum queue's consumers, milliseconds.
+/// Default acknowledgement timeout of a quorum queue's consumers, in milliseconds: 30 minutes, as in
+/// RabbitMQ.
 pub const CONSUMER_TIMEOUT_MS_DEFAULT: u64 = 1_800_000;
 
-/// Messages that one call of `tick` removes before it gives the vhost back to live traffic, so that a
-/// million simultaneous deadlines never stall a publisher for longer than about a millisecond.
+/// Messages that one call of `tick` expires before it returns the vhost to live traffic, so that a million
+/// simultaneous deadlines stall a publisher for no longer than about a millisecond.
 pub const EXPIRY_SLICE: usize = 512;
 
-/// Deadlines of messages that are gone which are dropped at a time to find the first that is left, when
-/// somebody wants to know.
+/// Deadlines of removed messages that one call drops while it looks for the first live deadline.
 pub const GONE_DEADLINES_SLICE: usize = 4096;
 
-/// Messages that one call moves to where dead letters go, before it leaves the rest to the timer: a
-/// client that rejects a million deliveries, or dead-letter exchanges that multiply every message,
-/// hold nobody else up.
+/// Messages that one call dead-letters before it leaves the rest to the timer. A client that rejects a
+/// million deliveries, or dead-letter exchanges that multiply every message, must not stall other clients.
 pub const DEATHS_PER_CALL_MAX: usize = 2048;
 
-/// Bytes of dead letters that are made before the vhost is given back, whatever asks for them, because
-/// each of them goes into the log: a copy of so much takes a millisecond or two.
+/// Bytes of dead letters that one call produces before it returns the vhost. Every dead letter is copied into
+/// the log; copying this many bytes takes a millisecond or two.
 pub const DEATH_BYTES_PER_BATCH_MAX: u64 = 4 * 1024 * 1024;
 
-/// Bytes of messages that died and wait for the end of an alarm: they are in memory, which may be what is
-/// short. Beyond it the queues with dead-letter exchanges expire, evict and deliver nothing.
+/// Bytes of dead messages that wait for the end of an alarm. They occupy memory, which may be what is short.
+/// Above this bound, queues with a dead-letter exchange expire, evict and deliver nothing.
 pub const DEATHS_WAITING_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Octets of `x-death` in the headers of a message: a hundred deaths in queues with short names, and a
-/// quarter of the frame that the headers go into. The core knows the others.
+/// Bytes of `x-death` in the headers of a message: enough for a hundred deaths in queues with short names,
+/// and a quarter of the frame that holds the headers. The core keeps the whole history.
 pub const X_DEATH_BYTES_MAX: usize = 32 * 1024;
 
-/// The largest frame that RabbitMQ's clients agree to by default, in octets: headers that the broker
-/// makes longer fit into one.
+/// The largest frame that RabbitMQ's clients accept by default, in bytes. Headers that the broker extends
+/// must fit into one frame.
 pub const FRAME_MAX_DEFAULT: usize = 131_072;
 
-/// Octets of the headers by which the firehose tells of a message before those of the message itself are
-/// left out: all must fit into one frame.
+/// Bytes of firehose headers above which the headers of the traced message are left out, so that all headers
+/// fit into one frame.
 pub const TRACE_HEADERS_BYTES_MAX: usize = 120 * 1024;
 
-/// Octets of routing keys, and of names of queues, that the firehose tells of one message.
+/// Bytes of routing keys and of queue names that the firehose reports for one message.
 pub const TRACE_KEYS_BYTES_MAX: usize = 24 * 1024;
 
-/// Octets that a queue adds to the headers of a dead letter when it hands it out again: two counts.
+/// Bytes that a queue adds to the headers of a redelivered dead letter: two counts.
 pub const QUEUE_HEADERS_BYTES: usize = 64;
 
-/// Stale entries a deadline index may hold beyond the live ones before it is rebuilt.
+/// Stale entries that a deadline index may hold beyond the live ones before a rebuild.
 pub const DEADLINE_STALE_MIN: usize = 1024;
 
-/// Queues that one record of a message names; it is one record for each so many.
+/// Queues that one record of a message names; a message that enters more queues takes several records.
 pub const ENTRIES_PER_RECORD_MAX: usize = 65_535;
 
-/// Bytes that may wait for a connection's socket before the core stops dispatching to its consumers:
-/// enough to keep a fast reader busy, too little to matter when it stops reading.
+/// Bytes that may wait for a connection's socket before the core stops dispatching to its consumers: enough
+/// to keep a fast reader busy, too few to matter when the reader stops.
 pub const OUTBOX_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Bytes that may wait for a connection's socket before it loses direct replies, which have no queue
-/// to wait in: as much as the largest message that a broker takes by default.
+/// Bytes that may wait for a connection's socket before its direct replies are dropped, because direct
+/// replies have no queue to wait in: as many as the largest message that the broker accepts by default.
 pub const REPLY_BACKLOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What one delivery costs in the outbox beside properties and body: method, header and frame
-/// overhead with a short consumer tag, exchange and routing key.
+/// Bytes that one delivery adds to the outbox beside properties and body: method, header and frame overhead
+/// with a short consumer tag, exchange and routing key.
 pub const DELIVERY_OVERHEAD_BYTES: u64 = 96;
 
-/// `CC` and `BCC` keys of one message; more is refused, because each is routed for itself.
+/// `CC` and `BCC` keys of one message; more are refused, because each key is routed separately.
 pub const SENDER_SELECTED_KEYS_MAX: usize = 1024;
 
 /// Arguments of one headers-exchange binding; matching walks them for every message.
@@ -85,138 +84,141 @@ pub const TOPIC_HASH_WILDCARDS_MAX: usize = 2;
 /// Weight of one consistent-hash binding (RabbitMQ 4.3.6).
 pub const CONSISTENT_HASH_WEIGHT_MAX: u32 = 10_000;
 
-/// Bytes of messages and of their routes one transaction may hold before it is refused with 506 `RESOURCE_ERROR`.
+/// Bytes of messages and routes that one transaction may hold; more are refused with 506 `RESOURCE_ERROR`.
 pub const TRANSACTION_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Operations one transaction may hold before it is refused with 506 `RESOURCE_ERROR`.
+/// Operations that one transaction may hold; more are refused with 506 `RESOURCE_ERROR`.
 pub const TRANSACTION_OPERATIONS_MAX: usize = 1_000_000;
 
-/// Tags of timed-out deliveries that one channel remembers, so that settling them late is ignored;
-/// beyond that the oldest are unknown tags.
+/// Tags of timed-out deliveries that one channel remembers, so that late settlements are ignored; beyond this
+/// number, the oldest become unknown tags.
 pub const TIMED_OUT_TAGS_MAX: usize = 65_536;
 
-/// Longest policy or permission pattern, in bytes (spec 5.1).
+/// Longest policy or permission pattern, in bytes, as in RabbitMQ.
 pub const PATTERN_BYTES_MAX: usize = 1024;
 
-/// Backtracking steps of one pattern match; a pattern that needs more does not match. RabbitMQ allows
-/// 50,000 cheaper ones (spec 5.1): so many take at most some milliseconds with a name of 255 octets.
+/// Backtracking steps of one pattern match; a pattern that needs more does not match. RabbitMQ allows 50,000
+/// cheaper steps. This many take at most a few milliseconds for a name of 255 bytes.
 pub const PATTERN_STEPS_MAX: usize = 5_000;
 
-/// Compiled size of one pattern, in bytes: room for `[a-z0-9._-]{1,255}`, or for a hundred names as
-/// alternatives. PCRE has the same bound for its own form, which is shorter.
+/// Compiled size of one pattern, in bytes: enough for `[a-z0-9._-]{1,255}`, or for a hundred names as
+/// alternatives. PCRE has the same bound for its compiled form, which is shorter.
 pub const PATTERN_COMPILED_BYTES_MAX: usize = 64 * 1024;
 
 /// Instructions of the backtracking engine that one pattern may compile to.
 pub const PATTERN_INSTRUCTIONS_MAX: usize = 4_096;
 
-/// Policies of one kind in a vhost: each is tried on the name of everything that is declared.
+/// Policies of one kind in a vhost: each is matched against the name of every declared queue and exchange.
 pub const POLICIES_MAX: usize = 2_048;
 
-/// Those of them whose patterns may need backtracking, which takes a thousand times as long at worst.
+/// Policies of one kind whose patterns may backtrack, which in the worst case takes a thousand times as long.
 pub const BACKTRACKING_POLICIES_MAX: usize = 64;
 
-/// Matches of patterns that one call does because a policy has changed, before it leaves the rest to the
-/// next; one that backtracks counts 128. That is about a millisecond.
+/// Pattern matches per slice of a policy change, before the rest is left to the next slice; a backtracking
+/// match counts as 128. A slice takes about a millisecond.
 pub const POLICY_MATCHES_PER_SLICE: usize = 512;
 
-/// Backtracking steps of a pattern that looks for names in a list: one request tries it on every name there.
+/// Backtracking steps of a filter pattern: one request matches it against every name in a list.
 pub const FILTER_STEPS_MAX: usize = 1_000;
 
-/// Share of what may be unacknowledged in a vhost that one channel may have once all channels together have
-/// that much: many channels go on beside one that never acknowledges.
+/// Divisor of the vhost's bound on unacknowledged bytes. Once all channels together reach the bound, one
+/// channel may hold the quotient, so that many channels continue beside one that never acknowledges.
 pub const UNACKED_CHANNEL_SHARE: u64 = 16;
 
-/// What a channel may have unacknowledged whatever others have, in bytes: enough for a client that
-/// acknowledges what it gets.
+/// Unacknowledged bytes that every channel may hold, independent of other channels: enough for a client that
+/// acknowledges its deliveries.
 pub const UNACKED_BYTES_PER_CHANNEL_MIN: u64 = 256 * 1024;
 
-/// Arguments of one declaration, binding or consumer, in bytes: what is kept for as long as that is there.
-/// RabbitMQ has no limit but the frame.
+/// Arguments of one declaration, binding or consumer, in bytes; they are kept as long as it exists. RabbitMQ
+/// is limited by the frame only.
 pub const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
 
-/// Arguments of a consumer that are taken while memory is short, in bytes.
+/// Arguments of a consumer that are accepted while memory is short, in bytes.
 pub const CONSUMER_ARGUMENTS_BYTES_FREE: usize = 1024;
 
-/// Memory that an empty queue takes beside its name and arguments, about, in bytes.
+/// Approximate memory of an empty queue beside its name and arguments, in bytes.
 pub const QUEUE_MEMORY_BYTES: u64 = 2048;
 
-/// Memory that an exchange takes beside its name and arguments, about, in bytes.
+/// Approximate memory of an exchange beside its name and arguments, in bytes.
 pub const EXCHANGE_MEMORY_BYTES: u64 = 1024;
 
-/// Memory that a binding takes at both ends and in the list of records beside its key and arguments, about,
-/// in bytes.
+/// Approximate memory of a binding at both ends and in the list of records, beside its key and arguments, in
+/// bytes.
 pub const BINDING_MEMORY_BYTES: u64 = 512;
 
-/// Bodies at least this long are shared with a dead letter and a delivery instead of copied, in bytes:
-/// below it a copy is cheaper than another reference count and another iovec.
+/// Shortest body that dead letters and deliveries share instead of copying, in bytes: for shorter bodies a
+/// copy is cheaper than another reference count and another iovec.
 pub const SHARED_BODY_BYTES_MIN: usize = 4096;
 
-/// Effects, and messages that die in one call, for which room is kept from call to call; what one
-/// large call needed beyond that is given back.
+/// Capacity kept between calls for effects and for messages that die in one call; a larger buffer is shrunk
+/// after the call.
 pub const EFFECTS_KEPT_MAX: usize = 16_384;
 
 /// Cycle warnings remembered per vhost, so that each distinct cycle is logged once.
 pub const CYCLES_REMEMBERED_MAX: usize = 1024;
 
-/// Dead letters that an at-least-once queue offers again in one go after the topology changed.
+/// Dead letters that an at-least-once queue retries per slice after a change of topology.
 pub const DEAD_LETTER_RETRY_SLICE: usize = 512;
 
-/// Redrives of which a message tells in its headers: who sends it back for the ninth time knows enough.
+/// Redrives listed in the headers of a message; more would hardly help anyone.
 pub const REDRIVES_KEPT_MAX: usize = 8;
 
-/// Octets that these take in its headers, which must fit into one frame.
+/// Bytes of the redrive list in the headers, which must fit into one frame.
 pub const REDRIVES_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes of messages that one call redrives, because each of them goes into the log.
+/// Bytes of messages that one call redrives, because each message is written to the log.
 pub const REDRIVE_BYTES_PER_CALL_MAX: u64 = 16 * 1024 * 1024;
 
-/// Memory of the messages in one page of a long queue, in bytes: large enough that a page costs hardly
-/// more to read than its octets, small enough that a queue may keep a few at either end.
+/// Memory of the messages in one page of a long queue, in bytes: large enough that reading a page costs
+/// little more than its bytes, small enough that a queue may keep a few pages at either end.
 pub const PAGE_BYTES: u64 = 512 * 1024;
 
-/// The same where little memory may be used.
+/// Lower bound of `PAGE_BYTES` where memory is scarce.
 pub const PAGE_BYTES_MIN: u64 = 16 * 1024;
 
-/// Places in the queue that one page covers at most, whatever is missing between its messages.
+/// Places in the queue that one page covers, including gaps between its messages.
 pub const PAGE_SEQS_MAX: u64 = 65_536;
 
 /// Pages that a queue keeps in memory at its head.
 pub const HEAD_PAGES: usize = 2;
 
-/// Pages that a queue keeps in memory at its tail once it has some on disk, whatever the vhost may keep: in
-/// front of its tail it waits for the disk anyway, and the longest queue takes no more than this.
+/// Pages that a queue keeps in memory at its tail once it has pages on disk, independent of the vhost's
+/// bound: before the tail is delivered, the queue has to wait for the disk anyway. This bounds the memory of
+/// the longest queue.
 pub const TAIL_PAGES: usize = 8;
 
-/// Arrivals of which one puts pages aside for that reason: there is no hurry.
+/// Arrivals per check of `TAIL_PAGES`; the check is not urgent.
 pub const TAIL_PAGE_ARRIVALS: u64 = 64;
 
-/// What a waiting message costs in memory beside properties and body, in bytes: its entry, its
-/// envelope's share, what the allocator rounds up.
+/// Bytes of memory that a waiting message takes beside properties and body: its entry, a share of its
+/// envelope, and rounding by the allocator.
 pub const MESSAGE_MEMORY_BYTES: u64 = 160;
 
-/// Pages that one arrival puts aside, so that it is not held up by a queue that has just become long.
+/// Pages that one arrival writes out, so that the arrival is not delayed by a queue that has just become
+/// long.
 pub const PAGES_PER_ARRIVAL: usize = 2;
 
-/// How long before its own deadline a message in a page is read back, in milliseconds: longer than a
-/// disk takes, so that it is there when it expires.
+/// Lead time for reading back a paged message before its own deadline, in milliseconds: longer than a disk
+/// read takes, so that the message is in memory when it expires.
 pub const PAGED_DUE_AHEAD_MS: u64 = 500;
 
-/// Messages that are read back together because their deadlines come next, if they come soon.
+/// Messages with the next deadlines that are read back together, if these deadlines are near.
 pub const PAGED_DUE_MIN: usize = 64;
 
-/// Messages that are read back together because their deadlines come next, at most.
+/// Upper bound of messages with the next deadlines that are read back together.
 pub const PAGED_DUE_MAX: usize = 4096;
 
-/// Destinations of exchanges that one dead-letter map looks at: ten thousand queues that lead to a hundred
-/// others each fit in, and it is a tenth of a second.
+/// Destinations of exchanges that one dead-letter map visits: room for ten thousand queues that each lead to
+/// a hundred others; about a tenth of a second of work.
 pub const MAP_STEPS_MAX: usize = 1_000_000;
 
-/// Those that it looks at before it gives the vhost back to live traffic, about.
+/// Approximate number of destinations that one slice of a dead-letter map visits before it returns the vhost
+/// to live traffic.
 pub const MAP_STEPS_PER_SLICE: usize = 10_000;
 
-/// Keys that bindings give the messages of one queue and that a dead-letter map routes each for itself;
-/// beyond that they count as not known.
+/// Routing keys from bindings that a dead-letter map routes individually for the messages of one queue; a
+/// queue with more keys counts as having unknown keys.
 pub const MAP_OWN_KEYS_MAX: usize = 16;
 
-/// Names that a warning of a dead-letter map lists before it says how many more there are.
+/// Names that a warning of a dead-letter map lists; the others are only counted.
 pub const MAP_NAMES_TOLD_MAX: usize = 6;

@@ -1,8 +1,8 @@
 //! A hash map that cannot be iterated.
 //!
-//! The core is deterministic: the same commands give the same effects. A hash map's order is not
-//! part of that, so the maps of the core only answer questions about a key. Hashes are seeded by the
-//! shell, because clients choose the names that are hashed.
+//! The core is deterministic: the same commands give the same effects. The order of a hash map is not
+//! deterministic, so the hash maps of the core only support look-ups by key. The shell provides the seed of
+//! the hashes, because clients choose the names that are hashed.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -10,12 +10,12 @@ use std::hash::Hash;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-/// A map for questions about one key.
+/// A hash map for look-ups by key.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup<K, V>(HashMap<K, V, FixedState>);
 
 impl<K: Eq + Hash, V> Lookup<K, V> {
-    /// An empty map whose hashes depend on `seed`.
+    /// Creates an empty map whose hashes depend on `seed`.
     pub(crate) fn new(seed: u64) -> Self {
         Self(HashMap::with_hasher(FixedState::with_seed(seed)))
     }
@@ -52,7 +52,7 @@ impl<K: Eq + Hash, V> Lookup<K, V> {
         self.0.remove(key)
     }
 
-    /// The value at `key`, made by `value` if there is none.
+    /// The value at `key`; inserted by `value` if missing.
     pub(crate) fn or_insert_with(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
         self.0.entry(key).or_insert_with(value)
     }

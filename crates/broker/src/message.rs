@@ -1,9 +1,9 @@
-//! A message: its envelope, its properties as they go out on the wire, and its body.
+//! Messages: envelope, encoded properties and body.
 //!
-//! A `Message` is a handle of one word; queues, unacknowledged deliveries and effects share it. It
-//! never changes: a dead letter is a new message. Properties and body stand in one allocation, copied
-//! once out of the socket's buffer; long bodies are shared with dead letters instead of copied again.
-//! What a queue adds (arrival, deadline, delivery counts) belongs to the queue's entry, not here.
+//! A `Message` is a handle of one word, shared by queues, unacknowledged deliveries and effects. A message
+//! never changes: a dead letter is a new message. Properties and body are in one allocation, copied once from
+//! the socket's buffer; dead letters share long bodies instead of copying them. Facts that a queue adds
+//! (arrival, deadline, delivery counts) belong to the queue's entry.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,50 +19,50 @@ pub use crate::ids::Name;
 use crate::limits::SHARED_BODY_BYTES_MIN;
 pub use crate::routing_key::RoutingKey;
 
-/// What a publish says about where the message goes; shared by all messages of a channel that go to
-/// the same place one after the other.
+/// The part of a publish that decides the destination; shared by consecutive messages of a channel with the
+/// same destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Envelope {
-    /// The exchange the message was published to, or the dead-letter exchange.
+    /// The exchange that the message was published to, or the dead-letter exchange.
     pub exchange: Name,
-    /// The routing key shown on delivery.
+    /// The routing key, as shown on delivery.
     pub routing_key: RoutingKey,
     /// Further keys from the `CC` header.
     pub cc: Box<[RoutingKey]>,
-    /// Further keys from the `BCC` header, which is gone from the properties.
+    /// Further keys from the `BCC` header, which is removed from the properties.
     pub bcc: Box<[RoutingKey]>,
 }
 
 impl Envelope {
-    /// An envelope without sender-selected keys.
+    /// Creates an envelope without sender-selected keys.
     pub fn new(exchange: Name, routing_key: RoutingKey) -> Self {
         Self { exchange, routing_key, cc: Box::default(), bcc: Box::default() }
     }
 
-    /// Every key the message is routed by: the routing key, then `CC`, then `BCC`.
+    /// All keys that the message is routed by: the routing key, then `CC`, then `BCC`.
     pub fn routing_keys(&self) -> impl Iterator<Item = &RoutingKey> {
         std::iter::once(&self.routing_key).chain(&self.cc).chain(&self.bcc)
     }
 
-    /// Whether the routing key is the only one.
+    /// True if the message has only its routing key.
     pub fn has_one_key(&self) -> bool {
         self.cc.is_empty() && self.bcc.is_empty()
     }
 }
 
-/// Properties and body of a message as they arrive.
+/// Properties and body of a message as received.
 #[derive(Clone)]
 pub enum Content<'a> {
-    /// Both in one slice of the socket's buffer; what lies between them is the frame boundary.
+    /// Both in one slice of the socket's buffer, separated by a frame boundary.
     Framed {
-        /// The encoded properties, the frame boundary, the body.
+        /// The encoded properties, the frame boundary and the body.
         bytes: &'a [u8],
-        /// How many bytes of it are properties.
+        /// Length of the properties at the start of `bytes`.
         properties_len: usize,
-        /// Where the body starts.
+        /// Offset of the body in `bytes`.
         body_start: usize,
     },
-    /// A body that came in several frames.
+    /// A body received in several frames.
     Assembled {
         /// The encoded properties.
         properties: Bytes,
@@ -95,7 +95,7 @@ impl fmt::Debug for Content<'_> {
     }
 }
 
-/// What the core reads in a message's properties, read once at publish.
+/// The facts that the core reads from the properties, once, at publish.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Facts {
     /// `delivery_mode` 2.
@@ -106,7 +106,7 @@ pub struct Facts {
     pub expiration_ms: Option<u64>,
 }
 
-/// A message. Cloning shares it.
+/// A message. Clones share the contents.
 #[derive(Clone)]
 pub struct Message(ThinArc<Header, u8>);
 
@@ -120,27 +120,27 @@ struct Header {
 }
 
 enum PropertiesAt {
-    /// In the same allocation, the first bytes.
+    /// At the start of the message's own allocation, up to this offset.
     Inline(u32),
-    /// In an allocation that messages which died together share.
+    /// In an allocation shared by messages that died together.
     Shared(SharedProperties),
 }
 
 enum BodyAt {
-    /// In the same allocation, from this byte on.
+    /// In the message's own allocation, from this offset on.
     Inline(u32),
     /// In an allocation of its own.
     Bytes(Box<Bytes>),
-    /// In the message this one is a dead letter of.
+    /// In the message that this one is a dead letter of.
     Of(Message),
 }
 
-/// Encoded properties that several messages have in common. Cloning shares them.
+/// Encoded properties that several messages share. Clones share the contents.
 #[derive(Clone)]
 pub(crate) struct SharedProperties(ThinArc<(), u8>);
 
 impl SharedProperties {
-    /// Copies them.
+    /// Copies encoded properties into a shared allocation.
     pub(crate) fn new(properties: &[u8]) -> Self {
         Self(ThinArc::from_header_and_slice((), properties))
     }
@@ -153,8 +153,8 @@ impl fmt::Debug for SharedProperties {
 }
 
 impl Message {
-    /// A message as published. `rewritten` replaces the properties of `content`, if the broker had
-    /// to change them.
+    /// Creates a published message. `rewritten` replaces the properties of `content`, if the broker had to
+    /// change them.
     pub fn new(
         envelope: Arc<Envelope>,
         facts: Facts,
@@ -198,7 +198,7 @@ impl Message {
         }
     }
 
-    /// A message from a disk, where its properties and its body stand one behind the other.
+    /// Creates a message from bytes of a disk, where the body follows the properties.
     pub(crate) fn read_back(
         envelope: Arc<Envelope>,
         facts: Facts,
@@ -211,8 +211,8 @@ impl Message {
         Self::build(Header { envelope, facts, deaths, maybe_seen, properties, body }, bytes)
     }
 
-    /// The dead letter of `self`: the same body under a new envelope, with new properties and the
-    /// history of its deaths. It has no expiration any more (spec 3.3).
+    /// The dead letter of `self`: the same body with a new envelope, new properties and the history of its
+    /// deaths. As in RabbitMQ, a dead letter has no expiration.
     pub(crate) fn dead_letter(
         &self,
         envelope: Arc<Envelope>,
@@ -230,7 +230,7 @@ impl Message {
         Self::build(Header { envelope, facts, deaths, maybe_seen, properties, body }, copied)
     }
 
-    /// Another message with the same body, which never died.
+    /// Creates a message with the same body that has never died.
     pub(crate) fn retold(
         &self,
         envelope: Arc<Envelope>,
@@ -253,7 +253,7 @@ impl Message {
             return self.clone();
         }
         let facts = Facts { expiration_ms: None, ..self.facts() };
-        // They were validated when the message was published.
+        // The publish has already validated the properties.
         let properties = Properties::parse(self.properties()).unwrap_or_default();
         let mut bytes = Vec::new();
         Properties { expiration: None, ..properties }.encode(&mut bytes);
@@ -300,26 +300,26 @@ impl Message {
         &self.0.header.header
     }
 
-    /// Where the message was published to.
+    /// The exchange and the keys that the message was published with.
     #[inline]
     pub fn envelope(&self) -> &Arc<Envelope> {
         &self.header().envelope
     }
 
-    /// What the core read in its properties.
+    /// The facts that the core read from the properties.
     #[inline]
     pub fn facts(&self) -> Facts {
         self.header().facts
     }
 
-    /// Whether it may have been delivered before a crash without that being known: it was made from a
-    /// message that was there when the broker was killed, perhaps for the second time.
+    /// True if the message may have been delivered before a crash without a record of it: it was made from a
+    /// message that existed when the broker was killed, and may have been made a second time.
     #[inline]
     pub fn is_maybe_seen(&self) -> bool {
         self.header().maybe_seen
     }
 
-    /// Its deaths so far, if it is a dead letter.
+    /// The deaths so far, if the message is a dead letter.
     pub fn deaths(&self) -> Option<&Arc<Deaths>> {
         self.header().deaths.as_ref()
     }
@@ -343,7 +343,7 @@ impl Message {
         }
     }
 
-    /// Bytes it counts against a connection's outbox when delivered.
+    /// Bytes that a delivery of the message counts against a connection's outbox.
     #[inline]
     pub fn delivery_bytes(&self) -> u64 {
         (self.properties().len() + self.body().len()) as u64
@@ -352,9 +352,8 @@ impl Message {
 }
 
 impl Message {
-    /// Properties that it is delivered with, as they go out in a frame with room for so many octets: what
-    /// the broker tells of its deaths is cut if need be. Properties that a client has made too long stay
-    /// as they are.
+    /// The properties to deliver in a frame with room for `bytes_max` bytes: the broker's death headers are
+    /// shortened if necessary. Properties that a client made too long stay as they are.
     pub fn properties_within<'a>(&self, properties: &'a [u8], bytes_max: usize) -> Cow<'a, [u8]> {
         match self.deaths().filter(|_| properties.len() > bytes_max) {
             None => Cow::Borrowed(properties),
@@ -364,7 +363,7 @@ impl Message {
         }
     }
 
-    /// Octets that a record of it takes in the log, about.
+    /// Approximate size of the message's record in the log, in bytes.
     pub(crate) fn log_bytes(&self) -> u64 {
         let keys = |keys: &[RoutingKey]| keys.iter().map(|key| key.as_bytes().len()).sum::<usize>();
         let envelope = self.envelope();
@@ -372,7 +371,7 @@ impl Message {
         self.delivery_bytes() + (keys(&envelope.cc) + keys(&envelope.bcc) + deaths) as u64
     }
 
-    /// Memory that it takes while it waits in a queue, about, in bytes.
+    /// Approximate memory of the message while it waits in a queue, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.properties().len() + self.body().len()) as u64 + crate::limits::MESSAGE_MEMORY_BYTES
     }
@@ -389,7 +388,8 @@ impl fmt::Debug for Message {
     }
 }
 
-/// Offsets fit: properties come in one frame and bodies are capped far below 4 GiB.
+/// Converts an offset; offsets fit because properties come in one frame and bodies are capped far below 4
+/// GiB.
 fn offset(bytes: usize) -> u32 {
     u32::try_from(bytes).expect("a message is far shorter than 4 GiB")
 }

@@ -1,6 +1,6 @@
-//! Names that the broker makes up: of queues, consumers and addresses for direct replies.
+//! Generated names: of queues, consumers and direct-reply addresses.
 //!
-//! Each is a prefix and 128 random bits, so that it can neither collide nor be guessed.
+//! Each name is a prefix and 128 random bits, so that it neither collides nor can be guessed.
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::Rng;
@@ -9,7 +9,7 @@ use crate::message::Name;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// `prefix` and 22 characters of URL-safe base64.
+/// Generates a name: `prefix` and 22 characters of URL-safe base64.
 pub(crate) fn generate(prefix: &str, random: &mut ChaCha12Rng) -> Name {
     let mut bits = (u128::from(random.next_u64()) << 64) | u128::from(random.next_u64());
     let mut name = String::with_capacity(prefix.len() + 22);

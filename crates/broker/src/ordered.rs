@@ -1,25 +1,25 @@
-//! A deque sorted by key from which anything can be removed.
+//! A deque sorted by key that supports removal at any place.
 //!
-//! Pushed at the back, taken from the front. Keys are numbers that were given in turn, so that a key says
-//! where its value stands, or behind which place it cannot: with few gaps between keys it is found at
-//! once, and with many by a search that begins there. Removal in the middle leaves a hole; holes at
-//! either end go at once and the rest is squeezed out when there are more holes than values, so that
-//! every operation is cheap on the average and memory follows the number of values.
+//! Values are pushed at the back and taken from the front. Keys are consecutive numbers with gaps, so a key
+//! gives an upper bound of the position of its value: with few gaps the value is found at once, with many by
+//! a search that starts there. Removal in the middle leaves a hole. Holes at either end are dropped at once;
+//! the others are compacted when there are more holes than values. Every operation is cheap on average, and
+//! memory is proportional to the number of values.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use crate::ids::{ConsumerId, DeliveryTag};
 
-/// Holes tolerated before the first squeeze.
+/// Holes tolerated before the first compaction.
 const HOLES_MIN: usize = 32;
 
-/// Slots that are kept without need.
+/// Slots of capacity that are never given back.
 const CAPACITY_KEPT: usize = 1024;
 
-/// A key: one of the numbers that were given in turn.
+/// A key with a number; numbers ascend in the order of insertion.
 pub(crate) trait Key: Ord + Copy {
-    /// Its number.
+    /// The number of the key.
     fn number(self) -> u64;
 }
 
@@ -63,7 +63,7 @@ impl<K: Key, V> Ordered<K, V> {
         self.live == 0
     }
 
-    /// Adds a value behind all others; `key` is larger than every key before it.
+    /// Adds a value at the back; `key` must be larger than every key before it.
     pub(crate) fn push_back(&mut self, key: K, value: V) {
         debug_assert!(self.slots.back().is_none_or(|(last, _)| *last < key), "keys ascend");
         self.slots.push_back((key, Some(value)));
@@ -106,7 +106,7 @@ impl<K: Key, V> Ordered<K, V> {
         Some(value)
     }
 
-    /// Takes off everything behind the first `count` values.
+    /// Removes and returns everything after the first `count` values.
     pub(crate) fn split_off(&mut self, count: usize) -> Self {
         let mut kept = 0;
         let at = self.slots.iter().position(|(_, value)| {
@@ -120,12 +120,12 @@ impl<K: Key, V> Ordered<K, V> {
         Self { slots, live }
     }
 
-    /// The values in order.
+    /// The values in ascending order of key.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.slots.iter().filter_map(|(key, value)| Some((*key, value.as_ref()?)))
     }
 
-    /// The values behind a key in order, whether there is one of that key or not.
+    /// The values with keys greater than `key`, in order; `key` itself need not exist.
     pub(crate) fn iter_after(&self, key: K) -> impl Iterator<Item = (K, &V)> {
         let first = self.slots.partition_point(|(other, _)| *other <= key);
         self.slots.range(first..).filter_map(|(key, value)| Some((*key, value.as_ref()?)))
@@ -134,7 +134,8 @@ impl<K: Key, V> Ordered<K, V> {
     fn find(&self, key: K) -> Option<usize> {
         let (first, _) = self.slots.front()?;
         let distance = key.number().checked_sub(first.number())?;
-        // No two keys have one number: the value stands here, or as far before as numbers are missing.
+        // Every key has its own number: the value is here, or before this place by at most the number of
+        // gaps.
         let here = usize::try_from(distance).unwrap_or(usize::MAX).min(self.slots.len() - 1);
         if self.slots.get(here)?.0 == key {
             return Some(here);
@@ -156,7 +157,7 @@ impl<K: Key, V> Ordered<K, V> {
         None
     }
 
-    /// Holes never stand at an end, so that the front is always a value.
+    /// Drops holes at both ends, so that the front is always a value.
     fn trim(&mut self) {
         while self.slots.front().is_some_and(|(_, value)| value.is_none()) {
             self.slots.pop_front();

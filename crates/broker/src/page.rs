@@ -1,10 +1,10 @@
-//! Pages: messages of a queue that wait on disk instead of in memory, put aside together.
+//! Pages: runs of a queue's messages that are stored on disk instead of in memory.
 //!
-//! A long queue keeps its head and its tail; what stands between them is cut into pages, of which only
-//! a few facts stay: how many messages, which is the first, when the first of them expires. The core
-//! says what is to be written, read and forgotten (`PageTask`), whoever has the disk does it in that
-//! order and hands over what was read (`Vhost::page_read`). Pages are no records: a restart makes
-//! them anew from the log, so nothing of them needs to survive.
+//! A long queue keeps its head and its tail in memory. The messages in between are cut into pages, of which
+//! the queue keeps only a few facts: the number of messages, the first message, and the first deadline. The
+//! core says what to write, read and drop (`PageTask`); the owner of the disk does so in that order and
+//! passes the messages read to `Vhost::page_read`. Pages are not records: a restart rebuilds them from the
+//! log, so they need not survive.
 
 use crate::ids::{Lsn, PageId, QueueId};
 use crate::limits::{PAGE_BYTES, PAGE_BYTES_MIN, PAGED_DUE_MAX, PAGED_DUE_MIN};
@@ -12,20 +12,20 @@ use crate::message::Message;
 use crate::record::{DecodeError, Envelopes, Reader, put_message};
 use crate::time::Time;
 
-/// How much of its queues a vhost keeps in memory.
+/// Bounds on the memory of a vhost's queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Paging {
-    /// Memory of waiting messages from which on long queues are put aside, in bytes.
+    /// Memory of waiting messages above which long queues are written to pages, in bytes.
     pub resident_bytes_max: u64,
-    /// Memory of the messages of one page, in bytes; a larger message has a page of its own.
+    /// Memory of the messages of one page, in bytes; a larger message gets a page of its own.
     pub page_bytes: u64,
-    /// Messages of one page.
+    /// Upper bound of messages in one page.
     pub page_messages: usize,
 }
 
 impl Paging {
-    /// Puts long queues aside from so many bytes on; where that is little, in small pages, because
-    /// every long queue keeps a few in memory.
+    /// Writes long queues to pages above `resident_bytes_max` bytes. If that is little, pages are small,
+    /// because every long queue keeps a few pages in memory.
     pub fn beyond(resident_bytes_max: u64) -> Self {
         let page_bytes = (resident_bytes_max / 512).clamp(PAGE_BYTES_MIN, PAGE_BYTES);
         let page_messages = usize::try_from(page_bytes / 256).unwrap_or(usize::MAX);
@@ -34,46 +34,46 @@ impl Paging {
 }
 
 impl Default for Paging {
-    /// Everything stays in memory.
+    /// Keeps all messages in memory.
     fn default() -> Self {
         Self::beyond(u64::MAX)
     }
 }
 
-/// What is known of a message in a page without reading it.
+/// The facts about a paged message that stay in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PagedFacts {
-    /// Its place in the order of arrival in its queue.
+    /// Sequence number of arrival in the queue.
     pub seq: u64,
-    /// The record that brought it; 0 if it does not outlive a restart.
+    /// The record of the message; 0 if the message is transient.
     pub lsn: Lsn,
-    /// When it arrived in its queue.
+    /// Time of arrival in the queue.
     pub arrived: Time,
-    /// When its own `expiration` is over.
+    /// Deadline from the message's own `expiration`.
     pub deadline: Option<Time>,
-    /// Bytes that it counts against the queue's limits.
+    /// Bytes that the message counts against the queue's limits.
     pub bytes: u64,
 }
 
 /// A message in a page.
 #[derive(Clone, Debug)]
 pub struct PagedMessage {
-    /// What is known of it.
+    /// The facts kept in memory.
     pub facts: PagedFacts,
     /// The message.
     pub message: Message,
 }
 
 impl PagedMessage {
-    /// Appends the message's octets.
+    /// Appends the encoded message.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_message(&self.message, out);
     }
 
-    /// Reads the octets of a message that was put aside.
+    /// Decodes a message that was written to a page.
     ///
     /// # Errors
-    /// When they are none.
+    /// If the bytes are not a valid message.
     pub fn decode(
         facts: PagedFacts,
         octets: &[u8],
@@ -84,7 +84,7 @@ impl PagedMessage {
     }
 }
 
-/// Where a page belongs.
+/// The location of a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PageAt {
     /// The queue.
@@ -95,54 +95,54 @@ pub struct PageAt {
     pub page: PageId,
 }
 
-/// Something to do with a page. The tasks of a vhost are done in order.
+/// A task for the owner of the disk. The tasks of a vhost are done in order.
 #[derive(Clone, Debug)]
 pub enum PageTask {
-    /// Keep these messages.
+    /// Write messages to a new page.
     Write {
-        /// The page's name.
+        /// The id of the page.
         page: PageId,
-        /// What is in it, in order of arrival.
+        /// The messages, in order of arrival.
         messages: Vec<PagedMessage>,
     },
     /// Read messages of a page and hand them to [`Vhost::page_read`](crate::Vhost::page_read).
     Read {
-        /// Which page.
+        /// The location of the page.
         at: PageAt,
-        /// Which of its messages.
+        /// The messages to read.
         wanted: Wanted,
     },
-    /// Forget a page. With `ended`, these of its messages have left their queue with it: one reference
-    /// ends of every record that brought one.
+    /// Drop a page. With `ended`, these messages have left their queue together with the page: the record of
+    /// each loses one reference.
     Drop {
-        /// The page.
+        /// The id of the page.
         page: PageId,
         /// The messages.
         ended: Option<Held>,
     },
 }
 
-/// Which messages of a page are wanted.
+/// The messages of a page that a read asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// All.
+    /// All messages.
     Whole,
-    /// Those whose own deadline comes first: all up to `certain`, and up to `likely` the first few.
+    /// The messages with the earliest own deadlines: all up to `certain`, and the first few up to `likely`.
     Due {
-        /// All up to here, within reason.
+        /// Read all deadlines up to this time, up to a fixed number.
         certain: Time,
-        /// None behind this.
+        /// Read no deadline after this time.
         likely: Time,
-        /// None but these.
+        /// Read only these messages.
         held: Held,
     },
-    /// One alone.
+    /// One message, by its sequence number.
     Only(u64),
 }
 
 impl Wanted {
-    /// Chooses among the messages of a page by what is known of them: which to read, in the order in
-    /// which they are to be handed over, and the first own deadline of all others.
+    /// Selects messages of a page by their facts. Returns the indices to read, in the order of handing over,
+    /// and the earliest own deadline of the remaining messages.
     pub fn choose(&self, facts: &[PagedFacts]) -> (Vec<usize>, Option<Time>) {
         match self {
             Self::Whole => ((0..facts.len()).collect(), None),
@@ -165,29 +165,29 @@ impl Wanted {
     }
 }
 
-/// What was read of a page.
+/// The result of reading a page.
 #[derive(Clone, Debug)]
 pub struct PageRead {
-    /// What was asked for.
+    /// The messages asked for.
     pub wanted: Wanted,
-    /// The messages.
+    /// The messages read.
     pub messages: Vec<PagedMessage>,
-    /// The first own deadline of the page's other messages, if deadlines were asked for.
+    /// The earliest own deadline of the page's other messages, if the read was by deadline.
     pub next_deadline: Option<Time>,
 }
 
-/// The messages of a page that are in their queue and nowhere else: not those that have left, nor
-/// those that were read back on their own.
+/// The messages of a page that are in their queue and only there: without those that have left, and without
+/// those read back individually.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Held {
     first: u64,
-    /// A bit for each place from the first message on; none while all of them stand one behind the other.
+    /// One bit for each place from the first message on; empty while the messages are consecutive.
     words: Vec<u64>,
     count: usize,
 }
 
 impl Held {
-    /// All of these, which are given by their places in the queue, in order.
+    /// Creates the set from sequence numbers in ascending order.
     pub(crate) fn all(seqs: impl Iterator<Item = u64>) -> Self {
         let mut held = Self::default();
         for seq in seqs {
@@ -205,7 +205,7 @@ impl Held {
         held
     }
 
-    /// From now on there is a bit for each place.
+    /// Switches to one bit per place.
     fn write_out(&mut self) {
         (self.first..self.first + self.count as u64).for_each(|seq| self.set(seq));
     }
@@ -218,12 +218,12 @@ impl Held {
         self.words[word] |= bit;
     }
 
-    /// How many there are.
+    /// The number of messages.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether the message with this place in the queue is one of them.
+    /// True if the message with this sequence number is in the set.
     pub fn contains(&self, seq: u64) -> bool {
         if self.words.is_empty() {
             return seq.checked_sub(self.first).is_some_and(|place| place < self.count as u64);
@@ -232,7 +232,7 @@ impl Held {
         seq >= self.first && self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// True if it was one of them.
+    /// Removes a message; true if it was in the set.
     pub(crate) fn remove(&mut self, seq: u64) -> bool {
         let was_held = self.contains(seq);
         if was_held {
@@ -252,19 +252,19 @@ impl Held {
     }
 }
 
-/// Where pages are kept while a vhost comes back from its log: nobody else is served meanwhile, so
-/// that it may wait for the disk. What goes wrong is the keeper's to remember.
+/// Storage for pages during recovery of a vhost from its log. No client is served meanwhile, so calls may
+/// block on the disk. The implementation remembers its errors.
 pub trait Pages: std::fmt::Debug {
-    /// Keeps messages.
+    /// Writes messages to a new page.
     fn write(&mut self, page: PageId, messages: Vec<PagedMessage>);
 
-    /// What is known of the messages of a page.
+    /// The facts about the messages of a page.
     fn facts(&mut self, page: PageId) -> Vec<PagedFacts>;
 
-    /// Reads messages.
+    /// Reads messages of a page.
     fn read(&mut self, page: PageId, wanted: Wanted) -> PageRead;
 
-    /// Forgets a page.
+    /// Drops a page.
     fn remove(&mut self, page: PageId);
 }
 

@@ -1,9 +1,9 @@
-//! What a publish's properties say, and how they must change before anybody sees them again.
+//! The properties of a publish: the facts that the broker reads, and the changes that it makes.
 //!
-//! Read once, at publish: persistence, priority, expiration, and the keys of the `CC` and `BCC`
-//! headers. Changed at publish, because RabbitMQ delivers them so: header tables are sorted by key
-//! without duplicates and `BCC` is gone (spec 3.3), `expiration` is canonical (spec 1.2). A message
-//! whose properties need none of that goes out byte by byte as it came.
+//! Read once, at publish: persistence, priority, expiration, and the keys of the `CC` and `BCC` headers.
+//! Changed at publish, because RabbitMQ delivers them so: header tables are sorted by key without duplicates,
+//! `BCC` is removed, and `expiration` is canonical. Properties that need none of these changes are delivered
+//! byte by byte as received.
 
 use amqp::properties::Properties;
 use amqp::reply_code::ReplyCode;
@@ -14,33 +14,34 @@ use crate::limits::SENDER_SELECTED_KEYS_MAX;
 use crate::message::{Facts, RoutingKey};
 use crate::refusal::Refusal;
 
-/// The name under which a client asks for replies without a queue.
+/// The `reply_to` address by which a client asks for direct replies, without a queue.
 pub(crate) const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
 
-/// What the broker needs to know of the properties of one publish.
+/// The facts that the broker needs from the properties of one publish.
 #[derive(PartialEq, Eq, Default, Debug)]
 pub(crate) struct Prepared {
     pub(crate) facts: Facts,
     pub(crate) cc: Box<[RoutingKey]>,
     pub(crate) bcc: Box<[RoutingKey]>,
-    /// The properties as they go out, if they differ from what came in.
+    /// The properties to deliver, if they differ from those received.
     pub(crate) rewritten: Option<Vec<u8>>,
 }
 
 /// Decodes the properties of a publish.
 ///
 /// # Errors
-/// 502 `SYNTAX_ERROR`, which closes the connection, when they cannot be decoded.
+/// 502 `SYNTAX_ERROR`, which closes the connection, if the properties cannot be decoded.
 pub(crate) fn parse(raw: &[u8]) -> Result<Properties<'_>, Refusal> {
     Properties::parse(raw).map_err(|error| {
         Refusal::new(ReplyCode::SyntaxError, format!("cannot decode content properties: {error}"))
     })
 }
 
-/// Reads `properties`, which were parsed from `raw`. `reply_to` replaces the property of that name, if given.
+/// Prepares `properties`, which were parsed from `raw`. `reply_to` replaces the property of that name, if
+/// given.
 ///
 /// # Errors
-/// 406 for an expiration or a `CC` or `BCC` header that is not what it must be.
+/// 406 for an invalid expiration, `CC` header or `BCC` header.
 pub(crate) fn prepare(
     properties: &Properties<'_>,
     raw: &[u8],
@@ -86,10 +87,10 @@ pub(crate) fn prepare(
     Ok(Prepared { facts, cc, bcc, rewritten })
 }
 
-/// What the core reads in properties.
+/// Reads the facts that the core needs from the properties.
 ///
 /// # Errors
-/// 406 for an expiration that is none.
+/// 406 for an invalid expiration.
 pub(crate) fn facts(properties: &Properties<'_>) -> Result<Facts, Refusal> {
     Ok(Facts {
         persistent: properties.delivery_mode == Some(2),
@@ -109,7 +110,7 @@ fn without_bcc(table: TableRef<'_>) -> amqp::table::Table {
     kept.finish()
 }
 
-/// The string members of the array under `header`; others are ignored, as RabbitMQ does.
+/// The string elements of the array header `header`; other elements are ignored, as in RabbitMQ.
 fn sender_selected_keys(table: TableRef<'_>, header: &str) -> Result<Box<[RoutingKey]>, Refusal> {
     let keys = match table.get(header) {
         None => return Ok(Box::default()),

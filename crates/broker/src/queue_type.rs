@@ -1,12 +1,12 @@
-//! Types of queues, as `x-queue-type` names them. The abilities of each type stand in `queue::kind`.
+//! Queue types, as named by `x-queue-type`. `queue::kind` lists the abilities of each type.
 
-/// `x-queue-type`.
+/// A queue type.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum QueueType {
-    /// `classic`.
+    /// A queue of type `classic`.
     #[default]
     Classic,
-    /// `quorum`.
+    /// A queue of type `quorum`.
     Quorum,
 }
 
@@ -30,7 +30,7 @@ impl QueueType {
         }
     }
 
-    /// The type of that name.
+    /// The type with this name.
     pub fn parse(name: &[u8]) -> Option<Self> {
         match name {
             b"classic" => Some(Self::Classic),

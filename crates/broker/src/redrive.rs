@@ -1,9 +1,9 @@
-//! Redriving: what becomes of a dead message that somebody sends back, and where it is to go.
+//! Redriving: the message and the destination that a dead message gets when a user sends it back.
 //!
-//! Pure functions from a message to another. A redriven message is a fresh one: the broker's history of
-//! its deaths is gone, so that no target is a cycle and counts begin anew. What it has been through
-//! stands in headers that the broker writes and never acts upon: `x-redrive-count` and `x-redrives`.
-//! That it leaves one queue and enters others in one step is the vhost's business.
+//! Pure functions from one message to another. A redriven message is a new message: the broker's history of
+//! its deaths is gone, so that no target is a cycle and counts start again. The broker writes the past of the
+//! message into the headers `x-redrive-count` and `x-redrives` and never reads them to decide anything. The
+//! vhost moves the message from one queue to others in one step.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,26 +19,26 @@ use crate::limits::{REDRIVES_BYTES_MAX, REDRIVES_KEPT_MAX};
 use crate::message::{Envelope, Facts, Message, Name, RoutingKey};
 use crate::refusal::Refusal;
 
-/// How often a message was redriven.
+/// Header with the number of redrives of a message.
 pub const REDRIVE_COUNT: &str = "x-redrive-count";
 
-/// What a message had been through each time, most recent first.
+/// Header with the history of a message at each redrive, most recent first.
 pub const REDRIVES: &str = "x-redrives";
 
-/// Where redriven messages go.
+/// The destination of redriven messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RedriveTo {
-    /// Each into the queue it died in last.
+    /// The queue in which each message died last.
     Origin,
-    /// Each into the queue it died in first.
+    /// The queue in which each message died first.
     First,
-    /// All into this queue.
+    /// The same queue for all messages.
     Queue(Name),
-    /// All through this exchange.
+    /// The same exchange for all messages.
     Exchange {
-        /// Its name.
+        /// The exchange name.
         exchange: Name,
-        /// Replaces the keys that each had before it died.
+        /// Replaces the keys that each message had before it died.
         routing_key: Option<RoutingKey>,
     },
 }
@@ -57,54 +57,55 @@ impl fmt::Display for RedriveTo {
     }
 }
 
-/// Who redrives messages of a queue, and where to.
+/// A redrive of messages of a queue: queue, destination and user.
 #[derive(Clone, Copy, Debug)]
 pub struct Redrive<'a> {
-    /// The queue they leave.
+    /// The queue that the messages leave.
     pub queue: QueueId,
-    /// Where they go.
+    /// The destination of the messages.
     pub to: &'a RedriveTo,
-    /// On whose behalf, and what he may do.
+    /// The user of the redrive and their permissions.
     pub access: &'a Access,
 }
 
-/// What became of a message that was to be redriven.
+/// The result of redriving one message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Redriven {
-    /// It is where it was sent.
+    /// The message is at its destination.
     Moved,
-    /// Nothing took it, or one of its targets is full and refuses publishes; it stays where it is.
+    /// No queue accepted the message, or a target is full and refuses publishes; the message stays in its
+    /// queue.
     Unroutable,
-    /// It waits no more, or is about to expire.
+    /// The message is not ready any more, or is about to expire.
     Gone,
-    /// Its key is one that the user may not publish with; it stays where it is.
+    /// The user may not publish with the message's key; the message stays in its queue.
     Refused(Refusal),
 }
 
-/// How often a message was redriven, as its header says.
+/// The number of redrives of a message, from its header.
 pub fn redrive_count(message: &Message) -> u64 {
     let properties = Properties::parse(message.properties()).unwrap_or_default();
     properties.headers.map_or(0, count)
 }
 
 fn count(headers: TableRef<'_>) -> u64 {
-    // Clients may send a header of that name, too.
+    // A client may send any value under this name.
     headers
         .get(REDRIVE_COUNT)
         .and_then(|value| value.as_integer())
         .map_or(0, |count| u64::try_from(count).unwrap_or_default())
 }
 
-/// Where one message goes, and what it takes along.
+/// The destination of one redriven message, with its new envelope and expiration.
 #[derive(Debug)]
 pub(crate) struct Way {
-    /// The queue that takes it; without one it goes through its exchange.
+    /// The destination queue; if none, the message is routed through its exchange.
     pub(crate) queue: Option<Name>,
     envelope: Envelope,
     expiration_ms: Option<u64>,
 }
 
-/// The way of `message`; none if it never died and has nowhere to go back to.
+/// The way of `message`; none if the message never died and so has no queue to return to.
 pub(crate) fn way(message: &Message, to: &RedriveTo) -> Option<Way> {
     let deaths = message.deaths();
     let of = |summary: &DeathSummary| {
@@ -136,28 +137,28 @@ pub(crate) fn way(message: &Message, to: &RedriveTo) -> Option<Way> {
     })
 }
 
-/// The envelope that a message had before it died.
+/// The envelope that a message had before a death.
 fn envelope_before(death: &Death) -> Envelope {
     let keys = death.routing_keys.split_first();
     let (key, cc) = keys.map_or_else(|| ("".into(), &[][..]), |(key, cc)| (key.clone(), cc));
     Envelope { cc: cc.into(), ..Envelope::new(Arc::clone(&death.exchange), key) }
 }
 
-/// A redrive as the messages tell of it afterwards.
+/// The facts about a redrive that its messages carry in their headers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told<'a> {
     /// The queue that the messages leave.
     pub(crate) queue: &'a str,
-    /// On whose behalf.
+    /// The user of the redrive.
     pub(crate) user: &'a str,
-    /// When, in seconds since the Unix epoch.
+    /// Time of the redrive, in seconds since the Unix epoch.
     pub(crate) time_s: u64,
-    /// Somebody may have seen the redriven message before a restart, and nobody knows.
+    /// True if a client may have received the redriven message before a restart.
     pub(crate) maybe_seen: bool,
 }
 
 impl Way {
-    /// What `message` is on its way.
+    /// The new message for this destination.
     pub(crate) fn redriven(self, message: &Message, told: Told<'_>) -> Message {
         let Self { envelope, expiration_ms, .. } = self;
         let properties = rewritten(message, told, expiration_ms);
@@ -166,10 +167,10 @@ impl Way {
     }
 }
 
-/// The properties of a message that is redriven. Death headers that the broker wrote are gone; those of
-/// a message that never died here are a client's data.
+/// The properties of a redriven message. Death headers written by the broker are removed; such headers on a
+/// message that never died are a client's data and stay.
 fn rewritten(message: &Message, told: Told<'_>, expiration_ms: Option<u64>) -> Vec<u8> {
-    // They were validated when the message was published.
+    // The publish has already validated the properties.
     let properties = Properties::parse(message.properties()).unwrap_or_default();
     let old = properties.headers.unwrap_or(TableRef::EMPTY);
     let has_died = message.deaths().is_some();
@@ -205,18 +206,18 @@ fn rewritten(message: &Message, told: Told<'_>, expiration_ms: Option<u64>) -> V
     out
 }
 
-/// What a redriven message has in its headers beside the list and what its publisher sent, in octets:
-/// names, types, lengths and the count.
+/// Bytes of headers that a redrive adds beside the list and the publisher's headers: names, types, lengths
+/// and the count.
 const REDRIVE_COUNT_BYTES: usize = 64;
 
-/// Octets of a header's value and of the length of its name.
+/// Bytes of a header's value and of the length of its name.
 fn value_bytes(value: Value<'_>) -> usize {
     let mut octets = ArrayBuilder::new();
     octets.push(value);
     octets.finish().as_ref().as_bytes().len() + 1
 }
 
-/// This redrive and those before it, as far as they are not too many and fit into so many octets.
+/// Adds this redrive and those before it, as far as their number and size allow.
 fn fill_redrives(
     list: &mut ArrayBuilder,
     (message, told): (&Message, Told<'_>),
@@ -256,7 +257,7 @@ mod tests {
 
     const TOLD: Told<'static> = Told { queue: "dlq", user: "u", time_s: 7, maybe_seen: false };
 
-    /// A message that died in so many queues with long names.
+    /// A message that died in `queues` queues with long names.
     fn dead(queues: usize) -> Message {
         let name = |at: usize| Name::from(format!("{at:0>200}"));
         let death = |at| Death {
@@ -287,7 +288,7 @@ mod tests {
         way(message, &RedriveTo::Origin).unwrap().redriven(message, TOLD)
     }
 
-    /// The octets of the list, and for each entry whether it has kept its deaths.
+    /// Bytes of the list, and for each entry whether it still has its deaths.
     fn told(message: &Message) -> (usize, Vec<bool>) {
         let properties = Properties::parse(message.properties()).unwrap();
         let Some(Value::Array(list)) = properties.headers.unwrap().get(REDRIVES) else {
@@ -304,11 +305,11 @@ mod tests {
     fn a_long_history_is_cut_short() {
         let few = redriven(&dead(20));
         assert_eq!(told(&few).1, [true]);
-        // One alone is too long: that it was redriven is told all the same.
+        // A single history is too long: the redrive is still listed, without the deaths.
         let many = redriven(&dead(200));
         assert_eq!(told(&many).1, [false]);
         assert_eq!(redrive_count(&many), 1);
-        // Each fits, and all of them do not.
+        // Each history fits alone, but not all of them together.
         let mut message = few;
         for count in 2..20 {
             let died = dead(20);

@@ -1,26 +1,25 @@
-//! What the core answers when a client asks for something it must not or cannot have.
+//! Refusals: the core's answer to a command that is not allowed or not possible.
 //!
-//! A refusal is a value: the reply code and RabbitMQ's explanation. Whether it closes the channel or
-//! the connection follows from the code. It is turned into `channel.close` or `connection.close` in
-//! one place, by whoever speaks to the client. Texts are RabbitMQ 4.3's, because clients and their
-//! test suites match on them (spec 6.6).
+//! A refusal is a value: the reply code and RabbitMQ's explanation. The code decides whether the channel or
+//! the connection closes; the session turns the refusal into `channel.close` or `connection.close`. The texts
+//! are those of RabbitMQ 4.3, because clients and their test suites match on them.
 
 use std::fmt;
 
 use amqp::reply_code::ReplyCode;
 
-/// A refused command.
+/// The refusal of a command.
 #[derive(Clone, PartialEq, Eq, thiserror::Error, Debug)]
 #[error("{}", code.text(explanation))]
 pub struct Refusal {
-    /// The AMQP reply code; decides whether the channel or the connection closes.
+    /// The AMQP reply code, which decides whether the channel or the connection closes.
     pub code: ReplyCode,
     /// RabbitMQ's explanation, without the code's name in front.
     pub explanation: String,
 }
 
 impl Refusal {
-    /// A refusal with this code and explanation.
+    /// Creates a refusal with this code and explanation.
     pub fn new(code: ReplyCode, explanation: impl Into<String>) -> Self {
         Self { code, explanation: explanation.into() }
     }
@@ -60,7 +59,7 @@ impl Refusal {
         Self::new(ReplyCode::ResourceError, explanation)
     }
 
-    /// 406 for an exclusive queue of another connection or a changed `exclusive` flag (405, spec 6.2).
+    /// 405 `RESOURCE_LOCKED` for an exclusive queue of another connection, or for a changed `exclusive` flag.
     pub fn locked_queue(queue: Resource<'_>) -> Self {
         Self::resource_locked(format!(
             "cannot obtain exclusive access to locked {queue}. It could be originally declared on \
@@ -69,24 +68,24 @@ impl Refusal {
         ))
     }
 
-    /// 406 for an argument that the queue cannot have: `reason` is RabbitMQ's term.
+    /// 406 for an argument that the queue does not accept: `reason` is RabbitMQ's term.
     pub fn invalid_argument(argument: &str, queue: Resource<'_>, reason: &str) -> Self {
         Self::precondition_failed(format!("invalid arg '{argument}' for {queue}: {reason}"))
     }
 }
 
-/// A queue or an exchange as reply texts name it: `queue 'Q' in vhost 'V'`.
+/// A queue or an exchange, formatted as in reply texts: `queue 'Q' in vhost 'V'`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Resource<'a> {
-    /// What it is.
+    /// The kind of resource.
     pub kind: ResourceKind,
-    /// Its name.
+    /// The resource name.
     pub name: &'a str,
-    /// The vhost it lives in.
+    /// The vhost of the resource.
     pub vhost: &'a str,
 }
 
-/// The kinds of named resources.
+/// A kind of named resource.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ResourceKind {
     /// An exchange.

@@ -1,4 +1,4 @@
-//! Where a message goes.
+//! The route of a message: the queues and the direct-reply requesters that receive it.
 
 use smallvec::SmallVec;
 
@@ -11,19 +11,19 @@ pub(crate) struct At {
     pub(crate) channel: ChannelNumber,
 }
 
-/// Where a message goes.
+/// The destinations of a message.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Route {
-    /// Its queues, each once, in a stable order.
+    /// The queues, each once, in a stable order.
     pub(crate) queues: SmallVec<[QueueId; 4]>,
-    /// Channels that wait for direct replies under one of its keys, each once.
+    /// Channels that wait for direct replies under one of the message's keys, each once.
     pub(crate) requesters: SmallVec<[At; 1]>,
-    /// It depends on nothing but the exchange, the key and the topology.
+    /// True if the route depends only on the exchange, the key and the topology, and may be cached.
     pub(crate) can_be_remembered: bool,
 }
 
 impl Route {
-    /// Whether it leads nowhere.
+    /// True if the route has no destination.
     pub(crate) fn is_empty(&self) -> bool {
         self.queues.is_empty() && self.requesters.is_empty()
     }

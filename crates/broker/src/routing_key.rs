@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A routing key: usually text, but any bytes are carried (RabbitMQ does not look into them either).
+/// A routing key: usually text, but any bytes are allowed, as in RabbitMQ.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RoutingKey(Arc<[u8]>);
 
@@ -13,7 +13,7 @@ impl RoutingKey {
         &self.0
     }
 
-    /// The text, if it is text.
+    /// The key as text, if it is UTF-8.
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }

@@ -1,5 +1,5 @@
-//! What a vhost counts of itself: what clients did, how late expiry is, what died and what could not be
-//! delivered. Counts are plain numbers beside what they count; sums are made when somebody asks.
+//! Statistics of a vhost: actions of clients, lateness of expiry, and counts of dead and undeliverable
+//! messages. Each count is a plain number beside the counted object; sums are computed on request.
 
 use crate::death_history::DeathReason;
 use crate::queue::{ByCause, ByReason, Deliveries};
@@ -9,8 +9,8 @@ use crate::setting::DeadLetterStrategy;
 /// Buckets of the lateness histogram.
 const BUCKETS: usize = 24;
 
-/// How late things happened that were due at a certain time: a histogram with one bucket per power of
-/// two of microseconds, from under 2 microseconds to over 8 seconds.
+/// A histogram of lateness: the time between a deadline and the event. One bucket per power of two of
+/// microseconds, from below 2 microseconds to above 8 seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Lateness {
     buckets: [u64; BUCKETS],
@@ -20,7 +20,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Counts something that happened `late_us` microseconds after it was due.
+    /// Counts an event that happened `late_us` microseconds after its deadline.
     pub fn record(&mut self, late_us: u64) {
         let bucket = (u64::BITS - late_us.leading_zeros()).saturating_sub(1) as usize;
         self.buckets[bucket.min(BUCKETS - 1)] += 1;
@@ -29,7 +29,7 @@ impl Lateness {
         self.max_us = self.max_us.max(late_us);
     }
 
-    /// How many were counted.
+    /// The number of counted events.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -44,8 +44,8 @@ impl Lateness {
         self.max_us
     }
 
-    /// Upper bounds in microseconds, exclusive, each with the number of all counted below it; the
-    /// last has no bound.
+    /// The buckets: exclusive upper bounds in microseconds, each with the number of events below the bound.
+    /// The last bucket has no bound.
     pub fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
         let mut below = 0;
         self.buckets.iter().enumerate().map(move |(i, count)| {
@@ -59,7 +59,7 @@ impl Lateness {
 pub const MESSAGE_SIZE_BOUNDS: [u64; 8] =
     [100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000, 100_000_000];
 
-/// How large the bodies of publishes were: a histogram with RabbitMQ's buckets.
+/// A histogram of the body sizes of publishes, with RabbitMQ's buckets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MessageSizes {
     buckets: [u64; MESSAGE_SIZE_BOUNDS.len() + 1],
@@ -67,7 +67,7 @@ pub struct MessageSizes {
 }
 
 impl MessageSizes {
-    /// Counts a body of so many bytes.
+    /// Counts a body of `bytes` bytes.
     pub(crate) fn record(&mut self, bytes: usize) {
         let bytes = bytes as u64;
         let bucket = MESSAGE_SIZE_BOUNDS.iter().take_while(|bound| **bound < bytes).count();
@@ -75,7 +75,7 @@ impl MessageSizes {
         self.sum_bytes += bytes;
     }
 
-    /// How many were counted in each bucket.
+    /// The number of bodies in each bucket.
     pub fn buckets(&self) -> &[u64] {
         &self.buckets
     }
@@ -86,10 +86,10 @@ impl MessageSizes {
     }
 }
 
-/// What a channel's client has published and what became of that, and what was delivered to it.
+/// Counters of one channel: publishes with their results, and deliveries.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ChannelCounters {
-    /// Messages published, in a transaction at its commit.
+    /// Messages published; publishes in a transaction count when it commits.
     pub published: u64,
     /// Publishes confirmed.
     pub confirmed: u64,
@@ -97,26 +97,26 @@ pub struct ChannelCounters {
     pub returned_unroutable: u64,
     /// Publishes that went nowhere and were dropped.
     pub dropped_unroutable: u64,
-    /// What was delivered.
+    /// Deliveries to consumers and `basic.get`.
     pub deliveries: Deliveries,
 }
 
-/// What a dead letter's queue promises, as RabbitMQ's metrics tell strategies apart.
+/// The dead-letter strategy of a queue, as labelled in RabbitMQ's metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Strategy {
-    /// There is no dead-letter exchange.
+    /// The queue has no dead-letter exchange.
     Disabled,
-    /// `at-most-once`.
+    /// Dead-letter strategy `at-most-once`.
     AtMostOnce,
-    /// `at-least-once`.
+    /// Dead-letter strategy `at-least-once`.
     AtLeastOnce,
 }
 
 impl Strategy {
-    /// All, in the order of metrics.
+    /// All strategies, in the order of metrics.
     pub const ALL: [Self; 3] = [Self::AtLeastOnce, Self::AtMostOnce, Self::Disabled];
 
-    /// The word in metrics.
+    /// The label in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -135,23 +135,23 @@ impl From<DeadLetterStrategy> for Strategy {
     }
 }
 
-/// Messages that died and left their queue, by its type and strategy.
+/// Messages that died and left their queue, by queue type, strategy and reason.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Deaths([[ByReason<u64>; Strategy::ALL.len()]; QueueType::ALL.len()]);
 
 impl Deaths {
-    /// How many.
+    /// The count for this type, strategy and reason.
     pub fn get(&self, kind: QueueType, strategy: Strategy, reason: DeathReason) -> u64 {
         self.0[kind as usize][strategy as usize].get(reason)
     }
 
-    /// Counts one.
+    /// Counts one death.
     pub(crate) fn count(&mut self, kind: QueueType, strategy: Strategy, reason: DeathReason) {
         *self.0[kind as usize][strategy as usize].get_mut(reason) += 1;
     }
 }
 
-/// The counts of a vhost since it started.
+/// Counters of a vhost since the broker started.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct VhostCounters {
     /// Connections opened.
@@ -160,19 +160,19 @@ pub struct VhostCounters {
     pub connections_closed: u64,
     /// Channels opened.
     pub channels_opened: u64,
-    /// Channels closed, in whichever way.
+    /// Channels closed, for any reason.
     pub channels_closed: u64,
-    /// How late messages expired.
+    /// Lateness of expired messages.
     pub message_expiry: Lateness,
-    /// How late unused queues expired.
+    /// Lateness of expired unused queues.
     pub queue_expiry: Lateness,
     /// Messages published by clients.
     pub published: u64,
-    /// Those of them that want a confirm.
+    /// Publishes on channels in confirm mode.
     pub published_for_confirm: u64,
-    /// Queues that they were routed to, in all.
+    /// Queues that these messages were routed to, summed over all messages.
     pub routed: u64,
-    /// How large they were.
+    /// Body sizes of publishes.
     pub message_sizes: MessageSizes,
     /// Publishes confirmed.
     pub confirmed: u64,
@@ -180,35 +180,34 @@ pub struct VhostCounters {
     pub returned_unroutable: u64,
     /// Publishes that went nowhere and were dropped.
     pub dropped_unroutable: u64,
-    /// Publishes and dead letters that a full queue refused, once for each queue.
+    /// Publishes and dead letters that a full queue refused, counted once per queue.
     pub refused: u64,
-    /// Dead letters that one of several targets did not take, and publishes that were refused and
-    /// dead-lettered to nobody.
+    /// Copies of dead letters that one of several targets did not accept, and refused publishes that could
+    /// not be dead-lettered.
     pub copies_dropped: ByCause,
-    /// Direct replies whose requester was gone or did not read.
+    /// Direct replies dropped because the requester was gone or did not read.
     pub direct_replies_dropped: u64,
-    /// Messages that died and became at least one dead letter, in queues that are gone, too.
+    /// Messages that became at least one dead letter, including those of deleted queues.
     pub dead_lettered: ByReason<u64>,
-    /// Messages that died and left nothing, in queues that are gone, too.
+    /// Messages that died without becoming a dead letter, including those of deleted queues.
     pub dropped: ByReason<ByCause>,
-    /// Messages that died and wait for the end of an alarm, now.
+    /// Messages that died and currently wait for the end of an alarm.
     pub deaths_waiting: u64,
-    /// What the firehose did not tell because an alarm was on.
+    /// Messages that the firehose did not report because an alarm was in effect.
     pub firehose_untold: u64,
-    /// Dead letters whose headers do not tell all of their history, because that would not fit into a
-    /// frame.
+    /// Dead letters whose headers do not hold their whole history, which would not fit into a frame.
     pub death_headers_cut: u64,
-    /// Messages that were redriven, from queues that are gone, too.
+    /// Redriven messages, including those of deleted queues.
     pub redriven: u64,
-    /// The same deaths, in RabbitMQ's order.
+    /// The same deaths by queue type and strategy, in RabbitMQ's order.
     pub deaths: Deaths,
-    /// What was delivered from queues that are gone, by type.
+    /// Deliveries from deleted queues, by queue type.
     pub delivered_from_gone: [Deliveries; QueueType::ALL.len()],
-    /// What was consumed as direct replies, without a queue.
+    /// Direct replies delivered; they pass through no queue.
     pub direct_replies: u64,
-    /// Declarations of queues that were accepted, repeated ones included.
+    /// Accepted queue declarations, including those of existing queues.
     pub queues_declared: u64,
-    /// Queues made.
+    /// Queues created.
     pub queues_created: u64,
     /// Queues deleted.
     pub queues_deleted: u64,

@@ -1,11 +1,11 @@
-//! Values as RabbitMQ prints them in its reply texts.
+//! Formats values as RabbitMQ does in its reply texts.
 //!
-//! Its explanations hold Erlang terms (`{value_negative,-1}`, `"expected integer, got longstr"`);
-//! clients and test suites match on them, so they are printed here the same way.
+//! RabbitMQ's explanations contain Erlang terms (`{value_negative,-1}`, `"expected integer, got longstr"`).
+//! Clients and test suites match on these texts, so the format is the same here.
 
 use amqp::table::Value;
 
-/// A table value as it stands in an inequivalence text: the plain value without its type.
+/// Formats a table value as in an inequivalence text: the plain value without its type.
 pub(crate) fn value(value: &Value<'_>) -> String {
     match value {
         Value::Bool(v) => v.to_string(),
@@ -27,8 +27,8 @@ pub(crate) fn value(value: &Value<'_>) -> String {
     }
 }
 
-/// A float in the shorter of plain and scientific notation, plain when equal, always with a point:
-/// `1.5`, `100.0`, `1.0e3`.
+/// Formats a float in the shorter of plain and scientific notation, plain if equal, always with a decimal
+/// point: `1.5`, `100.0`, `1.0e3`.
 pub(crate) fn float(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();

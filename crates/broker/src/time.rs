@@ -1,9 +1,9 @@
-//! Time as the core knows it: a value handed in, never read from a clock.
+//! Time in the core: a value passed as an argument, never read from a clock.
 //!
-//! The broker lives on one time axis. The shell anchors it to the wall clock when it starts and lets
-//! it run with the monotonic clock from then on, so that a step of the wall clock neither expires a
-//! message early nor makes one immortal. `Time` is a point on that axis in microseconds since the
-//! Unix epoch; the wall clock itself is only used where a client sees it (`x-death.time`).
+//! The broker has one time axis. The shell anchors it to the wall clock at start and then advances it with
+//! the monotonic clock, so that a step of the wall clock neither expires a message early nor makes it
+//! immortal. `Time` is a point on that axis in microseconds since the Unix epoch; the wall clock itself is
+//! used only in values shown to clients (`x-death.time`).
 
 /// A point on the broker's time axis, in microseconds since the Unix epoch as anchored at start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -40,24 +40,24 @@ impl Time {
         Self(self.0.saturating_sub(millis.saturating_mul(1000)))
     }
 
-    /// The last moment before this one.
+    /// The last microsecond before this point.
     #[must_use]
     pub const fn just_before(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 
-    /// Microseconds that have passed since `earlier`, 0 if it lies ahead.
+    /// Microseconds since `earlier`; 0 if `earlier` is in the future.
     pub const fn micros_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// The moment a batch of commands is applied: one reading of both clocks for the whole batch.
+/// The moment at which a batch of commands is applied: one reading of both clocks for the whole batch.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Now {
-    /// The broker's own axis; deadlines are compared with this.
+    /// The time on the broker's axis; deadlines are compared with this time.
     pub time: Time,
-    /// Wall clock, milliseconds since the Unix epoch; only shown, never compared.
+    /// Wall clock, in milliseconds since the Unix epoch; only shown, never compared.
     pub wall_ms: u64,
 }
 

@@ -1,23 +1,24 @@
-//! When what in a vhost has to be looked at: one ordered set that one timer sleeps on.
+//! Wake-ups of a vhost: one ordered set for the timer thread.
 //!
-//! It holds at most one wake-up per queue and per channel, the earliest, one for dead messages, and one
-//! for policies. What is due there is their own knowledge. A wake-up may come to nothing, because what it was for has gone; it never comes late.
+//! The set holds at most one wake-up per queue and per channel, the earliest, one for dead messages, and one
+//! for policies. The owner of a wake-up knows the work that is due. A wake-up may find nothing to do, because
+//! its cause is gone; it is never late.
 
 use std::collections::BTreeSet;
 
 use crate::ids::{ChannelNumber, ConnectionId, QueueId};
 use crate::time::Time;
 
-/// What to look at.
+/// The target of a wake-up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Wake {
     /// A queue's deadlines, delayed messages or lease.
     Queue(QueueId),
     /// A channel's acknowledgement timeouts.
     Channel(ConnectionId, ChannelNumber),
-    /// Messages that died and are still to be moved.
+    /// Dead messages that still have to be moved.
     Deaths,
-    /// Policies have changed and are not in force for everything yet.
+    /// Changed policies that are not yet applied to all queues and exchanges.
     Policies,
 }
 
@@ -26,7 +27,7 @@ pub(crate) enum Wake {
 pub(crate) struct Timers(BTreeSet<(Time, Wake)>);
 
 impl Timers {
-    /// Makes sure that `wake` comes at `at` at the latest. `armed` is where its owner remembers it.
+    /// Ensures a wake-up at `at` or earlier. `armed` is the field in which the owner remembers the time.
     pub(crate) fn arm(&mut self, armed: &mut Option<Time>, at: Time, wake: Wake) {
         match *armed {
             Some(earlier) if earlier <= at => {}
@@ -42,7 +43,7 @@ impl Timers {
         }
     }
 
-    /// Forgets the wake-up of something that is gone.
+    /// Removes the wake-up of an owner that is deleted.
     pub(crate) fn disarm(&mut self, armed: &mut Option<Time>, wake: Wake) {
         if let Some(at) = armed.take() {
             self.0.remove(&(at, wake));
@@ -54,12 +55,12 @@ impl Timers {
         self.0.first().map(|(at, _)| *at)
     }
 
-    /// All wake-ups, the earliest first; for checks.
+    /// All wake-ups, the earliest first; for consistency checks.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Time, Wake)> {
         self.0.iter().copied()
     }
 
-    /// Takes the earliest wake-up if it is due; its owner forgets it.
+    /// Removes and returns the earliest wake-up if it is due; the owner clears its `armed` field.
     pub(crate) fn pop_due(&mut self, now: Time) -> Option<Wake> {
         let (_, wake) = self.0.first().copied().filter(|(at, _)| *at <= now)?;
         self.0.pop_first();

@@ -1,4 +1,4 @@
-//! Why something is as it is: each key with its value, who gave it, and what lost against it.
+//! Explanations of settings: for each key the value in force, its source, and the values that it overrides.
 
 use std::sync::Arc;
 
@@ -7,45 +7,45 @@ use super::{InForce, Policies, Policy, PolicyKind, Thing};
 use crate::ids::Name;
 use crate::setting::{Group, PolicyKey, PolicyValue, SettingValue};
 
-/// What is in force for a queue or an exchange, and why.
+/// The settings in force for a queue or an exchange, with their sources.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Explanation {
-    /// The policies on it.
+    /// The policies that apply.
     pub policies: InForce,
-    /// The keys it has, and those that somebody has set in vain.
+    /// The keys that the queue or exchange supports, and unsupported keys that a policy or argument sets.
     pub keys: Vec<ExplainedKey>,
 }
 
-/// What is in force for one key, and why.
+/// The value in force for one key, with its source.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExplainedKey {
     /// The key.
     pub key: PolicyKey,
-    /// What is in force; none if nothing is.
+    /// The value in force; none if the key is unset.
     pub value: Option<PolicyValue>,
-    /// Who gave it.
+    /// The source of the value.
     pub source: Source,
-    /// The policy's name, if it was one.
+    /// The name of the policy, if the source is one.
     pub source_name: Option<Name>,
-    /// What others gave.
+    /// Values of other sources that are not in force.
     pub lost: Vec<LostValue>,
 }
 
 /// A value that is not in force.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LostValue {
-    /// Who gave it.
+    /// The source of the value.
     pub source: Source,
-    /// The policy's name, if it was one.
+    /// The name of the policy, if the source is one.
     pub source_name: Option<Name>,
     /// The value.
     pub value: PolicyValue,
-    /// Why it is not in force.
+    /// The reason why the value is not in force, as a sentence.
     pub why: String,
 }
 
 impl Explanation {
-    /// Puts into words what was decided about the thing of that name.
+    /// Explains the decisions about the queue or exchange with this name.
     pub(crate) fn of<'a>(
         all: &Policies,
         in_force: &InForce,
@@ -68,7 +68,7 @@ impl Explanation {
         explanation
     }
 
-    /// Keys of the policy in force about which there was nothing to decide.
+    /// Adds keys of the policy in force that the queue or exchange does not support.
     fn add_keys_in_vain(&mut self, kind: PolicyKind, policy: Option<&Arc<Policy>>, thing: Thing) {
         let Some(policy) = policy else { return };
         for (key, value) in policy.definition.iter() {
@@ -85,8 +85,7 @@ impl Explanation {
         }
     }
 
-    /// Keys of a policy that would be in force if there were no better one, or if one key less were in
-    /// it.
+    /// Adds the keys of a policy that another policy keeps out of force.
     fn add_other(
         &mut self,
         kind: PolicyKind,
@@ -151,7 +150,7 @@ impl From<PolicyKind> for Source {
     }
 }
 
-/// A decision in words; none if the thing does not have the key, and nobody has set it.
+/// Explains one decision; none if the queue or exchange does not support the key and no source sets it.
 fn explained(decision: &Decision, in_force: &InForce, thing: Thing) -> Option<ExplainedKey> {
     let lacks_it =
         matches!(thing, Thing::Queue(queue_type) if !decision.key.setting().is_of(queue_type));

@@ -1,10 +1,9 @@
-//! Patterns of policies and permissions: regular expressions in the dialect people use with RabbitMQ.
+//! Patterns of policies and permissions: regular expressions in the dialect used with RabbitMQ.
 //!
-//! A pattern is searched for, not anchored, and case-sensitive. RabbitMQ's engine is PCRE, octet by
-//! octet, with a bound on the work of one match and on the size of a compiled pattern; here it is a
-//! backtracking engine with such bounds for what needs it (look-around, back references) and a linear
-//! one for everything else. Over the bound of work nothing matches; a pattern over the bound of size is
-//! refused.
+//! A pattern is case-sensitive and not anchored. RabbitMQ's engine is PCRE, byte by byte, with a bound on the
+//! steps of one match and on the size of a compiled pattern. Leveret uses a backtracking engine with similar
+//! bounds for patterns that need one (look-around, back references) and a linear engine for all others. A
+//! match that exceeds the bound on steps fails; a pattern that exceeds the bound on size is refused.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,8 +16,8 @@ use crate::limits::{
     PATTERN_STEPS_MAX,
 };
 
-/// A compiled pattern with its text. Copies share both: each engine has kilobytes to search with, and every
-/// connection has the patterns of its user.
+/// A compiled pattern with its text. Clones share both: each engine needs kilobytes of memory to search, and
+/// every connection has the patterns of its user.
 #[derive(Clone)]
 pub struct Pattern {
     text: Arc<str>,
@@ -30,14 +29,14 @@ impl Pattern {
     /// Compiles `text`.
     ///
     /// # Errors
-    /// What RabbitMQ says of a pattern that is too long or not a regular expression, and the bound that
-    /// its compiled form exceeds.
+    /// RabbitMQ's text for a pattern that is too long or not a regular expression; a text that names the
+    /// bound if the compiled pattern is too large.
     pub fn new(text: &str) -> Result<Self, String> {
         Self::bounded(text, PATTERN_STEPS_MAX)
     }
 
-    /// Compiles `text`, which was accepted once and is on disk. A pattern that exceeds a bound by now
-    /// matches nothing; [`Pattern::problem`] says why.
+    /// Compiles `text`, a pattern stored on disk that was accepted before. A pattern that exceeds a bound now
+    /// matches nothing; [`Pattern::problem`] gives the reason.
     pub fn stored(text: &str) -> Self {
         Self::new(text).unwrap_or_else(|problem| Self {
             text: text.into(),
@@ -46,7 +45,8 @@ impl Pattern {
         })
     }
 
-    /// Compiles `text` to look for names in a list, in upper or lower case; it may work less.
+    /// Compiles `text` as a case-insensitive filter for names in a list, with a lower bound on the steps of a
+    /// match.
     ///
     /// # Errors
     /// As [`Pattern::new`].
@@ -60,7 +60,7 @@ impl Pattern {
         }
         let unquoted = unquoted(text);
         let backtracks = may_backtrack(&unquoted);
-        // A pattern that backtracks is compiled in parts, of which each takes so much at most.
+        // A backtracking pattern is compiled in parts, each with a share of the bound.
         let parts = if backtracks { 1 + unquoted.matches('(').count() } else { 1 };
         let part_bytes_max = PATTERN_COMPILED_BYTES_MAX / parts;
         let mut builder = RegexBuilder::new(&unquoted);
@@ -83,32 +83,32 @@ impl Pattern {
         Ok(Self { text: text.into(), compiled: Ok(Arc::new(regex)), backtracks })
     }
 
-    /// Whether it is found in `name`. A match that needs too much work is none.
+    /// True if the pattern is found in `name`. A match that needs too many steps counts as not found.
     pub fn matches(&self, name: &str) -> bool {
         let found = |regex: &Arc<Regex>| regex.is_match(name.as_bytes()).unwrap_or(false);
         self.compiled.as_ref().is_ok_and(found)
     }
 
-    /// Why it matches nothing, if it exceeds a bound.
+    /// The reason why the pattern matches nothing, if it exceeds a bound.
     pub fn problem(&self) -> Option<&str> {
         self.compiled.as_ref().err().map(|problem| &**problem)
     }
 
-    /// Whether a match may take [`PATTERN_STEPS_MAX`] steps rather than one look at each octet.
+    /// True if a match may take up to [`PATTERN_STEPS_MAX`] steps instead of time linear in the name.
     pub(crate) fn backtracks(&self) -> bool {
         self.backtracks
     }
 
-    /// The text it was made of.
+    /// The text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// What the engine says of a pattern, and in its own words what the bounds here refuse.
+/// The engine's message about a pattern; for a pattern that exceeds a bound, a message of our own.
 fn problem(error: &Error) -> String {
     let is_too_large = |error: &CompileError| {
-        // The words of the engine are all that tells a bound from another failure there.
+        // Only the message tells this bound from other failures.
         let is_no_dfa = |text: &str| !text.contains("parsing");
         matches!(error, CompileError::InnerError(error) if error.size_limit().is_some())
             || matches!(error, CompileError::DfaBuildError(_, text) if is_no_dfa(text))
@@ -124,17 +124,16 @@ fn problem(error: &Error) -> String {
     error.to_string()
 }
 
-/// Whether the pattern has to be compiled for characters rather than octets: what stands in it is beyond
-/// ASCII, or names a property of characters.
+/// True if the pattern must be compiled for characters instead of bytes: it contains non-ASCII text or names
+/// a property of characters.
 fn needs_unicode(pattern: &str) -> bool {
     !pattern.is_ascii() || pattern.contains("\\p") || pattern.contains("\\P")
 }
 
-/// Whether the pattern has anything that only the backtracking engine knows; sometimes true although it
-/// has not.
+/// True if the pattern may need the backtracking engine; sometimes true for a pattern that does not.
 fn may_backtrack(pattern: &str) -> bool {
     let is_special = |pair: &[u8]| match pair {
-        // (?:...) and (?i) are no more than groups.
+        // `(?:...)` and `(?i)` also count, although they are plain groups.
         [b'(', b'?'] => true,
         [b'*' | b'+' | b'?' | b'}', b'+'] => true,
         [b'\\', escape] => escape.is_ascii_digit() || b"kgGKRX".contains(escape),
@@ -143,8 +142,8 @@ fn may_backtrack(pattern: &str) -> bool {
     pattern.replace("(?:", "(").as_bytes().windows(2).any(is_special)
 }
 
-/// The pattern without `\Q...\E`, which PCRE knows and Java writes, and the engine here does not: what
-/// stands between them means itself.
+/// Replaces `\Q...\E` by an escaped literal: PCRE supports the quotation and Java produces it, but the engine
+/// here does not support it.
 fn unquoted(text: &str) -> Cow<'_, str> {
     if !text.contains("\\Q") && !text.contains("\\E") {
         return Cow::Borrowed(text);
@@ -159,10 +158,10 @@ fn unquoted(text: &str) -> Cow<'_, str> {
             out.push_str(&fancy_regex::escape(literal));
             rest = behind;
         } else if let Some(behind) = escape.strip_prefix("\\E") {
-            // Nothing is quoted: it means nothing.
+            // A lone `\E` quotes nothing and is dropped.
             rest = behind;
         } else {
-            // The backslash and what it is before, which may be another one.
+            // Copy the backslash together with the escaped character, which may be another backslash.
             let end = escape.char_indices().nth(2).map_or(escape.len(), |(at, _)| at);
             let (escape, behind) = escape.split_at(end);
             out.push_str(escape);

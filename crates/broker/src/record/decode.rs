@@ -1,7 +1,7 @@
-//! Octets as records again.
+//! Decodes records from bytes.
 //!
-//! What comes from a disk is checked as what comes from a socket is: nothing in here trusts a length,
-//! and a record that does not make sense is an error that says where.
+//! Bytes from a disk are checked as strictly as bytes from a socket: no length is trusted, and an invalid
+//! record gives an error with its position.
 
 use std::sync::Arc;
 
@@ -22,30 +22,31 @@ use crate::publish_properties;
 use crate::setting::PolicyValue;
 use crate::time::Time;
 
-/// Why octets are not a record.
+/// An error in the bytes of a record.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[error("a record of kind {kind} has no valid {what} at octet {offset}")]
 pub struct DecodeError {
-    /// Its kind.
+    /// The kind of the record.
     pub kind: u8,
-    /// What is wrong.
+    /// The part that is invalid.
     pub what: &'static str,
-    /// Where.
+    /// Offset of the invalid part in the record, in bytes.
     pub offset: usize,
 }
 
-/// A record that was read back.
+/// A record read from the log.
 #[derive(Debug)]
 pub struct Decoded {
     /// The record. Points in time in it are on the axis of the wall clock.
     pub record: Record,
-    /// When messages in it arrived, or were given back, by the wall clock; never earlier than they were.
+    /// Wall-clock time at which the messages of the record arrived or were requeued; never earlier than the
+    /// real time.
     pub arrived: Time,
 }
 
 impl Decoded {
-    /// The same for a node that lives on from `now`: nothing has arrived after that, whatever the clock said
-    /// before, so that a message waits no longer than its TTL and its delay.
+    /// Caps the times of the record for a node that continues from `now`: nothing has arrived after `now`,
+    /// even if the wall clock was ahead before, so that a message waits no longer than its TTL and its delay.
     #[must_use]
     pub(crate) fn not_after(mut self, now: Time) -> Self {
         if let Record::Requeue { ready_at: Some(ready_at), .. } = &mut self.record {
@@ -57,8 +58,7 @@ impl Decoded {
     }
 }
 
-/// The envelope that was read last: messages that follow each other have often gone the same way, and
-/// share it then.
+/// The last envelope read. Consecutive messages often have the same envelope and then share one copy.
 #[derive(Default, Debug)]
 pub struct Envelopes {
     octets: Vec<u8>,
@@ -66,10 +66,10 @@ pub struct Envelopes {
 }
 
 impl Record {
-    /// Reads a record of this kind.
+    /// Decodes a record of this kind.
     ///
     /// # Errors
-    /// When the octets are none.
+    /// If the bytes are not a valid record of this kind.
     pub fn decode(
         kind: u8,
         octets: &[u8],
@@ -87,14 +87,14 @@ impl Record {
     }
 }
 
-/// What was expected and is not there.
+/// A decoded value, or the name of the part that is missing or invalid.
 type Read<T> = Result<T, &'static str>;
 
-/// How the keys of deaths stand in a record.
+/// The encoding of the routing keys of deaths.
 enum Keys {
-    /// Each death has its own.
+    /// Each death has its own list.
     Each,
-    /// Lists of several keys stand there once; those so far.
+    /// Lists of several keys are written once; holds the lists read so far.
     Shared(Vec<Arc<[RoutingKey]>>),
 }
 
@@ -105,10 +105,10 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads the octets of a message alone.
+    /// Decodes the bytes of a single message.
     ///
     /// # Errors
-    /// When they are none.
+    /// If the bytes are not a valid message.
     pub(crate) fn whole_message(
         octets: &'a [u8],
         envelopes: &'a mut Envelopes,
@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Who declared something; the first builds did not write that down.
+    /// The user who declared a resource; absent in records of the first builds.
     fn declared_by(&mut self) -> Read<Name> {
         if self.rest.is_empty() { Ok(INTERNAL_USER.into()) } else { self.name() }
     }
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
         Err("number")
     }
 
-    /// How many of something follow, of which each takes an octet at least.
+    /// Reads a count of items; every item takes at least one byte, so a larger count is invalid.
     fn count(&mut self) -> Read<usize> {
         let count = usize::try_from(self.number()?).map_err(|_| "count")?;
         if count > self.rest.len() { Err("count") } else { Ok(count) }
@@ -265,7 +265,7 @@ impl<'a> Reader<'a> {
         Ok((self.message()?, entries))
     }
 
-    /// Everything of a message; it ends where the octets end.
+    /// Reads a whole message, up to the end of the bytes.
     fn message(&mut self) -> Read<Message> {
         let envelope = self.envelope()?;
         let flags = self.octet()?;
@@ -277,7 +277,7 @@ impl<'a> Reader<'a> {
         };
         let maybe_seen = flags & MESSAGE_MAYBE_SEEN != 0;
         let len = usize::try_from(self.number()?).map_err(|_| "length")?;
-        // Properties, and behind them the body.
+        // The rest is the properties, followed by the body.
         let bytes = std::mem::take(&mut self.rest);
         let (properties, _) = bytes.split_at_checked(len).ok_or("properties")?;
         let properties = Properties::parse(properties).map_err(|_| "properties")?;
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
         Ok(Deaths { first, last, entries })
     }
 
-    /// The keys of a death.
+    /// Reads the routing keys of a death.
     fn keys_of_death(&mut self, keys: &mut Keys) -> Read<Arc<[RoutingKey]>> {
         let Keys::Shared(lists) = keys else {
             return self.keys().map(Arc::from);
@@ -435,7 +435,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever a disk gives back, reading it ends with a record or an error.
+        /// Decoding any bytes gives a record or an error, never a panic.
         #[test]
         fn any_octets_are_a_record_or_an_error(
             kind in 0_u8..32,

@@ -1,7 +1,7 @@
-//! Records as octets. `docs/internals/formats/records.md` has the tables.
+//! Encodes records as bytes. `docs/internals/formats/records.md` has the tables.
 //!
-//! Numbers are varints (seven bits an octet, lowest first), strings and tables have their length in
-//! front. What annotates begins with the queue's number in eight octets, by which the log tells
+//! Numbers are varints (seven bits per byte, lowest first); strings and tables are prefixed with their
+//! length. A record that annotates begins with the eight-byte number of the queue, by which the log tells
 //! annotations of different queues apart.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::policy::{Policy, PolicyKind};
 use crate::setting::PolicyValue;
 use crate::time::Now;
 
-/// The kinds of records, as the log stores them.
+/// The kinds of records, as stored in the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -61,7 +61,7 @@ impl Kind {
     }
 }
 
-/// What records of a kind tell, for operators whose log has lost one.
+/// A description of a record kind, for operators whose log has lost such a record.
 pub fn record_in_words(kind: u8) -> Option<&'static str> {
     Some(match Kind::from_octet(kind)? {
         Kind::Publish => "a message",
@@ -83,7 +83,7 @@ pub fn record_in_words(kind: u8) -> Option<&'static str> {
 }
 
 impl Record {
-    /// Its kind, as the log stores it.
+    /// The kind of the record, as stored in the log.
     pub fn kind(&self) -> u8 {
         let kind = match self {
             Self::Publish { .. } => Kind::Publish,
@@ -105,7 +105,7 @@ impl Record {
         kind as u8
     }
 
-    /// The message whose body its octets end with, if it brings one.
+    /// The message in the record, if any; its body is the last part of the encoded record.
     pub fn message(&self) -> Option<&Message> {
         match self {
             Self::Publish { message, .. } | Self::DeadLetter { message, .. } => Some(message),
@@ -125,7 +125,7 @@ impl Record {
         }
     }
 
-    /// Appends its octets. `at` is when it happened.
+    /// Appends the encoded record. `at` is the moment of the recorded event.
     pub fn encode(&self, at: Now, out: &mut Vec<u8>) {
         self.encode_without_body(at, out);
         if let Some(message) = self.message() {
@@ -133,8 +133,8 @@ impl Record {
         }
     }
 
-    /// Appends its octets but for the body of its [`message`](Self::message), which ends them. `at` is
-    /// when it happened.
+    /// Appends the encoded record without the body of its [`message`](Self::message), which would come last.
+    /// `at` is the moment of the recorded event.
     pub fn encode_without_body(&self, at: Now, out: &mut Vec<u8>) {
         match self {
             Self::Publish { message, entries } => put_arrival(at, message, entries, out),
@@ -148,7 +148,8 @@ impl Record {
                 put_entry(*entry, out);
                 put_number(u64::from(*acquired_count), out);
                 put_number(u64::from(*delivery_count), out);
-                // The wall clock goes on while the broker does not.
+                // The delay is stored with the wall-clock time, because the wall clock runs on while the
+                // broker is down.
                 let delay_us = ready_at.map_or(0, |ready_at| 1 + ready_at.micros_since(at.time));
                 put_number(delay_us, out);
                 put_number(at.wall_ms, out);
@@ -224,7 +225,7 @@ fn put_place(queue: QueueNumber, entry: EntryId, out: &mut Vec<u8>) {
     put_entry(entry, out);
 }
 
-/// A message that arrives: when, where, and what, but for its body.
+/// Appends the arrival of a message: time, queues and the message without its body.
 fn put_arrival(at: Now, message: &Message, entries: &Entries, out: &mut Vec<u8>) {
     put_number(at.wall_ms, out);
     put_number(entries.len() as u64, out);
@@ -232,26 +233,26 @@ fn put_arrival(at: Now, message: &Message, entries: &Entries, out: &mut Vec<u8>)
     put_message_head(message, out);
 }
 
-/// Deaths follow, as the first builds wrote them: each with all its keys.
+/// Flag: deaths follow in the format of the first builds, each with all its keys.
 pub(super) const MESSAGE_DIED_UNSHARED: u8 = 1;
 
-/// Deaths follow.
+/// Flag: deaths follow.
 pub(super) const MESSAGE_DIED: u8 = 2;
 
-/// It may have been delivered before a crash of which the log knows nothing.
+/// Flag: the message may have been delivered before a crash without a record of the delivery.
 pub(super) const MESSAGE_MAYBE_SEEN: u8 = 4;
 
-/// In place of the number of keys, plus one, of a death: the keys of one before follow, by the number of
-/// their list among those with several keys.
+/// Stands in place of the number of keys plus one: the death shares an earlier list of several keys, whose
+/// index follows.
 pub(super) const KEYS_OF_BEFORE: u64 = 0;
 
-/// Everything of a message; it ends where the octets end.
+/// Appends a whole message; the body comes last.
 pub(crate) fn put_message(message: &Message, out: &mut Vec<u8>) {
     put_message_head(message, out);
     out.extend_from_slice(message.body());
 }
 
-/// Everything of a message but its body, which ends it.
+/// Appends a message without its body.
 fn put_message_head(message: &Message, out: &mut Vec<u8>) {
     put_envelope(message.envelope(), out);
     let died = if message.deaths().is_some() { MESSAGE_DIED } else { 0 };
@@ -291,9 +292,9 @@ fn put_deaths(deaths: &Deaths, out: &mut Vec<u8>) {
     }
 }
 
-/// The keys of a death: one or none as they are, more of them once for all deaths that share them. Nothing
-/// in front of a list is longer than it: lists that were seen are few, because a dead-letter routing key
-/// replaces all keys.
+/// Appends the keys of a death. A list of several keys is written once and referred to by deaths that share
+/// it. The linear search is cheap, because a dead-letter routing key replaces all keys and so a message has
+/// few distinct lists.
 fn put_shared_keys<'a>(
     keys: &'a Arc<[RoutingKey]>,
     lists: &mut SmallVec<[&'a Arc<[RoutingKey]>; 4]>,

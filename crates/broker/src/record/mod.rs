@@ -1,9 +1,9 @@
-//! What must be durable: the records of a vhost's log.
+//! Records of a vhost's log: everything that must be durable.
 //!
-//! A record says what happened, not what was asked: replaying the records in order gives the durable
-//! part of the vhost, with every queue, message and deadline as it was. Its octets are `encode`'s and
-//! `decode`'s business; which records are still needed is told beside it (`Meaning`), so that the log
-//! need not understand what it keeps.
+//! A record describes an event, not a request. Replaying the records in order restores the durable part of
+//! the vhost, with every queue, message and deadline. `encode` and `decode` convert records to bytes and
+//! back. The [`Meaning`] of a record tells the log which records are still needed, so that the log need not
+//! understand their contents.
 
 mod decode;
 mod encode;
@@ -26,7 +26,7 @@ use crate::message::{Message, Name};
 use crate::policy::{Policy, PolicyKind};
 use crate::time::Time;
 
-/// What must be durable. Replaying the records in order gives the durable part of the vhost.
+/// A durable event. Replaying all records in order restores the durable part of the vhost.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "each field repeats what the commands document")]
 pub enum Record {
@@ -40,15 +40,15 @@ pub enum Record {
         queue: QueueNumber,
         entry: EntryId,
     },
-    /// A message died in one queue and its dead letter entered others: one record, so that it is in
-    /// exactly one state after any crash. Without entries it left nothing behind.
+    /// A message died in one queue and its dead letter entered others. One record holds both, so that after
+    /// any crash the message is in exactly one state. Without entries the message left nothing behind.
     DeadLetter {
         queue: QueueNumber,
         entry: EntryId,
         message: Message,
         entries: Entries,
     },
-    /// A message came back to its queue; it is delivered again from `ready_at` on.
+    /// A message was requeued; it becomes ready at `ready_at`.
     Requeue {
         queue: QueueNumber,
         entry: EntryId,
@@ -56,18 +56,18 @@ pub enum Record {
         delivery_count: u32,
         ready_at: Option<Time>,
     },
-    /// A message died and its queue keeps it until there is somewhere to go.
+    /// A message died, and its queue keeps it until the dead letter can be delivered.
     Pend {
         queue: QueueNumber,
         entry: EntryId,
         reason: DeathReason,
     },
-    /// Messages of a queue have been handed out, none of them newer than `up_to`.
+    /// Messages of a queue up to the number `up_to` have been delivered.
     Delivered {
         queue: QueueNumber,
         up_to: u64,
     },
-    /// Everything in a queue is gone but what was unacknowledged, which is `kept`.
+    /// A queue was purged; only the unacknowledged messages in `kept` remain.
     Purge {
         queue: QueueNumber,
         kept: Vec<EntryId>,
@@ -92,36 +92,36 @@ pub enum Record {
     },
 }
 
-/// The queues a message entered, with its identity in each.
+/// The queues that a message entered, with its entry id in each.
 pub type Entries = SmallVec<[(QueueNumber, EntryId); 2]>;
 
-/// A queue in the log, as it was declared.
+/// A queue declaration in the log.
 #[derive(Clone, PartialEq, Debug)]
 pub struct QueueRecord {
-    /// Its number there.
+    /// The number of the queue in the log.
     pub queue: QueueNumber,
-    /// Its name.
+    /// The queue name.
     pub name: Name,
-    /// Whether it goes with its last consumer.
+    /// True if the queue is deleted with its last consumer.
     pub auto_delete: bool,
-    /// Its arguments.
+    /// The queue arguments.
     pub arguments: Table,
     /// The user who has declared it.
     pub declared_by: Name,
 }
 
-/// An exchange in the log, as it was declared.
+/// An exchange declaration in the log.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExchangeRecord {
-    /// Its name.
+    /// The exchange name.
     pub name: Name,
-    /// Its type.
+    /// The exchange type.
     pub kind: ExchangeType,
-    /// Whether it goes with its last binding.
+    /// True if the exchange is deleted with its last binding.
     pub auto_delete: bool,
-    /// Whether clients may not publish to it.
+    /// True if clients may not publish to the exchange.
     pub internal: bool,
-    /// Its arguments.
+    /// The exchange arguments.
     pub arguments: Table,
     /// The user who has declared it.
     pub declared_by: Name,
@@ -130,36 +130,36 @@ pub struct ExchangeRecord {
 /// A binding in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BindingRecord {
-    /// Name of the exchange messages come from.
+    /// The name of the source exchange.
     pub source: Name,
-    /// Whether the destination is a queue; an exchange otherwise.
+    /// True if the destination is a queue, false if it is an exchange.
     pub to_queue: bool,
-    /// Name of the destination.
+    /// The name of the destination.
     pub destination: Name,
     /// The binding key.
     pub routing_key: Name,
-    /// Its arguments.
+    /// The arguments of the binding.
     pub arguments: Table,
 }
 
-/// What a record means to a log that does not understand it.
+/// The effect of a record on other records, for a log that does not understand their contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Meaning {
-    /// It stands for itself, for as long as something refers to it.
+    /// The record is needed as long as something refers to it.
     Stands,
-    /// It ends a reference of the record it is about; it may stand for something itself, too.
+    /// The record ends one reference to the record it is about; it may also be needed itself.
     Releases,
-    /// It says something of the record it is about, instead of what others of its kind said of the
-    /// same entry or queue before.
+    /// The record replaces earlier records of the same kind about the same entry or queue.
     Annotates,
-    /// It ends references of many records.
+    /// The record ends references to many records.
     EndsMany,
-    /// Both of the last but one: it ends a reference of the record it is about, and of many others.
+    /// Combines `Releases` and `EndsMany`: the record ends a reference to the record it is about, and
+    /// references to many others.
     ReleasesMany,
 }
 
 impl Record {
-    /// What it means to the log.
+    /// The meaning of the record for the log.
     pub fn meaning(&self) -> Meaning {
         match self {
             Self::Publish { .. }
@@ -178,7 +178,7 @@ impl Record {
         }
     }
 
-    /// How many things it stands for: copies of a message, or one definition.
+    /// The number of references to the record: copies of a message, or one definition.
     pub fn references(&self) -> u16 {
         match self {
             Self::Publish { entries, .. } | Self::DeadLetter { entries, .. } => {
