@@ -220,7 +220,7 @@ def test_levels_by_category(start):
     node = broker.api.do("GET", "/api/overview")["node"]
     body = {"absolute": 5}
     assert broker.api.ask(f"/api/nodes/{node}/disk-free-limit", method="PUT", body=body).status == 204
-    until(lambda: any("limit of free disk set" in line for line in broker.log), "a line of another category")
+    until(lambda: any("disk free limit set" in line for line in broker.log), "a line of another category")
     assert not any("connected" in line for line in broker.log)
 
 

@@ -11,18 +11,18 @@ use axum::middleware::from_fn;
 use axum::routing::post;
 
 use crate::api::nodes::actions;
-use crate::http::access::{
-    check, credentials, is_for_this_machine, is_from_another_site, not_localhost,
-};
+use crate::http::access::{check, not_localhost};
 use crate::http::answer::ApiError;
+use crate::http::credentials::credentials;
 use crate::http::extract::{Body, Name};
 use crate::http::middleware;
+use crate::http::origin::{is_for_this_machine, is_from_another_site};
 use crate::http::web;
 use crate::limits::BODY_BYTES_MAX;
-use crate::node::{Life, Logins};
+use crate::node::{Lifecycle, Logins};
 
 /// A node that is stopped.
-pub trait StoppedNode: Life + Logins + Send + Sync {
+pub trait StoppedNode: Lifecycle + Logins + Send + Sync {
     /// Its name.
     fn name(&self) -> &str;
 }

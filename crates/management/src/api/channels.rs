@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use crate::api::list_query::Query;
 use crate::api::{consumers, rates};
 use crate::history::{History, Trend};
-use crate::http::access::{Management, UserOfVhost};
+use crate::http::access::{Management, VhostUser, check_can_see_client};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, Shared};
 use crate::json::timestamp::rfc3339;
-use crate::snapshot::client::{ChannelDetails, parse_channel_name};
+use crate::snapshot::client::{ChannelSnapshot, parse_channel_name};
 use crate::snapshot::fields::{CHANNEL, of_channel};
 
 /// How the numbers of a channel change.
@@ -34,16 +34,16 @@ async fn list(
 ) -> Result<Json, ApiError> {
     let vhosts = node.vhost_names().into_iter();
     let all = vhosts.filter_map(|vhost| node.channels(&vhost)).flatten();
-    answer(&node, all.filter(|one| caller.sees_client(&one.client.user)).collect(), &query)
+    answer(&node, all.filter(|one| caller.can_see_client(&one.client.user)).collect(), &query)
 }
 
 async fn list_of_vhost(
     State(node): State<Shared>,
-    UserOfVhost { caller, vhost }: UserOfVhost,
+    VhostUser { caller, vhost }: VhostUser,
     query: Query,
 ) -> Result<Json, ApiError> {
     let mut channels = node.channels(&vhost).ok_or_else(ApiError::not_found)?;
-    channels.retain(|one| caller.sees_client(&one.client.user));
+    channels.retain(|one| caller.can_see_client(&one.client.user));
     answer(&node, channels, &query)
 }
 
@@ -55,11 +55,11 @@ async fn show(
 ) -> Result<Json, ApiError> {
     let (connection, number) = parse_channel_name(&name).ok_or_else(ApiError::not_found)?;
     let (connection, channels) = node.connection(connection).ok_or_else(ApiError::not_found)?;
-    caller.may_see_client(&connection.client.user)?;
+    check_can_see_client(&caller, &connection.client.user)?;
     let channel = channels.into_iter().find(|channel| channel.number == number);
     let channel = channel.ok_or_else(ApiError::not_found)?;
     let name = node.snapshot().name;
-    let trend = node.history().look(|history| trend(history, &channel, &query));
+    let trend = node.history().read(|history| trend(history, &channel, &query));
     let mut object = shown(&name, (&channel, &trend));
     let consumers = node.consumers(&channel.client.vhost).unwrap_or_default();
     let is_here = |pid| pid == Some(&channel.client.pid);
@@ -77,24 +77,24 @@ async fn show(
 /// A list of channels, as it was asked for.
 pub(crate) fn answer(
     node: &Shared,
-    mut channels: Vec<ChannelDetails>,
+    mut channels: Vec<ChannelSnapshot>,
     query: &Query,
 ) -> Result<Json, ApiError> {
     channels.sort_by(|a, b| (&a.client.name, a.number).cmp(&(&b.client.name, b.number)));
     let name = node.snapshot().name;
     let trends: Vec<ChannelTrend> = node
         .history()
-        .look(|history| channels.iter().map(|one| trend(history, one, query)).collect());
+        .read(|history| channels.iter().map(|one| trend(history, one, query)).collect());
     let all = channels.iter().zip(&trends);
     query.answer(all.map(|channel| Value::Object(shown(&name, channel))).collect())
 }
 
-fn trend(history: &History, channel: &ChannelDetails, query: &Query) -> ChannelTrend {
+fn trend(history: &History, channel: &ChannelSnapshot, query: &Query) -> ChannelTrend {
     let of = (channel.client.pid.number(), channel.number);
-    history.of_channel(&channel.client.vhost, of, &query.spans)
+    history.of_channel(&channel.client.vhost, of, &query.ranges)
 }
 
-fn shown(node: &str, (channel, trend): (&ChannelDetails, &ChannelTrend)) -> Map<String, Value> {
+fn shown(node: &str, (channel, trend): (&ChannelSnapshot, &ChannelTrend)) -> Map<String, Value> {
     let client = &channel.client;
     let shown = json!({
         "name": channel.name(),

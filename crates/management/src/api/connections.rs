@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use crate::api::list_query::Query;
 use crate::api::{channels, rates};
 use crate::history::{History, Trend};
-use crate::http::access::{Management, UserOfVhost};
+use crate::http::access::{Management, VhostUser, check_can_close_client, check_can_see_client};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, Shared};
-use crate::json::table::table;
-use crate::snapshot::client::{CertificateDetails, ConnectionDetails, TlsDetails};
-use crate::snapshot::fields::{About, CONNECTION, of_connection};
+use crate::json::table::table_to_json;
+use crate::snapshot::client::{CertificateDetails, ConnectionSnapshot, TlsDetails};
+use crate::snapshot::fields::{CONNECTION, StatsKind, of_connection};
 
 /// How the numbers of a connection change.
 type ConnectionTrend = Trend<{ CONNECTION.len() }>;
@@ -39,17 +39,17 @@ async fn list(
     query: Query,
 ) -> Result<Json, ApiError> {
     let mut connections = all(&node);
-    connections.retain(|one| caller.sees_client(&one.client.user));
+    connections.retain(|one| caller.can_see_client(&one.client.user));
     answer(&node, connections, &query)
 }
 
 async fn list_of_vhost(
     State(node): State<Shared>,
-    UserOfVhost { caller, vhost }: UserOfVhost,
+    VhostUser { caller, vhost }: VhostUser,
     query: Query,
 ) -> Result<Json, ApiError> {
     let mut connections = node.connections(&vhost).ok_or_else(ApiError::not_found)?;
-    connections.retain(|one| caller.sees_client(&one.client.user));
+    connections.retain(|one| caller.can_see_client(&one.client.user));
     answer(&node, connections, &query)
 }
 
@@ -59,7 +59,7 @@ async fn list_of_user(
     Name(user): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
-    caller.may_see_client(&user)?;
+    check_can_see_client(&caller, &user)?;
     let mut connections = all(&node);
     connections.retain(|one| one.client.user == user);
     answer(&node, connections, &query)
@@ -72,8 +72,8 @@ async fn show(
     query: Query,
 ) -> Result<Json, ApiError> {
     let (connection, _) = node.connection(&name).ok_or_else(ApiError::not_found)?;
-    caller.may_see_client(&connection.client.user)?;
-    let trend = node.history().look(|history| trend(history, &connection, &query));
+    check_can_see_client(&caller, &connection.client.user)?;
+    let trend = node.history().read(|history| trend(history, &connection, &query));
     Ok(Json::ok(query.chosen(shown(&node.snapshot().name, (&connection, &trend)))))
 }
 
@@ -88,7 +88,7 @@ async fn list_of_channels(
     query: Query,
 ) -> Result<Json, ApiError> {
     let (connection, channels) = node.connection(&name).ok_or_else(ApiError::not_found)?;
-    caller.may_see_client(&connection.client.user)?;
+    check_can_see_client(&caller, &connection.client.user)?;
     channels::answer(&node, channels, &query.without_pages())
 }
 
@@ -99,7 +99,7 @@ async fn close(
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
     let (connection, _) = node.connection(&name).ok_or_else(ApiError::not_found)?;
-    caller.may_close_client(&connection.client.user)?;
+    check_can_close_client(&caller, &connection.client.user)?;
     // One that has gone meanwhile is closed, too.
     node.close_connection(&name, &caller.name, &reason(&headers)).await;
     Ok(StatusCode::NO_CONTENT)
@@ -111,7 +111,7 @@ async fn close_of_user(
     Name(user): Name,
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
-    caller.may_close_client(&user)?;
+    check_can_close_client(&caller, &user)?;
     node.close_connections_of(&user, &caller.name, &reason(&headers)).await;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -122,35 +122,35 @@ fn reason(headers: &HeaderMap) -> String {
     given.map_or_else(|| REASON.to_owned(), std::borrow::Cow::into_owned)
 }
 
-fn all(node: &Shared) -> Vec<ConnectionDetails> {
+fn all(node: &Shared) -> Vec<ConnectionSnapshot> {
     let vhosts = node.vhost_names().into_iter();
     vhosts.filter_map(|vhost| node.connections(&vhost)).flatten().collect()
 }
 
 fn answer(
     node: &Shared,
-    mut connections: Vec<ConnectionDetails>,
+    mut connections: Vec<ConnectionSnapshot>,
     query: &Query,
 ) -> Result<Json, ApiError> {
     connections.sort_by(|a, b| a.client.name.cmp(&b.client.name));
-    let show = |connections: Vec<ConnectionDetails>| all_shown(node, &connections, query);
+    let show = |connections: Vec<ConnectionSnapshot>| all_shown(node, &connections, query);
     query.answer_shown(connections, |one| &one.client.name, show)
 }
 
-fn all_shown(node: &Shared, connections: &[ConnectionDetails], query: &Query) -> Vec<Value> {
+fn all_shown(node: &Shared, connections: &[ConnectionSnapshot], query: &Query) -> Vec<Value> {
     let name = node.snapshot().name;
     let trends: Vec<ConnectionTrend> = node
         .history()
-        .look(|history| connections.iter().map(|one| trend(history, one, query)).collect());
+        .read(|history| connections.iter().map(|one| trend(history, one, query)).collect());
     connections.iter().zip(&trends).map(|one| shown(&name, one)).collect()
 }
 
-fn trend(history: &History, connection: &ConnectionDetails, query: &Query) -> ConnectionTrend {
-    history.of_connection(connection.client.pid.number(), &query.spans)
+fn trend(history: &History, connection: &ConnectionSnapshot, query: &Query) -> ConnectionTrend {
+    history.of_connection(connection.client.pid.number(), &query.ranges)
 }
 
-fn shown(node: &str, (connection, trend): (&ConnectionDetails, &ConnectionTrend)) -> Value {
-    let ConnectionDetails { client, state, traffic, channels } = connection;
+fn shown(node: &str, (connection, trend): (&ConnectionSnapshot, &ConnectionTrend)) -> Value {
+    let ConnectionSnapshot { client, state, traffic, channels } = connection;
     let tls = |of: fn(&TlsDetails) -> &str| client.tls.as_ref().map_or("", of);
     let certificate = |of: fn(&CertificateDetails) -> &str| {
         client.tls.as_ref().and_then(|tls| tls.certificate.as_ref()).map_or("", of)
@@ -169,7 +169,7 @@ fn shown(node: &str, (connection, trend): (&ConnectionDetails, &ConnectionTrend)
         "user_who_performed_action": client.user,
         "auth_mechanism": client.mechanism,
         "vhost": client.vhost,
-        "client_properties": table(client.properties.as_ref()),
+        "client_properties": table_to_json(client.properties.as_ref()),
         "channel_max": client.channel_max,
         "frame_max": client.frame_max,
         "timeout": client.heartbeat_s,
@@ -191,7 +191,7 @@ fn shown(node: &str, (connection, trend): (&ConnectionDetails, &ConnectionTrend)
     });
     if let Some(shown) = shown.as_object_mut() {
         let numbers = of_connection(traffic);
-        rates::put(shown, &CONNECTION, About::Data, (&numbers, trend));
+        rates::put(shown, &CONNECTION, StatsKind::Data, (&numbers, trend));
         if let Some(name) = &client.connection_name {
             shown.insert("user_provided_name".to_owned(), json!(name));
         }

@@ -9,8 +9,8 @@ use crate::api::list_query::Query;
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, Shared};
-use crate::json::table::table;
-use crate::snapshot::client::{ConsumerDetails, channel_name};
+use crate::json::table::table_to_json;
+use crate::snapshot::client::{ConsumerSnapshot, channel_name};
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -27,7 +27,7 @@ async fn list(
 ) -> Result<Json, ApiError> {
     let vhosts = node.vhost_names().into_iter();
     let all = vhosts.filter_map(|vhost| node.consumers(&vhost)).flatten();
-    answer(&node, all.filter(|one| caller.sees_client(user(one))).collect(), query)
+    answer(&node, all.filter(|one| caller.can_see_client(user(one))).collect(), query)
 }
 
 async fn list_of_vhost(
@@ -37,20 +37,20 @@ async fn list_of_vhost(
     query: Query,
 ) -> Result<Json, ApiError> {
     let consumers = node.consumers(&vhost).ok_or_else(ApiError::not_found)?;
-    if !caller.sees(&vhost) {
+    if !caller.can_list(&vhost) {
         return Err(ApiError::no_entry());
     }
-    let seen = consumers.into_iter().filter(|one| caller.sees_client(user(one)));
+    let seen = consumers.into_iter().filter(|one| caller.can_see_client(user(one)));
     answer(&node, seen.collect(), query)
 }
 
-fn user(consumer: &ConsumerDetails) -> &str {
+fn user(consumer: &ConsumerSnapshot) -> &str {
     consumer.client.as_ref().map_or("", |client| &client.user)
 }
 
 fn answer(
     node: &Shared,
-    mut consumers: Vec<ConsumerDetails>,
+    mut consumers: Vec<ConsumerSnapshot>,
     query: Query,
 ) -> Result<Json, ApiError> {
     consumers.sort_by(|a, b| (&a.vhost, &a.queue, &a.tag).cmp(&(&b.vhost, &b.queue, &b.tag)));
@@ -61,7 +61,7 @@ fn answer(
 }
 
 /// What is told of a consumer wherever it is shown.
-pub(crate) fn shown(node: &str, consumer: &ConsumerDetails) -> Value {
+pub(crate) fn shown(node: &str, consumer: &ConsumerSnapshot) -> Value {
     let mut on = json!({"node": node, "number": consumer.channel.0});
     if let (Some(on), Some(client)) = (on.as_object_mut(), &consumer.client) {
         let mut put = |name: &str, value: Value| on.insert(name.to_owned(), value);
@@ -83,6 +83,6 @@ pub(crate) fn shown(node: &str, consumer: &ConsumerDetails) -> Value {
         "prefetch_count": consumer.prefetch_count,
         // Clients want a number; 0 is none.
         "consumer_timeout": consumer.timeout_ms.unwrap_or(0),
-        "arguments": table(consumer.arguments.as_ref()),
+        "arguments": table_to_json(consumer.arguments.as_ref()),
     })
 }

@@ -16,7 +16,7 @@ use crate::http::extract::{Body, Name, Shared};
 use crate::http::multipart;
 use crate::json::bounded;
 use crate::limits::DEFINITIONS_VALUES_MAX;
-use crate::node::ImportProblem;
+use crate::node::ImportError;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -97,8 +97,8 @@ async fn take(
 ) -> Result<StatusCode, ApiError> {
     match node.import(vhost, definitions).await {
         Ok(()) => Ok(StatusCode::NO_CONTENT),
-        Err(ImportProblem::Definitions(problem)) => Err(ApiError::bad_request(problem)),
-        Err(ImportProblem::Node(problem)) => Err(ApiError::internal(problem)),
+        Err(ImportError::Definitions(problem)) => Err(ApiError::bad_request(problem)),
+        Err(ImportError::Node(problem)) => Err(ApiError::internal(problem)),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::http::extract::{Name, Shared};
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
+        .route("/api/extensions", get(extensions))
         .route("/api/feature-flags", get(flags))
         .route("/api/feature-flags/{name}/enable", put(enable))
         .route("/api/deprecated-features", get(deprecated))
@@ -133,4 +134,9 @@ async fn used(State(node): State<Shared>, _: Management) -> Json {
         _ => false,
     };
     Json::ok(all(&node).iter().filter(|one| is_used(one)).map(Deprecated::shown).collect())
+}
+
+/// Pages that plugins add to RabbitMQ's interface: none.
+async fn extensions(_: Management) -> Json {
+    Json::ok(json!([]))
 }

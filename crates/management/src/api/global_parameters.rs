@@ -6,15 +6,16 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::json;
 
-use crate::api::cluster_name::CLUSTER_NAME;
-use crate::http::access::{Caller, Policymaker};
+use crate::http::access::{Administrator, Policymaker, check_administrator};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
 use crate::http::extract::{Name, Shared};
+use crate::node::Caller;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
+        .route("/api/cluster-name", get(show_cluster_name).put(set_cluster_name))
         .route("/api/global-parameters", get(list))
         .route("/api/global-parameters/{name}", get(show).put(set).delete(clear))
 }
@@ -52,7 +53,7 @@ async fn set(
 /// COMPAT: cluster name as a parameter: RabbitMQ lets a policymaker set it here, though at its own path
 /// only an administrator may.
 fn may_change(caller: &Caller, name: &str) -> Result<(), ApiError> {
-    if name == CLUSTER_NAME { caller.must_be_administrator() } else { Ok(()) }
+    if name == CLUSTER_NAME { check_administrator(caller) } else { Ok(()) }
 }
 
 async fn clear(
@@ -63,4 +64,23 @@ async fn clear(
     may_change(&caller, &name)?;
     let existed = node.clear_global_parameter(&name).await.map_err(ApiError::internal)?;
     removed(existed)
+}
+
+/// The global parameter that holds the name of the cluster.
+const CLUSTER_NAME: &str = "cluster_name";
+
+async fn show_cluster_name(State(node): State<Shared>) -> Json {
+    Json::ok(json!({"name": node.snapshot().cluster_name}))
+}
+
+/// The name is a global parameter, as in RabbitMQ.
+async fn set_cluster_name(
+    State(node): State<Shared>,
+    Administrator(_): Administrator,
+    body: Object,
+) -> Result<StatusCode, ApiError> {
+    let [name] = body.texts(["name"])?;
+    let set = node.set_global_parameter(CLUSTER_NAME, json!(name)).await;
+    set.map_err(ApiError::internal)?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -13,7 +13,7 @@ use crate::http::answer::{ApiError, Json};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, Shared};
 use crate::json::limits::{limit_from_json, limits_to_json};
-use crate::node::{LimitName, Unchanged, UserLimit, VhostLimit};
+use crate::node::{ChangeError, LimitName, UserLimit, VhostLimit};
 
 /// The paths. The first name in those with two is the vhost's or the user's, the second the limit's.
 pub(super) fn routes() -> Router<Shared> {
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Router<Shared> {
 
 /// Those of the vhosts that the user sees.
 async fn list_of_vhosts(State(node): State<Shared>, Management(caller): Management) -> Json {
-    let seen = node.vhost_names().into_iter().filter(|vhost| caller.sees(vhost));
+    let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_list(vhost));
     // A vhost that has gone since has none.
     let all = seen.filter_map(|vhost| {
         let limits = node.vhost_settings(&vhost)?.limits;
@@ -43,7 +43,7 @@ async fn show_of_vhost(
     Name(vhost): Name,
 ) -> Result<Json, ApiError> {
     let limits = node.vhost_settings(&vhost).ok_or_else(ApiError::not_found)?.limits;
-    if !caller.sees(&vhost) {
+    if !caller.can_list(&vhost) {
         return Err(ApiError::no_entry());
     }
     Ok(Json::ok(json_of("vhost", &vhost, &limits).into_iter().collect()))
@@ -105,7 +105,7 @@ async fn set_of_user(
         limit_from_json::<UserLimit>(&name, value, "user-limits").map_err(ApiError::bad_request)?;
     let set = node.set_user_limit(&user, limit, Some(max)).await;
     set.map_err(|unchanged| {
-        if unchanged == Unchanged::NoSuchUser {
+        if unchanged == ChangeError::NoSuchUser {
             return ApiError::bad_request(format!("no_such_user: {user}"));
         }
         unchanged.into()

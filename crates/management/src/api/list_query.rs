@@ -12,7 +12,7 @@ use broker::Pattern;
 use broker::limits::PATTERN_BYTES_MAX;
 use serde_json::{Map, Value, json};
 
-use crate::history::{Span, Spans};
+use crate::history::{TimeRange, TimeRanges};
 use crate::http::answer::{ApiError, Json};
 use crate::limits::{AGE_S_MAX, MOMENTS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 
@@ -31,7 +31,7 @@ pub(crate) struct Query {
     /// What the memory is used for, too.
     pub(crate) with_memory: bool,
     /// Which past is asked for.
-    pub(crate) spans: Spans,
+    pub(crate) ranges: TimeRanges,
 }
 
 /// What must be the case for something to be deleted.
@@ -117,11 +117,11 @@ impl Query {
             disable_stats: is_true("disable_stats"),
             enable_queue_totals: is_true("enable_queue_totals"),
             with_memory: is_true("memory"),
-            spans: Spans {
-                lengths: span(&find, "lengths")?,
-                messages: span(&find, "msg_rates")?,
-                data: span(&find, "data_rates")?,
-                node: span(&find, "node_stats")?,
+            ranges: TimeRanges {
+                lengths: time_range(&find, "lengths")?,
+                messages: time_range(&find, "msg_rates")?,
+                data: time_range(&find, "data_rates")?,
+                node: time_range(&find, "node_stats")?,
             },
         })
     }
@@ -217,7 +217,10 @@ impl Query {
 }
 
 /// The past that is asked for of some numbers: `_age` and `_incr`, in seconds.
-fn span(find: &impl Fn(&str) -> Option<String>, of: &str) -> Result<Option<Span>, ApiError> {
+fn time_range(
+    find: &impl Fn(&str) -> Option<String>,
+    of: &str,
+) -> Result<Option<TimeRange>, ApiError> {
     let (age, step) = (find(&format!("{of}_age")), find(&format!("{of}_incr")));
     let (Some(age), Some(step)) = (age, step) else {
         return Ok(None);
@@ -229,7 +232,7 @@ fn span(find: &impl Fn(&str) -> Option<String>, of: &str) -> Result<Option<Span>
     let seconds = |text: &str| text.parse::<u64>().ok().filter(|s| (1..=AGE_S_MAX).contains(s));
     match seconds(&age).zip(seconds(&step)) {
         Some((age_s, step_s)) if age_s / step_s <= MOMENTS_MAX => {
-            Ok(Some(Span { age_ms: age_s * 1000, step_ms: step_s * 1000 }))
+            Ok(Some(TimeRange { age_ms: age_s * 1000, step_ms: step_s * 1000 }))
         }
         _ => {
             let reason = format!("Invalid range parameters: age {age}, incr {step}");
@@ -459,18 +462,18 @@ mod tests {
 
     #[test]
     fn a_past_has_an_age_and_a_step() {
-        let spans = |query: &str| Query::parse(query).map(|query| query.spans);
-        let span = Span { age_ms: 60_000, step_ms: 5000 };
-        let expected = Spans { messages: Some(span), ..Spans::default() };
-        assert_eq!(spans("msg_rates_age=60&msg_rates_incr=5").unwrap(), expected);
-        assert_eq!(spans("msg_rates_age=60").unwrap(), Spans::default());
+        let ranges = |query: &str| Query::parse(query).map(|query| query.ranges);
+        let span = TimeRange { age_ms: 60_000, step_ms: 5000 };
+        let expected = TimeRanges { messages: Some(span), ..TimeRanges::default() };
+        assert_eq!(ranges("msg_rates_age=60&msg_rates_incr=5").unwrap(), expected);
+        assert_eq!(ranges("msg_rates_age=60").unwrap(), TimeRanges::default());
         for nothing in ["x&lengths_age=60", "5&lengths_age=", "5&lengths_age=-"] {
-            assert_eq!(spans(&format!("lengths_incr={nothing}")).unwrap(), Spans::default());
+            assert_eq!(ranges(&format!("lengths_incr={nothing}")).unwrap(), TimeRanges::default());
         }
         let most = format!("lengths_incr=2&lengths_age={}", 2 * MOMENTS_MAX + 1);
-        assert!(spans(&most).is_ok());
+        assert!(ranges(&most).is_ok());
         for (step, age) in [("1", "501"), ("0", "60"), ("5", "-1"), ("9", "99999999999999999999")] {
-            let error = spans(&format!("lengths_incr={step}&lengths_age={age}")).unwrap_err();
+            let error = ranges(&format!("lengths_incr={step}&lengths_age={age}")).unwrap_err();
             let expected = format!("Invalid range parameters: age {age}, incr {step}");
             assert_eq!(error.reason(), expected.as_str());
         }

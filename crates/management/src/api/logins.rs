@@ -1,4 +1,4 @@
-//! `/api/auth` and `/api/login`: passwords, and how often somebody has tried one.
+//! `/api/login`, `/api/whoami` and `/api/auth`: logins, password hashes and counts of attempts.
 
 use std::net::SocketAddr;
 
@@ -12,15 +12,18 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::http::access::{Administrator, Credentials, Monitor, check_origin, log_in};
+use crate::http::access::{Administrator, Management, Monitor, log_in};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, Shared};
+use crate::http::origin::check_origin;
 use crate::limits::LOGIN_BYTES_MAX;
-use crate::node::LoginAttempts;
+use crate::node::Credentials;
+use crate::snapshot::logins::LoginAttempts;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
+        .route("/api/whoami", get(whoami))
         .route("/api/auth/hash_password/{password}", get(hash_password))
         .route("/api/auth/attempts/{node}", get(attempts).delete(forget))
         .route("/api/auth/attempts/{node}/source", get(attempts_by_source).delete(forget))
@@ -30,6 +33,10 @@ pub(super) fn routes() -> Router<Shared> {
 pub(crate) fn open_routes() -> Router<Shared> {
     let login = post(login).delete(logout).layer(DefaultBodyLimit::max(LOGIN_BYTES_MAX));
     Router::new().route("/api/login", login)
+}
+
+async fn whoami(Management(caller): Management) -> Json {
+    Json::ok(json!({"name": caller.name, "tags": caller.tags, "is_internal_user": true}))
 }
 
 /// The hash that a user can be given instead of this password.
@@ -66,7 +73,7 @@ async fn forget(
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
     check_node(&node, &name)?;
-    node.forget_login_attempts();
+    node.reset_login_attempts();
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -106,7 +113,7 @@ async fn login(
     };
     let token = STANDARD.encode(format!("{user}:{password}"));
     let credentials = Credentials { user, password: password.into_bytes(), is_token: false };
-    let caller = log_in(&*node, peer.ip(), (&headers, &extensions), credentials).await?;
+    let caller = log_in(&*node, peer.ip(), &headers, &extensions, credentials).await?;
     Ok(Json::ok(json!({
         "user": {"name": caller.name, "tags": caller.tags, "is_internal_user": true},
         "token": {"type": "basic", "value": token},

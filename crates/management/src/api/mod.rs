@@ -6,13 +6,11 @@
 
 mod bindings;
 mod channels;
-mod cluster_name;
 mod connections;
 mod consumers;
 mod dead_letters;
 mod definitions;
 mod exchanges;
-mod extensions;
 mod features;
 mod global_parameters;
 mod health;
@@ -28,11 +26,9 @@ mod queues;
 mod rates;
 mod redrives;
 mod reset;
-mod topic_permissions;
 mod user_channel;
 mod users;
 mod vhosts;
-mod whoami;
 
 use axum::Router;
 use axum::routing::get;
@@ -43,8 +39,6 @@ use crate::http::extract::Shared;
 pub(crate) fn routes() -> Router<Shared> {
     Router::new()
         .route("/api/overview", get(overview::show))
-        .route("/api/cluster-name", get(cluster_name::show).put(cluster_name::set))
-        .route("/api/whoami", get(whoami::show))
         .merge(bindings::routes())
         .merge(channels::routes())
         .merge(connections::routes())
@@ -52,7 +46,6 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(dead_letters::routes())
         .merge(definitions::routes())
         .merge(exchanges::routes())
-        .merge(extensions::routes())
         .merge(features::routes())
         .merge(global_parameters::routes())
         .merge(health::routes())
@@ -65,7 +58,6 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(queues::routes())
         .merge(redrives::routes())
         .merge(reset::routes())
-        .merge(topic_permissions::routes())
         .merge(users::routes())
         .merge(vhosts::routes())
 }

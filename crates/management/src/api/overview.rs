@@ -7,12 +7,13 @@ use serde_json::{Map, Value, json};
 use crate::api::list_query::Query;
 use crate::api::rates;
 use crate::api::vhosts::stats::VhostStats;
-use crate::history::{RETENTION_S, Spans};
+use crate::history::{RETENTION_S, TimeRanges};
 use crate::http::access::Management;
 use crate::http::answer::Json;
 use crate::http::extract::Shared;
-use crate::snapshot::fields::About;
-use crate::snapshot::node::{Listener, NodeSnapshot, VhostTotals};
+use crate::snapshot::fields::StatsKind;
+use crate::snapshot::node::{Listener, NodeSnapshot};
+use crate::snapshot::vhost::VhostTotals;
 
 /// A user who is no monitor sees what concerns the vhosts that he may enter and his own connections.
 pub(crate) async fn show(
@@ -23,7 +24,7 @@ pub(crate) async fn show(
     let is_monitor = caller.is_monitor();
     let user = (!is_monitor).then_some(caller.name.as_str());
     let live = node.vhost_names();
-    let seen = live.iter().filter(|vhost| caller.sees(vhost));
+    let seen = live.iter().filter(|vhost| caller.can_list(vhost));
     let totals: Vec<VhostTotals> =
         seen.filter_map(|vhost| node.vhost_totals(vhost, user)).collect();
     let now = node.snapshot();
@@ -31,14 +32,14 @@ pub(crate) async fn show(
     let mut put = |name: &str, value: Value| overview.insert(name.to_owned(), value);
     if !query.disable_stats {
         // The churn is asked for with the rates of messages.
-        let spans = Spans { node: query.spans.messages, ..query.spans };
-        let mut stats = VhostStats::of_all(&node, &totals, &spans);
+        let ranges = TimeRanges { node: query.ranges.messages, ..query.ranges };
+        let mut stats = VhostStats::of_all(&node, &totals, &ranges);
         if is_monitor {
-            stats = stats.and_gone(&node, &live);
+            stats = stats.with_deleted_vhosts(&node, &live);
         }
-        put("message_stats", stats.object(About::Messages));
-        put("churn_rates", stats.object(About::Node));
-        put("queue_totals", stats.object(About::Lengths));
+        put("message_stats", stats.object(StatsKind::Messages));
+        put("churn_rates", stats.object(StatsKind::Node));
+        put("queue_totals", stats.object(StatsKind::Lengths));
         put("statistics_db_event_queue", json!(0));
     }
     let sum = |count: fn(&VhostTotals) -> u64| totals.iter().map(count).sum::<u64>();

@@ -13,13 +13,13 @@ use broker::{Policy, PolicyKind};
 use serde_json::{Value, json};
 
 use crate::api::policies::check_entry;
-use crate::http::access::{Caller, Policymaker};
+use crate::http::access::{Policymaker, check_administrator};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, Shared};
 use crate::json::limits::{limits_from_json, limits_to_json};
 use crate::json::policy::{parameter_from_json, policy_to_json};
-use crate::node::VhostLimit;
+use crate::node::{Caller, VhostLimit};
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -80,7 +80,7 @@ async fn list_of_component(
 }
 
 fn everywhere(node: &Shared, caller: &Caller, component: &str) -> Vec<Value> {
-    let entered = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
+    let entered = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
     // A vhost that has gone since has none.
     entered.flat_map(|vhost| of_vhost(node, component, &vhost).unwrap_or_default()).collect()
 }
@@ -200,8 +200,8 @@ async fn clear(
 /// though at their own paths only an administrator may.
 fn check_component(caller: &Arc<Caller>, component: &str) -> Result<(), ApiError> {
     match kind(component) {
-        None if component == VHOST_LIMITS => caller.must_be_administrator(),
-        Some(PolicyKind::Operator) => caller.must_be_administrator(),
+        None if component == VHOST_LIMITS => check_administrator(caller),
+        Some(PolicyKind::Operator) => check_administrator(caller),
         Some(PolicyKind::User) => {
             Err(ApiError::bad_request("policies may not be set using this method"))
         }

@@ -1,7 +1,8 @@
-//! `/api/permissions`: what users may do in vhosts.
+//! `/api/permissions` and `/api/topic-permissions`: permissions of users in vhosts, and the routing keys that users
+//! may use with topic exchanges.
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Value, json};
@@ -11,35 +12,102 @@ use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, Shared};
-use crate::node::{PermissionDetails, Unchanged};
+use crate::node::{ChangeError, PermissionDetails, TopicPermissionDetails, UserDetails};
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
+    type Plain = PermissionDetails;
+    type Topic = TopicPermissionDetails;
+
     Router::new()
-        .route("/api/permissions", get(list))
+        .route("/api/permissions", get(list::<Plain>))
         .route("/api/permissions/{vhost}/{user}", get(show).put(put).delete(delete))
-        .route("/api/vhosts/{vhost}/permissions", get(list_of_vhost))
+        .route("/api/vhosts/{vhost}/permissions", get(list_of_vhost::<Plain>))
+        .route("/api/users/{name}/permissions", get(list_of_user::<Plain>))
+        .route("/api/topic-permissions", get(list::<Topic>))
+        .route(
+            "/api/topic-permissions/{vhost}/{user}",
+            get(show_topic).put(put_topic).delete(delete_topic),
+        )
+        .route(
+            "/api/topic-permissions/{vhost}/{user}/{exchange}",
+            get(show_of_exchange).delete(delete_of_exchange),
+        )
+        .route("/api/vhosts/{vhost}/topic-permissions", get(list_of_vhost::<Topic>))
+        .route("/api/users/{name}/topic-permissions", get(list_of_user::<Topic>))
 }
 
-async fn list(
+/// Permissions or topic permissions, which are listed in the same way.
+trait Permission: Sized + 'static {
+    /// The permissions of a user in all vhosts.
+    fn of(user: UserDetails) -> Vec<Self>;
+
+    /// Name of the vhost.
+    fn vhost(&self) -> &str;
+
+    /// The permission in JSON.
+    fn to_json(&self) -> Value;
+}
+
+impl Permission for PermissionDetails {
+    fn of(user: UserDetails) -> Vec<Self> {
+        user.permissions
+    }
+
+    fn vhost(&self) -> &str {
+        &self.vhost
+    }
+
+    fn to_json(&self) -> Value {
+        let Self { user, vhost, configure, write, read } = self;
+        json!({"user": user, "vhost": vhost, "configure": configure, "write": write, "read": read})
+    }
+}
+
+impl Permission for TopicPermissionDetails {
+    fn of(user: UserDetails) -> Vec<Self> {
+        user.topic_permissions
+    }
+
+    fn vhost(&self) -> &str {
+        &self.vhost
+    }
+
+    fn to_json(&self) -> Value {
+        let Self { user, vhost, exchange, write, read } = self;
+        json!({"user": user, "vhost": vhost, "exchange": exchange, "write": write, "read": read})
+    }
+}
+
+async fn list<P: Permission>(
     State(node): State<Shared>,
     _: Administrator,
     query: Query,
 ) -> Result<Json, ApiError> {
-    let all = node.users().into_iter().flat_map(|user| user.permissions);
-    query.without_pages().answer(all.map(|one| json_of(&one)).collect())
+    let all = node.users().into_iter().flat_map(P::of);
+    query.without_pages().answer(all.map(|one| one.to_json()).collect())
 }
 
-async fn list_of_vhost(
+async fn list_of_vhost<P: Permission>(
     State(node): State<Shared>,
     _: Administrator,
     Name(vhost): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
     node.vhost_settings(&vhost).ok_or_else(ApiError::not_found)?;
-    let all = node.users().into_iter().flat_map(|user| user.permissions);
-    let of_vhost = all.filter(|one| one.vhost == vhost).map(|one| json_of(&one));
+    let all = node.users().into_iter().flat_map(P::of);
+    let of_vhost = all.filter(|one| one.vhost() == vhost).map(|one| one.to_json());
     query.without_pages().answer(of_vhost.collect())
+}
+
+async fn list_of_user<P: Permission>(
+    State(node): State<Shared>,
+    _: Administrator,
+    Name(name): Name,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let user = node.user(&name).ok_or_else(ApiError::not_found)?;
+    query.without_pages().answer(P::of(user).iter().map(P::to_json).collect())
 }
 
 async fn show(
@@ -51,7 +119,7 @@ async fn show(
     let user = node.user(&name).ok_or_else(ApiError::not_found)?;
     let permissions = user.permissions.iter().find(|one| one.vhost == vhost);
     let permissions = permissions.ok_or_else(ApiError::not_found)?;
-    Ok(Json::ok(query.chosen(json_of(permissions))))
+    Ok(Json::ok(query.chosen(permissions.to_json())))
 }
 
 async fn put(
@@ -60,30 +128,10 @@ async fn put(
     NameInVhost { vhost, name: user }: NameInVhost,
     body: Object,
 ) -> Result<StatusCode, ApiError> {
-    check_place(&node, &vhost, &user)?;
+    check_exist(&node, &vhost, &user)?;
     let [configure, write, read] = body.texts(["configure", "write", "read"])?.map(str::to_owned);
     let to = PermissionDetails { user, vhost, configure, write, read };
-    Ok(made(node.set_permissions(to).await.map_err(to_set)?))
-}
-
-/// Whether there is the user and the vhost that permissions are to be set for.
-pub(crate) fn check_place(node: &Shared, vhost: &str, user: &str) -> Result<(), ApiError> {
-    match node.vhost_settings(vhost).is_some() && node.user(user).is_some() {
-        true => Ok(()),
-        false => Err(no_place()),
-    }
-}
-
-fn no_place() -> ApiError {
-    ApiError::bad_request("vhost_or_user_not_found")
-}
-
-/// Why permissions were not set.
-pub(crate) fn to_set(unchanged: Unchanged) -> ApiError {
-    if matches!(unchanged, Unchanged::NoSuchUser | Unchanged::NoSuchVhost) {
-        return no_place();
-    }
-    unchanged.into()
+    Ok(made(node.set_permissions(to).await.map_err(not_set)?))
 }
 
 async fn delete(
@@ -94,7 +142,80 @@ async fn delete(
     removed(node.clear_permissions(&vhost, &name).await?)
 }
 
-pub(crate) fn json_of(permissions: &PermissionDetails) -> Value {
-    let PermissionDetails { user, vhost, configure, write, read } = permissions;
-    json!({"user": user, "vhost": vhost, "configure": configure, "write": write, "read": read})
+async fn show_topic(
+    State(node): State<Shared>,
+    _: Administrator,
+    NameInVhost { vhost, name }: NameInVhost,
+    query: Query,
+) -> Result<Json, ApiError> {
+    let user = node.user(&name).ok_or_else(ApiError::not_found)?;
+    let of_vhost = user.topic_permissions.iter().filter(|one| one.vhost == vhost);
+    let found: Vec<Value> = of_vhost.map(Permission::to_json).collect();
+    if found.is_empty() {
+        return Err(ApiError::not_found());
+    }
+    query.without_pages().answer(found)
+}
+
+/// As in RabbitMQ, shows the topic permissions of the user for all exchanges of the vhost.
+async fn show_of_exchange(
+    state: State<Shared>,
+    caller: Administrator,
+    Path((vhost, name, _)): Path<(String, String, String)>,
+    query: Query,
+) -> Result<Json, ApiError> {
+    show_topic(state, caller, NameInVhost { vhost, name }, query).await
+}
+
+async fn put_topic(
+    State(node): State<Shared>,
+    _: Administrator,
+    NameInVhost { vhost, name: user }: NameInVhost,
+    body: Object,
+) -> Result<StatusCode, ApiError> {
+    check_exist(&node, &vhost, &user)?;
+    let [exchange, write, read] = body.texts(["exchange", "write", "read"])?.map(str::to_owned);
+    let to = TopicPermissionDetails { user, vhost, exchange, write, read };
+    let no_exchange = ApiError::bad_request(format!("no_such_exchange: {}", to.exchange));
+    let set = node.set_topic_permissions(to).await;
+    let is_new = set.map_err(|error| {
+        if error == ChangeError::NoSuchExchange { no_exchange } else { not_set(error) }
+    })?;
+    Ok(made(is_new))
+}
+
+async fn delete_topic(
+    State(node): State<Shared>,
+    _: Administrator,
+    NameInVhost { vhost, name }: NameInVhost,
+) -> Result<StatusCode, ApiError> {
+    removed(node.clear_topic_permissions(&vhost, &name, None).await?)
+}
+
+async fn delete_of_exchange(
+    State(node): State<Shared>,
+    _: Administrator,
+    Path((vhost, name, exchange)): Path<(String, String, String)>,
+) -> Result<StatusCode, ApiError> {
+    removed(node.clear_topic_permissions(&vhost, &name, Some(&exchange)).await?)
+}
+
+/// Checks that the user and the vhost exist.
+fn check_exist(node: &Shared, vhost: &str, user: &str) -> Result<(), ApiError> {
+    match node.vhost_settings(vhost).is_some() && node.user(user).is_some() {
+        true => Ok(()),
+        false => Err(no_such_vhost_or_user()),
+    }
+}
+
+fn no_such_vhost_or_user() -> ApiError {
+    ApiError::bad_request("vhost_or_user_not_found")
+}
+
+/// The answer if permissions could not be set.
+fn not_set(error: ChangeError) -> ApiError {
+    if matches!(error, ChangeError::NoSuchUser | ChangeError::NoSuchVhost) {
+        return no_such_vhost_or_user();
+    }
+    error.into()
 }

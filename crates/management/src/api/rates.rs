@@ -3,18 +3,18 @@
 use serde_json::{Map, Value, json};
 
 use crate::history::{Trend, Window};
-use crate::snapshot::fields::{About, Field};
+use crate::snapshot::fields::{Field, StatsKind};
 
 /// Puts what is about `about` into `object`.
 pub(crate) fn put<const N: usize>(
     object: &mut Map<String, Value>,
     fields: &[Field; N],
-    about: About,
+    about: StatsKind,
     (values, trend): (&[u64; N], &Trend<N>),
 ) {
     let window = trend.window(about);
     for (at, (field, value)) in fields.iter().zip(values).enumerate() {
-        if field.about == about {
+        if field.kind == about {
             object.insert(field.name.to_owned(), json!(value));
             let rate = trend.rates.get(at).copied().unwrap_or_default();
             object.insert(format!("{}_details", field.name), details(rate, at, window));
@@ -28,7 +28,7 @@ pub(crate) fn message_stats<const N: usize>(
     numbers: (&[u64; N], &Trend<N>),
 ) -> Map<String, Value> {
     let mut stats = Map::new();
-    put(&mut stats, fields, About::Messages, numbers);
+    put(&mut stats, fields, StatsKind::Messages, numbers);
     stats
 }
 

@@ -13,17 +13,16 @@ use broker::redrive::RedriveTo;
 use broker::{BrowsedMessage, MessageState};
 use serde_json::{Map, Value, json};
 
-use crate::api::queues::get::refused;
 use crate::api::queues::message::Shown;
 use crate::api::user_channel::{Entry, short};
-use crate::http::access::{Caller, Management};
-use crate::http::answer::{ApiError, Json};
+use crate::http::access::{Management, check_can_close_client, check_can_enter};
+use crate::http::answer::{ApiError, Json, refused_read};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, Shared};
 use crate::limits::REDRIVE_SAMPLE_TRUNCATE;
-use crate::{
-    MessageFilter, MessageId, RedriveChoice, RedriveDryRun, RedriveJob, RedriveRefused,
-    RedriveRequest, RedriveState,
+use crate::node::{
+    Caller, MessageFilter, MessageId, QueuePath, RedriveDryRun, RedriveError, RedriveJob,
+    RedriveRequest, RedriveSelection, RedriveState,
 };
 
 /// The paths.
@@ -42,23 +41,23 @@ async fn begin(
     body: Object,
 ) -> Result<Response, ApiError> {
     let entry = Entry::to_make(node, Arc::clone(&caller), vhost)?;
-    let at = (entry.vhost.as_str(), name.as_str());
-    if entry.node().queue(at.0, at.1).is_none() {
+    let queue = QueuePath { vhost: &entry.vhost, queue: &name };
+    if entry.node().queue(&entry.vhost, &name).is_none() {
         return Err(ApiError::missing("queue_not_found"));
     }
     let request = request(&body)?;
     if flag(&body, "dry_run")? {
-        let told = entry.node().redrive_dry_run(&caller, at, request).await;
+        let told = entry.node().redrive_dry_run(&caller, queue, request).await;
         return Ok(Json::ok(shown_dry_run(&told?)).into_response());
     }
-    let job = entry.node().redrive(&caller, at, request).await?;
+    let job = entry.node().redrive(&caller, queue, request).await?;
     Ok(Json(StatusCode::CREATED, shown(&job)).into_response())
 }
 
 /// A user sees those in vhosts that he sees.
 async fn list(State(node): State<Shared>, Management(caller): Management) -> Json {
     let jobs = node.redrives();
-    Json::ok(jobs.iter().filter(|job| caller.sees(&job.vhost)).map(shown).collect())
+    Json::ok(jobs.iter().filter(|job| caller.can_list(&job.vhost)).map(shown).collect())
 }
 
 async fn list_of_queue(
@@ -66,7 +65,7 @@ async fn list_of_queue(
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(&vhost)?;
+    check_can_enter(&caller, &vhost)?;
     if node.queue(&vhost, &name).is_none() {
         return Err(ApiError::not_found());
     }
@@ -90,7 +89,7 @@ async fn cancel(
     Name(id): Name,
 ) -> Result<StatusCode, ApiError> {
     let job = find(&node, &caller, &id)?;
-    caller.may_close_client(&job.user)?;
+    check_can_close_client(&caller, &job.user)?;
     match node.cancel_redrive(job.id) {
         true => Ok(StatusCode::NO_CONTENT),
         false => {
@@ -102,22 +101,22 @@ async fn cancel(
 
 fn find(node: &Shared, caller: &Caller, id: &str) -> Result<RedriveJob, ApiError> {
     let id: u64 = id.parse().map_err(|_| ApiError::not_found())?;
-    let job = node.redrives().into_iter().find(|job| job.id == id && caller.sees(&job.vhost));
+    let job = node.redrives().into_iter().find(|job| job.id == id && caller.can_list(&job.vhost));
     job.ok_or_else(ApiError::not_found)
 }
 
-impl From<RedriveRefused> for ApiError {
-    fn from(why: RedriveRefused) -> Self {
+impl From<RedriveError> for ApiError {
+    fn from(why: RedriveError) -> Self {
         match why {
-            RedriveRefused::NoSuchVhost => Self::no_such_vhost(),
-            RedriveRefused::NoSuchQueue => Self::missing("queue_not_found"),
-            RedriveRefused::NoPermissions => Self::access_refused(),
-            RedriveRefused::Refused(refusal) => refused(&refusal),
-            RedriveRefused::TooMany(max) => {
+            RedriveError::NoSuchVhost => Self::no_such_vhost(),
+            RedriveError::NoSuchQueue => Self::missing("queue_not_found"),
+            RedriveError::NoPermissions => Self::access_refused(),
+            RedriveError::Refused(refusal) => refused_read(&refusal),
+            RedriveError::TooMany(max) => {
                 let reason = format!("{max} redrives run already");
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", reason)
             }
-            RedriveRefused::Disk(reason) => {
+            RedriveError::Disk(reason) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
             }
         }
@@ -138,7 +137,7 @@ fn request(body: &Object) -> Result<RedriveRequest, ApiError> {
     let rate = positive(body.get("rate"), "rate")?;
     Ok(RedriveRequest {
         to: target(body.get("to"))?,
-        choice: RedriveChoice {
+        selection: RedriveSelection {
             ids: ids(body.get("ids"))?,
             filter: MessageFilter {
                 reason: text(filter.get("reason"), "filter.reason")?.map(reason).transpose()?,
@@ -331,7 +330,7 @@ mod tests {
         let request = read("").unwrap();
         assert_eq!(request.to, RedriveTo::Origin);
         assert_eq!((request.limit, request.rate), (None, None));
-        assert!(request.choice.ids.is_none() && request.choice.filter.is_empty());
+        assert!(request.selection.ids.is_none() && request.selection.filter.is_empty());
     }
 
     #[test]
@@ -390,19 +389,19 @@ mod tests {
                 "headers":{"a":"b","n":5,"any":null},"older_than_ms":7},
                 "limit":3,"rate":5000000000,"max_redrives":2}"#,
         );
-        let RedriveRequest { choice, limit, rate, .. } = request.unwrap();
+        let RedriveRequest { selection, limit, rate, .. } = request.unwrap();
         assert_eq!((limit, rate), (Some(3), Some(u32::MAX)));
-        assert_eq!(choice.ids.unwrap().len(), 1);
-        assert_eq!((choice.older_than_ms, choice.max_redrives), (Some(7), Some(2)));
+        assert_eq!(selection.ids.unwrap().len(), 1);
+        assert_eq!((selection.older_than_ms, selection.max_redrives), (Some(7), Some(2)));
         let owned = |text: &str| text.to_owned();
         let headers = vec![
             (owned("a"), Some(owned("b"))),
             (owned("any"), None),
             (owned("n"), Some(owned("5"))),
         ];
-        let mut found = choice.filter.headers.clone();
+        let mut found = selection.filter.headers.clone();
         found.sort();
         assert_eq!(found, headers);
-        assert_eq!(choice.filter.reason, Some(DeathReason::Expired));
+        assert_eq!(selection.filter.reason, Some(DeathReason::Expired));
     }
 }

@@ -7,10 +7,9 @@ use amqp::limits::SHORT_STRING_BYTES_MAX;
 use broker::refusal::Refusal;
 use broker::{Command, Outgoing};
 
-use crate::http::access::Caller;
 use crate::http::answer::ApiError;
 use crate::http::extract::Shared;
-use crate::{Channel, ChannelRefused};
+use crate::node::{Caller, Channel, ChannelError};
 
 /// A vhost that somebody wants to change.
 pub(crate) struct Entry {
@@ -47,7 +46,7 @@ impl Entry {
         if !node.vhost_names().contains(&vhost) {
             return Err(unknown());
         }
-        match caller.looks_into(&vhost) {
+        match caller.can_enter(&vhost) {
             true => Ok(Self { node, caller, vhost }),
             false => Err(ApiError::no_entry()),
         }
@@ -62,8 +61,8 @@ impl Entry {
     pub(crate) async fn channel(&self) -> Result<Box<dyn Channel>, ApiError> {
         let channel = self.node.channel(&self.caller, &self.vhost).await;
         channel.map_err(|refused| match refused {
-            ChannelRefused::NoSuchVhost => ApiError::no_such_vhost(),
-            ChannelRefused::NoPermissions => ApiError::access_refused(),
+            ChannelError::NoSuchVhost => ApiError::no_such_vhost(),
+            ChannelError::NoPermissions => ApiError::access_refused(),
         })
     }
 

@@ -9,7 +9,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::api::list_query::Query;
-use crate::api::{permissions, topic_permissions};
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::{Object, not_a};
@@ -25,8 +24,6 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/api/users/without-permissions", get(list_without_permissions))
         .route("/api/users/bulk-delete", post(delete_many))
         .route("/api/users/{name}", get(show).put(put).delete(delete))
-        .route("/api/users/{name}/permissions", get(list_permissions))
-        .route("/api/users/{name}/topic-permissions", get(list_topic_permissions))
 }
 
 async fn list(
@@ -87,7 +84,7 @@ fn password(body: &Object) -> Result<NewPassword, ApiError> {
         }
         (None, Some(hash)) => {
             let text = hash.as_str().ok_or_else(|| not_a("password_hash", "string"))?;
-            let octets = STANDARD
+            let bytes = STANDARD
                 .decode(text)
                 .map_err(|_| ApiError::bad_request(format!("not_base64: {text}")))?;
             let algorithm = match body.get("hashing_algorithm") {
@@ -95,7 +92,7 @@ fn password(body: &Object) -> Result<NewPassword, ApiError> {
                 Some(Value::String(algorithm)) => Some(algorithm.clone()),
                 Some(_) => return Err(not_a("hashing_algorithm", "string")),
             };
-            Ok(NewPassword::Hash { octets, algorithm })
+            Ok(NewPassword::Hash { bytes, algorithm })
         }
     }
 }
@@ -121,28 +118,6 @@ async fn delete_many(
     let names = names.ok_or_else(|| not_a("users", "list of strings"))?;
     node.delete_users(names).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-async fn list_permissions(
-    State(node): State<Shared>,
-    _: Administrator,
-    Name(name): Name,
-    query: Query,
-) -> Result<Json, ApiError> {
-    let user = node.user(&name).ok_or_else(ApiError::not_found)?;
-    let permissions = user.permissions.iter().map(permissions::json_of);
-    query.without_pages().answer(permissions.collect())
-}
-
-async fn list_topic_permissions(
-    State(node): State<Shared>,
-    _: Administrator,
-    Name(name): Name,
-    query: Query,
-) -> Result<Json, ApiError> {
-    let user = node.user(&name).ok_or_else(ApiError::not_found)?;
-    let permissions = user.topic_permissions.iter().map(topic_permissions::json_of);
-    query.without_pages().answer(permissions.collect())
 }
 
 fn json_of(user: &UserDetails) -> Value {

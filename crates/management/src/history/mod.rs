@@ -10,50 +10,51 @@ mod series;
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-use broker::{ChannelNumber, ExchangeId, QueueNumber};
+use broker::{ExchangeId, QueueNumber};
 
 use crate::limits::{HISTORY_BYTES_MAX, HISTORY_SAMPLES_MAX, HISTORY_SAMPLES_MIN};
-use crate::snapshot::fields::{self, About, Field, VHOST, VhostNumbers};
+use crate::snapshot::fields::{self, Field, StatsKind, VHOST, VhostNumbers};
 
-pub use sample::{Taken, Taking, VhostTaken};
+pub(crate) use sample::ChannelKey;
+pub use sample::{Sample, Sampling, VhostSample};
 use series::{Series, Tier, sample_bytes};
-pub(crate) use series::{Span, Window};
+pub(crate) use series::{TimeRange, Window};
 
 const SECOND_MS: u64 = 1000;
 
 /// What is kept of queues, exchanges, connections and channels.
 const BASIC: [Tier; 2] = [
-    Tier { step_ms: 0, kept_ms: 600 * SECOND_MS },
-    Tier { step_ms: 60 * SECOND_MS, kept_ms: 3600 * SECOND_MS },
+    Tier { step_ms: 0, retention_ms: 600 * SECOND_MS },
+    Tier { step_ms: 60 * SECOND_MS, retention_ms: 3600 * SECOND_MS },
 ];
 
 /// What is kept of the node and of vhosts.
 const GLOBAL: [Tier; 4] = [
-    Tier { step_ms: 0, kept_ms: 600 * SECOND_MS },
-    Tier { step_ms: 60 * SECOND_MS, kept_ms: 3600 * SECOND_MS },
-    Tier { step_ms: 600 * SECOND_MS, kept_ms: 28_800 * SECOND_MS },
-    Tier { step_ms: 1800 * SECOND_MS, kept_ms: 86_400 * SECOND_MS },
+    Tier { step_ms: 0, retention_ms: 600 * SECOND_MS },
+    Tier { step_ms: 60 * SECOND_MS, retention_ms: 3600 * SECOND_MS },
+    Tier { step_ms: 600 * SECOND_MS, retention_ms: 28_800 * SECOND_MS },
+    Tier { step_ms: 1800 * SECOND_MS, retention_ms: 86_400 * SECOND_MS },
 ];
 
 /// Seconds for which samples are kept, as the overview tells: of the node and vhosts, and of the rest.
 pub(crate) const RETENTION_S: ([u64; 4], [u64; 2]) = ([600, 3600, 28_800, 86_400], [600, 3600]);
 
-/// Which spans of time a request wants to see.
+/// Which ranges of time a request wants to see.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Spans {
-    pub(crate) lengths: Option<Span>,
-    pub(crate) messages: Option<Span>,
-    pub(crate) data: Option<Span>,
-    pub(crate) node: Option<Span>,
+pub(crate) struct TimeRanges {
+    pub(crate) lengths: Option<TimeRange>,
+    pub(crate) messages: Option<TimeRange>,
+    pub(crate) data: Option<TimeRange>,
+    pub(crate) node: Option<TimeRange>,
 }
 
-impl Spans {
-    fn about(&self, about: About) -> Option<Span> {
-        match about {
-            About::Lengths => self.lengths,
-            About::Messages => self.messages,
-            About::Data => self.data,
-            About::Node => self.node,
+impl TimeRanges {
+    fn of(&self, kind: StatsKind) -> Option<TimeRange> {
+        match kind {
+            StatsKind::Lengths => self.lengths,
+            StatsKind::Messages => self.messages,
+            StatsKind::Data => self.data,
+            StatsKind::Node => self.node,
         }
     }
 }
@@ -66,7 +67,7 @@ pub(crate) struct Trend<const N: usize> {
     /// Since when nothing has changed, in milliseconds of the epoch.
     pub(crate) idle_since_ms: Option<u64>,
     /// What the request wants to see of them.
-    windows: Vec<(About, Window<N>)>,
+    windows: Vec<(StatsKind, Window<N>)>,
 }
 
 impl<const N: usize> Default for Trend<N> {
@@ -77,11 +78,11 @@ impl<const N: usize> Default for Trend<N> {
 
 impl<const N: usize> Trend<N> {
     /// The window of numbers that are about this.
-    pub(crate) fn window(&self, about: About) -> Option<&Window<N>> {
-        self.windows.iter().find(|(of, _)| *of == about).map(|(_, window)| window)
+    pub(crate) fn window(&self, kind: StatsKind) -> Option<&Window<N>> {
+        self.windows.iter().find(|(of, _)| *of == kind).map(|(_, window)| window)
     }
 
-    /// Adds how another thing changes, which was asked for the same spans.
+    /// Adds how another thing changes, which was asked for the same ranges.
     pub(crate) fn add(&mut self, other: &Self) {
         self.rates.iter_mut().zip(other.rates).for_each(|(rate, other)| *rate += other);
         if self.windows.is_empty() {
@@ -102,14 +103,14 @@ pub struct SharedHistory(RwLock<History>);
 
 impl SharedHistory {
     /// Looks at them; to be short, and nothing is formatted meanwhile.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&History) -> T) -> T {
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&History) -> T) -> T {
         // Whoever failed while he changed it has left it whole.
-        look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        read(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Adds samples of everything there is, taken at `at_ms`, in milliseconds of the epoch.
-    pub fn add(&self, at_ms: u64, taken: Taken) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).add(at_ms, taken);
+    pub fn add(&self, at_ms: u64, sample: Sample) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).add(at_ms, sample);
     }
 
     /// Forgets all samples, but not what was counted in vhosts that are gone.
@@ -120,11 +121,11 @@ impl SharedHistory {
 
 /// The samples of a vhost.
 #[derive(Debug)]
-struct OfVhost {
+struct VhostHistory {
     totals: Series<{ VHOST.len() }>,
     queues: BTreeMap<QueueNumber, Series<{ fields::QUEUE.len() }>>,
     exchanges: BTreeMap<ExchangeId, Series<{ fields::EXCHANGE.len() }>>,
-    channels: BTreeMap<(u64, ChannelNumber), Series<{ fields::CHANNEL.len() }>>,
+    channels: BTreeMap<ChannelKey, Series<{ fields::CHANNEL.len() }>>,
 }
 
 /// Samples of everything.
@@ -133,11 +134,11 @@ pub(crate) struct History {
     /// When the last was taken, in milliseconds of the epoch.
     last_ms: Option<u64>,
     node: Series<{ fields::NODE.len() }>,
-    vhosts: BTreeMap<String, OfVhost>,
+    vhosts: BTreeMap<String, VhostHistory>,
     /// By number of the client.
     connections: BTreeMap<u64, Series<{ fields::CONNECTION.len() }>>,
     /// What vhosts had counted that are gone.
-    gone: VhostNumbers,
+    deleted: VhostNumbers,
 }
 
 impl Default for History {
@@ -147,59 +148,60 @@ impl Default for History {
             node: Series::new(&GLOBAL, None),
             vhosts: BTreeMap::new(),
             connections: BTreeMap::new(),
-            gone: [0; VHOST.len()],
+            deleted: [0; VHOST.len()],
         }
     }
 }
 
 impl History {
-    /// Adds samples of everything there is. What is not among them is gone.
-    fn add(&mut self, at_ms: u64, taken: Taken) {
-        let kept_max = taken.kept_max();
-        let before_ms = self.last_ms.replace(at_ms);
+    /// Adds a sample. Objects that it does not contain were deleted.
+    fn add(&mut self, at_ms: u64, sample: Sample) {
+        let push = Push {
+            at_ms,
+            before_ms: self.last_ms.replace(at_ms),
+            samples_max: sample.samples_max(),
+        };
         let mut old = std::mem::take(&mut self.vhosts);
-        for taken in taken.vhosts {
-            let mut of = old.remove(&taken.name).unwrap_or_else(|| OfVhost {
-                totals: Series::new(&GLOBAL, before_ms),
+        for vhost in sample.vhosts {
+            let mut of = old.remove(&vhost.name).unwrap_or_else(|| VhostHistory {
+                totals: Series::new(&GLOBAL, push.before_ms),
                 queues: BTreeMap::new(),
                 exchanges: BTreeMap::new(),
                 channels: BTreeMap::new(),
             });
-            of.totals.push(&GLOBAL, (at_ms, taken.totals), HISTORY_SAMPLES_MAX);
-            let add = (at_ms, before_ms, kept_max);
-            of.queues = replaced(of.queues, taken.queues, add);
-            of.exchanges = replaced(of.exchanges, taken.exchanges, add);
-            of.channels = replaced(of.channels, taken.channels, add);
-            self.vhosts.insert(taken.name, of);
+            of.totals.push(&GLOBAL, at_ms, vhost.totals, HISTORY_SAMPLES_MAX);
+            of.queues = push.replace(of.queues, vhost.queues);
+            of.exchanges = push.replace(of.exchanges, vhost.exchanges);
+            of.channels = push.replace(of.channels, vhost.channels);
+            self.vhosts.insert(vhost.name, of);
         }
         for of in old.into_values() {
             if let Some(last) = of.totals.last() {
-                add_counts(&mut self.gone, &last);
+                add_counts(&mut self.deleted, &last);
             }
         }
         let connections = std::mem::take(&mut self.connections);
-        let add = (at_ms, before_ms, kept_max);
-        self.connections = replaced(connections, taken.connections, add);
-        self.node.push(&GLOBAL, (at_ms, taken.node), HISTORY_SAMPLES_MAX);
+        self.connections = push.replace(connections, sample.connections);
+        self.node.push(&GLOBAL, at_ms, sample.node, HISTORY_SAMPLES_MAX);
     }
 
     /// Forgets all samples, but not what was counted in vhosts that are gone.
     fn clear(&mut self) {
         let lost = std::mem::take(self);
-        self.gone = lost.gone;
+        self.deleted = lost.deleted;
     }
 
     /// What was counted in vhosts that are none of `live`.
-    pub(crate) fn gone(&self, live: &[String]) -> VhostNumbers {
-        let mut gone = self.gone;
+    pub(crate) fn of_deleted_vhosts(&self, live: &[String]) -> VhostNumbers {
+        let mut deleted = self.deleted;
         for (name, of) in &self.vhosts {
             if let Some(last) = of.totals.last()
                 && !live.contains(name)
             {
-                add_counts(&mut gone, &last);
+                add_counts(&mut deleted, &last);
             }
         }
-        gone
+        deleted
     }
 
     /// Bytes that the samples take, about.
@@ -221,51 +223,51 @@ impl History {
         self.last_ms.unwrap_or_default()
     }
 
-    pub(crate) fn of_node(&self, spans: &Spans) -> Trend<{ fields::NODE.len() }> {
-        self.trend(Some(&self.node), &GLOBAL, &fields::NODE, spans)
+    pub(crate) fn of_node(&self, ranges: &TimeRanges) -> Trend<{ fields::NODE.len() }> {
+        self.trend(Some(&self.node), &GLOBAL, &fields::NODE, ranges)
     }
 
-    pub(crate) fn of_vhost(&self, name: &str, spans: &Spans) -> Trend<{ VHOST.len() }> {
+    pub(crate) fn of_vhost(&self, name: &str, ranges: &TimeRanges) -> Trend<{ VHOST.len() }> {
         let series = self.vhosts.get(name).map(|of| &of.totals);
-        self.trend(series, &GLOBAL, &VHOST, spans)
+        self.trend(series, &GLOBAL, &VHOST, ranges)
     }
 
     pub(crate) fn of_queue(
         &self,
         vhost: &str,
         queue: QueueNumber,
-        spans: &Spans,
+        ranges: &TimeRanges,
     ) -> Trend<{ fields::QUEUE.len() }> {
         let series = self.vhosts.get(vhost).and_then(|of| of.queues.get(&queue));
-        self.trend(series, &BASIC, &fields::QUEUE, spans)
+        self.trend(series, &BASIC, &fields::QUEUE, ranges)
     }
 
     pub(crate) fn of_exchange(
         &self,
         vhost: &str,
         exchange: ExchangeId,
-        spans: &Spans,
+        ranges: &TimeRanges,
     ) -> Trend<{ fields::EXCHANGE.len() }> {
         let series = self.vhosts.get(vhost).and_then(|of| of.exchanges.get(&exchange));
-        self.trend(series, &BASIC, &fields::EXCHANGE, spans)
+        self.trend(series, &BASIC, &fields::EXCHANGE, ranges)
     }
 
     pub(crate) fn of_channel(
         &self,
         vhost: &str,
-        (client, channel): (u64, ChannelNumber),
-        spans: &Spans,
+        channel: ChannelKey,
+        ranges: &TimeRanges,
     ) -> Trend<{ fields::CHANNEL.len() }> {
-        let series = self.vhosts.get(vhost).and_then(|of| of.channels.get(&(client, channel)));
-        self.trend(series, &BASIC, &fields::CHANNEL, spans)
+        let series = self.vhosts.get(vhost).and_then(|of| of.channels.get(&channel));
+        self.trend(series, &BASIC, &fields::CHANNEL, ranges)
     }
 
     pub(crate) fn of_connection(
         &self,
         client: u64,
-        spans: &Spans,
+        ranges: &TimeRanges,
     ) -> Trend<{ fields::CONNECTION.len() }> {
-        self.trend(self.connections.get(&client), &BASIC, &fields::CONNECTION, spans)
+        self.trend(self.connections.get(&client), &BASIC, &fields::CONNECTION, ranges)
     }
 
     fn trend<const N: usize>(
@@ -273,16 +275,16 @@ impl History {
         series: Option<&Series<N>>,
         tiers: &[Tier],
         fields: &[Field; N],
-        spans: &Spans,
+        ranges: &TimeRanges,
     ) -> Trend<N> {
         // Of what is too new for a sample there was nothing.
         let nothing = Series::new(tiers, None);
         let series = series.unwrap_or(&nothing);
-        let wanted = [About::Lengths, About::Messages, About::Data, About::Node].into_iter();
-        let wanted = wanted.filter(|about| fields.iter().any(|field| field.about == *about));
-        let windows = wanted.filter_map(|about| {
-            Some((about, series.window(tiers, self.now_ms(), spans.about(about)?)))
-        });
+        let wanted =
+            [StatsKind::Lengths, StatsKind::Messages, StatsKind::Data, StatsKind::Node].into_iter();
+        let wanted = wanted.filter(|kind| fields.iter().any(|field| field.kind == *kind));
+        let windows = wanted
+            .filter_map(|kind| Some((kind, series.window(tiers, self.now_ms(), ranges.of(kind)?))));
         Trend {
             rates: series.rates(),
             idle_since_ms: series.idle_since_ms(),
@@ -291,34 +293,46 @@ impl History {
     }
 }
 
-/// The series of what was sampled now; those of everything else are dropped.
-fn replaced<K: Ord + Copy, const N: usize>(
-    mut old: BTreeMap<K, Series<N>>,
-    taken: Vec<(K, [u64; N])>,
-    (at_ms, before_ms, kept_max): (u64, Option<u64>, usize),
-) -> BTreeMap<K, Series<N>> {
-    let with_series = taken.into_iter().map(|(key, values)| {
-        let known = old.remove(&key);
-        let mut series = known.unwrap_or_else(|| Series::new(&BASIC, before_ms));
-        series.push(&BASIC, (at_ms, values), kept_max);
-        (key, series)
-    });
-    with_series.collect()
+/// A sample that is being added to the series.
+#[derive(Clone, Copy)]
+struct Push {
+    at_ms: u64,
+    /// Time of the sample before.
+    before_ms: Option<u64>,
+    /// Maximum number of samples in each tier of a series.
+    samples_max: usize,
+}
+
+impl Push {
+    /// Adds numbers to the series of the same keys. Drops the series of other keys.
+    fn replace<K: Ord + Copy, const N: usize>(
+        self,
+        mut old: BTreeMap<K, Series<N>>,
+        numbers: Vec<(K, [u64; N])>,
+    ) -> BTreeMap<K, Series<N>> {
+        let with_series = numbers.into_iter().map(|(key, values)| {
+            let known = old.remove(&key);
+            let mut series = known.unwrap_or_else(|| Series::new(&BASIC, self.before_ms));
+            series.push(&BASIC, self.at_ms, values, self.samples_max);
+            (key, series)
+        });
+        with_series.collect()
+    }
 }
 
 /// Adds what was counted, but not what was the case.
 fn add_counts(sums: &mut VhostNumbers, last: &VhostNumbers) {
     for (field, (sum, value)) in VHOST.iter().zip(sums.iter_mut().zip(last)) {
-        if field.about != About::Lengths {
+        if field.kind != StatsKind::Lengths {
             *sum += value;
         }
     }
 }
 
-impl Taken {
+impl Sample {
     /// How many samples each thing may keep.
-    fn kept_max(&self) -> usize {
-        let of_vhost = |vhost: &VhostTaken| {
+    fn samples_max(&self) -> usize {
+        let of_vhost = |vhost: &VhostSample| {
             all_bytes(&vhost.queues) + all_bytes(&vhost.exchanges) + all_bytes(&vhost.channels)
         };
         let bytes = self.vhosts.iter().map(of_vhost).sum::<usize>() + all_bytes(&self.connections);
@@ -327,15 +341,15 @@ impl Taken {
 }
 
 /// Bytes that one sample of each of these takes, in every tier.
-fn all_bytes<K, const N: usize>(taken: &[(K, [u64; N])]) -> usize {
-    taken.iter().map(|(_, numbers)| sample_bytes(numbers) * BASIC.len()).sum()
+fn all_bytes<K, const N: usize>(numbers: &[(K, [u64; N])]) -> usize {
+    numbers.iter().map(|(_, one)| sample_bytes(one) * BASIC.len()).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn vhost(name: &str, published: u64, queues: &[(u64, u64)]) -> VhostTaken {
+    fn vhost(name: &str, published: u64, queues: &[(u64, u64)]) -> VhostSample {
         let mut totals = [0; VHOST.len()];
         totals[0] = 5;
         totals[3] = published;
@@ -345,7 +359,7 @@ mod tests {
             numbers
         };
         let queues = queues.iter().map(|(number, value)| (QueueNumber(*number), numbers(*value)));
-        VhostTaken {
+        VhostSample {
             name: name.to_owned(),
             totals,
             queues: queues.collect(),
@@ -354,21 +368,21 @@ mod tests {
         }
     }
 
-    fn taken(vhosts: Vec<VhostTaken>) -> Taken {
-        Taken { node: [0; fields::NODE.len()], vhosts, connections: Vec::new() }
+    fn sample(vhosts: Vec<VhostSample>) -> Sample {
+        Sample { node: [0; fields::NODE.len()], vhosts, connections: Vec::new() }
     }
 
     #[test]
     fn a_queue_that_goes_takes_its_samples_with_it() {
         let mut history = History::default();
         let rate = |history: &History, queue| {
-            history.of_queue("/", QueueNumber(queue), &Spans::default()).rates[3]
+            history.of_queue("/", QueueNumber(queue), &TimeRanges::default()).rates[3]
         };
-        history.add(5000, taken(vec![vhost("/", 0, &[(1, 100)])]));
+        history.add(5000, sample(vec![vhost("/", 0, &[(1, 100)])]));
         assert_eq!(rate(&history, 1), 0.0, "what was there before is not new");
-        history.add(10_000, taken(vec![vhost("/", 0, &[(1, 110), (2, 20)])]));
+        history.add(10_000, sample(vec![vhost("/", 0, &[(1, 110), (2, 20)])]));
         assert_eq!((rate(&history, 1), rate(&history, 2), rate(&history, 3)), (2.0, 4.0, 0.0));
-        history.add(15_000, taken(vec![vhost("/", 0, &[(2, 20)])]));
+        history.add(15_000, sample(vec![vhost("/", 0, &[(2, 20)])]));
         assert_eq!(history.vhosts["/"].queues.len(), 1);
         history.clear();
         assert_eq!((rate(&history, 2), history.vhosts.len()), (0.0, 0));
@@ -377,15 +391,15 @@ mod tests {
     #[test]
     fn counts_of_vhosts_that_are_gone_are_kept_and_what_waited_there_is_not() {
         let mut history = History::default();
-        history.add(5000, taken(vec![vhost("/", 1, &[]), vhost("a", 20, &[])]));
+        history.add(5000, sample(vec![vhost("/", 1, &[]), vhost("a", 20, &[])]));
         let gone = |history: &History, live: &[&str]| {
             let live: Vec<String> = live.iter().map(|name| (*name).to_owned()).collect();
-            let gone = history.gone(&live);
+            let gone = history.of_deleted_vhosts(&live);
             (gone[0], gone[3])
         };
         assert_eq!(gone(&history, &["/", "a"]), (0, 0));
         assert_eq!(gone(&history, &["/"]), (0, 20));
-        history.add(10_000, taken(vec![vhost("/", 1, &[])]));
+        history.add(10_000, sample(vec![vhost("/", 1, &[])]));
         assert_eq!(gone(&history, &["/"]), (0, 20));
         history.clear();
         assert_eq!(gone(&history, &["/"]), (0, 20));
@@ -396,26 +410,26 @@ mod tests {
         let mut history = History::default();
         for at_s in [5, 10] {
             history
-                .add(at_s * 1000, taken(vec![vhost("/", at_s, &[]), vhost("a", 10 * at_s, &[])]));
+                .add(at_s * 1000, sample(vec![vhost("/", at_s, &[]), vhost("a", 10 * at_s, &[])]));
         }
-        let span = Some(Span { age_ms: 5000, step_ms: 5000 });
-        let spans = Spans { messages: span, ..Spans::default() };
+        let span = Some(TimeRange { age_ms: 5000, step_ms: 5000 });
+        let ranges = TimeRanges { messages: span, ..TimeRanges::default() };
         let mut sum = Trend::default();
         for name in ["/", "a", "none"] {
-            sum.add(&history.of_vhost(name, &spans));
+            sum.add(&history.of_vhost(name, &ranges));
         }
         assert_eq!(sum.rates[3], 11.0);
         let published: Vec<_> =
-            sum.window(About::Messages).unwrap().iter().map(|(at, n)| (*at, n[3])).collect();
+            sum.window(StatsKind::Messages).unwrap().iter().map(|(at, n)| (*at, n[3])).collect();
         assert_eq!(published, [(10_000, 110), (5000, 55)]);
-        assert!(sum.window(About::Lengths).is_none());
+        assert!(sum.window(StatsKind::Lengths).is_none());
     }
 
     #[test]
     fn the_more_there_is_the_less_is_kept_of_each() {
         let with = |queues: u64| {
             let queues: Vec<_> = (0..queues).map(|number| (number, 0)).collect();
-            taken(vec![vhost("/", 0, &queues)]).kept_max()
+            sample(vec![vhost("/", 0, &queues)]).samples_max()
         };
         assert_eq!((with(0), with(1000)), (HISTORY_SAMPLES_MAX, HISTORY_SAMPLES_MAX));
         let (some, more) = (with(10_000), with(20_000));

@@ -1,4 +1,4 @@
-//! Samples of one moment, as they are taken under the vhosts' locks.
+//! Samples of one moment, taken under the vhosts' locks.
 
 use broker::{ChannelNumber, ExchangeId, QueueId, QueueNumber, Vhost};
 
@@ -9,74 +9,69 @@ use crate::snapshot::fields::{
 };
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
 
+/// A channel: the number of its client, and its own number.
+pub(crate) type ChannelKey = (u64, ChannelNumber);
+
 /// Samples of everything at one moment.
 #[derive(Debug)]
-pub struct Taken {
+pub struct Sample {
     pub(super) node: NodeNumbers,
-    pub(super) vhosts: Vec<VhostTaken>,
-    /// By number of the client.
+    pub(super) vhosts: Vec<VhostSample>,
+    /// Connections by number of the client.
     pub(super) connections: Vec<(u64, ConnectionNumbers)>,
 }
 
-/// Samples of a vhost and of what is in it.
+/// Samples of a vhost and its contents.
 #[derive(Debug)]
-pub struct VhostTaken {
+pub struct VhostSample {
     pub(super) name: String,
     pub(super) totals: VhostNumbers,
     pub(super) queues: Vec<(QueueNumber, QueueNumbers)>,
     pub(super) exchanges: Vec<(ExchangeId, ExchangeNumbers)>,
-    pub(super) channels: Vec<((u64, ChannelNumber), ChannelNumbers)>,
+    pub(super) channels: Vec<(ChannelKey, ChannelNumbers)>,
 }
 
-impl Taken {
-    /// Samples of the node, in which that many sockets of clients are open.
+impl Sample {
+    /// Samples the node, which has that many open sockets of clients.
     pub fn new(node: &NodeSnapshot, process: &ProcessSnapshot, sockets: u64) -> Self {
         let numbers = fields::of_node(node, process, sockets);
         Self { node: numbers, vhosts: Vec::new(), connections: Vec::new() }
     }
 
-    /// Adds those of a connection.
-    pub fn connection(&mut self, client: u64, traffic: &Traffic) {
+    /// Adds a connection.
+    pub fn add_connection(&mut self, client: u64, traffic: &Traffic) {
         self.connections.push((client, fields::of_connection(traffic)));
     }
 
-    /// Adds those of a vhost.
-    pub fn vhost(&mut self, vhost: VhostTaken) {
+    /// Adds a vhost.
+    pub fn add_vhost(&mut self, vhost: VhostSample) {
         self.vhosts.push(vhost);
     }
 }
 
-/// Samples of a vhost that are being taken, a slice at a time, so that its clients need not wait for all
-/// of its queues.
-#[derive(Debug)]
-pub struct Taking {
+/// Samples a vhost, a slice of queues at a time, so that clients do not wait for all queues.
+#[derive(Default, Debug)]
+pub struct Sampling {
     queues: Vec<(QueueNumber, QueueNumbers)>,
     sums: QueueSums,
 }
 
-impl VhostTaken {
-    /// The queues to take samples of.
+impl Sampling {
+    /// The queues to sample.
     pub fn queues(vhost: &Vhost) -> Vec<QueueId> {
         vhost.queues().map(|(id, _)| id).collect()
     }
 
-    /// Begins with no queue.
-    pub fn begin() -> Taking {
-        Taking { queues: Vec::new(), sums: QueueSums::default() }
-    }
-}
-
-impl Taking {
-    /// Adds some queues; those that have gone since are left out.
-    pub fn slice(&mut self, vhost: &Vhost, queues: &[QueueId]) {
+    /// Adds some queues. Deleted queues are left out.
+    pub fn add_queues(&mut self, vhost: &Vhost, queues: &[QueueId]) {
         for queue in queues.iter().filter_map(|id| vhost.queue_of(*id)) {
             self.queues.push((queue.number, fields::of_queue(queue)));
             self.sums.add(queue);
         }
     }
 
-    /// Adds everything else; `traffic` is what went over the sockets of its clients.
-    pub fn end(self, vhost: &Vhost, client_of: ClientOf<'_>, traffic: &Traffic) -> VhostTaken {
+    /// Adds everything else. `traffic` is the sum over the sockets of the vhost's clients.
+    pub fn finish(self, vhost: &Vhost, client_of: ClientOf<'_>, traffic: &Traffic) -> VhostSample {
         let Self { queues, sums } = self;
         let exchanges = vhost.exchanges();
         let exchanges = exchanges.map(|(id, one)| (id, fields::of_exchange(&one.counters)));
@@ -87,9 +82,9 @@ impl Taking {
             open.map(move |(n, channel)| ((client, n), fields::of_channel(&channel.counters)))
         });
         let data = fields::of_connection(traffic);
-        VhostTaken {
+        VhostSample {
             name: vhost.name().to_string(),
-            totals: fields::of_vhost(vhost, &sums.and_gone(vhost), data),
+            totals: fields::of_vhost(vhost, &sums.with_deleted(vhost), data),
             exchanges: exchanges.collect(),
             channels: channels.collect(),
             queues,

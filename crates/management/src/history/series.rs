@@ -15,7 +15,7 @@ pub(super) struct Tier {
     /// Distance in milliseconds; 0 for every sample that is taken.
     pub(super) step_ms: u64,
     /// Milliseconds.
-    pub(super) kept_ms: u64,
+    pub(super) retention_ms: u64,
 }
 
 /// Samples that a tier has of what is idle.
@@ -26,7 +26,7 @@ const SPARE: usize = 4;
 
 /// Some numbers at one moment.
 #[derive(Clone, Debug)]
-struct Sample<const N: usize> {
+struct Point<const N: usize> {
     at_ms: u64,
     values: Values<N>,
 }
@@ -76,25 +76,25 @@ const fn values_bytes(numbers: usize) -> usize {
 
 /// Bytes that a sample of these numbers takes, if no other has the same.
 pub(super) fn sample_bytes(numbers: &[u64]) -> usize {
-    size_of::<Sample<0>>() + values_bytes(without_zeros(numbers).len())
+    size_of::<Point<0>>() + values_bytes(without_zeros(numbers).len())
 }
 
 /// The samples of one thing, finest tier first.
 #[derive(Clone, Debug)]
 pub(super) struct Series<const N: usize> {
-    tiers: Vec<VecDeque<Sample<N>>>,
+    tiers: Vec<VecDeque<Point<N>>>,
 }
 
-/// The span of time and the steps that a request wants to see.
+/// The range of time and the steps that a request wants to see.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Span {
+pub(crate) struct TimeRange {
     /// How far back, in milliseconds.
     pub(crate) age_ms: u64,
     /// Distance of what is shown, in milliseconds; not 0.
     pub(crate) step_ms: u64,
 }
 
-impl Span {
+impl TimeRange {
     /// The moments to show, the latest first: multiples of the step.
     fn moments(self, now_ms: u64) -> impl Iterator<Item = u64> {
         let last = now_ms - now_ms % self.step_ms;
@@ -108,7 +108,7 @@ pub(crate) type Window<const N: usize> = Vec<(u64, [u64; N])>;
 impl<const N: usize> Series<N> {
     /// A thing that had counted nothing before it was first seen; `before_ms` is when nobody saw it.
     pub(super) fn new(tiers: &[Tier], before_ms: Option<u64>) -> Self {
-        let nothing = before_ms.map(|at_ms| Sample { at_ms, values: Values::new(&[0; N]) });
+        let nothing = before_ms.map(|at_ms| Point { at_ms, values: Values::new(&[0; N]) });
         let tier = |_| {
             let mut samples = VecDeque::with_capacity(IDLE_SAMPLES);
             samples.extend(nothing.clone());
@@ -117,9 +117,14 @@ impl<const N: usize> Series<N> {
         Self { tiers: tiers.iter().map(tier).collect() }
     }
 
-    /// Adds a sample; `kept_max` is how many each tier may hold.
-    pub(super) fn push(&mut self, tiers: &[Tier], sample: (u64, [u64; N]), kept_max: usize) {
-        let (at_ms, values) = sample;
+    /// Adds a sample; `samples_max` is how many each tier may hold.
+    pub(super) fn push(
+        &mut self,
+        tiers: &[Tier],
+        at_ms: u64,
+        values: [u64; N],
+        samples_max: usize,
+    ) {
         let known = self.latest().filter(|latest| latest.are(&values)).cloned();
         let values = known.unwrap_or_else(|| Values::new(&values));
         for (tier, samples) in tiers.iter().zip(&mut self.tiers) {
@@ -127,10 +132,10 @@ impl<const N: usize> Series<N> {
             if tier.step_ms > 0 && last.is_some_and(|l| l / tier.step_ms == at_ms / tier.step_ms) {
                 continue;
             }
-            add(samples, Sample { at_ms, values: values.clone() });
-            let oldest_ms = at_ms.saturating_sub(tier.kept_ms);
+            add(samples, Point { at_ms, values: values.clone() });
+            let oldest_ms = at_ms.saturating_sub(tier.retention_ms);
             // The one before the oldest moment says what was the case then.
-            while samples.len() > kept_max
+            while samples.len() > samples_max
                 || samples.get(1).is_some_and(|second| second.at_ms <= oldest_ms)
             {
                 samples.pop_front();
@@ -145,12 +150,12 @@ impl<const N: usize> Series<N> {
 
     /// Bytes that the samples take, as if no tier shared numbers with another.
     pub(super) fn bytes(&self) -> usize {
-        let of_tier = |samples: &VecDeque<Sample<N>>| {
+        let of_tier = |samples: &VecDeque<Point<N>>| {
             let follows = samples.iter().zip(samples.iter().skip(1));
             let shared = follows.filter(|(one, next)| one.values.is(&next.values));
             let all: usize = samples.iter().map(|sample| sample.values.bytes()).sum();
             let shared: usize = shared.map(|(one, _)| one.values.bytes()).sum();
-            samples.capacity() * size_of::<Sample<N>>() + all - shared
+            samples.capacity() * size_of::<Point<N>>() + all - shared
         };
         self.tiers.iter().map(of_tier).sum()
     }
@@ -189,29 +194,29 @@ impl<const N: usize> Series<N> {
 
     /// What a request wants to see: at each moment what was the case last before the next one, as RabbitMQ
     /// has it. Before the first sample there was nothing.
-    pub(super) fn window(&self, tiers: &[Tier], now_ms: u64, span: Span) -> Window<N> {
-        let reaches = tiers.iter().position(|tier| tier.kept_ms >= span.age_ms);
+    pub(super) fn window(&self, tiers: &[Tier], now_ms: u64, range: TimeRange) -> Window<N> {
+        let reaches = tiers.iter().position(|tier| tier.retention_ms >= range.age_ms);
         let tier = reaches.unwrap_or_else(|| tiers.len().saturating_sub(1));
         let fine = self.tiers.first();
         let samples = self.tiers.get(tier);
         let at = |moment: u64| {
             // The coarse tiers lag behind; what is newer stands in the finest.
-            let of = |samples: Option<&VecDeque<Sample<N>>>| {
+            let of = |samples: Option<&VecDeque<Point<N>>>| {
                 let samples = samples?;
-                let end_ms = moment + span.step_ms;
+                let end_ms = moment + range.step_ms;
                 let after = samples.partition_point(|sample| sample.at_ms < end_ms);
                 samples.get(after.checked_sub(1)?).cloned()
             };
             let found = [of(fine), of(samples)].into_iter().flatten();
             found.max_by_key(|sample| sample.at_ms).map_or([0; N], |sample| sample.values.all())
         };
-        span.moments(now_ms).map(|moment| (moment, at(moment))).collect()
+        range.moments(now_ms).map(|moment| (moment, at(moment))).collect()
     }
 }
 
 /// Appends a sample; one that only prolongs what was the case moves the last.
-fn add<const N: usize>(samples: &mut VecDeque<Sample<N>>, sample: Sample<N>) {
-    let says_so = |other: &Sample<N>| other.values == sample.values;
+fn add<const N: usize>(samples: &mut VecDeque<Point<N>>, sample: Point<N>) {
+    let says_so = |other: &Point<N>| other.values == sample.values;
     if samples.iter().nth_back(1).is_some_and(says_so)
         && let Some(last) = samples.back_mut().filter(|last| says_so(last))
     {
@@ -234,13 +239,15 @@ fn per_second(new: u64, old: u64, elapsed_ms: u64) -> f64 {
 mod tests {
     use super::*;
 
-    const TIERS: [Tier; 2] =
-        [Tier { step_ms: 0, kept_ms: 20_000 }, Tier { step_ms: 10_000, kept_ms: 100_000 }];
+    const TIERS: [Tier; 2] = [
+        Tier { step_ms: 0, retention_ms: 20_000 },
+        Tier { step_ms: 10_000, retention_ms: 100_000 },
+    ];
 
     fn series(samples: &[(u64, u64)]) -> Series<1> {
         let mut series = Series::new(&TIERS, None);
         for (at_ms, value) in samples {
-            series.push(&TIERS, (*at_ms, [*value]), 100);
+            series.push(&TIERS, *at_ms, [*value], 100);
         }
         series
     }
@@ -261,7 +268,7 @@ mod tests {
     #[test]
     fn what_is_new_had_counted_nothing() {
         let mut series = Series::new(&TIERS, Some(5000));
-        series.push(&TIERS, (10_000, [10]), 100);
+        series.push(&TIERS, 10_000, [10], 100);
         assert_eq!(series.rates(), [2.0]);
     }
 
@@ -269,7 +276,7 @@ mod tests {
     fn what_is_idle_costs_two_samples() {
         let mut idle = series(&[(0, 1), (1000, 5)]);
         for second in 2..10_000 {
-            idle.push(&TIERS, (second * 1000, [5]), 100);
+            idle.push(&TIERS, second * 1000, [5], 100);
         }
         assert_eq!(counted(&idle), [2, 2]);
         assert_eq!((idle.rates(), idle.idle_since_ms()), ([0.0], Some(1000)));
@@ -283,8 +290,8 @@ mod tests {
     fn what_never_happens_takes_no_memory() {
         let bytes = |numbers: [u64; 40]| {
             let mut series = Series::new(&TIERS, None);
-            series.push(&TIERS, (1000, [0; 40]), 100);
-            series.push(&TIERS, (2000, numbers), 100);
+            series.push(&TIERS, 1000, [0; 40], 100);
+            series.push(&TIERS, 2000, numbers, 100);
             assert_eq!(series.last(), Some(numbers));
             series.bytes()
         };
@@ -295,18 +302,18 @@ mod tests {
         };
         assert_eq!(with(10) - with(0), 10 * size_of::<u64>());
         assert_eq!(with(39) - with(0), 39 * size_of::<u64>());
-        assert_eq!(size_of::<Sample<40>>(), 2 * size_of::<u64>());
+        assert_eq!(size_of::<Point<40>>(), 2 * size_of::<u64>());
     }
 
     #[test]
     fn old_samples_go_and_so_do_those_that_are_too_many() {
         let mut busy = series(&[]);
         for second in 0..1000 {
-            busy.push(&TIERS, (second * 1000, [second]), 1000);
+            busy.push(&TIERS, second * 1000, [second], 1000);
         }
         assert_eq!(counted(&busy), [21, 11]);
         let before = busy.bytes();
-        busy.push(&TIERS, (1_000_000, [0]), 3);
+        busy.push(&TIERS, 1_000_000, [0], 3);
         assert_eq!(counted(&busy), [3, 3]);
         assert!(busy.bytes() < before / 2);
     }
@@ -314,14 +321,15 @@ mod tests {
     #[test]
     fn windows_have_every_moment_and_say_what_was_the_case_then() {
         let series = series(&[(11_000, 1), (16_000, 6), (21_000, 9)]);
-        let window = series.window(&TIERS, 23_456, Span { age_ms: 15_000, step_ms: 5000 });
+        let window = series.window(&TIERS, 23_456, TimeRange { age_ms: 15_000, step_ms: 5000 });
         assert_eq!(window, [(20_000, [9]), (15_000, [6]), (10_000, [1]), (5000, [0])]);
     }
 
     #[test]
     fn what_is_long_ago_is_told_by_the_coarse_samples() {
         let all: Vec<(u64, u64)> = (0..100).map(|second| (second * 1000, second)).collect();
-        let window = series(&all).window(&TIERS, 99_500, Span { age_ms: 90_000, step_ms: 30_000 });
+        let window =
+            series(&all).window(&TIERS, 99_500, TimeRange { age_ms: 90_000, step_ms: 30_000 });
         assert_eq!(window, [(90_000, [99]), (60_000, [89]), (30_000, [50]), (0, [20])]);
     }
 }

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use broker::refusal::Refusal;
 use serde_json::{Value, json};
 
-use crate::node::Unchanged;
+use crate::node::ChangeError;
 
 /// What browsers and clients are asked for a login with.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"RabbitMQ Management\"");
@@ -121,6 +121,15 @@ impl ApiError {
     }
 }
 
+/// A refused get, browse or redrive, with the whole text that AMQP would send.
+pub(crate) fn refused_read(refusal: &Refusal) -> ApiError {
+    match refusal.code {
+        ReplyCode::NotFound => ApiError::missing(refusal.to_string()),
+        ReplyCode::AccessRefused => ApiError::not_authorised(refusal.to_string()),
+        code => ApiError::bad_request(format!("{} {refusal}", code.code())),
+    }
+}
+
 /// What the core refuses, as RabbitMQ tells it of changes to the topology: what somebody may not do
 /// without saying why.
 impl From<Refusal> for ApiError {
@@ -136,19 +145,19 @@ impl From<Refusal> for ApiError {
     }
 }
 
-impl From<Unchanged> for ApiError {
-    fn from(unchanged: Unchanged) -> Self {
+impl From<ChangeError> for ApiError {
+    fn from(unchanged: ChangeError) -> Self {
         match unchanged {
-            Unchanged::NoSuchUser | Unchanged::NoSuchExchange => Self::not_found(),
-            Unchanged::NoSuchVhost => Self::no_such_vhost(),
-            Unchanged::Protected(vhost) => {
+            ChangeError::NoSuchUser | ChangeError::NoSuchExchange => Self::not_found(),
+            ChangeError::NoSuchVhost => Self::no_such_vhost(),
+            ChangeError::Protected(vhost) => {
                 let reason = format!(
                     "Refusing to delete virtual host '{vhost}' because it is protected from deletion"
                 );
                 Self::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", reason)
             }
-            Unchanged::Invalid(reason) => Self::bad_request(reason),
-            Unchanged::Unable(reason) => {
+            ChangeError::Invalid(reason) => Self::bad_request(reason),
+            ChangeError::Unable(reason) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
             }
         }

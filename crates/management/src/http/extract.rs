@@ -46,7 +46,15 @@ impl<S: Send + Sync> FromRequestParts<S> for NameInVhost {
     }
 }
 
-/// The body of a request, as it is.
+/// Stands for the empty name of the default exchange in paths.
+const DEFAULT_EXCHANGE: &str = "amq.default";
+
+/// The name of the exchange that a path addresses.
+pub(crate) fn exchange_name(in_path: &str) -> &str {
+    if in_path == DEFAULT_EXCHANGE { "" } else { in_path }
+}
+
+/// The body of a request, unparsed.
 #[derive(Debug)]
 pub(crate) struct Body(pub(crate) Bytes);
 

@@ -4,6 +4,5 @@ pub(crate) mod bounded;
 pub(crate) mod limits;
 pub(crate) mod policy;
 pub(crate) mod table;
-pub(crate) mod table_from_json;
 pub(crate) mod timestamp;
 pub(crate) mod vhost;

@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 
 /// Why an object is no policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PolicyProblem {
+pub enum PolicyError {
     /// These fields are not there.
     Missing(Vec<&'static str>),
     /// What is wrong with those that are there, in the order of their names.
     Invalid(Vec<String>),
 }
 
-impl fmt::Display for PolicyProblem {
+impl fmt::Display for PolicyError {
     /// As RabbitMQ says it over HTTP.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -32,18 +32,18 @@ impl fmt::Display for PolicyProblem {
 /// The policy that `object` describes; its name stands elsewhere or is not looked at here.
 ///
 /// # Errors
-/// [`PolicyProblem`] with everything that is wrong.
+/// [`PolicyError`] with everything that is wrong.
 pub fn policy_from_json(
     name: &str,
     object: &Map<String, Value>,
     kind: PolicyKind,
-) -> Result<Policy, PolicyProblem> {
+) -> Result<Policy, PolicyError> {
     let (definition, pattern) = match (object.get("definition"), object.get("pattern")) {
         (Some(definition), Some(pattern)) => (definition, pattern),
         (definition, pattern) => {
             let fields = [("pattern", pattern.is_none()), ("definition", definition.is_none())];
             let missing = fields.into_iter().filter(|(_, is_missing)| *is_missing);
-            return Err(PolicyProblem::Missing(missing.map(|(field, _)| field).collect()));
+            return Err(PolicyError::Missing(missing.map(|(field, _)| field).collect()));
         }
     };
     Parts {
@@ -59,13 +59,13 @@ pub fn policy_from_json(
 /// nothing that is not known.
 ///
 /// # Errors
-/// [`PolicyProblem`] with everything that is wrong.
+/// [`PolicyError`] with everything that is wrong.
 pub(crate) fn parameter_from_json(
     name: &str,
     value: &Value,
     kind: PolicyKind,
-) -> Result<Policy, PolicyProblem> {
-    let invalid = |problem| Err(PolicyProblem::Invalid(vec![problem]));
+) -> Result<Policy, PolicyError> {
+    let invalid = |problem| Err(PolicyError::Invalid(vec![problem]));
     let Value::Object(object) = value else {
         return invalid(format!("{name} not a list {}", value_of(value)));
     };
@@ -96,7 +96,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn policy(self, name: &str) -> Result<Policy, PolicyProblem> {
+    fn policy(self, name: &str) -> Result<Policy, PolicyError> {
         match self {
             Self {
                 definition: Ok(definition),
@@ -106,7 +106,7 @@ impl Parts {
             } => Ok(Policy { name: name.into(), pattern, apply_to, priority, definition }),
             Self { definition, apply_to, pattern, priority } => {
                 let problems = [definition.err(), apply_to.err(), pattern.err(), priority.err()];
-                Err(PolicyProblem::Invalid(problems.into_iter().flatten().collect()))
+                Err(PolicyError::Invalid(problems.into_iter().flatten().collect()))
             }
         }
     }

@@ -1,21 +1,28 @@
-//! AMQP's field tables as JSON.
+//! AMQP's field tables as JSON, and back.
+//!
+//! JSON values get the types that RabbitMQ gives them: whole numbers are 64 bits wide, other numbers are doubles,
+//! strings are long strings.
 
-use amqp::table::{TableRef, Value as Field};
+use amqp::limits::{SHORT_STRING_BYTES_MAX, TABLE_DEPTH_MAX};
+use amqp::table::{Array, ArrayBuilder, Table, TableBuilder, TableRef, Value as Field};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
-/// The fields by name, numbers as they were given. Of duplicate keys the first counts, as everywhere.
-pub fn table(fields: TableRef<'_>) -> Value {
+use crate::http::answer::ApiError;
+use crate::limits::TABLE_BYTES_MAX;
+
+/// A field table as a JSON object. Of duplicate keys, the first counts.
+pub fn table_to_json(fields: TableRef<'_>) -> Value {
     let mut object = Map::new();
     for (key, value) in fields {
-        object.entry(text(key)).or_insert_with(|| field(value));
+        object.entry(bytes_to_text(key)).or_insert_with(|| value_to_json(value));
     }
     Value::Object(object)
 }
 
-/// A value.
-pub(crate) fn field(value: Field<'_>) -> Value {
+/// A value of a field table as JSON.
+pub(crate) fn value_to_json(value: Field<'_>) -> Value {
     match value {
         Field::Bool(value) => json!(value),
         Field::I8(value) => json!(value),
@@ -28,26 +35,120 @@ pub(crate) fn field(value: Field<'_>) -> Value {
         Field::F32(value) => json!(f64::from(value)),
         Field::F64(value) => json!(value),
         Field::Decimal { scale, value } => json!(f64::from(value) / 10f64.powi(scale.into())),
-        Field::LongStr(value) | Field::Binary(value) => json!(text(value)),
+        Field::LongStr(value) | Field::Binary(value) => json!(bytes_to_text(value)),
         Field::Timestamp(seconds) => json!(seconds),
-        Field::Table(fields) => table(fields),
-        Field::Array(items) => items.iter().map(field).collect(),
+        Field::Table(fields) => table_to_json(fields),
+        Field::Array(items) => items.iter().map(value_to_json).collect(),
         Field::Void => Value::Null,
     }
 }
 
-/// JSON has no octets: what is no text is shown in the words of RabbitMQ.
-pub(crate) fn text(octets: &[u8]) -> String {
-    match std::str::from_utf8(octets) {
+/// Bytes as text. RabbitMQ shows other bytes as base64 with these words.
+pub(crate) fn bytes_to_text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
-        Err(_) => format!("Not UTF-8, base64 is: {}", STANDARD.encode(octets)),
+        Err(_) => format!("Not UTF-8, base64 is: {}", STANDARD.encode(bytes)),
+    }
+}
+
+/// Why JSON is no field table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum JsonTableError {
+    /// It is something else than an object.
+    NoObject,
+    /// A value is null.
+    Null,
+    /// A whole number is wider than 64 bits.
+    Number,
+    /// A key is longer than a short string.
+    Key,
+    /// It is nested too deeply.
+    Depth,
+    /// It would fit into no frame.
+    Size,
+}
+
+impl From<JsonTableError> for ApiError {
+    fn from(bad: JsonTableError) -> Self {
+        Self::bad_request(match bad {
+            JsonTableError::NoObject => "a table must be an object",
+            JsonTableError::Null => "null_not_allowed",
+            JsonTableError::Number => "a number in a table is wider than 64 bits",
+            JsonTableError::Key => "a key of a table is longer than 255 bytes",
+            JsonTableError::Depth => "a table is nested too deeply",
+            JsonTableError::Size => "a table is too large",
+        })
+    }
+}
+
+/// The table that `value` stands for; as in RabbitMQ an empty list is an empty table.
+pub(crate) fn table_from_json(value: &Value) -> Result<Table, JsonTableError> {
+    if value.as_array().is_some_and(Vec::is_empty) {
+        return Ok(Table::default());
+    }
+    let table = build_table(value.as_object().ok_or(JsonTableError::NoObject)?, 1)?;
+    match table.as_ref().as_bytes().len() > TABLE_BYTES_MAX {
+        true => Err(JsonTableError::Size),
+        false => Ok(table),
+    }
+}
+
+fn build_table(fields: &Map<String, Value>, depth: usize) -> Result<Table, JsonTableError> {
+    let mut table = TableBuilder::new();
+    for (key, value) in fields {
+        if key.len() > SHORT_STRING_BYTES_MAX {
+            return Err(JsonTableError::Key);
+        }
+        with_field(value, depth, |field| {
+            table.insert(key, field);
+        })?;
+    }
+    Ok(table.finish())
+}
+
+fn build_array(items: &[Value], depth: usize) -> Result<Array, JsonTableError> {
+    let mut array = ArrayBuilder::new();
+    for item in items {
+        with_field(item, depth, |field| {
+            array.push(field);
+        })?;
+    }
+    Ok(array.finish())
+}
+
+/// Hands on what `value` stands for, in a table or array of this depth.
+fn with_field(
+    value: &Value,
+    depth: usize,
+    put: impl FnOnce(Field<'_>),
+) -> Result<(), JsonTableError> {
+    if depth > TABLE_DEPTH_MAX {
+        return Err(JsonTableError::Depth);
+    }
+    match value {
+        Value::Null => return Err(JsonTableError::Null),
+        Value::Bool(value) => put(Field::Bool(*value)),
+        Value::Number(number) => put(number_field(number)?),
+        Value::String(text) => put(Field::LongStr(text.as_bytes())),
+        Value::Array(items) => put(Field::Array(build_array(items, depth + 1)?.as_ref())),
+        Value::Object(fields) => put(Field::Table(build_table(fields, depth + 1)?.as_ref())),
+    }
+    Ok(())
+}
+
+/// What is not below this may have been a whole number with more digits than a double has.
+const WHOLE_MAX: f64 = 9_223_372_036_854_775_808.0;
+
+fn number_field(number: &Number) -> Result<Field<'static>, JsonTableError> {
+    match (number.as_i64(), number.as_f64()) {
+        (Some(value), _) => Ok(Field::I64(value)),
+        (None, Some(value)) if value.abs() < WHOLE_MAX => Ok(Field::F64(value)),
+        _ => Err(JsonTableError::Number),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use amqp::table::TableBuilder;
-
     use super::*;
 
     #[test]
@@ -61,7 +162,7 @@ mod tests {
         fields.insert("time", Field::Timestamp(u64::MAX));
         let expected = r#"{"byte":-1,"long":9223372036854775807,"float":1.5,"double":2.0,"#;
         let expected = format!("{expected}\"decimal\":3.14,\"time\":18446744073709551615}}");
-        assert_eq!(table(fields.finish().as_ref()).to_string(), expected);
+        assert_eq!(table_to_json(fields.finish().as_ref()).to_string(), expected);
     }
 
     #[test]
@@ -73,8 +174,44 @@ mod tests {
         fields.array("list", |list| {
             list.push(Field::Void);
         });
-        let shown = table(fields.finish().as_ref());
-        let octets = |base64: &str| format!("Not UTF-8, base64 is: {base64}");
-        assert_eq!(shown, json!({octets("/w=="): octets("Yf8="), "k": true, "list": [null]}));
+        let shown = table_to_json(fields.finish().as_ref());
+        let not_text = |base64: &str| format!("Not UTF-8, base64 is: {base64}");
+        assert_eq!(shown, json!({not_text("/w=="): not_text("Yf8="), "k": true, "list": [null]}));
+    }
+
+    #[test]
+    fn types_are_those_of_rabbitmq_and_what_went_in_comes_out() {
+        let value = json!({
+            "whole": 1, "least": i64::MIN, "half": 0.5, "float": 2.0, "text": "é", "yes": true,
+            "list": [1, "a", [false], {"x": 1.5}], "table": {"y": []}, "": {},
+        });
+        let table = table_from_json(&value).unwrap();
+        assert_eq!(table_to_json(table.as_ref()), value);
+        assert_eq!(table.as_ref().get("whole"), Some(Field::I64(1)));
+        assert_eq!(table.as_ref().get("float"), Some(Field::F64(2.0)));
+        assert_eq!(table.as_ref().get("text"), Some(Field::LongStr("é".as_bytes())));
+        assert_eq!(table_from_json(&json!([])), Ok(Table::default()));
+    }
+
+    #[test]
+    fn what_no_table_can_hold_is_refused() {
+        let mut deep = json!(1);
+        for _ in 0..TABLE_DEPTH_MAX {
+            deep = json!([deep]);
+        }
+        for (value, expected) in [
+            (json!(null), JsonTableError::NoObject),
+            (json!("a"), JsonTableError::NoObject),
+            (json!([1]), JsonTableError::NoObject),
+            (json!({"a": null}), JsonTableError::Null),
+            (json!({"a": [{"b": null}]}), JsonTableError::Null),
+            (json!({"a": u64::MAX}), JsonTableError::Number),
+            (json!({"a": -1e20}), JsonTableError::Number),
+            (json!({"k".repeat(256): 1}), JsonTableError::Key),
+            (json!({"a": deep}), JsonTableError::Depth),
+            (json!({"a": "x".repeat(TABLE_BYTES_MAX)}), JsonTableError::Size),
+        ] {
+            assert_eq!(table_from_json(&value), Err(expected), "{value}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Families of channels and connections.
 
-use super::family::{Family, counter, gauge, whole};
+use crate::metrics::family::{Family, counter, gauge, whole};
 use crate::snapshot::scrape::{ChannelScrape, ConnectionScrape};
 
 /// `channel_metrics`.

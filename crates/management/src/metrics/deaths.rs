@@ -4,8 +4,8 @@ use broker::dead_letter::DeathReason;
 use broker::statistics::{Lateness, VhostCounters};
 use broker::{ByCause, ByReason, Deaths, DropCause, QueueCounters};
 
-use super::Detail;
-use super::text::{Kind, Labels, Namespace, Samples, Text, Value, labels};
+use crate::metrics::family::Detail;
+use crate::metrics::text::{Kind, Labels, Namespace, Samples, Text, Value, labels};
 use crate::snapshot::scrape::{QueueScrape, VhostScrape};
 
 /// What has become of the messages of a queue, or of a vhost's.

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use broker::Pattern;
 
-use super::group::Group;
+use crate::metrics::group::Group;
 
 /// What a query asks for.
 #[derive(Default, Debug)]
-pub(super) struct Wanted {
+pub(super) struct DetailedQuery {
     /// The groups, in the order in which they are told.
     pub(super) groups: BTreeSet<Group>,
     /// None: all.
@@ -17,7 +17,7 @@ pub(super) struct Wanted {
     queue: Option<Pattern>,
 }
 
-impl Wanted {
+impl DetailedQuery {
     /// Reads a query. Groups that do not exist are none.
     ///
     /// # Errors
@@ -66,12 +66,12 @@ mod tests {
     fn a_query_names_groups_vhosts_and_queues() {
         let query = "family=queue_metrics&family=queue_consumer_count&family=no&family=vhost_status\
                      &vhost=%2F&vhost=b&queue=%5Ea";
-        let wanted = Wanted::parse(query).unwrap();
+        let wanted = DetailedQuery::parse(query).unwrap();
         assert_eq!(wanted.groups, [Group::Queue, Group::VhostStatus].into());
         assert_eq!(["/", "b", "c"].map(|vhost| wanted.wants_vhost(vhost)), [true, true, false]);
         assert_eq!(["ab", "ba", "Ab"].map(|queue| wanted.wants_queue(queue)), [true, false, false]);
-        let all = Wanted::parse("").unwrap();
+        let all = DetailedQuery::parse("").unwrap();
         assert!(all.groups.is_empty() && all.wants_vhost("x") && all.wants_queue("x"));
-        assert!(Wanted::parse("queue=(").is_err());
+        assert!(DetailedQuery::parse("queue=(").is_err());
     }
 }

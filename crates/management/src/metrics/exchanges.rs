@@ -1,6 +1,6 @@
 //! Families of exchanges.
 
-use super::family::{Family, counter, gauge, whole};
+use crate::metrics::family::{Family, counter, gauge, whole};
 use crate::snapshot::scrape::ExchangeScrape;
 
 /// `exchange_metrics`, but for confirms, which are counted by vhost.

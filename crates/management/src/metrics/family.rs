@@ -1,6 +1,13 @@
 //! Families that are told of many objects of a kind: of each, or of all together.
 
-use super::text::{Kind, Labels, Namespace, Text, Value};
+use crate::metrics::text::{Kind, Labels, Namespace, Text, Value};
+
+/// Whether objects are told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Detail {
+    Totals,
+    PerObject,
+}
 
 /// A family: its name behind the prefix, and which number of an object it is.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use broker::dead_letter::DeathReason;
 use broker::statistics::{Deaths, MESSAGE_SIZE_BOUNDS, MessageSizes, Strategy, VhostCounters};
 use broker::{Deliveries, QueueType};
 
-use super::text::{Kind, Namespace, Text, Value, labels};
+use crate::metrics::text::{Kind, Namespace, Text, Value, labels};
 use crate::snapshot::scrape::VhostScrape;
 
 /// The only protocol of messages.

@@ -1,6 +1,6 @@
 //! Families of the node.
 
-use super::text::{Kind, Namespace, Text, Value, labels};
+use crate::metrics::text::{Kind, Namespace, Text, Value, labels};
 use crate::snapshot::scrape::{Scrape, VhostScrape};
 
 /// A family without labels: its name, what it does, its help, and where it is.

@@ -1,7 +1,7 @@
 //! Families of queues.
 
-use super::family::{Family, counter, gauge, whole};
-use super::text::Value;
+use crate::metrics::family::{Family, counter, gauge, whole};
+use crate::metrics::text::Value;
 use crate::snapshot::scrape::QueueScrape;
 
 /// `queue_coarse_metrics`.

@@ -1,36 +1,36 @@
 //! What is told: groups of families, of each object or of all together.
 
 use crate::metrics::deaths::{self, Fate};
-use crate::metrics::family::{Family, Objects, write};
+use crate::metrics::family::{Detail, Family, Objects, write};
 use crate::metrics::group::Group;
 use crate::metrics::text::{Kind, Labels, Namespace, Text};
-use crate::metrics::{Detail, clients, exchanges, node, queues, sums};
+use crate::metrics::{clients, exchanges, node, queues, sums};
 use crate::snapshot::scrape::{
     ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, Scrape, VhostScrape,
 };
 
 /// What is told of, with the labels of everything made once.
 #[derive(Debug)]
-pub(super) struct Told<'a> {
+pub(super) struct MetricsView<'a> {
     scrape: &'a Scrape,
     namespace: Namespace,
-    queues: Kept<'a, QueueScrape>,
-    channels: Kept<'a, ChannelScrape>,
+    queues: ObjectSet<'a, QueueScrape>,
+    channels: ObjectSet<'a, ChannelScrape>,
     /// The labels of channels where their vhosts are told, too.
     channels_in_vhosts: Labels,
-    connections: Kept<'a, ConnectionScrape>,
-    exchanges: Kept<'a, ExchangeScrape>,
+    connections: ObjectSet<'a, ConnectionScrape>,
+    exchanges: ObjectSet<'a, ExchangeScrape>,
 }
 
 /// The objects of a kind.
 #[derive(Debug)]
-enum Kept<'a, T> {
+enum ObjectSet<'a, T> {
     Sum(Box<T>),
     /// Each with the name of its vhost.
     Each(Vec<(&'a str, &'a T)>, Labels),
 }
 
-impl<'a, T> Kept<'a, T> {
+impl<'a, T> ObjectSet<'a, T> {
     fn objects(&self) -> Objects<'_, T> {
         match self {
             Self::Sum(sum) => Objects::Sum(sum),
@@ -61,18 +61,18 @@ fn all<T>(_: &T) -> bool {
     true
 }
 
-impl<'a> Told<'a> {
+impl<'a> MetricsView<'a> {
     /// Sums over everything.
     pub(super) fn totals(scrape: &'a Scrape) -> Self {
         let vhosts = &scrape.vhosts;
         Self {
             scrape,
             namespace: Namespace::Plain,
-            queues: Kept::Sum(Box::new(sums::queues(vhosts))),
-            channels: Kept::Sum(Box::new(sums::channels(vhosts))),
+            queues: ObjectSet::Sum(Box::new(sums::queues(vhosts))),
+            channels: ObjectSet::Sum(Box::new(sums::channels(vhosts))),
             channels_in_vhosts: Labels::default(),
-            connections: Kept::Sum(Box::new(sums::connections(vhosts))),
-            exchanges: Kept::Sum(Box::new(sums::exchanges(vhosts))),
+            connections: ObjectSet::Sum(Box::new(sums::connections(vhosts))),
+            exchanges: ObjectSet::Sum(Box::new(sums::exchanges(vhosts))),
         }
     }
 
@@ -83,7 +83,7 @@ impl<'a> Told<'a> {
         wants: impl Fn(&QueueScrape) -> bool,
     ) -> Self {
         let vhosts = &scrape.vhosts;
-        let queues = Kept::each(
+        let queues = ObjectSet::each(
             vhosts,
             |v| &v.queues,
             wants,
@@ -91,7 +91,7 @@ impl<'a> Told<'a> {
                 labels.push(&[("vhost", vhost), ("queue", &queue.name)]);
             },
         );
-        let channels = Kept::each(
+        let channels = ObjectSet::each(
             vhosts,
             |v| &v.channels,
             all,
@@ -100,13 +100,13 @@ impl<'a> Told<'a> {
             },
         );
         let mut channels_in_vhosts = Labels::default();
-        if let Kept::Each(channels, _) = &channels {
+        if let ObjectSet::Each(channels, _) = &channels {
             for (vhost, channel) in channels {
                 channels_in_vhosts.push(&[("channel", &channel.pid), ("vhost", vhost)]);
             }
         }
         // RabbitMQ calls them channels here.
-        let connections = Kept::each(
+        let connections = ObjectSet::each(
             vhosts,
             |v| &v.connections,
             all,
@@ -114,7 +114,7 @@ impl<'a> Told<'a> {
                 labels.push(&[("channel", &connection.pid)]);
             },
         );
-        let exchanges = Kept::each(
+        let exchanges = ObjectSet::each(
             vhosts,
             |v| &v.exchanges,
             all,
@@ -165,7 +165,7 @@ impl<'a> Told<'a> {
 
     /// Writes what kind of queue each is.
     pub(super) fn queue_info(&self, text: &mut Text) {
-        let Kept::Each(queues, _) = &self.queues else { return };
+        let ObjectSet::Each(queues, _) = &self.queues else { return };
         let help = "1 for every queue, with its type";
         let mut samples = text.family(self.namespace, "queue_info", Kind::Gauge, help);
         let mut labels = Labels::default();
@@ -188,8 +188,8 @@ impl<'a> Told<'a> {
     fn published(&self, text: &mut Text) {
         let mut labels = Labels::default();
         let objects = match &self.queues {
-            Kept::Sum(sum) => Objects::Sum(&**sum),
-            Kept::Each(queues, _) => {
+            ObjectSet::Sum(sum) => Objects::Sum(&**sum),
+            ObjectSet::Each(queues, _) => {
                 for (vhost, queue) in queues {
                     labels.push(&[("queue_vhost", vhost), ("queue", &queue.name)]);
                 }
@@ -202,14 +202,14 @@ impl<'a> Told<'a> {
     /// By vhost where sums are told.
     fn deaths(&self, text: &mut Text) {
         match &self.queues {
-            Kept::Sum(_) => {
+            ObjectSet::Sum(_) => {
                 let mut labels = Labels::default();
                 let vhosts = &self.scrape.vhosts;
                 vhosts.iter().for_each(|vhost| labels.push(&[("vhost", &vhost.name)]));
                 let fates: Vec<Fate> = vhosts.iter().map(Fate::from).collect();
                 deaths::write(text, self.namespace, &fates, &labels, Detail::Totals);
             }
-            Kept::Each(queues, labels) => {
+            ObjectSet::Each(queues, labels) => {
                 let fates: Vec<Fate> = queues.iter().map(|(_, queue)| Fate::from(*queue)).collect();
                 deaths::write(text, self.namespace, &fates, labels, Detail::PerObject);
             }
@@ -218,8 +218,8 @@ impl<'a> Told<'a> {
 
     fn channels(&self, text: &mut Text, families: &[Family<ChannelScrape>]) {
         let objects = match &self.channels {
-            Kept::Sum(sum) => Objects::Sum(&**sum),
-            Kept::Each(channels, _) => Objects::Each(channels, &self.channels_in_vhosts),
+            ObjectSet::Sum(sum) => Objects::Sum(&**sum),
+            ObjectSet::Each(channels, _) => Objects::Each(channels, &self.channels_in_vhosts),
         };
         write(text, self.namespace, families, &objects);
     }
@@ -234,7 +234,7 @@ impl<'a> Told<'a> {
         let name = "exchange_messages_confirmed_total";
         let mut samples = text.family(self.namespace, name, Kind::Counter, help);
         let vhosts = self.scrape.vhosts.iter();
-        if let Kept::Sum(_) = self.exchanges {
+        if let ObjectSet::Sum(_) = self.exchanges {
             samples.put("", vhosts.map(|vhost| vhost.counters.confirmed).sum::<u64>());
             return;
         }
@@ -255,7 +255,7 @@ impl<'a> Told<'a> {
 
     /// Families of the exchanges that have names, with their types.
     fn named_exchanges(&self, text: &mut Text, families: &[Family<ExchangeScrape>]) {
-        let Kept::Each(exchanges, _) = &self.exchanges else { return };
+        let ObjectSet::Each(exchanges, _) = &self.exchanges else { return };
         let mut labels = Labels::default();
         let named = exchanges.iter().filter(|(_, exchange)| !exchange.name.is_empty());
         let named: Vec<(&str, &ExchangeScrape)> = named.copied().collect();

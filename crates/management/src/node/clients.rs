@@ -1,26 +1,26 @@
-//! Clients: connections, channels, consumers.
+//! Connections, channels and consumers.
 
-use super::Change;
-use crate::{ChannelDetails, ConnectionDetails, ConsumerDetails};
+use crate::node::change::ChangeFuture;
+use crate::snapshot::client::{ChannelSnapshot, ConnectionSnapshot, ConsumerSnapshot};
 
 /// The clients of the node.
 pub trait Clients {
-    /// The connections to a vhost, if there is one of that name.
-    fn connections(&self, vhost: &str) -> Option<Vec<ConnectionDetails>>;
+    /// The connections to a vhost; none without such a vhost.
+    fn connections(&self, vhost: &str) -> Option<Vec<ConnectionSnapshot>>;
 
-    /// The connection of that name, if there is one, with its channels.
-    fn connection(&self, name: &str) -> Option<(ConnectionDetails, Vec<ChannelDetails>)>;
+    /// The connection of that name with its channels; none without such a connection.
+    fn connection(&self, name: &str) -> Option<(ConnectionSnapshot, Vec<ChannelSnapshot>)>;
 
-    /// The channels in a vhost, if there is one of that name.
-    fn channels(&self, vhost: &str) -> Option<Vec<ChannelDetails>>;
+    /// The channels in a vhost; none without such a vhost.
+    fn channels(&self, vhost: &str) -> Option<Vec<ChannelSnapshot>>;
 
-    /// The consumers in a vhost, if there is one of that name.
-    fn consumers(&self, vhost: &str) -> Option<Vec<ConsumerDetails>>;
+    /// The consumers in a vhost; none without such a vhost.
+    fn consumers(&self, vhost: &str) -> Option<Vec<ConsumerSnapshot>>;
 
-    /// Closes the connection of that name and tells its client why; false if there is none. `by` wants
-    /// it.
-    fn close_connection(&self, name: &str, by: &str, reason: &str) -> Change<'_, bool>;
+    /// Closes the connection of that name and sends `reason` to its client. The log names the user `by`.
+    /// False without such a connection.
+    fn close_connection(&self, name: &str, by: &str, reason: &str) -> ChangeFuture<'_, bool>;
 
     /// Closes every connection of a user.
-    fn close_connections_of(&self, user: &str, by: &str, reason: &str) -> Change<'_, ()>;
+    fn close_connections_of(&self, user: &str, by: &str, reason: &str) -> ChangeFuture<'_, ()>;
 }

@@ -1,19 +1,17 @@
-//! Limits of users and of vhosts. A negative one is none.
+//! Limits of users and vhosts. A negative limit counts as unlimited.
 
 use std::collections::BTreeMap;
 
-use super::{Change, Unchanged};
-
-/// A limit of a user, by RabbitMQ's name.
+/// A limit of a user, under RabbitMQ's name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum UserLimit {
-    /// `max-channels`, on all his connections.
+    /// `max-channels`, over all connections of the user.
     MaxChannels,
     /// `max-connections`.
     MaxConnections,
 }
 
-/// A limit of a vhost, by RabbitMQ's name.
+/// A limit of a vhost, under RabbitMQ's name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum VhostLimit {
     /// `max-connections`.
@@ -22,12 +20,12 @@ pub enum VhostLimit {
     MaxQueues,
 }
 
-/// The name of a limit.
+/// A kind of limits, each with a name.
 pub trait LimitName: Copy + Ord + 'static {
-    /// All limits of the kind, in the order of their names.
+    /// All limits of the kind, ordered by name.
     const ALL: &'static [Self];
 
-    /// Its name.
+    /// Name of the limit.
     fn as_str(self) -> &'static str;
 
     /// The limit of that name.
@@ -58,33 +56,7 @@ impl LimitName for VhostLimit {
     }
 }
 
-/// How many of something there may be; none is as many as there are.
+/// The maximum that `limits` sets; none if unlimited.
 pub fn maximum<L: LimitName>(limits: &BTreeMap<L, i64>, limit: L) -> Option<u64> {
     limits.get(&limit).and_then(|max| u64::try_from(*max).ok())
-}
-
-/// The limits of users and vhosts, which are shown with them.
-pub trait Limits {
-    /// Sets or clears a limit of a user.
-    fn set_user_limit(
-        &self,
-        user: &str,
-        limit: UserLimit,
-        to: Option<i64>,
-    ) -> Change<'_, Result<(), Unchanged>>;
-
-    /// Gives a vhost these limits and no others.
-    fn replace_vhost_limits(
-        &self,
-        vhost: &str,
-        limits: BTreeMap<VhostLimit, i64>,
-    ) -> Change<'_, Result<(), Unchanged>>;
-
-    /// Sets or clears a limit of a vhost.
-    fn set_vhost_limit(
-        &self,
-        vhost: &str,
-        limit: VhostLimit,
-        to: Option<i64>,
-    ) -> Change<'_, Result<(), Unchanged>>;
 }

@@ -3,61 +3,33 @@
 use std::net::IpAddr;
 use std::pin::Pin;
 
-use crate::{Caller, Credentials, LoginRefused};
+use crate::node::caller::{Caller, Credentials};
 
-/// Who logs in, once it is known.
-pub type Login<'a> = Pin<Box<dyn Future<Output = Result<Caller, LoginRefused>> + Send + 'a>>;
+/// Completes with the user once the credentials are checked.
+pub type LoginFuture<'a> = Pin<Box<dyn Future<Output = Result<Caller, LoginRefused>> + Send + 'a>>;
 
-/// What somebody logs in over.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Protocol {
-    /// HTTP, with every request.
-    Http,
-    /// AMQP 0-9-1, with every connection.
-    Amqp091,
-}
+/// Completes after a delay.
+pub type DelayFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-impl Protocol {
-    /// Its name in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Amqp091 => "amqp091",
-        }
-    }
-}
-
-/// A wait.
-pub type Delay<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
-
-/// How often somebody has tried to log in.
+/// The reason why a login is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LoginAttempts {
-    /// Over what.
-    pub protocol: Protocol,
-    /// How often he was let in.
-    pub succeeded: u64,
-    /// How often he was refused.
-    pub failed: u64,
+pub enum LoginRefused {
+    /// Unknown user, or wrong password.
+    Credentials,
+    /// The user may log in from the broker's machine only.
+    NotLoopback,
+    /// The node cannot check logins now.
+    Unavailable,
 }
 
-/// Who may use the API.
+/// Authentication of requests.
 pub trait Logins {
     /// Checks a login from `peer`.
-    fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_>;
+    fn login(&self, credentials: Credentials, peer: IpAddr) -> LoginFuture<'_>;
 
-    /// Ends when the answer to a refused login of `user` from `peer` may go out: guesses are answered late
-    /// while others wait.
-    fn hold_back(&self, _user: String, _peer: IpAddr) -> Delay<'_> {
+    /// Completes when the answer to a refused login of `user` from `peer` may be sent. A node that delays
+    /// guesses overrides this.
+    fn hold_back(&self, _user: String, _peer: IpAddr) -> DelayFuture<'_> {
         Box::pin(std::future::ready(()))
     }
-}
-
-/// How often somebody has tried to log in.
-pub trait LoginCounts {
-    /// How often somebody has tried since the start or since it was forgotten, by protocol.
-    fn login_attempts(&self) -> Vec<LoginAttempts>;
-
-    /// Counts from zero.
-    fn forget_login_attempts(&self);
 }

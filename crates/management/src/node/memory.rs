@@ -1,11 +1,10 @@
-//! What the memory of the node is used for, as far as that is known: messages that wait, and samples.
+//! Memory of the node by use, as far as it is known: waiting messages, and samples.
 //!
-//! RabbitMQ's other parts are processes and tables that are not there; they are 0.
+//! RabbitMQ's other parts are Erlang processes and tables; they are reported as 0.
 
 use crate::node::Node;
 
-/// The parts that RabbitMQ tells: their names in the API, where metrics have other ones their names
-/// there.
+/// The parts that RabbitMQ reports: names in the API, and names in metrics.
 const PARTS: [(&str, &str); 26] = [
     ("connection_readers", "client_connection_reader"),
     ("connection_writers", "client_connection_writer"),
@@ -35,23 +34,23 @@ const PARTS: [(&str, &str); 26] = [
     ("reserved_unallocated", "runtime_reserved_unallocated"),
 ];
 
-/// A part of the memory.
+/// A use of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Part {
-    /// Its name in the API.
+    /// Name in the API.
     pub(crate) name: &'static str,
-    /// Its name in metrics.
+    /// Name in metrics.
     pub(crate) metric: &'static str,
     pub(crate) bytes: u64,
 }
 
-/// Every part; together they are all the memory that the process holds.
+/// All parts; their sum is the resident memory of the process.
 pub(crate) fn parts(node: &dyn Node) -> [Part; PARTS.len()] {
     let all = node.snapshot().resident_bytes.unwrap_or_default();
     let vhosts = node.vhost_names().into_iter();
     let totals = vhosts.filter_map(|vhost| node.vhost_totals(&vhost, None));
     let messages: u64 = totals.map(|vhost| vhost.resident_bytes).sum();
-    let samples = node.history().look(|history| history.bytes());
+    let samples = node.history().read(|history| history.bytes());
     PARTS.map(|(name, metric)| {
         let bytes = match name {
             "binary" => messages,

@@ -1,37 +1,37 @@
-//! Which messages somebody looks for.
+//! Selection of messages by their deaths, headers and bodies.
 
 use amqp::properties::Properties;
 use amqp::table::Value as Field;
 use broker::Message;
 use broker::dead_letter::DeathReason;
 
-use crate::json::table::{field, text};
+use crate::json::table::{bytes_to_text, value_to_json};
 
-/// What must be the case for a message; nothing that is not said.
+/// Conditions on a message, all of which must hold; an empty filter matches every message.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MessageFilter {
-    /// It died last for this reason.
+    /// Reason of the last death.
     pub reason: Option<DeathReason>,
-    /// It died first in this queue.
+    /// Queue of the first death.
     pub first_queue: Option<String>,
-    /// It has all these headers, with these values if there are any.
+    /// Headers that must be present, each with a value if one is given.
     pub headers: Vec<(String, Option<String>)>,
-    /// Its body contains this.
+    /// Text that the body must contain.
     pub text: Option<String>,
 }
 
 impl MessageFilter {
-    /// Whether every message is wanted.
+    /// True if every message matches.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a message is.
-    pub fn wants(&self, message: &Message) -> bool {
-        self.wants_deaths(message) && self.wants_headers(message) && self.wants_body(message)
+    /// True if `message` matches.
+    pub fn matches(&self, message: &Message) -> bool {
+        self.matches_deaths(message) && self.matches_headers(message) && self.matches_body(message)
     }
 
-    fn wants_deaths(&self, message: &Message) -> bool {
+    fn matches_deaths(&self, message: &Message) -> bool {
         let deaths = message.deaths();
         self.reason.is_none_or(|reason| deaths.is_some_and(|deaths| deaths.last.reason == reason))
             && self
@@ -40,11 +40,11 @@ impl MessageFilter {
                 .is_none_or(|queue| deaths.is_some_and(|deaths| *deaths.first.queue == **queue))
     }
 
-    fn wants_headers(&self, message: &Message) -> bool {
+    fn matches_headers(&self, message: &Message) -> bool {
         if self.headers.is_empty() {
             return true;
         }
-        // They were validated when the message was published.
+        // Properties were validated when the message was published.
         let properties = Properties::parse(message.properties()).unwrap_or_default();
         let has = |(name, value): &(String, Option<String>)| {
             let mut fields = properties.headers.iter().flat_map(|headers| headers.iter());
@@ -56,22 +56,22 @@ impl MessageFilter {
         self.headers.iter().all(has)
     }
 
-    fn wants_body(&self, message: &Message) -> bool {
+    fn matches_body(&self, message: &Message) -> bool {
         let Some(wanted) = &self.text else { return true };
         String::from_utf8_lossy(message.body()).contains(wanted)
     }
 }
 
-/// Whether a value is that text where it is shown; of a list, whether one of the values is.
+/// True if a value, or one value of a list, is shown as `wanted`.
 fn is_shown_as(value: Field<'_>, wanted: &str) -> bool {
     let is_wanted = |value| shown(value).as_deref() == Some(wanted);
     if let Field::Array(items) = value { items.iter().any(is_wanted) } else { is_wanted(value) }
 }
 
-/// A value as text, if it is a single one.
+/// A single value as text; none for a list or a table.
 fn shown(value: Field<'_>) -> Option<String> {
     match value {
-        Field::LongStr(octets) | Field::Binary(octets) => Some(text(octets)),
+        Field::LongStr(bytes) | Field::Binary(bytes) => Some(bytes_to_text(bytes)),
         Field::Array(_) | Field::Table(_) => None,
         Field::Bool(_)
         | Field::I8(_)
@@ -85,7 +85,7 @@ fn shown(value: Field<'_>) -> Option<String> {
         | Field::F64(_)
         | Field::Decimal { .. }
         | Field::Timestamp(_)
-        | Field::Void => Some(field(value).to_string()),
+        | Field::Void => Some(value_to_json(value).to_string()),
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_said_must_be_so() {
+    fn filter_matches_if_all_conditions_hold() {
         let headers = |wanted: &[(&str, Option<&str>)]| {
             let owned = wanted.iter().map(|(n, v)| ((*n).to_owned(), v.map(str::to_owned)));
             MessageFilter { headers: owned.collect(), ..MessageFilter::default() }
@@ -127,7 +127,7 @@ mod tests {
         let reason =
             MessageFilter { reason: Some(DeathReason::Expired), ..MessageFilter::default() };
         let queue = MessageFilter { first_queue: Some("q".into()), ..MessageFilter::default() };
-        for (filter, wants) in [
+        for (filter, expected) in [
             (MessageFilter::default(), true),
             (headers(&[("customer", None)]), true),
             (headers(&[("nothing", None)]), false),
@@ -139,12 +139,12 @@ mod tests {
             (headers(&[("CC", Some("z"))]), false),
             (text("order 7"), true),
             (text("Order"), false),
-            // It has not died.
+            // The message has not died.
             (reason, false),
             (queue, false),
         ] {
             let message = message(b"\xff order 71");
-            assert_eq!(filter.wants(&message), wants, "{filter:?}");
+            assert_eq!(filter.matches(&message), expected, "{filter:?}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The name of a message over HTTP: it stays while the message is in its queue, and no other message of
-//! the queue ever has it.
+//! The id of a message over HTTP: stable while the message is in its queue, and never reused by another message
+//! of the queue.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,9 +9,9 @@ use broker::{EntryId, QueueNumber};
 /// A message in a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MessageId {
-    /// The queue's number, so that a queue that is declared again has other messages.
+    /// Number of the queue, which differs for a queue that is declared again.
     pub queue: QueueNumber,
-    /// The message there.
+    /// The entry in the queue.
     pub entry: EntryId,
 }
 
@@ -21,23 +21,23 @@ impl fmt::Display for MessageId {
     }
 }
 
-/// A text names no message.
+/// A text that is not the id of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoMessageId;
+pub struct ParseMessageIdError;
 
 impl FromStr for MessageId {
-    type Err = NoMessageId;
+    type Err = ParseMessageIdError;
 
-    fn from_str(text: &str) -> Result<Self, NoMessageId> {
+    fn from_str(text: &str) -> Result<Self, ParseMessageIdError> {
         let mut parts = text.split('-');
         let (Some(queue), Some(seq), Some(level), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err(NoMessageId);
+            return Err(ParseMessageIdError);
         };
-        let queue = QueueNumber(queue.parse().map_err(|_| NoMessageId)?);
-        let seq = seq.parse().map_err(|_| NoMessageId)?;
-        let level = level.parse().map_err(|_| NoMessageId)?;
+        let queue = QueueNumber(queue.parse().map_err(|_| ParseMessageIdError)?);
+        let seq = seq.parse().map_err(|_| ParseMessageIdError)?;
+        let level = level.parse().map_err(|_| ParseMessageIdError)?;
         Ok(Self { queue, entry: EntryId { seq, level } })
     }
 }
@@ -47,12 +47,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_comes_back_as_the_text_that_it_was() {
+    fn message_id_is_parsed_as_it_is_printed() {
         let id = MessageId { queue: QueueNumber(3), entry: EntryId { seq: u64::MAX, level: 255 } };
         assert_eq!(id.to_string(), "3-18446744073709551615-255");
         assert_eq!(id.to_string().parse(), Ok(id));
         for text in ["", "1", "1-2", "1-2-3-4", "1-2-256", "a-2-3", "1--3"] {
-            assert_eq!(text.parse::<MessageId>(), Err(NoMessageId), "{text}");
+            assert_eq!(text.parse::<MessageId>(), Err(ParseMessageIdError), "{text}");
         }
     }
 }

@@ -1,30 +1,112 @@
-//! The node itself.
+//! The node itself: its state, metrics, history and settings.
 
-use crate::{Listener, NodeSnapshot, ProcessSnapshot};
+use std::net::IpAddr;
+use std::pin::Pin;
 
-/// What the node knows of itself.
-pub trait Status {
-    /// What is the case now.
-    fn snapshot(&self) -> NodeSnapshot;
+use serde_json::Value;
 
-    /// Whether the prefetch of a whole channel is honoured.
-    fn permits_global_qos(&self) -> bool;
+use crate::history::SharedHistory;
+use crate::node::change::ChangeFuture;
+use crate::snapshot::logins::LoginAttempts;
+use crate::snapshot::node::{Listener, NodeSnapshot, ProcessSnapshot};
+use crate::snapshot::scrape::Scrape;
 
-    /// What the operating system knows of it now.
-    fn process(&self) -> ProcessSnapshot;
+/// Completes with a formatted text.
+pub type TextFuture<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
 
-    /// The certificates that its listeners show.
-    fn certificates(&self) -> Vec<ServerCertificate>;
-}
-
-/// A certificate of the node, with those that it is signed by.
+/// A certificate file of the node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerCertificate {
-    /// Who shows it.
+    /// The listener that presents the certificate.
     pub listener: Listener,
-    /// The file that it is read from.
+    /// Path of the file.
     pub file: String,
-    /// Seconds until the first of them expires, below 0 if one has; none if the file cannot be read any
-    /// more.
+    /// Seconds until the first certificate of the file expires, negative after that; none if the file is
+    /// unreadable.
     pub expires_in_s: Option<i64>,
+}
+
+/// Memory of the process above which publishers are blocked.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum MemoryWatermark {
+    /// A share of the machine's memory, from 0 to 1.
+    Relative(f64),
+    /// Bytes.
+    Absolute(u64),
+}
+
+/// Free disk space below which publishers are blocked.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum DiskFreeLimit {
+    /// Bytes.
+    Absolute(u64),
+    /// A multiple of the machine's memory.
+    Relative(f64),
+}
+
+/// A changing request and the status of its answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AuditEntry<'a> {
+    /// Name of the user.
+    pub user: &'a str,
+    /// Address of the client.
+    pub peer: IpAddr,
+    /// Method of the request.
+    pub method: &'a str,
+    /// Path of the request: encoded, without the query.
+    pub path: &'a str,
+    /// Status of the answer.
+    pub status: u16,
+}
+
+/// State and settings of the node.
+pub trait NodeStatus {
+    /// The node now.
+    fn snapshot(&self) -> NodeSnapshot;
+
+    /// The node's process now.
+    fn process(&self) -> ProcessSnapshot;
+
+    /// True if the prefetch limit of a whole channel is permitted.
+    fn permits_global_qos(&self) -> bool;
+
+    /// The certificates of the listeners.
+    fn certificates(&self) -> Vec<ServerCertificate>;
+
+    /// The samples of the past.
+    fn history(&self) -> &SharedHistory;
+
+    /// Copies the numbers behind the metrics, for the vhosts that `wants` selects.
+    fn scrape(&self, wants: &dyn Fn(&str) -> bool) -> Scrape;
+
+    /// Formats a long text away from the threads that serve clients.
+    fn format_aside(&self, format: Box<dyn FnOnce() -> String + Send>) -> TextFuture<'_>;
+
+    /// Login attempts since the start or the last reset, by protocol.
+    fn login_attempts(&self) -> Vec<LoginAttempts>;
+
+    /// Resets the counts of login attempts.
+    fn reset_login_attempts(&self);
+
+    /// Sets the memory watermark until the node stops. The alarm is up to date on return.
+    fn set_memory_watermark(&self, watermark: MemoryWatermark, by: &str);
+
+    /// Sets the limit of free disk space until the node stops. The alarm is up to date on return.
+    fn set_disk_free_limit(&self, limit: DiskFreeLimit, by: &str);
+
+    /// All global parameters, by name.
+    fn global_parameters(&self) -> Vec<(String, Value)>;
+
+    /// Sets a global parameter. True if it is new; the error is the disk's.
+    fn set_global_parameter(
+        &self,
+        name: &str,
+        value: Value,
+    ) -> ChangeFuture<'_, Result<bool, String>>;
+
+    /// Removes a global parameter. False if it did not exist; the error is the disk's.
+    fn clear_global_parameter(&self, name: &str) -> ChangeFuture<'_, Result<bool, String>>;
+
+    /// Logs a changing request.
+    fn audit(&self, entry: AuditEntry<'_>);
 }

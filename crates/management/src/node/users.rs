@@ -1,40 +1,42 @@
-//! Users.
+//! Users, their permissions and their limits.
 
 use std::collections::BTreeMap;
 
-use super::{Change, PermissionDetails, TopicPermissionDetails, Unchanged, UserLimit};
+use crate::node::change::{ChangeError, ChangeFuture};
+use crate::node::limits::UserLimit;
+use crate::node::permissions::{PermissionDetails, TopicPermissionDetails};
 
 /// A user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UserDetails {
-    /// His name.
+    /// Name of the user.
     pub name: String,
-    /// The salted hash of his password in base64; empty if he has none.
+    /// Salted hash of the password in base64; empty without a password.
     pub password_hash: String,
-    /// How it was hashed.
+    /// RabbitMQ's name of the hash algorithm.
     pub hashing_algorithm: &'static str,
-    /// His tags.
+    /// Tags of the user.
     pub tags: Vec<String>,
-    /// What he may have at most.
+    /// Limits of the user.
     pub limits: BTreeMap<UserLimit, i64>,
-    /// What he may do, by vhost.
+    /// Permissions, by vhost.
     pub permissions: Vec<PermissionDetails>,
-    /// Which routing keys he may use, by vhost and exchange.
+    /// Topic permissions, by vhost and exchange.
     pub topic_permissions: Vec<TopicPermissionDetails>,
 }
 
-/// The password that a user is to have.
+/// The password to set for a user.
 #[derive(Clone, PartialEq, Eq)]
 pub enum NewPassword {
-    /// None: he cannot log in with a password.
+    /// No password: the user cannot log in with one.
     None,
-    /// This one.
+    /// A password in plain text.
     Plain(Vec<u8>),
-    /// The one of which this is the hash.
+    /// The hash of a password.
     Hash {
         /// Salt and digest.
-        octets: Vec<u8>,
-        /// How it was hashed; none if nobody says.
+        bytes: Vec<u8>,
+        /// Name of the hash algorithm; none for the default.
         algorithm: Option<String>,
     },
 }
@@ -49,20 +51,20 @@ impl std::fmt::Debug for NewPassword {
     }
 }
 
-/// A user as he is to be.
+/// A user to add or to change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewUser {
-    /// His name.
+    /// Name of the user.
     pub name: String,
-    /// His password.
+    /// The new password.
     pub password: NewPassword,
-    /// His tags.
+    /// The new tags.
     pub tags: Vec<String>,
-    /// His limits, if they are to be others than now.
+    /// The new limits; none keeps the current ones.
     pub limits: Option<BTreeMap<UserLimit, i64>>,
 }
 
-/// The users of the node.
+/// The users of the node. A change of permissions applies to open connections from their next operation on.
 pub trait Users {
     /// All users, by name.
     fn users(&self) -> Vec<UserDetails>;
@@ -70,16 +72,49 @@ pub trait Users {
     /// The user of that name.
     fn user(&self, name: &str) -> Option<UserDetails>;
 
-    /// Adds a user, or changes the one of that name, who keeps his permissions: whether he is new.
-    fn put_user(&self, user: NewUser) -> Change<'_, Result<bool, Unchanged>>;
+    /// Adds a user, or changes an existing one and keeps the permissions. True if the user is new.
+    fn put_user(&self, user: NewUser) -> ChangeFuture<'_, Result<bool, ChangeError>>;
 
-    /// Removes those of these users who are there, with their permissions, and closes their
-    /// connections: how many there were.
-    fn delete_users(&self, names: Vec<String>) -> Change<'_, Result<usize, Unchanged>>;
+    /// Deletes users with their permissions and closes their connections. Returns how many of them existed.
+    fn delete_users(&self, names: Vec<String>) -> ChangeFuture<'_, Result<usize, ChangeError>>;
 
-    /// The hash of a password with a new salt, in base64, as RabbitMQ makes it.
+    /// The hash of a password with a new salt, in base64, in RabbitMQ's format.
     ///
     /// # Errors
     /// When the system has no randomness.
-    fn hash_password(&self, password: &[u8]) -> Result<String, Unchanged>;
+    fn hash_password(&self, password: &[u8]) -> Result<String, ChangeError>;
+
+    /// Sets a limit of a user, or clears it.
+    fn set_user_limit(
+        &self,
+        user: &str,
+        limit: UserLimit,
+        to: Option<i64>,
+    ) -> ChangeFuture<'_, Result<(), ChangeError>>;
+
+    /// Sets the permissions of a user in a vhost. True if the user had none there.
+    fn set_permissions(&self, to: PermissionDetails)
+    -> ChangeFuture<'_, Result<bool, ChangeError>>;
+
+    /// Clears the permissions of a user in a vhost. False if the user had none there.
+    fn clear_permissions(
+        &self,
+        vhost: &str,
+        user: &str,
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>>;
+
+    /// Sets the topic permissions of a user for an exchange. True if the user had none in that vhost.
+    fn set_topic_permissions(
+        &self,
+        to: TopicPermissionDetails,
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>>;
+
+    /// Clears the topic permissions of a user for one exchange, or for all exchanges of a vhost. False if the
+    /// user had none in that vhost.
+    fn clear_topic_permissions(
+        &self,
+        vhost: &str,
+        user: &str,
+        exchange: Option<&str>,
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>>;
 }

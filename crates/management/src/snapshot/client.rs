@@ -160,7 +160,7 @@ impl Traffic {
 
 /// What the API tells of a connection, as it was at one moment.
 #[derive(Clone, Debug)]
-pub struct ConnectionDetails {
+pub struct ConnectionSnapshot {
     /// What does not change.
     pub client: Arc<ClientDescription>,
     /// Whether it is read.
@@ -173,7 +173,7 @@ pub struct ConnectionDetails {
 
 /// What the API tells of a channel, as it was at one moment.
 #[derive(Clone, Debug)]
-pub struct ChannelDetails {
+pub struct ChannelSnapshot {
     pub(crate) client: Arc<ClientDescription>,
     pub(crate) number: ChannelNumber,
     pub(crate) prefetch_count: u16,
@@ -188,7 +188,7 @@ pub struct ChannelDetails {
     pub(crate) counters: ChannelCounters,
 }
 
-impl ChannelDetails {
+impl ChannelSnapshot {
     /// Copies the open channels of every connection of `vhost`.
     pub fn all(vhost: &Vhost, client_of: ClientOf<'_>) -> Vec<Self> {
         let of = |(id, connection)| Some(Self::of(&client_of(id)?, connection));
@@ -273,7 +273,7 @@ impl Activity {
 
 /// What the API tells of a consumer, as it was at one moment.
 #[derive(Clone, Debug)]
-pub struct ConsumerDetails {
+pub struct ConsumerSnapshot {
     pub(crate) vhost: Name,
     pub(crate) queue: Name,
     pub(crate) tag: Name,
@@ -288,7 +288,7 @@ pub struct ConsumerDetails {
     pub(crate) arguments: Table,
 }
 
-impl ConsumerDetails {
+impl ConsumerSnapshot {
     /// Copies the consumers of every queue of `vhost`.
     pub fn all(vhost: &Vhost, client_of: ClientOf<'_>) -> Vec<Self> {
         vhost.queues().flat_map(|(_, queue)| Self::of(vhost, queue, client_of)).collect()

@@ -1,170 +1,168 @@
-//! Which numbers of what are sampled, under RabbitMQ's names.
+//! Numbers that are sampled: names in RabbitMQ's API, and how to read them off an object.
+//!
+//! Each kind of object has one table of fields. Its numbers stand in the same order.
 
-use broker::ExchangeCounters;
 use broker::dead_letter::DeathReason;
 use broker::statistics::ChannelCounters;
-use broker::{Deaths, Deliveries, Queue, QueueType, Vhost};
+use broker::{Deaths, Deliveries, ExchangeCounters, Queue, QueueType, Vhost};
 
 use crate::snapshot::client::Traffic;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
 
-/// Which of a request's spans is about a number.
+/// A kind of statistics, for which a request names a range of time (`lengths_age`, `lengths_incr`, ...).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum About {
-    /// `lengths_age`: how much waits.
+pub(crate) enum StatsKind {
+    /// `lengths`: numbers of messages in queues.
     Lengths,
-    /// `msg_rates_age`: what is done with messages; stands in `message_stats`.
+    /// `msg_rates`: operations on messages, shown in `message_stats`.
     Messages,
-    /// `data_rates_age`: what goes over sockets.
+    /// `data_rates`: bytes over sockets.
     Data,
-    /// `node_stats_age`: the node and its churn.
+    /// `node_stats`: resources of the node, and its churn.
     Node,
 }
 
-/// A number that is sampled.
+/// A sampled number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
-    pub(crate) about: About,
+    pub(crate) kind: StatsKind,
 }
 
-const fn lengths(name: &'static str) -> Field {
-    Field { name, about: About::Lengths }
+const fn field(kind: StatsKind, name: &'static str) -> Field {
+    Field { name, kind }
 }
 
-const fn messages(name: &'static str) -> Field {
-    Field { name, about: About::Messages }
+/// Joins lists of fields into one table, of which the lists fill every row.
+const fn table<const N: usize>(parts: &[&[Field]]) -> [Field; N] {
+    let mut table = [field(StatsKind::Node, ""); N];
+    let (mut part, mut row) = (0, 0);
+    while part < parts.len() {
+        let mut at = 0;
+        while at < parts[part].len() {
+            table[row] = parts[part][at];
+            (row, at) = (row + 1, at + 1);
+        }
+        part += 1;
+    }
+    assert!(row == N, "a table is as long as its parts");
+    table
 }
 
-const fn data(name: &'static str) -> Field {
-    Field { name, about: About::Data }
-}
-
-const fn node(name: &'static str) -> Field {
-    Field { name, about: About::Node }
-}
-
-/// Of a queue. What is 0 for most queues stands at the end, where it takes no memory.
-pub(crate) const QUEUE: [Field; 23] = [
-    lengths("messages"),
-    lengths("messages_ready"),
-    lengths("messages_unacknowledged"),
-    messages("publish"),
-    messages("deliver"),
-    messages("deliver_no_ack"),
-    messages("get"),
-    messages("get_no_ack"),
-    messages("get_empty"),
-    messages("deliver_get"),
-    messages("redeliver"),
-    messages("ack"),
-    messages("expired"),
-    messages("dead_lettered"),
-    messages("dropped"),
-    messages("dead_lettered_rejected"),
-    messages("dead_lettered_expired"),
-    messages("dead_lettered_maxlen"),
-    messages("dead_lettered_delivery_limit"),
-    messages("dropped_rejected"),
-    messages("dropped_expired"),
-    messages("dropped_maxlen"),
-    messages("dropped_delivery_limit"),
+const LENGTHS: [Field; 3] = [
+    field(StatsKind::Lengths, "messages"),
+    field(StatsKind::Lengths, "messages_ready"),
+    field(StatsKind::Lengths, "messages_unacknowledged"),
 ];
 
-/// Where [`QUEUE`] has the dead letters by reason, in the order of [`DeathReason::ALL`].
-pub(crate) const DEAD_LETTERED_BY_REASON: usize = 15;
-
-/// Of an exchange.
-pub(crate) const EXCHANGE: [Field; 2] = [messages("publish_in"), messages("publish_out")];
-
-/// Of a channel.
-pub(crate) const CHANNEL: [Field; 12] = [
-    messages("publish"),
-    messages("confirm"),
-    messages("return_unroutable"),
-    messages("drop_unroutable"),
-    messages("deliver"),
-    messages("deliver_no_ack"),
-    messages("get"),
-    messages("get_no_ack"),
-    messages("get_empty"),
-    messages("deliver_get"),
-    messages("redeliver"),
-    messages("ack"),
+const PUBLISHES: [Field; 4] = [
+    field(StatsKind::Messages, "publish"),
+    field(StatsKind::Messages, "confirm"),
+    field(StatsKind::Messages, "return_unroutable"),
+    field(StatsKind::Messages, "drop_unroutable"),
 ];
 
-/// Of a connection.
-pub(crate) const CONNECTION: [Field; 2] = [data("recv_oct"), data("send_oct")];
-
-/// Of a vhost, and of all together.
-pub(crate) const VHOST: [Field; 35] = [
-    lengths("messages"),
-    lengths("messages_ready"),
-    lengths("messages_unacknowledged"),
-    messages("publish"),
-    messages("confirm"),
-    messages("return_unroutable"),
-    messages("drop_unroutable"),
-    messages("deliver"),
-    messages("deliver_no_ack"),
-    messages("get"),
-    messages("get_no_ack"),
-    messages("get_empty"),
-    messages("deliver_get"),
-    messages("redeliver"),
-    messages("ack"),
-    messages("expired"),
-    messages("dead_lettered"),
-    messages("dropped"),
-    messages("dead_lettered_rejected"),
-    messages("dead_lettered_expired"),
-    messages("dead_lettered_maxlen"),
-    messages("dead_lettered_delivery_limit"),
-    messages("dropped_rejected"),
-    messages("dropped_expired"),
-    messages("dropped_maxlen"),
-    messages("dropped_delivery_limit"),
-    data("recv_oct"),
-    data("send_oct"),
-    node("connection_created"),
-    node("connection_closed"),
-    node("channel_created"),
-    node("channel_closed"),
-    node("queue_declared"),
-    node("queue_created"),
-    node("queue_deleted"),
+const DELIVERIES: [Field; 8] = [
+    field(StatsKind::Messages, "deliver"),
+    field(StatsKind::Messages, "deliver_no_ack"),
+    field(StatsKind::Messages, "get"),
+    field(StatsKind::Messages, "get_no_ack"),
+    field(StatsKind::Messages, "get_empty"),
+    field(StatsKind::Messages, "deliver_get"),
+    field(StatsKind::Messages, "redeliver"),
+    field(StatsKind::Messages, "ack"),
 ];
 
-/// Of the node.
-pub(crate) const NODE: [Field; 5] =
-    [node("mem_used"), node("fd_used"), node("sockets_used"), node("disk_free"), node("proc_used")];
+/// Numbers that are 0 for most queues come last: trailing zeros take no memory in a sample.
+const DEATHS: [Field; 11] = [
+    field(StatsKind::Messages, "expired"),
+    field(StatsKind::Messages, "dead_lettered"),
+    field(StatsKind::Messages, "dropped"),
+    field(StatsKind::Messages, "dead_lettered_rejected"),
+    field(StatsKind::Messages, "dead_lettered_expired"),
+    field(StatsKind::Messages, "dead_lettered_maxlen"),
+    field(StatsKind::Messages, "dead_lettered_delivery_limit"),
+    field(StatsKind::Messages, "dropped_rejected"),
+    field(StatsKind::Messages, "dropped_expired"),
+    field(StatsKind::Messages, "dropped_maxlen"),
+    field(StatsKind::Messages, "dropped_delivery_limit"),
+];
 
-/// The numbers of a queue.
+const CHURN: [Field; 7] = [
+    field(StatsKind::Node, "connection_created"),
+    field(StatsKind::Node, "connection_closed"),
+    field(StatsKind::Node, "channel_created"),
+    field(StatsKind::Node, "channel_closed"),
+    field(StatsKind::Node, "queue_declared"),
+    field(StatsKind::Node, "queue_created"),
+    field(StatsKind::Node, "queue_deleted"),
+];
+
+/// Fields of a connection.
+pub(crate) const CONNECTION: [Field; 2] =
+    [field(StatsKind::Data, "recv_oct"), field(StatsKind::Data, "send_oct")];
+
+/// Fields of an exchange.
+pub(crate) const EXCHANGE: [Field; 2] =
+    [field(StatsKind::Messages, "publish_in"), field(StatsKind::Messages, "publish_out")];
+
+/// Fields of a channel.
+pub(crate) const CHANNEL: [Field; PUBLISHES.len() + DELIVERIES.len()] =
+    table(&[&PUBLISHES, &DELIVERIES]);
+
+/// Fields of a queue.
+pub(crate) const QUEUE: [Field; LENGTHS.len() + 1 + DELIVERIES.len() + DEATHS.len()] =
+    table(&[&LENGTHS, &[PUBLISHES[0]], &DELIVERIES, &DEATHS]);
+
+/// Fields of a vhost, and of all vhosts together.
+pub(crate) const VHOST: [Field;
+    LENGTHS.len()
+        + PUBLISHES.len()
+        + DELIVERIES.len()
+        + DEATHS.len()
+        + CONNECTION.len()
+        + CHURN.len()] = table(&[&LENGTHS, &PUBLISHES, &DELIVERIES, &DEATHS, &CONNECTION, &CHURN]);
+
+/// Fields of the node.
+pub(crate) const NODE: [Field; 5] = [
+    field(StatsKind::Node, "mem_used"),
+    field(StatsKind::Node, "fd_used"),
+    field(StatsKind::Node, "sockets_used"),
+    field(StatsKind::Node, "disk_free"),
+    field(StatsKind::Node, "proc_used"),
+];
+
+/// Numbers of a queue.
 pub(crate) type QueueNumbers = [u64; QUEUE.len()];
-/// The numbers of an exchange.
+/// Numbers of an exchange.
 pub(crate) type ExchangeNumbers = [u64; EXCHANGE.len()];
-/// The numbers of a channel.
+/// Numbers of a channel.
 pub(crate) type ChannelNumbers = [u64; CHANNEL.len()];
-/// The numbers of a connection.
+/// Numbers of a connection.
 pub(crate) type ConnectionNumbers = [u64; CONNECTION.len()];
-/// The numbers of a vhost.
+/// Numbers of a vhost.
 pub(crate) type VhostNumbers = [u64; VHOST.len()];
-/// The numbers of the node.
+/// Numbers of the node.
 pub(crate) type NodeNumbers = [u64; NODE.len()];
 
-/// Messages that expired, died and became dead letters, died and left nothing; then the second and the
-/// third by reason.
-fn fates(deaths: &Deaths) -> [u64; 11] {
+/// The index in [`QUEUE`] of messages dead-lettered for `reason`.
+pub(crate) const fn dead_lettered_by(reason: DeathReason) -> usize {
+    // Behind the three sums over all reasons.
+    LENGTHS.len() + 1 + DELIVERIES.len() + 3 + reason as usize
+}
+
+/// The numbers of [`DEATHS`]: three sums, then dead-lettered and dropped messages by reason.
+fn deaths(deaths: &Deaths) -> [u64; DEATHS.len()] {
     let dead_lettered = DeathReason::ALL.map(|reason| deaths.dead_lettered.get(reason));
     let dropped = DeathReason::ALL.map(|reason| deaths.dropped.get(reason).total());
     let expired = DeathReason::Expired as usize;
     let expired = [&dead_lettered, &dropped].map(|of| of.get(expired).copied().unwrap_or_default());
     let sums = [expired.iter().sum(), dead_lettered.iter().sum(), dropped.iter().sum()];
-    joined(&[&sums, &dead_lettered, &dropped])
+    join(&[&sums, &dead_lettered, &dropped])
 }
 
-/// In the order in which they stand in the lists above.
-fn delivered(of: &Deliveries) -> [u64; 8] {
+/// The numbers of [`DELIVERIES`].
+fn deliveries(of: &Deliveries) -> [u64; DELIVERIES.len()] {
     [
         of.delivered(),
         of.delivered_no_ack(),
@@ -177,41 +175,49 @@ fn delivered(of: &Deliveries) -> [u64; 8] {
     ]
 }
 
-/// Two lists, one behind the other.
-fn joined<const N: usize>(parts: &[&[u64]]) -> [u64; N] {
+/// Joins lists of numbers, as [`table`] joins lists of fields.
+fn join<const N: usize>(parts: &[&[u64]]) -> [u64; N] {
+    debug_assert_eq!(parts.iter().map(|part| part.len()).sum::<usize>(), N);
     let mut numbers = [0; N];
     let all = parts.iter().flat_map(|part| part.iter());
     numbers.iter_mut().zip(all).for_each(|(number, value)| *number = *value);
     numbers
 }
 
+fn lengths(queue: &Queue) -> [u64; LENGTHS.len()] {
+    [queue.message_count(), queue.ready_count(), queue.unacked_count()]
+}
+
+/// The numbers of a queue.
 pub(crate) fn of_queue(queue: &Queue) -> QueueNumbers {
-    let lengths = [queue.message_count(), queue.ready_count(), queue.unacked_count()];
     let counters = &queue.counters;
-    joined(&[
-        &lengths,
+    join(&[
+        &lengths(queue),
         &[counters.entered],
-        &delivered(&counters.deliveries),
-        &fates(&counters.deaths()),
+        &deliveries(&counters.deliveries),
+        &deaths(&counters.deaths()),
     ])
 }
 
+/// The numbers of an exchange.
 pub(crate) fn of_exchange(counters: &ExchangeCounters) -> ExchangeNumbers {
     [counters.published_in, counters.published_out]
 }
 
+/// The numbers of a channel.
 pub(crate) fn of_channel(counters: &ChannelCounters) -> ChannelNumbers {
     let ChannelCounters { published, confirmed, returned_unroutable, dropped_unroutable, .. } =
         *counters;
     let published = [published, confirmed, returned_unroutable, dropped_unroutable];
-    joined(&[&published, &delivered(&counters.deliveries)])
+    join(&[&published, &deliveries(&counters.deliveries)])
 }
 
+/// The numbers of a connection.
 pub(crate) fn of_connection(traffic: &Traffic) -> ConnectionNumbers {
     [traffic.received_bytes, traffic.sent_bytes]
 }
 
-/// Of the node, to which so many clients are connected.
+/// The numbers of the node, which has that many open sockets of clients.
 pub(crate) fn of_node(node: &NodeSnapshot, process: &ProcessSnapshot, sockets: u64) -> NodeNumbers {
     [
         node.resident_bytes.unwrap_or_default(),
@@ -222,33 +228,33 @@ pub(crate) fn of_node(node: &NodeSnapshot, process: &ProcessSnapshot, sockets: u
     ]
 }
 
-/// What the queues of a vhost add up to.
+/// Sums over the queues of a vhost.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct QueueSums {
-    lengths: [u64; 3],
-    /// By type.
+    lengths: [u64; LENGTHS.len()],
+    /// Deliveries by type of queue.
     pub(crate) deliveries: [Deliveries; QueueType::ALL.len()],
 }
 
 impl QueueSums {
+    /// Adds a queue.
     pub(crate) fn add(&mut self, queue: &Queue) {
-        let lengths = [queue.message_count(), queue.ready_count(), queue.unacked_count()];
-        self.lengths.iter_mut().zip(lengths).for_each(|(sum, length)| *sum += length);
+        self.lengths.iter_mut().zip(lengths(queue)).for_each(|(sum, length)| *sum += length);
         let kind = queue.kind() as usize;
         if let Some(of_type) = self.deliveries.get_mut(kind) {
             of_type.add(&queue.counters.deliveries);
         }
     }
 
-    /// Also what was delivered from queues that are gone.
-    pub(crate) fn and_gone(mut self, vhost: &Vhost) -> Self {
-        let gone = &vhost.counters().delivered_from_gone;
-        self.deliveries.iter_mut().zip(gone).for_each(|(sum, gone)| sum.add(gone));
+    /// Adds the deliveries from deleted queues.
+    pub(crate) fn with_deleted(mut self, vhost: &Vhost) -> Self {
+        let deleted = &vhost.counters().delivered_from_gone;
+        self.deliveries.iter_mut().zip(deleted).for_each(|(sum, deleted)| sum.add(deleted));
         self
     }
 }
 
-/// The numbers of a vhost whose queues add up to `sums`, and whose clients' sockets to `data`.
+/// The numbers of a vhost, given the sums over its queues and over the sockets of its clients.
 pub(crate) fn of_vhost(vhost: &Vhost, sums: &QueueSums, data: ConnectionNumbers) -> VhostNumbers {
     let counters = vhost.counters();
     let published = [
@@ -259,7 +265,7 @@ pub(crate) fn of_vhost(vhost: &Vhost, sums: &QueueSums, data: ConnectionNumbers)
     ];
     let mut all = Deliveries::default();
     sums.deliveries.iter().for_each(|of_type| all.add(of_type));
-    let deaths = Deaths {
+    let died = Deaths {
         dead_lettered: counters.dead_lettered,
         dropped: counters.dropped,
         copies_dropped: counters.copies_dropped,
@@ -274,7 +280,7 @@ pub(crate) fn of_vhost(vhost: &Vhost, sums: &QueueSums, data: ConnectionNumbers)
         counters.queues_created,
         counters.queues_deleted,
     ];
-    joined(&[&sums.lengths, &published, &delivered(&all), &fates(&deaths), &data, &churn])
+    join(&[&sums.lengths, &published, &deliveries(&all), &deaths(&died), &data, &churn])
 }
 
 #[cfg(test)]
@@ -282,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_stands_at_its_name() {
+    fn channel_numbers_stand_at_their_names() {
         let mut deliveries = Deliveries::default();
         (deliveries.redelivered, deliveries.acknowledged) = (11, 12);
         let counters = ChannelCounters {
@@ -296,13 +302,15 @@ mod tests {
             |name| CHANNEL.iter().zip(numbers).find(|(field, _)| field.name == name).unwrap().1;
         assert_eq!((of("publish"), of("drop_unroutable")), (1, 4));
         assert_eq!((of("redeliver"), of("ack"), of("get_empty")), (11, 12, 0));
-        // The parts are as long as the lists.
-        assert_eq!(3 + 1 + 8 + 11, QUEUE.len());
-        assert_eq!(3 + 4 + 8 + 11 + 2 + 7, VHOST.len());
-        for (at, reason) in DeathReason::ALL.iter().enumerate() {
-            let name = format!("dead_lettered_{reason}");
-            assert_eq!(QUEUE[DEAD_LETTERED_BY_REASON + at].name, name);
-            assert_eq!(QUEUE[DEAD_LETTERED_BY_REASON + 4 + at].name, format!("dropped_{reason}"));
+    }
+
+    #[test]
+    fn death_fields_follow_the_order_of_reasons() {
+        assert_eq!((QUEUE.len(), VHOST.len()), (23, 35));
+        for (at, reason) in DeathReason::ALL.into_iter().enumerate() {
+            assert_eq!(QUEUE[dead_lettered_by(reason)].name, format!("dead_lettered_{reason}"));
+            assert_eq!(DEATHS[3 + at].name, format!("dead_lettered_{reason}"));
+            assert_eq!(DEATHS[3 + 4 + at].name, format!("dropped_{reason}"));
         }
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use amqp::table::Table;
 use broker::{InForce, Name, Queue, QueueCounters, QueueNumber, QueueType, Settings, Vhost};
 
-use crate::snapshot::client::{ClientDescription, ClientOf, ConsumerDetails};
+use crate::snapshot::client::{ClientDescription, ClientOf, ConsumerSnapshot};
 use crate::snapshot::fields;
 
 /// What the API tells of a queue, as it was at one moment.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the answer")]
-pub struct QueueDetails {
+pub struct QueueSnapshot {
     pub(crate) vhost: Name,
     pub(crate) name: Name,
     pub(crate) number: QueueNumber,
@@ -51,7 +51,7 @@ pub(crate) struct Amount {
     pub(crate) bytes: u64,
 }
 
-impl QueueDetails {
+impl QueueSnapshot {
     /// Copies every queue of `vhost`.
     pub fn all(vhost: &Vhost, client_of: ClientOf<'_>) -> Vec<Self> {
         vhost.queues().map(|(_, queue)| Self::of(vhost, queue, client_of)).collect()
@@ -62,9 +62,9 @@ impl QueueDetails {
         vhost: &Vhost,
         name: &str,
         client_of: ClientOf<'_>,
-    ) -> Option<(Self, Vec<ConsumerDetails>)> {
+    ) -> Option<(Self, Vec<ConsumerSnapshot>)> {
         let queue = vhost.queue(name)?;
-        let consumers = ConsumerDetails::of(vhost, queue, client_of);
+        let consumers = ConsumerSnapshot::of(vhost, queue, client_of);
         Some((Self::of(vhost, queue, client_of), consumers))
     }
 

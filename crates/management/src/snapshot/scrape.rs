@@ -6,8 +6,8 @@ use broker::{
     Deliveries, Exchange, ExchangeType, Name, Queue, QueueCounters, QueueId, QueueType, Vhost,
 };
 
-use crate::node::LoginAttempts;
-use crate::snapshot::client::{ChannelDetails, ClientDescription, ClientOf, Traffic};
+use crate::snapshot::client::{ChannelSnapshot, ClientDescription, ClientOf, Traffic};
+use crate::snapshot::logins::LoginAttempts;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
 use crate::snapshot::queue::Amount;
 
@@ -125,8 +125,8 @@ impl Scraping {
         vhost.queues().map(|(id, _)| id).collect()
     }
 
-    /// Copies some queues; those that have gone since are left out.
-    pub fn slice(&mut self, vhost: &mut Vhost, now: Now, queues: &[QueueId]) {
+    /// Copies some queues. Deleted queues are left out.
+    pub fn add_queues(&mut self, vhost: &mut Vhost, now: Now, queues: &[QueueId]) {
         for id in queues {
             vhost.forget_gone_deadlines(*id);
             self.0.extend(vhost.queue_of(*id).map(|queue| (*id, QueueScrape::of(queue, now))));
@@ -135,11 +135,12 @@ impl Scraping {
 
     /// Copies everything else. A queue that has gone since counts among those that are gone, not twice:
     /// sums never shrink.
-    pub fn end(
+    pub fn finish(
         self,
         vhost: &Vhost,
         client_of: ClientOf<'_>,
-        (connections, traffic): (Vec<ConnectionScrape>, Traffic),
+        connections: Vec<ConnectionScrape>,
+        traffic: Traffic,
     ) -> VhostScrape {
         let is_there = |id: QueueId| vhost.queue_of(id).is_some();
         let queues = self.0.into_iter().filter(|(id, _)| is_there(*id));
@@ -156,7 +157,7 @@ impl Scraping {
             deliveries,
             queues,
             exchanges: vhost.exchanges().map(|(_, exchange)| exchange.into()).collect(),
-            channels: ChannelDetails::all(vhost, client_of).iter().map(Into::into).collect(),
+            channels: ChannelSnapshot::all(vhost, client_of).iter().map(Into::into).collect(),
             connections,
             traffic,
         }
@@ -225,8 +226,8 @@ impl QueueScrape {
     }
 }
 
-impl From<&ChannelDetails> for ChannelScrape {
-    fn from(channel: &ChannelDetails) -> Self {
+impl From<&ChannelSnapshot> for ChannelScrape {
+    fn from(channel: &ChannelSnapshot) -> Self {
         Self {
             pid: channel.client.pid.of_channel(channel.number),
             consumers: channel.consumers as u64,
@@ -308,12 +309,12 @@ mod tests {
         }
         let mut scraping = Scraping::default();
         let queues = Scraping::queues(&vhost);
-        scraping.slice(&mut vhost, NOW, &queues);
+        scraping.add_queues(&mut vhost, NOW, &queues);
         let delete =
             DeleteQueue { queue: "goes", if_unused: false, if_empty: false, nowait: false };
         apply(&mut vhost, connection, Command::DeleteQueue(delete));
         let none = |_| None;
-        let scrape = scraping.end(&vhost, &none, (Vec::new(), Traffic::default()));
+        let scrape = scraping.finish(&vhost, &none, Vec::new(), Traffic::default());
         let names: Vec<&str> = scrape.queues.iter().map(|queue| &*queue.name).collect();
         assert_eq!(names, ["stays"]);
         assert_eq!(scrape.deliveries[QueueType::Classic as usize].got_nothing, 2);

@@ -7,7 +7,7 @@ use broker::{
 
 /// What the API tells of an exchange, as it was at one moment.
 #[derive(Clone, Debug)]
-pub struct ExchangeDetails {
+pub struct ExchangeSnapshot {
     pub(crate) id: ExchangeId,
     pub(crate) vhost: Name,
     pub(crate) name: Name,
@@ -23,7 +23,7 @@ pub struct ExchangeDetails {
 
 /// What the API tells of a binding, as it was at one moment.
 #[derive(Clone, Debug)]
-pub struct BindingDetails {
+pub struct BindingSnapshot {
     pub(crate) vhost: Name,
     pub(crate) source: Name,
     pub(crate) destination: Name,
@@ -34,7 +34,7 @@ pub struct BindingDetails {
 
 /// Which bindings of a vhost are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BindingsOf<'a> {
+pub enum BindingFilter<'a> {
     /// All.
     Vhost,
     /// Those that lead to a queue.
@@ -45,7 +45,7 @@ pub enum BindingsOf<'a> {
     Destination(&'a str),
 }
 
-impl ExchangeDetails {
+impl ExchangeSnapshot {
     /// Copies every exchange of `vhost`.
     pub fn all(vhost: &Vhost) -> Vec<Self> {
         vhost.exchanges().map(|(id, exchange)| Self::of(vhost, id, exchange)).collect()
@@ -75,19 +75,19 @@ impl ExchangeDetails {
     }
 }
 
-impl BindingDetails {
+impl BindingSnapshot {
     /// Copies bindings of `vhost`. To the default exchange every queue is bound by its name, though
     /// nothing of that is kept. A queue or an exchange that does not exist has no bindings.
-    pub fn of(vhost: &Vhost, which: BindingsOf<'_>) -> Vec<Self> {
+    pub fn of(vhost: &Vhost, which: BindingFilter<'_>) -> Vec<Self> {
         match which {
-            BindingsOf::Vhost => {
+            BindingFilter::Vhost => {
                 let exchanges = vhost.exchanges().map(|(_, exchange)| exchange);
                 exchanges.flat_map(|exchange| Self::from(vhost, exchange)).collect()
             }
-            BindingsOf::Source(name) => {
+            BindingFilter::Source(name) => {
                 vhost.exchange(name).map(|source| Self::from(vhost, source)).unwrap_or_default()
             }
-            BindingsOf::Queue(name) => {
+            BindingFilter::Queue(name) => {
                 // COMPAT: bindings of no queue: a queue that does not exist has none; RabbitMQ shows the
                 // one to the default exchange, which it would have.
                 let Some(queue) = vhost.queue(name) else { return Vec::new() };
@@ -96,7 +96,7 @@ impl BindingDetails {
                 });
                 std::iter::once(Self::implicit(vhost, &queue.name)).chain(explicit).collect()
             }
-            BindingsOf::Destination(name) => {
+            BindingFilter::Destination(name) => {
                 let bound = vhost.exchange(name).into_iter().flat_map(Exchange::bound_from);
                 let bindings = bound.filter_map(|(source, binding)| {
                     Self::explicit(vhost, vhost.exchange_of(*source)?, binding)

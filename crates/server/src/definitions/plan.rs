@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use broker::access::Permissions;
 use broker::{Policy, PolicyKind};
 use management::{
-    LimitName, PolicyProblem, VhostChange, limits_from_json, policy_from_json,
+    LimitName, PolicyError, VhostChange, limits_from_json, policy_from_json,
     vhost_metadata_from_json,
 };
 use serde_json::{Map, Value};
@@ -236,8 +236,8 @@ fn policy(
     let none = Map::new();
     let policy = policy_from_json(name, value.value.as_object().unwrap_or(&none), kind);
     let policy = policy.map_err(|problem| match problem {
-        PolicyProblem::Missing(fields) => format!("'{}' is missing", fields.join("', '")),
-        PolicyProblem::Invalid(problems) => problems.join(", "),
+        PolicyError::Missing(fields) => format!("'{}' is missing", fields.join("', '")),
+        PolicyError::Invalid(problems) => problems.join(", "),
     })?;
     Ok(InVhost { vhost: item.vhost()?, what: (kind, policy) })
 }

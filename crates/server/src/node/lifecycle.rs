@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use management::{Change, LifeAction, LifeRefused, Listener};
+use management::{ChangeFuture, LifecycleAction, LifecycleError, Listener};
 use tokio::sync::watch;
 
 use crate::config::{Config, MaybeListener};
@@ -59,24 +59,24 @@ impl ShutdownRequest {
     }
 }
 
-impl management::Life for Node {
-    fn act(&self, action: LifeAction) -> Change<'_, Result<(), LifeRefused>> {
+impl management::Lifecycle for Node {
+    fn act(&self, action: LifecycleAction) -> ChangeFuture<'_, Result<(), LifecycleError>> {
         let result = match action {
-            LifeAction::Stop => {
+            LifecycleAction::Stop => {
                 self.ending.begin(End::Stop);
                 Ok(())
             }
-            LifeAction::StopApp => {
+            LifecycleAction::StopApp => {
                 self.ending.begin(End::StopApp);
                 Ok(())
             }
-            LifeAction::StartApp => Ok(()),
-            LifeAction::Reset => Err(LifeRefused::MustBeStopped),
-            LifeAction::SuspendListeners => {
+            LifecycleAction::StartApp => Ok(()),
+            LifecycleAction::Reset => Err(LifecycleError::MustBeStopped),
+            LifecycleAction::SuspendListeners => {
                 self.listeners_suspended.send_replace(true);
                 Ok(())
             }
-            LifeAction::ResumeListeners => {
+            LifecycleAction::ResumeListeners => {
                 self.listeners_suspended.send_replace(false);
                 Ok(())
             }

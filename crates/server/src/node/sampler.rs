@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use management::{Status as _, Taken, VhostTaken};
+use management::{NodeStatus as _, Sample, Sampling, VhostSample};
 use tokio::time::MissedTickBehavior;
 
 use crate::limits::SAMPLED_PER_LOCK;
@@ -18,31 +18,31 @@ pub(crate) async fn run(node: Arc<Node>, interval: Duration) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let (at_ms, taken) = take(&node);
-        node.history.add(at_ms, taken);
+        let (at_ms, sample) = take(&node);
+        node.history.add(at_ms, sample);
     }
 }
 
-/// Samples of now, with the time in milliseconds of the epoch.
-fn take(node: &Node) -> (u64, Taken) {
+/// A sample of everything now, with the time in milliseconds of the epoch.
+fn take(node: &Node) -> (u64, Sample) {
     let at_ms = node.clock.time().as_micros() / 1000;
     let clients = node.clients.all();
-    let mut taken = Taken::new(&node.snapshot(), &node.process(), clients.len() as u64);
+    let mut sample = Sample::new(&node.snapshot(), &node.process(), clients.len() as u64);
     for client in &clients {
-        taken.connection(client.description.pid.number(), &client.socket.traffic());
+        sample.add_connection(client.description.pid.number(), &client.socket.traffic());
     }
     for handle in node.vhosts.all() {
-        taken.vhost(take_vhost(&handle));
+        sample.add_vhost(sample_vhost(&handle));
     }
-    (at_ms, taken)
+    (at_ms, sample)
 }
 
-fn take_vhost(handle: &VhostHandle) -> VhostTaken {
+fn sample_vhost(handle: &VhostHandle) -> VhostSample {
     let traffic = handle.traffic();
-    let queues = handle.read(|v, _| VhostTaken::queues(v));
-    let mut taking = VhostTaken::begin();
+    let queues = handle.read(|v, _| Sampling::queues(v));
+    let mut sampling = Sampling::default();
     for slice in queues.chunks(SAMPLED_PER_LOCK) {
-        handle.read(|v, _| taking.slice(v, slice));
+        handle.read(|v, _| sampling.add_queues(v, slice));
     }
-    handle.read(|v, client_of| taking.end(v, client_of, &traffic))
+    handle.read(|v, client_of| sampling.finish(v, client_of, &traffic))
 }

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use management::{Change, Credentials, LifeAction, LifeRefused, Login, LoginRefused};
+use management::{
+    ChangeFuture, Credentials, LifecycleAction, LifecycleError, LoginFuture, LoginRefused,
+};
 use tokio::sync::watch;
 
 use crate::auth::ctl_token::CtlToken;
@@ -26,7 +28,7 @@ struct Stopped {
 }
 
 impl management::Logins for Stopped {
-    fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_> {
+    fn login(&self, credentials: Credentials, peer: IpAddr) -> LoginFuture<'_> {
         let result = match credentials.is_token {
             true => self.token.login(&credentials.password, peer, Vec::new()),
             false => Err(LoginRefused::Credentials),
@@ -35,21 +37,21 @@ impl management::Logins for Stopped {
     }
 }
 
-impl management::Life for Stopped {
-    fn act(&self, action: LifeAction) -> Change<'_, Result<(), LifeRefused>> {
+impl management::Lifecycle for Stopped {
+    fn act(&self, action: LifecycleAction) -> ChangeFuture<'_, Result<(), LifecycleError>> {
         Box::pin(async move {
             match action {
-                LifeAction::Stop => self.ending.begin(End::Stop),
-                LifeAction::StopApp
-                | LifeAction::SuspendListeners
-                | LifeAction::ResumeListeners => {}
-                LifeAction::StartApp => self.ending.begin(End::StartApp),
-                LifeAction::Reset => {
+                LifecycleAction::Stop => self.ending.begin(End::Stop),
+                LifecycleAction::StopApp
+                | LifecycleAction::SuspendListeners
+                | LifecycleAction::ResumeListeners => {}
+                LifecycleAction::StartApp => self.ending.begin(End::StartApp),
+                LifecycleAction::Reset => {
                     let data_dir = self.data_dir.clone();
                     let done = tokio::task::spawn_blocking(move || reset::reset(&data_dir)).await;
                     let failed = |error: &dyn std::fmt::Display| {
                         tracing::error!("cannot reset the node: {error}");
-                        LifeRefused::Failed(format!("cannot reset the node: {error}"))
+                        LifecycleError::Failed(format!("cannot reset the node: {error}"))
                     };
                     done.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
                     tracing::warn!("reset: everything is forgotten");

@@ -10,7 +10,7 @@ use amqp::reply_code::ReplyCode;
 use broker::ConnectionId;
 use broker::access::{Access, PermissionPattern, Permissions};
 use broker::refusal::Refusal;
-use management::{Unchanged, UserLimit, VhostChange, VhostLimit, VhostSettings};
+use management::{ChangeError, UserLimit, VhostChange, VhostLimit, VhostSettings};
 
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User, Users};
@@ -60,7 +60,7 @@ pub(crate) struct Identities {
 impl Node {
     /// Makes or changes all of these, or nothing. What is said of a user who is not there says
     /// nothing.
-    pub(crate) fn take_over(&self, identities: Identities) -> Result<(), Unchanged> {
+    pub(crate) fn take_over(&self, identities: Identities) -> Result<(), ChangeError> {
         self.check_memory()?;
         let Identities { users: new, vhosts, permissions, topic_permissions } = identities;
         let _one_at_a_time = self.changes.lock();
@@ -106,10 +106,10 @@ impl Node {
     }
 
     /// Whether the node may keep more users and vhosts.
-    pub(crate) fn check_memory(&self) -> Result<(), Unchanged> {
+    pub(crate) fn check_memory(&self) -> Result<(), ChangeError> {
         if self.alarm.borrow().is_some_and(Alarm::is_of_memory) {
             let text = "low on memory: no user, vhost or definition is added while the alarm is on";
-            return Err(Unchanged::Unable(text.to_owned()));
+            return Err(ChangeError::Unable(text.to_owned()));
         }
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Node {
         settings: BTreeMap<String, VhostSettings>,
         users: &Users,
         made: &mut Vec<Arc<VhostHandle>>,
-    ) -> Result<(), Unchanged> {
+    ) -> Result<(), ChangeError> {
         let mut changed = Vec::new();
         for (name, settings) in settings {
             let settings = Arc::new(settings);
@@ -152,7 +152,7 @@ impl Node {
         password: PasswordHash,
         tags: Vec<String>,
         limits: Option<BTreeMap<UserLimit, i64>>,
-    ) -> Result<bool, Unchanged> {
+    ) -> Result<bool, ChangeError> {
         let _one_at_a_time = self.changes.lock();
         let mut users = self.auth.to_change();
         let known = users.get(name);
@@ -174,11 +174,11 @@ impl Node {
     pub(crate) fn change_user<T>(
         &self,
         name: &str,
-        change: impl FnOnce(&mut User) -> Result<T, Unchanged>,
-    ) -> Result<T, Unchanged> {
+        change: impl FnOnce(&mut User) -> Result<T, ChangeError>,
+    ) -> Result<T, ChangeError> {
         let _one_at_a_time = self.changes.lock();
         let mut users = self.auth.to_change();
-        let mut user = (**users.get(name).ok_or(Unchanged::NoSuchUser)?).clone();
+        let mut user = (**users.get(name).ok_or(ChangeError::NoSuchUser)?).clone();
         let result = change(&mut user)?;
         users.insert(name.to_owned(), Arc::new(user));
         self.write_users(users)?;
@@ -187,7 +187,7 @@ impl Node {
     }
 
     /// Removes those of these users who are there, and closes their connections: how many there were.
-    pub(crate) fn remove_users(&self, names: &[String]) -> Result<usize, Unchanged> {
+    pub(crate) fn remove_users(&self, names: &[String]) -> Result<usize, ChangeError> {
         let _one_at_a_time = self.changes.lock();
         let mut users = self.auth.to_change();
         let gone: Vec<&String> =
@@ -210,7 +210,7 @@ impl Node {
         name: &str,
         change: VhostChange,
         user: &str,
-    ) -> Result<bool, Unchanged> {
+    ) -> Result<bool, ChangeError> {
         let _one_at_a_time = self.changes.lock();
         if let Some(handle) = self.vhosts.get(name) {
             self.write_settings(&handle, |settings| settings.change(change))?;
@@ -242,19 +242,19 @@ impl Node {
         &self,
         name: &str,
         change: impl FnOnce(&mut VhostSettings),
-    ) -> Result<(), Unchanged> {
+    ) -> Result<(), ChangeError> {
         let _one_at_a_time = self.changes.lock();
-        let handle = self.vhosts.get(name).ok_or(Unchanged::NoSuchVhost)?;
+        let handle = self.vhosts.get(name).ok_or(ChangeError::NoSuchVhost)?;
         self.write_settings(&handle, change)
     }
 
     /// Removes a vhost with all that is in it and all that users may do in it, and closes its
     /// connections.
-    pub(crate) fn remove_vhost(&self, name: &str) -> Result<(), Unchanged> {
+    pub(crate) fn remove_vhost(&self, name: &str) -> Result<(), ChangeError> {
         let _one_at_a_time = self.changes.lock();
-        let handle = self.vhosts.get(name).ok_or(Unchanged::NoSuchVhost)?;
+        let handle = self.vhosts.get(name).ok_or(ChangeError::NoSuchVhost)?;
         if handle.settings().protected_from_deletion == Some(true) {
-            return Err(Unchanged::Protected(name.to_owned()));
+            return Err(ChangeError::Protected(name.to_owned()));
         }
         let mut users = self.auth.to_change();
         for user in users.values_mut().filter(|user| user.is_known_in(name)) {
@@ -302,7 +302,7 @@ impl Node {
         }
     }
 
-    fn write_users(&self, users: Users) -> Result<(), Unchanged> {
+    fn write_users(&self, users: Users) -> Result<(), ChangeError> {
         let (next_vhost_id, vhosts) = self.vhosts.entries();
         self.write_down(next_vhost_id, vhosts, &users)?;
         self.auth.replace(users);
@@ -313,7 +313,7 @@ impl Node {
         &self,
         handle: &VhostHandle,
         change: impl FnOnce(&mut VhostSettings),
-    ) -> Result<(), Unchanged> {
+    ) -> Result<(), ChangeError> {
         let mut settings = (*handle.settings()).clone();
         change(&mut settings);
         let settings = Arc::new(settings);
@@ -331,7 +331,7 @@ impl Node {
         next_vhost_id: u64,
         vhosts: Vec<VhostEntry>,
         users: &Users,
-    ) -> Result<(), Unchanged> {
+    ) -> Result<(), ChangeError> {
         let contents = NodeFile { next_vhost_id, vhosts, users: users.values().cloned().collect() };
         let written = node_file::write(&self.data_dir, &contents);
         if let Err(error @ NodeFileError::Replace { .. }) = &written {
@@ -371,10 +371,10 @@ impl User {
 pub(crate) fn set_topic_pattern(
     patterns: &mut Vec<TopicPattern>,
     new: TopicPattern,
-) -> Result<(), Unchanged> {
+) -> Result<(), ChangeError> {
     patterns.retain(|known| known.exchange != new.exchange);
     if patterns.len() >= TOPIC_PERMISSIONS_MAX {
-        return Err(Unchanged::Invalid(format!(
+        return Err(ChangeError::Invalid(format!(
             "a user must not have topic permissions for more than {TOPIC_PERMISSIONS_MAX} exchanges \
              of a vhost"
         )));
@@ -388,13 +388,13 @@ fn user_deleted(name: &str) -> Refusal {
     Refusal::new(ReplyCode::ConnectionForced, format!("user '{name}' is deleted"))
 }
 
-fn everything() -> Result<Permissions, Unchanged> {
-    let all = PermissionPattern::new(".*").map_err(Unchanged::Unable)?;
+fn everything() -> Result<Permissions, ChangeError> {
+    let all = PermissionPattern::new(".*").map_err(ChangeError::Unable)?;
     Ok(Permissions { configure: all.clone(), write: all.clone(), read: all })
 }
 
 /// The node cannot do it: the operator is told why, and whoever asked that it was not done.
-fn unable(error: &dyn std::error::Error) -> Unchanged {
+fn unable(error: &dyn std::error::Error) -> ChangeError {
     tracing::error!(%error, "a change of users or vhosts is not made");
-    Unchanged::Unable("the change cannot be written to the disk".to_owned())
+    ChangeError::Unable("the change cannot be written to the disk".to_owned())
 }

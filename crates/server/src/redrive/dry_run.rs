@@ -7,7 +7,7 @@ use broker::access::Access;
 use broker::redrive::Redrive;
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, MessageState, Name};
-use management::{RedriveDryRun, RedriveRefused, RedriveRequest};
+use management::{RedriveDryRun, RedriveError, RedriveRequest};
 
 use super::{Source, WAITING};
 use crate::limits::{
@@ -22,7 +22,7 @@ pub(crate) async fn dry_run(
     queue: &str,
     request: RedriveRequest,
     access: &Access,
-) -> Result<RedriveDryRun, RedriveRefused> {
+) -> Result<RedriveDryRun, RedriveError> {
     let source = Source::find(handle, queue, &request.to, access)?;
     let told = RedriveDryRun {
         number: source.number,
@@ -41,8 +41,8 @@ pub(crate) async fn dry_run(
         while let Some(from) = next.filter(|_| trial.goes_on()) {
             let batch = handle.browse(source.id, from, BROWSED_PER_LOCK).await;
             let mut batch = batch.map_err(|problem| match problem {
-                BrowseProblem::NoQueue => RedriveRefused::NoSuchQueue,
-                BrowseProblem::Disk(problem) => RedriveRefused::Disk(problem),
+                BrowseProblem::NoQueue => RedriveError::NoSuchQueue,
+                BrowseProblem::Disk(problem) => RedriveError::Disk(problem),
             })?;
             next = batch.next;
             batch.messages.retain(|browsed| source.had(browsed));
@@ -81,7 +81,7 @@ impl Trial<'_> {
         handle: &VhostHandle,
         (state, messages): (MessageState, &[BrowsedMessage]),
         now: Now,
-    ) -> Result<(), RedriveRefused> {
+    ) -> Result<(), RedriveError> {
         let redrive = Redrive { queue: self.source.id, to: &self.request.to, access: self.access };
         handle.write(|vhost, _| {
             for browsed in messages {
@@ -89,11 +89,11 @@ impl Trial<'_> {
                     return Ok(());
                 }
                 self.told.scanned += 1;
-                if !self.request.choice.wants(self.source.number, browsed, now) {
+                if !self.request.selection.selects(self.source.number, browsed, now) {
                     continue;
                 }
                 let targets = vhost.redrive_targets(now, redrive, &browsed.entry.message);
-                self.note(targets.map_err(RedriveRefused::Refused)?);
+                self.note(targets.map_err(RedriveError::Refused)?);
                 if self.told.sample.len() < REDRIVE_SAMPLE_MAX {
                     self.told.sample.push((state, browsed.clone()));
                 }

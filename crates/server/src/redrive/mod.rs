@@ -14,7 +14,7 @@ use std::sync::Arc;
 use broker::access::Access;
 use broker::redrive::{Redrive, RedriveTo};
 use broker::{BrowsedMessage, Lsn, MessageState, QueueId, QueueNumber};
-use management::{RedriveCounts, RedriveJob, RedriveRefused, RedriveRequest, RedriveState};
+use management::{RedriveCounts, RedriveError, RedriveJob, RedriveRequest, RedriveState};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -63,12 +63,12 @@ impl Source {
         queue: &str,
         to: &RedriveTo,
         access: &Access,
-    ) -> Result<Self, RedriveRefused> {
+    ) -> Result<Self, RedriveError> {
         handle.read(|vhost, _| {
-            let id = vhost.queue_id(queue).ok_or(RedriveRefused::NoSuchQueue)?;
+            let id = vhost.queue_id(queue).ok_or(RedriveError::NoSuchQueue)?;
             let redrive = Redrive { queue: id, to, access };
-            vhost.check_redrive(redrive).map_err(RedriveRefused::Refused)?;
-            let queue = vhost.queue_of(id).ok_or(RedriveRefused::NoSuchQueue)?;
+            vhost.check_redrive(redrive).map_err(RedriveError::Refused)?;
+            let queue = vhost.queue_of(id).ok_or(RedriveError::NoSuchQueue)?;
             Ok(Self {
                 id,
                 number: queue.number,
@@ -92,14 +92,14 @@ impl Redrives {
         queue: &str,
         request: RedriveRequest,
         clock: Clock,
-    ) -> Result<RedriveJob, RedriveRefused> {
-        let access = channel.access().map_err(RedriveRefused::Refused)?;
+    ) -> Result<RedriveJob, RedriveError> {
+        let access = channel.access().map_err(RedriveError::Refused)?;
         let handle = Arc::clone(channel.vhost());
         let source = Source::find(&handle, queue, &request.to, &access)?;
         let mut known = self.0.lock();
         let running = known.jobs.iter().filter(|job| job.is_running()).count();
         if running >= REDRIVES_RUNNING_MAX {
-            return Err(RedriveRefused::TooMany(REDRIVES_RUNNING_MAX));
+            return Err(RedriveError::TooMany(REDRIVES_RUNNING_MAX));
         }
         let now_ms = clock.now().wall_ms;
         // No job of a process before had it.

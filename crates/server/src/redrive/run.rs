@@ -99,7 +99,7 @@ impl Run {
         let mut skipped = 0;
         let mut chosen = Vec::new();
         for browsed in messages.into_iter().filter(|browsed| self.source.had(browsed)) {
-            match self.request.choice.wants(self.source.number, &browsed, now) {
+            match self.request.selection.selects(self.source.number, &browsed, now) {
                 true => chosen.push(browsed.entry),
                 false => skipped += 1,
             }
@@ -177,7 +177,7 @@ impl Run {
         let RedriveCounts { moved, unroutable, gone, .. } = self.shared.job.lock().counts;
         let left = self.request.limit.map_or(u64::MAX, |limit| limit.saturating_sub(moved));
         // Each that is named has its turn once.
-        let named = self.request.choice.ids.as_ref().map_or(u64::MAX, |ids| ids.len() as u64);
+        let named = self.request.selection.ids.as_ref().map_or(u64::MAX, |ids| ids.len() as u64);
         let left = left.min(named.saturating_sub(moved + unroutable + gone));
         usize::try_from(left).unwrap_or(usize::MAX)
     }

@@ -8,7 +8,7 @@ use amqp::reply_code::ReplyCode;
 use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::{ChannelNumber, Command, ConnectionId, Outgoing, Request};
-use management::Change;
+use management::ChangeFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::vhost::VhostHandle;
@@ -94,11 +94,11 @@ impl management::Channel for InternalChannel {
         self.request(command);
     }
 
-    fn answer(&mut self) -> Change<'_, Result<Outgoing, Refusal>> {
+    fn answer(&mut self) -> ChangeFuture<'_, Result<Outgoing, Refusal>> {
         Box::pin(self.next())
     }
 
-    fn close(self: Box<Self>) -> Change<'static, ()> {
+    fn close(self: Box<Self>) -> ChangeFuture<'static, ()> {
         let lsn = self.handle.close(self.connection);
         let handle = Arc::clone(&self.handle);
         Box::pin(async move { handle.durable_at(lsn).await })

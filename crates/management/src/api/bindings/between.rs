@@ -9,17 +9,16 @@ use axum::http::{HeaderName, StatusCode};
 use axum::routing::get;
 use broker::{Bind, Command};
 
+use crate::api::bindings::binding_json::{in_order, to_json};
 use crate::api::bindings::properties_key::{means, properties_key, quoted};
-use crate::api::bindings::{in_order, shown};
-use crate::api::exchanges::name_in_path;
 use crate::api::list_query::Query;
 use crate::api::user_channel::{Entry, short};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Body, Shared};
+use crate::http::extract::{Body, Shared, exchange_name};
 use crate::http::fields::Fields;
-use crate::json::table_from_json::table_from_json;
-use crate::snapshot::topology::{BindingDetails, BindingsOf};
+use crate::json::table::table_from_json;
+use crate::snapshot::topology::{BindingFilter, BindingSnapshot};
 
 /// The paths, for both things that a binding can lead to.
 pub(super) fn routes() -> Router<Shared> {
@@ -50,14 +49,18 @@ struct Ends {
 
 impl Ends {
     fn new(vhost: String, source: &str, destination: &str, to_queue: bool) -> Self {
-        let destination = if to_queue { destination } else { name_in_path(destination) };
-        Self { vhost, source: name_in_path(source).to_owned(), destination: destination.to_owned() }
+        let destination = if to_queue { destination } else { exchange_name(destination) };
+        Self {
+            vhost,
+            source: exchange_name(source).to_owned(),
+            destination: destination.to_owned(),
+        }
     }
 
     /// What is bound so.
-    fn bindings(&self, node: &Shared, to_queue: bool) -> Vec<BindingDetails> {
+    fn bindings(&self, node: &Shared, to_queue: bool) -> Vec<BindingSnapshot> {
         let mut bindings =
-            node.bindings(&self.vhost, BindingsOf::Source(&self.source)).unwrap_or_default();
+            node.bindings(&self.vhost, BindingFilter::Source(&self.source)).unwrap_or_default();
         bindings.retain(|one| *one.destination == *self.destination && one.to_queue == to_queue);
         bindings
     }
@@ -99,10 +102,15 @@ async fn show(
 ) -> Result<Json, ApiError> {
     let entry = Entry::to_remove(node, caller, vhost)?;
     let ends = Ends::new(entry.vhost.clone(), &source, &destination, to_queue);
-    Ok(Json::ok(query.chosen(shown(&find(&entry, &ends, &key, to_queue)?))))
+    Ok(Json::ok(query.chosen(to_json(&find(&entry, &ends, &key, to_queue)?))))
 }
 
-fn find(entry: &Entry, ends: &Ends, key: &str, to_queue: bool) -> Result<BindingDetails, ApiError> {
+fn find(
+    entry: &Entry,
+    ends: &Ends,
+    key: &str,
+    to_queue: bool,
+) -> Result<BindingSnapshot, ApiError> {
     let mut bindings = ends.bindings(entry.node(), to_queue).into_iter();
     bindings.find(|binding| means(key, binding)).ok_or_else(ApiError::not_found)
 }
@@ -127,7 +135,7 @@ async fn make(
         arguments: arguments.as_ref(),
     };
     entry.perform(to_be_bound(bind, to_queue)).await?;
-    let made = BindingDetails {
+    let made = BindingSnapshot {
         vhost: ends.vhost.into(),
         source: ends.source.into(),
         destination: ends.destination.into(),

@@ -1,22 +1,21 @@
 //! Bindings: all of them, those of a vhost, those of a queue or of an exchange.
 
 mod between;
+mod binding_json;
 mod erlang_hash;
 mod properties_key;
 
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use serde_json::{Value, json};
 
-use crate::api::bindings::properties_key::properties_key;
-use crate::api::exchanges::name_in_path;
+use crate::api::bindings::binding_json::in_order;
 use crate::api::list_query::Query;
-use crate::http::access::{Caller, Management};
+use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, NameInVhost, Shared};
-use crate::json::table::table;
-use crate::snapshot::topology::{BindingDetails, BindingsOf};
+use crate::http::extract::{Name, NameInVhost, Shared, exchange_name};
+use crate::node::Caller;
+use crate::snapshot::topology::BindingFilter;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -35,8 +34,8 @@ async fn list(
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
-    let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
-    let bindings = seen.filter_map(|vhost| node.bindings(&vhost, BindingsOf::Vhost));
+    let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
+    let bindings = seen.filter_map(|vhost| node.bindings(&vhost, BindingFilter::Vhost));
     query.without_pages().answer(bindings.flat_map(in_order).collect())
 }
 
@@ -46,7 +45,7 @@ async fn list_of_vhost(
     Name(vhost): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
-    list_of(&node, &caller, &vhost, BindingsOf::Vhost, query)
+    list_of(&node, &caller, &vhost, BindingFilter::Vhost, query)
 }
 
 async fn list_of_queue(
@@ -55,7 +54,7 @@ async fn list_of_queue(
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
 ) -> Result<Json, ApiError> {
-    list_of(&node, &caller, &vhost, BindingsOf::Queue(&name), query)
+    list_of(&node, &caller, &vhost, BindingFilter::Queue(&name), query)
 }
 
 async fn list_of_source(
@@ -64,7 +63,7 @@ async fn list_of_source(
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
 ) -> Result<Json, ApiError> {
-    list_of(&node, &caller, &vhost, BindingsOf::Source(name_in_path(&name)), query)
+    list_of(&node, &caller, &vhost, BindingFilter::Source(exchange_name(&name)), query)
 }
 
 async fn list_of_destination(
@@ -73,36 +72,17 @@ async fn list_of_destination(
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
 ) -> Result<Json, ApiError> {
-    list_of(&node, &caller, &vhost, BindingsOf::Destination(name_in_path(&name)), query)
+    list_of(&node, &caller, &vhost, BindingFilter::Destination(exchange_name(&name)), query)
 }
 
 fn list_of(
     node: &Shared,
     caller: &Caller,
     vhost: &str,
-    which: BindingsOf<'_>,
+    which: BindingFilter<'_>,
     query: Query,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(vhost)?;
+    check_can_enter(&caller, vhost)?;
     let bindings = node.bindings(vhost, which).ok_or_else(ApiError::not_found)?;
     query.without_pages().answer(in_order(bindings).collect())
-}
-
-/// Bindings in the order of lists, as they are shown.
-pub(crate) fn in_order(mut bindings: Vec<BindingDetails>) -> impl Iterator<Item = Value> {
-    bindings.sort_by(|a, b| a.place().cmp(&b.place()));
-    bindings.into_iter().map(|binding| shown(&binding))
-}
-
-/// A binding as it is shown.
-pub(crate) fn shown(binding: &BindingDetails) -> Value {
-    json!({
-        "source": *binding.source,
-        "vhost": *binding.vhost,
-        "destination": *binding.destination,
-        "destination_type": if binding.to_queue { "queue" } else { "exchange" },
-        "routing_key": *binding.routing_key,
-        "arguments": table(binding.arguments.as_ref()),
-        "properties_key": properties_key(binding),
-    })
 }

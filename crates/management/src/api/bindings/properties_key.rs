@@ -7,13 +7,13 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::api::bindings::erlang_hash;
-use crate::snapshot::topology::BindingDetails;
+use crate::snapshot::topology::BindingSnapshot;
 
 /// What stands for neither routing key nor arguments, and between the two.
 const TILDE: char = '~';
 
 /// The key of a binding.
-pub(crate) fn properties_key(binding: &BindingDetails) -> String {
+pub(crate) fn properties_key(binding: &BindingSnapshot) -> String {
     // What separates is no part of a routing key.
     let key = quoted(&binding.routing_key).replace(TILDE, "%7E");
     match (key.is_empty(), arguments_key(binding)) {
@@ -24,7 +24,7 @@ pub(crate) fn properties_key(binding: &BindingDetails) -> String {
 }
 
 /// Whether `key`, from a path, means this binding.
-pub(crate) fn means(key: &str, binding: &BindingDetails) -> bool {
+pub(crate) fn means(key: &str, binding: &BindingSnapshot) -> bool {
     let (key, arguments) = match key.split_once(TILDE) {
         Some(("", "")) | None => (key.trim_end_matches(TILDE), None),
         Some((key, arguments)) => (key, Some(arguments)),
@@ -45,7 +45,7 @@ fn unquoted(text: &str) -> String {
 }
 
 /// What stands for the arguments, if there are any.
-fn arguments_key(binding: &BindingDetails) -> Option<String> {
+fn arguments_key(binding: &BindingSnapshot) -> Option<String> {
     let arguments = binding.arguments.as_ref();
     let hash = || URL_SAFE_NO_PAD.encode(erlang_hash::hash(arguments).to_be_bytes());
     (!arguments.is_empty()).then(hash)
@@ -57,8 +57,8 @@ mod tests {
 
     use super::*;
 
-    fn binding(routing_key: &str, arguments: Table) -> BindingDetails {
-        BindingDetails {
+    fn binding(routing_key: &str, arguments: Table) -> BindingSnapshot {
+        BindingSnapshot {
             vhost: "/".into(),
             source: "x".into(),
             destination: "q".into(),

@@ -14,12 +14,13 @@ use broker::{DeadLetterMap, GivenBy, MapEdge, MapQueue, MapWarning, Severity};
 use serde_json::{Map, Value, json};
 
 use crate::api::list_query::{Paged, Query};
-use crate::history::Spans;
-use crate::http::access::{Caller, Management};
+use crate::history::TimeRanges;
+use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, Shared};
 use crate::limits::{MAP_WARNINGS_MAX, NAMED_TOGETHER_MAX};
-use crate::snapshot::fields::{DEAD_LETTERED_BY_REASON, QUEUE};
+use crate::node::Caller;
+use crate::snapshot::fields::{QUEUE, dead_lettered_by};
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {
@@ -56,22 +57,23 @@ async fn show_vhost(
 impl Mapped {
     /// The maps of the vhosts that the caller sees.
     pub(crate) fn all(node: &Shared, caller: &Caller) -> Vec<Self> {
-        let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
+        let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
         // A vhost that has gone since has nothing.
         seen.filter_map(|vhost| Self::of(node, vhost)).collect()
     }
 
     /// The map of one vhost, if the caller may look into it.
     pub(crate) fn one(node: &Shared, caller: &Caller, vhost: String) -> Result<Self, ApiError> {
-        caller.may_look_into(&vhost)?;
+        check_can_enter(&caller, &vhost)?;
         Self::of(node, vhost).ok_or_else(ApiError::not_found)
     }
 
     fn of(node: &Shared, vhost: String) -> Option<Self> {
         let map = node.dead_letter_map(&vhost)?;
-        let rates = node.history().look(|history| {
-            let of =
-                |queue: &MapQueue| history.of_queue(&vhost, queue.number, &Spans::default()).rates;
+        let rates = node.history().read(|history| {
+            let of = |queue: &MapQueue| {
+                history.of_queue(&vhost, queue.number, &TimeRanges::default()).rates
+            };
             map.queues.iter().map(of).collect()
         });
         Some(Self { vhost, map, rates })
@@ -237,7 +239,7 @@ fn edge(mapped: &Mapped, edge: &MapEdge) -> Option<Value> {
         }),
         "rate_by_reason": by_reason(|mapped, edge, reason| {
             let rates = mapped.rates.get(edge.from);
-            let rate = rates.and_then(|of| of.get(DEAD_LETTERED_BY_REASON + reason as usize));
+            let rate = rates.and_then(|of| of.get(dead_lettered_by(reason)));
             json!(rate.copied().unwrap_or_default())
         }),
         "dropped_by_reason": by_reason(|mapped, edge, reason| {

@@ -1,22 +1,25 @@
 //! `/api/exchanges`: the exchanges.
 
-mod changes;
 pub(crate) mod publish;
 
 use axum::Router;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::routing::get;
+use broker::{Command, DeclareExchange};
 use serde_json::{Map, Value, json};
 
-use crate::api::list_query::Query;
+use crate::api::list_query::{Conditions, Query};
 use crate::api::rates;
+use crate::api::user_channel::{Entry, short};
 use crate::history::Trend;
-use crate::http::access::Management;
-use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, NameInVhost, Shared};
-use crate::json::table::table;
+use crate::http::access::{Management, check_can_enter};
+use crate::http::answer::{ApiError, Json, made};
+use crate::http::extract::{Body, Name, NameInVhost, Shared, exchange_name};
+use crate::http::fields::Fields;
+use crate::json::table::{table_from_json, table_to_json};
 use crate::snapshot::fields::{EXCHANGE, of_exchange};
-use crate::snapshot::topology::ExchangeDetails;
+use crate::snapshot::topology::ExchangeSnapshot;
 
 /// How the numbers of an exchange change.
 type ExchangeTrend = Trend<{ EXCHANGE.len() }>;
@@ -26,13 +29,9 @@ pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/api/exchanges", get(list))
         .route("/api/exchanges/{vhost}", get(list_of_vhost))
-        .route("/api/exchanges/{vhost}/{name}", get(show))
-        .merge(changes::routes())
+        .route("/api/exchanges/{vhost}/{name}", get(show).put(declare).delete(remove))
         .merge(publish::routes())
 }
-
-/// What stands for the name of the default exchange in a path, which cannot be empty.
-const DEFAULT: &str = "amq.default";
 
 /// The exchanges of the vhosts that the user has permissions in; an administrator sees all.
 async fn list(
@@ -40,7 +39,7 @@ async fn list(
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
-    let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
+    let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
     let exchanges = seen.filter_map(|vhost| node.exchanges(&vhost)).flatten().collect();
     answer(&node, exchanges, &query)
 }
@@ -51,7 +50,7 @@ async fn list_of_vhost(
     Name(vhost): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(&vhost)?;
+    check_can_enter(&caller, &vhost)?;
     let exchanges = node.exchanges(&vhost).ok_or_else(ApiError::not_found)?;
     answer(&node, exchanges, &query)
 }
@@ -62,9 +61,9 @@ async fn show(
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(&vhost)?;
-    let exchange = node.exchange(&vhost, name_in_path(&name)).ok_or_else(ApiError::not_found)?;
-    let trend = node.history().look(|h| h.of_exchange(&vhost, exchange.id, &query.spans));
+    check_can_enter(&caller, &vhost)?;
+    let exchange = node.exchange(&vhost, exchange_name(&name)).ok_or_else(ApiError::not_found)?;
+    let trend = node.history().read(|h| h.of_exchange(&vhost, exchange.id, &query.ranges));
     let mut object = shown(&exchange, &trend, &query);
     if !query.disable_stats {
         // By queue and channel nothing is counted; RabbitMQ does so only if it is asked to.
@@ -74,31 +73,26 @@ async fn show(
     Ok(Json::ok(query.chosen(Value::Object(object))))
 }
 
-/// The name of the exchange that a path means.
-pub(crate) fn name_in_path(name: &str) -> &str {
-    if name == DEFAULT { "" } else { name }
-}
-
 fn answer(
     node: &Shared,
-    mut exchanges: Vec<ExchangeDetails>,
+    mut exchanges: Vec<ExchangeSnapshot>,
     query: &Query,
 ) -> Result<Json, ApiError> {
     exchanges.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
-    let shown = |exchanges: Vec<ExchangeDetails>| all_shown(node, &exchanges, query);
+    let shown = |exchanges: Vec<ExchangeSnapshot>| all_shown(node, &exchanges, query);
     query.answer_shown(exchanges, |exchange| &exchange.name, shown)
 }
 
-fn all_shown(node: &Shared, exchanges: &[ExchangeDetails], query: &Query) -> Vec<Value> {
-    let trends: Vec<ExchangeTrend> = node.history().look(|history| {
-        let of = |one: &ExchangeDetails| history.of_exchange(&one.vhost, one.id, &query.spans);
+fn all_shown(node: &Shared, exchanges: &[ExchangeSnapshot], query: &Query) -> Vec<Value> {
+    let trends: Vec<ExchangeTrend> = node.history().read(|history| {
+        let of = |one: &ExchangeSnapshot| history.of_exchange(&one.vhost, one.id, &query.ranges);
         exchanges.iter().map(of).collect()
     });
     let all = exchanges.iter().zip(&trends);
     all.map(|(exchange, trend)| Value::Object(shown(exchange, trend, query))).collect()
 }
 
-fn shown(exchange: &ExchangeDetails, trend: &ExchangeTrend, query: &Query) -> Map<String, Value> {
+fn shown(exchange: &ExchangeSnapshot, trend: &ExchangeTrend, query: &Query) -> Map<String, Value> {
     let mut shown = Map::new();
     let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
     put("name", json!(*exchange.name));
@@ -107,7 +101,7 @@ fn shown(exchange: &ExchangeDetails, trend: &ExchangeTrend, query: &Query) -> Ma
     put("durable", json!(exchange.durable));
     put("auto_delete", json!(exchange.auto_delete));
     put("internal", json!(exchange.internal));
-    put("arguments", table(exchange.arguments.as_ref()));
+    put("arguments", table_to_json(exchange.arguments.as_ref()));
     put("user_who_performed_action", json!(*exchange.declared_by));
     if let Some(policy) = &exchange.policy {
         put("policy", json!(**policy));
@@ -119,4 +113,45 @@ fn shown(exchange: &ExchangeDetails, trend: &ExchangeTrend, query: &Query) -> Ma
         put("message_stats", Value::Object(stats));
     }
     shown
+}
+
+async fn declare(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    NameInVhost { vhost, name }: NameInVhost,
+    Body(body): Body,
+) -> Result<StatusCode, ApiError> {
+    let entry = Entry::to_make(node, caller, vhost)?;
+    let fields = Fields::read(&body)?;
+    let arguments = fields.get("arguments").map(table_from_json).transpose()?.unwrap_or_default();
+    let name = exchange_name(&name);
+    let kind = fields.get("type").map(|_| fields.text("type")).transpose()?;
+    let declare = DeclareExchange {
+        exchange: short("exchange", name)?,
+        kind: kind.unwrap_or("direct"),
+        passive: fields.flag("passive")?,
+        durable: fields.flag("durable")?,
+        auto_delete: fields.flag("auto_delete")?,
+        internal: fields.flag("internal")?,
+        nowait: false,
+        arguments: arguments.as_ref(),
+    };
+    let is_new = entry.node().exchange(&entry.vhost, name).is_none();
+    entry.perform(Command::DeclareExchange(declare)).await?;
+    Ok(made(is_new))
+}
+
+async fn remove(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    NameInVhost { vhost, name }: NameInVhost,
+    Conditions { if_unused, .. }: Conditions,
+) -> Result<StatusCode, ApiError> {
+    let entry = Entry::to_remove(node, caller, vhost)?;
+    let exchange = exchange_name(&name);
+    if entry.node().exchange(&entry.vhost, exchange).is_none() {
+        return Err(ApiError::not_found());
+    }
+    entry.perform(Command::DeleteExchange { exchange, if_unused, nowait: false }).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -15,14 +15,13 @@ use broker::refusal::Refusal;
 use broker::{Command, Content, Outgoing, Publish};
 use serde_json::{Map, Value, json};
 
-use crate::Channel;
-use crate::api::exchanges::name_in_path;
 use crate::api::user_channel::{Entry, call, short};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Body, NameInVhost, Shared};
+use crate::http::extract::{Body, NameInVhost, Shared, exchange_name};
 use crate::http::fields::{Fields, text};
-use crate::json::table_from_json::table_from_json;
+use crate::json::table::table_from_json;
+use crate::node::Channel;
 
 /// The path.
 pub(super) fn routes() -> Router<Shared> {
@@ -36,7 +35,7 @@ async fn publish(
     Body(body): Body,
 ) -> Result<Json, ApiError> {
     let entry = Entry::to_make(node, caller, vhost)?;
-    let exchange = name_in_path(&name);
+    let exchange = exchange_name(&name);
     if entry.node().exchange(&entry.vhost, exchange).is_none() {
         return Err(ApiError::missing("exchange_not_found"));
     }

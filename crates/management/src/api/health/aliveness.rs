@@ -9,10 +9,9 @@ use broker::{Command, Content, DeclareQueue, Outgoing, Publish};
 use serde_json::json;
 
 use crate::api::exchanges::publish::{Confirm, check_alarms, confirmed};
-use crate::api::queues::get as get_of_queue;
 use crate::api::user_channel::{Entry, call};
 use crate::http::access::Management;
-use crate::http::answer::{ApiError, Json};
+use crate::http::answer::{ApiError, Json, refused_read};
 use crate::http::extract::{Name, Shared};
 
 /// The queue.
@@ -39,7 +38,7 @@ async fn test(
     let entry = Entry::to_remove(node, caller, vhost)?;
     check_alarms(&entry)?;
     let mut channel = entry.channel().await?;
-    let refused = |refusal| get_of_queue::refused(&refusal);
+    let refused = |refusal| refused_read(&refusal);
     let arguments = Table::default();
     let declare = DeclareQueue {
         queue: QUEUE,

@@ -12,7 +12,7 @@ use crate::http::answer::ApiError;
 use crate::http::extract::{Body, Name, Shared};
 use crate::json::bounded;
 use crate::limits::BODY_VALUES_MAX;
-use crate::node::{Life, LifeAction, LifeRefused};
+use crate::node::{Lifecycle, LifecycleAction, LifecycleError};
 
 /// The path.
 pub(super) fn routes() -> Router<Shared> {
@@ -36,33 +36,33 @@ async fn act(
 /// # Errors
 /// That it is nothing, or cannot be done now.
 pub(crate) async fn perform(
-    node: &(impl Life + ?Sized),
+    node: &(impl Lifecycle + ?Sized),
     body: &[u8],
 ) -> Result<StatusCode, ApiError> {
     let action = action(body)?;
     match node.act(action).await {
         Ok(()) => Ok(StatusCode::NO_CONTENT),
-        Err(LifeRefused::MustBeStopped) => {
+        Err(LifecycleError::MustBeStopped) => {
             let reason = "the rabbit app must be stopped for that";
             Err(ApiError::new(StatusCode::CONFLICT, "conflict", reason))
         }
-        Err(LifeRefused::Failed(reason)) => {
+        Err(LifecycleError::Failed(reason)) => {
             Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", reason))
         }
     }
 }
 
 /// The action that a body names.
-fn action(body: &[u8]) -> Result<LifeAction, ApiError> {
+fn action(body: &[u8]) -> Result<LifecycleAction, ApiError> {
     let body =
         bounded::read(body, BODY_VALUES_MAX).map_err(|e| e.refused("failed_to_parse_json"))?;
     match body.get("action").and_then(Value::as_str) {
-        Some("stop") => Ok(LifeAction::Stop),
-        Some("stop_app") => Ok(LifeAction::StopApp),
-        Some("start_app") => Ok(LifeAction::StartApp),
-        Some("reset") => Ok(LifeAction::Reset),
-        Some("suspend_listeners") => Ok(LifeAction::SuspendListeners),
-        Some("resume_listeners") => Ok(LifeAction::ResumeListeners),
+        Some("stop") => Ok(LifecycleAction::Stop),
+        Some("stop_app") => Ok(LifecycleAction::StopApp),
+        Some("start_app") => Ok(LifecycleAction::StartApp),
+        Some("reset") => Ok(LifecycleAction::Reset),
+        Some("suspend_listeners") => Ok(LifecycleAction::SuspendListeners),
+        Some("resume_listeners") => Ok(LifecycleAction::ResumeListeners),
         _ => Err(ApiError::bad_request(
             "action must be stop, stop_app, start_app, reset, suspend_listeners or resume_listeners",
         )),
@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn actions_have_names() {
-        assert_eq!(action(br#"{"action": "reset"}"#).unwrap(), LifeAction::Reset);
-        assert_eq!(action(br#"{"action": "stop_app"}"#).unwrap(), LifeAction::StopApp);
+        assert_eq!(action(br#"{"action": "reset"}"#).unwrap(), LifecycleAction::Reset);
+        assert_eq!(action(br#"{"action": "stop_app"}"#).unwrap(), LifecycleAction::StopApp);
         for wrong in ["", "[]", "{}", r#"{"action": 1}"#, r#"{"action": "explode"}"#] {
             assert!(action(wrong.as_bytes()).is_err(), "{wrong}");
         }

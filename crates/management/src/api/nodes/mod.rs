@@ -16,8 +16,9 @@ use crate::http::access::Monitor;
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{Name, Shared};
 use crate::node::memory;
-use crate::snapshot::fields::{About, NODE, of_node};
-use crate::snapshot::node::{NodeSnapshot, VhostTotals};
+use crate::snapshot::fields::{NODE, StatsKind, of_node};
+use crate::snapshot::node::NodeSnapshot;
+use crate::snapshot::vhost::VhostTotals;
 
 /// What RabbitMQ counts of Erlang's memory, of its schedulers, and of stores that Leveret has not.
 const COUNTED_BY_ERLANG: [&str; 17] = [
@@ -140,13 +141,13 @@ fn shown(node: &Shared, now: &NodeSnapshot, query: &Query) -> Map<String, Value>
         put(name, json!(0));
         put(&format!("{name}_details"), json!({"rate": 0.0}));
     }
-    let trend = node.history().look(|history| history.of_node(&query.spans));
+    let trend = node.history().read(|history| history.of_node(&query.ranges));
     let (live, totals) = totals(node);
     let sockets = totals.iter().map(|vhost| vhost.connections).sum();
     let numbers = of_node(now, &process, sockets);
-    rates::put(&mut shown, &NODE, About::Node, (&numbers, &trend));
-    let stats = VhostStats::of_all(node, &totals, &query.spans).and_gone(node, &live);
-    stats.put(&mut shown, About::Node);
+    rates::put(&mut shown, &NODE, StatsKind::Node, (&numbers, &trend));
+    let stats = VhostStats::of_all(node, &totals, &query.ranges).with_deleted_vhosts(node, &live);
+    stats.put(&mut shown, StatsKind::Node);
     shown
 }
 

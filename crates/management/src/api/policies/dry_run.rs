@@ -13,11 +13,12 @@ use broker::{
 use serde_json::{Map, Value, json};
 
 use crate::api::policies::check_entry;
-use crate::http::access::{Administrator, Caller, Policymaker};
+use crate::http::access::{Administrator, Policymaker};
 use crate::http::answer::{ApiError, Json};
 use crate::http::body::Object;
 use crate::http::extract::{Body, NameInVhost, Shared};
 use crate::json::policy::{json_value, policy_from_json};
+use crate::node::Caller;
 
 /// The paths.
 pub(super) fn routes() -> Router<Shared> {

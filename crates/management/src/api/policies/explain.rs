@@ -7,10 +7,9 @@ use axum::routing::get;
 use broker::{ExplainedKey, LostValue, PolicyKind};
 use serde_json::{Value, json};
 
-use crate::api::exchanges::name_in_path;
-use crate::http::access::Management;
+use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{NameInVhost, Shared};
+use crate::http::extract::{NameInVhost, Shared, exchange_name};
 use crate::json::policy::json_value;
 use crate::node::Explained;
 
@@ -26,7 +25,7 @@ async fn queue(
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(&vhost)?;
+    check_can_enter(&caller, &vhost)?;
     let explained = node.explain_queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
     Ok(Json::ok(shown("queue", &vhost, &name, &explained)))
 }
@@ -36,8 +35,8 @@ async fn exchange(
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(&vhost)?;
-    let name = name_in_path(&name);
+    check_can_enter(&caller, &vhost)?;
+    let name = exchange_name(&name);
     let explained = node.explain_exchange(&vhost, name).ok_or_else(ApiError::not_found)?;
     Ok(Json::ok(shown("exchange", &vhost, name, &explained)))
 }

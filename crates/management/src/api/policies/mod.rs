@@ -14,11 +14,12 @@ use axum::routing::get;
 use broker::PolicyKind;
 use serde_json::Value;
 
-use crate::http::access::{Administrator, Caller, Management, Policymaker};
+use crate::http::access::{Administrator, Management, Policymaker};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, Shared};
 use crate::json::policy::{json_of, policy_from_json};
+use crate::node::Caller;
 
 /// The paths of both kinds, which differ in who may ask for a single policy.
 pub(super) fn routes() -> Router<Shared> {
@@ -57,7 +58,7 @@ async fn list(
     Management(caller): Management,
     kind: PolicyKind,
 ) -> Json {
-    let entered = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
+    let entered = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
     // A vhost that has gone since has none.
     let all = entered.flat_map(|vhost| in_vhost(&node, &vhost, kind).unwrap_or_default());
     Json::ok(all.collect())
@@ -122,7 +123,7 @@ async fn clear(
 
 /// A vhost that the user may not enter answers as if it were not there, in other words.
 pub(crate) fn check_entry(caller: &Caller, vhost: &str) -> Result<(), ApiError> {
-    match caller.looks_into(vhost) {
+    match caller.can_enter(vhost) {
         true => Ok(()),
         false => Err(ApiError::no_entry()),
     }

@@ -9,25 +9,24 @@ use std::str::FromStr;
 use axum::Router;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
-use axum::routing::get as get_route;
+use axum::routing::get;
 use broker::dead_letter::DeathReason;
 use broker::{BrowseCursor, MessageState};
 use serde_json::{Value, json};
 
-use crate::api::queues::get;
 use crate::api::queues::message::{Shown, shown_bytes};
-use crate::http::access::{Caller, Management};
-use crate::http::answer::{ApiError, Json};
+use crate::http::access::{Management, check_can_enter};
+use crate::http::answer::{ApiError, Json, refused_read};
 use crate::http::extract::{NameInVhost, Shared};
 use crate::limits::{
     BROWSE_COUNT_DEFAULT, BROWSE_COUNT_MAX, BROWSE_LOOKS_MAX, BROWSE_TRUNCATE_DEFAULT,
     GET_BYTES_MAX,
 };
-use crate::{BrowseBatch, LookRefused, MessageFilter};
+use crate::node::{BrowseBatch, BrowseError, Caller, MessageFilter, QueuePath};
 
 /// The path.
 pub(super) fn routes() -> Router<Shared> {
-    Router::new().route("/api/queues/{vhost}/{name}/messages", get_route(browse))
+    Router::new().route("/api/queues/{vhost}/{name}/messages", get(browse))
 }
 
 async fn browse(
@@ -36,17 +35,17 @@ async fn browse(
     NameInVhost { vhost, name }: NameInVhost,
     wanted: Wanted,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(&vhost)?;
-    wanted.browse(&node, &caller, (&vhost, &name)).await.map(Json::ok)
+    check_can_enter(&caller, &vhost)?;
+    wanted.browse(&node, &caller, QueuePath { vhost: &vhost, queue: &name }).await.map(Json::ok)
 }
 
-impl From<LookRefused> for ApiError {
-    fn from(refused: LookRefused) -> Self {
+impl From<BrowseError> for ApiError {
+    fn from(refused: BrowseError) -> Self {
         match refused {
-            LookRefused::NoSuchQueue => Self::not_found(),
-            LookRefused::NoPermissions => Self::access_refused(),
-            LookRefused::Refused(refusal) => get::refused(&refusal),
-            LookRefused::Unreadable(problem) => Self::internal(problem),
+            BrowseError::NoSuchQueue => Self::not_found(),
+            BrowseError::NoPermissions => Self::access_refused(),
+            BrowseError::Refused(refusal) => refused_read(&refusal),
+            BrowseError::Unreadable(problem) => Self::internal(problem),
         }
     }
 }
@@ -133,13 +132,13 @@ impl Wanted {
         &self,
         node: &Shared,
         caller: &Caller,
-        (vhost, queue): (&str, &str),
+        queue: QueuePath<'_>,
     ) -> Result<Value, ApiError> {
         let mut page = Page { next: Some(self.from), ..Page::default() };
         for _ in 0..BROWSE_LOOKS_MAX {
             let Some(from) = page.next else { break };
             let count = if self.looks_at_all() { usize::MAX } else { self.missing(&page) };
-            let batch = node.browse(caller, vhost, queue, from.place, count).await?;
+            let batch = node.browse(caller, queue, from.place, count).await?;
             if page.take(self, &batch) {
                 break;
             }
@@ -186,7 +185,7 @@ impl Page {
             let position = (state != MessageState::Unacknowledged).then_some(passed);
             passed += 1;
             self.scanned += 1;
-            if !filter.wants(&message.entry.message) {
+            if !filter.matches(&message.entry.message) {
                 continue;
             }
             self.bytes += shown_bytes(&message.entry.message, Some(*truncate));

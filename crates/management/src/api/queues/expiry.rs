@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use crate::api::queues::deadline_histogram::{Bucket, DeadlineHistogram};
 use crate::api::queues::message::wall_ms;
-use crate::http::access::Management;
+use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
 use crate::http::extract::{NameInVhost, Shared};
 use crate::limits::{EXPIRY_BUCKETS_DEFAULT, EXPIRY_BUCKETS_MAX};
+use crate::node::QueuePath;
 
 /// The path.
 pub(super) fn routes() -> Router<Shared> {
@@ -26,13 +27,14 @@ async fn show(
     NameInVhost { vhost, name }: NameInVhost,
     Buckets(buckets): Buckets,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(&vhost)?;
-    let mut batch = node.expiry(&vhost, &name, ExpiryCursor::START).await?;
+    check_can_enter(&caller, &vhost)?;
+    let queue = QueuePath { vhost: &vhost, queue: &name };
+    let mut batch = node.expiry(queue, ExpiryCursor::START).await?;
     let (now, message_ttl_ms) = (batch.now, batch.message_ttl_ms);
     let mut histogram = DeadlineHistogram::new(now.time);
     histogram.take(&batch.slice);
     while let Some(next) = batch.slice.next {
-        batch = node.expiry(&vhost, &name, next).await?;
+        batch = node.expiry(queue, next).await?;
         histogram.take(&batch.slice);
     }
     let age_ms = |at| now.time.micros_since(at) / 1000;

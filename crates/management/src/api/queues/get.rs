@@ -3,7 +3,6 @@
 //! They are taken one after the other and settled together, when all of them are there: what is not
 //! answered is back in its place.
 
-use amqp::reply_code::ReplyCode;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
@@ -11,15 +10,15 @@ use broker::refusal::Refusal;
 use broker::{Command, Delivery, DeliveryTag, Outcome, Outgoing};
 use serde_json::{Value, json};
 
-use crate::Channel;
 use crate::api::queues::message::{Encoding, payload, properties, shown_bytes};
 use crate::api::user_channel::{Entry, call};
 use crate::http::access::Management;
-use crate::http::answer::{ApiError, Json};
+use crate::http::answer::{ApiError, Json, refused_read};
 use crate::http::extract::{Body, NameInVhost, Shared};
 use crate::http::fields::{Fields, integer};
-use crate::json::table::text;
+use crate::json::table::bytes_to_text;
 use crate::limits::GET_BYTES_MAX;
+use crate::node::Channel;
 
 /// The path.
 pub(super) fn routes() -> Router<Shared> {
@@ -39,21 +38,9 @@ async fn get(
     let fields = Fields::read(&body)?;
     let wanted = Wanted::read(&fields)?;
     let mut channel = entry.channel().await?;
-    let messages = wanted.take(&mut *channel, &name).await.map_err(|r| refused(&r))?;
+    let messages = wanted.take(&mut *channel, &name).await.map_err(|r| refused_read(&r))?;
     channel.close().await;
     Ok(Json::ok(Value::Array(messages)))
-}
-
-/// A refused get is told with all that AMQP tells.
-pub(crate) fn refused(refusal: &Refusal) -> ApiError {
-    let code = refusal.code;
-    if code == ReplyCode::NotFound {
-        ApiError::missing(refusal.to_string())
-    } else if code == ReplyCode::AccessRefused {
-        ApiError::not_authorised(refusal.to_string())
-    } else {
-        ApiError::bad_request(format!("{} {refusal}", code.code()))
-    }
 }
 
 /// What a request wants of the messages.
@@ -126,7 +113,7 @@ impl Wanted {
             "payload_bytes": delivery.message.body().len(),
             "redelivered": delivery.redelivered,
             "exchange": *envelope.exchange,
-            "routing_key": text(envelope.routing_key.as_bytes()),
+            "routing_key": bytes_to_text(envelope.routing_key.as_bytes()),
             "message_count": message_count,
             "properties": properties(&delivery.properties()),
             "payload": payload,

@@ -10,9 +10,9 @@ use broker::time::{Now, Time};
 use broker::{BrowsedMessage, Message, MessageState, QueueNumber};
 use serde_json::{Map, Value, json};
 
-use crate::MessageId;
-use crate::json::table::{table, text};
+use crate::json::table::{bytes_to_text, table_to_json};
 use crate::limits::REDRIVES_SHOWN_MAX;
+use crate::node::MessageId;
 use crate::snapshot::client::channel_name;
 
 /// How a body is shown.
@@ -83,7 +83,7 @@ impl Shown {
             "position": position,
             "state": self.state.as_str(),
             "exchange": *envelope.exchange,
-            "routing_key": text(envelope.routing_key.as_bytes()),
+            "routing_key": bytes_to_text(envelope.routing_key.as_bytes()),
             "redelivered": browsed.is_redelivered(),
             "delivery_count": entry.delivery_count,
             "properties": properties(message.properties()),
@@ -123,7 +123,7 @@ fn deaths(message: &Message) -> Vec<Value> {
 }
 
 fn death(death: &Death) -> Value {
-    let keys = death.routing_keys.iter().map(|key| text(key.as_bytes()));
+    let keys = death.routing_keys.iter().map(|key| bytes_to_text(key.as_bytes()));
     json!({
         "queue": *death.queue,
         "reason": death.reason.as_str(),
@@ -159,7 +159,7 @@ fn redrive(entry: Field<'_>) -> Option<Value> {
 }
 
 fn word(fields: &TableRef<'_>, name: &str) -> Option<String> {
-    fields.get(name).and_then(|value| value.as_long_str()).map(text)
+    fields.get(name).and_then(|value| value.as_long_str()).map(bytes_to_text)
 }
 
 /// The properties that a message has; an empty list if it has none, as in RabbitMQ.
@@ -183,10 +183,11 @@ pub(crate) fn properties(encoded: &[u8]) -> Value {
         ("priority", properties.priority.map(u64::from)),
         ("timestamp", properties.timestamp),
     ];
-    let texts =
-        texts.into_iter().map(|(name, value)| (name, value.map(|value| json!(text(value)))));
+    let texts = texts
+        .into_iter()
+        .map(|(name, value)| (name, value.map(|value| json!(bytes_to_text(value)))));
     let numbers = numbers.into_iter().map(|(name, value)| (name, value.map(Value::from)));
-    let headers = [("headers", properties.headers.map(table))];
+    let headers = [("headers", properties.headers.map(table_to_json))];
     let shown: Map<String, Value> = texts
         .chain(numbers)
         .chain(headers)

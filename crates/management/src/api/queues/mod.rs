@@ -1,7 +1,6 @@
 //! `/api/queues`: the queues, what is in them, what is in force for them and what has happened there.
 
 mod browse;
-mod changes;
 mod deadline_histogram;
 mod expiry;
 pub(crate) mod get;
@@ -9,22 +8,28 @@ pub(crate) mod message;
 
 use axum::Router;
 use axum::extract::State;
-use axum::routing::get;
+use axum::http::StatusCode;
+use axum::routing::{delete, get, post};
 use broker::dead_letter::DeathReason;
-use broker::{Deaths, DelayedRetryType, DropCause, Policy, QueueType};
+use broker::{
+    Command, Deaths, DeclareQueue, DelayedRetryType, DeleteQueue, DropCause, Policy, QueueType,
+};
 use serde_json::{Map, Value, json};
 
-use crate::api::list_query::Query;
+use crate::api::list_query::{Conditions, Query};
+use crate::api::user_channel::{Entry, short};
 use crate::api::{consumers, rates};
 use crate::history::Trend;
-use crate::http::access::{Caller, Management};
-use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, NameInVhost, Shared};
+use crate::http::access::{Administrator, Management, check_can_enter};
+use crate::http::answer::{ApiError, Json, made};
+use crate::http::extract::{Body, Name, NameInVhost, Shared};
+use crate::http::fields::Fields;
 use crate::json::policy::json_of_definition;
-use crate::json::table::table;
+use crate::json::table::{table_from_json, table_to_json};
 use crate::json::timestamp::rfc3339;
-use crate::snapshot::fields::{About, QUEUE};
-use crate::snapshot::queue::QueueDetails;
+use crate::node::Caller;
+use crate::snapshot::fields::{QUEUE, StatsKind};
+use crate::snapshot::queue::QueueSnapshot;
 
 /// What RabbitMQ tells of the memory of a queue's process. Clients want all of it or nothing.
 const COLLECTED_BY_ERLANG: [&str; 5] =
@@ -41,9 +46,11 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/api/queues/detailed", get(list_detailed))
         .route("/api/queues/{vhost}", get(list_of_vhost))
         .route("/api/users/{user}/queues", get(list_of_user))
-        .route("/api/queues/{vhost}/{name}", get(show))
+        .route("/api/queues/{vhost}/{name}", get(show).put(declare).delete(remove))
+        .route("/api/queues/{vhost}/{name}/contents", delete(purge))
+        .route("/api/queues/{vhost}/{name}/actions", post(act))
+        .route("/api/rebalance/queues", post(rebalance))
         .merge(browse::routes())
-        .merge(changes::routes())
         .merge(expiry::routes())
         .merge(get::routes())
 }
@@ -72,8 +79,8 @@ async fn list_detailed(
     answer(&node, seen(&node, &caller), &query, Nulls::Shown)
 }
 
-fn seen(node: &Shared, caller: &Caller) -> Vec<QueueDetails> {
-    let seen = node.vhost_names().into_iter().filter(|vhost| caller.looks_into(vhost));
+fn seen(node: &Shared, caller: &Caller) -> Vec<QueueSnapshot> {
+    let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
     // A vhost that has gone since has no queues.
     seen.filter_map(|vhost| node.queues(&vhost)).flatten().collect()
 }
@@ -84,7 +91,7 @@ async fn list_of_vhost(
     Name(vhost): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(&vhost)?;
+    check_can_enter(&caller, &vhost)?;
     let queues = node.queues(&vhost).ok_or_else(ApiError::not_found)?;
     answer(&node, queues, &query, Nulls::LeftOut)
 }
@@ -107,7 +114,7 @@ async fn show(
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
 ) -> Result<Json, ApiError> {
-    caller.may_look_into(&vhost)?;
+    check_can_enter(&caller, &vhost)?;
     let (queue, consumers) = node.queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
     let name = node.snapshot().name;
     let trend = trend(&node, &queue, &query);
@@ -124,19 +131,20 @@ async fn show(
 
 fn answer(
     node: &Shared,
-    mut queues: Vec<QueueDetails>,
+    mut queues: Vec<QueueSnapshot>,
     query: &Query,
     nulls: Nulls,
 ) -> Result<Json, ApiError> {
     queues.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
-    let shown = |queues: Vec<QueueDetails>| all_shown(node, &queues, query, nulls);
+    let shown = |queues: Vec<QueueSnapshot>| all_shown(node, &queues, query, nulls);
     query.answer_shown(queues, |queue| &queue.name, shown)
 }
 
-fn all_shown(node: &Shared, queues: &[QueueDetails], query: &Query, nulls: Nulls) -> Vec<Value> {
+fn all_shown(node: &Shared, queues: &[QueueSnapshot], query: &Query, nulls: Nulls) -> Vec<Value> {
     let name = node.snapshot().name;
-    let trends: Vec<QueueTrend> = node.history().look(|history| {
-        let of = |queue: &QueueDetails| history.of_queue(&queue.vhost, queue.number, &query.spans);
+    let trends: Vec<QueueTrend> = node.history().read(|history| {
+        let of =
+            |queue: &QueueSnapshot| history.of_queue(&queue.vhost, queue.number, &query.ranges);
         queues.iter().map(of).collect()
     });
     let all = queues.iter().zip(&trends);
@@ -150,14 +158,14 @@ fn all_shown(node: &Shared, queues: &[QueueDetails], query: &Query, nulls: Nulls
     shown.collect()
 }
 
-fn trend(node: &Shared, queue: &QueueDetails, query: &Query) -> QueueTrend {
-    node.history().look(|history| history.of_queue(&queue.vhost, queue.number, &query.spans))
+fn trend(node: &Shared, queue: &QueueSnapshot, query: &Query) -> QueueTrend {
+    node.history().read(|history| history.of_queue(&queue.vhost, queue.number, &query.ranges))
 }
 
 /// What is told of a queue wherever it is shown.
 fn shown(
     node: &str,
-    (queue, trend): (&QueueDetails, &QueueTrend),
+    (queue, trend): (&QueueSnapshot, &QueueTrend),
     query: &Query,
 ) -> Map<String, Value> {
     let mut shown = Map::new();
@@ -168,7 +176,7 @@ fn shown(
     put("durable", json!(queue.durable));
     put("auto_delete", json!(queue.auto_delete));
     put("exclusive", json!(queue.exclusive));
-    put("arguments", table(queue.arguments.as_ref()));
+    put("arguments", table_to_json(queue.arguments.as_ref()));
     // RabbitMQ has such queues for plugins.
     put("internal", json!(false));
     put("internal_owner", json!(false));
@@ -194,7 +202,7 @@ fn shown(
         put("messages_unacknowledged", json!(queue.unacked.messages));
         return shown;
     }
-    rates::put(&mut shown, &QUEUE, About::Lengths, (&queue.numbers, trend));
+    rates::put(&mut shown, &QUEUE, StatsKind::Lengths, (&queue.numbers, trend));
     let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
     put("message_bytes", json!(queue.total().bytes));
     put("message_bytes_ready", json!(queue.ready.bytes));
@@ -205,7 +213,7 @@ fn shown(
     let ready_in_memory = queue.ready.messages.saturating_sub(queue.paged_out.messages);
     put("messages_ready_ram", json!(ready_in_memory));
     put("messages_unacknowledged_ram", json!(queue.unacked.messages));
-    // About: the bodies; what else a message takes depends on its headers.
+    // StatsKind: the bodies; what else a message takes depends on its headers.
     put("memory", json!(in_memory.bytes));
     put("messages_persistent", json!(queue.persistent.messages));
     put("message_bytes_persistent", json!(queue.persistent.bytes));
@@ -269,4 +277,92 @@ fn put_reasons(stats: &mut Map<String, Value>, deaths: &Deaths) {
         (reason.as_str().to_owned(), causes)
     };
     stats.insert("dropped_by_reason".to_owned(), reasons().map(dropped).collect());
+}
+
+/// COMPAT: names in a body: the path names a queue or an exchange; in RabbitMQ `queue` or `exchange` in
+/// the body wins.
+async fn declare(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    NameInVhost { vhost, name }: NameInVhost,
+    Body(body): Body,
+) -> Result<StatusCode, ApiError> {
+    let entry = Entry::to_make(node, caller, vhost)?;
+    let fields = Fields::read(&body)?;
+    check_node(&entry, &fields)?;
+    let exclusive = fields.flag("exclusive")?;
+    let arguments = fields.get("arguments").map(table_from_json).transpose()?.unwrap_or_default();
+    let declare = DeclareQueue {
+        queue: short("queue", &name)?,
+        passive: fields.flag("passive")?,
+        // A queue that nobody owns is not exclusive, but it does not outlive what it would be.
+        durable: fields.flag("durable")? && !exclusive,
+        exclusive: false,
+        auto_delete: fields.flag("auto_delete")?,
+        nowait: false,
+        arguments: arguments.as_ref(),
+    };
+    let is_new = entry.node().queue(&entry.vhost, &name).is_none();
+    entry.perform(Command::DeclareQueue(declare)).await?;
+    Ok(made(is_new))
+}
+
+/// Who says on which node must mean this one.
+fn check_node(entry: &Entry, fields: &Fields) -> Result<(), ApiError> {
+    let wanted = fields.text("node")?;
+    if wanted.is_empty() || wanted == entry.node().snapshot().name {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!("Node {wanted} is not a cluster member")))
+}
+
+async fn remove(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    NameInVhost { vhost, name }: NameInVhost,
+    conditions: Conditions,
+) -> Result<StatusCode, ApiError> {
+    let entry = existing(Entry::to_remove(node, caller, vhost)?, &name)?;
+    let Conditions { if_unused, if_empty } = conditions;
+    let delete = DeleteQueue { queue: &name, if_unused, if_empty, nowait: false };
+    entry.perform(Command::DeleteQueue(delete)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn purge(
+    State(node): State<Shared>,
+    Management(caller): Management,
+    NameInVhost { vhost, name }: NameInVhost,
+) -> Result<StatusCode, ApiError> {
+    let entry = existing(Entry::to_remove(node, caller, vhost)?, &name)?;
+    entry.perform(Command::PurgeQueue { queue: &name, nowait: false }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn existing(entry: Entry, queue: &str) -> Result<Entry, ApiError> {
+    match entry.node().queue(&entry.vhost, queue) {
+        Some(_) => Ok(entry),
+        None => Err(ApiError::not_found()),
+    }
+}
+
+/// Nothing can be done with a queue any more: mirrors, which were synchronised so, are gone.
+async fn act(
+    State(node): State<Shared>,
+    Administrator(caller): Administrator,
+    NameInVhost { vhost, name }: NameInVhost,
+    Body(body): Body,
+) -> Result<StatusCode, ApiError> {
+    let entry = Entry::to_make(node, caller, vhost)?;
+    if entry.node().queue(&entry.vhost, &name).is_none() {
+        return Err(ApiError::missing("queue_not_found"));
+    }
+    let fields = Fields::read(&body)?;
+    let [action]: [&Value; 1] = fields.required(["action"])?;
+    Err(ApiError::bad_request(json!(["unknown", action])))
+}
+
+/// There is one node, where everything is already.
+async fn rebalance(Administrator(_): Administrator) -> StatusCode {
+    StatusCode::NO_CONTENT
 }

@@ -15,8 +15,8 @@ use crate::http::answer::{ApiError, Json, made};
 use crate::http::body::Object;
 use crate::http::extract::{Name, NameInVhost, Shared};
 use crate::json::vhost::{vhost_metadata_from_json, vhost_metadata_to_json};
-use crate::node::{Unchanged, VhostChange, VhostSettings};
-use crate::snapshot::fields::About;
+use crate::node::{ChangeError, VhostChange, VhostSettings};
+use crate::snapshot::fields::StatsKind;
 
 /// Bytes of a vhost's name: AMQP has room for no more.
 const NAME_BYTES_MAX: usize = 255;
@@ -36,7 +36,7 @@ async fn list(
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
-    let seen = node.vhost_names().into_iter().filter(|vhost| caller.sees(vhost));
+    let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_list(vhost));
     // One that has gone since is not shown.
     query.answer(seen.filter_map(|vhost| shown(&node, &vhost, &query)).collect())
 }
@@ -92,7 +92,7 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let deleted = node.delete_vhost(&name).await;
     deleted.map_err(|unchanged| {
-        if unchanged == Unchanged::NoSuchVhost { ApiError::not_found() } else { unchanged.into() }
+        if unchanged == ChangeError::NoSuchVhost { ApiError::not_found() } else { unchanged.into() }
     })?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -137,14 +137,14 @@ async fn set_protection(node: &Shared, name: &str, on: bool) -> Result<StatusCod
     let changed = node.change_vhost(name, change).await;
     match changed {
         Ok(()) => Ok(StatusCode::NO_CONTENT),
-        Err(Unchanged::NoSuchVhost) if on => {
+        Err(ChangeError::NoSuchVhost) if on => {
             let reason = format!(
                 "Cannot enable deletion protection of virtual host '{name}' because it does not \
                  exist"
             );
             Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", reason))
         }
-        Err(Unchanged::NoSuchVhost) => Err(ApiError::not_found()),
+        Err(ChangeError::NoSuchVhost) => Err(ApiError::not_found()),
         Err(unchanged) => Err(unchanged.into()),
     }
 }
@@ -166,10 +166,10 @@ fn shown(node: &Shared, name: &str, query: &Query) -> Option<Value> {
     if let Some(shown) = shown.as_object_mut()
         && !query.disable_stats
     {
-        let stats = VhostStats::of_one(node, &totals, &query.spans);
-        stats.put(shown, About::Data);
-        stats.put(shown, About::Lengths);
-        shown.insert("message_stats".to_owned(), stats.object(About::Messages));
+        let stats = VhostStats::of_one(node, &totals, &query.ranges);
+        stats.put(shown, StatsKind::Data);
+        stats.put(shown, StatsKind::Lengths);
+        shown.insert("message_stats".to_owned(), stats.object(StatsKind::Messages));
     }
     Some(shown)
 }

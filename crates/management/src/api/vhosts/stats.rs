@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use crate::api::rates;
-use crate::history::{Spans, Trend};
+use crate::history::{TimeRanges, Trend};
 use crate::http::extract::Shared;
-use crate::snapshot::fields::{About, VHOST, VhostNumbers};
-use crate::snapshot::node::VhostTotals;
+use crate::snapshot::fields::{StatsKind, VHOST, VhostNumbers};
+use crate::snapshot::vhost::VhostTotals;
 
 /// The numbers of one vhost or of several.
 #[derive(Debug)]
@@ -17,37 +17,37 @@ pub(crate) struct VhostStats {
 
 impl VhostStats {
     /// Those of one vhost.
-    pub(crate) fn of_one(node: &Shared, totals: &VhostTotals, spans: &Spans) -> Self {
-        let trend = node.history().look(|history| history.of_vhost(&totals.name, spans));
+    pub(crate) fn of_one(node: &Shared, totals: &VhostTotals, ranges: &TimeRanges) -> Self {
+        let trend = node.history().read(|history| history.of_vhost(&totals.name, ranges));
         Self { numbers: totals.numbers, trend }
     }
 
     /// The sum over some vhosts.
-    pub(crate) fn of_all(node: &Shared, totals: &[VhostTotals], spans: &Spans) -> Self {
+    pub(crate) fn of_all(node: &Shared, totals: &[VhostTotals], ranges: &TimeRanges) -> Self {
         let mut numbers = [0; VHOST.len()];
         for one in totals {
             add(&mut numbers, &one.numbers);
         }
         let mut trend = Trend::default();
-        node.history().look(|history| {
-            totals.iter().for_each(|one| trend.add(&history.of_vhost(&one.name, spans)));
+        node.history().read(|history| {
+            totals.iter().for_each(|one| trend.add(&history.of_vhost(&one.name, ranges)));
         });
         Self { numbers, trend }
     }
 
     /// The same with what was counted in vhosts that are gone; `live` are all there are.
-    pub(crate) fn and_gone(mut self, node: &Shared, live: &[String]) -> Self {
-        add(&mut self.numbers, &node.history().look(|history| history.gone(live)));
+    pub(crate) fn with_deleted_vhosts(mut self, node: &Shared, live: &[String]) -> Self {
+        add(&mut self.numbers, &node.history().read(|history| history.of_deleted_vhosts(live)));
         self
     }
 
     /// Puts what is about `about` into `object`.
-    pub(crate) fn put(&self, object: &mut Map<String, Value>, about: About) {
+    pub(crate) fn put(&self, object: &mut Map<String, Value>, about: StatsKind) {
         rates::put(object, &VHOST, about, (&self.numbers, &self.trend));
     }
 
     /// What is about `about`, as an object of its own.
-    pub(crate) fn object(&self, about: About) -> Value {
+    pub(crate) fn object(&self, about: StatsKind) -> Value {
         let mut object = Map::new();
         self.put(&mut object, about);
         Value::Object(object)

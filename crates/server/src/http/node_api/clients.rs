@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use amqp::reply_code::ReplyCode;
 use broker::refusal::Refusal;
-use management::{Change, ChannelDetails, ConnectionDetails, ConsumerDetails};
+use management::{ChangeFuture, ChannelSnapshot, Clients, ConnectionSnapshot, ConsumerSnapshot};
 
 use crate::connection::clients::Client;
 use crate::node::Node;
 
-impl management::Clients for Node {
-    fn connections(&self, vhost: &str) -> Option<Vec<ConnectionDetails>> {
+impl Clients for Node {
+    fn connections(&self, vhost: &str) -> Option<Vec<ConnectionSnapshot>> {
         let handle = self.vhosts.get(vhost)?;
         let mut clients = self.clients.all();
         clients.retain(|client| Arc::ptr_eq(&client.handle, &handle));
@@ -21,7 +21,7 @@ impl management::Clients for Node {
             clients.iter().map(count).collect()
         });
         let connections = clients.iter().zip(channels);
-        // One that has gone since is not shown.
+        // A connection that has closed since is left out.
         Some(
             connections
                 .filter_map(|(client, n)| Some(self.connection_details(client, n?)))
@@ -29,23 +29,23 @@ impl management::Clients for Node {
         )
     }
 
-    fn connection(&self, name: &str) -> Option<(ConnectionDetails, Vec<ChannelDetails>)> {
+    fn connection(&self, name: &str) -> Option<(ConnectionSnapshot, Vec<ChannelSnapshot>)> {
         let client = self.clients.get(name)?;
-        let channels = client
-            .handle
-            .read(|v, _| Some(ChannelDetails::of(&client.description, v.connection(client.id)?)))?;
+        let channels = client.handle.read(|v, _| {
+            Some(ChannelSnapshot::of(&client.description, v.connection(client.id)?))
+        })?;
         Some((self.connection_details(&client, channels.len()), channels))
     }
 
-    fn channels(&self, vhost: &str) -> Option<Vec<ChannelDetails>> {
-        Some(self.vhosts.get(vhost)?.read(ChannelDetails::all))
+    fn channels(&self, vhost: &str) -> Option<Vec<ChannelSnapshot>> {
+        Some(self.vhosts.get(vhost)?.read(ChannelSnapshot::all))
     }
 
-    fn consumers(&self, vhost: &str) -> Option<Vec<ConsumerDetails>> {
-        Some(self.vhosts.get(vhost)?.read(ConsumerDetails::all))
+    fn consumers(&self, vhost: &str) -> Option<Vec<ConsumerSnapshot>> {
+        Some(self.vhosts.get(vhost)?.read(ConsumerSnapshot::all))
     }
 
-    fn close_connection(&self, name: &str, by: &str, reason: &str) -> Change<'_, bool> {
+    fn close_connection(&self, name: &str, by: &str, reason: &str) -> ChangeFuture<'_, bool> {
         let client = self.clients.get(name);
         let (by, reason) = (by.to_owned(), reason.to_owned());
         Box::pin(async move {
@@ -55,7 +55,7 @@ impl management::Clients for Node {
         })
     }
 
-    fn close_connections_of(&self, user: &str, by: &str, reason: &str) -> Change<'_, ()> {
+    fn close_connections_of(&self, user: &str, by: &str, reason: &str) -> ChangeFuture<'_, ()> {
         let mut clients = self.clients.all();
         clients.retain(|client| client.description.user == user);
         let (by, reason) = (by.to_owned(), reason.to_owned());
@@ -68,8 +68,8 @@ impl management::Clients for Node {
 }
 
 impl Node {
-    fn connection_details(&self, client: &Client, channels: usize) -> ConnectionDetails {
-        ConnectionDetails {
+    fn connection_details(&self, client: &Client, channels: usize) -> ConnectionSnapshot {
+        ConnectionSnapshot {
             client: Arc::clone(&client.description),
             state: client.state(self.alarm.borrow().is_some()),
             traffic: client.socket.traffic(),
@@ -78,7 +78,7 @@ impl Node {
     }
 }
 
-/// Tells a client to go; over when what goes with it has gone on the disk, too.
+/// Closes a connection; completes when the effects are on disk.
 async fn close(client: &Client, by: &str, reason: &str) {
     let connection = client.description.name.as_str();
     tracing::info!(user = by, connection, reason, "connection closed on request");

@@ -1,18 +1,20 @@
-//! Logins, which are those of AMQP.
+//! Logins over HTTP, checked as those over AMQP are.
 
 use std::net::IpAddr;
 
-use management::{Caller, Credentials, Delay, Login, LoginAttempts, LoginRefused, Protocol};
+use management::{
+    Caller, Credentials, DelayFuture, LoginFuture, LoginRefused, Logins, Protocol, Topology,
+};
 
 use crate::auth::LoginError;
 use crate::node::Node;
 
-impl management::Logins for Node {
-    fn login(&self, credentials: Credentials, peer: IpAddr) -> Login<'_> {
+impl Logins for Node {
+    fn login(&self, credentials: Credentials, peer: IpAddr) -> LoginFuture<'_> {
         Box::pin(async move {
             let Credentials { user, password, is_token } = credentials;
             if is_token {
-                let vhosts = management::Vhosts::vhost_names(self);
+                let vhosts = self.vhost_names();
                 let login = self.ctl_token.login(&password, peer, vhosts);
                 if login.is_err() {
                     tracing::warn!(%peer, mechanism = "HTTP Bearer", "login refused");
@@ -43,17 +45,7 @@ impl management::Logins for Node {
         })
     }
 
-    fn hold_back(&self, user: String, peer: IpAddr) -> Delay<'_> {
+    fn hold_back(&self, user: String, peer: IpAddr) -> DelayFuture<'_> {
         Box::pin(async move { tokio::time::sleep(self.auth.penalty(&user, peer)).await })
-    }
-}
-
-impl management::LoginCounts for Node {
-    fn login_attempts(&self) -> Vec<LoginAttempts> {
-        self.auth.counts.attempts()
-    }
-
-    fn forget_login_attempts(&self) {
-        self.auth.counts.forget();
     }
 }

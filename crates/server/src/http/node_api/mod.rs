@@ -1,30 +1,30 @@
-//! The node as HTTP sees it, one file for each trait of `management::Node`: what is the case is copied
-//! under the vhosts' locks.
+//! The node as the HTTP API sees it: one file per trait of `management::Node`. A read copies its result under a
+//! vhost's lock.
 
-mod alarm_limits;
-mod audit;
-mod browse;
-mod channels;
 mod clients;
-mod dead_letters;
-mod definitions;
-mod explain;
-mod limits;
 mod logins;
-mod metrics;
-mod parameters;
-mod permissions;
-mod policies;
-mod redrives;
-mod statistics;
+mod messages;
 mod status;
 mod topology;
 mod users;
-mod vhosts;
 
-use management::Change;
+use std::collections::BTreeMap;
 
-/// A change of users or vhosts: it waits for the disk, so that the thread is lent for it.
-fn change<'a, T: Send + 'a>(change: impl FnOnce() -> T + Send + 'a) -> Change<'a, T> {
+use management::ChangeFuture;
+
+use crate::node::Node;
+
+impl management::Node for Node {}
+
+/// A change of users or vhosts, which waits for the disk: the runtime replaces the thread meanwhile.
+fn change<'a, T: Send + 'a>(change: impl FnOnce() -> T + Send + 'a) -> ChangeFuture<'a, T> {
     Box::pin(async move { tokio::task::block_in_place(change) })
+}
+
+/// Sets a limit, or clears it.
+fn set_limit<L: Ord>(limits: &mut BTreeMap<L, i64>, limit: L, to: Option<i64>) {
+    match to {
+        Some(max) => limits.insert(limit, max),
+        None => limits.remove(&limit),
+    };
 }

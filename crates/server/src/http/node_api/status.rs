@@ -1,13 +1,24 @@
-//! The node itself.
+//! The node itself: its state, metrics, history and settings.
 
-use management::{NodeSnapshot, ProcessSnapshot, ServerCertificate};
+use std::sync::Arc;
+
+use management::{
+    AuditEntry, ChangeFuture, ConnectionScrape, DiskFreeLimit, LoginAttempts, MemoryWatermark,
+    NodeSnapshot, NodeStatus, ProcessSnapshot, Scrape, Scraping, ServerCertificate, SharedHistory,
+    TextFuture, VhostScrape,
+};
 use rustix::process::{Resource, getrlimit};
 
+use crate::connection::clients::Client;
+use crate::disk::node_file::NodeFileError;
+use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
 use crate::node::alarms::{self, Alarm};
+use crate::node::global_parameters::{GlobalParameters, Parameter};
 use crate::tls;
+use crate::vhost::VhostHandle;
 
-impl management::Status for Node {
+impl NodeStatus for Node {
     fn snapshot(&self) -> NodeSnapshot {
         let alarm = *self.alarm.borrow();
         NodeSnapshot {
@@ -37,7 +48,7 @@ impl management::Status for Node {
         let threads = std::fs::read_dir("/proc/self/task");
         ProcessSnapshot {
             id: std::process::id(),
-            // One of them is the directory that is read here.
+            // The directory that is read here is open, too.
             fd_used: open.ok().map(|open| (open.count() as u64).saturating_sub(1)),
             fd_total: getrlimit(Resource::Nofile).current,
             threads: threads.ok().map(|threads| threads.count() as u64),
@@ -55,5 +66,119 @@ impl management::Status for Node {
             expires_in_s: tls::expiry_s(file).map(|at| at.saturating_sub(now_s)),
         });
         all.collect()
+    }
+
+    fn history(&self) -> &SharedHistory {
+        &self.history
+    }
+
+    fn scrape(&self, wants: &dyn Fn(&str) -> bool) -> Scrape {
+        let node = self.snapshot();
+        let clients = self.clients.all();
+        let mut handles = self.vhosts.all();
+        handles.retain(|handle| wants(handle.name()));
+        Scrape {
+            started_s: (self.clock.now().wall_ms.saturating_sub(node.uptime_ms)) / 1000,
+            process: self.process(),
+            logins: self.auth.counts.attempts(),
+            vhosts: handles.iter().map(|handle| scrape_vhost(handle, &clients)).collect(),
+            node,
+        }
+    }
+
+    fn format_aside(&self, format: Box<dyn FnOnce() -> String + Send>) -> TextFuture<'_> {
+        Box::pin(async move {
+            // The semaphore is never closed.
+            let _turn = self.metrics_permits.acquire().await.ok();
+            match tokio::task::spawn_blocking(format).await {
+                Ok(text) => text,
+                Err(error) => {
+                    tracing::error!(%error, "cannot format metrics");
+                    String::new()
+                }
+            }
+        })
+    }
+
+    fn login_attempts(&self) -> Vec<LoginAttempts> {
+        self.auth.counts.attempts()
+    }
+
+    fn reset_login_attempts(&self) {
+        self.auth.counts.forget();
+    }
+
+    fn set_memory_watermark(&self, watermark: MemoryWatermark, by: &str) {
+        self.alarm_limits.set_memory_watermark(watermark);
+        let bytes = self.alarm_limits.memory_watermark_bytes();
+        tracing::info!(user = by, bytes, "memory watermark set");
+        alarms::look(self);
+    }
+
+    fn set_disk_free_limit(&self, limit: DiskFreeLimit, by: &str) {
+        self.alarm_limits.set_disk_free_limit(limit);
+        let bytes = self.alarm_limits.disk_free_limit_bytes();
+        tracing::info!(user = by, bytes, "disk free limit set");
+        alarms::look(self);
+    }
+
+    fn global_parameters(&self) -> Vec<(String, Parameter)> {
+        self.global_parameters.all()
+    }
+
+    fn set_global_parameter(
+        &self,
+        name: &str,
+        value: Parameter,
+    ) -> ChangeFuture<'_, Result<bool, String>> {
+        if let Err(low_on_memory) = self.check_memory() {
+            return Box::pin(std::future::ready(Err(low_on_memory.to_string())));
+        }
+        let name = name.to_owned();
+        self.change_parameters(move |parameters| parameters.set(&name, value))
+    }
+
+    fn clear_global_parameter(&self, name: &str) -> ChangeFuture<'_, Result<bool, String>> {
+        let name = name.to_owned();
+        self.change_parameters(move |parameters| parameters.clear(&name))
+    }
+
+    fn audit(&self, entry: AuditEntry<'_>) {
+        let AuditEntry { user, peer, method, path, status } = entry;
+        tracing::info!(user, %peer, method, path, status, "change requested over HTTP");
+    }
+}
+
+/// Copies a vhost, a slice of queues at a time, so that clients never wait for all queues.
+fn scrape_vhost(handle: &Arc<VhostHandle>, clients: &[Arc<Client>]) -> VhostScrape {
+    let traffic = handle.traffic();
+    let queues = handle.read(|v, _| Scraping::queues(v));
+    let mut scraping = Scraping::default();
+    for slice in queues.chunks(SAMPLED_PER_LOCK) {
+        handle.write(|v, now| scraping.add_queues(v, now, slice));
+    }
+    let here = clients.iter().filter(|client| Arc::ptr_eq(&client.handle, handle));
+    handle.read(|v, client_of| {
+        // A connection that has closed since is left out.
+        let connections = here.filter_map(|client| {
+            let channels = v.connection(client.id)?.open_channels().count();
+            let traffic = client.socket.traffic();
+            Some(ConnectionScrape::new(&client.description, traffic, channels))
+        });
+        scraping.finish(v, client_of, connections.collect(), traffic)
+    })
+}
+
+impl Node {
+    /// Changes global parameters on a blocking thread.
+    fn change_parameters(
+        &self,
+        change: impl FnOnce(&GlobalParameters) -> Result<bool, NodeFileError> + Send + 'static,
+    ) -> ChangeFuture<'_, Result<bool, String>> {
+        let parameters = Arc::clone(&self.global_parameters);
+        Box::pin(async move {
+            let changed = tokio::task::spawn_blocking(move || change(&parameters)).await;
+            changed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        })
     }
 }

@@ -1,27 +1,216 @@
-//! What is declared in vhosts.
+//! Vhosts and everything that is declared in them.
 
-use management::{BindingDetails, BindingsOf, ConsumerDetails, ExchangeDetails, QueueDetails};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use broker::{
+    DeadLetterMap, DeadLetterMapTaking, DryRun, Policy, PolicyChange, PolicyKind, QueueId,
+};
+use management::{
+    BindingFilter, BindingSnapshot, ChangeError, ChangeFuture, ConsumerSnapshot, ExchangeSnapshot,
+    Explained, ImportError, QueueSnapshot, Topology, VhostChange, VhostLimit, VhostSettings,
+    VhostTotals,
+};
+
+use super::{change, set_limit};
+use crate::definitions::{self, Document, Durable, Exported, Scope};
+use crate::limits::MAPPED_PER_LOCK;
 use crate::node::Node;
+use crate::vhost::VhostHandle;
 
-impl management::Topology for Node {
-    fn queues(&self, vhost: &str) -> Option<Vec<QueueDetails>> {
-        Some(self.vhosts.get(vhost)?.read(QueueDetails::all))
+impl Topology for Node {
+    fn vhost_names(&self) -> Vec<String> {
+        self.vhosts.all().iter().map(|handle| handle.name().to_owned()).collect()
     }
 
-    fn queue(&self, vhost: &str, name: &str) -> Option<(QueueDetails, Vec<ConsumerDetails>)> {
-        self.vhosts.get(vhost)?.read(|v, client_of| QueueDetails::one(v, name, client_of))
+    fn vhost_totals(&self, name: &str, user: Option<&str>) -> Option<VhostTotals> {
+        let handle = self.vhosts.get(name)?;
+        let traffic = handle.traffic();
+        Some(handle.read(|v, _| VhostTotals::of(v, user, &traffic)))
     }
 
-    fn exchanges(&self, vhost: &str) -> Option<Vec<ExchangeDetails>> {
-        Some(self.vhosts.get(vhost)?.read(|v, _| ExchangeDetails::all(v)))
+    fn vhost_settings(&self, name: &str) -> Option<VhostSettings> {
+        Some((*self.vhosts.get(name)?.settings()).clone())
     }
 
-    fn exchange(&self, vhost: &str, name: &str) -> Option<ExchangeDetails> {
-        self.vhosts.get(vhost)?.read(|v, _| ExchangeDetails::one(v, name))
+    fn put_vhost(
+        &self,
+        name: &str,
+        to: VhostChange,
+        user: &str,
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
+        let (name, user) = (name.to_owned(), user.to_owned());
+        change(move || self.make_or_change_vhost(&name, to, &user))
     }
 
-    fn bindings(&self, vhost: &str, which: BindingsOf<'_>) -> Option<Vec<BindingDetails>> {
-        Some(self.vhosts.get(vhost)?.read(|v, _| BindingDetails::of(v, which)))
+    fn change_vhost(
+        &self,
+        name: &str,
+        to: VhostChange,
+    ) -> ChangeFuture<'_, Result<(), ChangeError>> {
+        let name = name.to_owned();
+        change(move || self.change_settings(&name, |settings| settings.change(to)))
     }
+
+    fn delete_vhost(&self, name: &str) -> ChangeFuture<'_, Result<(), ChangeError>> {
+        let name = name.to_owned();
+        change(move || self.remove_vhost(&name))
+    }
+
+    fn replace_vhost_limits(
+        &self,
+        vhost: &str,
+        limits: BTreeMap<VhostLimit, i64>,
+    ) -> ChangeFuture<'_, Result<(), ChangeError>> {
+        let name = vhost.to_owned();
+        change(move || self.change_settings(&name, |settings| settings.limits = limits))
+    }
+
+    fn set_vhost_limit(
+        &self,
+        vhost: &str,
+        limit: VhostLimit,
+        to: Option<i64>,
+    ) -> ChangeFuture<'_, Result<(), ChangeError>> {
+        let name = vhost.to_owned();
+        change(move || {
+            self.change_settings(&name, |settings| set_limit(&mut settings.limits, limit, to))
+        })
+    }
+
+    fn queues(&self, vhost: &str) -> Option<Vec<QueueSnapshot>> {
+        Some(self.vhosts.get(vhost)?.read(QueueSnapshot::all))
+    }
+
+    fn queue(&self, vhost: &str, name: &str) -> Option<(QueueSnapshot, Vec<ConsumerSnapshot>)> {
+        self.vhosts.get(vhost)?.read(|v, client_of| QueueSnapshot::one(v, name, client_of))
+    }
+
+    fn exchanges(&self, vhost: &str) -> Option<Vec<ExchangeSnapshot>> {
+        Some(self.vhosts.get(vhost)?.read(|v, _| ExchangeSnapshot::all(v)))
+    }
+
+    fn exchange(&self, vhost: &str, name: &str) -> Option<ExchangeSnapshot> {
+        self.vhosts.get(vhost)?.read(|v, _| ExchangeSnapshot::one(v, name))
+    }
+
+    fn bindings(&self, vhost: &str, which: BindingFilter<'_>) -> Option<Vec<BindingSnapshot>> {
+        Some(self.vhosts.get(vhost)?.read(|v, _| BindingSnapshot::of(v, which)))
+    }
+
+    fn policies(&self, vhost: &str, kind: PolicyKind) -> Option<Vec<Arc<Policy>>> {
+        let handle = self.vhosts.get(vhost)?;
+        Some(handle.read(|v, _| v.policies().iter(kind).cloned().collect()))
+    }
+
+    fn set_policy(
+        &self,
+        vhost: &str,
+        kind: PolicyKind,
+        policy: Policy,
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
+        let handle = self.vhosts.get(vhost);
+        Box::pin(async move {
+            let handle = handle.ok_or(ChangeError::NoSuchVhost)?;
+            let is_new = handle.write(|v, now| {
+                v.policies().check_room(kind, &policy)?;
+                let is_new = v.policies().get(kind, &policy.name).is_none();
+                v.start_policy(now, kind, policy);
+                Ok(is_new)
+            });
+            let is_new = is_new.map_err(|problem: String| {
+                ChangeError::Invalid(format!("Validation failed\n\n{problem}\n"))
+            })?;
+            in_force(&handle).await;
+            Ok(is_new)
+        })
+    }
+
+    fn clear_policy(&self, vhost: &str, kind: PolicyKind, name: &str) -> ChangeFuture<'_, bool> {
+        let (handle, name) = (self.vhosts.get(vhost), name.to_owned());
+        Box::pin(async move {
+            let Some(handle) = handle else { return false };
+            let existed = handle.write(|v, now| v.start_without_policy(now, kind, &name));
+            in_force(&handle).await;
+            existed
+        })
+    }
+
+    fn explain_queue(&self, vhost: &str, name: &str) -> Option<Explained> {
+        self.vhosts.get(vhost)?.read(|v, _| {
+            let kind = v.queue(name)?.kind().as_str();
+            Some(Explained { kind, explanation: v.explain_queue(name)? })
+        })
+    }
+
+    fn explain_exchange(&self, vhost: &str, name: &str) -> Option<Explained> {
+        self.vhosts.get(vhost)?.read(|v, _| {
+            let kind = v.exchange(name)?.kind.as_str();
+            Some(Explained { kind, explanation: v.explain_exchange(name)? })
+        })
+    }
+
+    fn dry_run(&self, vhost: &str, kind: PolicyKind, change: PolicyChange) -> Option<DryRun> {
+        self.vhosts.get(vhost)?.read(|v, _| v.dry_run(self.clock.now(), kind, change))
+    }
+
+    fn dead_letter_map(&self, vhost: &str) -> Option<DeadLetterMap> {
+        let handle = self.vhosts.get(vhost)?;
+        let queues: Vec<QueueId> = handle.read(|v, _| v.queues().map(|(id, _)| id).collect());
+        let mut taking = DeadLetterMapTaking::default();
+        for mut slice in queues.chunks(MAPPED_PER_LOCK) {
+            while !slice.is_empty() {
+                let done = handle.read(|v, _| taking.sources(v, slice));
+                slice = slice.get(done..).unwrap_or_default();
+            }
+        }
+        for slice in taking.missing().chunks(MAPPED_PER_LOCK) {
+            handle.read(|v, _| taking.targets(v, slice));
+        }
+        Some(taking.end())
+    }
+
+    fn definitions(&self) -> Exported {
+        definitions::export_all(self)
+    }
+
+    fn definitions_of(&self, vhost: &str) -> Option<Exported> {
+        definitions::export_vhost(self, vhost)
+    }
+
+    fn import(
+        self: Arc<Self>,
+        vhost: Option<String>,
+        definitions: Document,
+    ) -> ChangeFuture<'static, Result<(), ImportError>> {
+        let import = move || -> Result<Durable, ImportError> {
+            let scope = vhost.as_deref().map_or(Scope::Node, Scope::Vhost);
+            let imported = definitions::import(&self, &definitions, scope);
+            // Perhaps some of it was made before the disk refused.
+            let saved = self.save();
+            let durable =
+                imported.map_err(|error| ImportError::Definitions(error.in_rabbitmqs_order()))?;
+            saved.map_err(|error| ImportError::Node(error.to_string()))?;
+            Ok(durable)
+        };
+        Box::pin(async move {
+            let imported = tokio::task::spawn_blocking(import).await;
+            for (handle, lsn) in
+                imported.map_err(|error| ImportError::Node(error.to_string()))??
+            {
+                handle.durable_at(lsn).await;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Waits until policies are in force for all queues and on disk. The vhost is free between two slices; the timer
+/// finishes the work if the caller goes away.
+async fn in_force(handle: &VhostHandle) {
+    while handle.write(|vhost, now| vhost.apply_policies(now)) {
+        tokio::task::yield_now().await;
+    }
+    let lsn = handle.read(|vhost, _| vhost.last_lsn());
+    handle.durable_at(lsn).await;
 }

@@ -1,17 +1,20 @@
-//! Users.
+//! Users, their permissions and their limits.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use broker::access::{PermissionPattern, Permissions};
 use management::{
-    Change, NewPassword, NewUser, PermissionDetails, TopicPermissionDetails, Unchanged, UserDetails,
+    ChangeError, ChangeFuture, NewPassword, NewUser, PermissionDetails, TopicPermissionDetails,
+    UserDetails, UserLimit, Users,
 };
 
-use super::change;
-use crate::auth::User;
+use super::{change, set_limit};
 use crate::auth::password::{HashError, PasswordHash};
+use crate::auth::{TopicPattern, User};
 use crate::node::Node;
+use crate::node::users_and_vhosts::set_topic_pattern;
 
-impl management::Users for Node {
+impl Users for Node {
     fn users(&self) -> Vec<UserDetails> {
         self.auth.users().iter().map(|user| details(user)).collect()
     }
@@ -20,14 +23,14 @@ impl management::Users for Node {
         self.auth.user(name).map(|user| details(&user))
     }
 
-    fn put_user(&self, user: NewUser) -> Change<'_, Result<bool, Unchanged>> {
+    fn put_user(&self, user: NewUser) -> ChangeFuture<'_, Result<bool, ChangeError>> {
         Box::pin(async move {
             let NewUser { name, password, tags, limits } = user;
             let password = match password {
                 NewPassword::None => Ok(PasswordHash::None),
                 NewPassword::Plain(password) => self.auth.hash(&name, password).await,
-                NewPassword::Hash { octets, algorithm } => {
-                    PasswordHash::from_import(&octets, algorithm.as_deref())
+                NewPassword::Hash { bytes, algorithm } => {
+                    PasswordHash::from_import(&bytes, algorithm.as_deref())
                 }
             };
             let password = password.map_err(unusable)?;
@@ -35,20 +38,109 @@ impl management::Users for Node {
         })
     }
 
-    fn delete_users(&self, names: Vec<String>) -> Change<'_, Result<usize, Unchanged>> {
+    fn delete_users(&self, names: Vec<String>) -> ChangeFuture<'_, Result<usize, ChangeError>> {
         change(move || self.remove_users(&names))
     }
 
-    fn hash_password(&self, password: &[u8]) -> Result<String, Unchanged> {
+    fn hash_password(&self, password: &[u8]) -> Result<String, ChangeError> {
         let hash = PasswordHash::new_sha256(password).map_err(unusable)?;
         Ok(STANDARD.encode(hash.to_bytes().0))
     }
+
+    fn set_user_limit(
+        &self,
+        user: &str,
+        limit: UserLimit,
+        to: Option<i64>,
+    ) -> ChangeFuture<'_, Result<(), ChangeError>> {
+        let name = user.to_owned();
+        change(move || {
+            self.change_user(&name, |user| {
+                set_limit(&mut user.limits, limit, to);
+                Ok(())
+            })
+        })
+    }
+
+    fn set_permissions(
+        &self,
+        to: PermissionDetails,
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
+        change(move || {
+            let PermissionDetails { user, vhost, configure, write, read } = to;
+            let permissions = Permissions {
+                configure: pattern(&configure)?,
+                write: pattern(&write)?,
+                read: pattern(&read)?,
+            };
+            self.change_user(&user, |user| {
+                self.check_vhost(&vhost)?;
+                Ok(user.permissions.insert(vhost, permissions).is_none())
+            })
+        })
+    }
+
+    fn clear_permissions(
+        &self,
+        vhost: &str,
+        user: &str,
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
+        let (vhost, user) = (vhost.to_owned(), user.to_owned());
+        change(move || {
+            let cleared = self.change_user(&user, |user| match user.permissions.remove(&vhost) {
+                Some(_) => Ok(()),
+                None => Err(ChangeError::NoSuchVhost),
+            });
+            was_there(cleared)
+        })
+    }
+
+    fn set_topic_permissions(
+        &self,
+        to: TopicPermissionDetails,
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
+        change(move || {
+            let TopicPermissionDetails { user, vhost, exchange, write, read } = to;
+            // Kept as text, because a pattern may contain variables for the user and the vhost.
+            pattern(&write)?;
+            pattern(&read)?;
+            self.change_user(&user, |user| {
+                self.check_exchange(&vhost, &exchange)?;
+                let patterns = user.topic_permissions.entry(vhost).or_default();
+                let is_new = patterns.is_empty();
+                set_topic_pattern(patterns, TopicPattern { exchange, write, read })?;
+                Ok(is_new)
+            })
+        })
+    }
+
+    fn clear_topic_permissions(
+        &self,
+        vhost: &str,
+        user: &str,
+        exchange: Option<&str>,
+    ) -> ChangeFuture<'_, Result<bool, ChangeError>> {
+        let (vhost, user) = (vhost.to_owned(), user.to_owned());
+        let exchange = exchange.map(str::to_owned);
+        change(move || {
+            let cleared = self.change_user(&user, |user| {
+                let patterns = user.topic_permissions.remove(&vhost);
+                let mut patterns = patterns.ok_or(ChangeError::NoSuchVhost)?;
+                patterns.retain(|known| exchange.as_ref().is_some_and(|e| *e != known.exchange));
+                if !patterns.is_empty() {
+                    user.topic_permissions.insert(vhost, patterns);
+                }
+                Ok(())
+            });
+            was_there(cleared)
+        })
+    }
 }
 
-fn unusable(error: HashError) -> Unchanged {
+fn unusable(error: HashError) -> ChangeError {
     match error {
-        HashError::Length | HashError::Algorithm => Unchanged::Invalid(error.to_string()),
-        HashError::Salt | HashError::Hashing => Unchanged::Unable(error.to_string()),
+        HashError::Length | HashError::Algorithm => ChangeError::Invalid(error.to_string()),
+        HashError::Salt | HashError::Hashing => ChangeError::Unable(error.to_string()),
     }
 }
 
@@ -78,5 +170,33 @@ fn details(user: &User) -> UserDetails {
         limits: user.limits.clone(),
         permissions: permissions.collect(),
         topic_permissions: topics.collect(),
+    }
+}
+
+impl Node {
+    fn check_vhost(&self, vhost: &str) -> Result<(), ChangeError> {
+        self.vhosts.get(vhost).map(|_| ()).ok_or(ChangeError::NoSuchVhost)
+    }
+
+    fn check_exchange(&self, vhost: &str, exchange: &str) -> Result<(), ChangeError> {
+        let handle = self.vhosts.get(vhost).ok_or(ChangeError::NoSuchVhost)?;
+        match handle.read(|v, _| v.exchange(exchange).is_some()) {
+            true => Ok(()),
+            false => Err(ChangeError::NoSuchExchange),
+        }
+    }
+}
+
+fn pattern(text: &str) -> Result<PermissionPattern, ChangeError> {
+    PermissionPattern::new(text)
+        .map_err(|problem| ChangeError::Invalid(format!("invalid_regexp: {problem}")))
+}
+
+/// True if something was cleared, false if the user or vhost was missing.
+fn was_there(cleared: Result<(), ChangeError>) -> Result<bool, ChangeError> {
+    match cleared {
+        Ok(()) => Ok(true),
+        Err(ChangeError::NoSuchUser | ChangeError::NoSuchVhost) => Ok(false),
+        Err(other) => Err(other),
     }
 }

@@ -1,0 +1,26 @@
+//! A binding in JSON.
+
+use serde_json::{Value, json};
+
+use crate::api::bindings::properties_key::properties_key;
+use crate::json::table::table_to_json;
+use crate::snapshot::topology::BindingSnapshot;
+
+/// Bindings in the order of lists, as they are shown.
+pub(crate) fn in_order(mut bindings: Vec<BindingSnapshot>) -> impl Iterator<Item = Value> {
+    bindings.sort_by(|a, b| a.place().cmp(&b.place()));
+    bindings.into_iter().map(|binding| to_json(&binding))
+}
+
+/// A binding as it is shown.
+pub(crate) fn to_json(binding: &BindingSnapshot) -> Value {
+    json!({
+        "source": *binding.source,
+        "vhost": *binding.vhost,
+        "destination": *binding.destination,
+        "destination_type": if binding.to_queue { "queue" } else { "exchange" },
+        "routing_key": *binding.routing_key,
+        "arguments": table_to_json(binding.arguments.as_ref()),
+        "properties_key": properties_key(binding),
+    })
+}

@@ -1,0 +1,229 @@
+//! The paths of the metrics.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, RawQuery, Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router};
+
+use crate::http::access::log_in;
+use crate::http::answer::ApiError;
+use crate::http::credentials::credentials;
+use crate::limits::METRICS_PREFIX_BYTES_MAX;
+use crate::metrics::detailed::DetailedQuery;
+use crate::metrics::family::Detail;
+use crate::metrics::group::Group;
+use crate::metrics::text::{Kind, Namespace, Text};
+use crate::metrics::view::MetricsView;
+use crate::metrics::{global, node};
+use crate::node::{Node, memory};
+
+/// The content type of Prometheus' text format.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What all names begin with, unless the request says otherwise.
+const PREFIX: &str = "rabbitmq";
+
+/// To whom names of vhosts and of what is in them are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Audience {
+    /// Everybody: the listener is there for scrapers alone, as RabbitMQ's.
+    Everybody,
+    /// Monitors who log in; others get sums over the node.
+    Monitors,
+}
+
+/// Whether a request may be told names.
+#[derive(Clone, Copy, Debug)]
+struct TellsNames(bool);
+
+/// The paths.
+pub(crate) fn routes(node: &Arc<dyn Node>, audience: Audience) -> Router<Arc<dyn Node>> {
+    let state = (Arc::clone(node), audience);
+    paths().route_layer(from_fn_with_state(state, admit))
+}
+
+/// Finds out whether a request may be told names, and refuses paths that tell nothing else.
+async fn admit(
+    State((node, audience)): State<(Arc<dyn Node>, Audience)>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let may = match audience {
+        Audience::Everybody => Ok(true),
+        Audience::Monitors => {
+            let is_about_names =
+                ["/metrics/per-object", "/metrics/detailed"].contains(&request.uri().path());
+            let (headers, extensions) = (request.headers(), request.extensions());
+            may_see_names(&*node, peer.ip(), headers, extensions, is_about_names).await
+        }
+    };
+    match may {
+        Ok(may) => {
+            request.extensions_mut().insert(TellsNames(may));
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn may_see_names(
+    node: &dyn Node,
+    peer: IpAddr,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+    is_about_names: bool,
+) -> Result<bool, ApiError> {
+    if !headers.contains_key(AUTHORIZATION) && !is_about_names {
+        return Ok(false);
+    }
+    let credentials = credentials(headers)?;
+    let caller = log_in(node, peer, headers, extensions, credentials).await?;
+    match caller.is_monitor() {
+        true => Ok(true),
+        false if is_about_names => Err(ApiError::not_authorised("Not monitor user")),
+        false => Ok(false),
+    }
+}
+
+fn paths() -> Router<Arc<dyn Node>> {
+    Router::new()
+        .route("/metrics", get(|node, query, names| general(node, query, names, Detail::Totals)))
+        .route(
+            "/metrics/per-object",
+            get(|node, query, names| general(node, query, names, Detail::PerObject)),
+        )
+        .route("/metrics/detailed", get(chosen))
+        .route("/metrics/memory-breakdown", get(memory_breakdown))
+}
+
+/// What nobody chose groups for.
+async fn general(
+    State(node): State<Arc<dyn Node>>,
+    RawQuery(query): RawQuery,
+    Extension(TellsNames(tells_names)): Extension<TellsNames>,
+    detail: Detail,
+) -> Response {
+    answer(node, query, move |node, text| {
+        let scrape = node.scrape(&|_| true);
+        let (told, endpoint) = match detail {
+            Detail::Totals => (MetricsView::totals(&scrape), "aggregated"),
+            Detail::PerObject => {
+                (MetricsView::each(&scrape, Namespace::Plain, |_| true), "per-object")
+            }
+        };
+        for group in Group::ALL.into_iter().filter(|group| group.is_general()) {
+            if tells_names || !group.names_vhosts() {
+                told.write(text, group);
+            }
+        }
+        told.queue_info(text);
+        node::write(text, Namespace::Plain, &node::TOTALS, &scrape);
+        node::identity(text, endpoint, &scrape);
+        global::write(text, &scrape.vhosts);
+        node::write(text, Namespace::Plain, &node::ALARMS, &scrape);
+        node::started(text, &scrape);
+    })
+    .await
+}
+
+/// What the query names.
+async fn chosen(State(node): State<Arc<dyn Node>>, RawQuery(query): RawQuery) -> Response {
+    let wanted = match DetailedQuery::parse(query.as_deref().unwrap_or_default()) {
+        Ok(wanted) => wanted,
+        Err(error) => return refused(error),
+    };
+    answer(node, query, move |node, text| {
+        let scrape = node.scrape(&|vhost| wanted.wants_vhost(vhost));
+        let told = MetricsView::each(&scrape, Namespace::Detailed, |queue| {
+            wanted.wants_queue(&queue.name)
+        });
+        for group in &wanted.groups {
+            told.write(text, *group);
+        }
+        if wanted.groups.iter().any(|group| group.is_of_queues()) {
+            told.queue_info(text);
+        }
+        node::identity(text, "detailed", &scrape);
+    })
+    .await
+}
+
+async fn memory_breakdown(
+    State(node): State<Arc<dyn Node>>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    answer(node, query, |node, text| {
+        for part in memory::parts(node) {
+            let name = format!("memory_{}_bytes", part.metric);
+            let help = format!("Memory of what RabbitMQ calls {} in its API", part.name);
+            text.family(Namespace::Plain, &name, Kind::Gauge, &help).put("", part.bytes);
+        }
+        node::identity(text, "memory-breakdown", &node.scrape(&|_| false));
+    })
+    .await
+}
+
+/// Answers with what `write` writes, with the prefix that the query wants.
+async fn answer(
+    node: Arc<dyn Node>,
+    query: Option<String>,
+    write: impl FnOnce(&dyn Node, &mut Text) + Send + 'static,
+) -> Response {
+    let prefix = match prefix(query.as_deref().unwrap_or_default()) {
+        Ok(prefix) => prefix,
+        Err(error) => return refused(error),
+    };
+    let writer = Arc::clone(&node);
+    let text = node.format_aside(Box::new(move || {
+        let mut text = Text::new(&prefix);
+        write(&*writer, &mut text);
+        text.into_string()
+    }));
+    ([(CONTENT_TYPE, PROMETHEUS)], text.await).into_response()
+}
+
+/// What the names are to begin with: as in LavinMQ, whoever asks may choose.
+fn prefix(query: &str) -> Result<String, String> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let Some((_, prefix)) = pairs.find(|(name, _)| name == "prefix") else {
+        return Ok(PREFIX.to_owned());
+    };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    if prefix.is_empty()
+        || prefix.len() > METRICS_PREFIX_BYTES_MAX
+        || prefix.starts_with(|c: char| c.is_ascii_digit())
+        || !prefix.chars().all(is_name)
+    {
+        return Err(format!(
+            "A prefix has 1 to {METRICS_PREFIX_BYTES_MAX} letters, digits and underscores and does \
+             not begin with a digit"
+        ));
+    }
+    Ok(prefix.into_owned())
+}
+
+/// The query cannot be understood.
+fn refused(reason: String) -> Response {
+    (StatusCode::BAD_REQUEST, [(CONTENT_TYPE, "text/plain")], reason).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_the_beginning_of_a_name() {
+        assert_eq!(prefix("").as_deref(), Ok("rabbitmq"));
+        assert_eq!(prefix("family=x&prefix=my_broker").as_deref(), Ok("my_broker"));
+        for none in ["", "1a", "a b", "a%0Ab", "ä", &"a".repeat(65)] {
+            assert!(prefix(&format!("prefix={none}")).is_err(), "{none}");
+        }
+    }
+}

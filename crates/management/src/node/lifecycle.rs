@@ -1,0 +1,36 @@
+//! Start and stop of the node.
+
+use crate::node::change::ChangeFuture;
+
+/// A command to the node about itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LifecycleAction {
+    /// End the process, as a signal does.
+    Stop,
+    /// Serve no clients; the process stays.
+    StopApp,
+    /// Serve clients again.
+    StartApp,
+    /// Delete all vhosts, messages and users.
+    Reset,
+    /// Accept no AMQP clients; connected ones stay.
+    SuspendListeners,
+    /// Accept AMQP clients again.
+    ResumeListeners,
+}
+
+/// The reason why the action was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LifecycleError {
+    /// The node must be stopped first.
+    MustBeStopped,
+    /// The disk failed; the text is the disk's error.
+    Failed(String),
+}
+
+/// A node that can be started and stopped: a running node, or a stopped one.
+pub trait Lifecycle {
+    /// Performs the action. An action that ends this API only begins when the future completes, so that
+    /// the caller can be answered.
+    fn act(&self, action: LifecycleAction) -> ChangeFuture<'_, Result<(), LifecycleError>>;
+}

@@ -1,0 +1,135 @@
+//! Messages: browsed, published and taken on channels, and redriven.
+
+use std::pin::Pin;
+
+use broker::refusal::Refusal;
+use broker::time::Now;
+use broker::{
+    BrowseCursor, BrowsedMessage, Command, ExpiryCursor, ExpirySlice, Outgoing, QueueNumber,
+};
+
+use crate::node::caller::Caller;
+use crate::node::change::ChangeFuture;
+use crate::node::redrive::{RedriveDryRun, RedriveError, RedriveJob, RedriveRequest};
+
+/// A queue by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueuePath<'a> {
+    /// Name of the vhost.
+    pub vhost: &'a str,
+    /// Name of the queue.
+    pub queue: &'a str,
+}
+
+/// Completes when messages have been read, from disk where necessary.
+pub type BrowseFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, BrowseError>> + Send + 'a>>;
+
+/// Consecutive messages of a queue.
+#[derive(Clone, Debug)]
+pub struct BrowseBatch {
+    /// Number of the queue.
+    pub queue: QueueNumber,
+    /// The messages; possibly none although more follow.
+    pub messages: Vec<BrowsedMessage>,
+    /// Start of the next batch; none at the end.
+    pub next: Option<BrowseCursor>,
+    /// Number of messages in this state.
+    pub total: u64,
+    /// Time of the read.
+    pub now: Now,
+}
+
+/// The reason why messages are not shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BrowseError {
+    /// No such queue, or no such vhost.
+    NoSuchQueue,
+    /// The user has no permissions in the vhost.
+    NoPermissions,
+    /// The user may not read from the queue; the refusal that AMQP would send.
+    Refused(Refusal),
+    /// A page on disk cannot be read; a sentence for the user.
+    Unreadable(String),
+}
+
+/// Deadlines of some messages that wait in a queue.
+#[derive(Clone, Debug)]
+pub struct ExpiryBatch {
+    /// The deadlines, and the cursor of the next batch.
+    pub slice: ExpirySlice,
+    /// The queue's message TTL in force.
+    pub message_ttl_ms: Option<u64>,
+    /// Time of the read.
+    pub now: Now,
+}
+
+/// The reason why no channel was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChannelError {
+    /// No vhost has this name.
+    NoSuchVhost,
+    /// The user has no permissions in the vhost.
+    NoPermissions,
+}
+
+/// A channel on behalf of a user. Dropping it requeues its unacknowledged messages.
+pub trait Channel: Send {
+    /// Performs a command; [`Channel::answer`] returns the result.
+    fn apply(&mut self, command: Command<'_>);
+
+    /// The next message to the channel: the answer to a command once its effects are on disk, a confirm, or
+    /// a returned message. A refusal closes the channel.
+    fn answer(&mut self) -> ChangeFuture<'_, Result<Outgoing, Refusal>>;
+
+    /// Closes the channel; completes when all its effects are on disk.
+    fn close(self: Box<Self>) -> ChangeFuture<'static, ()>;
+}
+
+/// Messages in queues.
+pub trait Messages {
+    /// Reads up to `count` messages of a queue, starting at a cursor, if the caller may read from the
+    /// queue. One call reads no more than one page.
+    fn browse(
+        &self,
+        caller: &Caller,
+        queue: QueuePath<'_>,
+        from: BrowseCursor,
+        count: usize,
+    ) -> BrowseFuture<'_, BrowseBatch>;
+
+    /// Reads the deadlines of some messages that wait in a queue, starting at a cursor.
+    fn expiry(&self, queue: QueuePath<'_>, from: ExpiryCursor) -> BrowseFuture<'_, ExpiryBatch>;
+
+    /// Opens a channel in `vhost` with the permissions of `caller`. Waits while too much is queued for the
+    /// disk.
+    fn channel(
+        &self,
+        caller: &Caller,
+        vhost: &str,
+    ) -> ChangeFuture<'_, Result<Box<dyn Channel>, ChannelError>>;
+
+    /// Maximum size of a message body, in bytes.
+    fn message_size_max(&self) -> u64;
+
+    /// Starts to redrive messages of a queue on behalf of `caller`.
+    fn redrive(
+        &self,
+        caller: &Caller,
+        queue: QueuePath<'_>,
+        request: RedriveRequest,
+    ) -> ChangeFuture<'_, Result<RedriveJob, RedriveError>>;
+
+    /// The effects that [`Messages::redrive`] would have now.
+    fn redrive_dry_run(
+        &self,
+        caller: &Caller,
+        queue: QueuePath<'_>,
+        request: RedriveRequest,
+    ) -> ChangeFuture<'_, Result<RedriveDryRun, RedriveError>>;
+
+    /// The running jobs and the last ended ones, newest first.
+    fn redrives(&self) -> Vec<RedriveJob>;
+
+    /// Cancels a job; moved messages stay moved. False if the job is not running.
+    fn cancel_redrive(&self, id: u64) -> bool;
+}

@@ -1,0 +1,168 @@
+//! Redrives: jobs that move dead-lettered messages back.
+
+use std::collections::HashSet;
+
+use broker::redrive::{RedriveTo, redrive_count};
+use broker::refusal::Refusal;
+use broker::time::Now;
+use broker::{BrowsedMessage, MessageState, QueueNumber};
+
+use crate::node::message_filter::MessageFilter;
+use crate::node::message_id::MessageId;
+
+/// The messages to redrive, and how.
+#[derive(Clone, Debug)]
+pub struct RedriveRequest {
+    /// Target of the messages.
+    pub to: RedriveTo,
+    /// Selection of messages.
+    pub selection: RedriveSelection,
+    /// Maximum number of messages to move.
+    pub limit: Option<u64>,
+    /// Maximum number of messages to move per second.
+    pub rate: Option<u32>,
+}
+
+/// Selects messages that meet all given conditions.
+#[derive(Clone, Default, Debug)]
+pub struct RedriveSelection {
+    /// Ids of the messages.
+    pub ids: Option<HashSet<MessageId>>,
+    /// Filter on properties and body.
+    pub filter: MessageFilter,
+    /// Minimum time in the queue, in milliseconds.
+    pub older_than_ms: Option<u64>,
+    /// Exclusive maximum of earlier redrives, counted from the headers.
+    pub max_redrives: Option<u64>,
+}
+
+impl RedriveSelection {
+    /// True if a message in the queue of that number is selected.
+    pub fn selects(&self, queue: QueueNumber, browsed: &BrowsedMessage, now: Now) -> bool {
+        let entry = &browsed.entry;
+        let id = MessageId { queue, entry: entry.id };
+        let is_named = self.ids.as_ref().is_none_or(|ids| ids.contains(&id));
+        let is_old = |ms| now.time.micros_since(entry.arrived) / 1000 >= ms;
+        is_named
+            && self.older_than_ms.is_none_or(is_old)
+            && self.max_redrives.is_none_or(|max| redrive_count(&entry.message) < max)
+            && self.filter.matches(&entry.message)
+    }
+}
+
+/// The reason why a redrive does not start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RedriveError {
+    /// No vhost has this name.
+    NoSuchVhost,
+    /// No queue has this name.
+    NoSuchQueue,
+    /// The user has no permissions in the vhost.
+    NoPermissions,
+    /// The core refused.
+    Refused(Refusal),
+    /// This many jobs, the maximum, are running.
+    TooMany(usize),
+    /// A page on disk cannot be read; a sentence for the user.
+    Disk(String),
+}
+
+/// State of a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RedriveState {
+    /// Still moving messages.
+    Running,
+    /// Reached the end of the queue, or the limit.
+    Finished,
+    /// Cancelled by a user.
+    Cancelled,
+    /// Failed, for this reason.
+    Failed(String),
+}
+
+impl RedriveState {
+    /// Name of the state in the API.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Cancelled => "cancelled",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// Numbers of messages by outcome.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct RedriveCounts {
+    /// Messages examined.
+    pub scanned: u64,
+    /// Messages moved.
+    pub moved: u64,
+    /// Messages not selected.
+    pub skipped: u64,
+    /// Messages that no queue took; they stay.
+    pub unroutable: u64,
+    /// Messages that left the queue before they could be moved.
+    pub gone: u64,
+}
+
+/// A job at one moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RedriveJob {
+    /// Number of the job.
+    pub id: u64,
+    /// Name of the vhost.
+    pub vhost: String,
+    /// Name of the source queue.
+    pub queue: String,
+    /// Target of the messages.
+    pub to: RedriveTo,
+    /// Name of the user who started the job.
+    pub user: String,
+    /// State of the job.
+    pub state: RedriveState,
+    /// Start time, in milliseconds of the epoch.
+    pub started_ms: u64,
+    /// End time, in milliseconds of the epoch.
+    pub ended_ms: Option<u64>,
+    /// Messages in the queue at the start.
+    pub messages_total: u64,
+    /// Numbers of messages so far.
+    pub counts: RedriveCounts,
+}
+
+impl RedriveCounts {
+    /// Adds the counts of more messages, all of which were examined.
+    pub fn add(&mut self, more: Self) {
+        let Self { moved, skipped, unroutable, gone, .. } = more;
+        self.moved += moved;
+        self.skipped += skipped;
+        self.unroutable += unroutable;
+        self.gone += gone;
+        self.scanned = self.moved + self.skipped + self.unroutable + self.gone;
+    }
+}
+
+/// The effects that a job would have.
+#[derive(Clone, Debug)]
+pub struct RedriveDryRun {
+    /// Number of the queue.
+    pub number: QueueNumber,
+    /// Time of the dry run.
+    pub now: Now,
+    /// Messages examined.
+    pub scanned: u64,
+    /// Messages that would be selected.
+    pub matched: u64,
+    /// Selected messages that a queue would take.
+    pub would_move: u64,
+    /// Selected messages that no queue would take.
+    pub unroutable: u64,
+    /// Target queues by name, with the number of messages for each.
+    pub targets: Vec<(String, u64)>,
+    /// The first selected messages, with their states.
+    pub sample: Vec<(MessageState, BrowsedMessage)>,
+    /// True if the whole queue was examined; a long queue is cut off.
+    pub is_complete: bool,
+}

@@ -1,0 +1,38 @@
+//! Routers: the whole API with metrics and the web page, or metrics alone.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
+
+use crate::http::{access, answer, middleware, web};
+use crate::limits::BODY_BYTES_MAX;
+use crate::metrics::routes::Audience;
+use crate::node::Node;
+use crate::{api, metrics};
+
+/// Answers HTTP requests about `node`; it must be served with the `SocketAddr` of each client.
+pub fn router(node: Arc<dyn Node>) -> Router {
+    let api = api::routes().route_layer(from_fn_with_state(Arc::clone(&node), access::guard));
+    let routes = Router::new()
+        .merge(metrics::routes::routes(&node, Audience::Monitors))
+        .merge(api)
+        .merge(api::open_routes())
+        .merge(web::routes())
+        // Behind the guard: as in RabbitMQ, neither needs a login.
+        .method_not_allowed_fallback(answer::wrong_method)
+        .fallback(answer::no_such_path)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(node);
+    // Around the routes, not on them: what comes in may change its path.
+    Router::new().fallback_service(routes).layer(from_fn(middleware::pass))
+}
+
+/// Answers requests for metrics only: for a listener that nothing else is reached through.
+pub fn metrics_router(node: Arc<dyn Node>) -> Router {
+    let routes = metrics::routes::routes(&node, Audience::Everybody)
+        .fallback(answer::no_such_path)
+        .with_state(node);
+    Router::new().fallback_service(routes).layer(from_fn(middleware::pass))
+}

@@ -1,0 +1,139 @@
+//! Messages: browsed, published and taken on channels, and redriven.
+
+use std::sync::Arc;
+
+use broker::access::Access;
+use broker::{BrowseCursor, ExpiryCursor};
+use management::{
+    BrowseBatch, BrowseError, BrowseFuture, Caller, ChangeFuture, Channel, ChannelError,
+    ExpiryBatch, Messages, QueuePath, RedriveDryRun, RedriveError, RedriveJob, RedriveRequest,
+};
+
+use crate::auth::ctl_token::full_access;
+use crate::limits::BROWSED_PER_LOCK;
+use crate::node::Node;
+use crate::redrive::dry_run;
+use crate::vhost::BrowseProblem;
+use crate::vhost::internal_channel::InternalChannel;
+
+impl Messages for Node {
+    fn browse(
+        &self,
+        caller: &Caller,
+        QueuePath { vhost, queue }: QueuePath<'_>,
+        from: BrowseCursor,
+        count: usize,
+    ) -> BrowseFuture<'_, BrowseBatch> {
+        let handle = self.vhosts.get(vhost);
+        let access = self.access(caller, vhost);
+        let queue = queue.to_owned();
+        Box::pin(async move {
+            let handle = handle.ok_or(BrowseError::NoSuchQueue)?;
+            let state = from.state();
+            let known = handle.read(|v, _| {
+                let id = v.queue_id(&queue)?;
+                Some((id, v.queue_of(id)?.number, v.count_of(id, state)?))
+            });
+            let (id, number, total) = known.ok_or(BrowseError::NoSuchQueue)?;
+            let access = access.ok_or(BrowseError::NoPermissions)?;
+            let may = handle.read(|v, _| v.check_browse(id, &access));
+            may.map_err(BrowseError::Refused)?;
+            let batch = handle.browse(id, from, count).await.map_err(|problem| match problem {
+                BrowseProblem::NoQueue => BrowseError::NoSuchQueue,
+                BrowseProblem::Disk(problem) => BrowseError::Unreadable(problem),
+            })?;
+            let (messages, next, now) = (batch.messages, batch.next, batch.now);
+            Ok(BrowseBatch { queue: number, messages, next, total, now })
+        })
+    }
+
+    fn expiry(
+        &self,
+        QueuePath { vhost, queue }: QueuePath<'_>,
+        from: ExpiryCursor,
+    ) -> BrowseFuture<'_, ExpiryBatch> {
+        let handle = self.vhosts.get(vhost);
+        let queue = queue.to_owned();
+        Box::pin(async move {
+            // Clients use the vhost between two slices.
+            tokio::task::yield_now().await;
+            let handle = handle.ok_or(BrowseError::NoSuchQueue)?;
+            let batch = handle.read_fair(|vhost, now| {
+                let queue = vhost.queue(&queue)?;
+                let slice = queue.expiry(from, BROWSED_PER_LOCK);
+                let message_ttl_ms = queue.settings.message_ttl_ms;
+                Some(ExpiryBatch { slice, message_ttl_ms, now })
+            });
+            batch.ok_or(BrowseError::NoSuchQueue)
+        })
+    }
+
+    fn channel(
+        &self,
+        caller: &Caller,
+        vhost: &str,
+    ) -> ChangeFuture<'_, Result<Box<dyn Channel>, ChannelError>> {
+        let handle = self.vhosts.get(vhost);
+        let access = self.access(caller, vhost);
+        Box::pin(async move {
+            let handle = handle.ok_or(ChannelError::NoSuchVhost)?;
+            let access = access.ok_or(ChannelError::NoPermissions)?;
+            let channel = InternalChannel::open(handle, access).await;
+            channel.map_or(Err(ChannelError::NoSuchVhost), |channel| Ok(Box::new(channel) as _))
+        })
+    }
+
+    fn message_size_max(&self) -> u64 {
+        self.session_options(false).message_bytes_max
+    }
+
+    fn redrive(
+        &self,
+        caller: &Caller,
+        QueuePath { vhost, queue }: QueuePath<'_>,
+        request: RedriveRequest,
+    ) -> ChangeFuture<'_, Result<RedriveJob, RedriveError>> {
+        let (handle, access) = (self.vhosts.get(vhost), self.access(caller, vhost));
+        let queue = queue.to_owned();
+        Box::pin(async move {
+            let handle = handle.ok_or(RedriveError::NoSuchVhost)?;
+            let access = access.ok_or(RedriveError::NoPermissions)?;
+            let channel =
+                InternalChannel::open(handle, access).await.map_err(RedriveError::Refused)?;
+            self.redrives.begin(channel, &queue, request, self.clock)
+        })
+    }
+
+    fn redrive_dry_run(
+        &self,
+        caller: &Caller,
+        QueuePath { vhost, queue }: QueuePath<'_>,
+        request: RedriveRequest,
+    ) -> ChangeFuture<'_, Result<RedriveDryRun, RedriveError>> {
+        let (handle, access) = (self.vhosts.get(vhost), self.access(caller, vhost));
+        let queue = queue.to_owned();
+        Box::pin(async move {
+            let handle = handle.ok_or(RedriveError::NoSuchVhost)?;
+            let access = access.ok_or(RedriveError::NoPermissions)?;
+            dry_run(&handle, &queue, request, &access).await
+        })
+    }
+
+    fn redrives(&self) -> Vec<RedriveJob> {
+        self.redrives.all()
+    }
+
+    fn cancel_redrive(&self, id: u64) -> bool {
+        self.redrives.cancel(id)
+    }
+}
+
+impl Node {
+    /// The permissions of an HTTP user in a vhost.
+    pub(super) fn access(&self, caller: &Caller, vhost: &str) -> Option<Arc<Access>> {
+        if caller.is_local_administrator {
+            return full_access().ok();
+        }
+        self.auth.user(&caller.name)?.access(vhost)
+    }
+}
