@@ -165,7 +165,7 @@ pub struct DeclareExchange<'a> {
     pub kind: &'a str,
     /// Only check that the exchange exists.
     pub passive: bool,
-    /// It survives a restart.
+    /// The exchange survives a restart.
     pub durable: bool,
     /// The exchange is deleted with its last binding.
     pub auto_delete: bool,
@@ -173,7 +173,7 @@ pub struct DeclareExchange<'a> {
     pub internal: bool,
     /// Send no answer.
     pub nowait: bool,
-    /// Its arguments.
+    /// The exchange arguments.
     pub arguments: TableRef<'a>,
 }
 
@@ -185,7 +185,7 @@ pub struct DeclareQueue<'a> {
     pub queue: &'a str,
     /// Only check that the queue exists.
     pub passive: bool,
-    /// It survives a restart.
+    /// The queue survives a restart.
     pub durable: bool,
     /// Only this connection may use the queue, which is deleted with the connection.
     pub exclusive: bool,
@@ -193,7 +193,7 @@ pub struct DeclareQueue<'a> {
     pub auto_delete: bool,
     /// Send no answer.
     pub nowait: bool,
-    /// Its arguments.
+    /// The queue arguments.
     pub arguments: TableRef<'a>,
 }
 
@@ -208,7 +208,7 @@ pub struct Bind<'a> {
     pub routing_key: &'a str,
     /// Send no answer.
     pub nowait: bool,
-    /// Its arguments.
+    /// The arguments of the binding.
     pub arguments: TableRef<'a>,
 }
 
@@ -238,7 +238,7 @@ pub struct Consume<'a> {
     pub exclusive: bool,
     /// Send no answer.
     pub nowait: bool,
-    /// Its arguments.
+    /// The arguments of the consumer.
     pub arguments: TableRef<'a>,
 }
 

@@ -50,7 +50,7 @@ impl fmt::Display for DeathReason {
 pub struct Death {
     /// The queue in which the message died.
     pub queue: Name,
-    /// Why.
+    /// The reason of the deaths.
     pub reason: DeathReason,
     /// The number of deaths.
     pub count: u64,
@@ -70,7 +70,7 @@ pub struct Death {
 pub struct DeathSummary {
     /// The queue in which the message died.
     pub queue: Name,
-    /// Why.
+    /// The reason of the death.
     pub reason: DeathReason,
     /// The exchange that the message was published to before.
     pub exchange: Name,

@@ -25,7 +25,7 @@ pub enum Effect {
         connection: ConnectionId,
         /// The channel; 0 for the connection itself.
         channel: ChannelNumber,
-        /// What.
+        /// The method to send.
         outgoing: Outgoing,
     },
     /// Send a method to a client once the log is durable up to `lsn`: the answer to a command that changed
@@ -37,7 +37,7 @@ pub enum Effect {
         connection: ConnectionId,
         /// The channel.
         channel: ChannelNumber,
-        /// What.
+        /// The method to send.
         outgoing: Outgoing,
     },
     /// Append a record to the log.

@@ -93,9 +93,9 @@ pub struct ChannelCounters {
     pub published: u64,
     /// Publishes confirmed.
     pub confirmed: u64,
-    /// Publishes that went nowhere and came back.
+    /// Unroutable publishes that were returned.
     pub returned_unroutable: u64,
-    /// Publishes that went nowhere and were dropped.
+    /// Unroutable publishes that were dropped.
     pub dropped_unroutable: u64,
     /// Deliveries to consumers and `basic.get`.
     pub deliveries: Deliveries,
@@ -176,9 +176,9 @@ pub struct VhostCounters {
     pub message_sizes: MessageSizes,
     /// Publishes confirmed.
     pub confirmed: u64,
-    /// Publishes that went nowhere and came back.
+    /// Unroutable publishes that were returned.
     pub returned_unroutable: u64,
-    /// Publishes that went nowhere and were dropped.
+    /// Unroutable publishes that were dropped.
     pub dropped_unroutable: u64,
     /// Publishes and dead letters that a full queue refused, counted once per queue.
     pub refused: u64,

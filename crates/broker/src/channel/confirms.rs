@@ -1,22 +1,21 @@
-//! Publisher confirms of one channel: which publishes are settled and what to tell the client.
+//! Publisher confirms of one channel: the publishes that are settled, and the confirms to send.
 //!
-//! Publishes are numbered from 1. Each is confirmed at once, refused, or confirmed when the log is
-//! durable up to a position; positions ascend with the numbers, so the waiting ones form a queue. What
-//! can be told is collected and told once per batch, as one `basic.ack` with `multiple` wherever
-//! nothing below it is still open.
+//! Publishes are numbered from 1. Each is confirmed at once, refused, or confirmed when the log is durable up
+//! to a position. Positions ascend with the numbers, so the waiting publishes form a queue. Confirms are
+//! collected and sent once per batch, as one `basic.ack` with `multiple` wherever no lower number is open.
 
 use std::collections::VecDeque;
 
 use crate::ids::{Lsn, PublishSeq};
 
-/// One `basic.ack` or `basic.nack` to the publisher.
+/// One `basic.ack` or `basic.nack` to a publisher.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Confirm {
     pub(crate) ack: bool,
     pub(crate) seq: PublishSeq,
-    /// It covers everything up to `seq` that is not settled.
+    /// True if the confirm covers all open publishes up to `seq`.
     pub(crate) multiple: bool,
-    /// How many publishes it settles.
+    /// The number of publishes that the confirm settles.
     pub(crate) count: u64,
 }
 
@@ -25,19 +24,19 @@ pub(crate) struct Confirm {
 pub(crate) struct Confirms {
     last_seq: u64,
     waiting: VecDeque<(u64, Lsn)>,
-    /// Ranges of publishes that may be acknowledged, ascending, told with the next flush.
+    /// Ranges of publishes to acknowledge with the next flush, ascending.
     acked: Vec<(u64, u64)>,
     nacked: Vec<u64>,
 }
 
 impl Confirms {
-    /// The number of the next publish.
+    /// Assigns the number of the next publish.
     pub(crate) fn assign(&mut self) -> PublishSeq {
         self.last_seq += 1;
         PublishSeq(self.last_seq)
     }
 
-    /// The publish needs nothing more.
+    /// Acknowledges the publish with the next flush.
     pub(crate) fn ack(&mut self, seq: PublishSeq) {
         match self.acked.last_mut() {
             Some((_, last)) if *last + 1 == seq.0 => *last = seq.0,
@@ -45,27 +44,27 @@ impl Confirms {
         }
     }
 
-    /// The publish is confirmed once the log is durable up to `lsn`.
+    /// Acknowledges the publish once the log is durable up to `lsn`.
     pub(crate) fn ack_when_durable(&mut self, seq: PublishSeq, lsn: Lsn) {
         self.waiting.push_back((seq.0, lsn));
     }
 
-    /// A queue refused the publish.
+    /// Refuses the publish with the next flush.
     pub(crate) fn nack(&mut self, seq: PublishSeq) {
         self.nacked.push(seq.0);
     }
 
-    /// How many publishes wait for the log or for the next flush.
+    /// The number of publishes that wait for the log.
     pub(crate) fn unconfirmed_count(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The log position the newest waiting publish needs.
+    /// The log position that the newest waiting publish needs.
     pub(crate) fn waits_for(&self) -> Option<Lsn> {
         self.waiting.back().map(|(_, lsn)| *lsn)
     }
 
-    /// The log is durable up to `lsn`.
+    /// Notes that the log is durable up to `lsn`.
     pub(crate) fn durable(&mut self, lsn: Lsn) {
         while let Some((seq, needed)) = self.waiting.front().copied()
             && needed <= lsn
@@ -75,7 +74,7 @@ impl Confirms {
         }
     }
 
-    /// What to tell the client now.
+    /// Passes all pending confirms to `tell`.
     pub(crate) fn flush(&mut self, mut tell: impl FnMut(Confirm)) {
         for seq in self.nacked.drain(..) {
             tell(Confirm { ack: false, seq: PublishSeq(seq), multiple: false, count: 1 });
@@ -149,7 +148,7 @@ mod tests {
     #[derive(Default)]
     struct Client {
         open: std::collections::BTreeSet<u64>,
-        /// The log position each publish needs.
+        /// The log position that each publish needs.
         needs: Vec<Option<u64>>,
     }
 

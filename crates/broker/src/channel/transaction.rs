@@ -1,7 +1,7 @@
-//! What a channel in tx mode has collected since the last commit (spec 7.5).
+//! The transaction of a channel in tx mode: everything collected since the last commit.
 //!
-//! Publishes are routed when they are made and enter their queues at commit; settled deliveries are
-//! kept until then, so that a rollback makes them outstanding again.
+//! A publish is routed when it arrives and enters its queues at commit. Settled deliveries are kept until
+//! then, so that a rollback makes them outstanding again.
 
 use smallvec::SmallVec;
 
@@ -51,7 +51,7 @@ impl Transaction {
     /// Adds a publish.
     ///
     /// # Errors
-    /// 506 when the transaction holds more than it may.
+    /// 506 if the transaction exceeds its limits.
     pub(crate) fn publish(&mut self, publish: PendingPublish) -> Result<(), Refusal> {
         self.bytes += publish.bytes();
         self.publishes.push(publish);
@@ -61,7 +61,7 @@ impl Transaction {
     /// Adds settled deliveries.
     ///
     /// # Errors
-    /// 506 when the transaction holds more than it may.
+    /// 506 if the transaction exceeds its limits.
     pub(crate) fn settle(&mut self, settle: PendingSettle) -> Result<(), Refusal> {
         self.settles.push(settle);
         self.check()
@@ -80,17 +80,17 @@ impl Transaction {
         Ok(())
     }
 
-    /// The deliveries that commit would settle.
+    /// The deliveries that a commit settles.
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = &Unacked> {
         self.tagged_deliveries().map(|(_, unacked)| unacked)
     }
 
-    /// The same with their tags.
+    /// The deliveries that a commit settles, with their tags.
     pub(crate) fn tagged_deliveries(&self) -> impl Iterator<Item = &(DeliveryTag, Unacked)> {
         self.settles.iter().flat_map(|settle| &settle.deliveries)
     }
 
-    /// Gives the deliveries back that commit would settle.
+    /// Returns the deliveries that a commit would settle.
     pub(crate) fn into_deliveries(self) -> Vec<(DeliveryTag, Unacked)> {
         self.settles.into_iter().flat_map(|settle| settle.deliveries).collect()
     }

@@ -1,8 +1,8 @@
-//! The deliveries of a channel that a client has not settled yet, by delivery tag.
+//! Unsettled deliveries of a channel, by delivery tag.
 //!
-//! The channel holds the messages themselves: a queue only counts what it has handed out. Tags ascend
-//! without gaps and most are settled in order, so settling is a pop from the front. What is settled in
-//! a transaction is the transaction's until that ends.
+//! The channel holds the messages themselves; a queue only counts its deliveries. Tags ascend without gaps
+//! and most are settled in order, so that settling mostly removes from the front. Deliveries settled in a
+//! transaction belong to the transaction until it ends.
 
 use std::collections::BTreeSet;
 
@@ -17,21 +17,21 @@ use crate::time::Time;
 /// A delivery that is not settled.
 #[derive(Debug)]
 pub(crate) struct Unacked {
-    /// The queue it came from; that may be gone.
+    /// The queue of the message, which may be deleted by now.
     pub(crate) queue: QueueId,
-    /// The consumer it went to; none for `basic.get`.
+    /// The consumer; none for `basic.get`.
     pub(crate) consumer: Option<ConsumerId>,
-    /// The message as the queue had it.
+    /// The entry as it was in the queue.
     pub(crate) entry: Entry,
-    /// When it must be settled at the latest.
+    /// The acknowledgement timeout: the delivery returns to its queue at this time.
     pub(crate) timeout: Option<Time>,
 }
 
-/// Which deliveries a client settles.
+/// The deliveries that a client settles with one command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tags {
     pub(crate) tag: DeliveryTag,
-    /// All up to `tag`; all there are if `tag` is 0.
+    /// True to settle all deliveries up to `tag`, or all deliveries if `tag` is 0.
     pub(crate) multiple: bool,
 }
 
@@ -45,9 +45,9 @@ impl Tags {
 #[derive(Default, Debug)]
 pub(crate) struct UnackedList {
     held: Ordered<DeliveryTag, Unacked>,
-    /// When those that have a timeout must be settled.
+    /// The acknowledgement timeouts of the deliveries that have one.
     timeouts: Deadlines<DeliveryTag>,
-    /// Returned to their queues because they were not settled in time; settling them is ignored.
+    /// Deliveries returned to their queues after a timeout; settling them is ignored.
     timed_out: BTreeSet<DeliveryTag>,
 }
 
@@ -64,7 +64,7 @@ impl UnackedList {
         self.held.push_back(tag, unacked);
     }
 
-    /// Hands what `tags` name to `each`, in order of tag.
+    /// Removes the deliveries that `tags` names and passes each to `each`, in order of tag.
     ///
     /// # Errors
     /// 406 `unknown delivery tag` if the tag itself is not outstanding.
@@ -103,7 +103,7 @@ impl UnackedList {
         known.then_some(()).ok_or_else(refuse)
     }
 
-    /// Makes deliveries outstanding again that were taken.
+    /// Makes deliveries outstanding again.
     pub(crate) fn put_back(&mut self, mut returned: Vec<(DeliveryTag, Unacked)>) {
         returned.sort_unstable_by_key(|(tag, _)| *tag);
         let mut others = std::mem::take(&mut self.held);
@@ -120,7 +120,7 @@ impl UnackedList {
         }
     }
 
-    /// Takes everything, in order of tag.
+    /// Removes all deliveries and returns them in order of tag.
     pub(crate) fn take_all(&mut self) -> Vec<Unacked> {
         self.timeouts.clear();
         self.timed_out.clear();
@@ -131,8 +131,8 @@ impl UnackedList {
         all
     }
 
-    /// Takes up to `budget` of the deliveries that should have been settled by `now`, the longest
-    /// overdue first; settling them later is ignored.
+    /// Removes up to `budget` deliveries that timed out by `now`, the longest overdue first; settling them
+    /// later is ignored.
     pub(crate) fn take_timed_out(&mut self, now: Time, budget: usize) -> Vec<Unacked> {
         let mut late = Vec::new();
         while late.len() < budget
@@ -154,7 +154,7 @@ impl UnackedList {
         late
     }
 
-    /// When the next delivery must be settled.
+    /// The time of the next acknowledgement timeout.
     pub(crate) fn next_timeout(&mut self) -> Option<Time> {
         while let Some((timeout, tag)) = self.timeouts.first() {
             if self.held.contains_key(tag) {
@@ -171,7 +171,7 @@ impl UnackedList {
         self.held.iter().map(|(_, unacked)| unacked)
     }
 
-    /// Those behind a tag, in order of tag.
+    /// The outstanding deliveries with tags greater than `tag`, in order of tag.
     pub(crate) fn iter_after(
         &self,
         tag: DeliveryTag,
@@ -179,7 +179,7 @@ impl UnackedList {
         self.held.iter_after(tag)
     }
 
-    /// A delivery was settled before its timeout.
+    /// Forgets the timeout of a delivery that was settled in time.
     fn left(&mut self, unacked: &Unacked) {
         if unacked.timeout.is_some() && self.timeouts.forget_one() {
             let held = &self.held;

@@ -150,7 +150,7 @@ impl Decision {
         self.lost.push((loser, why));
     }
 
-    /// Takes the value back that counted so far: it has no effect.
+    /// Withdraws the value that counted so far, because it has no effect.
     pub(crate) fn retract(&mut self, why: Overridden) {
         if let Some(given) = self.won.take()
             && given.source != Source::Default

@@ -1,6 +1,6 @@
-//! Policy definitions: keys with values, and the limits that an operator's definition puts on a user's.
+//! Policy definitions: keys with values, and the limits that an operator's definition sets for a user's.
 //!
-//! The table of settings knows the keys. Definitions come from JSON; JSON itself is not known here.
+//! The keys are listed in the table of settings. Definitions come from JSON, which the caller parses.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub enum PolicyKind {
     Operator,
 }
 
-/// A key of former versions of RabbitMQ.
+/// A key that former versions of RabbitMQ had.
 const WITHDRAWN: &str = "queue-master-locator";
 
 /// A valid policy definition.
@@ -29,7 +29,7 @@ impl Definition {
     /// Checks the entries of a definition.
     ///
     /// # Errors
-    /// What RabbitMQ says after "Validation failed".
+    /// RabbitMQ's text after "Validation failed".
     pub fn parse(entries: Vec<(String, PolicyValue)>, kind: PolicyKind) -> Result<Self, String> {
         if entries.is_empty() {
             return Err("no policy provided".to_owned());
@@ -37,7 +37,7 @@ impl Definition {
         if entries.iter().any(|(name, _)| name == WITHDRAWN) {
             return Err(format!("use of deprecated {WITHDRAWN} argument is not permitted"));
         }
-        // Checked in the order of keys, each once: the last value counts.
+        // Keys are checked in their order, each once: the last value of a repeated key counts.
         let mut known = BTreeMap::new();
         let mut unknown = Vec::new();
         for (name, value) in entries {

@@ -1,8 +1,8 @@
-//! Policies: which one applies to a queue or an exchange.
+//! Policies, and the choice of the policy that applies to a queue or an exchange.
 //!
-//! At most one user policy and one operator policy are in force for anything; of those that match,
-//! the one with the highest priority (spec 5.1). Matching means: same kind of thing, a definition
-//! that its type supports, and a pattern found in its name.
+//! At most one user policy and one operator policy apply to a queue or an exchange: of those that match, the
+//! one with the highest priority, as in RabbitMQ. A policy matches if `apply-to` covers the kind of resource,
+//! the resource supports the definition, and the pattern is found in its name.
 
 pub(crate) mod decision;
 mod definition;
@@ -23,7 +23,7 @@ use crate::message::Name;
 use crate::queue_type::QueueType;
 use crate::setting::PolicyKey;
 
-/// What a policy applies to: `apply-to`.
+/// The kind of resource that a policy applies to: `apply-to`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum ApplyTo {
     /// Queues and exchanges.
@@ -35,9 +35,9 @@ pub enum ApplyTo {
     ClassicQueues,
     /// Quorum queues.
     QuorumQueues,
-    /// Streams.
+    /// Streams, which Leveret does not have.
     Streams,
-    /// Exchanges.
+    /// Exchanges of every type.
     Exchanges,
 }
 
@@ -51,7 +51,7 @@ impl ApplyTo {
         Self::Exchanges,
     ];
 
-    /// The word for it.
+    /// The value of `apply-to`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -63,10 +63,10 @@ impl ApplyTo {
         }
     }
 
-    /// The value of that word.
+    /// Parses a value of `apply-to`.
     ///
     /// # Errors
-    /// RabbitMQ's complaint about any other word.
+    /// RabbitMQ's text for any other word.
     pub fn parse(word: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|a| a.as_str() == word).ok_or_else(|| {
             // The two spaces are RabbitMQ's.
@@ -94,7 +94,7 @@ impl ApplyTo {
     }
 }
 
-/// What policies can be on.
+/// A resource that policies apply to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Thing {
     /// A queue of this type.
@@ -103,23 +103,23 @@ pub(crate) enum Thing {
     Exchange,
 }
 
-/// A policy.
+/// A policy of either kind.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Policy {
-    /// Its name, unique among policies of its kind in the vhost.
+    /// The name, unique among policies of the same kind in the vhost.
     pub name: Name,
-    /// Found in the names of what it applies to.
+    /// The pattern that must be found in the name of a resource.
     pub pattern: Pattern,
-    /// The kinds of things it applies to.
+    /// The kind of resource that the policy applies to.
     pub apply_to: ApplyTo,
-    /// The highest wins; fractions and negative numbers are allowed.
+    /// The priority; the highest applies. Fractions and negative numbers are allowed.
     pub priority: f64,
-    /// What it says.
+    /// The keys that the policy sets.
     pub definition: Definition,
 }
 
 impl Policy {
-    /// The greater one is in force where both apply.
+    /// Order of precedence: of two matching policies, the greater one applies.
     fn rank(&self, other: &Self) -> Ordering {
         self.priority.total_cmp(&other.priority).then_with(|| self.name.cmp(&other.name))
     }
@@ -132,7 +132,7 @@ impl Policy {
         self.pattern.matches(name)
     }
 
-    /// The key that keeps it from what it would be on otherwise.
+    /// The key that excludes the policy from a resource that its pattern and `apply-to` cover.
     fn disqualified_by(&self, thing: Thing) -> Option<PolicyKey> {
         match thing {
             Thing::Queue(queue_type) => self.definition.disqualified_by(queue_type),
@@ -152,17 +152,17 @@ pub struct Policies {
 #[derive(Clone, Default, Debug)]
 struct PoliciesOfKind {
     by_name: BTreeMap<Name, Arc<Policy>>,
-    /// The first that matches is in force: the highest priority, among equals the last name, as observed
-    /// on RabbitMQ 4.3.6.
+    /// Policies in the order of precedence: by highest priority and, among equals, by last name (observed on
+    /// RabbitMQ 4.3.6). The first match applies.
     by_rank: Vec<Arc<Policy>>,
 }
 
-/// What matching costs that is to be done in slices: 1 for a look at each octet of a name.
+/// The cost of pattern matching, for slicing: 1 for a linear match of one name.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct MatchCost(pub(crate) usize);
 
 impl MatchCost {
-    /// What a pattern that backtracks counts.
+    /// The cost of a backtracking match.
     const BACKTRACKING: usize = 128;
 
     fn add(&mut self, pattern: &Pattern) {
@@ -170,7 +170,7 @@ impl MatchCost {
     }
 }
 
-/// The policies in force for one thing.
+/// The policies that apply to one queue or exchange.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct InForce {
     /// The user policy.
@@ -180,7 +180,7 @@ pub struct InForce {
 }
 
 impl InForce {
-    /// The one of this kind.
+    /// The policy of this kind.
     pub fn of_kind(&self, kind: PolicyKind) -> Option<&Arc<Policy>> {
         match kind {
             PolicyKind::User => self.user.as_ref(),
@@ -188,7 +188,7 @@ impl InForce {
         }
     }
 
-    /// Both definitions as one.
+    /// Merges the definitions of both policies.
     pub fn definition(&self) -> Definition {
         let asked = self.user.as_ref().map(|p| p.definition.clone()).unwrap_or_default();
         match &self.operator {
@@ -236,15 +236,15 @@ impl Policies {
         self.of_kind(kind).by_name.values()
     }
 
-    /// The policy of that name.
+    /// The policy with this name.
     pub fn get(&self, kind: PolicyKind, name: &str) -> Option<&Arc<Policy>> {
         self.of_kind(kind).by_name.get(name)
     }
 
-    /// Whether there is room for a policy; one that replaces another needs none.
+    /// Checks that there is room for a policy; one that replaces another needs none.
     ///
     /// # Errors
-    /// The limit that it would exceed, in words.
+    /// A text that names the exceeded limit.
     pub fn check_room(&self, kind: PolicyKind, policy: &Policy) -> Result<(), String> {
         let others = || self.iter(kind).filter(|known| known.name != policy.name);
         if others().count() >= POLICIES_MAX {
@@ -260,24 +260,24 @@ impl Policies {
         Ok(())
     }
 
-    /// Adds a policy or replaces the one of its name.
+    /// Adds a policy, or replaces the one of the same name.
     pub fn set(&mut self, kind: PolicyKind, policy: Policy) -> Arc<Policy> {
         let policy = Arc::new(policy);
         self.of_kind_mut(kind).set(Arc::clone(&policy));
         policy
     }
 
-    /// Removes a policy; false if there is none of that name.
+    /// Removes a policy; false if no policy has this name.
     pub(crate) fn clear(&mut self, kind: PolicyKind, name: &str) -> bool {
         self.of_kind_mut(kind).clear(name)
     }
 
-    /// What is in force for a queue.
+    /// The policies that apply to a queue.
     pub fn for_queue(&self, name: &str, queue_type: QueueType) -> InForce {
         self.in_force(name, Thing::Queue(queue_type))
     }
 
-    /// What is in force for an exchange.
+    /// The policies that apply to an exchange.
     pub fn for_exchange(&self, name: &str) -> InForce {
         self.in_force(name, Thing::Exchange)
     }
@@ -289,8 +289,8 @@ impl Policies {
         InForce { user, operator }
     }
 
-    /// What is in force for something after one policy was set or cleared, where `before` was in force.
-    /// Only if that was the policy that changed are the others tried.
+    /// The policies that apply after one policy was set or cleared; `before` are those that applied before.
+    /// The other policies are matched only if the changed one applied before.
     pub(crate) fn in_force_after(
         &self,
         (kind, changed): (PolicyKind, &str),
@@ -314,7 +314,8 @@ impl Policies {
         after
     }
 
-    /// Those that mean something of that name, by name; one key may yet keep them from it.
+    /// The policies that match the name, sorted by policy name; a key of the definition may still exclude
+    /// one.
     fn matching(
         &self,
         kind: PolicyKind,
@@ -342,7 +343,7 @@ mod tests {
     }
 
     proptest! {
-        /// What one change does to what was in force is what trying every policy finds.
+        /// Following a series of changes gives the same result as matching every policy.
         #[test]
         fn a_change_is_followed_as_if_everything_were_tried_anew(
             changes in prop::collection::vec((0_u8..5, 0_u8..4, 0_i8..3, any::<bool>()), 1..40),

@@ -14,25 +14,25 @@ use crate::refusal::{Refusal, Resource};
 use crate::setting::{self, PolicyKey, SettingValue, unacceptable};
 use crate::term;
 
-/// The arguments of a queue.
+/// The parsed arguments of a queue.
 #[derive(Clone, Default, Debug)]
 pub struct QueueArguments {
-    /// `x-queue-type`.
+    /// The type from `x-queue-type`.
     pub(crate) queue_type: QueueType,
     /// `x-max-priority` of a classic queue.
     pub(crate) max_priority: Option<u8>,
-    /// `x-single-active-consumer`.
+    /// The flag `x-single-active-consumer`.
     pub(crate) single_active_consumer: bool,
-    /// Values of settings that policies can give, too, ascending by key.
+    /// Values of settings that policies can also set, ascending by key.
     values: Box<[(PolicyKey, SettingValue)]>,
     /// All arguments as declared, with `x-queue-type` filled in.
     pub table: Table,
 }
 
-/// `x-dead-letter-exchange`, which is checked before permissions and before all other arguments.
+/// Reads `x-dead-letter-exchange`, which RabbitMQ checks before permissions and before all other arguments.
 ///
 /// # Errors
-/// 406 when it is not a longstr.
+/// 406 if the value is not a longstr.
 pub(crate) fn dead_letter_exchange(
     table: TableRef<'_>,
     queue: Resource<'_>,
@@ -51,7 +51,7 @@ impl QueueArguments {
     /// Parses the arguments of a new queue.
     ///
     /// # Errors
-    /// 406 with RabbitMQ's text for the first argument that is wrong.
+    /// 406 with RabbitMQ's text for the first argument that is invalid.
     pub(crate) fn parse(table: TableRef<'_>, queue: Resource<'_>) -> Result<Self, Refusal> {
         let invalid = |name: &str, reason: &str| Refusal::invalid_argument(name, queue, reason);
         let queue_type = queue_type(table).map_err(|reason| invalid("x-queue-type", &reason))?;
@@ -70,7 +70,7 @@ impl QueueArguments {
             let value = setting.value().parse_argument(value);
             values.extend(key.zip(value));
         }
-        // RabbitMQ checks all values before it asks which arguments the type has.
+        // RabbitMQ checks all values before it checks that the queue type supports the arguments.
         if let Some((name, text)) = wrong_value.into_fault() {
             return Err(invalid(name, &text));
         }
@@ -91,14 +91,14 @@ impl QueueArguments {
         })
     }
 
-    /// The value of the argument of that setting.
+    /// The argument for this setting.
     pub(crate) fn get(&self, key: PolicyKey) -> Option<&SettingValue> {
         let at = self.values.binary_search_by_key(&key, |(key, _)| *key).ok()?;
         self.values.get(at).map(|(_, value)| value)
     }
 }
 
-/// The fault with the lowest number: the one that RabbitMQ, which stops at the first, would name.
+/// The fault with the lowest number, which is the one that RabbitMQ names because it stops at the first.
 struct FirstFault<T>(Option<(u8, T)>);
 
 impl<T> Default for FirstFault<T> {
@@ -119,7 +119,7 @@ impl<T> FirstFault<T> {
     }
 }
 
-/// Whether a queue declared with `current` may be declared again with `received`.
+/// Checks that a queue declared with `current` may be declared again with `received`.
 ///
 /// # Errors
 /// 406 with RabbitMQ's text for the first argument that differs.
@@ -148,7 +148,7 @@ pub(crate) fn check_equivalence(
     Err(inequivalent(name, queue, &quoted(received), &quoted(current_type.as_str())))
 }
 
-/// Whether one argument of a queue or exchange is the same in two declarations.
+/// Checks that one argument of a queue or exchange is the same in two declarations.
 pub(crate) fn check_argument(
     name: &str,
     current: Option<Value<'_>>,
@@ -171,7 +171,7 @@ pub(crate) fn check_argument(
     }
 }
 
-/// 406 for a property or argument that differs from the first declaration.
+/// The refusal 406 for a property or argument that differs from the first declaration.
 pub(crate) fn inequivalent(
     name: &str,
     resource: Resource<'_>,
@@ -187,7 +187,7 @@ fn quoted(text: &str) -> String {
     format!("'{text}'")
 }
 
-/// Integers of any width are equal by value; everything else needs the same type.
+/// Compares two values. Integers of any width are equal by value; all other values need the same type.
 fn same_value(a: &Value<'_>, b: &Value<'_>) -> bool {
     match (a.as_integer(), b.as_integer()) {
         (Some(a), Some(b)) => a == b,
@@ -209,12 +209,12 @@ fn queue_type(table: TableRef<'_>) -> Result<QueueType, String> {
     }
 }
 
-/// Whether `x-queue-type` says nothing.
+/// True if `x-queue-type` is missing or does not choose a type.
 pub(crate) fn leaves_type_open(table: TableRef<'_>) -> bool {
     matches!(table.get("x-queue-type"), None | Some(Value::LongStr(b"" | b"undefined")))
 }
 
-/// The arguments with this type.
+/// The arguments with `x-queue-type` set to this type.
 pub(crate) fn with_queue_type(table: TableRef<'_>, queue_type: QueueType) -> Table {
     let mut filled = TableBuilder::new();
     for (key, value) in table.iter() {

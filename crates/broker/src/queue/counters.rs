@@ -1,20 +1,20 @@
-//! What has happened in a queue, counted: every message that entered it is either still there or in
-//! exactly one of these counts.
+//! Event counters of a queue: every message that entered the queue is either still in it or in exactly one of
+//! these counts.
 
 use crate::death_history::DeathReason;
 
-/// Why a dying message left without a dead letter.
+/// The cause for which a dying message left no dead letter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DropCause {
     /// The queue has no dead-letter exchange.
     NoDeadLetterExchange,
     /// The dead-letter exchange does not exist.
     ExchangeMissing,
-    /// The dead-letter exchange routed it nowhere.
+    /// The dead-letter exchange routed the dead letter to no queue.
     Unroutable,
-    /// Every target would have been a cycle.
+    /// Every target queue would have closed a cycle.
     Cycle,
-    /// Every target was full and refuses publishes.
+    /// Every target queue was full and refuses publishes.
     TargetFull,
 }
 
@@ -28,7 +28,7 @@ impl DropCause {
         Self::TargetFull,
     ];
 
-    /// The word in metrics.
+    /// The label in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoDeadLetterExchange => "no_dead_letter_exchange",
@@ -50,7 +50,7 @@ impl<T: Copy> ByReason<T> {
         self.0[reason as usize]
     }
 
-    /// The count for one reason, to change it.
+    /// Mutable access to the count for one reason.
     pub fn get_mut(&mut self, reason: DeathReason) -> &mut T {
         &mut self.0[reason as usize]
     }
@@ -70,7 +70,7 @@ impl ByCause {
         self.0[cause as usize]
     }
 
-    /// Counts some more.
+    /// Adds `count` to the count for a cause.
     pub(crate) fn count(&mut self, cause: DropCause, count: u64) {
         self.0[cause as usize] += count;
     }
@@ -81,16 +81,16 @@ impl ByCause {
     }
 }
 
-/// What clients got, of a queue or on a channel, and what they acknowledged.
+/// Deliveries and acknowledgements of a queue or a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Deliveries {
-    /// By `basic.get` or not, without need of an acknowledgement or with.
+    /// Deliveries by `basic.get` (1) or consumer (0), then by no-ack (1) or not (0).
     handed_out: [[u64; 2]; 2],
-    /// Those of messages that had been delivered before.
+    /// Deliveries of messages that had been delivered before.
     pub redelivered: u64,
     /// Messages acknowledged.
     pub acknowledged: u64,
-    /// `basic.get`s that found nothing.
+    /// `basic.get` commands that found no message.
     pub got_nothing: u64,
 }
 
@@ -101,32 +101,32 @@ impl Deliveries {
         self.redelivered += u64::from(redelivered);
     }
 
-    /// To consumers that acknowledge.
+    /// Deliveries to consumers that acknowledge.
     pub fn delivered(&self) -> u64 {
         self.handed_out[0][0]
     }
 
-    /// To consumers that need not acknowledge.
+    /// Deliveries to consumers in no-ack mode.
     pub fn delivered_no_ack(&self) -> u64 {
         self.handed_out[0][1]
     }
 
-    /// Answers to `basic.get` that are acknowledged.
+    /// Messages taken with `basic.get` that need an acknowledgement.
     pub fn got(&self) -> u64 {
         self.handed_out[1][0]
     }
 
-    /// Answers to `basic.get` that need no acknowledgement.
+    /// Messages taken with `basic.get` in no-ack mode.
     pub fn got_no_ack(&self) -> u64 {
         self.handed_out[1][1]
     }
 
-    /// All of these, repeated ones included.
+    /// All deliveries, redeliveries included.
     pub fn all(&self) -> u64 {
         self.handed_out.iter().flatten().sum()
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         let both = self.handed_out.iter_mut().flatten().zip(other.handed_out.iter().flatten());
         both.for_each(|(count, more)| *count += more);
@@ -136,54 +136,54 @@ impl Deliveries {
     }
 }
 
-/// The counts of one queue since it was declared.
+/// Counters of one queue since its declaration.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct QueueCounters {
-    /// Messages that entered the queue, by publish or as dead letters.
+    /// Messages that entered the queue, as publishes or as dead letters.
     pub entered: u64,
-    /// Publishes that were routed here, those included that were refused.
+    /// Publishes routed to the queue, including refused ones.
     pub published: u64,
-    /// Publishes refused because the queue was full; they never entered.
+    /// Publishes refused because the queue was full; they never entered the queue.
     pub refused: u64,
     /// Deliveries to consumers and `basic.get`.
     pub deliveries: Deliveries,
-    /// Messages purged.
+    /// Messages removed by purges.
     pub purged: u64,
-    /// What became of those that died. Most queues never see a death, so that it costs them nothing.
+    /// Counters of messages that died. Boxed, because most queues never have a death.
     deaths: Option<Box<Deaths>>,
 }
 
-/// What became of the messages that died in a queue, and of dead ones that were sent back from it.
+/// Counters of the messages that died in a queue, and of dead messages redriven from it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Deaths {
     /// Messages that died and became at least one dead letter.
     pub dead_lettered: ByReason<u64>,
-    /// Messages that died and left nothing.
+    /// Messages that died without becoming a dead letter.
     pub dropped: ByReason<ByCause>,
-    /// Dead letters that one of several targets did not take, and publishes that were refused and
-    /// dead-lettered to nobody.
+    /// Copies of dead letters that one of several targets did not accept, and refused publishes that could
+    /// not be dead-lettered.
     pub copies_dropped: ByCause,
-    /// Messages that were redriven from here.
+    /// Messages redriven from this queue.
     pub redriven: u64,
 }
 
 impl QueueCounters {
-    /// These, of a queue just declared or restored in which so many messages wait.
+    /// Counters of a queue that is new or restored with `count` messages in it.
     pub(crate) fn entered(count: u64) -> Self {
         Self { entered: count, ..Self::default() }
     }
 
-    /// What became of the messages that died.
+    /// Counters of messages that died.
     pub fn deaths(&self) -> Deaths {
         self.deaths.as_deref().copied().unwrap_or_default()
     }
 
-    /// What became of the messages that died, to count some.
+    /// Mutable counters of messages that died.
     pub(crate) fn deaths_mut(&mut self) -> &mut Deaths {
         self.deaths.get_or_insert_default()
     }
 
-    /// Messages that entered and are not there any more.
+    /// Messages that entered the queue and have left it.
     pub fn left(&self) -> u64 {
         let deaths = self.deaths();
         let dead_lettered: u64 = deaths.dead_lettered.all().sum();

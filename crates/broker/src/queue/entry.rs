@@ -1,4 +1,4 @@
-//! A message in a queue.
+//! A message in a queue, with the facts that the queue adds.
 
 use crate::ids::{EntryId, Lsn};
 use crate::message::Message;
@@ -7,40 +7,40 @@ use crate::time::Time;
 /// One message in one queue.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its identity in the queue.
+    /// The identity of the entry in the queue.
     pub id: EntryId,
     /// The message.
     pub message: Message,
-    /// The record that brought it here; 0 if it does not outlive a restart.
+    /// The record that brought the message into the queue; 0 if the message is transient.
     pub lsn: Lsn,
-    /// When it arrived in this queue; its deadline counts from here, whatever happens to it.
+    /// Time of arrival in this queue; the deadline counts from here, even after returns.
     pub arrived: Time,
-    /// How often it was handed out.
+    /// The number of deliveries so far.
     pub acquired_count: u32,
-    /// How many of these times count against the delivery limit.
+    /// The number of deliveries that count against the delivery limit.
     pub delivery_count: u32,
 }
 
 impl Entry {
-    /// A message that arrives.
+    /// Creates the entry of a message that arrives.
     pub(crate) fn new(id: EntryId, message: Message, lsn: Lsn, arrived: Time) -> Self {
         let acquired_count = u32::from(message.is_maybe_seen());
         Self { id, message, lsn, arrived, acquired_count, delivery_count: 0 }
     }
 
-    /// Whether it outlives a restart.
+    /// True if the message survives a restart.
     pub(crate) fn is_durable(&self) -> bool {
         self.lsn != Lsn(0)
     }
 
-    /// What expiry needs to know of it.
+    /// The facts that decide the expiry of the message.
     pub(crate) fn front(&self) -> Front {
         let expiration_ms = self.message.facts().expiration_ms;
         Front { id: self.id, arrived: self.arrived, expiration_ms }
     }
 }
 
-/// What expiry needs to know of a message.
+/// The facts that decide the expiry of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Front {
     pub(crate) id: EntryId,

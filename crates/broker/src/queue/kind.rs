@@ -1,7 +1,7 @@
-//! The types of queues and what each can do.
+//! Abilities of the queue types.
 //!
-//! Classic and quorum queues are the same code; where RabbitMQ's types differ, the difference is a
-//! question answered here and asked where it matters.
+//! Classic and quorum queues share their code. Each difference between RabbitMQ's types is a method here,
+//! asked where the difference matters. See `docs/concepts/queues.md`.
 
 use super::consumers::Activation;
 use super::ready::ReturnTo;
@@ -14,47 +14,47 @@ impl QueueType {
         matches!(self, Self::Quorum)
     }
 
-    /// May be non-durable, exclusive, auto-delete and server-named (spec 6.3).
+    /// Queues may be non-durable, exclusive, auto-delete and server-named.
     pub(crate) const fn may_be_transient(self) -> bool {
         !self.is_quorum()
     }
 
-    /// Keeps every message over a restart, whatever its delivery mode.
+    /// All messages survive a restart, independent of their delivery mode.
     pub(crate) const fn persists_everything(self) -> bool {
         self.is_quorum()
     }
 
-    /// Enforces the exclusive flag of `basic.consume` (spec 7.3).
+    /// The exclusive flag of `basic.consume` is enforced.
     pub(crate) const fn has_exclusive_consumers(self) -> bool {
         !self.is_quorum()
     }
 
-    /// Counts deliveries, tells consumers, and drops what was returned too often (spec 8.1).
+    /// Deliveries are counted and reported to consumers, and messages returned too often die.
     pub(crate) const fn counts_deliveries(self) -> bool {
         self.is_quorum()
     }
 
-    /// Returns deliveries that are not acknowledged in time (spec 7.4).
+    /// Deliveries that are not acknowledged in time return to the queue.
     pub(crate) const fn has_consumer_timeout(self) -> bool {
         self.is_quorum()
     }
 
-    /// An unacknowledged `basic.get` keeps an unused queue from expiring (spec 2).
+    /// An unacknowledged `basic.get` keeps an unused queue from expiring.
     pub(crate) const fn get_holds_lease(self) -> bool {
         self.is_quorum()
     }
 
-    /// `basic.get` works beside a single active consumer (spec 7.3).
+    /// `basic.get` is allowed beside a single active consumer.
     pub(crate) const fn allows_get_with_single_active_consumer(self) -> bool {
         !self.is_quorum()
     }
 
-    /// `queue.delete` may ask for if-unused and if-empty (spec 6.5).
+    /// `queue.delete` may use if-unused and if-empty.
     pub(crate) const fn allows_conditional_delete(self) -> bool {
         !self.is_quorum()
     }
 
-    /// Takes dead letters above a `reject-publish` limit instead of losing them (spec 3.3).
+    /// Dead letters are accepted above a `reject-publish` limit instead of being dropped.
     pub(crate) const fn takes_dead_letters_over_limit(self) -> bool {
         self.is_quorum()
     }
@@ -75,10 +75,10 @@ impl QueueType {
         }
     }
 
-    /// The level at which a message of `priority` waits (spec 8.2).
+    /// The level at which a message of `priority` waits. See `docs/concepts/priorities.md`.
     pub(crate) fn level(self, priority: Option<u8>, max_priority: Option<u8>) -> u8 {
         match self {
-            // 0 behaves like 1.
+            // A maximum of 0 behaves like 1.
             Self::Classic => match max_priority {
                 Some(max) => priority.unwrap_or(0).min(max.max(1)),
                 None => 0,

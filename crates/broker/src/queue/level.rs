@@ -1,9 +1,8 @@
-//! The messages of one priority level that were never delivered, in order of arrival: a head and a
-//! tail in memory, and pages between them when the level is long.
+//! The messages of one priority level that were never delivered, in order of arrival: a head and a tail in
+//! memory, and pages between them if the level is long.
 //!
-//! Whatever is in a page can be known of but not be had until the page is read. The first pages are
-//! read back before the head runs empty, so that a level whose head is empty waits for one that is
-//! being read.
+//! Messages in a page are known by a few facts only, until the page is read. The first pages are read back
+//! before the head is empty; a level with an empty head waits for a page that is being read.
 
 use std::collections::VecDeque;
 
@@ -14,7 +13,7 @@ use crate::ordered::Ordered;
 use crate::page::{Held, PagedFacts, PagedMessage, Paging};
 use crate::time::Time;
 
-/// A message that was never delivered; its counts are zero and its id is its place.
+/// A message that was never delivered; its counts are zero and its sequence number is its place.
 #[derive(Clone, Debug)]
 pub(super) struct Fresh {
     pub(super) message: Message,
@@ -22,7 +21,7 @@ pub(super) struct Fresh {
     pub(super) arrived: Time,
 }
 
-/// Messages in memory.
+/// Consecutive messages in memory.
 #[derive(Default, Debug)]
 struct Run {
     entries: Ordered<u64, Fresh>,
@@ -55,41 +54,41 @@ impl Run {
         self.entries.iter_after(seq).map(|(seq, fresh)| Piece::Message(seq, fresh))
     }
 
-    /// Whether it holds what so many pages hold.
+    /// True if the run holds at least as much as `pages` pages.
     fn fills(&self, pages: usize, paging: Paging) -> bool {
         self.entries.len() >= pages * paging.page_messages
             || self.memory >= pages as u64 * paging.page_bytes
     }
 }
 
-/// Messages on disk.
+/// Consecutive messages on disk.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) id: PageId,
     first_seq: u64,
     pub(super) last_seq: u64,
-    /// Messages that are in the queue and not in memory.
+    /// The messages that are in the queue and not in memory.
     pub(super) held: Held,
-    /// When the first and the last that were put into it arrived.
+    /// Arrival times of the first and the last message written to the page.
     pub(super) first_arrived: Time,
     pub(super) last_arrived: Time,
-    /// What these count against the queue's limits.
+    /// Bytes that the held messages count against the queue's limits.
     pub(super) bytes: u64,
-    /// Some left without their size being known, while the log was read.
+    /// True if messages of unknown size left the page during recovery.
     pub(super) left_unseen: bool,
-    /// The first of their own deadlines, as far as it is known.
+    /// The earliest own deadline of the held messages, as far as known.
     pub(super) next_deadline: Option<Time>,
-    /// The last of the own deadlines that were put into it.
+    /// The latest own deadline of the messages written to the page.
     pub(super) last_deadline: Option<Time>,
-    /// Messages that are in the queue, not in memory and have one, as far as that is known.
+    /// Number of held messages with an own deadline, as far as known.
     pub(super) with_deadline: usize,
-    /// It is being read as a whole.
+    /// True while the whole page is being read.
     pub(super) is_awaited: bool,
-    /// Messages in it that expire soon are being read.
+    /// True while messages with near deadlines are being read.
     pub(super) is_asked: bool,
 }
 
-/// A message in memory, or a page of them.
+/// A message in memory, or a whole page.
 #[derive(Debug)]
 pub(super) enum Piece<'a> {
     Message(u64, &'a Fresh),
@@ -123,22 +122,22 @@ impl Level {
         self.head.entries.is_empty() && self.pages.is_empty()
     }
 
-    /// Whether its next page is being read as a whole.
+    /// True if the next page is being read as a whole.
     pub(super) fn awaits_page(&self) -> bool {
         self.pages.front().is_some_and(|page| page.is_awaited)
     }
 
-    /// Memory of its messages.
+    /// Memory of the level's messages, in bytes.
     pub(super) fn memory(&self) -> u64 {
         self.head.memory + self.tail.memory
     }
 
-    /// What comes first, if it is in memory.
+    /// The first message, if it is in memory.
     pub(super) fn front(&self) -> Option<(u64, &Fresh)> {
         self.head.entries.front()
     }
 
-    /// A place that is not behind the first message, wherever that is.
+    /// A lower bound for the sequence number of the first message, in memory or not.
     pub(super) fn first_seq(&self) -> Option<u64> {
         let paged = || self.pages.front().map(|page| page.first_seq);
         self.head.entries.front().map(|(seq, _)| seq).or_else(paged)
@@ -149,7 +148,7 @@ impl Level {
         run.push(seq, fresh);
     }
 
-    /// Takes a message that is in memory.
+    /// Removes and returns a message that is in memory.
     pub(super) fn remove(&mut self, seq: u64) -> Option<Fresh> {
         let is_behind = self.pages.front().is_some_and(|page| seq >= page.first_seq);
         if is_behind { self.tail.remove(seq) } else { self.head.remove(seq) }
@@ -160,7 +159,7 @@ impl Level {
         self.head.entries.get(seq).or_else(|| self.tail.entries.get(seq))
     }
 
-    /// Whether a message is in memory.
+    /// True if a message is in memory.
     pub(super) fn contains(&self, seq: u64) -> bool {
         self.get(seq).is_some()
     }
@@ -170,20 +169,20 @@ impl Level {
         self.head.entries.iter().chain(self.tail.entries.iter())
     }
 
-    /// All of it in order.
+    /// All messages and pages in order.
     pub(super) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
         let pages = self.pages.iter().map(Piece::Page);
         self.head.pieces().chain(pages).chain(self.tail.pieces())
     }
 
-    /// What of it stands behind a place, in order; a page counts as long as its last message does.
+    /// The messages and pages after a sequence number, in order; a page counts by its last message.
     pub(super) fn pieces_after(&self, seq: u64) -> impl Iterator<Item = Piece<'_>> {
         let first = self.pages.partition_point(|page| page.last_seq <= seq);
         let pages = self.pages.range(first..).map(Piece::Page);
         self.head.pieces_after(seq).chain(pages).chain(self.tail.pieces_after(seq))
     }
 
-    /// Its pages.
+    /// The pages, in order.
     pub(super) fn pages(&self) -> impl Iterator<Item = &Page> {
         self.pages.iter()
     }
@@ -203,8 +202,8 @@ impl Level {
         self.pages.get(at).filter(|page| page.held.contains(seq))
     }
 
-    /// Puts the messages aside that stand behind the head, if they and those behind them fill two
-    /// pages; they are named by `id`. `facts` tells what is to be known of each.
+    /// Cuts a page named `id` out of the messages behind the head, if these fill two pages, and returns the
+    /// messages to write. `facts` gives the facts to keep of each message.
     pub(super) fn page_out(
         &mut self,
         id: PageId,
@@ -253,12 +252,12 @@ impl Level {
         Some(messages)
     }
 
-    /// Whether more stands behind its pages than a level with pages needs in memory.
+    /// True if the tail behind the pages holds more than a level with pages needs in memory.
     pub(super) fn has_long_tail(&self, paging: Paging) -> bool {
         !self.pages.is_empty() && self.tail.fills(TAIL_PAGES, paging)
     }
 
-    /// Leaves a few pages' worth in the head and makes the rest the tail.
+    /// Keeps a few pages' worth of messages in the head and makes the rest the tail.
     fn cut_head(&mut self, paging: Paging) {
         let (mut count, mut memory) = (0, 0);
         for (_, fresh) in self.head.entries.iter() {
@@ -275,7 +274,7 @@ impl Level {
         self.head.memory = memory;
     }
 
-    /// Without pages there is no tail.
+    /// Joins head and tail if there are no pages between them.
     fn join_tail(&mut self) {
         if !self.pages.is_empty() {
             return;
@@ -288,7 +287,7 @@ impl Level {
         }
     }
 
-    /// The page that should be read next, so that the head does not run empty.
+    /// The next page to read, so that the head does not become empty.
     pub(super) fn wanted_page(&self, paging: Paging) -> Option<PageId> {
         let (mut pages, mut count) = (0, self.head.entries.len());
         for page in self.pages.iter().take_while(|page| page.is_awaited) {
@@ -302,7 +301,8 @@ impl Level {
         self.pages.get(pages).map(|page| page.id)
     }
 
-    /// A page has been read as a whole: its messages stand in the head. False if it is not the first.
+    /// Moves the messages of a page, which was read as a whole, to the head. False if the page is not the
+    /// first.
     pub(super) fn arrived(&mut self, id: PageId, messages: Vec<PagedMessage>) -> bool {
         let Some(page) = self.pages.pop_front_if(|page| page.id == id) else {
             return false;
@@ -317,8 +317,8 @@ impl Level {
         true
     }
 
-    /// A message of a page is there no more, because it was read back alone or has left its queue.
-    /// False if it was not there.
+    /// Removes a message from its page, because it was read back alone or has left the queue. False if the
+    /// page does not hold it.
     pub(super) fn leaves_page(&mut self, id: PageId, seq: u64, facts: Option<PagedFacts>) -> bool {
         let Some(page) = self.page_mut(id) else {
             return false;
@@ -337,7 +337,7 @@ impl Level {
         true
     }
 
-    /// Removes a page in which nothing is left.
+    /// Removes an empty page.
     pub(super) fn remove_page(&mut self, id: PageId) {
         if let Ok(at) = self.pages.binary_search_by_key(&id, |page| page.id) {
             self.pages.remove(at);
@@ -345,8 +345,8 @@ impl Level {
         }
     }
 
-    /// Sets right what is known of a page from which messages left unseen. `facts` is of all that were
-    /// put into it. The bytes that were counted, before and after.
+    /// Corrects the facts of a page from which messages of unknown size left. `facts` covers all messages
+    /// written to the page. Returns the counted bytes before and after.
     pub(super) fn look_again(&mut self, id: PageId, facts: &[PagedFacts]) -> (u64, u64) {
         let Some(page) = self.page_mut(id) else { return (0, 0) };
         let left = || facts.iter().filter(|facts| page.held.contains(facts.seq));
@@ -358,13 +358,13 @@ impl Level {
         (std::mem::replace(&mut page.bytes, bytes), bytes)
     }
 
-    /// Removes everything, and names the pages with what was in them.
+    /// Removes everything, and returns the pages with the messages they held.
     pub(super) fn clear(&mut self) -> Vec<(PageId, Held)> {
         (self.head, self.tail) = (Run::default(), Run::default());
         self.pages.drain(..).map(|page| (page.id, page.held)).collect()
     }
 
-    /// Its pages with what is in them; for checks.
+    /// The pages with the messages they hold; for consistency checks.
     pub(super) fn paged(&self) -> impl Iterator<Item = (PageId, &Held)> {
         self.pages.iter().map(|page| (page.id, &page.held))
     }

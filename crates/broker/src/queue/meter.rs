@@ -1,10 +1,10 @@
-//! How much memory the waiting messages of a vhost take, summed up over its queues as they change.
+//! Memory of the waiting messages of a vhost, summed over its queues as they change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The sum for one vhost; every queue has a handle. Only the vhost's own calls change it, so that
-/// plain loads and stores do.
+/// The sum for one vhost; every queue has a handle. Only calls of the vhost change the sum, so relaxed loads
+/// and stores are enough.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Meter(Arc<AtomicU64>);
 
@@ -17,7 +17,7 @@ impl Meter {
         self.0.store(self.bytes() + bytes, Ordering::Relaxed);
     }
 
-    /// Adds what one thing takes, for as long as it is there.
+    /// Adds `bytes` until the returned share is dropped.
     pub(crate) fn share(&self, bytes: u64) -> MeterShare {
         self.add(bytes);
         MeterShare { meter: self.clone(), bytes }
@@ -28,7 +28,7 @@ impl Meter {
     }
 }
 
-/// What one thing takes of the sum; it takes nothing any more when it is dropped.
+/// A share of the sum, subtracted when dropped.
 #[derive(Default, Debug)]
 pub(crate) struct MeterShare {
     meter: Meter,

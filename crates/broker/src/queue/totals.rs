@@ -1,9 +1,9 @@
-//! What the messages in one part of a queue add up to.
+//! Totals over the messages in one part of a queue.
 
 use crate::ids::Lsn;
 use crate::message::Message;
 
-/// What of a message counts as its bytes.
+/// The part of a message that counts as its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CountedBytes {
     /// The body alone.
@@ -22,12 +22,12 @@ impl CountedBytes {
     }
 }
 
-/// Messages of a queue that outlive a restart.
+/// Messages of a queue that survive a restart.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PersistentMessages {
-    /// How many.
+    /// The number of messages.
     pub messages: u64,
-    /// Their bytes, counted as the queue type counts them.
+    /// The bytes of the messages, counted as the queue type counts them.
     pub bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl std::ops::Add for PersistentMessages {
     }
 }
 
-/// The bytes of the messages in one part of a queue, and how much of that outlives a restart.
+/// The bytes of the messages in one part of a queue, and the share that survives a restart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Totals {
     counted: CountedBytes,
@@ -52,7 +52,7 @@ impl Totals {
         Self { counted, bytes: 0, persistent: PersistentMessages::default() }
     }
 
-    /// What of a message counts.
+    /// The part of a message that counts.
     pub(crate) fn counted(&self) -> CountedBytes {
         self.counted
     }
@@ -65,7 +65,7 @@ impl Totals {
         self.persistent
     }
 
-    /// A message is there; `lsn` is of the record that brought it, or 0.
+    /// Adds a message; `lsn` is the position of its record, or 0.
     pub(crate) fn add(&mut self, message: &Message, lsn: Lsn) {
         let bytes = self.counted.of(message);
         self.bytes += bytes;
@@ -75,12 +75,12 @@ impl Totals {
         }
     }
 
-    /// A message is there no more.
+    /// Subtracts a message.
     pub(crate) fn subtract(&mut self, message: &Message, lsn: Lsn) {
         self.subtract_bytes(self.counted.of(message), lsn);
     }
 
-    /// A message of so many bytes is there no more.
+    /// Subtracts a message of `bytes` bytes.
     pub(crate) fn subtract_bytes(&mut self, bytes: u64, lsn: Lsn) {
         self.bytes -= bytes;
         if lsn != Lsn(0) {
@@ -89,19 +89,19 @@ impl Totals {
         }
     }
 
-    /// A message that outlives a restart is there no more; its bytes are not known yet and count until
+    /// Subtracts a persistent message whose size is not known yet; its bytes count until
     /// [`Self::replace_persistent_bytes`].
     pub(crate) fn subtract_persistent_of_unknown_size(&mut self) {
         self.persistent.messages -= 1;
     }
 
-    /// Some messages, which all outlive a restart, have `after` bytes and were counted with `before`.
+    /// Replaces the bytes of some persistent messages, counted as `before` until now, by `after`.
     pub(crate) fn replace_persistent_bytes(&mut self, before: u64, after: u64) {
         self.bytes = self.bytes + after - before;
         self.persistent.bytes = self.persistent.bytes + after - before;
     }
 
-    /// Nothing is there any more.
+    /// Resets all totals to zero.
     pub(crate) fn clear(&mut self) {
         *self = Self::new(self.counted);
     }

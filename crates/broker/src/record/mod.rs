@@ -106,7 +106,7 @@ pub struct QueueRecord {
     pub auto_delete: bool,
     /// The queue arguments.
     pub arguments: Table,
-    /// The user who has declared it.
+    /// The user who declared the queue.
     pub declared_by: Name,
 }
 
@@ -123,7 +123,7 @@ pub struct ExchangeRecord {
     pub internal: bool,
     /// The exchange arguments.
     pub arguments: Table,
-    /// The user who has declared it.
+    /// The user who declared the exchange.
     pub declared_by: Name,
 }
 

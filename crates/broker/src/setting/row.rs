@@ -54,7 +54,7 @@ pub(super) enum WithArgument {
     Overflow,
 }
 
-/// The value in force if nobody gives one.
+/// The value in force if no source gives one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fallback {
     None,
@@ -214,7 +214,7 @@ impl Setting {
     }
 }
 
-/// What the rest of the core reads.
+/// Columns for the rest of the core.
 impl Setting {
     pub(crate) const fn argument_if_any(&self) -> Option<&ArgumentRule> {
         self.argument.as_ref()
@@ -257,7 +257,7 @@ impl Setting {
     }
 }
 
-/// What documentation and web page show.
+/// Columns for the documentation and the web page.
 impl Setting {
     /// The policy key.
     pub const fn policy_key(&self) -> Option<&'static str> {

@@ -86,12 +86,12 @@ policy_keys! {
         argument(6, not_negative), button("Max length"),
         policy("maximum length"), operator(Merge::Lower), with_argument(Merge::Lower),
         with_hint("So many messages may wait.");
-    /// `max-length-bytes`.
+    /// `max-length-bytes`, bytes of message bodies.
     MaxLengthBytes = "max-length-bytes", Length, bytes(0),
         argument(7, not_negative), button("Max length (bytes)"),
         policy("maximum length in bytes"), operator(Merge::Lower), with_argument(Merge::Lower),
         with_hint("Bodies of so many bytes may wait.");
-    /// `overflow`.
+    /// `overflow`, a word such as `drop-head`.
     Overflow = "overflow", Length, ValueKind::Word(Overflow::LIST),
         argument(11, |value, _| one_of(value, Overflow::LIST, "invalid_overflow")),
         button("Overflow"), example("\"reject-publish\""),
@@ -103,12 +103,12 @@ policy_keys! {
         argument(3, any), button("Dead-letter exchange"),
         policy("dead letter exchange name"), with_argument(Merge::Second),
         with_hint("Where messages go that expire, are rejected or are too many. Empty: the default exchange, whose routing key is the name of a queue.");
-    /// `dead-letter-routing-key`.
+    /// `dead-letter-routing-key`, replaces the routing keys.
     DeadLetterRoutingKey = "dead-letter-routing-key", DeadLetters, ValueKind::RoutingKey,
         argument(4, dead_letter_routing_key), button("Dead-letter routing key"),
         policy("dead letter routing key"), with_argument(Merge::Second),
         with_hint("Their key then; without it they keep their own.");
-    /// `dead-letter-strategy`.
+    /// `dead-letter-strategy` of quorum queues.
     DeadLetterStrategy = "dead-letter-strategy", DeadLetters, ValueKind::Word(DeadLetterStrategy::LIST),
         only(QUORUM),
         argument(5, |value, _| one_of(value, DeadLetterStrategy::LIST, "invalid_dlx_strategy")),
@@ -129,7 +129,7 @@ policy_keys! {
     /// `consumer-disconnected-timeout`, milliseconds; has no effect on one node.
     ConsumerDisconnectedTimeout = "consumer-disconnected-timeout", WithoutEffect, ms(0), only(QUORUM),
         argument(17, not_negative), policy("consumer disconnected timeout");
-    /// `delayed-retry-type`.
+    /// `delayed-retry-type` of quorum queues.
     DelayedRetryType = "delayed-retry-type", Delivery, ValueKind::Word(DelayedRetryType::LIST), only(QUORUM),
         argument(18, any),
         policy("delayed retry type. Must be one of: all, failed, returned, disabled"),
@@ -167,11 +167,11 @@ policy_keys! {
     /// `max-age` of streams.
     MaxAge = "max-age", Streams, ValueKind::Age, only(NONE),
         argument(22, max_age), not_compared(), policy("max age"), strict();
-    /// `stream-max-segment-size-bytes`.
+    /// `stream-max-segment-size-bytes` of streams.
     StreamMaxSegmentSizeBytes = "stream-max-segment-size-bytes", Streams,
         within(0, 3_000_000_000, Unit::Bytes), only(NONE),
         argument(23, segment_size), not_compared(), policy("segment size"), strict();
-    /// `stream-filter-size-bytes`.
+    /// `stream-filter-size-bytes` of streams.
     StreamFilterSizeBytes = "stream-filter-size-bytes", Streams, within(16, 255, Unit::Bytes), only(NONE),
         argument(24, not_negative), not_compared(), policy("filter size. Valid range is 16-255");
     /// `initial-cluster-size` of streams.

@@ -91,9 +91,9 @@ impl SettingValue {
 /// The unit of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// Milliseconds.
+    /// Time in milliseconds.
     Milliseconds,
-    /// Bytes.
+    /// Size in bytes.
     Bytes,
     /// No unit.
     Count,

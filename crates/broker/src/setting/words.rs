@@ -52,7 +52,7 @@ macro_rules! words {
             }
 
             impl $name {
-                /// All of them.
+                /// All words of the list.
                 pub(crate) const LIST: WordList = WordList {
                     words: &[$($word),+],
                     parse: |word| Self::parse(word).map(Word::$name),

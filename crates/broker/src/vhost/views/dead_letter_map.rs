@@ -1,14 +1,14 @@
-//! Copies out of a vhost what its dead-letter map is made of, a slice at a time, so that its clients need
-//! not wait for all of it.
+//! Copies the topology for a dead-letter map from a vhost, in slices, so that clients of the vhost need not
+//! wait for the whole copy.
 //!
-//! First come the queues that have a dead-letter exchange, with where their dead letters go; alike ones are
-//! routed once. Then come the queues that these reach. What changes between two slices is told as it was
-//! before or as it is after.
+//! The first slices copy the queues that have a dead-letter exchange and route their dead letters; equal
+//! routes are computed once. Later slices copy the queues that these routes reach. A change between two
+//! slices shows in its old or its new state.
 //!
-//! A dead letter without a dead-letter routing key keeps the keys of its message. Which these are is not
-//! known before it comes, but mostly what it must be for a message to be in this queue at all: the key
-//! of a binding that leads there, or, if none does, the queue's own name. `CC` and `BCC` may add others, so
-//! that such a route is never certain if it depends on the key.
+//! A dead letter without a dead-letter routing key keeps the keys of its message. These keys are not known in
+//! advance, but a message usually needs a certain key to be in this queue at all: the key of a binding to the
+//! queue or, without bindings, the queue's own name. `CC` and `BCC` may add keys, so a route that depends on
+//! the key is never certain.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,27 +27,27 @@ use crate::queue::resolved_keys::ResolvedKeys;
 use crate::setting::PolicyKey;
 use crate::vhost::Vhost;
 
-/// What is known of the keys of dead letters.
+/// The known facts about the routing keys of dead letters.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Keys {
-    /// They do not matter.
+    /// The keys do not matter.
     Any,
-    /// All have this one.
+    /// All dead letters have this key.
     Given(RoutingKey),
-    /// They have one of these, as far as bindings tell.
+    /// Each dead letter has one of these keys, as far as bindings tell.
     Own(Arc<[Name]>),
-    /// Nothing.
+    /// The keys are not known.
     Unknown,
 }
 
-/// A route with the queues it reaches by their ids.
+/// A route with the ids of the queues that it reaches.
 #[derive(Debug)]
 struct Routed {
     to: Vec<QueueId>,
     route: MapRoute,
 }
 
-/// A dead-letter map that is being made.
+/// A dead-letter map under construction.
 #[derive(Debug)]
 pub struct DeadLetterMapTaking {
     queues: BTreeMap<QueueId, MapQueue>,
@@ -55,7 +55,7 @@ pub struct DeadLetterMapTaking {
     routes: Vec<Routed>,
     known_routes: BTreeMap<(Name, Keys), usize>,
     edges: Vec<(QueueId, MapEdge)>,
-    /// Destinations that may still be looked at.
+    /// The number of destinations that may still be visited.
     steps: usize,
     is_whole: bool,
 }
@@ -75,8 +75,8 @@ impl Default for DeadLetterMapTaking {
 }
 
 impl DeadLetterMapTaking {
-    /// Looks at some queues of the vhost, each once; to be short it may stop before the last. How many it
-    /// has looked at.
+    /// Copies queues of the vhost, each once; stops early to keep the slice short. Returns the number of
+    /// queues done.
     pub fn sources(&mut self, vhost: &Vhost, queues: &[QueueId]) -> usize {
         let enough = self.steps.saturating_sub(MAP_STEPS_PER_SLICE);
         let mut done = 0;
@@ -94,7 +94,7 @@ impl DeadLetterMapTaking {
         done
     }
 
-    /// The queues that are reached and that it has not looked at.
+    /// The queues that are reached but not yet copied.
     pub fn missing(&self) -> Vec<QueueId> {
         let reached = self.routes.iter().flat_map(|routed| &routed.to);
         let mut missing: Vec<QueueId> =
@@ -104,7 +104,7 @@ impl DeadLetterMapTaking {
         missing
     }
 
-    /// Looks at some of these; those that have gone since are left out.
+    /// Copies some of the missing queues; deleted ones are left out.
     pub fn targets(&mut self, vhost: &Vhost, queues: &[QueueId]) {
         for id in queues {
             if let Some(queue) = vhost.queue_of(*id) {
@@ -128,7 +128,7 @@ impl DeadLetterMapTaking {
             PolicyKey::DeadLetterStrategy,
         ];
         let edge = MapEdge {
-            // Both are known at the end.
+            // `end` fills in the indices.
             from: 0,
             route: self.route(vhost, &target.exchange, keys),
             own_keys,
@@ -143,7 +143,7 @@ impl DeadLetterMapTaking {
         self.queues.insert(id, copied(queue));
     }
 
-    /// The route of dead letters with these keys from this exchange.
+    /// The index of the route of dead letters with these keys through this exchange.
     fn route(&mut self, vhost: &Vhost, exchange: &Name, keys: Keys) -> usize {
         let known = |keys: Keys| self.known_routes.get(&(Arc::clone(exchange), keys)).copied();
         if let Some(known) = known(Keys::Any).or_else(|| known(keys.clone())) {
@@ -187,7 +187,7 @@ impl DeadLetterMapTaking {
         at
     }
 
-    /// The map, with what is wrong with it; this needs the vhost no more.
+    /// Completes the map and adds its warnings; the vhost is not needed any more.
     pub fn end(self) -> DeadLetterMap {
         let Self { queues, exchanges, routes, known_routes, edges, is_whole, .. } = self;
         let mut queues: Vec<(QueueId, MapQueue)> = queues.into_iter().collect();
@@ -227,7 +227,7 @@ impl DeadLetterMapTaking {
     }
 }
 
-/// What each of these keys reaches, together, and the keys that reach nothing.
+/// The combined reach of these keys, and the keys that reach nothing.
 fn each_of(keys: &[Name], mut reach: impl FnMut(&Name) -> Reach) -> (Reach, Vec<Name>) {
     let mut all: Option<Reach> = None;
     let mut lost = Vec::new();
@@ -244,7 +244,7 @@ fn each_of(keys: &[Name], mut reach: impl FnMut(&Name) -> Reach) -> (Reach, Vec<
     (all.unwrap_or_default(), lost)
 }
 
-/// The keys that a message must have to be in this queue, if bindings tell them all.
+/// The keys that a message must have to be in this queue, if the bindings determine them.
 fn own_keys(vhost: &Vhost, queue: &Queue) -> Option<Arc<[Name]>> {
     let mut keys: Vec<Name> = Vec::new();
     for (exchange, binding) in queue.bindings() {
@@ -275,7 +275,7 @@ fn copied(queue: &Queue) -> MapQueue {
     }
 }
 
-/// Who has given the value that was decided for; none if nobody has.
+/// The source of the value that was decided for; none for a default.
 fn given_by(queue: &Queue, decision: &Decision) -> Option<GivenBy> {
     let source = decision.won.as_ref()?.source;
     let kind = match source {
