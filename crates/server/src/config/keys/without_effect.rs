@@ -170,10 +170,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::without_effect("federation.*", "there is no federation"),
     Key::without_effect("event_exchange.*", "there is no event exchange"),
     Key::without_effect("tracing.*", "traces are not written to files").secret(),
-    Key::without_effect(
-        "product.*",
-        "use identity.product and identity.version",
-    ),
+    Key::without_effect("product.*", "use identity.product and identity.version"),
     Key::without_effect("motd_file", "there is no banner"),
     Key::refused("ssl_options.psk_identity", "pre-shared keys are not supported"),
     Key::refused("ssl_options.crl_check", "revocation lists are not supported"),
