@@ -1,8 +1,8 @@
-//! The token of the local administrator: whoever can read the data directory operates the node.
+//! The token of the local administrator: anyone who can read the data directory can operate the node.
 //!
-//! At its start the node writes `ctl.json` there, for its owner's eyes only: where its API is, what
-//! it is called, and a token that is new each time. At its end the file goes. A login with the token
-//! is accepted from this machine alone.
+//! At start, the node writes `ctl.json` to the data directory, readable by the owner only: the URL of its
+//! API, its name, and a token that is new each time. At stop, the file is removed. A login with the token is
+//! accepted from the local machine only.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -19,9 +19,9 @@ use subtle::ConstantTimeEq as _;
 use crate::auth::is_loopback;
 
 const NAME: &str = "ctl.json";
-/// What he is called in the log; he is no user.
+/// The name of the local administrator in the log; it is not a user.
 const ADMINISTRATOR: &str = "leveretctl";
-/// Octets of randomness in a token.
+/// Random bytes in a token.
 const TOKEN_BYTES: usize = 32;
 
 /// The token of one start of the node.
@@ -34,25 +34,25 @@ impl std::fmt::Debug for CtlToken {
 }
 
 impl CtlToken {
-    /// A new one.
+    /// Creates a random token.
     ///
     /// # Errors
-    /// When the system has no randomness.
+    /// If the operating system provides no randomness.
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         let mut octets = [0; TOKEN_BYTES];
         getrandom::fill(&mut octets)?;
         Ok(Self(octets.iter().map(|octet| format!("{octet:02x}")).collect()))
     }
 
-    /// What is to be shown.
+    /// The text that a client must present.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Who logs in with this from `peer`; he may enter all of these vhosts.
+    /// Logs in with the token from `peer`; the administrator may enter all of these vhosts.
     ///
     /// # Errors
-    /// That it is another token, or another machine.
+    /// If the token is wrong, or the peer is another machine.
     pub(crate) fn login(
         &self,
         shown: &[u8],
@@ -71,11 +71,11 @@ impl CtlToken {
         })
     }
 
-    /// Tells this machine where the API of the node called `node` is, if it has one. What is returned
-    /// takes that back when it is dropped.
+    /// Writes the file with the API's URL of the node named `node`, if the node has an API. Dropping the
+    /// result removes the file.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub(crate) fn publish(
         &self,
         data_dir: &Path,
@@ -84,7 +84,7 @@ impl CtlToken {
     ) -> io::Result<Published> {
         let text = json!({"http": url(listeners), "node": node, "token": self.as_str()});
         let new = data_dir.join("ctl.json.new");
-        // One that is left of a crash may be readable for others.
+        // A file left by a crash may be readable by others.
         match std::fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -98,7 +98,7 @@ impl CtlToken {
     }
 }
 
-/// Where the API is for this machine, without TLS if there is a choice.
+/// The URL of the API for the local machine, preferably without TLS.
 fn url(listeners: &[Listener]) -> Option<String> {
     let speaking = |protocol| listeners.iter().find(|one| one.protocol == protocol);
     let Listener { protocol, mut address } = *speaking("http").or_else(|| speaking("https"))?;
@@ -108,13 +108,13 @@ fn url(listeners: &[Listener]) -> Option<String> {
     Some(format!("{protocol}://{address}"))
 }
 
-/// What the local administrator may do in any vhost.
+/// The permissions of the local administrator in any vhost.
 pub(crate) fn full_access() -> Result<Arc<Access>, String> {
     let access = Access::matching(ADMINISTRATOR.into(), ".*")?;
     Ok(Arc::new(Access { impersonator: true, ..access }))
 }
 
-/// The file, while it is there.
+/// The published file; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Published {
     path: PathBuf,

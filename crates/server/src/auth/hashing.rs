@@ -1,5 +1,5 @@
-//! Threads that hash passwords: few, and of low priority, so that a flood of logins gets the time that
-//! nobody else wants.
+//! Threads for password hashing: few and of low priority, so that a flood of logins only gets processor time
+//! that nothing else needs.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::limits::{HASHING_MAX, HASHING_NICENESS};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads; they end when this is dropped.
+/// The hashing threads; they end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Hashers {
     jobs: SyncSender<Job>,
@@ -22,7 +22,7 @@ impl Hashers {
     /// Starts the threads.
     ///
     /// # Errors
-    /// When the system has no threads left.
+    /// If the operating system cannot start a thread.
     pub(crate) fn start() -> io::Result<Self> {
         let (jobs, taken) = sync_channel(HASHING_MAX);
         let taken = Arc::new(Mutex::new(taken));
@@ -34,15 +34,15 @@ impl Hashers {
         Ok(Self { jobs })
     }
 
-    /// Does `job` on one of the threads; none if it was not done. No more than [`HASHING_MAX`] may be
-    /// asked for at the same time.
+    /// Runs `job` on one of the threads; none if it was not run. Callers must not have more than
+    /// [`HASHING_MAX`] jobs at the same time.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let (done, result) = oneshot::channel();
         let job = move || {
-            // Whoever waited may have gone.
+            // The caller may have given up.
             let _ = done.send(job());
         };
         self.jobs.try_send(Box::new(job)).ok()?;
@@ -51,7 +51,7 @@ impl Hashers {
 }
 
 fn work(jobs: &Mutex<Receiver<Job>>) {
-    // On Linux this is about the thread that asks.
+    // On Linux this call applies to the calling thread.
     if let Err(error) = rustix::process::setpriority_process(None, HASHING_NICENESS) {
         tracing::debug!(%error, "passwords are hashed with normal priority");
     }

@@ -1,4 +1,4 @@
-//! How often somebody has tried to log in, and with what success.
+//! Counts of login attempts by protocol and result.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ struct Counts {
     failed: AtomicU64,
 }
 
-/// The counts since the start, or since they were forgotten.
+/// The counts since the start or the last reset.
 #[derive(Default, Debug)]
 pub(crate) struct LoginCounts {
     http: Counts,
@@ -26,14 +26,14 @@ impl LoginCounts {
         }
     }
 
-    /// Somebody has tried.
+    /// Counts an attempt.
     pub(crate) fn count(&self, protocol: Protocol, succeeded: bool) {
         let Counts { succeeded: good, failed: bad } = self.of(protocol);
         let count = if succeeded { good } else { bad };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The protocols over which somebody has tried.
+    /// The counts of each protocol with attempts.
     pub(crate) fn attempts(&self) -> Vec<LoginAttempts> {
         let all = [Protocol::Http, Protocol::Amqp091].map(|protocol| LoginAttempts {
             protocol,
@@ -43,7 +43,7 @@ impl LoginCounts {
         all.into_iter().filter(|one| one.succeeded + one.failed > 0).collect()
     }
 
-    /// Counts from zero.
+    /// Resets all counts to zero.
     pub(crate) fn forget(&self) {
         for Counts { succeeded, failed } in [&self.http, &self.amqp091] {
             succeeded.store(0, Ordering::Relaxed);

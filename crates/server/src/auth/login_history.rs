@@ -1,4 +1,4 @@
-//! Who has failed to log in lately: by source, and by account of a source.
+//! Recent failed logins, by source and by account of a source.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -6,31 +6,32 @@ use std::time::Instant;
 use crate::limits::{LOGIN_FAILURES_HALF_LIFE, LOGIN_HISTORY_MAX};
 use crate::source::Source;
 
-/// Groups of names that no user has: each is one account, so that invented names get no turns of their own.
+/// Groups of names that no user has. Each group counts as one account, so that invented names get no turns of
+/// their own.
 const UNKNOWN_ACCOUNTS: u8 = 64;
 
-/// Whose password it may be.
+/// The account that a login is for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Account {
-    /// The user of that name.
+    /// The user of this name.
     Known(String),
-    /// One of the names that no user has.
+    /// A group of names that no user has.
     Unknown(u8),
 }
 
 impl Account {
-    /// The account of a name that no user has, from a keyed digest of it.
+    /// The group of a name that no user has, from a keyed digest of the name.
     pub(crate) fn unknown(digest: &[u8; 32]) -> Self {
         Self::Unknown(digest[0] % UNKNOWN_ACCOUNTS)
     }
 }
 
-/// How a source or an account stands.
+/// The recent history of a source or an account.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Standing {
-    /// Wrong passwords, half as many after [`LOGIN_FAILURES_HALF_LIFE`].
+    /// Wrong passwords, decaying with [`LOGIN_FAILURES_HALF_LIFE`].
     pub(crate) failures: u32,
-    /// The turn at which it was served last; 0 is never.
+    /// The turn of the last served login; 0 if there was none.
     pub(crate) served_at_turn: u64,
 }
 
@@ -42,7 +43,7 @@ struct Remembered {
 }
 
 impl Remembered {
-    /// The same as it has faded until then.
+    /// The entry with its failures decayed until `now`.
     fn faded(self, now: Instant) -> Self {
         let age = now.saturating_duration_since(self.at);
         let halves = age.as_secs_f64() / LOGIN_FAILURES_HALF_LIFE.as_secs_f64();
@@ -50,36 +51,36 @@ impl Remembered {
     }
 
     fn standing(self, now: Instant) -> Standing {
-        // Rounded, and bounded by what a number holds.
+        // Rounded; the cast saturates.
         let failures = self.faded(now).failures.round() as u32;
         Standing { failures, served_at_turn: self.served_at_turn }
     }
 }
 
-/// What is remembered of sources and their accounts; no account stands for the source itself.
+/// Remembered sources and accounts; a key without an account stands for the source itself.
 #[derive(Default, Debug)]
 pub(crate) struct LoginHistory {
     by_key: BTreeMap<(Source, Option<Account>), Remembered>,
 }
 
 impl LoginHistory {
-    /// How a source stands.
+    /// The standing of a source.
     pub(crate) fn of_source(&self, source: Source, now: Instant) -> Standing {
         self.by_key.get(&(source, None)).map(|known| known.standing(now)).unwrap_or_default()
     }
 
-    /// How an account of a source stands.
+    /// The standing of an account of a source.
     pub(crate) fn of_account(&self, source: Source, account: &Account, now: Instant) -> Standing {
         let known = self.by_key.get(&(source, Some(account.clone())));
         known.map(|known| known.standing(now)).unwrap_or_default()
     }
 
-    /// A password was wrong.
+    /// Records a wrong password.
     pub(crate) fn failed(&mut self, source: Source, account: &Account, now: Instant) {
         self.change(source, account, now, |known| known.failures += 1.0);
     }
 
-    /// A password is checked.
+    /// Records that a login is served.
     pub(crate) fn served(&mut self, source: Source, account: &Account, turn: u64, now: Instant) {
         self.change(source, account, now, |known| known.served_at_turn = turn);
     }
@@ -102,7 +103,7 @@ impl LoginHistory {
         }
     }
 
-    /// Forgets the half that nothing was heard of for longest.
+    /// Forgets the half of the entries that have been unchanged for longest.
     fn forget_half(&mut self) {
         let mut times: Vec<Instant> = self.by_key.values().map(|known| known.at).collect();
         times.sort_unstable();

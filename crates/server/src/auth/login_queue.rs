@@ -1,10 +1,10 @@
 //! The order in which logins are checked: few at the same time, and fair to sources and accounts.
 //!
-//! Each turn goes to the source with the fewest recent failures, there to the account with the fewest,
-//! and among equals to those that were served longest ago; every fourth turn asks for the latter alone,
-//! so that nobody waits forever. Logins of one account from one source are alike but for their passwords,
-//! which nobody knows before they are checked: turn and turn about the newest is taken, whose client
-//! still waits for certain, and a random one.
+//! Each turn goes to the source with the fewest recent failures, within it to the account with the fewest,
+//! and among equals to the one served longest ago. Every fourth turn ignores failures, so that no login waits
+//! forever. Logins of one account from one source differ only in their passwords, which are unknown before
+//! the check. Turns therefore alternate between the newest login, whose client certainly still waits, and a
+//! random one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::auth::login_history::{Account, LoginHistory, Standing};
 use crate::limits::{HASHING_MAX, LOGINS_WAITING_HTTP_MAX, LOGINS_WAITING_MAX};
 use crate::source::Source;
 
-/// A password in the eyes of the queue: a keyed digest of it and its user.
+/// A keyed digest of a user name and a password.
 pub(crate) type Digest = [u8; 32];
 
-/// A login that waits.
+/// A waiting login.
 #[derive(Debug)]
 struct Waiting {
     protocol: Protocol,
@@ -31,21 +31,21 @@ struct Waiting {
     told: oneshot::Sender<Turn>,
 }
 
-/// What a login waits for.
+/// The result of waiting for a turn.
 #[derive(Debug)]
 pub(crate) enum Turn {
-    /// It may be checked.
+    /// The login may be checked.
     Check(HashingPermit),
-    /// Another login with the same password was checked meanwhile.
+    /// Another login with the same password has been checked meanwhile.
     Known,
 }
 
 #[derive(Debug)]
 struct State {
     next: u64,
-    /// In the order of arrival.
+    /// Waiting logins in the order of arrival.
     waiting: BTreeMap<u64, Waiting>,
-    /// New passwords of administrators, which go first.
+    /// New passwords to hash for administrators, which go first.
     urgent: Vec<oneshot::Sender<Turn>>,
     running: usize,
     turns: u64,
@@ -53,14 +53,14 @@ struct State {
     history: LoginHistory,
 }
 
-/// The queue.
+/// The queue of logins.
 #[derive(Debug)]
 pub(crate) struct LoginQueue {
     state: Mutex<State>,
 }
 
 impl LoginQueue {
-    /// Nobody waits yet.
+    /// Creates an empty queue; `seed` seeds the random choices.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             state: Mutex::new(State {
@@ -75,8 +75,8 @@ impl LoginQueue {
         }
     }
 
-    /// Waits for the turn of a login; none if so many wait that this one, as one of the largest crowd, had
-    /// to go.
+    /// Waits for the turn of a login. None if too many logins wait and this one, of the largest crowd, was
+    /// shed.
     pub(crate) async fn turn(
         self: &Arc<Self>,
         (protocol, source): (Protocol, Source),
@@ -99,7 +99,7 @@ impl LoginQueue {
         turn.await.ok()
     }
 
-    /// Waits for the turn of a new password, which goes before all logins.
+    /// Waits for the turn of a new password, which precedes all logins.
     pub(crate) async fn urgent_turn(self: &Arc<Self>) -> Option<Turn> {
         let (told, turn) = oneshot::channel();
         {
@@ -110,7 +110,7 @@ impl LoginQueue {
         turn.await.ok()
     }
 
-    /// The password behind `digest` was checked: all who wait with it need not be.
+    /// Wakes all logins that wait with the password of `digest`, which has been checked.
     pub(crate) fn checked(
         &self,
         source: Source,
@@ -129,19 +129,19 @@ impl LoginQueue {
             .map(|(number, _)| *number)
             .collect();
         for waiting in alike.iter().filter_map(|number| state.waiting.remove(number)) {
-            // Whoever waited may have gone.
+            // The client may have given up.
             let _ = waiting.told.send(Turn::Known);
         }
     }
 
-    /// How many logins wait, and how often this account has failed from there.
+    /// The number of waiting logins, and the recent failures of this account from this source.
     pub(crate) fn crowd(&self, source: Source, account: &Account) -> (usize, u32) {
         let state = self.state.lock();
         let failures = state.history.of_account(source, account, Instant::now()).failures;
         (state.waiting.len(), failures)
     }
 
-    /// Hands turns out as long as there are any.
+    /// Grants turns while there are free ones.
     fn grant(self: &Arc<Self>, state: &mut State) {
         while state.running < HASHING_MAX {
             let Some(told) = state.urgent.pop().or_else(|| state.next_login(Instant::now())) else {
@@ -150,7 +150,7 @@ impl LoginQueue {
             let permit = HashingPermit { queue: Some(Arc::clone(self)) };
             state.running += 1;
             if let Err(Turn::Check(mut unused)) = told.send(Turn::Check(permit)) {
-                // Whoever waited has gone.
+                // The client has given up.
                 unused.queue = None;
                 state.running -= 1;
             }
@@ -158,7 +158,7 @@ impl LoginQueue {
     }
 }
 
-/// How many logins may wait over a protocol.
+/// The maximum number of waiting logins of a protocol.
 const fn most(protocol: Protocol) -> usize {
     match protocol {
         Protocol::Amqp091 => LOGINS_WAITING_MAX,
@@ -167,7 +167,7 @@ const fn most(protocol: Protocol) -> usize {
 }
 
 impl State {
-    /// Takes the login whose turn it is.
+    /// Removes and returns the login whose turn it is.
     fn next_login(&mut self, now: Instant) -> Option<oneshot::Sender<Turn>> {
         self.turns += 1;
         let is_rotation = self.turns.is_multiple_of(4);
@@ -204,12 +204,12 @@ impl State {
         self.waiting.remove(&number).map(|waiting| waiting.told)
     }
 
-    /// How many wait over `protocol`.
+    /// The number of waiting logins of a protocol.
     fn count(&self, protocol: Protocol) -> usize {
         self.waiting.values().filter(|waiting| waiting.protocol == protocol).count()
     }
 
-    /// Sends away a random login of the largest crowd over `protocol`: of the source with the most, the
+    /// Sheds a random login of the largest crowd of a protocol: of the source with the most logins, the
     /// account with the most.
     fn shed(&mut self, protocol: Protocol) {
         let mut crowds: BTreeMap<Source, BTreeMap<Account, Vec<u64>>> = BTreeMap::new();
@@ -230,7 +230,7 @@ impl State {
         }
     }
 
-    /// A random number (xorshift).
+    /// The next random number (xorshift).
     fn draw(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -239,7 +239,7 @@ impl State {
     }
 }
 
-/// Takes a login out of the queue whose client does not wait any more.
+/// Removes a login from the queue when its client gives up.
 struct Leaves<'a> {
     queue: &'a LoginQueue,
     number: u64,
@@ -251,7 +251,7 @@ impl Drop for Leaves<'_> {
     }
 }
 
-/// The right to hash one password; the next in the queue has it when this is dropped.
+/// The right to hash one password; dropping it passes the right to the next login.
 pub(crate) struct HashingPermit {
     queue: Option<Arc<LoginQueue>>,
 }
@@ -286,7 +286,7 @@ mod tests {
         Account::Known(name.to_owned())
     }
 
-    /// A queue in which all turns are taken, and what holds them.
+    /// A queue in which all turns are taken, and the permits that hold them.
     async fn busy() -> (Arc<LoginQueue>, Vec<HashingPermit>) {
         let queue = Arc::new(LoginQueue::new(7));
         let mut permits = Vec::new();
@@ -347,7 +347,7 @@ mod tests {
             state.next_login(Instant::now()).unwrap().send(Turn::Known).unwrap();
         }
         drop(state);
-        // Of nine turns two are the rotation's.
+        // Two of nine turns belong to the rotation.
         let is_served =
             |one: &mut oneshot::Receiver<Turn>| matches!(one.try_recv(), Ok(Turn::Known));
         assert!(innocents.iter_mut().all(is_served));

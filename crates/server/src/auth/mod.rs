@@ -1,8 +1,8 @@
-//! Who may log in and what he may do where.
+//! Users, logins and permissions.
 //!
-//! Users are an immutable snapshot that is replaced when they change. Verifying a password is meant to
-//! be slow, and as slow for whoever cannot log in at all: few are verified at the same time, in the order
-//! of `login_queue`, and one that was verified before is recognised by a keyed digest (`password_cache`).
+//! The users are an immutable snapshot that is replaced on changes. Verifying a password is slow on purpose,
+//! and as slow if the user does not exist. Few passwords are verified at the same time, in the order of
+//! `login_queue`; a password that was verified before is recognised by a keyed digest (`password_cache`).
 
 pub(crate) mod ctl_token;
 pub(crate) mod hashing;
@@ -33,15 +33,15 @@ use crate::auth::password_cache::PasswordCache;
 use crate::limits::{LOGIN_CROWD, LOGIN_FAILURES_FREE, LOGIN_PENALTY};
 use crate::source::Source;
 
-/// A user.
+/// A user with permissions and limits.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     pub(crate) name: String,
     pub(crate) password: PasswordHash,
     pub(crate) tags: Vec<String>,
-    /// By vhost.
+    /// Permissions by vhost.
     pub(crate) permissions: BTreeMap<String, Permissions>,
-    /// By vhost; patterns as text, for they may name the user and the vhost.
+    /// Topic permissions by vhost, with patterns as text because they may contain variables.
     pub(crate) topic_permissions: BTreeMap<String, Vec<TopicPattern>>,
     pub(crate) limits: BTreeMap<UserLimit, i64>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct User {
 /// Users by name.
 pub(crate) type Users = BTreeMap<String, Arc<User>>;
 
-/// Topic permissions as they were given.
+/// A topic permission as configured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TopicPattern {
     pub(crate) exchange: String,
@@ -58,7 +58,7 @@ pub(crate) struct TopicPattern {
 }
 
 impl User {
-    /// A user who may do nothing yet.
+    /// Creates a user without permissions.
     pub(crate) fn new(name: &str, password: PasswordHash, tags: Vec<String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -70,12 +70,12 @@ impl User {
         }
     }
 
-    /// How many he may have of something; none is as many as he likes.
+    /// The user's limit of this kind; none for unlimited.
     pub(crate) fn maximum(&self, limit: UserLimit) -> Option<u64> {
         management::maximum(&self.limits, limit)
     }
 
-    /// What he may do in `vhost`; none if he may not enter it.
+    /// The user's permissions in `vhost`; none if the user may not enter it.
     pub(crate) fn access(&self, vhost: &str) -> Option<Arc<Access>> {
         let permissions = self.permissions.get(vhost)?.clone();
         let topics = self.topic_permissions.get(vhost).map(Vec::as_slice).unwrap_or_default();
@@ -88,8 +88,8 @@ impl User {
         }))
     }
 
-    /// `{username}` and `{vhost}` stand for his name and the vhost's, letter by letter. What becomes too
-    /// large by that allows nothing.
+    /// Replaces `{username}` and `{vhost}` by the literal names. A pattern that becomes too large allows
+    /// nothing.
     fn expanded(&self, vhost: &str, pattern: &TopicPattern) -> TopicPermission {
         let expand = |text: &str| {
             let text = text.replace("{username}", &escaped(&self.name));
@@ -103,7 +103,7 @@ impl User {
     }
 }
 
-/// `text` as a pattern that matches only itself.
+/// Escapes `text` as a pattern that matches only itself.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -115,7 +115,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Why a login is refused; only for the log.
+/// The reason of a refused login; only for the log.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
 pub(crate) enum LoginError {
     #[error("unknown user or wrong password")]
@@ -128,7 +128,7 @@ pub(crate) enum LoginError {
     Busy,
 }
 
-/// Why nobody could log in.
+/// The reason why logins cannot be set up.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum AuthError {
     #[error("the system has no randomness: {0}")]
@@ -137,25 +137,25 @@ pub(crate) enum AuthError {
     Threads(#[from] std::io::Error),
 }
 
-/// The users and the logins of the node.
+/// Users and logins of the node.
 #[derive(Debug)]
 pub(crate) struct Auth {
     users: RwLock<Users>,
-    /// Users who may only log in from this machine.
+    /// Names of users who may log in only from the local machine.
     loopback_users: Vec<String>,
     passwords: PasswordCache,
     digest_key: [u8; 32],
-    /// Turns at the threads that hash.
+    /// The queue for the hashing threads.
     queue: Arc<LoginQueue>,
     hashers: Hashers,
     pub(crate) counts: LoginCounts,
 }
 
 impl Auth {
-    /// Nobody yet.
+    /// Creates an empty set of users.
     ///
     /// # Errors
-    /// When the system has no randomness or no threads.
+    /// If the operating system provides no randomness or no threads.
     pub(crate) fn new(loopback_users: Vec<String>) -> Result<Self, AuthError> {
         let mut digest_key = [0; 32];
         getrandom::fill(&mut digest_key)?;
@@ -170,7 +170,7 @@ impl Auth {
         })
     }
 
-    /// Adds a user or replaces the one of that name.
+    /// Adds a user, or replaces the one of the same name.
     pub(crate) fn put(&self, user: User) {
         self.users.write().insert(user.name.clone(), Arc::new(user));
     }
@@ -180,7 +180,7 @@ impl Auth {
         *self.users.write() = users;
     }
 
-    /// All users, to change them.
+    /// A copy of all users, to modify and pass to [`Self::replace`].
     pub(crate) fn to_change(&self) -> Users {
         self.users.read().clone()
     }
@@ -190,12 +190,12 @@ impl Auth {
         self.users.read().values().cloned().collect()
     }
 
-    /// The user of that name.
+    /// The user with this name.
     pub(crate) fn user(&self, name: &str) -> Option<Arc<User>> {
         self.users.read().get(name).cloned()
     }
 
-    /// Whether this user may only log in from this machine.
+    /// True if this user may log in only from the local machine.
     pub(crate) fn is_loopback_only(&self, user: &str) -> bool {
         self.loopback_users.iter().any(|name| name == user)
     }
@@ -208,14 +208,14 @@ impl Auth {
         peer: IpAddr,
     ) -> Result<Arc<User>, LoginError> {
         let user = self.verify(protocol, credentials, Source::from(peer)).await?;
-        // Only he who knows the password is told.
+        // Checked last, so that only a client with the right password learns of the restriction.
         if self.is_loopback_only(&user.name) && !is_loopback(peer) {
             return Err(LoginError::NotLoopback);
         }
         Ok(user)
     }
 
-    /// Whose password it is.
+    /// Verifies the password and returns its user.
     async fn verify(
         &self,
         protocol: Protocol,
@@ -241,7 +241,8 @@ impl Auth {
         let permit = loop {
             let turn = self.queue.turn((protocol, source), account.clone(), digest).await;
             let turn = turn.ok_or(LoginError::Busy)?;
-            // Another with the same password was first: after a restart all clients come at once.
+            // Another login with the same password was checked first: after a restart all clients log in at
+            // once.
             if let Some(is_right) = self.passwords.get(&name, &hash, &digest) {
                 return result(is_right);
             }
@@ -261,8 +262,8 @@ impl Auth {
         result(is_right)
     }
 
-    /// How long the answer to a refused login is to be held back: whoever guesses while others wait does
-    /// not come again at once.
+    /// The delay of the answer to a refused login, so that a client that guesses while others wait does not
+    /// try again at once.
     pub(crate) fn penalty(&self, name: &str, peer: IpAddr) -> Duration {
         let (waiting, failures) = self.queue.crowd(Source::from(peer), &self.account(name));
         match waiting >= LOGIN_CROWD && failures >= LOGIN_FAILURES_FREE {
@@ -271,7 +272,7 @@ impl Auth {
         }
     }
 
-    /// Hashes a new password of a user, before logins are checked.
+    /// Hashes a new password of a user, before waiting logins are checked.
     pub(crate) async fn hash(
         &self,
         user: &str,
@@ -303,9 +304,9 @@ impl Auth {
         }
     }
 
-    /// Who logs in if the password is his.
+    /// The user that the password would have to belong to.
     fn candidate(&self, credentials: &Credentials) -> Option<Arc<User>> {
-        // Nobody logs in without a password, whatever is stored for him (as in RabbitMQ).
+        // An empty password never logs in, whatever is stored for the user (as in RabbitMQ).
         if credentials.password.is_empty() {
             return None;
         }
@@ -323,7 +324,7 @@ impl Auth {
     }
 }
 
-/// The address of the peer decides, in whichever notation it comes.
+/// True if the address of the peer is a loopback address, in IPv4, IPv6 or mapped notation.
 pub(crate) fn is_loopback(peer: IpAddr) -> bool {
     peer.to_canonical().is_loopback()
 }
@@ -389,7 +390,7 @@ mod tests {
             assert_eq!(login(&auth, "guest", "secret", ELSEWHERE).await, refused);
             assert_eq!(login(&auth, "guest", "secret", HERE).await, Ok(()));
         }
-        // Who does not know the password learns nothing of the user.
+        // A client without the password learns nothing about the user.
         let wrong = login(&auth, "guest", "wrong", ELSEWHERE).await;
         assert_eq!(wrong, Err(LoginError::Credentials));
         assert_eq!(login(&auth, "bob", "secret", ELSEWHERE).await, Ok(()));
@@ -430,7 +431,7 @@ mod tests {
         let auth = Arc::new(Auth::new(Vec::new()).unwrap());
         auth.put(user("bob", "secret"));
         assert_eq!(login(&auth, "bob", "secret", HERE).await, Ok(()));
-        // Nobody is checked as long as these are kept.
+        // No login is checked while these permits are held.
         let _first = auth.queue.urgent_turn().await;
         let _second = auth.queue.urgent_turn().await;
         assert_eq!(login(&auth, "bob", "secret", HERE).await, Ok(()));

@@ -1,8 +1,8 @@
-//! Passwords: how they are kept and checked.
+//! Password hashes: storage and verification.
 //!
-//! New passwords are kept as argon2id with the parameters OWASP recommends at least (19 MiB, two
-//! passes, one lane). Hashes from RabbitMQ (four bytes of salt, then SHA-256 or SHA-512 of salt and
-//! password) are accepted as they are.
+//! New passwords are stored as argon2id with OWASP's minimum parameters (19 MiB, two passes, one lane).
+//! Hashes from RabbitMQ (four bytes of salt, then SHA-256 or SHA-512 of salt and password) are accepted
+//! unchanged.
 
 use argon2::{Algorithm, Argon2, Params, Version};
 use sha2::{Digest, Sha256, Sha512};
@@ -13,19 +13,19 @@ const ARGON2_PASSES: u32 = 2;
 const ARGON2_LANES: u32 = 1;
 const RABBITMQ_SALT_BYTES: usize = 4;
 
-/// Octets of a hash by `rabbit_password_hashing_sha512`: salt and digest.
+/// Bytes of a `rabbit_password_hashing_sha512` hash: salt and digest.
 const RABBITMQ_SHA512_BYTES: usize = RABBITMQ_SALT_BYTES + 64;
 
-/// A kept password.
+/// A stored password hash.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum PasswordHash {
-    /// argon2id.
+    /// The algorithm argon2id, used for new passwords.
     Argon2 { salt: [u8; 16], digest: [u8; 32] },
     /// RabbitMQ's `rabbit_password_hashing_sha256`.
     Sha256 { salt: [u8; 4], digest: Vec<u8> },
     /// RabbitMQ's `rabbit_password_hashing_sha512`.
     Sha512 { salt: [u8; 4], digest: Vec<u8> },
-    /// No password is right.
+    /// No hash: no password matches.
     None,
 }
 
@@ -40,10 +40,10 @@ impl std::fmt::Debug for PasswordHash {
     }
 }
 
-/// Why a password hash cannot be used.
+/// An error in a password hash.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error, Debug)]
 pub(crate) enum HashError {
-    /// The system has no randomness for a salt.
+    /// The operating system provided no randomness for a salt.
     #[error("no randomness for a salt")]
     Salt,
     /// A hash of the wrong length for its algorithm.
@@ -52,7 +52,7 @@ pub(crate) enum HashError {
     /// An algorithm that is not RabbitMQ's SHA-256 or SHA-512.
     #[error("the hashing algorithm is not known")]
     Algorithm,
-    /// Hashing failed, which it does not with these parameters.
+    /// Hashing failed, which should not happen with these parameters.
     #[error("the password cannot be hashed")]
     Hashing,
 }
@@ -65,7 +65,7 @@ impl PasswordHash {
         Ok(Self::Argon2 { salt, digest: argon2id(password, &salt)? })
     }
 
-    /// Hashes a password as RabbitMQ does by default, for whoever wants to send it somewhere as a hash.
+    /// Hashes a password as RabbitMQ does by default, for clients that want to submit a hash.
     pub(crate) fn new_sha256(password: &[u8]) -> Result<Self, HashError> {
         let mut salt = [0; RABBITMQ_SALT_BYTES];
         getrandom::fill(&mut salt).map_err(|_| HashError::Salt)?;
@@ -73,10 +73,10 @@ impl PasswordHash {
         Ok(Self::Sha256 { salt, digest })
     }
 
-    /// Takes a hash from somebody who may not say by which algorithm: then its length tells.
+    /// Parses a hash whose algorithm may be missing; the length then decides.
     ///
     /// # Errors
-    /// When the length is not that of the algorithm, or of none that is known.
+    /// If the length does not fit the algorithm or, without one, any known algorithm.
     pub(crate) fn from_import(bytes: &[u8], algorithm: Option<&str>) -> Result<Self, HashError> {
         // COMPAT: hashes without an algorithm: RabbitMQ takes each for SHA-256, so that no password is
         // right for one of SHA-512.
@@ -89,7 +89,7 @@ impl PasswordHash {
         )
     }
 
-    /// Takes a hash from RabbitMQ: salt and digest, decoded.
+    /// Parses a hash from RabbitMQ: salt and digest, decoded from base64.
     pub(crate) fn from_rabbitmq(bytes: &[u8], algorithm: &str) -> Result<Self, HashError> {
         if bytes.is_empty() {
             return Ok(Self::None);
@@ -107,7 +107,7 @@ impl PasswordHash {
         }
     }
 
-    /// Salt and digest one behind the other, and the name of the algorithm.
+    /// Salt and digest concatenated, and the name of the algorithm.
     pub(crate) fn to_bytes(&self) -> (Vec<u8>, &'static str) {
         match self {
             Self::Argon2 { salt, digest } => ([&salt[..], digest].concat(), "argon2id"),
@@ -121,10 +121,10 @@ impl PasswordHash {
         }
     }
 
-    /// Takes what `to_bytes` gave.
+    /// Parses the result of `to_bytes`.
     ///
     /// # Errors
-    /// When the length is not that of the algorithm.
+    /// If the length does not fit the algorithm.
     pub(crate) fn from_bytes(bytes: &[u8], algorithm: &str) -> Result<Self, HashError> {
         if algorithm != "argon2id" {
             return Self::from_rabbitmq(bytes, algorithm);
@@ -134,8 +134,8 @@ impl PasswordHash {
         Ok(Self::Argon2 { salt: *salt, digest })
     }
 
-    /// Whether `password` is the one, if that is known within microseconds: only a hash that was made
-    /// elsewhere tells so fast.
+    /// True if `password` matches a hash that can be checked within microseconds, which only imported hashes
+    /// can.
     pub(crate) fn is_quickly(&self, password: &[u8]) -> bool {
         match self {
             Self::Sha256 { salt, digest } => {
@@ -150,8 +150,8 @@ impl PasswordHash {
         }
     }
 
-    /// Whether `password` is the one. Takes tens of milliseconds, and as many for every kind, so that
-    /// the time tells nobody which users there are.
+    /// True if `password` matches. Takes tens of milliseconds, equally long for every kind of hash, so that
+    /// the time does not reveal which users exist.
     pub(crate) fn verify(&self, password: &[u8]) -> bool {
         let salt = match self {
             Self::Argon2 { salt, .. } => salt,

@@ -1,8 +1,8 @@
-//! Passwords that were checked, recognised by a keyed digest, so that none is hashed twice.
+//! A cache of checked passwords, recognised by a keyed digest, so that none is hashed twice.
 //!
-//! What was right is remembered as long as the user has that password: a flood of guesses never keeps a
-//! client out that was there before. What was wrong is remembered for the newest guesses: a crowd of
-//! clients with an old password costs one hash.
+//! A right password is remembered as long as the user has it: a flood of guesses never evicts a known client.
+//! Wrong passwords are remembered for the newest guesses: a crowd of clients with an outdated password costs
+//! one hash.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,19 +22,19 @@ struct Right {
 struct Passwords {
     right: BTreeMap<String, Right>,
     wrong: BTreeMap<Digest, PasswordHash>,
-    /// The digests of `wrong`, oldest first.
+    /// The keys of `wrong`, the oldest first.
     wrong_in_order: VecDeque<Digest>,
 }
 
-/// The cache. A digest is one of user and password.
+/// The cache. A digest covers user name and password.
 #[derive(Default, Debug)]
 pub(crate) struct PasswordCache {
     passwords: Mutex<Passwords>,
 }
 
 impl PasswordCache {
-    /// Whether the password behind `digest` is that of `user`, who has `hash` now; none if that has to be
-    /// checked.
+    /// True if the password of `digest` is that of `user`, whose current hash is `hash`; none if it is not
+    /// known.
     pub(crate) fn get(&self, user: &str, hash: &PasswordHash, digest: &Digest) -> Option<bool> {
         let passwords = self.passwords.lock();
         let right = passwords.right.get(user);
@@ -44,7 +44,7 @@ impl PasswordCache {
         passwords.wrong.get(digest).is_some_and(|of| of == hash).then_some(false)
     }
 
-    /// The password behind `digest` is that of `user`, or not, as long as the hash of it is `hash`.
+    /// Remembers whether the password of `digest` is that of `user`, as long as the user's hash is `hash`.
     pub(crate) fn put(&self, user: &str, hash: &PasswordHash, digest: Digest, is_right: bool) {
         let mut passwords = self.passwords.lock();
         let hash = hash.clone();
@@ -80,7 +80,7 @@ mod tests {
         let get = |digest, of| cache.get("anna", &hash(of), &[digest; 32]);
         assert_eq!((get(1, 1), get(2, 1), get(3, 1)), (Some(true), Some(false), None));
         assert_eq!((get(1, 2), get(2, 2)), (None, None));
-        // The password of before is that of somebody again.
+        // The former password is valid again.
         cache.put("anna", &hash(2), [2; 32], true);
         assert_eq!((get(2, 2), get(1, 2)), (Some(true), None));
     }

@@ -1,23 +1,23 @@
-//! How many connections and channels each user has: his limits are about all of them together.
+//! Connections and channels of each user, counted over the whole node for the user's limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// What a user has.
+/// The counts of one user.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Taken {
     connections: u64,
     channels: u64,
 }
 
-/// What the users have who have anything.
+/// The counts of all users with connections.
 #[derive(Default, Debug)]
 pub(crate) struct UserSlots(Mutex<BTreeMap<String, Taken>>);
 
 impl UserSlots {
-    /// Takes a connection for a user, if he has fewer than `max`.
+    /// Takes a connection slot for a user, if the user has fewer than `max` connections.
     pub(crate) fn take(self: &Arc<Self>, user: &str, max: Option<u64>) -> Option<UserSlot> {
         let mut all = self.0.lock();
         let connections = all.get(user).map_or(0, |taken| taken.connections);
@@ -29,7 +29,7 @@ impl UserSlots {
     }
 }
 
-/// A connection of a user, until it is dropped, with its channels.
+/// The slot of one connection and its channels, released when dropped.
 #[derive(Debug)]
 pub(crate) struct UserSlot {
     slots: Arc<UserSlots>,
@@ -38,7 +38,7 @@ pub(crate) struct UserSlot {
 }
 
 impl UserSlot {
-    /// The connection has so many channels; false if its user has more than `max` with them.
+    /// Sets the number of channels of the connection; false if its user would then have more than `max`.
     pub(crate) fn set_channels(&mut self, channels: u64, max: Option<u64>) -> bool {
         if channels == self.channels && max.is_none() {
             return true;

@@ -1,12 +1,12 @@
-//! Variables of the environment, as RabbitMQ and its container images know them.
+//! Environment variables, with the names of RabbitMQ and its container images.
 //!
-//! `LEVERET_...` wins over `RABBITMQ_...`; an empty variable says nothing.
+//! `LEVERET_...` overrides `RABBITMQ_...`; an empty variable counts as unset.
 
 use std::path::PathBuf;
 
 use super::settings::{Settings, Source};
 
-/// A variable and the key that it sets.
+/// Variables, each with the key that it sets.
 const VARIABLES: &[(&[&str], &str)] = &[
     (&["LEVERET_DATA_DIR"], "data_dir"),
     (&["LEVERET_NODE_PORT", "RABBITMQ_NODE_PORT"], "listeners.tcp.default"),
@@ -17,10 +17,10 @@ const VARIABLES: &[(&[&str], &str)] = &[
     (&["LEVERET_DEFAULT_VHOST", "RABBITMQ_DEFAULT_VHOST"], "default_vhost"),
 ];
 
-/// Where the log goes: `-` for the console, or a file.
+/// The destination of the log: `-` for the console, or a file.
 const LOGS: &[&str] = &["LEVERET_LOGS", "RABBITMQ_LOGS"];
 
-/// Levels: `debug`, or `connection=debug,queue=warning`.
+/// Log levels: `debug`, or `connection=debug,queue=warning`.
 const LOG: &[&str] = &["LEVERET_LOG", "RABBITMQ_LOG"];
 
 /// The configuration file.
@@ -29,10 +29,10 @@ const CONFIG_FILE: &[&str] = &["LEVERET_CONFIG_FILE", "RABBITMQ_CONFIG_FILE"];
 /// A directory of further files.
 const CONFIG_FILES: &[&str] = &["LEVERET_CONFIG_FILES", "RABBITMQ_CONFIG_FILES"];
 
-/// What a variable says, by name.
+/// Looks up the value of a variable by name.
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The variables of this process.
+/// Looks up a variable of this process.
 pub(crate) fn of_process(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -44,21 +44,21 @@ fn first(names: &[&'static str], lookup: Lookup<'_>) -> Option<(&'static str, St
     })
 }
 
-/// The files that the environment names.
+/// The configuration files that the environment names.
 pub(crate) fn files(lookup: Lookup<'_>) -> Vec<PathBuf> {
     let main = first(CONFIG_FILE, lookup).map(|(_, path)| with_extension(path));
     let more = first(CONFIG_FILES, lookup).map(|(_, path)| PathBuf::from(path));
     main.into_iter().chain(more).collect()
 }
 
-/// RabbitMQ adds the extension itself.
+/// Adds the extension `.conf` if the file exists only with it, as RabbitMQ does.
 fn with_extension(path: String) -> PathBuf {
     let whole = PathBuf::from(format!("{path}.conf"));
     let path = PathBuf::from(path);
     if !path.exists() && whole.exists() { whole } else { path }
 }
 
-/// Takes what the environment says.
+/// Applies the variables of the environment.
 pub(crate) fn apply(settings: &mut Settings, lookup: Lookup<'_>) {
     for (names, key) in VARIABLES {
         if let Some((name, value)) = first(names, lookup) {
@@ -82,7 +82,7 @@ pub(crate) fn apply(settings: &mut Settings, lookup: Lookup<'_>) {
                 Some((category, level)) => {
                     settings.set(&format!("log.{category}.level"), level, source);
                 }
-                // Whether lines are coloured is found out.
+                // `+color` and `-color` have no effect: terminals are detected.
                 None if part.starts_with(['+', '-']) => {}
                 None => settings.set("log.default.level", part, source),
             }

@@ -1,23 +1,23 @@
-//! `rabbitmq.conf`: one `key = value` per line, `#` starts a comment.
+//! The format of `rabbitmq.conf`: one `key = value` per line; `#` starts a comment.
 //!
-//! A value may stand in `'single quotes'`, or over several lines between `'''` and `'''`. A backslash
-//! in front of a dot makes the dot a part of a name. `include FILE` reads another file in its place.
+//! A value may be enclosed in `'single quotes'`, or span several lines between `'''` and `'''`. A backslash
+//! before a dot makes the dot a part of a name. `include FILE` is replaced by the contents of another file.
 
-/// What a line says.
+/// A parsed line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Line {
-    /// A setting.
+    /// A key with a value.
     Entry { key: KeyName, value: String },
-    /// Go on with another file.
+    /// The inclusion of another file.
     Include(String),
 }
 
-/// The parts of a key, between its dots.
+/// The parts of a key, separated by dots.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct KeyName(pub(super) Vec<String>);
 
 impl KeyName {
-    /// A key as it is written in a file.
+    /// Parses a key as written in a file.
     pub(super) fn new(text: &str) -> Self {
         let mut parts = vec![String::new()];
         let mut chars = text.chars().peekable();
@@ -51,10 +51,10 @@ impl std::fmt::Display for KeyName {
     }
 }
 
-/// What is wrong in which line.
+/// The number of an invalid line, and the problem.
 pub(super) type Problem = (usize, String);
 
-/// What the lines of a file say, with their numbers.
+/// Parses the lines of a file, with their numbers.
 pub(super) fn lines(text: &str) -> Vec<Result<(usize, Line), Problem>> {
     let mut found = Vec::new();
     let mut lines = text.lines().enumerate();
@@ -85,7 +85,7 @@ pub(super) fn lines(text: &str) -> Vec<Result<(usize, Line), Problem>> {
 
 fn split(line: &str) -> Result<(&str, &str), String> {
     let (key, value) = line.split_once('=').ok_or_else(|| {
-        // What follows may be a password.
+        // The rest of the line may be a password.
         let word = line.split_whitespace().next().unwrap_or_default();
         let more = if word == line { "" } else { " ..." };
         format!("expected 'key = value', got '{word}{more}'")
@@ -93,7 +93,7 @@ fn split(line: &str) -> Result<(&str, &str), String> {
     Ok((key.trim(), value.trim()))
 }
 
-/// A value without its quotes and without the comment behind it.
+/// The value without quotes and without a trailing comment.
 fn unquoted(value: &str) -> Result<String, String> {
     let value = match value.strip_prefix('\'') {
         Some(quoted) => {
@@ -109,7 +109,7 @@ fn unquoted(value: &str) -> Result<String, String> {
     Ok(value.to_owned())
 }
 
-/// A value that goes on until `'''`.
+/// Reads a value that continues up to `'''`.
 fn long_value<'a>(
     begin: &'a str,
     lines: &mut dyn Iterator<Item = &'a str>,

@@ -1,64 +1,63 @@
-//! A key of the configuration: its name, its default, and what a value does.
+//! A key of the configuration: its name, its default, and its effect.
 
 use super::Config;
 use super::file::KeyName;
 
-/// What a value does: it sets something in the configuration, or says what it should have been. The
-/// text beside the value is what stands for the first `$` part of the name.
+/// Applies a value to the configuration, or returns a description of valid values. The first text is the part
+/// of the name that matched the first `$`; the second is the value.
 pub(super) type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 
-/// A key, or a family of keys.
+/// A key, or a family of keys with variable parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
-    /// Its name. A part that begins with `$` stands for any, a `*` at the end for all that may follow.
+    /// The name. A part that begins with `$` matches any part; a `*` at the end matches all further parts.
     pub(super) name: &'static str,
-    /// Its other names.
+    /// Further names of the same key.
     pub(super) aliases: &'static [&'static str],
-    /// What is in force when nothing is said, as it would stand in a file.
+    /// The default, in the form of a configuration file.
     pub(super) default: Option<&'static str>,
     pub(super) effect: Effect,
     pub(super) is_secret: bool,
 }
 
-/// What comes of a value.
+/// The effect of setting a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
-    /// It is in force.
+    /// Sets a value of the configuration.
     Sets(Set),
-    /// Nothing: why, for the warning at the start.
+    /// No effect; the text gives the reason for the warning at the start.
     Nothing(&'static str),
-    /// The broker does not start: why. What is asked for cannot be left out in silence.
+    /// Prevents the start, because ignoring the request would be dangerous; the text gives the reason.
     Refused(&'static str),
 }
 
 impl Key {
-    /// A key that has an effect.
+    /// A key with an effect.
     pub(super) const fn new(name: &'static str, default: Option<&'static str>, set: Set) -> Self {
         Self { name, aliases: &[], default, effect: Effect::Sets(set), is_secret: false }
     }
 
-    /// The same with other names.
+    /// The same key with further names.
     pub(super) const fn or(self, aliases: &'static [&'static str]) -> Self {
         Self { aliases, ..self }
     }
 
-    /// The same, whose value is not shown.
+    /// The same key with a value that is never shown.
     pub(super) const fn secret(self) -> Self {
         Self { is_secret: true, ..self }
     }
 
-    /// A key that is known and does nothing.
+    /// A known key without an effect.
     pub(super) const fn without_effect(name: &'static str, why: &'static str) -> Self {
         Self { name, aliases: &[], default: None, effect: Effect::Nothing(why), is_secret: false }
     }
 
-    /// A key that must not be there.
+    /// A key that prevents the start.
     pub(super) const fn refused(name: &'static str, why: &'static str) -> Self {
         Self { name, aliases: &[], default: None, effect: Effect::Refused(why), is_secret: false }
     }
 
-    /// Whether a name in a file is this key's: with the name under which it is known, and what stands
-    /// for its first `$`.
+    /// Matches a name from a file. Returns the canonical name, and the part that matched the first `$`.
     pub(super) fn matches(&self, name: &KeyName) -> Option<Match> {
         let variable = matched(self.name, name);
         if let Some(variable) = variable {
@@ -71,12 +70,12 @@ impl Key {
     }
 }
 
-/// A name in a file that is a key's.
+/// A match of a key with a name from a file.
 #[derive(Clone, Debug)]
 pub(super) struct Match {
-    /// The name under which it is known.
+    /// The canonical name.
     pub(super) name: KeyName,
-    /// What stands for the first `$`, or nothing.
+    /// The part that matched the first `$`; empty if there is none.
     pub(super) variable: String,
 }
 
@@ -102,15 +101,15 @@ fn matched(pattern: &str, name: &KeyName) -> Option<String> {
     Some(variable.unwrap_or_default())
 }
 
-/// The name of `names` that was meant by a misspelt one, if one is near.
+/// The name in `names` that a misspelt name probably meant, if one is similar.
 pub(super) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let near = names.map(|name| (distance(wrong, name), name));
-    // Two slips in a short name make another name.
+    // In a short name, two typos would make another name.
     let most = 1 + wrong.chars().count() / 6;
     near.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name)
 }
 
-/// How many letters have to be changed, added, taken away or exchanged with their neighbours.
+/// Edit distance: letters changed, inserted, deleted, or swapped with a neighbour.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());

@@ -1,40 +1,40 @@
-//! What can be said of the log.
+//! Options of the log.
 
 use std::path::PathBuf;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum LogFormat {
-    /// Text.
+    /// Plain text.
     #[default]
     Plain,
     /// One JSON object per line.
     Json,
 }
 
-/// What is not too fine to be written, from the finest.
+/// The lowest level that is written, from the most verbose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum LogLevel {
     Debug,
     Info,
     Warning,
     Error,
-    /// Nothing.
+    /// No lines at all.
     None,
 }
 
-/// Where the console's lines go.
+/// The stream of console lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LogStream {
     Stderr,
     Stdout,
 }
 
-/// A place that lines go to.
+/// A destination of log lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Sink {
     pub(crate) is_on: bool,
-    /// A level of its own.
+    /// A level for this destination only.
     pub(crate) level: Option<LogLevel>,
     pub(crate) format: LogFormat,
 }
@@ -43,37 +43,37 @@ impl Sink {
     const ON: Self = Self { is_on: true, level: None, format: LogFormat::Plain };
 }
 
-/// The log.
+/// The options of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LogOptions {
-    /// Of what has none of its own.
+    /// The level of categories without one of their own.
     pub(crate) level: Option<LogLevel>,
-    /// Of lines about connections.
+    /// The level of lines about connections.
     pub(crate) connection_level: Option<LogLevel>,
-    /// Of lines about queues and what is in them.
+    /// The level of lines about queues and their messages.
     pub(crate) queue_level: Option<LogLevel>,
     pub(crate) console: Sink,
     pub(crate) stream: LogStream,
     pub(crate) file: Sink,
-    /// Without a name there is no file.
+    /// The file name; none for no file.
     pub(crate) file_name: Option<PathBuf>,
-    /// Where the file is, if its name does not say it.
+    /// The directory of the file, if its name has none.
     pub(crate) dir: PathBuf,
-    /// From which size on a file is put aside and a new one begun.
+    /// Size at which the file is rotated, in bytes.
     pub(crate) rotation_bytes: Option<u64>,
-    /// Files put aside that are kept.
+    /// Rotated files to keep.
     pub(crate) rotated_files_max: u32,
 }
 
 impl LogOptions {
-    /// The file, if there is one.
+    /// The path of the file, if there is one.
     pub(crate) fn file_path(&self) -> Option<PathBuf> {
         let name = self.file_name.as_ref()?;
         Some(if name.components().count() > 1 { name.clone() } else { self.dir.join(name) })
     }
 
-    /// The level of lines of a category at a place: the category's or that of all, and nothing finer
-    /// than the place takes.
+    /// The level of lines of a category at a destination: the category's level or the general one, but never
+    /// more verbose than the destination's.
     pub(crate) fn level_at(&self, sink: &Sink, category: Option<LogLevel>) -> LogLevel {
         let levels = [sink.level, category.or(self.level)];
         levels.into_iter().flatten().max().unwrap_or(LogLevel::Info)

@@ -1,6 +1,7 @@
 //! The configuration: RabbitMQ's file format and key names, environment variables, command line flags.
 //!
-//! `file` knows the format, `keys` what can be set, `settings` who wins; this is what comes out.
+//! `file` parses the format, `keys` lists the keys, `settings` resolves precedence; this file defines the
+//! resulting configuration.
 
 pub(crate) mod environment;
 mod file;
@@ -28,7 +29,7 @@ pub(crate) use management::{DiskFreeLimit, Identity, MemoryWatermark};
 pub(crate) use settings::{Effective, Settings, Source};
 pub(crate) use tls::{CertificateLogin, CertificateName, SanType, TlsOptions, TlsVersion};
 
-/// The user that exists from the first start.
+/// The user that is created at the first start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct DefaultUser {
     pub(crate) name: String,
@@ -40,10 +41,10 @@ pub(crate) struct DefaultUser {
     pub(crate) read: String,
 }
 
-/// A further user, who is made when a vhost is whose name his pattern matches.
+/// A further user, created together with a vhost whose name matches the pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SeededUser {
-    /// None: nobody can log in as him before he is given one.
+    /// The password; without one, the user cannot log in until a password is set.
     pub(crate) password: Option<String>,
     pub(crate) tags: Vec<String>,
     pub(crate) vhost_pattern: String,
@@ -66,18 +67,18 @@ impl Default for SeededUser {
     }
 }
 
-/// When a persistent message counts as safe.
+/// The condition under which a persistent message counts as safe.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Durability {
-    /// When the disk says that it is on it.
+    /// After the disk has confirmed an fsync.
     #[default]
     Fsync,
-    /// When the operating system has it: a crash of the broker loses nothing, a power cut may.
+    /// After the operating system has the data: a crash of the broker loses nothing, a power failure may.
     Os,
 }
 
 impl Durability {
-    /// The word for it.
+    /// The value in the configuration.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Fsync => "fsync",
@@ -86,11 +87,11 @@ impl Durability {
     }
 }
 
-/// A listener that there may be.
+/// An optional listener.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MaybeListener {
     pub(crate) ip: IpAddr,
-    /// Without a port there is none.
+    /// The port; none disables the listener.
     pub(crate) port: Option<u16>,
 }
 
@@ -99,79 +100,79 @@ impl MaybeListener {
         Self { ip: IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED), port }
     }
 
-    /// Where it listens, if it does.
+    /// The address of the listener, if it is enabled.
     pub(crate) fn address(self) -> Option<SocketAddr> {
         self.port.map(|port| SocketAddr::new(self.ip, port))
     }
 }
 
-/// Everything that can be configured.
+/// The complete configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) amqp_listeners: Vec<SocketAddr>,
-    /// AMQP over TLS.
+    /// Listeners for AMQP over TLS.
     pub(crate) amqps_listeners: Vec<SocketAddr>,
     pub(crate) http: MaybeListener,
-    /// Whether it is wanted: not if only TLS is asked for.
+    /// False if the configuration enables only HTTPS.
     pub(crate) has_http: bool,
     pub(crate) https: MaybeListener,
-    /// A listener that answers metrics only.
+    /// The listener that serves only metrics.
     pub(crate) prometheus: MaybeListener,
-    /// What stands in front of every path of the management API: nothing, or with a slash in front.
+    /// Prefix of every path of the management API, with a leading slash.
     pub(crate) path_prefix: Option<String>,
     pub(crate) tls: TlsOptions,
     pub(crate) https_tls: TlsOptions,
     pub(crate) tls_handshake_timeout_ms: u64,
     pub(crate) certificate_login: CertificateLogin,
-    /// What clients may log in with, by name.
+    /// Names of the SASL mechanisms that clients may use.
     pub(crate) auth_mechanisms: Vec<&'static str>,
     pub(crate) anonymous_login: AnonymousLogin,
     pub(crate) data_dir: PathBuf,
     pub(crate) durability: Durability,
-    /// Time between two samples of everything; `collect_statistics_interval`.
+    /// The interval of statistics samples; `collect_statistics_interval`.
     pub(crate) statistics_interval: Duration,
     pub(crate) session: SessionOptions,
     pub(crate) vhost: VhostOptions,
-    /// AMQP connections of the whole node.
+    /// Upper bound of AMQP connections of the whole node.
     pub(crate) connections_max: Option<u64>,
     pub(crate) default_user: DefaultUser,
-    /// By name.
+    /// Further default users, by name.
     pub(crate) default_users: BTreeMap<String, SeededUser>,
     pub(crate) loopback_users: Vec<String>,
     pub(crate) load_definitions: Option<PathBuf>,
     pub(crate) memory_watermark: MemoryWatermark,
-    /// What the machine's memory is said to be.
+    /// Overrides the detected memory of the machine.
     pub(crate) total_memory_bytes: Option<u64>,
-    /// Share of the memory watermark that messages waiting in the queues of a vhost may take before
-    /// long queues are put aside; none for the default.
+    /// Share of the memory watermark that waiting messages of a vhost may take before long queues are written
+    /// to pages; none for the default.
     pub(crate) paging_ratio: Option<f64>,
     pub(crate) disk_free_limit: DiskFreeLimit,
     pub(crate) node_name: Option<String>,
-    /// What clients are told that the broker is.
+    /// The product name and version reported to clients.
     pub(crate) identity: Identity,
     pub(crate) cluster_name: Option<String>,
     pub(crate) log: LogOptions,
-    /// What is to be said in the log about all this.
+    /// Warnings about the configuration, for the log.
     pub(crate) warnings: Vec<String>,
-    /// Every key with its value and source.
+    /// Every key in force, with its value and source.
     pub(crate) effective: Vec<Effective>,
 }
 
-/// What clients may log in with if the configuration does not say.
+/// The SASL mechanisms that are enabled by default.
 const DEFAULT_MECHANISMS: [&str; 2] = ["PLAIN", "AMQPLAIN"];
 
-/// The user that clients of the mechanism ANONYMOUS log in as.
+/// The user for clients of the mechanism ANONYMOUS.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AnonymousLogin {
-    /// None if there are no such clients.
+    /// The user name; none disables anonymous logins.
     pub(crate) user: Option<String>,
     pub(crate) password: String,
-    /// The configuration names the user.
+    /// True if the configuration names the user.
     pub(crate) is_configured: bool,
 }
 
 impl Default for AnonymousLogin {
-    /// RabbitMQ's, for a configuration that names the mechanism alone.
+    /// RabbitMQ's defaults, for a configuration that enables only the mechanism.
     fn default() -> Self {
         let (user, password) = (Some("guest".to_owned()), "guest".to_owned());
         Self { user, password, is_configured: false }
@@ -179,8 +180,8 @@ impl Default for AnonymousLogin {
 }
 
 impl Config {
-    /// What clients may log in with, by name: ANONYMOUS if the configuration names it, or the user of it
-    /// and no mechanisms.
+    /// Names of the enabled SASL mechanisms. ANONYMOUS is enabled if the configuration lists it, or if it
+    /// sets the anonymous user and no mechanisms.
     pub(crate) fn mechanisms(&self) -> Vec<&'static str> {
         let mut mechanisms = self.auth_mechanisms.clone();
         if self.anonymous_login.is_configured && mechanisms == DEFAULT_MECHANISMS {
@@ -194,11 +195,11 @@ impl Config {
     }
 }
 
-/// Why a configuration cannot be used.
+/// The errors that make a configuration unusable.
 #[derive(PartialEq, Eq, thiserror::Error, Debug)]
 #[error("{}", problems.join("\nleveret: "))]
 pub(crate) struct ConfigError {
-    /// Each with its place.
+    /// The problems, each with its place.
     pub(crate) problems: Vec<String>,
 }
 
@@ -251,12 +252,12 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Where HTTP without TLS is spoken.
+    /// The address for HTTP without TLS.
     pub(crate) fn http_listener(&self) -> Option<SocketAddr> {
         self.http.address().filter(|_| self.has_http)
     }
 
-    /// TLS of the HTTP listener: its own files, or else those of AMQP.
+    /// TLS options of the HTTP listener: its own files, or else those of AMQP.
     pub(crate) fn https_options(&self) -> TlsOptions {
         let (own, amqp) = (&self.https_tls, &self.tls);
         TlsOptions {
@@ -268,7 +269,7 @@ impl Config {
         }
     }
 
-    /// What cannot be together, or is not complete.
+    /// Problems of settings that contradict each other or are incomplete.
     fn contradictions(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if !self.amqps_listeners.is_empty() {

@@ -1,7 +1,7 @@
-//! What is said to the broker, where, and what of it is in force.
+//! Settings from all sources, and their precedence.
 //!
-//! Files, then the environment, then the command line: what comes later replaces what was said before
-//! of the same key, and of the same list when it comes from elsewhere.
+//! Sources are read in order: files, environment, command line. A later value replaces earlier values of the
+//! same key. For a list, a later source replaces the whole list of an earlier source.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,27 +12,27 @@ use super::key::{Effect, Key, nearest};
 use super::keys::{self, EITHER, LISTS};
 use super::{Config, ConfigError};
 
-/// Files that name each other, at most: more are a circle.
+/// Maximum depth of included files; deeper nesting is a cycle.
 const INCLUDES_MAX: usize = 16;
 
-/// Values that stand for each other, at most: more are a circle.
+/// Maximum depth of values that refer to each other; deeper nesting is a cycle.
 const SUBSTITUTIONS_MAX: usize = 16;
 
-/// Where a value was said.
+/// The source of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
-    /// Nowhere.
+    /// The built-in default.
     Default,
-    /// In a file.
+    /// A line of a file.
     File { path: PathBuf, line: usize },
-    /// In the environment.
+    /// An environment variable.
     Environment(&'static str),
-    /// On the command line.
+    /// A command line flag.
     CommandLine(&'static str),
 }
 
 impl Source {
-    /// Whether both say things of one list together.
+    /// True if both sources are of the same kind, so that their entries form one list.
     fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// One thing that was said.
+/// One assignment of a value to a key.
 #[derive(Clone, Debug)]
 struct Assignment {
     key: &'static Key,
@@ -59,7 +59,7 @@ struct Assignment {
     source: Source,
 }
 
-/// What was said and is not replaced.
+/// All assignments that are not replaced, and the problems found.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Settings {
     assignments: Vec<Assignment>,
@@ -67,7 +67,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads a file, or those in a directory whose names end in `.conf`, in order.
+    /// Reads a file, or all files of a directory whose names end in `.conf`, in order.
     pub(crate) fn read(&mut self, path: &Path) {
         if !path.is_dir() {
             self.read_file(path, 0);
@@ -97,7 +97,7 @@ impl Settings {
         }
     }
 
-    /// Takes what the text of a file says.
+    /// Reads the text of a file.
     pub(crate) fn read_text(&mut self, text: &str, path: &Path, depth: usize) {
         for line in file::lines(text) {
             let at = |line| Source::File { path: path.to_owned(), line };
@@ -119,7 +119,7 @@ impl Settings {
         self.problems.push(format!("{source}: {problem}"));
     }
 
-    /// Takes one setting.
+    /// Assigns a value to a key.
     pub(crate) fn set(&mut self, name: &str, value: &str, source: Source) {
         self.send_own(&KeyName::new(name), value, source);
     }
@@ -140,10 +140,10 @@ impl Settings {
         self.assignments.push(Assignment { key, name, variable: found.variable, value, source });
     }
 
-    /// The configuration that all this makes, with what is worth a warning.
+    /// Makes the configuration from all assignments, with warnings.
     ///
     /// # Errors
-    /// [`ConfigError`], with everything that is wrong and where.
+    /// [`ConfigError`] with all problems and their places.
     pub(crate) fn into_config(mut self) -> Result<Config, ConfigError> {
         self.substitute();
         let mut config = Config::default();
@@ -161,7 +161,7 @@ impl Settings {
                 (list.clear)(&mut config);
             }
         }
-        // `none` for a list is the last word on it.
+        // `none` for a list is applied last, so that it overrides the entries.
         self.assignments.sort_by_key(|one| LISTS.iter().any(|list| one.key.name == list.prefix));
         for one in &self.assignments {
             let Assignment { key, name, variable, value, source } = one;
@@ -175,7 +175,7 @@ impl Settings {
                 Effect::Nothing(why) => {
                     config.warnings.push(format!("{source}: {name} has no effect: {why}"));
                 }
-                // What is not asked for need not be refused.
+                // Disabling a feature that does not exist is not an error.
                 Effect::Refused(_) if matches!(value.as_str(), "false" | "none") => {}
                 Effect::Refused(why) => {
                     self.problems.push(format!("{source}: {name} is not possible: {why}"));
@@ -193,19 +193,19 @@ impl Settings {
         Ok(config)
     }
 
-    /// Where a key was set.
+    /// The source of the value of a key.
     fn source(&self, name: &str) -> Option<&Source> {
         let name = KeyName::new(name);
         self.assignments.iter().find(|one| one.name == name).map(|one| &one.source)
     }
 
-    /// Where something was set whose name begins so.
+    /// The source of any key with this prefix.
     fn source_of(&self, prefix: &str) -> Option<&Source> {
         let one = self.assignments.iter().find(|one| is_within(&one.name, prefix));
         one.map(|one| &one.source)
     }
 
-    /// `$(NAME)` in a file stands for the value of another key or of a variable of the environment.
+    /// Replaces `$(NAME)` in values by the value of another key or of an environment variable.
     fn substitute(&mut self) {
         let plain = self.assignments.iter().filter(|one| !one.key.is_secret);
         let known: BTreeMap<String, String> =
@@ -224,7 +224,7 @@ impl Settings {
         self.problems.extend(problems);
     }
 
-    /// Every key that is in force, as a file would say it, with its source.
+    /// Every key in force, as in a file, with its source.
     fn effective(&self, config: &Config) -> Vec<Effective> {
         let mut shown = Vec::new();
         for key in keys::all().filter(|key| matches!(key.effect, Effect::Sets(_))) {
@@ -242,7 +242,7 @@ impl Settings {
         shown
     }
 
-    /// What is in force for a key of which nothing was said.
+    /// The default of a key that is not set.
     fn default_of(&self, key: &Key, config: &Config) -> Vec<Effective> {
         let default = |name: &str, value: &str| {
             let value = if key.is_secret { MASK } else { value };
@@ -265,10 +265,10 @@ impl Settings {
     }
 }
 
-/// What is shown instead of a secret.
+/// Shown in place of a secret value.
 const MASK: &str = "********";
 
-/// A key that is in force.
+/// A key in force.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Effective {
     pub(crate) name: String,
@@ -277,7 +277,7 @@ pub(crate) struct Effective {
 }
 
 impl fmt::Display for Effective {
-    /// A line of a configuration file.
+    /// Formats a line of a configuration file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, value, source } = self;
         let needs_quotes = value.contains('#') || value.starts_with('\'');
@@ -296,12 +296,12 @@ fn list_of(name: &KeyName) -> Option<&'static str> {
     LISTS.iter().map(|list| list.prefix).find(|prefix| is_within(name, prefix))
 }
 
-/// Whether a key is a list's, or says something of the list as a whole.
+/// True if a key is an entry of the list, or configures the list as a whole.
 fn is_within(name: &KeyName, prefix: &str) -> bool {
     name.0.starts_with(&KeyName::new(prefix).0)
 }
 
-/// What is wrong with a value, without the value if that is nobody's business.
+/// The problem without the value, if the value is a secret.
 fn hide(key: &Key, value: &str, problem: String) -> String {
     if key.is_secret { problem.replace(value, MASK) } else { problem }
 }

@@ -1,4 +1,4 @@
-//! Every key with good and bad values, and who wins.
+//! Tests of every key with valid and invalid values, and of precedence.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn keys_have_rabbitmqs_names() {
     assert_eq!(config.disk_free_limit, DiskFreeLimit::Relative(1.5));
 }
 
-/// For each key that has an effect: values that are taken, and values that are not.
+/// For each key with an effect: valid values, and invalid ones.
 const VALUES: &[(&str, &[&str], &[&str])] = &[
     ("listeners.tcp", &["none"], &["5672", "all"]),
     ("listeners.tcp.1", &["5672", "127.0.0.1:0", "::1:5672", "[::1]:5672"], &["x", "70000"]),
@@ -294,7 +294,7 @@ fn the_command_line_is_the_last_word() {
     );
 }
 
-/// The cells of the rows of every table in the page on configuration whose first column is `Key`.
+/// Cells of the rows of every table in the configuration page whose first column is `Key`.
 fn documented(last_column: &str) -> Vec<Vec<&'static str>> {
     let page = include_str!("../../../../docs/reference/configuration.md");
     let cells = |line: &'static str| {
@@ -314,7 +314,7 @@ fn documented(last_column: &str) -> Vec<Vec<&'static str>> {
     rows
 }
 
-/// The names in the first cell of a row, as the table of keys has them.
+/// Names in the first cell of a row, in the notation of the table of keys.
 fn names(cell: &str) -> Vec<String> {
     let names = cell.split('`').filter(|part| part.contains(|c: char| c.is_ascii_alphanumeric()));
     let variable = |part: &str| match part {

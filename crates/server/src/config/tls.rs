@@ -1,28 +1,28 @@
-//! What can be said of TLS.
+//! TLS options of the configuration.
 
 use std::path::PathBuf;
 
-/// A version of TLS.
+/// A TLS version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TlsVersion {
     Tls12,
     Tls13,
 }
 
-/// The TLS of a listener.
+/// TLS options of a listener.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TlsOptions {
-    /// Certificates of those who sign clients' certificates.
+    /// The certificates of the authorities that sign client certificates.
     pub(crate) cacertfile: Option<PathBuf>,
-    /// The chain of the server's certificate.
+    /// The certificate chain of the server.
     pub(crate) certfile: Option<PathBuf>,
-    /// Its private key.
+    /// The private key of the server.
     pub(crate) keyfile: Option<PathBuf>,
-    /// What the key is encrypted with, if it is.
+    /// The password of an encrypted key.
     pub(crate) password: Option<String>,
-    /// Whether clients are asked for a certificate.
+    /// True if clients are asked for a certificate.
     pub(crate) verifies_peer: bool,
-    /// Whether they must have one.
+    /// True if clients must present a certificate.
     pub(crate) needs_peer_certificate: bool,
     pub(crate) versions: Vec<TlsVersion>,
 }
@@ -42,8 +42,8 @@ impl Default for TlsOptions {
 }
 
 impl TlsOptions {
-    /// What keeps a listener from using these: it is set by `listener`, they by keys that begin with
-    /// `prefix`.
+    /// The reason why a listener cannot use these options. `listener` is the key that enables the listener,
+    /// `prefix` the prefix of the keys of these options.
     pub(super) fn problem(&self, listener: &str, prefix: &str) -> Option<String> {
         let missing = [
             ("certfile", self.certfile.is_none()),
@@ -60,19 +60,19 @@ impl TlsOptions {
     }
 }
 
-/// What of a client's certificate is the name of a user.
+/// The part of a client certificate that names the user.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum CertificateName {
-    /// The whole subject, as RFC 4514 writes it.
+    /// The whole subject in the format of RFC 4514.
     #[default]
     Subject,
-    /// What is called CN in it.
+    /// The common name (CN) of the subject.
     SubjectCn,
-    /// One of the alternative names.
+    /// One of the subject alternative names.
     AlternativeName,
 }
 
-/// A kind of alternative name.
+/// A type of subject alternative name.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum SanType {
     #[default]
@@ -82,11 +82,11 @@ pub(crate) enum SanType {
     Uri,
 }
 
-/// How the name of a user is found in a client's certificate.
+/// Rules for reading the user name from a client certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct CertificateLogin {
     pub(crate) name: CertificateName,
     pub(crate) san_type: SanType,
-    /// Which of the alternative names of that type.
+    /// Index among the alternative names of this type.
     pub(crate) san_index: usize,
 }

@@ -1,4 +1,4 @@
-//! Values: numbers, words, addresses, amounts. Each says what it may be.
+//! Parsers of configuration values: numbers, words, addresses, sizes. An error describes the valid values.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -19,7 +19,7 @@ where
     })
 }
 
-/// A whole number, or `word` for no limit.
+/// A whole number, or `word` for unlimited.
 pub(super) fn number_or<T>(
     word: &str,
     value: &str,
@@ -38,7 +38,7 @@ fn or(word: &str) -> String {
     format!(" or '{word}', got")
 }
 
-/// `true` or `false`, or one of the other words for these.
+/// `true` or `false`, or one of their synonyms.
 pub(super) fn boolean(value: &str) -> Result<bool, String> {
     match value {
         "true" | "yes" | "on" => Ok(true),
@@ -47,7 +47,7 @@ pub(super) fn boolean(value: &str) -> Result<bool, String> {
     }
 }
 
-/// One of some words, each with what it stands for.
+/// One of some words, each with its meaning.
 pub(super) fn one_of<T: Copy>(value: &str, words: &[(&str, T)]) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == value);
     found.map(|(_, meaning)| *meaning).ok_or_else(|| {
@@ -59,7 +59,7 @@ pub(super) fn one_of<T: Copy>(value: &str, words: &[(&str, T)]) -> Result<T, Str
     })
 }
 
-/// The name of a product, which clients compare with others.
+/// A product name, which clients compare with others.
 pub(super) fn product(value: &str) -> Result<String, String> {
     let is_one = !value.is_empty()
         && value.len() <= IDENTITY_BYTES_MAX
@@ -73,7 +73,7 @@ pub(super) fn product(value: &str) -> Result<String, String> {
     Ok(value.to_owned())
 }
 
-/// A version that clients can take apart: three numbers, and what else may follow after `-` or `+`.
+/// A version that clients can parse: three numbers, and an optional suffix after `-` or `+`.
 pub(super) fn version(value: &str) -> Result<String, String> {
     let (numbers, suffix) = value.split_at(value.find(['-', '+']).unwrap_or(value.len()));
     let is_number = |part: &str| part.parse::<u32>().is_ok_and(|n| n.to_string() == part);
@@ -91,27 +91,27 @@ pub(super) fn version(value: &str) -> Result<String, String> {
     Ok(value.to_owned())
 }
 
-/// A pattern of names, as text that is one.
+/// A pattern of names, checked and returned as text.
 pub(super) fn pattern(value: &str) -> Result<String, String> {
     PermissionPattern::new(value)
         .map_err(|problem| format!("must be a regular expression: {problem}"))?;
     Ok(value.to_owned())
 }
 
-/// A share from 0 to 1.
+/// A fraction from 0 to 1.
 pub(super) fn fraction(value: &str) -> Result<f64, String> {
     let fraction = value.parse().ok().filter(|number| (0.0..=1.0).contains(number));
     fraction.ok_or_else(|| format!("must be a number from 0 to 1, got '{value}'"))
 }
 
-/// How many times something.
+/// A factor, not negative.
 pub(super) fn multiple(value: &str) -> Result<f64, String> {
     let multiple = value.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
     multiple.ok_or_else(|| format!("must be a number from 0 on, got '{value}'"))
 }
 
-/// A number of bytes with RabbitMQ's units in any case: `k`, `kB` and so on are powers of 1000, `Ki`,
-/// `KiB` and so on of 1024.
+/// A number of bytes, with RabbitMQ's units in any case: `k`, `kB` and so on are powers of 1000, `Ki`, `KiB`
+/// and so on powers of 1024.
 pub(super) fn bytes(value: &str) -> Result<u64, String> {
     let wrong = || {
         format!(
@@ -137,7 +137,7 @@ pub(super) fn bytes(value: &str) -> Result<u64, String> {
     base.checked_pow(power).and_then(|factor| amount.checked_mul(factor)).ok_or_else(wrong)
 }
 
-/// A port, or an address and a port; an IPv6 address may do without brackets.
+/// A port, or an address with a port; an IPv6 address may omit the brackets.
 pub(super) fn address(value: &str) -> Result<SocketAddr, String> {
     let wrong = || format!("must be a port or an address with a port, got '{value}'");
     if let Ok(port) = value.parse() {
@@ -151,12 +151,12 @@ pub(super) fn address(value: &str) -> Result<SocketAddr, String> {
     Ok(SocketAddr::new(address, port.parse().map_err(|_| wrong())?))
 }
 
-/// An address without a port.
+/// An IP address without a port.
 pub(super) fn ip(value: &str) -> Result<IpAddr, String> {
     value.parse().map_err(|_| format!("must be an IP address, got '{value}'"))
 }
 
-/// A file that can be read.
+/// The path of a readable file.
 pub(super) fn readable_file(value: &str) -> Result<PathBuf, String> {
     match std::fs::File::open(value) {
         Ok(_) => Ok(PathBuf::from(value)),

@@ -1,4 +1,4 @@
-//! Making what definitions ask for.
+//! Applies a validated plan of definitions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use crate::node::Node;
 use crate::node::users_and_vhosts::Identities;
 use crate::vhost::VhostHandle;
 
-/// Makes everything of `plan`, in RabbitMQ's order (spec 5.6). What has to be durable for that.
+/// Applies the whole plan, in RabbitMQ's order. Returns the log positions that must be durable for the
+/// definitions to be durable.
 ///
 /// # Errors
-/// [`ItemError`] if the disk refuses, or if something that was there is not any more.
+/// [`ItemError`] if the disk refuses a write, or if something the plan relies on has been removed meanwhile.
 pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
     let Plan {
         users, vhosts, vhost_limits, permissions, topic_permissions, global_parameters, ..
@@ -25,7 +26,7 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
     tell("topic_permissions", topic_permissions.len());
     let identities = Identities {
         users: items(users),
-        // Limits come after the vhosts that they are of.
+        // Limits come after the vhosts that they belong to.
         vhosts: items(vhosts).into_iter().chain(items(vhost_limits)).collect(),
         permissions: items(permissions),
         topic_permissions: items(topic_permissions),
@@ -102,7 +103,7 @@ fn tell(family: &str, count: usize) {
     }
 }
 
-/// The vhost of an item, which has something to wait for from now on.
+/// The vhost of an item; marks its log as changed.
 fn touch<T>(
     node: &Node,
     touched: &mut BTreeMap<String, Arc<VhostHandle>>,

@@ -1,4 +1,4 @@
-//! Arguments of queues, exchanges and bindings, from JSON.
+//! Arguments of queues, exchanges and bindings from JSON.
 
 use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::table::{Array, ArrayBuilder, Table, TableBuilder, Value as Field};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::Problem;
 
-/// JSON arguments as RabbitMQ reads them: integers are 64 bits wide.
+/// Converts JSON arguments as RabbitMQ does: integers become 64-bit.
 pub(super) fn table(object: &Map<String, Value>) -> Result<Table, Problem> {
     let mut table = TableBuilder::new();
     for (key, value) in object {

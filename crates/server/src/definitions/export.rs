@@ -1,7 +1,7 @@
-//! What there is, as definitions: what is imported from it is the same again.
+//! Exports the definitions of a node or of a vhost; importing them restores the same state.
 //!
-//! Exclusive queues are left out, and so are names that only the broker can give, with the bindings
-//! that lead to either.
+//! Exclusive queues are left out, and so are names that clients cannot declare, together with the bindings to
+//! either.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ use crate::vhost::VhostHandle;
 
 type Object = Map<String, Value>;
 
-/// Everything.
+/// Exports the definitions of the whole node.
 pub(crate) fn export_all(node: &Node) -> Value {
     let cluster = node.cluster_name();
     let mut root = header(&node.identity, "cluster", format!("Definitions of cluster '{cluster}'"));
@@ -46,7 +46,7 @@ pub(crate) fn export_all(node: &Node) -> Value {
     Value::Object(root)
 }
 
-/// What is in one vhost, if there is one of that name.
+/// Exports the definitions of one vhost; none if the vhost does not exist.
 pub(crate) fn export_vhost(node: &Node, name: &str) -> Option<Value> {
     let handle = node.vhosts.get(name)?;
     let explanation = format!("Definitions of virtual host '{name}'");
@@ -76,8 +76,8 @@ fn header(identity: &Identity, format: &str, explanation: String) -> Object {
     fields.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()
 }
 
-/// COMPAT: argon2id in definitions: RabbitMQ takes such a user and lets him not log in before he has
-/// got a new password.
+/// COMPAT: argon2id in definitions: RabbitMQ imports such a user, who then cannot log in without a new
+/// password.
 fn user(user: &User) -> Value {
     let (hash, algorithm) = user.password.to_bytes();
     json!({
@@ -125,14 +125,14 @@ fn topic_permissions(user: &User) -> Vec<Value> {
     all.collect()
 }
 
-/// Those that are nobody's but the cluster's own are left out, as in RabbitMQ.
+/// The global parameters without the cluster's internal ones, as in RabbitMQ.
 fn global_parameters(node: &Node) -> Vec<Value> {
     let all = node.global_parameters.all().into_iter();
     let shown = all.filter(|(name, _)| !name.starts_with("internal"));
     shown.map(|(name, value)| json!({"name": name, "value": value})).collect()
 }
 
-/// The families of what is in a vhost, each with its items.
+/// A family of items in a vhost.
 type Family = fn(&mut Contents) -> &mut Vec<Value>;
 
 const FAMILIES: &[(&str, Family)] = &[
@@ -143,7 +143,7 @@ const FAMILIES: &[(&str, Family)] = &[
     ("bindings", |contents| &mut contents.bindings),
 ];
 
-/// What is in a vhost.
+/// The contents of a vhost, by family.
 #[derive(Default)]
 struct Contents {
     parameters: Vec<Value>,
@@ -154,7 +154,8 @@ struct Contents {
 }
 
 impl Contents {
-    /// Each item names the vhost if `named` does. A vhost that has gone since has nothing.
+    /// Reads the contents of a vhost; each item has the field `vhost` if `named` is set. A vhost that has
+    /// been deleted meanwhile is empty.
     fn of(node: &Node, name: &str, named: Option<&str>) -> Self {
         let Some(handle) = node.vhosts.get(name) else {
             return Self::default();
@@ -197,22 +198,22 @@ impl Contents {
     }
 }
 
-/// Limits are a runtime parameter, too, as in RabbitMQ.
+/// The vhost limits as a runtime parameter, as RabbitMQ also exports them.
 fn limits_parameter(handle: &VhostHandle) -> Option<Value> {
     let limits = limits_to_json(&handle.settings().limits);
     let parameter = json!({"component": "vhost-limits", "name": "limits", "value": limits});
     (!limits.is_empty()).then_some(parameter)
 }
 
-/// Operator policies are runtime parameters here, as in RabbitMQ.
+/// An operator policy as a runtime parameter, as in RabbitMQ.
 fn parameter(policy: &broker::Policy) -> Value {
     let mut value = policy_to_json(policy);
     let name = value.as_object_mut().and_then(|value| value.remove("name"));
     json!({"component": "operator_policy", "name": name, "value": value})
 }
 
-/// COMPAT: internal exchanges in definitions: RabbitMQ leaves them out and their bindings in, so that
-/// it does not take back what it gave.
+/// COMPAT: internal exchanges in definitions: RabbitMQ leaves them out but exports their bindings, so that it
+/// refuses its own export.
 fn exchange(exchange: &ExchangeDefinition) -> Value {
     let mut shown = json!({
         "name": exchange.name,

@@ -1,4 +1,4 @@
-//! One item of definitions, read field by field.
+//! One item of definitions, with typed access to its fields.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use serde_json::Value;
 use super::Problem;
 use super::arguments::table;
 
-/// What definitions are of.
+/// The scope of definitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Scope<'a> {
-    /// The whole node: each item says which vhost it belongs to.
+    /// The whole node: each item names its vhost.
     Node,
-    /// This vhost, whatever they say; users and vhosts are left out.
+    /// One vhost: the vhost of an item is ignored, and users and vhosts are left out.
     Vhost(&'a str),
 }
 
-/// Where in definitions something stands.
+/// The place of an item in definitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     pub(crate) family: &'static str,
-    /// The first is 0; none is the family as a whole.
+    /// Index of the item, from 0; none for the family as a whole.
     pub(crate) index: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// One item of a family.
+/// An item of a family, with the scope of the definitions.
 #[derive(Clone, Copy)]
 pub(super) struct Item<'a> {
     pub(super) value: &'a Value,
@@ -44,12 +44,12 @@ pub(super) struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// The same with another object.
+    /// The same scope with another object.
     pub(super) fn with(self, value: &'a Value) -> Self {
         Self { value, ..self }
     }
 
-    /// A field; `null` counts as none.
+    /// The field `key`; `null` counts as missing.
     pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
         self.value.get(key).filter(|value| !value.is_null())
     }
@@ -59,7 +59,7 @@ impl<'a> Item<'a> {
         value.as_str().ok_or_else(|| format!("'{key}' must be a string"))
     }
 
-    /// A name or a routing key, which AMQP writes as a short string.
+    /// A name or a routing key, limited to the length of an AMQP short string.
     pub(super) fn short(&self, key: &str) -> Result<&'a str, Problem> {
         let text = self.text(key)?;
         if text.len() > SHORT_STRING_BYTES_MAX {
@@ -82,12 +82,12 @@ impl<'a> Item<'a> {
             None => Ok(Table::default()),
             Some(Value::Object(arguments)) => {
                 let table = table(arguments)?;
-                // JSON may be nested deeper than what a client could send, or the log would take.
+                // JSON may be nested deeper than AMQP and the log allow.
                 TableRef::from_bytes(table.as_ref().as_bytes())
                     .map_err(|error| format!("'arguments': {error}"))?;
                 Ok(table)
             }
-            // An empty list is how some tools write no arguments.
+            // Some tools write an empty list for empty arguments.
             Some(Value::Array(list)) if list.is_empty() => Ok(Table::default()),
             Some(_) => Err("'arguments' must be an object".to_owned()),
         }
@@ -97,7 +97,7 @@ impl<'a> Item<'a> {
         PermissionPattern::new(self.text(key)?).map_err(|error| format!("'{key}': {error}"))
     }
 
-    /// The vhost it belongs to.
+    /// The vhost of the item.
     pub(super) fn vhost(&self) -> Result<String, Problem> {
         match self.scope {
             Scope::Node => self.short("vhost").map(str::to_owned),

@@ -1,10 +1,10 @@
 //! Definitions: users, vhosts, permissions, policies, parameters, exchanges, queues and bindings in
-//! RabbitMQ's JSON format (spec 5.6), from a file at the start, over HTTP, and back.
+//! RabbitMQ's JSON format, from a file at the start, over HTTP, and back.
 //!
-//! All of them are read (`plan`), then everything that reading cannot know is tried out on a vhost of
-//! straw (`validate`), and only then they are made (`apply`): what is wrong is named, and changes
-//! nothing. What exists already stays as it is if it is a queue or an exchange, and is replaced if it
-//! is something else; names that begin with `amq.` are skipped, as in RabbitMQ.
+//! An import reads all definitions (`plan`), tries them on a scratch vhost to find errors that only the core
+//! detects (`validate`), and only then applies them (`apply`). An error names its item and changes nothing.
+//! Existing queues and exchanges stay as they are; other existing items are replaced. Names that begin with
+//! `amq.` are skipped, as in RabbitMQ. See `docs/reference/definitions.md`.
 
 mod apply;
 mod arguments;
@@ -26,7 +26,7 @@ pub(crate) use item::{Place, Scope};
 use crate::node::Node;
 use crate::vhost::VhostHandle;
 
-/// Why definitions cannot be taken.
+/// An error that prevents loading a file of definitions.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum DefinitionsError {
     #[error("cannot read definitions {path}: {error}")]
@@ -37,7 +37,7 @@ pub(crate) enum DefinitionsError {
     Item { path: PathBuf, error: ItemError },
 }
 
-/// What is wrong with definitions, and where.
+/// An invalid item, with its place.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
 #[error("{place}: {problem}")]
 pub(crate) struct ItemError {
@@ -46,25 +46,25 @@ pub(crate) struct ItemError {
 }
 
 impl ItemError {
-    /// What is wrong comes first, in the words that RabbitMQ has for it.
+    /// The problem before the place, as RabbitMQ words it.
     pub(crate) fn in_rabbitmqs_order(&self) -> String {
         format!("{} ({})", self.problem, self.place)
     }
 }
 
-/// Definitions as they come in.
+/// A document to import.
 pub(crate) type Document = Map<String, Value>;
 
-/// Definitions as they go out.
+/// An exported document.
 pub(crate) type Exported = Value;
 
-/// What is wrong with one item.
+/// The problem with one item.
 type Problem = String;
 
-/// Where the log of a vhost must be durable up to, for the definitions to be.
+/// The log position of each changed vhost that must be durable for the definitions to be durable.
 pub(crate) type Durable = Vec<(Arc<VhostHandle>, Lsn)>;
 
-/// Takes the definitions in the file at `path`.
+/// Imports the definitions in the file at `path`.
 ///
 /// # Errors
 /// [`DefinitionsError`], which names the item.
@@ -77,14 +77,14 @@ pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
     result.map(|_| ()).map_err(|error| DefinitionsError::Item { path: path.to_owned(), error })
 }
 
-/// Takes definitions, all or none. Hashes passwords and writes files: it takes its time.
+/// Imports all definitions or none. Hashes passwords and writes files, so it may take seconds.
 ///
 /// # Errors
-/// [`ItemError`], which names the first item that is wrong; nothing has changed then, unless it is the
-/// disk that refuses.
+/// [`ItemError`], which names the first invalid item. Nothing has changed then, unless the disk refused a
+/// write.
 pub(crate) fn import(node: &Node, root: &Document, scope: Scope<'_>) -> Result<Durable, ItemError> {
     let plan = plan::read(root, scope)?;
-    // One after the other, so that each is tried out on what the last has left.
+    // Imports run one after the other, so that each is validated against the result of the previous one.
     let _turn = node.importing.lock();
     validate::validate(node, &plan)?;
     apply::apply(node, plan)
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    /// A node that has taken `definitions`, or what it says of them.
+    /// Starts a node that imports `definitions`; returns the node or the error.
     fn start(test: &str, definitions: &Value) -> Result<Node, String> {
         let folder = std::env::temp_dir().join(format!("leveret-{}-{test}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();

@@ -1,5 +1,4 @@
-//! What definitions ask for, as far as that can be told without looking at the node: every item has
-//! been read, and nothing in it is of a wrong type.
+//! The plan of an import: every item of the definitions, read and type-checked without looking at the node.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +20,12 @@ use crate::auth::TopicPattern;
 use crate::auth::password::PasswordHash;
 use crate::node::users_and_vhosts::{Grant, NewUser, NewVhost};
 
-/// Everything that is to be made, in the order of the definitions.
+/// All items to apply, in the order of the definitions.
 #[derive(Default, Debug)]
 pub(super) struct Plan {
     pub(super) users: Vec<Planned<NewUser>>,
     pub(super) vhosts: Vec<Planned<NewVhost>>,
-    /// Limits of vhosts that are there, or are made.
+    /// Limits of existing and of new vhosts.
     pub(super) vhost_limits: Vec<Planned<NewVhost>>,
     pub(super) permissions: Vec<Planned<Grant<Permissions>>>,
     pub(super) topic_permissions: Vec<Planned<Grant<TopicPattern>>>,
@@ -37,7 +36,7 @@ pub(super) struct Plan {
     pub(super) bindings: Vec<Planned<InVhost<BindingDefinition>>>,
 }
 
-/// Something that is to be made, and where that is said.
+/// An item to apply, with its place in the definitions.
 #[derive(Debug)]
 pub(super) struct Planned<T> {
     pub(super) place: Place,
@@ -50,14 +49,14 @@ impl<T> Planned<T> {
     }
 }
 
-/// Something in a vhost.
+/// An item that belongs to a vhost.
 #[derive(Debug)]
 pub(super) struct InVhost<T> {
     pub(super) vhost: String,
     pub(super) what: T,
 }
 
-/// The families, each with those of its items that were read.
+/// Reads one item of a family into the plan.
 type Read = fn(&mut Plan, Place, &Item<'_>) -> Result<(), Problem>;
 
 const FAMILIES: &[(&str, Read)] = &[
@@ -79,7 +78,7 @@ const FAMILIES: &[(&str, Read)] = &[
     ("bindings", |plan, place, item| keep(&mut plan.bindings, place, binding(item))),
 ];
 
-/// What the definitions of a vhost do not hold.
+/// Families that the definitions of a single vhost cannot contain.
 const OF_THE_NODE: &[&str] =
     &["users", "vhosts", "permissions", "topic_permissions", "global_parameters"];
 
@@ -92,10 +91,10 @@ fn keep<T>(
     Ok(())
 }
 
-/// Reads definitions.
+/// Reads definitions into a plan.
 ///
 /// # Errors
-/// [`ItemError`] for the first that is wrong.
+/// [`ItemError`] for the first invalid item.
 pub(super) fn read(root: &Map<String, Value>, scope: Scope<'_>) -> Result<Plan, ItemError> {
     let mut plan = Plan::default();
     for (family, read) in FAMILIES {
@@ -164,12 +163,12 @@ fn vhost(item: &Item<'_>) -> Result<NewVhost, Problem> {
     Ok(NewVhost { name, change, limits: limits(item, "limits")? })
 }
 
-/// None if nothing is said of them.
+/// Reads the field `limits`; none if it is missing.
 fn limits<L: LimitName>(item: &Item<'_>, of: &str) -> Result<Option<BTreeMap<L, i64>>, Problem> {
     match item.get("limits") {
         None => Ok(None),
         Some(Value::Object(limits)) => limits_from_json(limits, of).map(Some),
-        // An empty list is how some tools write no limits.
+        // Some tools write an empty list for empty limits.
         Some(Value::Array(list)) if list.is_empty() => Ok(Some(BTreeMap::new())),
         Some(_) => Err("'limits' must be an object".to_owned()),
     }
@@ -204,8 +203,8 @@ fn global_parameter(item: &Item<'_>) -> Result<(String, Value), Problem> {
     Ok((item.text("name")?.to_owned(), value.clone()))
 }
 
-/// Of runtime parameters operator policies and limits mean something; others belong to features that
-/// are not there.
+/// Reads a runtime parameter: operator policies and vhost limits have an effect; parameters of other
+/// components belong to features that Leveret does not have.
 fn parameter(plan: &mut Plan, place: Place, item: &Item<'_>) -> Result<(), Problem> {
     let component = item.text("component")?;
     let value = || item.get("value").ok_or_else(|| "'value' is missing".to_owned());

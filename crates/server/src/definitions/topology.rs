@@ -1,9 +1,9 @@
-//! Queues, exchanges and bindings as definitions have them.
+//! Queues, exchanges and bindings in definitions.
 
 use amqp::table::Table;
 use broker::{Bind, Command, DeclareExchange, DeclareQueue, Destination, Exchange, Queue, Vhost};
 
-/// An exchange.
+/// An exchange in definitions.
 #[derive(Debug)]
 pub(super) struct ExchangeDefinition {
     pub(super) name: String,
@@ -14,7 +14,7 @@ pub(super) struct ExchangeDefinition {
     pub(super) arguments: Table,
 }
 
-/// A queue.
+/// A queue in definitions.
 #[derive(Debug)]
 pub(super) struct QueueDefinition {
     pub(super) name: String,
@@ -23,7 +23,7 @@ pub(super) struct QueueDefinition {
     pub(super) arguments: Table,
 }
 
-/// A binding.
+/// A binding in definitions.
 #[derive(Debug)]
 pub(super) struct BindingDefinition {
     pub(super) source: String,
@@ -33,13 +33,13 @@ pub(super) struct BindingDefinition {
     pub(super) arguments: Table,
 }
 
-/// Names that clients cannot declare are left out, in both directions.
+/// True for names that clients cannot declare; they are skipped in both directions.
 pub(super) fn is_reserved(name: &str) -> bool {
     name.is_empty() || name.starts_with("amq.")
 }
 
 impl ExchangeDefinition {
-    /// What is to be told of an exchange.
+    /// The definition of an exchange.
     pub(super) fn of(exchange: &Exchange) -> Self {
         Self {
             name: exchange.name.to_string(),
@@ -51,7 +51,7 @@ impl ExchangeDefinition {
         }
     }
 
-    /// What makes it.
+    /// The command that declares the exchange.
     pub(super) fn command(&self) -> Command<'_> {
         Command::DeclareExchange(DeclareExchange {
             exchange: &self.name,
@@ -67,7 +67,7 @@ impl ExchangeDefinition {
 }
 
 impl QueueDefinition {
-    /// What is to be told of a queue.
+    /// The definition of a queue.
     pub(super) fn of(queue: &Queue) -> Self {
         Self {
             name: queue.name.to_string(),
@@ -77,7 +77,7 @@ impl QueueDefinition {
         }
     }
 
-    /// What makes it.
+    /// The command that declares the queue.
     pub(super) fn command(&self) -> Command<'_> {
         Command::DeclareQueue(DeclareQueue {
             queue: &self.name,
@@ -92,7 +92,7 @@ impl QueueDefinition {
 }
 
 impl BindingDefinition {
-    /// The bindings that lead away from an exchange to something that definitions have.
+    /// The bindings from an exchange to destinations that definitions contain.
     pub(super) fn from<'a>(
         vhost: &'a Vhost,
         source: &'a Exchange,
@@ -114,12 +114,12 @@ impl BindingDefinition {
         })
     }
 
-    /// Whether it leads to a queue that was left out, because only the broker can name it so.
+    /// True if the destination is a queue that was left out, because clients cannot declare its name.
     pub(super) fn is_in_vain(&self, vhost: &Vhost) -> bool {
         self.to_queue && is_reserved(&self.destination) && vhost.queue(&self.destination).is_none()
     }
 
-    /// What makes it, with this queue or exchange as destination.
+    /// The command that makes the binding, with this queue or exchange as destination.
     pub(super) fn command<'a>(&'a self, destination: &'a str) -> Command<'a> {
         let bind = Bind {
             destination,
@@ -132,7 +132,7 @@ impl BindingDefinition {
     }
 }
 
-/// Whether definitions have this queue: it is nobody's own, and can be declared again.
+/// True if definitions contain this queue: it is not exclusive, and clients can declare its name.
 pub(super) fn is_defined(queue: &Queue) -> bool {
     queue.exclusive_owner.is_none() && !is_reserved(&queue.name)
 }

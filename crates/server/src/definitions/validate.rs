@@ -1,5 +1,5 @@
-//! Trying definitions out: what only the core can say of them it says of a vhost of straw, in which
-//! what there is has been copied as far as they speak of it. So nothing is half made.
+//! Validates a plan on a scratch vhost, to find the errors that only the core detects before anything
+//! changes. The scratch vhost gets copies of the existing exchanges and queues that the plan refers to.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use super::plan::{InVhost, Plan, Planned};
 use super::topology::{ExchangeDefinition, QueueDefinition, is_reserved};
 use crate::node::Node;
 
-/// Whether everything of `plan` can be made.
+/// Checks that everything in `plan` can be applied.
 ///
 /// # Errors
-/// [`ItemError`] for the first that cannot.
+/// [`ItemError`] for the first item that cannot.
 pub(super) fn validate(node: &Node, plan: &Plan) -> Result<(), ItemError> {
     let known = Known {
         node,
@@ -43,7 +43,7 @@ pub(super) fn validate(node: &Node, plan: &Plan) -> Result<(), ItemError> {
     vhosts.into_iter().try_for_each(|vhost| topology(node, plan, vhost))
 }
 
-/// Whether a vhost has room for the policies of `plan`.
+/// Checks that a vhost has room for the policies of `plan`.
 fn check_policies(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
     let known = node.vhosts.get(vhost).map(|handle| handle.write(|v, _| v.policies().clone()));
     let mut policies = known.unwrap_or_default();
@@ -55,7 +55,7 @@ fn check_policies(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError
     Ok(())
 }
 
-/// Users and vhosts that there are, or will be.
+/// Existing users and vhosts, and those that the plan creates.
 struct Known<'a> {
     node: &'a Node,
     users: BTreeSet<&'a str>,
@@ -94,16 +94,16 @@ impl Known<'_> {
     }
 }
 
-/// Exchanges, queues and bindings of one vhost.
+/// Declares the exchanges, queues and bindings of one vhost on a scratch vhost.
 fn topology(node: &Node, plan: &Plan, vhost: &str) -> Result<(), ItemError> {
     let now = Now::from_millis(0);
     let mut straw = Vhost::new(vhost, [0; 32], VhostOptions::default());
     let existing = Existing::of(node, plan, vhost);
     for exchange in &existing.exchanges {
-        // What exists could be declared.
+        // An existing exchange is valid, so the result does not matter.
         let _ = straw.execute(now, exchange.command());
     }
-    // Stands for every queue that there is already; nothing else can be called so.
+    // Stands in for every existing queue; its name is too long for any other queue.
     let stand_in = QueueDefinition {
         name: "-".repeat(1 + amqp::limits::SHORT_STRING_BYTES_MAX),
         durable: true,
@@ -146,7 +146,7 @@ fn of_vhost<'a, T>(
     items.iter().filter(move |planned| planned.item.vhost == vhost)
 }
 
-/// Those things in a vhost that definitions speak of.
+/// The existing exchanges and queues of a vhost that the plan refers to.
 #[derive(Default)]
 struct Existing {
     exchanges: Vec<ExchangeDefinition>,
@@ -179,7 +179,7 @@ impl Existing {
     }
 }
 
-/// As RabbitMQ tells of what the core refuses.
+/// The text of a refusal, as RabbitMQ words it.
 pub(super) fn text(refusal: &Refusal) -> String {
     format!("{}: {}", refusal.code.name().to_ascii_lowercase(), refusal.explanation)
 }

@@ -1,8 +1,8 @@
-//! The HTTP listener: how many connections there may be, and how long a client may keep one waiting.
+//! The HTTP listener: limits on the number of connections and on the time that an idle client keeps one.
 //!
-//! hyper has no time limits of its own here. One rule stands for all of them: a connection to which
-//! nothing could be written for a while is closed, whether its client sends its request drop by drop,
-//! does not read the answer, or is idle. A connection is closed earlier when another one needs its place.
+//! hyper has no time limits of its own here. One rule covers all cases: a connection to which nothing could
+//! be written for a while is closed, whether its client sends its request byte by byte, does not read the
+//! answer, or is idle. A connection is closed earlier if another one needs its place.
 
 pub(crate) mod node_api;
 pub(crate) mod path_prefix;
@@ -29,7 +29,7 @@ use crate::http::socket::HttpStream;
 use crate::limits::HTTP_TIMEOUT;
 use crate::tls::Tls;
 
-/// Accepts HTTP clients, so many at a time.
+/// Accepts HTTP clients, up to a limit.
 #[derive(Debug)]
 pub(crate) struct HttpListener {
     listener: Listener,
@@ -43,7 +43,7 @@ impl HttpListener {
     }
 }
 
-/// A client of HTTP, as every request of its connection has it.
+/// The client of a request's connection.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpPeer {
     address: SocketAddr,
@@ -58,11 +58,11 @@ impl axum::serve::Listener for HttpListener {
         loop {
             let (socket, address) = self.listener.accept(&self.admission).await;
             if self.admission.is_full() {
-                // Those that were accepted last may read their requests before they have to go.
+                // Connections accepted last may read their requests before they are evicted.
                 tokio::task::yield_now().await;
             }
             let Some(ticket) = self.admission.admit(address.ip()) else { continue };
-            // Until the handshake is over.
+            // The time limit of the handshake.
             let patience = self.tls.as_deref().map_or(HTTP_TIMEOUT, Tls::handshake_timeout);
             let patience = Box::pin(tokio::time::sleep(patience));
             let socket = HttpStream::new(socket, self.tls.as_deref(), address);
@@ -84,7 +84,7 @@ impl axum::serve::Listener for HttpListener {
     }
 }
 
-/// Tells the routes where a request comes from, and the admission what the connection does.
+/// Passes the client's address to the routes, and the activity of the connection to the admission.
 pub(crate) async fn follow(
     ConnectInfo(HttpPeer { address, connection }): ConnectInfo<HttpPeer>,
     mut request: Request,
@@ -96,7 +96,7 @@ pub(crate) async fn follow(
     request.extensions_mut().insert(ConnectInfo(address));
     let response = tokio::select! {
         response = next.run(request) => response,
-        // The socket fails with the next octet.
+        // Fails the connection with its next byte.
         () = connection.evicted() => {
             (StatusCode::SERVICE_UNAVAILABLE, [(CONNECTION, "close")]).into_response()
         }
@@ -122,12 +122,12 @@ impl ClientStanding for Admitted {
     }
 }
 
-/// The socket of an HTTP client; fails when the client has taken nothing for too long, or another one
-/// needs the place.
+/// The socket of an HTTP client; fails if the client has not read anything for too long, or another
+/// connection needs the place.
 pub(crate) struct HttpSocket {
     socket: HttpStream,
     patience: Pin<Box<Sleep>>,
-    /// Ends when another connection needs the place of this one.
+    /// Completes when another connection needs the place of this one.
     evicted: Pin<Box<dyn Future<Output = ()> + Send>>,
     ticket: Ticket,
 }
@@ -137,7 +137,7 @@ impl HttpSocket {
         Pin::new(&mut self.socket)
     }
 
-    /// What comes of an attempt, or that the time is over or the place taken.
+    /// The result of an attempt; an error if the time is over or the place is taken.
     fn in_time<T>(
         &mut self,
         attempt: Poll<io::Result<T>>,
@@ -156,7 +156,7 @@ impl HttpSocket {
         attempt
     }
 
-    /// The same for an attempt to write, which gives the client new time when it succeeds.
+    /// The result of an attempt to write; success restarts the time limit.
     fn written(
         &mut self,
         attempt: Poll<io::Result<usize>>,

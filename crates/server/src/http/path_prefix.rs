@@ -1,5 +1,5 @@
-//! `management.path_prefix`: the web page and the management API below a path of their own, for proxies
-//! that serve other things beside them. Metrics stay where they are.
+//! `management.path_prefix`: serves the web page and the management API below a path of their own, for
+//! proxies that also serve other things. Metrics keep their paths.
 
 use std::sync::Arc;
 
@@ -9,17 +9,18 @@ use axum::http::Uri;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Redirect};
 
-/// Where nothing is.
+/// A path that no route has.
 const NOWHERE: &str = "/api";
 
-/// Serves what `router` has at `/api` at the prefix and `/api`, and the page at the prefix and a slash.
+/// Serves the routes of `router` below `/api` at the prefix and `/api`, and the page at the prefix with a
+/// slash.
 pub(crate) fn below(prefix: Option<String>, router: Router) -> Router {
     let Some(prefix) = prefix else { return router };
     let prefix: Arc<str> = prefix.into();
     let strip = move |mut request: Request, next: Next| {
         let prefix = Arc::clone(&prefix);
         async move {
-            // What the page asks for is below the address that it has itself.
+            // The page uses relative addresses, so its own address must end with a slash.
             if request.uri().path() == &*prefix {
                 return Redirect::permanent(&format!("{prefix}/")).into_response();
             }
@@ -27,11 +28,12 @@ pub(crate) fn below(prefix: Option<String>, router: Router) -> Router {
             next.run(request).await
         }
     };
-    // Around the routes, not on them: what comes in changes its path.
+    // The layer wraps the routes as a service, because it must change the path before routing.
     Router::new().fallback_service(router).layer(from_fn(strip))
 }
 
-/// The address without the prefix; what does not begin with it is nowhere, unless it is for metrics.
+/// The address without the prefix. An address outside the prefix is mapped to a path without a route, except
+/// for metrics.
 fn without(prefix: &str, uri: &Uri) -> Uri {
     let path = uri.path();
     let rest = match path.strip_prefix(prefix) {

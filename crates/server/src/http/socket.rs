@@ -12,7 +12,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::tls::{Tls, handshake_error};
 
-/// A socket. The handshake of TLS is a part of its first read, so that nobody else waits for it.
+/// A socket. The TLS handshake is a part of the first read, so that it delays no other client.
 pub(crate) enum HttpStream {
     Tcp(TcpStream),
     Handshake { accept: Box<Accept<TcpStream>>, what: &'static str, peer: SocketAddr },
@@ -20,7 +20,7 @@ pub(crate) enum HttpStream {
 }
 
 impl HttpStream {
-    /// The stream over a socket that was accepted.
+    /// Creates the stream for an accepted socket.
     pub(crate) fn new(socket: TcpStream, tls: Option<&Tls>, peer: SocketAddr) -> Self {
         match tls {
             None => Self::Tcp(socket),
@@ -32,12 +32,12 @@ impl HttpStream {
         }
     }
 
-    /// Whether the client has yet to shake hands.
+    /// True while the TLS handshake is not complete.
     pub(crate) const fn is_in_handshake(&self) -> bool {
         matches!(self, Self::Handshake { .. })
     }
 
-    /// Shakes hands, if that is to be done.
+    /// Drives the handshake, if there is one.
     fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self::Handshake { accept, what, peer } = self else { return Poll::Ready(Ok(())) };
         match ready!(Pin::new(&mut **accept).poll(context)) {

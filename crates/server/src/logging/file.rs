@@ -1,4 +1,4 @@
-//! A log file that is put aside when it is large enough, and opened anew when somebody has moved it.
+//! A log file that is rotated at a given size, and reopened after another program has moved it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The file.
+/// A log file with its rotation.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,
-    /// From which size on it is put aside.
+    /// Size at which the file is rotated, in bytes.
     bytes_max: Option<u64>,
-    /// How many that were put aside are kept.
+    /// The number of rotated files to keep.
     kept_max: u32,
     open: Mutex<Open>,
 }
@@ -27,10 +27,10 @@ struct Open {
 }
 
 impl LogFile {
-    /// Opens the file, and makes its directory, if there is none.
+    /// Opens the file; creates the file and its directory if missing.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the operating system refuses.
     pub(crate) fn open(path: PathBuf, bytes_max: Option<u64>, kept_max: u32) -> io::Result<Self> {
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory)?;
@@ -39,28 +39,28 @@ impl LogFile {
         Ok(Self { path, bytes_max, kept_max, open })
     }
 
-    /// The file, for as long as a line is written.
+    /// Locks the file for writing a line.
     fn line(&self) -> Line<'_> {
         Line { file: self, open: self.open.lock() }
     }
 
-    /// Opens the file of that name again: another program may have put it aside.
+    /// Opens the file by its name again, because another program may have moved it.
     ///
     /// # Errors
-    /// When the system refuses: then the old one goes on.
+    /// If the operating system refuses; the old file then stays open.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         *self.open.lock() = open(&self.path)?;
         Ok(())
     }
 
-    /// `NAME.0` is the youngest of those that were put aside.
+    /// The path of a rotated file; `NAME.0` is the newest.
     fn aside(&self, number: u32) -> PathBuf {
         let mut name = self.path.clone().into_os_string();
         name.push(format!(".{number}"));
         PathBuf::from(name)
     }
 
-    /// Puts the file aside and begins a new one.
+    /// Rotates the files and starts a new one.
     fn rotate(&self, now: &mut Open) -> io::Result<()> {
         let ignore_missing = |result: io::Result<()>| match result {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -81,7 +81,7 @@ impl LogFile {
     }
 }
 
-/// For the broker's user, and those of his group who look at logs.
+/// Readable by the broker's user and group, writable by the user.
 const LOG_MODE: u32 = 0o640;
 
 fn open(path: &Path) -> io::Result<Open> {
@@ -90,7 +90,7 @@ fn open(path: &Path) -> io::Result<Open> {
     Ok(Open { file, bytes })
 }
 
-/// The file while a line is written.
+/// The file, locked while a line is written.
 #[derive(Debug)]
 pub(crate) struct Line<'a> {
     file: &'a LogFile,
@@ -101,7 +101,7 @@ impl Write for Line<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let bytes = self.open.bytes.saturating_add(line.len() as u64);
         if self.open.bytes > 0 && self.file.bytes_max.is_some_and(|max| bytes > max) {
-            // Where that fails the file grows on: lines are worth more than its size.
+            // If the rotation fails, the file grows: the lines matter more than the size.
             let _ = self.file.rotate(&mut self.open);
         }
         let count = self.open.file.write(line)?;
@@ -114,7 +114,7 @@ impl Write for Line<'_> {
     }
 }
 
-/// Writes lines to the file.
+/// Makes writers for a log file.
 #[derive(Debug)]
 pub(crate) struct ToFile(pub(crate) Arc<LogFile>);
 
@@ -130,7 +130,7 @@ impl<'a> MakeWriter<'a> for ToFile {
 mod tests {
     use super::*;
 
-    /// A directory that is gone when the test is over.
+    /// A directory that is deleted at the end of the test.
     struct Directory(PathBuf);
 
     impl Directory {

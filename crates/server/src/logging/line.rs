@@ -1,5 +1,5 @@
-//! An event of the log is one line: names in it come from clients, and may hold ends of lines and
-//! sequences that terminals obey.
+//! Keeps every log event on one line: names in an event come from clients and may contain line breaks and
+//! terminal escape sequences.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -7,11 +7,11 @@ use std::io::{self, Write};
 use tracing::Metadata;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Makes writers that keep every event on its line.
+/// Makes writers that keep every event on one line.
 #[derive(Clone, Debug)]
 pub(crate) struct OneLine<M> {
     to: M,
-    /// The events have colours, of which the sequences stay; those of values are escaped before.
+    /// True if events are coloured: colour sequences are kept, because values are escaped before.
     has_colours: bool,
 }
 
@@ -57,7 +57,7 @@ fn one_line(event: &[u8], has_colours: bool) -> Cow<'_, [u8]> {
         None => (event, &b""[..]),
     };
     let is_escaped = |c: char| c.is_control() && !(has_colours && c == '\u{1b}');
-    // Nothing but text is logged.
+    // The subscriber only writes text.
     let text = String::from_utf8_lossy(line);
     if !text.contains(is_escaped) {
         return Cow::Borrowed(event);

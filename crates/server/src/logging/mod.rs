@@ -1,4 +1,4 @@
-//! What the broker writes about itself: one line per event, with fields, to the console or a file.
+//! The broker's log: one line per event, with fields, to the console or a file.
 
 pub(crate) mod file;
 pub(crate) mod line;
@@ -17,20 +17,20 @@ use crate::config::{LogFormat, LogLevel, LogOptions, LogStream, Sink};
 use crate::logging::file::{LogFile, ToFile};
 use crate::logging::line::OneLine;
 
-/// Whose lines are about connections.
+/// The targets of lines about connections.
 const CONNECTION: [&str; 3] =
     ["leveret::connection", "leveret::tls::accept", "leveret::http::socket"];
 
-/// Whose lines are about queues.
+/// The target of lines about queues.
 const QUEUE: &str = queue_events::TARGET;
 
-/// What writes lines to one place.
+/// A layer that writes lines to one destination.
 type Output = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Starts logging; the file that lines go to, if there is one.
+/// Starts logging; returns the log file, if there is one.
 ///
 /// # Errors
-/// When the file cannot be opened.
+/// If the file cannot be opened.
 pub(crate) fn start(options: &LogOptions) -> io::Result<Option<Arc<LogFile>>> {
     let mut outputs = Vec::new();
     if options.console.is_on {
@@ -50,7 +50,7 @@ pub(crate) fn start(options: &LogOptions) -> io::Result<Option<Arc<LogFile>>> {
         outputs.push(output(&options.file, writer, false, filter(options, &options.file)));
         file = Some(opened);
     }
-    // Without any, whoever asks whether errors are logged is told the truth.
+    // Without outputs no subscriber is set, so that `tracing` reports logging as disabled.
     if !outputs.is_empty() {
         tracing_subscriber::registry().with(outputs).init();
     }
@@ -74,7 +74,7 @@ where
 {
     let layer = tracing_subscriber::fmt::layer()
         .with_target(false)
-        // A log that cannot be written is no reason to stop: the report of it would panic.
+        // A failed write to the log must not stop the broker, and reporting it would panic.
         .log_internal_errors(false)
         .with_ansi(has_colours)
         .with_writer(OneLine::new(writer, has_colours));
@@ -84,7 +84,7 @@ where
     }
 }
 
-/// Which lines go to a place.
+/// The filter of lines for one destination.
 fn filter(options: &LogOptions, sink: &Sink) -> Targets {
     let level = |category| of_tracing(options.level_at(sink, category));
     let connection = CONNECTION.map(|target| (target, level(options.connection_level)));

@@ -1,11 +1,11 @@
-//! Lines of the category `queue`: events that the core reports.
+//! Log lines of the category `queue`: events reported by the core.
 
 use broker::Event;
 
-/// The target that these lines have, and no others.
+/// The target of these lines.
 pub(super) const TARGET: &str = module_path!();
 
-/// Writes down what happened in a vhost.
+/// Logs an event of a vhost.
 pub(crate) fn write(vhost: &str, event: &Event) {
     match event {
         Event::DroppedDeadLetters { queue, reason, cause } => {

@@ -1,4 +1,4 @@
-//! What a job would come to, without doing it.
+//! Dry runs of redrives: the result of a job, without moving messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::limits::{
 };
 use crate::vhost::{BrowseProblem, VhostHandle};
 
-/// Looks at what a request would move, as far as somebody can wait for that.
+/// Computes what a request would move, within the limits of an interactive answer.
 pub(crate) async fn dry_run(
     handle: &Arc<VhostHandle>,
     queue: &str,
@@ -58,7 +58,7 @@ pub(crate) async fn dry_run(
     Ok(told)
 }
 
-/// What is known so far.
+/// The result so far.
 struct Trial<'a> {
     told: RedriveDryRun,
     targets: BTreeMap<Name, u64>,

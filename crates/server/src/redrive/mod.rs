@@ -1,9 +1,8 @@
-//! Redriving: jobs that send the messages of a queue back, a slice at a time.
+//! Redrive jobs, which send the messages of a queue back, slice by slice.
 //!
-//! A job looks at the messages that waited when it began, in the order of delivery, and has the core move
-//! those that are chosen. Between two slices it holds no lock and no thread, so that publishers, consumers
-//! and whoever wants it to end have their turn. Jobs live as long as the process; what they have moved is
-//! in the log, message by message.
+//! A job browses the messages that waited when it began, in the order of delivery, and moves the selected
+//! ones through the core. Between two slices a job holds no lock and no thread, so that publishers, consumers
+//! and a cancellation get their turn. Jobs live as long as the process; every moved message is in the log.
 
 mod dry_run;
 mod run;
@@ -25,10 +24,10 @@ use crate::vhost::internal_channel::InternalChannel;
 pub(crate) use dry_run::dry_run;
 use run::Run;
 
-/// The states of messages that can be redriven.
+/// The states in which messages can be redriven.
 const WAITING: [MessageState; 2] = [MessageState::Ready, MessageState::Delayed];
 
-/// The jobs, oldest first.
+/// All jobs, the oldest first.
 #[derive(Default, Debug)]
 pub(crate) struct Redrives(Mutex<Known>);
 
@@ -38,26 +37,26 @@ struct Known {
     last_id: u64,
 }
 
-/// What others see of a job, and can ask of it.
+/// The state of a job that the API reads, and its cancellation.
 #[derive(Debug)]
 struct Shared {
     job: Mutex<RedriveJob>,
     cancelled: Notify,
 }
 
-/// A queue whose messages are to be redriven, as it was when that began.
+/// The queue of a job, as it was when the job began.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     id: QueueId,
     number: QueueNumber,
-    /// Newer messages are left alone.
+    /// Upper bound of sequence numbers; newer messages are left alone.
     last_seq: u64,
-    /// Messages that wait.
+    /// Number of waiting messages.
     messages: u64,
 }
 
 impl Source {
-    /// The queue of that name, if the user may redrive its messages so.
+    /// Finds the queue of this name, and checks that the user may redrive its messages to this destination.
     fn find(
         handle: &VhostHandle,
         queue: &str,
@@ -78,14 +77,14 @@ impl Source {
         })
     }
 
-    /// Whether a message was there when it began.
+    /// True if the message was in the queue when the job began.
     fn had(&self, browsed: &BrowsedMessage) -> bool {
         browsed.entry.id.seq <= self.last_seq
     }
 }
 
 impl Redrives {
-    /// Begins a job with what `channel` may do.
+    /// Begins a job with the permissions of `channel`.
     pub(crate) fn begin(
         self: &Arc<Self>,
         mut channel: InternalChannel,
@@ -102,7 +101,7 @@ impl Redrives {
             return Err(RedriveError::TooMany(REDRIVES_RUNNING_MAX));
         }
         let now_ms = clock.now().wall_ms;
-        // No job of a process before had it.
+        // Based on the time, so that no job of an earlier process had the same id.
         known.last_id = (known.last_id + 1).max(now_ms);
         let job = RedriveJob {
             id: known.last_id,
@@ -128,12 +127,12 @@ impl Redrives {
         Ok(job)
     }
 
-    /// The jobs, newest first.
+    /// All jobs, the newest first.
     pub(crate) fn all(&self) -> Vec<RedriveJob> {
         self.0.lock().jobs.iter().rev().map(|shared| shared.job.lock().clone()).collect()
     }
 
-    /// Has a job end. False if it does not run.
+    /// Cancels a job; false if the job is not running.
     pub(crate) fn cancel(&self, id: u64) -> bool {
         let known = self.0.lock();
         let job = known.jobs.iter().find(|shared| shared.job.lock().id == id);
@@ -145,7 +144,7 @@ impl Redrives {
 }
 
 impl Known {
-    /// Forgets those that ended first, if there are too many.
+    /// Forgets the jobs that ended first, if there are too many.
     fn forget_some(&mut self) {
         while self.jobs.len() > REDRIVES_REMEMBERED_MAX + REDRIVES_RUNNING_MAX
             && let Some(at) = self.jobs.iter().position(|job| !job.is_running())
@@ -160,7 +159,7 @@ impl Shared {
         self.job.lock().state == RedriveState::Running
     }
 
-    /// The first end counts.
+    /// Sets the final state, unless the job has one already.
     fn end(&self, state: RedriveState) {
         let mut job = self.job.lock();
         if job.state == RedriveState::Running {

@@ -1,4 +1,4 @@
-//! A job at work: from slice to slice, as fast as it may.
+//! The run of a redrive job, slice by slice, at the requested rate.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::limits::{ALARM_CHECK_INTERVAL, BROWSED_PER_LOCK, REDRIVEN_PER_LOCK};
 use crate::vhost::internal_channel::InternalChannel;
 use crate::vhost::{BrowseProblem, VhostHandle};
 
-/// Why a job goes on no more.
+/// The reason why a job stops.
 enum Stop {
-    /// As many have been moved as were to be, or somebody ended it.
+    /// The limit is reached, or the job was cancelled.
     Enough,
     Failed(String),
 }
@@ -37,21 +37,21 @@ impl From<Refusal> for Stop {
     }
 }
 
-/// A job at work.
+/// A running job.
 pub(super) struct Run {
     pub(super) shared: Arc<Shared>,
     pub(super) handle: Arc<VhostHandle>,
-    /// With what the user may do, whatever changes.
+    /// A channel with the current permissions of the user.
     pub(super) channel: InternalChannel,
     pub(super) source: Source,
     pub(super) request: RedriveRequest,
-    /// Up to where the log tells of what was moved.
+    /// The log position of the last moved message.
     pub(super) durable: Lsn,
     pub(super) clock: Clock,
 }
 
 impl Run {
-    /// Works until there is nothing left to do.
+    /// Runs until nothing is left to do.
     pub(super) async fn run(mut self) {
         let state = match self.go_through().await {
             Ok(()) | Err(Stop::Enough) => RedriveState::Finished,
@@ -94,7 +94,7 @@ impl Run {
         Ok(())
     }
 
-    /// Those of some messages that are to be moved.
+    /// The messages that the request selects.
     fn choose(&self, messages: Vec<BrowsedMessage>, now: Now) -> Vec<Entry> {
         let mut skipped = 0;
         let mut chosen = Vec::new();
@@ -128,7 +128,7 @@ impl Run {
         Ok(())
     }
 
-    /// Waits until no alarm is on: what is redriven is written.
+    /// Waits until no alarm is in effect, because a redriven message is written to the log.
     async fn no_alarm(&self) -> Result<(), Stop> {
         while self.handle.has_alarm() {
             tokio::select! {
@@ -139,7 +139,7 @@ impl Run {
         Ok(())
     }
 
-    /// Has the core move some, which are chosen no more. How many were moved.
+    /// Moves the first `slice` messages and removes them from `chosen`. Returns the number of moved messages.
     fn move_slice(&mut self, chosen: &mut Vec<Entry>, slice: usize) -> Result<u64, Stop> {
         let access = self.channel.access()?;
         let redrive = Redrive { queue: self.source.id, to: &self.request.to, access: &access };
@@ -172,7 +172,7 @@ impl Run {
         self.shared.job.lock().counts.add(more);
     }
 
-    /// How many may still be moved.
+    /// The number of messages that may still be moved.
     fn left(&self) -> usize {
         let RedriveCounts { moved, unroutable, gone, .. } = self.shared.job.lock().counts;
         let left = self.request.limit.map_or(u64::MAX, |limit| limit.saturating_sub(moved));
@@ -182,7 +182,7 @@ impl Run {
         usize::try_from(left).unwrap_or(usize::MAX)
     }
 
-    /// Ends the job if nothing is left to do, somebody has ended it, or its user is gone.
+    /// Stops the job if nothing is left to do, the job was cancelled, or its user is gone.
     fn must_go_on(&mut self) -> Result<(), Stop> {
         self.channel.access()?;
         match self.left() > 0 && self.shared.is_running() {
@@ -192,11 +192,11 @@ impl Run {
     }
 }
 
-/// How fast messages are moved.
+/// The budget for the rate of a job.
 struct ReadBudget {
-    /// In a second at most.
+    /// Upper bound per second; none for unlimited.
     rate: Option<u32>,
-    /// When the next may be.
+    /// The earliest time of the next message.
     next: Instant,
 }
 
@@ -205,12 +205,12 @@ impl ReadBudget {
         Self { rate, next: Instant::now() }
     }
 
-    /// How many messages are looked at together: what is moved in a second.
+    /// The number of messages to browse per lock: those of one second.
     fn looks(&self) -> usize {
         self.per_second().map_or(BROWSED_PER_LOCK, |rate| rate.clamp(1, BROWSED_PER_LOCK))
     }
 
-    /// How many are moved together: so many that there are ten slices in a second.
+    /// The number of messages to move per lock: ten slices per second.
     fn slice(&self) -> usize {
         self.per_second().map_or(REDRIVEN_PER_LOCK, |rate| (rate / 10).clamp(1, REDRIVEN_PER_LOCK))
     }
@@ -219,7 +219,7 @@ impl ReadBudget {
         self.rate.map(|rate| usize::try_from(rate).unwrap_or(usize::MAX))
     }
 
-    /// Waits until more may be moved, and lets others run.
+    /// Waits until more messages may be moved, and lets other tasks run.
     async fn turn(&self) {
         match self.rate {
             Some(_) => sleep_until(self.next).await,
@@ -227,7 +227,7 @@ impl ReadBudget {
         }
     }
 
-    /// So many were moved. Time in which nothing was to be moved is not caught up on.
+    /// Counts moved messages. Unused time is not carried over.
     fn moved(&mut self, count: u64) {
         if let Some(rate) = self.rate {
             let micros = count.saturating_mul(1_000_000) / u64::from(rate.max(1));

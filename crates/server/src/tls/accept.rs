@@ -1,4 +1,4 @@
-//! The handshake with a client of AMQP.
+//! The TLS handshake with an AMQP client.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use super::handshake_records::open_envelopes;
 use super::{Tls, TlsPeer, TlsReader, TlsWriter, handshake_error, split};
 
 impl Tls {
-    /// Shakes hands, in time; none if that fails, which the log tells.
+    /// Performs the handshake within the timeout; none if it fails, which is logged.
     pub(crate) async fn accept(
         &self,
         mut socket: TcpStream,
@@ -33,10 +33,10 @@ impl Tls {
     }
 }
 
-/// Exchanges the messages of a handshake. What the client has sent behind them waits in the connection.
+/// Exchanges the handshake messages. Data that the client has sent after them stays in the connection.
 ///
 /// # Errors
-/// What is wrong with the socket or with what the client says. The client is told of the latter.
+/// If the socket fails or the client's messages are invalid; in the second case the client gets an alert.
 async fn shake_hands(
     config: Arc<ServerConfig>,
     socket: &mut TcpStream,
@@ -58,14 +58,14 @@ async fn shake_hands(
             Err(error) => return Err(error),
         }
         if let Err(error) = connection.process_new_packets() {
-            // The alert that says so; a client that is gone does not read it.
+            // Sends the alert; an error is ignored, because the client may be gone.
             let _ = send(&mut connection, socket).await;
             return Err(io::Error::new(io::ErrorKind::InvalidData, error));
         }
     }
 }
 
-/// Sends what the connection has to say.
+/// Sends the pending records of the connection.
 async fn send(connection: &mut ServerConnection, socket: &mut TcpStream) -> io::Result<()> {
     let (mut records, mut octets) = (Vec::new(), Vec::new());
     while connection.wants_write() {
@@ -75,7 +75,7 @@ async fn send(connection: &mut ServerConnection, socket: &mut TcpStream) -> io::
     socket.write_all(&octets).await
 }
 
-/// What a socket has received, without waiting for more.
+/// Reads the data that a socket has received, without waiting.
 struct Received<'a>(&'a TcpStream);
 
 impl io::Read for Received<'_> {

@@ -1,4 +1,4 @@
-//! Names in certificates: of their owners, as texts.
+//! Names in certificates, as text.
 
 use management::CertificateDetails;
 use x509_parser::extensions::GeneralName;
@@ -7,7 +7,7 @@ use x509_parser::x509::X509Name;
 
 use crate::config::{CertificateLogin, CertificateName, SanType};
 
-/// Reads what is told of a certificate.
+/// Reads the details shown for a certificate.
 pub(super) fn info(der: &[u8]) -> Option<CertificateDetails> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let validity = certificate.validity();
@@ -26,7 +26,7 @@ pub(super) fn info(der: &[u8]) -> Option<CertificateDetails> {
     })
 }
 
-/// When a certificate expires, in seconds of the epoch.
+/// Expiry of a certificate, in seconds since the Unix epoch.
 pub(super) fn expiry_s(der: &[u8]) -> Option<i64> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     Some(certificate.validity().not_after.timestamp())
@@ -36,7 +36,7 @@ fn clock((hour, minute, second): (u8, u8, u8)) -> String {
     format!("{hour:02}:{minute:02}:{second:02}")
 }
 
-/// The name of the user that a certificate is for.
+/// The user name in a certificate.
 pub(crate) fn user_name(der: &[u8], login: CertificateLogin) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     match login.name {
@@ -50,7 +50,7 @@ pub(crate) fn user_name(der: &[u8], login: CertificateLogin) -> Option<String> {
     }
 }
 
-/// The parts of a subject that are called CN; several are one with commas, as in RabbitMQ.
+/// The common names of a subject, joined by commas as in RabbitMQ.
 fn cn(name: &X509Name<'_>) -> Option<String> {
     let attributes = name.iter_attributes();
     let attributes = attributes.filter(|one| short_name(&one.attr_type().to_id_string()) == "CN");
@@ -74,7 +74,7 @@ fn alternative(name: &GeneralName<'_>, wanted: SanType) -> Option<String> {
     }
 }
 
-/// A name as RFC 4514 writes it: the last part first.
+/// A name in the format of RFC 4514: the last part first.
 fn distinguished(name: &X509Name<'_>) -> String {
     let parts = name.iter_rdn().map(|rdn| {
         let attributes = rdn.iter().map(|attribute| {
@@ -89,7 +89,7 @@ fn distinguished(name: &X509Name<'_>) -> String {
     parts.join(",")
 }
 
-/// The short names of RFC 4514, and those that RabbitMQ adds; any other is its number.
+/// The short names of RFC 4514 and those that RabbitMQ adds; other attributes keep their number.
 fn short_name(oid: &str) -> &str {
     match oid {
         "2.5.4.3" => "CN",

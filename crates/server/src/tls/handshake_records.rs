@@ -1,16 +1,15 @@
-//! One record for each handshake message that the broker encrypts.
+//! Writes each encrypted handshake message into a record of its own.
 //!
-//! TLS 1.3 lets a server put several handshake messages into one record, and rustls puts all messages
-//! after `ServerHello` into one. The NIO mode of RabbitMQ's Java client cannot read that. For a record
-//! with a certificate its TLS engine reports `NEED_TASK`. When the task is done, and `Finished` was in
-//! the same record, the engine waits to send the client's `Finished`; but the client reads the next
-//! record first, and none comes. When `Finished` has a record of its own, the engine reports
-//! `NEED_WRAP` and the client goes on. Erlang's TLS, and so RabbitMQ, sends one record for each message.
+//! TLS 1.3 lets a server put several handshake messages into one record, and rustls puts all messages after
+//! `ServerHello` into one. The NIO mode of RabbitMQ's Java client cannot read that. For a record with a
+//! certificate its TLS engine reports `NEED_TASK`. If `Finished` was in the same record, the engine then
+//! waits to send the client's `Finished`, but the client first reads the next record, and none comes. If
+//! `Finished` has a record of its own, the engine reports `NEED_WRAP` and the client continues. Erlang's TLS,
+//! and so RabbitMQ, sends one record for each message.
 //!
-//! rustls has no option for that. What it lets others do is the encryption of a record. The encrypter
-//! here encrypts each message of the flight into a record and returns these records in one envelope: a
-//! record of a type that TLS does not have. [`open_envelopes`] takes them out before the octets go to
-//! the socket.
+//! rustls has no option for that, but it allows custom encryption of records. The encrypter here encrypts
+//! each message of the flight into a record and returns these records in one envelope: a record of a type
+//! that TLS does not have. [`open_envelopes`] extracts the records before the bytes go to the socket.
 
 use std::sync::LazyLock;
 
@@ -24,19 +23,19 @@ use rustls::{
     ProtocolVersion, SupportedCipherSuite, Tls13CipherSuite,
 };
 
-/// The type of an envelope, which TLS has for no record.
+/// The record type of an envelope, which TLS does not use.
 const ENVELOPE: u8 = 0xff;
 
-/// Octets before a record: its type, its version, and its length in the last two.
+/// Bytes of a record header: type, version, and the length in the last two.
 const RECORD_HEADER_BYTES: usize = 5;
 
-/// Octets before a handshake message: its type, and its length in the last three.
+/// Bytes of a handshake message header: type, and the length in the last three.
 const MESSAGE_HEADER_BYTES: usize = 4;
 
 /// The cryptography of `ring`, with one record for each handshake message of TLS 1.3.
 ///
-/// Whoever sends what a connection with this provider writes must open the envelopes in it during the
-/// handshake; there are none after it.
+/// Output of a connection with this provider must pass through [`open_envelopes`] during the handshake; later
+/// output contains no envelopes.
 pub(super) fn provider() -> CryptoProvider {
     let mut provider = ring::default_provider();
     for suite in &mut provider.cipher_suites {
@@ -48,7 +47,7 @@ pub(super) fn provider() -> CryptoProvider {
     provider
 }
 
-/// Appends the octets of whole records to `out`, and of an envelope the records in it.
+/// Appends the bytes of whole records to `out`, replacing an envelope by the records in it.
 pub(super) fn open_envelopes(mut octets: &[u8], out: &mut Vec<u8>) {
     while let Some((header, after)) = octets.split_first_chunk::<RECORD_HEADER_BYTES>() {
         let [kind, _, _, length @ ..] = *header;
@@ -62,7 +61,7 @@ pub(super) fn open_envelopes(mut octets: &[u8], out: &mut Vec<u8>) {
     assert!(octets.is_empty(), "rustls queues whole records");
 }
 
-/// `ring`'s suites of TLS 1.3 with another way to make records.
+/// The TLS 1.3 suites of `ring` with encrypters that separate handshake messages.
 static SUITES: LazyLock<Vec<Tls13CipherSuite>> = LazyLock::new(|| {
     let suites = ALGORITHMS.iter().map(|(suite, algorithm)| Tls13CipherSuite {
         common: CipherSuiteCommon { ..suite.common },
@@ -79,7 +78,7 @@ static ALGORITHMS: LazyLock<Vec<(&'static Tls13CipherSuite, SeparateRecords)>> =
         suites.map(|suite| (suite, SeparateRecords(suite.aead_alg))).collect()
     });
 
-/// An algorithm whose encrypters put handshake messages into records of their own.
+/// An algorithm whose encrypters put each handshake message into a record of its own.
 struct SeparateRecords(&'static dyn Tls13AeadAlgorithm);
 
 impl Tls13AeadAlgorithm for SeparateRecords {
@@ -109,14 +108,14 @@ impl Tls13AeadAlgorithm for SeparateRecords {
     }
 }
 
-/// Encrypts what is sent under one key. The keys of the handshake protect the server's flight and
-/// perhaps an alert, those after it everything else.
+/// Encrypts outgoing records under one key. Handshake keys protect the server's flight and perhaps an alert;
+/// traffic keys protect everything after it.
 struct Encrypter {
     encrypter: Box<dyn MessageEncrypter>,
-    /// The flight, from its first record on.
+    /// The state of the flight, from its first record on.
     flight: Option<MessageEnds>,
-    /// Records that were made and that rustls does not count: by so much the number of a record is
-    /// higher than what rustls says.
+    /// Records made here that rustls does not count: the sequence number of a record is higher by this number
+    /// than rustls assumes.
     added_records: u64,
 }
 
@@ -132,7 +131,7 @@ impl MessageEncrypter for Encrypter {
         }
         let octets = message.payload.to_vec();
         if self.flight.is_none() {
-            // What begins otherwise is sent after the handshake.
+            // Any other message is sent after the handshake.
             if octets.first().copied().map(HandshakeType::from)
                 != Some(HandshakeType::EncryptedExtensions)
             {
@@ -167,18 +166,18 @@ impl MessageEncrypter for Encrypter {
     }
 }
 
-/// Finds the ends of handshake messages in octets that come in parts, as a long certificate chain does.
+/// Finds the ends of handshake messages in bytes that arrive in parts, as a long certificate chain does.
 #[derive(Default)]
 struct MessageEnds {
     header: [u8; MESSAGE_HEADER_BYTES],
-    /// Octets of the header that have come.
+    /// Bytes of the header received so far.
     header_bytes: usize,
-    /// Octets of the message that have not come, once its header has.
+    /// Bytes of the message still missing, once the header is complete.
     missing_bytes: usize,
 }
 
 impl MessageEnds {
-    /// How many of these octets belong to the same message.
+    /// Returns the number of leading bytes that belong to the current message.
     fn next(&mut self, octets: &[u8]) -> usize {
         let mut used = 0;
         while let Some(place) = self.header.get_mut(self.header_bytes) {
@@ -215,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// A certificate that signs itself, for `broker.example`, and its key.
+    /// A self-signed certificate for `broker.example`, and its key.
     const CERTIFICATE: &str = "\
         MIIBojCCAUegAwIBAgIULS9p4d+K7JxhgEP1gmI8/cKsJrwwCgYIKoZIzj0EAwIwGTEXMBUGA1UEAwwOYnJva2VyLm\
         V4YW1wbGUwIBcNMjYxMTIyMTUwMDI3WhgPMjEyNjEwMjkxNTAwMjdaMBkxFzAVBgNVBAMMDmJyb2tlci5leGFtcGxl\
@@ -229,7 +228,7 @@ mod tests {
         mhRANCAAQzCkMxGWAO6R22m0QtCxSp/CCTmW+4iWI8ZQplb4s8N1dvylFeOwbMd5DcnR58gfziKmWxHu+BAHBzcKTF\
         2sOh";
 
-    /// A moment at which the certificate is valid, in seconds of the epoch.
+    /// A time at which the certificate is valid, in seconds since the Unix epoch.
     const VALID_AT_S: u64 = 2_000_000_000;
 
     const HANDSHAKE: u8 = 22;
@@ -249,7 +248,7 @@ mod tests {
         STANDARD.decode(text).unwrap()
     }
 
-    /// A server with a chain of so many certificates.
+    /// A server with a chain of `certificates` certificates.
     fn server(certificates: usize) -> Arc<ServerConfig> {
         let chain = vec![CertificateDer::from(der(CERTIFICATE)); certificates];
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(der(KEY)));
@@ -267,8 +266,8 @@ mod tests {
         Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
     }
 
-    /// Takes a client through a handshake and a message in each direction; the types of the records of
-    /// the server's first flight, and those of all after it.
+    /// Performs a handshake and sends a message in each direction. Returns the record types of the server's
+    /// first flight, and of all later records.
     fn shake_hands(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> [Vec<u8>; 2] {
         let name = ServerName::try_from("broker.example").unwrap();
         let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();
@@ -330,7 +329,7 @@ mod tests {
             let separate = [ENCRYPTED; 4];
             assert_eq!(first, [&[HANDSHAKE, CHANGE_CIPHER_SPEC], separate.as_slice()].concat());
             assert_eq!(tickets, [ENCRYPTED]);
-            // The session goes on without a certificate: `EncryptedExtensions` and `Finished`.
+            // A resumed session has no certificate: `EncryptedExtensions` and `Finished`.
             let [resumed, _] = shake_hands(&client, &server);
             let separate = [ENCRYPTED; 2];
             assert_eq!(resumed, [&[HANDSHAKE, CHANGE_CIPHER_SPEC], separate.as_slice()].concat());
@@ -340,7 +339,7 @@ mod tests {
     #[test]
     fn a_chain_longer_than_a_record_is_cut_and_nothing_else() {
         let client = client(ring::cipher_suite::TLS13_AES_256_GCM_SHA384);
-        // 428 octets each, at 16384 a record: two cuts within `Certificate`.
+        // 428 bytes each, at 16384 per record: two cuts within `Certificate`.
         let [first, _] = shake_hands(&client, &server(90));
         let separate = [ENCRYPTED; 6];
         assert_eq!(first, [&[HANDSHAKE, CHANGE_CIPHER_SPEC], separate.as_slice()].concat());
@@ -361,7 +360,7 @@ mod tests {
                     rest = rest.get(used..).unwrap();
                 }
             }
-            // Where the parts meet is no end of a message, unless it is.
+            // The boundary between the parts is not an end, unless a message ends there.
             found.retain(|end| *end != first || [6, 10, 15].contains(end));
             assert_eq!(found, [6, 10, 15], "in two parts, the first of {first}");
         }

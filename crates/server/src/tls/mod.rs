@@ -1,4 +1,4 @@
-//! TLS of a listener: its certificate and key from files, read again while the broker runs.
+//! TLS of a listener: certificate and key from files, reloaded while the broker runs.
 
 mod accept;
 mod certificate;
@@ -29,7 +29,7 @@ pub(crate) use certificate::user_name;
 pub(crate) use peer::{TlsPeer, handshake_error};
 pub(crate) use stream::{TlsReader, TlsWriter, split};
 
-/// Why a listener cannot use its certificate.
+/// The reason why a listener cannot use its certificate.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum TlsError {
     #[error("cannot read {}: {error}", path.display())]
@@ -48,14 +48,14 @@ pub(crate) enum TlsError {
     Other(#[from] rustls::Error),
 }
 
-/// What HTTP is called among the protocols over TLS.
+/// The ALPN name of HTTP/1.1.
 const HTTP_1_1: &[u8] = b"http/1.1";
 
-/// What stands around an encrypted key.
+/// The PEM delimiters of an encrypted key.
 const ENCRYPTED_BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const ENCRYPTED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
-/// The TLS of a listener.
+/// The TLS of a listener, with the configuration that new clients get.
 #[derive(Debug)]
 pub(crate) struct Tls {
     what: &'static str,
@@ -66,28 +66,28 @@ pub(crate) struct Tls {
     seen: Mutex<Vec<Option<Stamp>>>,
 }
 
-/// What the protocol of a listener decides about its TLS.
+/// The part of a TLS configuration that depends on the protocol of the listener.
 #[derive(Clone, Copy, Debug)]
 struct Basis {
     provider: fn() -> CryptoProvider,
-    /// What is offered by ALPN.
+    /// The protocols offered by ALPN.
     alpn: &'static [&'static [u8]],
-    /// Tickets that a client gets after a handshake of TLS 1.3, to begin its next one with.
+    /// Session tickets that a client gets after a TLS 1.3 handshake, to resume the session later.
     tickets: usize,
 }
 
-/// No tickets, as in RabbitMQ: they come in a record without data between the handshake and
-/// `connection.start`, and clients that read such a record take it for the end. Connections of AMQP
-/// last, so that few handshakes are saved.
+/// No tickets, as in RabbitMQ: a ticket arrives in a record without data between the handshake and
+/// `connection.start`, and some clients mistake such a record for the end of the stream. AMQP connections
+/// live long, so tickets would save few handshakes.
 const AMQP_BASIS: Basis = Basis { provider: handshake_records::provider, alpn: &[], tickets: 0 };
 
 const HTTP_BASIS: Basis = Basis { provider: ring::default_provider, alpn: &[HTTP_1_1], tickets: 2 };
 
-/// What changes when a file does.
+/// Modification time and length of a file, to detect changes.
 type Stamp = (SystemTime, u64);
 
 impl Tls {
-    /// The TLS of AMQP, with one record for each message of the handshake.
+    /// Creates the TLS of AMQP, with one record for each handshake message.
     ///
     /// # Errors
     /// [`TlsError`], which names the file.
@@ -98,7 +98,7 @@ impl Tls {
         Self::new("AMQPS", options, handshake_timeout, AMQP_BASIS)
     }
 
-    /// The TLS of HTTP.
+    /// Creates the TLS of HTTP.
     ///
     /// # Errors
     /// [`TlsError`], which names the file.
@@ -109,7 +109,7 @@ impl Tls {
         Self::new("HTTPS", options, handshake_timeout, HTTP_BASIS)
     }
 
-    /// Reads the files.
+    /// Reads the files and builds the configuration.
     fn new(
         what: &'static str,
         options: TlsOptions,
@@ -121,28 +121,28 @@ impl Tls {
         Ok(Self { what, options, basis, handshake_timeout, current, seen })
     }
 
-    /// How long a client has for its handshake.
+    /// The time limit of a handshake.
     pub(crate) const fn handshake_timeout(&self) -> Duration {
         self.handshake_timeout
     }
 
-    /// What this is the TLS of.
+    /// The listener that uses this TLS, for log lines.
     pub(crate) const fn what(&self) -> &'static str {
         self.what
     }
 
-    /// What accepts the next client of HTTP.
+    /// The acceptor for the next HTTP client.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.current())
     }
 
-    /// What is in force for the next client.
+    /// The configuration for the next client.
     fn current(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.read())
     }
 
-    /// Reads the files again if one has changed, or in any case when it `must`. What cannot be used
-    /// leaves everything as it is.
+    /// Reloads the files if one has changed, or in any case if `must` is true. If the new files are unusable,
+    /// the old configuration stays in force.
     pub(crate) fn reload(&self, must: bool) {
         let now = stamps(&self.options);
         let before = std::mem::replace(&mut *self.seen.lock(), now.clone());
@@ -160,7 +160,7 @@ impl Tls {
     }
 }
 
-/// When the first certificate in a file expires, in seconds of the epoch.
+/// Earliest expiry of a certificate in a file, in seconds since the Unix epoch.
 pub(crate) fn expiry_s(path: &Path) -> Option<i64> {
     let all = certificates(path).ok()?;
     all.iter().map(|one| certificate::expiry_s(one)).min().flatten()
@@ -199,8 +199,8 @@ fn server_config(options: &TlsOptions, basis: Basis) -> Result<ServerConfig, Tls
     Ok(config)
 }
 
-/// The clock that certificates of clients are judged by: one before 1970 is 1970, where rustls' own
-/// panics.
+/// The clock for the validity of client certificates: a time before 1970 counts as 1970, where the clock of
+/// rustls panics.
 #[derive(Debug)]
 struct AnyTime;
 
@@ -218,7 +218,7 @@ const fn version(version: &TlsVersion) -> &'static SupportedProtocolVersion {
     }
 }
 
-/// Who looks at clients' certificates.
+/// The verifier of client certificates.
 fn verifier(
     options: &TlsOptions,
     path: &Path,
@@ -248,7 +248,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     all.ok_or_else(|| TlsError::NoCertificate(path.to_owned()))
 }
 
-/// The first private key of a file. What OpenSSL calls PKCS#8 may be encrypted.
+/// The first private key of a file; a PKCS#8 key may be encrypted.
 fn private_key(path: &Path, password: Option<&str>) -> Result<PrivateKeyDer<'static>, TlsError> {
     let text = read(path)?;
     if let Ok(key) = PrivateKeyDer::from_pem_slice(&text) {

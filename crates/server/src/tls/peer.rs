@@ -1,21 +1,21 @@
-//! What is known of a client that speaks TLS.
+//! TLS details of a client connection.
 
 use management::TlsDetails;
 use rustls::{InvalidMessage, ProtocolVersion, ServerConnection};
 
 use super::certificate;
 
-/// How a client speaks TLS, and who it says it is: beside the connection's other metadata.
+/// The TLS parameters and the certificate of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TlsPeer {
-    /// What is told of that.
+    /// The details shown in the management API.
     pub(crate) details: TlsDetails,
-    /// The octets of its certificate, which was verified.
+    /// The verified certificate of the client, DER-encoded.
     pub(crate) certificate_der: Option<Vec<u8>>,
 }
 
 impl TlsPeer {
-    /// Reads it from a connection whose handshake is over.
+    /// Reads the details from a connection after its handshake.
     pub(crate) fn of(connection: &ServerConnection) -> Self {
         let suite = connection.negotiated_cipher_suite().map(|suite| suite.suite());
         let suite = suite.and_then(|suite| suite.as_str());
@@ -35,18 +35,18 @@ impl TlsPeer {
     }
 }
 
-/// How a connection is enciphered, in RabbitMQ's words. Every suite of rustls authenticates with its
-/// cipher (`aead`).
+/// The parts of a cipher suite in RabbitMQ's terms. Every suite of rustls is an AEAD, so the cipher also
+/// authenticates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Suite {
-    /// `any` in TLS 1.3, which agrees on it apart from the suite.
+    /// The key exchange; `any` in TLS 1.3, which negotiates it separately.
     key_exchange: &'static str,
     cipher: &'static str,
     hash: &'static str,
 }
 
 impl Suite {
-    /// The words for a suite, by its name in the standard.
+    /// The parts of a suite, from its standard name.
     fn of(name: &str) -> Self {
         let find = |words: &[(&str, &'static str)]| {
             words.iter().find(|(part, _)| name.contains(part)).map(|(_, word)| *word)
@@ -65,7 +65,7 @@ impl Suite {
     }
 }
 
-/// Why a handshake has failed, in words for an operator.
+/// The reason of a failed handshake, as a sentence for an operator.
 pub(crate) fn handshake_error(error: &std::io::Error) -> String {
     let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     match tls {

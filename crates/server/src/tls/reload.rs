@@ -1,4 +1,4 @@
-//! What is read or opened again while the broker runs: certificates, and the log file.
+//! Reloads certificates and reopens the log file while the broker runs.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::limits::TLS_CHECK_INTERVAL;
 use crate::logging::file::LogFile;
 use crate::tls::Tls;
 
-/// On SIGHUP opens the log file again and reads every certificate; meanwhile looks whether certificates
-/// have changed.
+/// On SIGHUP reopens the log file and reloads every certificate; also checks periodically whether
+/// certificates have changed.
 pub(crate) async fn watch(
     mut hangup: Signal,
     certificates: Vec<Arc<Tls>>,

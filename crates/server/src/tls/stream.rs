@@ -1,7 +1,7 @@
-//! The two halves of a TLS connection, each used by a task of its own.
+//! The read and write halves of a TLS connection, each used by a task of its own.
 //!
-//! They share the state of the connection behind a lock that is held while octets are enciphered or
-//! deciphered, and never while the socket is waited for.
+//! The halves share the state of the connection behind a lock, which is held while bytes are encrypted or
+//! decrypted and never while a task waits for the socket.
 
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::limits::TLS_READ_BYTES;
 
-/// The halves of a connection whose handshake is over.
+/// Splits a connection after its handshake.
 pub(crate) fn split(socket: TcpStream, connection: ServerConnection) -> (TlsReader, TlsWriter) {
     let (reads, writes) = socket.into_split();
     let connection = Arc::new(Mutex::new(connection));
@@ -23,39 +23,39 @@ pub(crate) fn split(socket: TcpStream, connection: ServerConnection) -> (TlsRead
         connection: Arc::clone(&connection),
         enciphered: Vec::new(),
         start: 0,
-        // The client may have sent something with the end of its handshake.
+        // The client may have sent data together with the end of its handshake.
         has_more: true,
         has_ended: false,
     };
     (reader, TlsWriter { socket: writes, connection, enciphered: Vec::new() })
 }
 
-/// What the client sends.
+/// The read half of a TLS connection.
 #[derive(Debug)]
 pub(crate) struct TlsReader {
     socket: OwnedReadHalf,
     connection: Arc<Mutex<ServerConnection>>,
-    /// Octets of the socket, from `start` on not yet deciphered.
+    /// Bytes from the socket; those from `start` on are not decrypted yet.
     enciphered: Vec<u8>,
     start: usize,
-    /// There may be something to read without the socket.
+    /// True if there may be data to read without the socket.
     has_more: bool,
     has_ended: bool,
 }
 
 impl TlsReader {
-    /// The socket below.
+    /// The underlying socket.
     pub(crate) fn socket(&self) -> &OwnedReadHalf {
         &self.socket
     }
 
-    /// Waits until there may be something to read.
+    /// Waits until there may be data to read.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         if self.has_more { Ok(()) } else { self.socket.readable().await }
     }
 
-    /// Reads what there is, as far as it fits; 0 at the end of the stream. It may leave something for the
-    /// writer to send.
+    /// Reads available data into `room` and returns its length; 0 at the end of the stream. Reading may
+    /// produce output for the writer.
     pub(crate) fn try_read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         let mut connection = self.connection.lock();
@@ -72,7 +72,7 @@ impl TlsReader {
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // The client has gone without a word, as many do.
+                // The client closed the socket without `close_notify`, as many do.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => self.has_ended = true,
                 Err(error) => return Err(error),
             }
@@ -104,13 +104,13 @@ impl TlsReader {
         }
     }
 
-    /// Whether the connection itself has something to say.
+    /// True if the connection has output of its own to send, such as an alert.
     pub(crate) fn wants_write(&self) -> bool {
         self.connection.lock().wants_write()
     }
 }
 
-/// What the client is sent.
+/// The write half of a TLS connection.
 #[derive(Debug)]
 pub(crate) struct TlsWriter {
     socket: OwnedWriteHalf,
@@ -119,12 +119,12 @@ pub(crate) struct TlsWriter {
 }
 
 impl TlsWriter {
-    /// Takes some of the octets; how many.
+    /// Encrypts some of the bytes and returns their number.
     pub(crate) fn encipher(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.connection.lock().writer().write_vectored(slices)
     }
 
-    /// Sends what is enciphered, and what the connection itself has to say.
+    /// Sends the encrypted bytes and the connection's own output.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         {
             let mut connection = self.connection.lock();
@@ -139,12 +139,12 @@ impl TlsWriter {
         Ok(())
     }
 
-    /// Gives back what a burst has made the buffer grow to.
+    /// Shrinks the buffer after a burst.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         self.enciphered.shrink_to(bytes);
     }
 
-    /// Says that nothing more will come.
+    /// Sends `close_notify` and closes the write side.
     pub(crate) async fn shutdown(&mut self) -> io::Result<()> {
         self.connection.lock().send_close_notify();
         self.flush().await?;

@@ -1,4 +1,4 @@
-//! Limits of connections, messages, queues, memory and disk; durability; names.
+//! Keys for limits of connections, messages, queues, memory and disk; for durability; for names.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::config::values::{
 use crate::config::{DiskFreeLimit, Durability, MemoryWatermark};
 use crate::limits::STATISTICS_INTERVAL_MIN_MS;
 
-/// How often statistics may be collected, in milliseconds.
+/// Valid intervals of statistics samples, in milliseconds.
 const INTERVAL_MS: RangeInclusive<u64> = STATISTICS_INTERVAL_MIN_MS..=86_400_000;
 
 pub(super) const KEYS: &[Key] = &[

@@ -1,9 +1,9 @@
-//! Where clients connect.
+//! Keys for listeners.
 
 use crate::config::key::Key;
 use crate::config::values::{address, ip, number, number_or, one_of};
 
-/// Fifty days are as good as for ever.
+/// Fifty days, which is as good as unlimited.
 const FOR_EVER_MS: u64 = 0xffff_ffff;
 
 pub(super) const KEYS: &[Key] = &[

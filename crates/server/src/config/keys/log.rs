@@ -1,10 +1,10 @@
-//! Where the log goes, and how much of it.
+//! Keys for the log: destinations, levels and formats.
 
 use crate::config::key::Key;
 use crate::config::values::{boolean, number, number_or, one_of};
 use crate::config::{LogFormat, LogLevel, LogStream};
 
-/// RabbitMQ's levels. What is finer than Leveret's own is the next one that is not less.
+/// RabbitMQ's levels. A level that Leveret does not have maps to the next more severe one.
 const LEVELS: &[(&str, LogLevel)] = &[
     ("debug", LogLevel::Debug),
     ("info", LogLevel::Info),
@@ -17,7 +17,7 @@ const LEVELS: &[(&str, LogLevel)] = &[
     ("none", LogLevel::None),
 ];
 
-/// How lines look.
+/// The formats of log lines.
 const FORMATS: &[(&str, LogFormat)] = &[("plaintext", LogFormat::Plain), ("json", LogFormat::Json)];
 
 pub(super) const KEYS: &[Key] = &[
@@ -68,7 +68,7 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     Key::new("log.file.rotation.size", Some("0"), |config, _, value| {
-        // The smallest is a few lines: what is smaller would rotate with each.
+        // 4096 bytes are a few lines; a smaller file would be rotated with each line.
         let bytes = number_or("0", value, 4096..=u64::from(u32::MAX))?;
         config.log.rotation_bytes = bytes;
         Ok(())

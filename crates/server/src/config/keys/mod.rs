@@ -1,4 +1,4 @@
-//! The keys that there are. `docs/reference/configuration.md` lists the same, which a test compares.
+//! The tables of keys. A test compares them with `docs/reference/configuration.md`.
 
 mod limits;
 mod listeners;
@@ -11,18 +11,18 @@ use super::Config;
 use super::file::KeyName;
 use super::key::{Effect, Key, Match};
 
-/// Every key, in the order in which they are shown.
+/// Every key, in the order of display.
 pub(super) fn all() -> impl Iterator<Item = &'static Key> {
     let tables = [listeners::KEYS, tls::KEYS, limits::KEYS, users::KEYS, log::KEYS];
     tables.into_iter().chain([without_effect::KEYS]).flatten()
 }
 
-/// The key of that name.
+/// The key that matches this name.
 pub(super) fn find(name: &KeyName) -> Option<(&'static Key, Match)> {
     all().find_map(|key| key.matches(name).map(|matched| (key, matched)))
 }
 
-/// The names of keys that are one name only: what a misspelt one may have meant.
+/// The names of keys without variable parts, as suggestions for misspelt names.
 pub(super) fn plain_names() -> impl Iterator<Item = &'static str> {
     let known = all().filter(|key| !matches!(key.effect, Effect::Refused(_)));
     known
@@ -30,18 +30,18 @@ pub(super) fn plain_names() -> impl Iterator<Item = &'static str> {
         .filter(|name| !name.contains(['$', '*']))
 }
 
-/// Several keys that make one list. What is said of it replaces the default as a whole.
+/// Several keys that form one list. Any entry replaces the whole default.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
-    /// What their names begin with.
+    /// The prefix of the keys.
     pub(super) prefix: &'static str,
     /// The keys and values of the default.
     pub(super) default: &'static [(&'static str, &'static str)],
-    /// Makes room for another.
+    /// Removes the default entries.
     pub(super) clear: fn(&mut Config),
 }
 
-/// Every list.
+/// All lists.
 pub(super) const LISTS: &[List] = &[
     List {
         prefix: "listeners.tcp",
@@ -79,7 +79,7 @@ pub(super) const LISTS: &[List] = &[
     },
 ];
 
-/// Keys of which only the first is in force when both are given.
+/// Pairs of keys of which the first takes precedence.
 pub(super) const EITHER: &[(&str, &str)] = &[
     ("vm_memory_high_watermark.absolute", "vm_memory_high_watermark.relative"),
     ("disk_free_limit.absolute", "disk_free_limit.relative"),

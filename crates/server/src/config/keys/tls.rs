@@ -1,17 +1,17 @@
-//! Certificates, and what is asked of clients'.
+//! Keys for certificates, and for the verification of client certificates.
 
 use crate::config::key::Key;
 use crate::config::values::{boolean, number, one_of, readable_file};
 use crate::config::{CertificateName, Config, SanType, TlsOptions, TlsVersion};
 
-/// The words for a version.
+/// The values for TLS versions.
 const VERSIONS: &[(&str, TlsVersion)] =
     &[("tlsv1.2", TlsVersion::Tls12), ("tlsv1.3", TlsVersion::Tls13)];
 
-/// Whether clients' certificates are looked at.
+/// The values for the verification of client certificates.
 const VERIFY: &[(&str, bool)] = &[("verify_none", false), ("verify_peer", true)];
 
-/// What of a certificate is the name of a user.
+/// The values for the part of a certificate that names the user.
 const LOGIN_FROM: &[(&str, CertificateName)] = &[
     ("distinguished_name", CertificateName::Subject),
     ("common_name", CertificateName::SubjectCn),
@@ -19,7 +19,7 @@ const LOGIN_FROM: &[(&str, CertificateName)] = &[
     ("subject_alt_name", CertificateName::AlternativeName),
 ];
 
-/// The kinds of alternative names.
+/// The values for types of alternative names.
 const SAN_TYPES: &[(&str, SanType)] =
     &[("dns", SanType::Dns), ("ip", SanType::Ip), ("email", SanType::Email), ("uri", SanType::Uri)];
 
@@ -56,9 +56,9 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("management.ssl.versions.$version", None, version::<Https>),
 ];
 
-/// Which of the two sets of options.
+/// Selects one of the two sets of options.
 trait Which {
-    /// These, of a configuration.
+    /// The selected options of a configuration.
     fn of(config: &mut Config) -> &mut TlsOptions;
 }
 

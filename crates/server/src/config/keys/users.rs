@@ -1,4 +1,4 @@
-//! Users, how they log in, and definitions.
+//! Keys for users, logins and definitions.
 
 use crate::config::key::Key;
 use crate::config::values::{boolean, one_of, pattern, readable_file};
@@ -104,7 +104,7 @@ pub(super) const KEYS: &[Key] = &[
     }),
 ];
 
-/// Users are Leveret's own. To leave out another would let in whom it keeps out.
+/// Accepts only the internal backend: ignoring another backend would admit users whom it refuses.
 fn only_internal(value: &str) -> Result<(), String> {
     one_of(value, &["internal", "rabbit_auth_backend_internal"].map(|word| (word, ())))
 }

@@ -1,4 +1,4 @@
-//! Keys of RabbitMQ that Leveret knows and that change nothing, and those that it cannot take.
+//! RabbitMQ keys that are accepted without an effect, and those that are refused.
 
 use crate::config::key::Key;
 
