@@ -109,9 +109,16 @@ impl<K: Ord + Copy> Deadlines<K> {
         Some(first)
     }
 
-    /// The entry last popped was stale.
+    /// The entry last popped was stale. The count may be too low: something that comes back is listed again,
+    /// and when it is gone for good, two entries are stale of which one was counted.
     pub(crate) fn popped_stale(&mut self) {
         self.stale = self.stale.saturating_sub(1);
+    }
+
+    /// Removes the earliest deadline, which is stale.
+    pub(crate) fn pop_stale(&mut self) {
+        self.pop();
+        self.popped_stale();
     }
 
     /// Something listed is gone before its deadline; true when `retain` is to be called.

@@ -71,8 +71,8 @@ pub use policy::{
 };
 pub use queue::{
     ByCause, ByReason, Consumer, DeadlineSpan, Deaths, DelayedRetry, Deliveries, DropCause, Entry,
-    ExpiryCursor, ExpirySlice, Forecast, PersistentMessages, Queue, QueueArguments, QueueCounters,
-    QueueDefaults, Settings, Span,
+    ExpiryCursor, ExpirySlice, Forecast, Ownership, PersistentMessages, Queue, QueueArguments,
+    QueueCounters, QueueDefaults, Settings, Span,
 };
 pub use queue_type::QueueType;
 pub use record::{

@@ -58,7 +58,7 @@ impl Queue {
         passed: u64,
         read: ReadPage<'a>,
     ) -> impl Iterator<Item = Found> + 'a {
-        let ready = &self.ready;
+        let ready = &self.waiting.ready;
         let after = Place(passed);
         let behind = (Bound::Excluded(after), Bound::Unbounded);
         let mut returned = ready.returned.range(behind).peekable();
@@ -86,11 +86,11 @@ impl Queue {
         }
         Some(match fresh.next()? {
             Next::Here(id, Fresh { message, lsn, arrived }) => {
-                let entry = self.ready.entry(id, message.clone(), *lsn, *arrived);
+                let entry = self.waiting.ready.entry(id, message.clone(), *lsn, *arrived);
                 self.found(entry, Place::of(id))
             }
             Next::Read(id, page, PagedMessage { facts, message }) => {
-                let entry = self.ready.entry(id, message.clone(), facts.lsn, facts.arrived);
+                let entry = self.waiting.ready.entry(id, message.clone(), facts.lsn, facts.arrived);
                 let passed = Passed::Ready(Place::of(id).0);
                 let paged = Some((page, *facts));
                 Found::message(BrowsedMessage { paged, ..self.browsed(entry, passed) })
@@ -112,13 +112,14 @@ impl Queue {
 
     /// Whether messages are in a page.
     pub(crate) fn has_page(&self, level: u8, page: PageId) -> bool {
-        let level = self.ready.level_at(level).and_then(|at| self.ready.levels.get(at));
+        let level =
+            self.waiting.ready.level_at(level).and_then(|at| self.waiting.ready.levels.get(at));
         level.is_some_and(|level| level.knows_page(page))
     }
 
     /// The messages that are delayed, from a place on.
     pub(crate) fn browse_delayed(&self, passed: (Time, u64)) -> impl Iterator<Item = Found> {
-        self.delayed.after(passed).map(|((at, seq), entry)| {
+        self.waiting.delayed.after(passed).map(|((at, seq), entry)| {
             let passed = Passed::Delayed(at, seq);
             let ready_at = Some(at);
             Found::message(BrowsedMessage { ready_at, ..self.browsed(entry.clone(), passed) })
@@ -128,7 +129,7 @@ impl Queue {
     /// The messages that died and wait for somewhere to go, without the first so many.
     pub(crate) fn browse_dead(&self, passed: u64) -> impl Iterator<Item = Found> {
         let skipped = usize::try_from(passed).unwrap_or(usize::MAX);
-        self.pending.skip(skipped).zip(1_u64..).map(move |(entry, count)| {
+        self.dead_letters.pending.skip(skipped).zip(1_u64..).map(move |(entry, count)| {
             let passed = Passed::Dead(passed.saturating_add(count));
             // It has died already.
             Found::message(BrowsedMessage { deadline: None, ..self.browsed(entry.clone(), passed) })

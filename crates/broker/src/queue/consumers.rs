@@ -146,6 +146,7 @@ pub(crate) struct Consumers {
     /// Highest priority first, oldest first among equals; only where that chooses the active one.
     ranking: BTreeSet<(Reverse<i64>, ConsumerId)>,
     active: Option<ConsumerId>,
+    /// The id of the last consumer; 0 if there was none.
     last_id: u64,
 }
 
@@ -175,6 +176,11 @@ impl Consumers {
 
     pub(crate) fn get(&self, id: ConsumerId) -> Option<&Consumer> {
         self.all.get(id)
+    }
+
+    /// True if the queue ever had a consumer.
+    pub(crate) fn had_any(&self) -> bool {
+        self.last_id > 0
     }
 
     /// Whether only one consumer is active at a time.

@@ -1,11 +1,10 @@
-//! Messages of a quorum queue that were returned and wait before they are delivered again (spec 8.3).
+//! Messages of a quorum queue that were returned and wait before they are delivered again.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::entry::{Entry, Front};
-use super::totals::CountedBytes;
-use super::totals::{PersistentMessages, Totals};
+use super::totals::{CountedBytes, PersistentMessages, Totals};
 use crate::ids::EntryId;
 use crate::time::Time;
 
@@ -13,7 +12,7 @@ use crate::time::Time;
 #[derive(Debug)]
 pub(crate) struct Delayed {
     entries: BTreeMap<(Time, u64), Entry>,
-    /// When each is ready again, in order of arrival.
+    /// The time at which each message is ready again, in order of arrival.
     ready_at: BTreeMap<u64, Time>,
     totals: Totals,
 }
@@ -41,12 +40,12 @@ impl Delayed {
         self.entries.insert((ready_at, entry.id.seq), entry);
     }
 
-    /// When the next of them is ready.
+    /// The time at which the next message is ready.
     pub(crate) fn next_ready_at(&self) -> Option<Time> {
         self.entries.first_key_value().map(|((ready_at, _), _)| *ready_at)
     }
 
-    /// The next that is ready at `now`.
+    /// Takes the next message that is ready at `now`.
     pub(crate) fn pop_ready(&mut self, now: Time) -> Option<Entry> {
         let ((ready_at, seq), _) = self.entries.first_key_value()?;
         let id = EntryId { seq: *seq, level: 0 };
@@ -64,7 +63,7 @@ impl Delayed {
         self.ready_at.contains_key(&id.seq)
     }
 
-    /// The one that arrived first.
+    /// The message that arrived first.
     pub(crate) fn oldest(&self) -> Option<Front> {
         let (seq, ready_at) = self.ready_at.first_key_value()?;
         self.entries.get(&(*ready_at, *seq)).map(Entry::front)
@@ -78,7 +77,7 @@ impl Delayed {
         self.entries.values()
     }
 
-    /// Those that are ready again behind that moment and number, in that order.
+    /// Messages that are ready again after that time and number, in that order.
     pub(crate) fn after(&self, at: (Time, u64)) -> impl Iterator<Item = ((Time, u64), &Entry)> {
         let behind = (Bound::Excluded(at), Bound::Unbounded);
         self.entries.range(behind).map(|(at, entry)| (*at, entry))

@@ -1,163 +1,220 @@
-//! When the messages of a queue expire, looked at some at a time.
+//! Expiry: the deadlines of the messages in a queue, and the lease of the queue itself.
 //!
-//! What is in memory has a deadline of its own or that of the queue's TTL. Of a page the ends are known:
-//! the first and the last arrival, the first and the last own deadline, and how many have one; what is
-//! between them is anybody's guess.
+//! A TTL that all messages share needs no list, because the oldest message has the earliest deadline. Messages
+//! with an `expiration` of their own are listed.
 
-use std::ops::Bound;
-
-use super::Queue;
-use super::browse::Next;
-use super::level::{Fresh, Page};
-use super::ready::Place;
+use super::entry::{Entry, Front};
+use super::settings::Settings;
+use super::waiting::WaitingMessages;
+use crate::deadlines::Deadlines;
 use crate::ids::EntryId;
+use crate::setting::ExpiryOrder;
 use crate::time::Time;
 
-/// How far deadlines have been looked at.
-#[derive(Clone, Copy, Debug)]
-pub struct ExpiryCursor(Passed);
-
-#[derive(Clone, Copy, Debug)]
-enum Passed {
-    /// Up to this place of those that stand apart.
-    Returned(Place),
-    /// Up to this place of the others.
-    Fresh(Place),
-    /// Up to this one of those that are delayed.
-    Delayed(Time, u64),
+/// The deadlines of a queue.
+#[derive(Debug)]
+pub(crate) struct Expiry {
+    /// Deadlines of messages with an `expiration` of their own.
+    deadlines: Deadlines<EntryId>,
+    /// The last use of the queue.
+    last_used: Time,
+    /// The last change of the settings in force.
+    settings_since: Time,
+    /// The wake-up that the vhost's timers hold for the queue.
+    pub(crate) armed: Option<Time>,
 }
 
-impl ExpiryCursor {
-    /// In front of everything.
-    pub const START: Self = Self(Passed::Returned(Place::START));
-}
+impl Expiry {
+    pub(super) fn new(now: Time) -> Self {
+        Self { deadlines: Deadlines::default(), last_used: now, settings_since: now, armed: None }
+    }
 
-/// Messages of which it is known when the first and the last of them expire.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DeadlineSpan {
-    /// How many.
-    pub messages: u64,
-    /// Not before this.
-    pub first: Time,
-    /// Not after this.
-    pub last: Time,
-}
+    /// Lists the message's own deadline, if the message has one and expiry is exact.
+    pub(super) fn list(&mut self, front: &Front, settings: &Settings) {
+        if let Some(millis) = front.expiration_ms
+            && settings.expiry_order == ExpiryOrder::Deadline
+        {
+            self.deadlines.insert(front.arrived.plus_ms(millis), front.id);
+        }
+    }
 
-/// When some of the messages that wait in a queue expire.
-#[derive(Clone, Debug, Default)]
-pub struct ExpirySlice {
-    /// One for each message that has one.
-    pub deadlines: Vec<Time>,
-    /// Of those on disk.
-    pub spans: Vec<DeadlineSpan>,
-    /// Messages without a deadline.
-    pub never: u64,
-    /// When the oldest of them arrived.
-    pub oldest: Option<Time>,
-    /// Where to go on; none at the end.
-    pub next: Option<ExpiryCursor>,
-}
+    /// Lists the own deadlines of all messages anew, because the settings have changed.
+    pub(super) fn relist(&mut self, settings: &Settings, waiting: &WaitingMessages) {
+        self.deadlines.clear();
+        for front in waiting.iter() {
+            self.list(&front, settings);
+        }
+    }
 
-/// A message, or a page of them.
-enum Standing<'a> {
-    Message { arrived: Time, expiration_ms: Option<u64> },
-    Page(&'a Page),
-}
+    pub(super) fn settings_changed(&mut self, now: Time) {
+        self.settings_since = now;
+    }
 
-impl Queue {
-    /// Looks at so many of the messages that wait, ready or delayed; a page counts as one. What happens
-    /// between two looks may be seen twice, or not at all.
-    pub fn expiry(&self, from: ExpiryCursor, count: usize) -> ExpirySlice {
-        let mut slice = ExpirySlice::default();
-        let mut standing = self.standing_after(from.0);
-        let mut passed = from;
-        for (at, one) in standing.by_ref().take(count) {
-            passed = ExpiryCursor(at);
-            match one {
-                Standing::Message { arrived, expiration_ms } => {
-                    slice.arrived(arrived);
-                    match self.settings.deadline(arrived, expiration_ms) {
-                        Some(deadline) => slice.deadlines.push(deadline),
-                        None => slice.never += 1,
-                    }
-                }
-                Standing::Page(page) => {
-                    slice.arrived(page.first_arrived);
-                    self.add_page(page, &mut slice);
-                }
+    /// True if no deadline is listed.
+    pub(super) fn lists_nothing(&self) -> bool {
+        self.deadlines.is_empty()
+    }
+
+    /// Drops all listed deadlines: no message waits.
+    pub(super) fn clear(&mut self) {
+        self.deadlines.clear();
+    }
+
+    /// A message left before its deadline.
+    pub(super) fn left_early(
+        &mut self,
+        entry: &Entry,
+        settings: &Settings,
+        waiting: &WaitingMessages,
+    ) {
+        if entry.message.facts().expiration_ms.is_some()
+            && settings.expiry_order == ExpiryOrder::Deadline
+            && self.deadlines.forget_one()
+        {
+            self.squeeze(waiting);
+        }
+    }
+
+    /// So many messages with listed deadlines went into a page.
+    pub(super) fn left_for_page(&mut self, count: usize, waiting: &WaitingMessages) {
+        let must_squeeze = (0..count).fold(false, |_, _| self.deadlines.forget_one());
+        if must_squeeze {
+            self.squeeze(waiting);
+        }
+    }
+
+    fn squeeze(&mut self, waiting: &WaitingMessages) {
+        self.deadlines.retain(|id| waiting.contains(id));
+    }
+
+    /// The first listed deadline; perhaps of a message that left.
+    pub(super) fn first_listed(&self) -> Option<(Time, EntryId)> {
+        self.deadlines.first()
+    }
+
+    /// The next message deadline; perhaps of a message that left.
+    pub(super) fn next_deadline(
+        &self,
+        settings: &Settings,
+        waiting: &WaitingMessages,
+    ) -> Option<Time> {
+        match settings.expiry_order {
+            ExpiryOrder::Head => {
+                waiting.ready.heads().filter_map(|front| settings.deadline_of(&front)).min()
+            }
+            ExpiryOrder::Deadline => {
+                let own = self.first_own(waiting).map(|(deadline, _)| deadline);
+                let shared = first_by_ttl(settings, waiting).map(|(deadline, _)| deadline);
+                own.into_iter().chain(shared).chain(waiting.ready.next_ask()).min()
             }
         }
-        slice.next = standing.next().map(|_| passed);
-        slice
     }
 
-    fn standing_after(&self, passed: Passed) -> impl Iterator<Item = (Passed, Standing<'_>)> {
-        let (returned, fresh, delayed) = match passed {
-            Passed::Returned(place) => (Some(place), Some(Place::START), Some(Time::default())),
-            Passed::Fresh(place) => (None, Some(place), Some(Time::default())),
-            Passed::Delayed(at, _) => (None, None, Some(at)),
-        };
-        let delayed_seq = if let Passed::Delayed(_, seq) = passed { seq } else { 0 };
-        let returned = returned.into_iter().flat_map(|place| {
-            let behind = (Bound::Excluded(place), Bound::Unbounded);
-            self.ready.returned.range(behind)
-        });
-        let returned = returned.map(|(place, entry)| (Passed::Returned(*place), entry.front()));
-        let fresh = fresh.into_iter().flat_map(|place| self.ready.fresh_after(place, None));
-        let delayed = delayed.into_iter().flat_map(move |at| self.delayed.after((at, delayed_seq)));
-        let delayed = delayed.map(|((at, seq), entry)| (Passed::Delayed(at, seq), entry.front()));
-        let one = |(passed, front): (Passed, super::Front)| {
-            let (arrived, expiration_ms) = (front.arrived, front.expiration_ms);
-            (passed, Standing::Message { arrived, expiration_ms })
-        };
-        returned
-            .map(one)
-            .chain(fresh.filter_map(|next| fresh_standing(&next)))
-            .chain(delayed.map(one))
+    /// The first listed deadline, unless a message with an earlier one is being read.
+    fn first_own(&self, waiting: &WaitingMessages) -> Option<(Time, EntryId)> {
+        let being_read = waiting.ready.first_being_read();
+        let is_first = |at: Time| being_read.is_none_or(|read| at <= read);
+        self.deadlines.first().filter(|(deadline, _)| is_first(*deadline))
     }
 
-    /// What is known of a page.
-    fn add_page(&self, page: &Page, slice: &mut ExpirySlice) {
-        let count = page.held.count();
-        let by_ttl = |arrived| self.settings.deadline(arrived, None);
-        let shared = by_ttl(page.first_arrived).zip(by_ttl(page.last_arrived));
-        let own = page.next_deadline.zip(page.last_deadline);
-        let own_count = own.map_or(0, |_| page.with_deadline.min(count));
-        if let Some((first, last)) = own {
-            let (first_shared, last_shared) = shared.unwrap_or((first, last));
-            slice.add_span(own_count, first.min(first_shared), last.min(last_shared));
+    /// The first deadline of a message that waits, on disk or in memory; none, too, while it is not known.
+    pub(super) fn first_deadline(
+        &self,
+        settings: &Settings,
+        waiting: &WaitingMessages,
+    ) -> Option<Time> {
+        let own = match (settings.expiry_order, self.deadlines.first()) {
+            (ExpiryOrder::Head, _) => return self.next_deadline(settings, waiting),
+            (ExpiryOrder::Deadline, None) => None,
+            (ExpiryOrder::Deadline, Some((at, id))) if waiting.contains(id) => Some(at),
+            (ExpiryOrder::Deadline, Some(_)) => return None,
+        };
+        let shared = first_by_ttl(settings, waiting).map(|(deadline, _)| deadline);
+        own.into_iter().chain(shared).chain(waiting.ready.first_paged_deadline()).min()
+    }
+
+    /// Takes the message with the earliest deadline, if that has passed. The time is that at which the message
+    /// could have been taken: settings that move deadlines into the past make no expiry late.
+    pub(super) fn pop_due(
+        &mut self,
+        now: Time,
+        settings: &Settings,
+        waiting: &mut WaitingMessages,
+    ) -> Option<(Time, Entry)> {
+        let (deadline, entry) = match settings.expiry_order {
+            ExpiryOrder::Head => pop_due_head(now, settings, waiting)?,
+            ExpiryOrder::Deadline => self.pop_due_anywhere(now, settings, waiting)?,
+        };
+        Some((deadline.max(self.settings_since), entry))
+    }
+
+    fn pop_due_anywhere(
+        &mut self,
+        now: Time,
+        settings: &Settings,
+        waiting: &mut WaitingMessages,
+    ) -> Option<(Time, Entry)> {
+        self.skip_stale(now, waiting);
+        // A message that is still in a page may come first.
+        let paged = waiting.ready.first_paged_deadline();
+        let own = self.deadlines.first().filter(|(at, _)| paged.is_none_or(|paged| *at <= paged));
+        let shared = first_by_ttl(settings, waiting);
+        let (deadline, id) = own.into_iter().chain(shared).min().filter(|(at, _)| *at <= now)?;
+        let entry = waiting.take(id)?;
+        if own == Some((deadline, id)) {
+            self.deadlines.pop();
+        } else {
+            self.left_early(&entry, settings, waiting);
         }
-        match shared {
-            Some((first, last)) => slice.add_span(count - own_count, first, last),
-            None => slice.never += (count - own_count) as u64,
+        Some((deadline, entry))
+    }
+
+    /// Drops due deadlines of messages that left.
+    pub(super) fn skip_stale(&mut self, now: Time, waiting: &WaitingMessages) {
+        while let Some((deadline, id)) = self.deadlines.first()
+            && deadline <= now
+            && !waiting.contains(id)
+        {
+            self.deadlines.pop_stale();
         }
+    }
+
+    /// Drops the first deadlines as long as their messages have left, at most so many.
+    pub(super) fn forget_gone(&mut self, at_most: usize, waiting: &WaitingMessages) {
+        for _ in 0..at_most {
+            let Some((_, id)) = self.deadlines.first() else { return };
+            if waiting.contains(id) {
+                return;
+            }
+            // The deadline of a message that comes back is listed again.
+            self.deadlines.pop_stale();
+        }
+    }
+
+    /// Starts the lease of the queue again.
+    pub(super) fn renew_lease(&mut self, now: Time) {
+        self.last_used = now;
+    }
+
+    /// The end of a lease of so many milliseconds.
+    pub(super) fn lease_end(&self, expires_ms: u64) -> Time {
+        self.last_used.plus_ms(expires_ms)
     }
 }
 
-/// None for a message of a page that was read, which there is none of here.
-fn fresh_standing<'a>(next: &Next<'a>) -> Option<(Passed, Standing<'a>)> {
-    match next {
-        Next::Here(id, Fresh { message, arrived, .. }) => {
-            let expiration_ms = message.facts().expiration_ms;
-            let standing = Standing::Message { arrived: *arrived, expiration_ms };
-            Some((Passed::Fresh(Place::of(*id)), standing))
-        }
-        Next::Away(level, page) => {
-            let last = EntryId { seq: page.last_seq, level: *level };
-            Some((Passed::Fresh(Place::of(last)), Standing::Page(page)))
-        }
-        Next::Read(..) => None,
-    }
+/// The message that the TTL of the queue expires next.
+fn first_by_ttl(settings: &Settings, waiting: &WaitingMessages) -> Option<(Time, EntryId)> {
+    let ttl = settings.message_ttl_ms?;
+    waiting.oldest().map(|front| (front.arrived.plus_ms(ttl), front.id)).min()
 }
 
-impl ExpirySlice {
-    fn arrived(&mut self, at: Time) {
-        self.oldest = Some(self.oldest.map_or(at, |oldest| oldest.min(at)));
-    }
-
-    fn add_span(&mut self, count: usize, first: Time, last: Time) {
-        if count > 0 {
-            self.spans.push(DeadlineSpan { messages: count as u64, first, last });
-        }
-    }
+fn pop_due_head(
+    now: Time,
+    settings: &Settings,
+    waiting: &mut WaitingMessages,
+) -> Option<(Time, Entry)> {
+    let deadline = |front: Front| Some((settings.deadline_of(&front)?, front.id));
+    let heads = waiting.ready.heads().filter_map(deadline);
+    let (deadline, id) = heads.min().filter(|(deadline, _)| *deadline <= now)?;
+    Some((deadline, waiting.ready.take(id)?))
 }

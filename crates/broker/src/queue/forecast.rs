@@ -121,7 +121,7 @@ impl Queue {
         let (few, many) = (evicted(left.without(unsure), unsure.messages), evicted(left, 0));
         // A page from which some expire is smaller than it seems, and one from which some were read
         // back stands around them.
-        let read_back = if self.has_pages() { self.ready.returned.len() as u64 } else { 0 };
+        let read_back = if self.has_pages() { self.waiting.ready.returned.len() as u64 } else { 0 };
         let is_by_size = settings.max_length_bytes.is_some();
         let slack = if is_by_size { unsure.messages + read_back } else { 0 };
         let mut evicted = Span {
@@ -143,14 +143,14 @@ impl Queue {
     /// What has passed its deadline and leaves for that, and what may have.
     fn overdue(&self, settings: &Settings, now: Time) -> (Amount, Amount) {
         let (mut gone, mut unsure) = (Amount::default(), Amount::default());
-        let has_own = !self.deadlines.is_empty()
+        let has_own = !self.expiry.lists_nothing()
             || self.settings.expiry_order == ExpiryOrder::Head
-            || self.ready.first_paged_deadline().is_some();
+            || self.waiting.ready.first_paged_deadline().is_some();
         if settings.message_ttl_ms.is_none() && !has_own {
             return (gone, unsure);
         }
         let is_head_only = settings.expiry_order == ExpiryOrder::Head;
-        for level in &self.ready.levels {
+        for level in &self.waiting.ready.levels {
             let mut reaches_head = true;
             for part in self.parts(level, settings, now) {
                 let Amount { messages, bytes } = part.amount;
@@ -168,7 +168,7 @@ impl Queue {
                 }
             }
         }
-        let delayed = self.delayed.entries().filter(|_| !is_head_only);
+        let delayed = self.waiting.delayed.entries().filter(|_| !is_head_only);
         for entry in self.returned_to_front().chain(delayed) {
             let part = self.part(&entry.message, entry.arrived, settings, now);
             if part.due == Due::All {
@@ -197,7 +197,7 @@ impl Queue {
         let is_head_only = settings.expiry_order == ExpiryOrder::Head;
         let mut in_front = self.returned_to_front().peekable();
         let mut front_is_head = true;
-        for level in self.ready.levels.iter().rev() {
+        for level in self.waiting.ready.levels.iter().rev() {
             // What came back to the front goes before what is not less important.
             while let Some(entry) = in_front.next_if(|entry| entry.id.level <= level.number) {
                 let part = self.part(&entry.message, entry.arrived, settings, now);
@@ -230,9 +230,10 @@ impl Queue {
         settings: &'a Settings,
         now: Time,
     ) -> impl Iterator<Item = Part> + 'a {
-        let returned = self.ready.returned.values();
+        let returned = self.waiting.ready.returned.values();
         let is_here = move |entry: &&Entry| {
-            self.ready.returns_to() == ReturnTo::OriginalPlace && entry.id.level == level.number
+            self.waiting.ready.returns_to() == ReturnTo::OriginalPlace
+                && entry.id.level == level.number
         };
         let mut returned = returned.filter(is_here).peekable();
         let mut pieces = level.pieces().peekable();
@@ -256,14 +257,14 @@ impl Queue {
 
     /// What was returned to the front of the queue, in that order.
     fn returned_to_front(&self) -> impl Iterator<Item = &Entry> {
-        let is_front = self.ready.returns_to() == ReturnTo::Front;
-        self.ready.returned.values().filter(move |_| is_front)
+        let is_front = self.waiting.ready.returns_to() == ReturnTo::Front;
+        self.waiting.ready.returned.values().filter(move |_| is_front)
     }
 
     fn part(&self, message: &Message, arrived: Time, settings: &Settings, now: Time) -> Part {
         let deadline = settings.deadline(arrived, message.facts().expiration_ms);
         let due = if deadline.is_some_and(|at| at <= now) { Due::All } else { Due::None };
-        Part { amount: Amount { messages: 1, bytes: self.ready.bytes_of(message) }, due }
+        Part { amount: Amount { messages: 1, bytes: self.waiting.ready.bytes_of(message) }, due }
     }
 }
 

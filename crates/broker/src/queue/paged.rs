@@ -20,16 +20,13 @@ impl Queue {
     /// Puts messages of a level aside if the level is long and either the vhost has much in memory or the
     /// level has pages already.
     pub(crate) fn page_out(&mut self, level: u8, id: PageId) -> Option<Vec<PagedMessage>> {
-        if !self.ready.is_to_be_paged(level) {
+        if !self.waiting.ready.is_to_be_paged(level) {
             return None;
         }
-        let messages = self.ready.page_out(level, id)?;
+        let messages = self.waiting.ready.page_out(level, id)?;
         if self.settings.expiry_order == ExpiryOrder::Deadline {
             let with_deadline = messages.iter().filter(|message| message.facts.deadline.is_some());
-            let must_squeeze = with_deadline.fold(false, |_, _| self.deadlines.forget_one());
-            if must_squeeze {
-                self.squeeze_deadlines();
-            }
+            self.expiry.left_for_page(with_deadline.count(), &self.waiting);
         }
         Some(messages)
     }
@@ -37,24 +34,24 @@ impl Queue {
     /// Messages ready for delivery that wait on disk, and their bytes, counted as the queue type counts
     /// them.
     pub fn paged_out(&self) -> (u64, u64) {
-        let pages = self.ready.levels.iter().flat_map(Level::pages);
+        let pages = self.waiting.ready.levels.iter().flat_map(Level::pages);
         pages.fold((0, 0), |(count, bytes), page| {
             (count + page.held.count() as u64, bytes + page.bytes)
         })
     }
 
     pub(crate) fn has_pages(&self) -> bool {
-        self.ready.has_pages()
+        self.waiting.ready.has_pages()
     }
 
     /// Whether messages of it are being read.
     pub(crate) fn is_being_read(&self) -> bool {
-        self.ready.is_being_read()
+        self.waiting.ready.is_being_read()
     }
 
     /// The next page that has to be read as a whole.
     pub(crate) fn await_page(&mut self) -> Option<LevelPage> {
-        self.ready.await_page()
+        self.waiting.ready.await_page()
     }
 
     /// The next page of which messages have to be read because they expire soon.
@@ -62,9 +59,9 @@ impl Queue {
         match self.settings.expiry_order {
             ExpiryOrder::Head => None,
             ExpiryOrder::Deadline => {
-                self.skip_stale_deadlines(now);
-                let first = self.deadlines.first().map(|(deadline, _)| deadline);
-                self.ready.ask_due(now, first)
+                self.expiry.skip_stale(now, &self.waiting);
+                let first = self.expiry.first_listed().map(|(deadline, _)| deadline);
+                self.waiting.ready.ask_due(now, first)
             }
         }
     }
@@ -76,10 +73,10 @@ impl Queue {
         let with_deadline = with_deadline.filter(|facts| facts.deadline.is_some());
         let ids: Vec<EntryId> =
             with_deadline.map(|facts| EntryId { seq: facts.seq, level }).collect();
-        let page = self.ready.read_back(at, read);
+        let page = self.waiting.ready.read_back(at, read);
         for id in ids {
-            if let Some(front) = self.ready.get(id) {
-                self.index(&front);
+            if let Some(front) = self.waiting.ready.get(id) {
+                self.expiry.list(&front, &self.settings);
             }
         }
         page
@@ -87,40 +84,33 @@ impl Queue {
 
     /// Takes a message out of its page, as it was read there; and the page, if it is needed no more.
     pub(crate) fn take_from_page(&mut self, read: &Entry) -> Option<(Entry, Option<PageId>)> {
-        self.ready.take_from_page(read)
+        self.waiting.ready.take_from_page(read)
     }
 
     /// The pages with what is in them; for checks.
     pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &Held)> {
-        self.ready.paged()
-    }
-
-    /// Takes a message that waits in memory.
-    pub(crate) fn take_at_hand(&mut self, id: EntryId) -> Option<Entry> {
-        let entry = self.ready.take(id).or_else(|| self.delayed.take(id))?;
-        self.left_otherwise(&entry);
-        Some(entry)
+        self.waiting.ready.paged()
     }
 
     // ---- while the log is read ----
 
     /// Takes a message wherever it waits.
     pub(crate) fn take(&mut self, id: EntryId, pages: &mut dyn Pages) -> Option<Entry> {
-        let entry = self.take_at_hand(id).or_else(|| self.pending.take(id));
-        entry.or_else(|| self.ready.take_paged(id, pages))
+        let entry = self.take_at_hand(id).or_else(|| self.dead_letters.pending.take(id));
+        entry.or_else(|| self.waiting.ready.take_paged(id, pages))
     }
 
     /// A message has left, wherever it waited.
     pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) {
-        if self.take_at_hand(id).is_none() && self.pending.take(id).is_none() {
-            self.ready.forget(id, pages);
+        if self.take_at_hand(id).is_none() && self.dead_letters.pending.take(id).is_none() {
+            self.waiting.ready.forget(id, pages);
         }
     }
 
     /// Removes everything that waits; `ended` is called with the record of each that was durable.
     pub(crate) fn end_all(&mut self, pages: &mut dyn Pages, ended: &mut dyn FnMut(Lsn)) {
         self.durable_waiting().for_each(|(_, lsn)| ended(lsn));
-        self.ready.clear_pages(pages, &mut |facts: PagedFacts| {
+        self.waiting.ready.clear_pages(pages, &mut |facts: PagedFacts| {
             if facts.lsn != Lsn(0) {
                 ended(facts.lsn);
             }
@@ -131,16 +121,14 @@ impl Queue {
     /// The log does not tell any more what was handed out: any message may have been. Says whether
     /// that is to be noted.
     pub(crate) fn deliveries_forgotten(&mut self) -> bool {
-        let newest = self.ready.last_seq();
-        self.delivered_noted = self.delivered_up_to < newest;
-        self.delivered_up_to = self.delivered_up_to.max(newest);
-        self.delivered_noted
+        let newest = self.waiting.ready.last_seq();
+        self.delivery.forget_note(newest)
     }
 
     /// The log has been read: what was handed out is marked, and the lease begins anew.
     pub(crate) fn came_back(&mut self, now: Time, pages: &mut dyn Pages) {
-        self.ready.mark_delivered(self.delivered_up_to);
-        self.ready.look_again(pages);
+        self.waiting.ready.mark_delivered(self.delivery.delivered_up_to());
+        self.waiting.ready.look_again(pages);
         while let Some((level, page)) = self.await_page() {
             let read = pages.read(page, Wanted::Whole);
             if let Some(page) = self.read_back((level, page), read) {
@@ -148,7 +136,7 @@ impl Queue {
             }
         }
         self.counters = QueueCounters::entered(self.message_count());
-        self.last_used = now;
+        self.expiry.renew_lease(now);
     }
 }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::arguments::QueueArguments;
+use super::entry::Front;
 use super::resolved_keys::{QueueDefaults, ResolvedKeys};
 use crate::dead_letter::DeadLetterTarget;
 use crate::policy::InForce;
@@ -115,6 +116,11 @@ impl Settings {
             (queue, own) => queue.or(own),
         };
         ttl.map(|millis| arrived.plus_ms(millis))
+    }
+
+    /// The deadline of a message.
+    pub(super) fn deadline_of(&self, front: &Front) -> Option<Time> {
+        self.deadline(front.arrived, front.expiration_ms)
     }
 
     /// Whether a queue with `length` messages and `bytes` waiting has more than it may.

@@ -71,7 +71,8 @@ impl VhostTotals {
             channels.into_iter().any(|(_, channel)| channel.global_prefetch_count() > 0);
         for (_, queue) in vhost.queues() {
             totals.queues += 1;
-            totals.has_transient_queue |= !queue.durable && queue.exclusive_owner.is_none();
+            totals.has_transient_queue |=
+                !queue.ownership.durable && queue.ownership.exclusive_owner.is_none();
             totals.consumers += u64::from(queue.consumer_count());
             totals.messages += queue.message_count();
             totals.messages_ready += queue.ready_count();

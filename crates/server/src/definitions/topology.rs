@@ -71,8 +71,8 @@ impl QueueDefinition {
     pub(super) fn of(queue: &Queue) -> Self {
         Self {
             name: queue.name.to_string(),
-            durable: queue.durable,
-            auto_delete: queue.auto_delete,
+            durable: queue.ownership.durable,
+            auto_delete: queue.ownership.auto_delete,
             arguments: queue.arguments.table.clone(),
         }
     }
@@ -134,5 +134,5 @@ impl BindingDefinition {
 
 /// True if definitions contain this queue: it is not exclusive, and clients can declare its name.
 pub(super) fn is_defined(queue: &Queue) -> bool {
-    queue.exclusive_owner.is_none() && !is_reserved(&queue.name)
+    queue.ownership.exclusive_owner.is_none() && !is_reserved(&queue.name)
 }

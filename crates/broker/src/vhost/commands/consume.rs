@@ -74,7 +74,6 @@ impl Vhost {
             return Ok(());
         };
         let consumer = queue.consumers.add(consumer);
-        queue.had_consumer = true;
         queue.renew_lease(now);
         // Its lease may have been over and have waited for the end of an alarm.
         self.arm_queue(id);
@@ -199,7 +198,7 @@ impl Vhost {
             return;
         }
         queue.renew_lease(now);
-        if queue.auto_delete && queue.had_consumer {
+        if queue.ownership.auto_delete && queue.consumers.had_any() {
             self.remove_queue_and_notify(id);
         } else {
             self.arm_queue(id);

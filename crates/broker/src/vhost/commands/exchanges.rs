@@ -388,7 +388,7 @@ impl Vhost {
         match binding.destination {
             Destination::Queue(queue) => {
                 if let Some(queue) = self.queues.get_mut(queue) {
-                    queue.bindings.insert((source, binding.clone()));
+                    queue.registration.bindings.insert((source, binding.clone()));
                 }
             }
             Destination::Exchange(exchange) => {
@@ -437,7 +437,7 @@ impl Vhost {
         match binding.destination {
             Destination::Queue(queue) => {
                 if let Some(queue) = self.queues.get_mut(queue) {
-                    queue.bindings.remove(&known);
+                    queue.registration.bindings.remove(&known);
                 }
             }
             Destination::Exchange(exchange) => {
@@ -453,7 +453,7 @@ impl Vhost {
         let source = self.exchanges.get(source).filter(|e| e.durable)?;
         let (is_durable, destination) = match binding.destination {
             Destination::Queue(queue) => {
-                self.queues.get(queue).map(|queue| (queue.durable, &queue.name))?
+                self.queues.get(queue).map(|queue| (queue.ownership.durable, &queue.name))?
             }
             Destination::Exchange(exchange) => {
                 self.exchanges.get(exchange).map(|exchange| (exchange.durable, &exchange.name))?

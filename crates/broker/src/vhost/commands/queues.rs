@@ -54,7 +54,7 @@ impl Vhost {
         let Some(queue) = self.queues.get(id) else {
             return Ok(());
         };
-        match queue.exclusive_owner {
+        match queue.ownership.exclusive_owner {
             Some(owner) if owner != at.connection => {
                 Err(Refusal::locked_queue(self.queue_resource(&queue.name)))
             }
@@ -199,12 +199,12 @@ impl Vhost {
             return Ok(());
         };
         let resource = self.queue_resource(&queue.name);
-        if queue.exclusive_owner != declare.exclusive.then_some(at.connection) {
+        if queue.ownership.exclusive_owner != declare.exclusive.then_some(at.connection) {
             return Err(Refusal::locked_queue(resource));
         }
         let durable = declare.durable && !declare.exclusive;
-        same_flag("durable", durable, queue.durable, resource)?;
-        same_flag("auto_delete", declare.auto_delete, queue.auto_delete, resource)?;
+        same_flag("durable", durable, queue.ownership.durable, resource)?;
+        same_flag("auto_delete", declare.auto_delete, queue.ownership.auto_delete, resource)?;
         check_equivalence(queue.arguments.table.as_ref(), declare.arguments, resource)
     }
 
@@ -227,17 +227,17 @@ impl Vhost {
         let defaults = self.options.queue_defaults;
         let mut queue =
             Queue::new(declaration, number, policies, defaults, self.paging(), self.now.time);
-        if queue.durable {
-            queue.lsn = self.log(Record::DeclareQueue(QueueRecord {
+        if queue.ownership.durable {
+            queue.registration.lsn = self.log(Record::DeclareQueue(QueueRecord {
                 queue: number,
                 name: Arc::clone(&name),
-                auto_delete: queue.auto_delete,
+                auto_delete: queue.ownership.auto_delete,
                 arguments: queue.arguments.table.clone(),
-                declared_by: Arc::clone(&queue.declared_by),
+                declared_by: Arc::clone(&queue.ownership.declared_by),
             }));
         }
         queue.count_memory(&self.topology_memory);
-        let owner = queue.exclusive_owner;
+        let owner = queue.ownership.exclusive_owner;
         let id = self.queues.insert(Box::new(queue));
         if let Some(owner) = owner.and_then(|owner| self.connections.get_mut(owner)) {
             owner.exclusive_queues.insert(id);
@@ -318,7 +318,7 @@ impl Vhost {
         let Some(queue) = self.queues.get_mut(id) else {
             return Ok(());
         };
-        let (number, durable) = (queue.number, queue.durable);
+        let (number, durable) = (queue.number, queue.ownership.durable);
         let ended = queue.durable_waiting().map(|(_, lsn)| lsn).chain(ended).collect();
         let (waited, pages) = queue.purge();
         queue.counters.purged += dead;
@@ -416,26 +416,30 @@ impl Vhost {
         let Some(queue) = self.queues.get_mut(id) else {
             return RemovedQueue::default();
         };
-        for (source, binding) in std::mem::take(&mut queue.bindings) {
+        for (source, binding) in std::mem::take(&mut queue.registration.bindings) {
             self.unbind(source, &binding);
         }
         let Some(mut queue) = self.queues.remove(id) else {
             return RemovedQueue::default();
         };
         self.queue_names.remove(&*queue.name);
-        self.timers.disarm(&mut queue.armed, Wake::Queue(id));
+        self.timers.disarm(&mut queue.expiry.armed, Wake::Queue(id));
         self.pending_sources.remove(&id);
-        if let Some(owner) = queue.exclusive_owner
+        if let Some(owner) = queue.ownership.exclusive_owner
             && let Some(owner) = self.connections.get_mut(owner)
         {
             owner.exclusive_queues.remove(&id);
         }
-        if queue.durable {
+        if queue.ownership.durable {
             let unacked = self.unacked_entries(id).into_iter().map(|(_, lsn)| lsn);
             let waiting = queue.durable_waiting().map(|(_, lsn)| lsn);
             let unacked = unacked.filter(|lsn| *lsn != Lsn(0));
             let ended = waiting.chain(unacked).chain(ended).collect();
-            self.log_ending(queue.lsn, ended, Record::DeleteQueue { queue: queue.number });
+            self.log_ending(
+                queue.registration.lsn,
+                ended,
+                Record::DeleteQueue { queue: queue.number },
+            );
         }
         let ready_count = queue.ready_count() + dead;
         let (_, pages) = queue.purge();

@@ -92,7 +92,7 @@ impl Vhost {
 
     /// Whether the queue is not removed though nobody uses it: what died in it would go with it.
     pub(in crate::vhost) fn outlives_its_lease(&mut self, queue: QueueId) -> bool {
-        let has_dying = self.queue_of(queue).is_some_and(|queue| queue.dying > 0);
+        let has_dying = self.queue_of(queue).is_some_and(|queue| queue.dead_letters.dying() > 0);
         let outlives = self.alarm.is_on && has_dying;
         if outlives {
             self.alarm.stalled.insert(queue);
@@ -112,7 +112,9 @@ impl Vhost {
     /// Whoever empties a queue removes what died in it and waits, too: with a purge and a deletion, room is
     /// to be made. How many messages that were, and the records that brought them.
     pub(in crate::vhost) fn take_waiting_deaths(&mut self, queue: QueueId) -> (u64, Vec<Lsn>) {
-        if self.alarm.waiting.is_empty() || self.queue_of(queue).is_none_or(|q| q.dying == 0) {
+        if self.alarm.waiting.is_empty()
+            || self.queue_of(queue).is_none_or(|q| q.dead_letters.dying() == 0)
+        {
             return (0, Vec::new());
         }
         let all = std::mem::take(&mut self.alarm.waiting).into_iter();
@@ -125,7 +127,7 @@ impl Vhost {
         let count = of_queue.len() as u64;
         self.counters.deaths_waiting -= count;
         if let Some(queue) = self.queues.get_mut(queue) {
-            queue.dying -= count;
+            queue.dead_letters.end_deaths(count);
         }
         let entries = of_queue.iter().filter_map(Dying::entry);
         let lsns = entries.filter(|(_, entry)| entry.is_durable()).map(|(_, entry)| entry.lsn);
@@ -143,7 +145,7 @@ impl Vhost {
     fn stop_retries(&mut self) {
         for id in &self.pending_sources {
             if let Some(queue) = self.queues.get_mut(*id)
-                && queue.pending.stop_retry()
+                && queue.dead_letters.pending.stop_retry()
             {
                 self.retry_pending = true;
             }

@@ -81,7 +81,7 @@ impl Vhost {
     /// A message in a queue dies.
     pub(in crate::vhost) fn die(&mut self, queue: QueueId, entry: Entry, reason: DeathReason) {
         if let Some(known) = self.queues.get_mut(queue) {
-            known.dying += 1;
+            known.dead_letters.begin_death();
             self.has_died(queue, reason, Corpse::Entry(entry));
         }
     }
@@ -196,7 +196,7 @@ impl Vhost {
             return;
         };
         if let Corpse::Entry(_) = dying.body {
-            queue.dying -= 1;
+            queue.dead_letters.end_deaths(1);
         }
         let Some(target) = &queue.settings.dead_letter else {
             return self.leave_nothing(dying, DropCause::NoDeadLetterExchange);
@@ -301,7 +301,7 @@ impl Vhost {
             {
                 targets.passing_on.push(*id);
             } else {
-                queue.refused_dead_letter = true;
+                queue.dead_letters.refuse();
                 targets.full += 1;
             }
         }
@@ -351,7 +351,7 @@ impl Vhost {
             let record =
                 Record::Pend { queue: queue.number, entry: entry.id, reason: dying.reason };
             let lsn = entry.lsn;
-            queue.pending.push(entry, dying.reason);
+            queue.dead_letters.pending.push(entry, dying.reason);
             self.pending_sources.insert(dying.queue);
             if lsn != Lsn(0) {
                 self.log_about(lsn, record);
@@ -399,9 +399,8 @@ impl Vhost {
     /// that it refused.
     pub(in crate::vhost) fn left(&mut self, id: QueueId) {
         if let Some(queue) = self.queues.get_mut(id)
-            && queue.refused_dead_letter
+            && queue.dead_letters.take_refused()
         {
-            queue.refused_dead_letter = false;
             self.retry_pending = true;
         }
     }
@@ -414,7 +413,7 @@ impl Vhost {
         let sources: Vec<QueueId> = self.pending_sources.iter().copied().collect();
         for id in sources {
             if let Some(queue) = self.queues.get_mut(id) {
-                queue.pending.start_retry();
+                queue.dead_letters.pending.start_retry();
             }
             budget -= self.offer_pending(id, budget);
             self.rearm_queue(id);
@@ -429,14 +428,14 @@ impl Vhost {
         };
         let mut offered = 0;
         while offered < budget
-            && let Some((entry, reason)) = queue.pending.next_retry()
+            && let Some((entry, reason)) = queue.dead_letters.pending.next_retry()
         {
-            queue.dying += 1;
+            queue.dead_letters.begin_death();
             let (time_s, body) = (self.now.wall_ms / 1000, Corpse::Entry(entry));
             self.dying.push_back(Dying { queue: id, reason, time_s, body });
             offered += 1;
         }
-        if queue.pending.is_empty() {
+        if queue.dead_letters.pending.is_empty() {
             self.pending_sources.remove(&id);
         }
         offered

@@ -97,7 +97,7 @@ impl Vhost {
         let Some(queue) = self.queues.get_mut(id) else {
             return;
         };
-        self.timers.disarm(&mut queue.armed, Wake::Queue(id));
+        self.timers.disarm(&mut queue.expiry.armed, Wake::Queue(id));
         self.read_pages(id);
         self.wake_queue(id, EXPIRY_SLICE);
         self.answer_gets(id);
@@ -127,7 +127,7 @@ impl Vhost {
             return;
         };
         channel.awaited_gets += 1;
-        queue.awaited_gets.push_back((at, no_ack));
+        queue.delivery.awaited_gets.push_back((at, no_ack));
         self.effects.push(Effect::AwaitGet(at.connection));
     }
 
@@ -140,7 +140,7 @@ impl Vhost {
     /// Answers those that wait, as far as there is something at hand, or nothing at all.
     pub(in crate::vhost) fn answer_gets(&mut self, id: QueueId) {
         let awaited = |queue: &mut Box<Queue>| {
-            if queue.is_away() { None } else { queue.awaited_gets.pop_front() }
+            if queue.is_away() { None } else { queue.delivery.awaited_gets.pop_front() }
         };
         while let Some((at, no_ack)) = self.queues.get_mut(id).and_then(awaited) {
             if self.is_awaited(at) {
@@ -151,7 +151,7 @@ impl Vhost {
 
     /// Answers those that wait for a queue in which nothing is left.
     pub(in crate::vhost) fn answer_gets_empty(&mut self, queue: &mut Queue) {
-        for (at, _) in std::mem::take(&mut queue.awaited_gets) {
+        for (at, _) in std::mem::take(&mut queue.delivery.awaited_gets) {
             if self.is_awaited(at) {
                 queue.counters.deliveries.got_nothing += 1;
                 self.send_get_empty(at);

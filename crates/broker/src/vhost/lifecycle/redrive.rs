@@ -72,7 +72,7 @@ impl Vhost {
             .ok_or_else(|| Refusal::new(ReplyCode::NotFound, "the queue is gone"))?;
         let resource = self.queue_resource(&queue.name);
         access.require(Permission::Read, resource)?;
-        if queue.exclusive_owner.is_some() {
+        if queue.ownership.exclusive_owner.is_some() {
             return Err(Refusal::locked_queue(resource));
         }
         match to {

@@ -53,7 +53,7 @@ impl Vhost {
         let Some(queue) = self.queues.get_mut(id) else {
             return 1;
         };
-        queue.armed = None;
+        queue.expiry.armed = None;
         let lease_end = queue.lease_ends().filter(|end| *end <= now);
         let mut done = 1;
         if let Some(end) = lease_end {
@@ -157,7 +157,7 @@ impl Vhost {
         };
         let Self { queues, timers, .. } = self;
         if let Some(queue) = queues.get_mut(id) {
-            timers.arm(&mut queue.armed, at, Wake::Queue(id));
+            timers.arm(&mut queue.expiry.armed, at, Wake::Queue(id));
         }
     }
 
@@ -169,7 +169,7 @@ impl Vhost {
         };
         let Self { queues, timers, now, .. } = self;
         if let Some(queue) = queues.get_mut(id) {
-            timers.arm(&mut queue.armed, at.max(now.time), Wake::Queue(id));
+            timers.arm(&mut queue.expiry.armed, at.max(now.time), Wake::Queue(id));
         }
     }
 

@@ -50,7 +50,7 @@ impl Vhost {
     /// Every durable message that is not in a page, by queue: with those that are, what replaying the
     /// log must give.
     pub fn durable_entries(&self) -> BTreeMap<QueueNumber, BTreeSet<EntryId>> {
-        let durable = self.queues.values().filter(|queue| queue.durable);
+        let durable = self.queues.values().filter(|queue| queue.ownership.durable);
         let mut entries: BTreeMap<QueueNumber, BTreeSet<EntryId>> = durable
             .map(|queue| (queue.number, queue.durable_waiting().map(|(id, _)| id).collect()))
             .collect();
@@ -76,7 +76,7 @@ impl Vhost {
 
     /// Queues, exchanges, bindings and policies that outlive a restart; for tests.
     pub fn durable_definitions(&self) -> usize {
-        let queues = self.queues.values().filter(|queue| queue.lsn != Lsn(0)).count();
+        let queues = self.queues.values().filter(|queue| queue.registration.lsn != Lsn(0)).count();
         let exchanges = self.exchanges.values().filter(|exchange| exchange.lsn != Lsn(0)).count();
         queues + exchanges + self.durable_bindings.len() + self.policy_lsns.len()
     }
@@ -110,7 +110,7 @@ impl Vhost {
     /// Every message that entered a queue is in exactly one place (C-1, C-2).
     fn check_conservation(&self, broken: &mut Vec<String>) {
         for queue in self.queues.values() {
-            let here = queue.message_count() + queue.dying;
+            let here = queue.message_count() + queue.dead_letters.dying();
             let (entered, left) = (queue.counters.entered, queue.counters.left());
             if entered != here + left {
                 let name = &queue.name;
@@ -181,7 +181,7 @@ impl Vhost {
             };
             let is_possible = (found.messages..=found.messages + paged).contains(&counted.messages)
                 && (found.bytes..=found.bytes + paged_bytes).contains(&counted.bytes)
-                && (queue.durable || counted == PersistentMessages::default())
+                && (queue.ownership.durable || counted == PersistentMessages::default())
                 && (!queue.kind().persists_everything() || counted == all);
             if !is_possible {
                 let name = &queue.name;
@@ -217,8 +217,8 @@ impl Vhost {
             // Where something that is due waits for the end of an alarm, everything else does.
             let waits = stalled && queue.next_wake().is_some_and(|due| due <= self.now.time);
             for due in [queue.next_wake(), earliest] {
-                if !waits && !self.is_armed(queue.armed, due) {
-                    let armed = queue.armed;
+                if !waits && !self.is_armed(queue.expiry.armed, due) {
+                    let armed = queue.expiry.armed;
                     broken.push(format!("{name}: due {due:?}, armed {armed:?}"));
                 }
             }
@@ -243,7 +243,7 @@ impl Vhost {
             let armed = match wake {
                 Wake::Deaths => self.deaths_armed,
                 Wake::Policies => self.policies_armed,
-                Wake::Queue(id) => self.queues.get(id).and_then(|queue| queue.armed),
+                Wake::Queue(id) => self.queues.get(id).and_then(|queue| queue.expiry.armed),
                 Wake::Channel(connection, channel) => {
                     let connection = self.connections.get(connection);
                     connection.and_then(|c| c.channels.get(&channel)).and_then(|c| c.armed)
@@ -304,9 +304,10 @@ impl Vhost {
             for binding in exchange.bindings() {
                 let known = (id, binding.clone());
                 let is_known = match binding.destination {
-                    Destination::Queue(queue) => {
-                        self.queues.get(queue).is_some_and(|q| q.bindings.contains(&known))
-                    }
+                    Destination::Queue(queue) => self
+                        .queues
+                        .get(queue)
+                        .is_some_and(|q| q.registration.bindings.contains(&known)),
                     Destination::Exchange(exchange) => {
                         self.exchanges.get(exchange).is_some_and(|e| e.bound_from.contains(&known))
                     }

@@ -52,8 +52,8 @@ impl Vhost {
             let Some(queue) = self.queues.get_mut(id) else {
                 continue;
             };
-            queue.delivered_noted = false;
-            let (about, queue, up_to) = (queue.lsn, queue.number, queue.delivered_up_to);
+            let up_to = queue.delivery.take_note();
+            let (about, queue) = (queue.registration.lsn, queue.number);
             self.log_about(about, Record::Delivered { queue, up_to });
         }
         self.delivered = noted;

@@ -94,12 +94,12 @@ impl Replay {
                 if let Some(entry) = self.take(queue, entry, pages)
                     && let Some(queue) = self.queue(queue)
                 {
-                    queue.pending.push(entry, reason);
+                    queue.dead_letters.pending.push(entry, reason);
                 }
             }
             Record::Delivered { queue, up_to } => {
                 if let Some(queue) = self.queue(queue) {
-                    queue.delivered_up_to = queue.delivered_up_to.max(up_to);
+                    queue.delivery.restore_note(up_to);
                 }
             }
             Record::Purge { queue, kept } => self.purge(queue, &kept, pages, ended),
@@ -201,8 +201,8 @@ impl Replay {
             // It was recovered by an earlier start.
             if let Some(queue) = vhost.queues.get_mut(id) {
                 queue.name = Arc::clone(&name);
-                queue.lsn = lsn;
-                queue.declared_by = declared_by;
+                queue.registration.lsn = lsn;
+                queue.ownership.declared_by = declared_by;
             }
             vhost.queue_names.insert(name, id);
             return Ok(());
@@ -224,7 +224,7 @@ impl Replay {
         let policies = InForce::default();
         let paging = vhost.paging();
         let mut queue = Queue::new(declaration, number, policies, defaults, paging, vhost.now.time);
-        queue.lsn = lsn;
+        queue.registration.lsn = lsn;
         queue.count_memory(&vhost.topology_memory);
         let id = vhost.queues.insert(Box::new(queue));
         vhost.queue_names.insert(name, id);
@@ -356,14 +356,14 @@ impl Replay {
             if let Some(id) = vhost.queue_names.get(&*recovered.name).copied()
                 && let Some(queue) = vhost.queues.get_mut(id)
             {
-                queue.lsn = lsn;
+                queue.registration.lsn = lsn;
             }
         }
         let ids: Vec<QueueId> = vhost.queues.keys().collect();
         for id in &ids {
             if let Some(queue) = vhost.queues.get_mut(*id) {
                 queue.came_back(now.time, pages);
-                if !queue.pending.is_empty() {
+                if !queue.dead_letters.pending.is_empty() {
                     vhost.pending_sources.insert(*id);
                 }
             }

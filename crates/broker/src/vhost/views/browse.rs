@@ -37,7 +37,7 @@ impl Vhost {
             .ok_or_else(|| Refusal::new(ReplyCode::NotFound, "the queue is gone"))?;
         let resource = self.queue_resource(&queue.name);
         access.require(Permission::Read, resource)?;
-        match queue.exclusive_owner {
+        match queue.ownership.exclusive_owner {
             Some(_) => Err(Refusal::locked_queue(resource)),
             None => Ok(()),
         }

@@ -1,21 +1,63 @@
-//! Messages that died under the at-least-once strategy and have nowhere to go yet (spec 3.8).
+//! Messages of a queue that died and have not been moved.
 //!
-//! They are neither ready nor unacknowledged, count against the queue's limits, and are offered again
-//! in the order in which they died whenever the topology or a target changes.
+//! Most are moved in the same call. Under the at-least-once strategy, the queue keeps those that cannot be
+//! routed: they are neither ready nor unacknowledged, count against the queue's limits, and are offered again in
+//! the order in which they died whenever the topology or a target changes.
 
 use std::collections::VecDeque;
 
 use super::entry::Entry;
-use super::totals::CountedBytes;
-use super::totals::{PersistentMessages, Totals};
+use super::totals::{CountedBytes, PersistentMessages, Totals};
 use crate::death_history::DeathReason;
 use crate::ids::EntryId;
+
+/// The dead messages of a queue.
+#[derive(Debug)]
+pub(crate) struct DeadLetters {
+    /// Messages that could not be moved, under the at-least-once strategy.
+    pub(crate) pending: PendingDeadLetters,
+    /// Messages on the vhost's list of the dying.
+    dying: u64,
+    /// A dead letter of another queue found this queue full.
+    has_refused: bool,
+}
+
+impl DeadLetters {
+    pub(super) fn new(counted: CountedBytes) -> Self {
+        Self { pending: PendingDeadLetters::new(counted), dying: 0, has_refused: false }
+    }
+
+    /// Messages on the vhost's list of the dying.
+    pub(crate) fn dying(&self) -> u64 {
+        self.dying
+    }
+
+    /// A message of the queue is on the list now.
+    pub(crate) fn begin_death(&mut self) {
+        self.dying += 1;
+    }
+
+    /// So many messages of the queue are no longer on the list; panics if there were fewer.
+    pub(crate) fn end_deaths(&mut self, count: u64) {
+        self.dying -= count;
+    }
+
+    /// A dead letter found the queue full: its own queue has to know when there is room.
+    pub(crate) fn refuse(&mut self) {
+        self.has_refused = true;
+    }
+
+    /// True if a dead letter found the queue full since the last call.
+    pub(crate) fn take_refused(&mut self) -> bool {
+        std::mem::take(&mut self.has_refused)
+    }
+}
 
 /// Dead messages that wait, oldest death first.
 #[derive(Debug)]
 pub(crate) struct PendingDeadLetters {
     waiting: VecDeque<(Entry, DeathReason)>,
-    /// How many of them are still to be offered in the present round.
+    /// Messages still to be offered in the present round.
     to_retry: usize,
     totals: Totals,
 }
@@ -46,22 +88,22 @@ impl PendingDeadLetters {
         self.waiting.push_back((entry, reason));
     }
 
-    /// Begins a round in which each of them is offered once.
+    /// Begins a round in which each message is offered once.
     pub(crate) fn start_retry(&mut self) {
         self.to_retry = self.waiting.len();
     }
 
-    /// Ends the round. Whether it was not over.
+    /// Ends the round. True if messages were left to offer.
     pub(crate) fn stop_retry(&mut self) -> bool {
         std::mem::take(&mut self.to_retry) > 0
     }
 
-    /// Whether the round is not over.
+    /// True if messages are left to offer in the round.
     pub(crate) fn is_retrying(&self) -> bool {
         self.to_retry > 0
     }
 
-    /// Takes the next one to offer in this round.
+    /// Takes the next message to offer in this round.
     pub(crate) fn next_retry(&mut self) -> Option<(Entry, DeathReason)> {
         self.to_retry = self.to_retry.checked_sub(1)?;
         let (entry, reason) = self.waiting.pop_front()?;
@@ -69,7 +111,7 @@ impl PendingDeadLetters {
         Some((entry, reason))
     }
 
-    /// Takes one out, while the log is read.
+    /// Takes a message out, while the log is read.
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
         let at = self.waiting.iter().position(|(entry, _)| entry.id == id)?;
         let (entry, _) = self.waiting.remove(at)?;
@@ -81,7 +123,7 @@ impl PendingDeadLetters {
         self.waiting.iter().map(|(entry, _)| entry)
     }
 
-    /// Those behind the first so many, in the order in which they are offered.
+    /// The messages without the first `count`, in the order in which they are offered.
     pub(crate) fn skip(&self, count: usize) -> impl Iterator<Item = &Entry> {
         self.waiting.range(count.min(self.waiting.len())..).map(|(entry, _)| entry)
     }

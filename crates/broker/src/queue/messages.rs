@@ -1,0 +1,258 @@
+//! Messages of a queue: they enter, are delivered, come back, expire and leave.
+
+use super::entry::Front;
+use super::{Entry, Queue, Settings};
+use crate::ids::{EntryId, Lsn, PageId};
+use crate::message::Message;
+use crate::page::Held;
+use crate::setting::ExpiryOrder;
+use crate::time::Time;
+
+/// Messages enter.
+impl Queue {
+    /// The identity of a message that arrives.
+    pub(crate) fn assign(&mut self, message: &Message) -> EntryId {
+        self.counters.entered += 1;
+        let priority = message.facts().priority;
+        let level = self.kind().level(priority, self.arguments.max_priority);
+        self.waiting.ready.assign(level)
+    }
+
+    /// Lets a message wait that has just arrived.
+    pub(crate) fn push(&mut self, id: EntryId, message: Message, lsn: Lsn, arrived: Time) {
+        let expiration_ms = message.facts().expiration_ms;
+        self.waiting.ready.push(id, message, lsn, arrived);
+        self.expiry.list(&Front { id, arrived, expiration_ms }, &self.settings);
+    }
+
+    /// Lets a returned message wait again.
+    pub(crate) fn give_back(&mut self, entry: Entry) {
+        let front = entry.front();
+        self.waiting.ready.give_back(entry);
+        self.expiry.list(&front, &self.settings);
+    }
+
+    /// Keeps a returned message from delivery until `ready_at`.
+    pub(crate) fn delay(&mut self, entry: Entry, ready_at: Time) {
+        let front = entry.front();
+        self.waiting.delayed.insert(ready_at, entry);
+        self.expiry.list(&front, &self.settings);
+    }
+}
+
+/// Messages leave.
+impl Queue {
+    /// True if no message is ready.
+    pub(crate) fn has_none_ready(&self) -> bool {
+        self.waiting.ready.is_empty()
+    }
+
+    /// True if messages are ready and the next of them is still on disk.
+    pub(crate) fn is_away(&self) -> bool {
+        self.waiting.ready.is_away()
+    }
+
+    /// True if `id` will be delivered next.
+    pub(crate) fn is_next(&self, id: EntryId) -> bool {
+        self.waiting.ready.front().is_some_and(|front| front.id == id)
+    }
+
+    /// Takes the message that will be delivered next.
+    pub(crate) fn pop_front(&mut self) -> Option<Entry> {
+        let entry = self.waiting.ready.pop_front()?;
+        self.left_early(&entry);
+        Some(entry)
+    }
+
+    /// Takes the oldest message of the lowest priority.
+    pub(crate) fn evict(&mut self) -> Option<Entry> {
+        let entry = self.waiting.ready.evict()?;
+        self.left_early(&entry);
+        Some(entry)
+    }
+
+    /// Takes a message that waits in memory.
+    pub(crate) fn take_at_hand(&mut self, id: EntryId) -> Option<Entry> {
+        let entry = self.waiting.take(id)?;
+        self.left_early(&entry);
+        Some(entry)
+    }
+
+    /// Takes a delayed message that is ready again.
+    pub(crate) fn pop_retry(&mut self, now: Time) -> Option<Entry> {
+        let entry = self.waiting.delayed.pop_ready(now)?;
+        self.left_early(&entry);
+        Some(entry)
+    }
+
+    /// Removes all messages that wait. Returns their number, and the pages that held some of them.
+    pub(crate) fn purge(&mut self) -> (u64, Vec<(PageId, Held)>) {
+        let count = self.ready_count() + self.delayed_count() + self.pending_count();
+        self.counters.purged += count;
+        self.waiting.delayed.clear();
+        self.dead_letters.pending.clear();
+        self.expiry.clear();
+        (count, self.waiting.ready.clear())
+    }
+
+    fn left_early(&mut self, entry: &Entry) {
+        self.expiry.left_early(entry, &self.settings, &self.waiting);
+    }
+}
+
+/// Messages are delivered.
+impl Queue {
+    /// Counts a delivery of `entry`; `needs_ack` if it stays unacknowledged. True if the log has to
+    /// know of the delivery and no note of that is pending.
+    #[must_use]
+    pub(crate) fn handed_out(&mut self, entry: &mut Entry, needs_ack: bool, by_get: bool) -> bool {
+        self.counters.deliveries.count(!needs_ack, by_get, entry.acquired_count > 0);
+        if !needs_ack {
+            return false;
+        }
+        entry.acquired_count = entry.acquired_count.saturating_add(1);
+        self.delivery.begin(entry, by_get);
+        self.delivery.note(entry)
+    }
+
+    /// Counts the end of a delivery that was unacknowledged, whatever ended it.
+    pub(crate) fn taken_back(&mut self, entry: &Entry, by_get: bool) {
+        self.delivery.end(entry, by_get);
+    }
+}
+
+/// Messages and the queue expire.
+impl Queue {
+    /// The deadline of a message.
+    pub(super) fn deadline(&self, front: &Front) -> Option<Time> {
+        self.settings.deadline_of(front)
+    }
+
+    /// True if a message that came back has passed its deadline.
+    pub(crate) fn is_expired(&self, entry: &Entry, now: Time) -> bool {
+        self.deadline(&entry.front()).is_some_and(|deadline| deadline <= now)
+    }
+
+    /// True if a message expires the moment it arrives, unless it is delivered at once.
+    pub(crate) fn expires_on_arrival(&self, message: &Message) -> bool {
+        self.settings.message_ttl_ms == Some(0) || message.facts().expiration_ms == Some(0)
+    }
+
+    /// True if a message that arrives will expire.
+    pub(crate) fn has_deadline(&self, message: &Message) -> bool {
+        self.settings.message_ttl_ms.is_some() || message.facts().expiration_ms.is_some()
+    }
+
+    /// True if the message that would be delivered next has passed its deadline.
+    pub(crate) fn front_is_expired(&self, now: Time) -> bool {
+        let deadline = self.waiting.ready.front().and_then(|front| self.deadline(&front));
+        deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// The first deadline of a message that waits here, on disk or in memory; where only heads expire,
+    /// the first of these. None, too, while it is not known because messages with earlier deadlines have
+    /// just gone ([`Vhost::forget_gone_deadlines`](crate::Vhost::forget_gone_deadlines)).
+    pub fn first_deadline(&self) -> Option<Time> {
+        self.expiry.first_deadline(&self.settings, &self.waiting)
+    }
+
+    /// The next message deadline; perhaps of a message that is gone.
+    fn next_deadline(&self) -> Option<Time> {
+        self.expiry.next_deadline(&self.settings, &self.waiting)
+    }
+
+    /// True if a message has perhaps passed its deadline and is still there.
+    pub(crate) fn is_overdue(&self, now: Time) -> bool {
+        self.next_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Takes the message with the earliest deadline, if that has passed, with the time at which it could have
+    /// been taken: settings that move deadlines into the past make no expiry late.
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<(Time, Entry)> {
+        self.expiry.pop_due(now, &self.settings, &mut self.waiting)
+    }
+
+    /// True if a message waits here, at hand or in a page, and has not passed its deadline.
+    pub(crate) fn is_redrivable(&self, entry: &Entry, now: Time) -> bool {
+        let ready = &self.waiting.ready;
+        let waits = self.waiting.contains(entry.id) || ready.page_of(entry.id).is_some();
+        waits && !self.is_expired(entry, now)
+    }
+
+    /// Drops the first deadlines as long as their messages are gone, at most so many.
+    pub(crate) fn forget_gone_deadlines(&mut self, at_most: usize) {
+        self.expiry.forget_gone(at_most, &self.waiting);
+    }
+
+    /// Starts the lease again: the queue was used.
+    pub(crate) fn renew_lease(&mut self, now: Time) {
+        self.expiry.renew_lease(now);
+    }
+
+    /// True if a consumer or an unacknowledged `basic.get` keeps the queue from expiring.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.consumers.is_empty()
+            || (self.delivery.has_unacked_get() && self.kind().get_holds_lease())
+    }
+
+    /// The time at which the unused queue expires.
+    pub fn lease_ends(&self) -> Option<Time> {
+        let expires_ms = self.settings.expires_ms.filter(|_| !self.is_held());
+        expires_ms.map(|ms| self.expiry.lease_end(ms))
+    }
+
+    /// The time of the next event that needs no command.
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        let now = self.dead_letters.pending.is_retrying().then_some(Time::default());
+        // Before the queue goes, the messages that expired before are to be read from disk.
+        let lease_ends = self.lease_ends().filter(|_| !self.is_being_read());
+        let times = [now, self.next_deadline(), self.waiting.delayed.next_ready_at(), lease_ends];
+        times.into_iter().flatten().min()
+    }
+
+    /// The earliest deadline of all messages in memory, found by looking at each where expiry is exact; for
+    /// checks.
+    pub(crate) fn earliest_deadline(&self) -> Option<Time> {
+        match self.settings.expiry_order {
+            ExpiryOrder::Head => None,
+            ExpiryOrder::Deadline => {
+                self.waiting.iter().filter_map(|front| self.deadline(&front)).min()
+            }
+        }
+    }
+}
+
+/// Limits and settings.
+impl Queue {
+    /// Messages and bytes that count against the limits.
+    pub(super) fn occupied(&self) -> (u64, u64) {
+        let (ready, delayed) = (&self.waiting.ready, &self.waiting.delayed);
+        let length = self.ready_count() + self.delayed_count() + self.pending_count();
+        (length, ready.bytes() + delayed.bytes() + self.dead_letters.pending.bytes())
+    }
+
+    /// True if more waits than may.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        let (length, bytes) = self.occupied();
+        self.settings.is_over(length, bytes)
+    }
+
+    /// True if more would wait than may, with `message`.
+    pub(crate) fn is_full_for(&self, message: &Message) -> bool {
+        if self.settings.max_length.is_none() && self.settings.max_length_bytes.is_none() {
+            return false;
+        }
+        let (length, bytes) = self.occupied();
+        self.settings.is_over(length + 1, bytes + self.waiting.ready.bytes_of(message))
+    }
+
+    /// Replaces the settings as a whole.
+    pub(crate) fn apply_settings(&mut self, settings: Settings, now: Time) {
+        self.expiry.settings_changed(now);
+        let order_changed = settings.expiry_order != self.settings.expiry_order;
+        self.settings = settings;
+        if order_changed {
+            self.expiry.relist(&self.settings, &self.waiting);
+        }
+    }
+}
