@@ -17,8 +17,8 @@
 //! their ranges is replaying history without what no longer matters. The format is written down octet
 //! by octet in `docs/internals/formats/log.md`, with the argument why a crash at any instant is harmless.
 
-mod batch;
-mod compact;
+mod batch_encoder;
+mod compaction;
 mod directory;
 mod format;
 pub mod limits;
@@ -26,16 +26,16 @@ mod liveness;
 mod log;
 mod manifest;
 mod pages;
-mod pending;
-mod recover;
-mod segment;
+mod recovery;
+mod segment_reader;
+mod write_queue;
 
-pub use batch::Body;
-pub use compact::{Compacted, Compaction};
+pub use batch_encoder::Body;
+pub use compaction::{Compacted, Compaction};
 pub use directory::{Directory, DirectoryFile, RealDirectory};
 pub use format::{FORMAT_VERSION, Flags, Lsn};
 pub use log::{Durability, Log, LogError, LogOptions, Preparation, Prepared, Written};
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
-pub use pending::{NewRecord, WriteBatch, WriteQueue};
-pub use recover::{Damage, OpenError, OpenReport, ReadProgress, References, check};
-pub use segment::Record;
+pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References, check};
+pub use segment_reader::Record;
+pub use write_queue::{NewRecord, WriteBatch, WriteQueue};

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::format::{Flags, Lsn};
 use crate::limits::EMPTY_WORDS_MAX;
-use crate::segment::Record;
+use crate::segment_reader::Record;
 
 /// The records of one file.
 #[derive(Debug)]

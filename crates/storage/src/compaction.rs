@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::batch::Batch;
+use crate::batch_encoder::Batch;
 use crate::directory::{Directory, DirectoryFile, with_room};
 use crate::format::{FIRST_BATCH, Flags, Lsn, RecordHeader};
 use crate::limits::{
@@ -20,8 +20,8 @@ use crate::limits::{
 use crate::liveness::{FileLiveness, Needs};
 use crate::log::{Durability, Log, Shared, lock};
 use crate::manifest::{FileEntry, StoreError, file_name};
-use crate::recover::read_all;
-use crate::segment::{Record, scan};
+use crate::recovery::read_all;
+use crate::segment_reader::{Record, scan};
 
 /// A piece of background work: some neighbouring files are to be written anew.
 #[derive(Debug)]

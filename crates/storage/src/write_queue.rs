@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use crate::batch::{Batch, Body};
+use crate::batch_encoder::{Batch, Body};
 use crate::format::{Flags, Lsn, RecordHeader};
 use crate::limits::{BATCH_BYTES_MAX, DROPPED_BYTES_MAX, IDLE_BATCH_BYTES, JOINED_BYTES_MAX};
 

@@ -9,7 +9,7 @@ use crate::directory::{Directory, DirectoryFile};
 use crate::format::{FIRST_BATCH, FORMAT_VERSION, FileHeader, Flags, HeaderFault, Lsn};
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, MANIFEST, Manifest, ManifestFault, file_id};
-use crate::segment::{Record, Rot, scan};
+use crate::segment_reader::{Record, Rot, scan};
 
 /// Why a log cannot be opened. Nothing was changed.
 #[derive(thiserror::Error, Debug)]

@@ -11,12 +11,12 @@ use crate::format::{FIRST_BATCH, Lsn, batch_len};
 use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SEGMENT_BYTES_ON_FULL_DISK};
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, Manifest, StoreError, file_id, file_name};
-use crate::pending::{WriteBatch, WriteQueue};
-use crate::recover::{
+use crate::recovery::{
     Damage, Damaged, OpenError, OpenReport, ReadProgress, References, foreign_files, io_error,
     read_files, read_manifest, unlisted,
 };
-use crate::segment::Record;
+use crate::segment_reader::Record;
+use crate::write_queue::{WriteBatch, WriteQueue};
 
 /// How a log is to be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
