@@ -413,7 +413,7 @@ def test_what_cannot_be_read_is_told_and_nothing_else_happens(small):
         octets = page.read_bytes()
         page.write_bytes(octets[:-100] + 100 * b"?")
     answer = look.ask(q, count=500)
-    assert answer.status == 500 and "octets have changed" in answer.json["reason"]
+    assert answer.status == 500 and "bytes have changed" in answer.json["reason"]
     assert look(q, count=1)["messages"][0]["payload"] == body(0)
     ch.delete(q)
     small.broker.check()

@@ -27,7 +27,7 @@ FLIPS_PER_REGION = 3
 OTHERS_PER_FILE = 2
 FAILURES_MAX = 5
 LOST_MESSAGES = 300
-TOLD = re.compile(r"(\S+) at (\d+): ([^,]+), (\d+) octets")
+TOLD = re.compile(r"(\S+) at (\d+): ([^,]+), (\d+) bytes")
 VHOSTS = ("/", "other")
 VHOST_FOLDERS = {"vhosts/1": "/", "vhosts/2": "other"}
 PERSISTENT = pika.BasicProperties(delivery_mode=2)

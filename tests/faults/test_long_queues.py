@@ -182,7 +182,7 @@ def test_a_damaged_page_is_never_served(broker):
         consume(broker, QUEUE, COUNT)
     assert broker.end() == EXIT_DISK
     (line,) = broker.errors()
-    assert "cannot be read" in line and PAGE in line and "octets have changed" in line, line
+    assert "cannot be read" in line and PAGE in line and "bytes have changed" in line, line
     broker.start_with()
     came = consume(broker, QUEUE, COUNT - consumed(broker))
     assert came == list(range(COUNT - len(came), COUNT))

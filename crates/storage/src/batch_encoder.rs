@@ -1,51 +1,52 @@
-//! The octets of a batch while it is put together.
+//! Encoding of a batch: its records one behind the other, and the header in front.
 
 use std::fmt;
 use std::io;
+use std::ops::RangeInclusive;
 
 use crate::directory::DirectoryFile;
 use crate::format::{
-    BATCH_ALIGN, BATCH_HEADER_BYTES, BatchHeader, Lsn, RECORD_HEADER_BYTES, RecordHeader, guard,
-    put, spend,
+    BATCH_ALIGN, BATCH_HEADER_BYTES, BatchHeader, Lsn, RECORD_HEADER_BYTES, RecordHeader,
+    mark_spent, put, put_record_crc,
 };
 use crate::limits::RECORD_BYTES_MAX;
 
-/// Octets at the end of a record which the batch shares with their owner and does not copy.
+/// Bytes at the end of a record that the batch shares with their owner instead of copying them.
 pub struct Body(Box<dyn AsRef<[u8]> + Send + Sync>);
 
 impl Body {
-    /// The octets of `owner`, which lives until they are written.
+    /// Shares the bytes of `owner`, and keeps it until they are written.
     pub fn new(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         Self(Box::new(owner))
     }
 
-    fn octets(&self) -> &[u8] {
+    fn as_bytes(&self) -> &[u8] {
         (*self.0).as_ref()
     }
 }
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} octets", self.octets().len())
+        write!(f, "{} bytes", self.as_bytes().len())
     }
 }
 
-/// Records one behind the other, with room for the batch's header in front.
+/// Encoded records, with room for the batch's header in front.
 #[derive(Debug)]
-pub(crate) struct Batch {
-    octets: Vec<u8>,
-    /// Where each record stands in `octets`: where it begins, and its length without its body.
+pub(crate) struct BatchEncoder {
+    bytes: Vec<u8>,
+    /// Offset of each record in `bytes`, and its length without its body.
     records: Vec<(usize, usize)>,
-    /// The bodies of some records, by the numbers of these, ascending.
+    /// Bodies, each with the number of its record, ascending.
     bodies: Vec<(usize, Body)>,
-    /// Octets in all bodies.
+    /// Bytes of all bodies.
     body_bytes: usize,
 }
 
-impl Default for Batch {
+impl Default for BatchEncoder {
     fn default() -> Self {
         Self {
-            octets: vec![0; BATCH_HEADER_BYTES],
+            bytes: vec![0; BATCH_HEADER_BYTES],
             records: Vec::new(),
             bodies: Vec::new(),
             body_bytes: 0,
@@ -53,76 +54,81 @@ impl Default for Batch {
     }
 }
 
-impl Batch {
-    /// Octets of its records.
+impl BatchEncoder {
+    /// Bytes of all records, with their bodies.
     pub(crate) fn len(&self) -> usize {
-        self.octets.len() - BATCH_HEADER_BYTES + self.body_bytes
+        self.bytes.len() - BATCH_HEADER_BYTES + self.body_bytes
     }
 
-    /// How many records.
+    /// Number of records.
     pub(crate) fn count(&self) -> usize {
         self.records.len()
     }
 
-    /// Appends a record: what `payload` writes, then `body`. The length in `header` becomes that of
-    /// both. The octets of the record.
+    /// Appends a record: what `payload` writes, then `body`. Sets the length in the header to that of
+    /// both.
     ///
     /// # Panics
-    /// When the record is longer than [`RECORD_BYTES_MAX`]: no message is so long.
+    /// If the payload is longer than [`RECORD_BYTES_MAX`], which no message is.
     pub(crate) fn push(
         &mut self,
         header: &RecordHeader,
         payload: impl FnOnce(&mut Vec<u8>),
         body: Option<Body>,
-    ) -> usize {
-        let start = self.octets.len();
-        self.octets.extend(header.encode());
-        payload(&mut self.octets);
-        let len = self.octets.len() - start;
-        let body_len = body.as_ref().map_or(0, |body| body.octets().len());
+    ) {
+        let start = self.bytes.len();
+        self.bytes.extend(header.encode());
+        payload(&mut self.bytes);
+        let len = self.bytes.len() - start;
+        let body_len = body.as_ref().map_or(0, |body| body.as_bytes().len());
         let payload_len = len - RECORD_HEADER_BYTES + body_len;
         assert!(
             payload_len <= RECORD_BYTES_MAX,
-            "record {} of {payload_len} octets is longer than the log allows",
+            "record {} of {payload_len} bytes is longer than the log allows",
             header.lsn
         );
         let length = in_32_bits(payload_len);
-        if let Some(header) = self.octets.get_mut(start..) {
-            put(header, 0, length);
-        }
+        put(self.part_mut(start, len), 0, length);
         if let Some(body) = body {
             self.bodies.push((self.records.len(), body));
             self.body_bytes += body_len;
         }
         self.records.push((start, len));
-        len + body_len
     }
 
-    /// Octets of the record with this number.
+    /// Offset and length, without its body, of the record with this number.
+    fn record(&self, number: usize) -> (usize, usize) {
+        *self.records.get(number).expect("the number of a record in this batch")
+    }
+
+    /// The bytes of a record without its body.
+    fn part_mut(&mut self, start: usize, len: usize) -> &mut [u8] {
+        self.bytes.get_mut(start..start + len).expect("a record lies within the batch")
+    }
+
+    /// Bytes of the record with this number, without its body.
     pub(crate) fn record_len(&self, number: usize) -> usize {
-        self.records.get(number).map_or(0, |(_, len)| *len)
+        self.record(number).1
     }
 
-    /// The references of the record with this number have ended.
+    /// Marks the record with this number as spent: its references have ended.
     pub(crate) fn mark_spent(&mut self, number: usize) {
-        if let Some((start, _)) = self.records.get(number)
-            && let Some(header) = self.octets.get_mut(*start..)
-        {
-            spend(header);
-        }
+        let (start, len) = self.record(number);
+        mark_spent(self.part_mut(start, len));
     }
 
-    /// Lets go of the body of the record with this number, which will not be written.
-    pub(crate) fn forget_body(&mut self, number: usize) {
+    /// Drops the body of the record with this number, which will not be written.
+    pub(crate) fn drop_body(&mut self, number: usize) {
         if let Ok(at) = self.bodies.binary_search_by_key(&number, |(number, _)| *number) {
             let (_, body) = self.bodies.remove(at);
-            self.body_bytes -= body.octets().len();
+            let left = self.body_bytes.checked_sub(body.as_bytes().len());
+            self.body_bytes = left.expect("the bytes of each body are counted");
         }
     }
 
-    /// Takes out the records for which `keep` does not hold; it is given their numbers.
+    /// Removes the records for whose numbers `keep` is false.
     pub(crate) fn retain(&mut self, keep: impl Fn(usize) -> bool) {
-        let Self { octets, records, bodies, body_bytes } = self;
+        let Self { bytes, records, bodies, body_bytes } = self;
         let mut old_bodies = std::mem::take(bodies).into_iter().peekable();
         *body_bytes = 0;
         let mut end = BATCH_HEADER_BYTES;
@@ -133,87 +139,89 @@ impl Batch {
             let body = old_bodies.next_if(|(of, _)| *of == number).map(|(_, body)| body);
             number += 1;
             if is_kept {
-                octets.copy_within(*start..*start + *len, end);
+                bytes.copy_within(*start..*start + *len, end);
                 *start = end;
                 end += *len;
                 if let Some(body) = body {
-                    *body_bytes += body.octets().len();
+                    *body_bytes += body.as_bytes().len();
                     bodies.push((kept, body));
                 }
                 kept += 1;
             }
             is_kept
         });
-        octets.truncate(end);
+        bytes.truncate(end);
+        assert!(old_bodies.next().is_none(), "a body without a record");
     }
 
-    /// Guards every record and completes the header. The batch's CRC.
+    /// Writes the header and the CRC of every record. Returns the CRC of the batch.
     pub(crate) fn seal(
         &mut self,
         file_id: u64,
-        (first, last): (Lsn, Lsn),
+        positions: RangeInclusive<Lsn>,
         synced: Lsn,
         previous_crc: u32,
     ) -> u32 {
         let header = BatchHeader {
             length: in_32_bits(self.len()),
             count: in_32_bits(self.count()),
-            first,
-            last,
+            first: *positions.start(),
+            last: *positions.end(),
             synced,
             previous_crc,
         };
-        let crc = header.write(file_id, &mut self.octets);
+        let crc = header.write(file_id, &mut self.bytes);
         let mut bodies = self.bodies.iter().peekable();
         for (number, (start, len)) in self.records.iter().enumerate() {
-            let body = bodies.next_if(|(of, _)| *of == number).map(|(_, body)| body.octets());
-            if let Some(record) = self.octets.get_mut(*start..*start + *len) {
-                guard(crc, record, body.unwrap_or_default());
-            }
+            let body = bodies.next_if(|(of, _)| *of == number).map(|(_, body)| body.as_bytes());
+            let record = self.bytes.get_mut(*start..*start + *len);
+            let record = record.expect("a record lies within the batch");
+            put_record_crc(crc, record, body.unwrap_or_default());
         }
         crc
     }
 
-    /// Writes the sealed batch at `offset`; the octets it takes there.
+    /// Writes the sealed batch at `offset`. Returns its length with the gap behind it, in bytes.
     ///
     /// # Errors
-    /// What the system says, perhaps after a part of it.
+    /// The system's error, perhaps after a part was written.
     pub(crate) fn write_to<F: DirectoryFile>(&mut self, file: &F, offset: u64) -> io::Result<u64> {
-        let gap = (self.octets.len() + self.body_bytes).next_multiple_of(BATCH_ALIGN)
-            - (self.octets.len() + self.body_bytes);
-        let used = self.octets.len();
-        self.octets.resize(used + gap, 0);
+        let gap = (self.bytes.len() + self.body_bytes).next_multiple_of(BATCH_ALIGN)
+            - (self.bytes.len() + self.body_bytes);
+        let used = self.bytes.len();
+        self.bytes.resize(used + gap, 0);
         let written = self.write_parts(file, offset);
-        self.octets.truncate(used);
+        self.bytes.truncate(used);
         written
     }
 
-    /// Writes what stands between two bodies at once, and each body where it belongs.
+    /// Writes the bytes between two bodies in one call, and each body behind its record.
     fn write_parts<F: DirectoryFile>(&self, file: &F, offset: u64) -> io::Result<u64> {
         let mut at = offset;
         let mut from = 0;
-        let mut put = |octets: &[u8]| {
-            file.write_at(octets, at)?;
-            at += octets.len() as u64;
+        let mut put = |bytes: &[u8]| {
+            file.write_at(bytes, at)?;
+            at += bytes.len() as u64;
             Ok::<(), io::Error>(())
         };
         for (number, body) in &self.bodies {
-            let end = self.records.get(*number).map_or(from, |(start, len)| start + len);
-            put(self.octets.get(from..end).unwrap_or_default())?;
-            put(body.octets())?;
+            let (start, len) = self.record(*number);
+            let end = start + len;
+            put(self.bytes.get(from..end).expect("bodies stand in the order of their records"))?;
+            put(body.as_bytes())?;
             from = end;
         }
-        let rest = self.octets.get(from..).unwrap_or_default();
+        let rest = self.bytes.get(from..).unwrap_or_default();
         if !rest.is_empty() {
             put(rest)?;
         }
         Ok(at - offset)
     }
 
-    /// Forgets everything and keeps the buffers, if they are not larger than `bytes`.
+    /// Removes all records and keeps at most `bytes` bytes of buffer.
     pub(crate) fn clear(&mut self, bytes: usize) {
-        self.octets.truncate(BATCH_HEADER_BYTES);
-        self.octets.shrink_to(bytes);
+        self.bytes.truncate(BATCH_HEADER_BYTES);
+        self.bytes.shrink_to(bytes);
         self.records.clear();
         self.records.shrink_to(bytes / RECORD_HEADER_BYTES);
         self.bodies.clear();
@@ -221,10 +229,10 @@ impl Batch {
     }
 }
 
-/// A length or a count as the format has room for it.
+/// A length or a count in the 32 bits of the format.
 ///
 /// # Panics
-/// When it does not fit: a shorter one on the disk would hide what is behind it.
+/// If it does not fit: a smaller number on the disk would hide the bytes behind it.
 fn in_32_bits(number: usize) -> u32 {
     u32::try_from(number).expect("batches are cut far below 4 GiB")
 }

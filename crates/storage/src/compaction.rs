@@ -1,73 +1,74 @@
-//! Getting space back: sealed files of which little is needed are written anew, their neighbours with
-//! them, and files of which nothing is needed go.
+//! Compaction: rewriting neighbouring sealed files of which little is needed.
 //!
-//! The new file covers the range of those it replaces and holds the same records in the same order,
-//! without what no longer matters, so that reading the log back does not change. It is complete and
-//! durable before the manifest lists it in their place, and they are removed after that: a crash at
-//! any instant leaves the one or the others.
+//! The new file covers the range of the old ones and holds the needed records in the same order, so that
+//! reading the log back gives the same state. No file is written if none is needed. The new file is
+//! complete and durable before the manifest lists it in place of the old ones, and they are removed
+//! after that: a crash at any instant leaves the one or the others.
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use crate::batch_encoder::Batch;
+use crate::batch_encoder::BatchEncoder;
 use crate::directory::{Directory, DirectoryFile, with_room};
 use crate::format::{FIRST_BATCH, Flags, Lsn, RecordHeader};
 use crate::limits::{
     LIVE_PERCENT_MIN, RECORDS_PER_LOCK, REWRITTEN_BATCH_BYTES, SMALL_SEGMENT_BYTES,
     SMALL_SEGMENTS_MAX,
 };
-use crate::liveness::{FileLiveness, Needs};
+use crate::liveness::FileLiveness;
 use crate::log::{Durability, Log, Shared, lock};
 use crate::manifest::{FileEntry, StoreError, file_name};
 use crate::recovery::read_all;
 use crate::segment_reader::{Record, scan};
 
-/// A piece of background work: some neighbouring files are to be written anew.
+/// Background work: rewriting some neighbouring files.
 #[derive(Debug)]
 pub struct Compaction<D: Directory> {
     directory: Arc<D>,
     shared: Arc<Mutex<Shared<D::File>>>,
     durability: Durability,
     files: Vec<FileEntry>,
-    /// What ended by then is left out.
-    clean: Lsn,
+    /// Position of the last record whose effects are considered.
+    compacted_at: Lsn,
 }
 
-/// What a compaction did.
+/// Result of a compaction.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Compacted {
-    /// Files that are gone.
+    /// Number of files that were replaced.
     pub files: usize,
-    /// Octets that they used.
+    /// Bytes of the replaced files.
     pub bytes_before: u64,
-    /// Octets of the file in their place; 0 without one.
+    /// Bytes of the file in their place; 0 if there is none.
     pub bytes_after: u64,
 }
 
 impl<D: Directory> Log<D> {
-    /// What is worth compacting now, if anything is. One at a time: the next may be asked for when
-    /// this one has run.
+    /// The most worthwhile compaction now, if there is one. Only one may run at a time: ask for the next
+    /// when this one has returned.
     #[must_use]
     pub fn compaction(&self) -> Option<Compaction<D>> {
         let shared = lock(self.shared());
         let files = choose(&shared, self.options().segment_bytes_max)?;
-        let clean = shared.written;
+        let compacted_at = shared.written;
         drop(shared);
         let (directory, shared) = (Arc::clone(self.directory()), Arc::clone(self.shared()));
         let durability = self.options().durability;
-        Some(Compaction { directory, shared, durability, files, clean })
+        Some(Compaction { directory, shared, durability, files, compacted_at })
     }
 }
 
-/// The neighbouring sealed files that are to be written anew.
+/// Chooses the neighbouring sealed files to rewrite.
 fn choose<F>(shared: &Shared<F>, bytes_max: u64) -> Option<Vec<FileEntry>> {
     let mut best: Option<(u64, Vec<FileEntry>)> = None;
     let mut run: Vec<FileEntry> = Vec::new();
     let (mut kept, mut gain, mut small) = (0, 0, 0);
     for entry in &shared.manifest.files {
         let file = shared.liveness.file(entry.first).filter(|_| entry.is_sealed());
-        let sparse = file.is_some_and(|file| file.is_sparse(shared.dropped, LIVE_PERCENT_MIN));
+        let sparse =
+            file.is_some_and(|file| file.is_sparse(shared.dropping_compactions, LIVE_PERCENT_MIN));
         let is_small = file.is_some() && entry.bytes < SMALL_SEGMENT_BYTES;
         let live = file.map_or(0, |file| entry.bytes * file.live / file.all.max(1));
         if !(sparse || is_small) || kept + live > bytes_max {
@@ -85,7 +86,7 @@ fn choose<F>(shared: &Shared<F>, bytes_max: u64) -> Option<Vec<FileEntry>> {
     best.map(|(_, files)| files)
 }
 
-/// Remembers the run if it is the most worthwhile so far, and begins another.
+/// Keeps the run if it is the most worthwhile so far, and begins another.
 fn consider(
     best: &mut Option<(u64, Vec<FileEntry>)>,
     run: &mut Vec<FileEntry>,
@@ -100,13 +101,13 @@ fn consider(
     }
 }
 
-/// What an annotation is about.
+/// Key of an annotation: a later one with the same key replaces it.
 fn subject<'a>(record: &Record<'a>) -> (Lsn, u8, &'a [u8]) {
     let about = record.payload.get(..8).unwrap_or(record.payload);
     (record.target, record.kind, about)
 }
 
-/// How a record is written anew: one whose own references have ended says so.
+/// Header of a rewritten record: one whose own references have ended is marked as spent.
 fn header(record: &Record<'_>, is_live: bool) -> RecordHeader {
     let is_spent = record.references > 0 && !is_live;
     RecordHeader {
@@ -120,30 +121,33 @@ fn header(record: &Record<'_>, is_live: bool) -> RecordHeader {
     }
 }
 
-/// The file that takes the place of others.
+/// The new file.
 struct Rewritten<F> {
     file: Option<F>,
     id: u64,
     bytes: u64,
-    /// The records with references left and how many they began with.
+    /// Records with references left, and the number that each began with.
     referred: Vec<(Lsn, u16)>,
-    /// How many records there are in all.
+    /// Number of records in the file.
     all: u64,
     previous_crc: u32,
-    batch: Batch,
-    range: (Lsn, Lsn),
+    batch: BatchEncoder,
+    positions: (Lsn, Lsn),
 }
 
 impl<D: Directory> Compaction<D> {
-    /// Does it.
+    /// Runs the compaction.
     ///
     /// # Errors
-    /// When the disk refuses; the log is as it was, but for octets that the next opening removes.
+    /// The system's error. The log is unchanged, except for files that the next opening removes.
+    ///
+    /// # Panics
+    /// If another compaction has replaced the same files meanwhile.
     pub fn run(self) -> io::Result<Compacted> {
         let (Some(first), Some(last)) = (self.files.first(), self.files.last()) else {
             return Ok(Compacted::default());
         };
-        let (from, to) = (first.first, last.end);
+        let range = first.first..last.end;
         let mut out = Rewritten {
             file: None,
             id: 0,
@@ -151,43 +155,43 @@ impl<D: Directory> Compaction<D> {
             referred: Vec::new(),
             all: 0,
             previous_crc: 0,
-            batch: Batch::default(),
-            range: (Lsn(0), Lsn(0)),
+            batch: BatchEncoder::default(),
+            positions: (Lsn(0), Lsn(0)),
         };
-        let done = self.rewrite_all((from, to), &mut out);
+        let done = self.rewrite_all(&range, &mut out);
         if let Err(StoreError::Unchanged(_)) = &done
             && out.file.is_some()
         {
-            // Half a file would only take room. If it cannot go now, the next opening removes it.
+            // Half a file would only take room. If it cannot be removed now, the next opening does it.
             let _ = self.directory.remove(&file_name(out.id));
         }
         done.map_err(StoreError::into_io)
     }
 
-    /// Writes the new file and lets it take the place of the old ones.
+    /// Writes the new file and replaces the old ones by it.
     fn rewrite_all(
         &self,
-        (from, to): (Lsn, Lsn),
+        range: &Range<Lsn>,
         out: &mut Rewritten<D::File>,
     ) -> Result<Compacted, StoreError> {
-        let seen = self.write_file((from, to), out).map_err(StoreError::Unchanged)?;
-        self.replace(from, to, seen, out)
+        let seen = self.write_file(range, out).map_err(StoreError::Unchanged)?;
+        self.replace(range, seen, out)
     }
 
-    /// Writes the new file; how many records there were before.
-    fn write_file(&self, (from, to): (Lsn, Lsn), out: &mut Rewritten<D::File>) -> io::Result<u64> {
+    /// Writes the new file. Returns the number of records in the old ones.
+    fn write_file(&self, range: &Range<Lsn>, out: &mut Rewritten<D::File>) -> io::Result<u64> {
         let mut seen = 0;
         for entry in &self.files {
             let file = self.directory.open(&entry.name())?;
-            let mut octets = read_all(&file)?;
-            octets.truncate(usize::try_from(entry.bytes).unwrap_or(usize::MAX));
+            let mut bytes = read_all(&file)?;
+            bytes.truncate(usize::try_from(entry.bytes).unwrap_or(usize::MAX));
             let mut records = Vec::new();
             let found =
-                scan(&octets, entry.id, entry.first, true, &mut |record| records.push(record));
+                scan(&bytes, entry.id, entry.first, true, &mut |record| records.push(record));
             seen += found.records;
-            self.rewrite(&records, (from, to), out)?;
+            self.rewrite(&records, range, out)?;
         }
-        self.write_batch(out, from)?;
+        self.write_batch(out, range.start)?;
         if let Some(file) = &out.file {
             file.sync()?;
         }
@@ -197,7 +201,7 @@ impl<D: Directory> Compaction<D> {
     fn rewrite(
         &self,
         records: &[Record<'_>],
-        (from, to): (Lsn, Lsn),
+        range: &Range<Lsn>,
         out: &mut Rewritten<D::File>,
     ) -> io::Result<()> {
         let mut latest: HashMap<_, Lsn> = HashMap::new();
@@ -212,7 +216,7 @@ impl<D: Directory> Compaction<D> {
                     let is_superseded = record.flags == Flags::ANNOTATES
                         && latest.get(&subject(record)) != Some(&record.lsn);
                     let is_needed =
-                        !is_superseded && shared.liveness.is_needed(&Needs::of(record), from, to);
+                        !is_superseded && shared.liveness.is_needed(record, range.start, range.end);
                     let is_live = shared.liveness.references(record.lsn) > 0;
                     is_needed.then(|| header(record, is_live))
                 })
@@ -221,17 +225,17 @@ impl<D: Directory> Compaction<D> {
             for (record, header) in records.iter().zip(headers) {
                 let Some(header) = header else { continue };
                 if out.batch.count() == 0 {
-                    out.range.0 = record.lsn;
+                    out.positions.0 = record.lsn;
                 }
-                out.range.1 = record.lsn;
-                let copy = |octets: &mut Vec<u8>| octets.extend_from_slice(record.payload);
+                out.positions.1 = record.lsn;
+                let copy = |bytes: &mut Vec<u8>| bytes.extend_from_slice(record.payload);
                 out.batch.push(&header, copy, None);
                 out.all += 1;
                 if header.references > 0 {
                     out.referred.push((record.lsn, header.references));
                 }
                 if out.batch.len() >= REWRITTEN_BATCH_BYTES {
-                    self.write_batch(out, from)?;
+                    self.write_batch(out, range.start)?;
                 }
             }
         }
@@ -246,7 +250,9 @@ impl<D: Directory> Compaction<D> {
             self.begin_file(out, first)?;
         }
         let Some(file) = &out.file else { return Ok(()) };
-        out.previous_crc = out.batch.seal(out.id, out.range, Lsn(0), out.previous_crc);
+        let (first_of_batch, last_of_batch) = out.positions;
+        out.previous_crc =
+            out.batch.seal(out.id, first_of_batch..=last_of_batch, Lsn(0), out.previous_crc);
         let (batch, offset) = (&mut out.batch, out.bytes);
         out.bytes += with_room(&*self.directory, || batch.write_to(file, offset))?;
         out.batch.clear(2 * REWRITTEN_BATCH_BYTES);
@@ -265,49 +271,50 @@ impl<D: Directory> Compaction<D> {
         written
     }
 
-    /// Lists the new file in place of the old ones, and removes these.
+    /// Lists the new file in place of the old ones, and removes them.
     fn replace(
         &self,
-        from: Lsn,
-        to: Lsn,
+        range: &Range<Lsn>,
         seen: u64,
         out: &mut Rewritten<D::File>,
     ) -> Result<Compacted, StoreError> {
         let entry = out.file.is_some().then_some(FileEntry {
             id: out.id,
-            first: from,
-            end: to,
+            first: range.start,
+            end: range.end,
             bytes: out.bytes,
-            clean: self.clean,
+            compacted_at: self.compacted_at,
         });
         let mut shared = lock(&self.shared);
         if self.durability != Durability::Fsync {
-            // What told that records may go must be there when they are not.
+            // The records that ended others must be durable before those are removed.
             shared.active.sync().map_err(StoreError::Unchanged)?;
         }
         let mut manifest = shared.manifest.clone();
         let is_old = |file: &FileEntry| self.files.iter().any(|old| old.id == file.id);
-        let at = manifest.files.iter().position(is_old).unwrap_or(manifest.files.len());
+        let at = manifest.files.iter().position(is_old);
+        let at = at.expect("the files of a compaction are listed until it replaces them");
         manifest.files.retain(|file| !is_old(file));
         if let Some(entry) = entry {
             manifest.files.insert(at, entry);
         }
         manifest.store(&*self.directory)?;
         shared.manifest = manifest;
+        assert!(out.all <= seen, "a compaction has written records that it has not read");
         if seen > out.all {
-            shared.dropped += 1;
+            shared.dropping_compactions += 1;
         }
-        let mut file = FileLiveness::new(from, Some(to), self.clean);
+        let mut file = FileLiveness::new(range.start, Some(range.end), self.compacted_at);
         for (lsn, references) in std::mem::take(&mut out.referred) {
             file.add(lsn, references, shared.liveness.references(lsn));
         }
         file.all = out.all;
-        file.looked_at = Some(shared.dropped);
+        file.drops_at_compaction = Some(shared.dropping_compactions);
         for old in &self.files {
             shared.liveness.remove_file(old.first);
         }
         if entry.is_some() {
-            shared.liveness.insert_file(from, file);
+            shared.liveness.insert_file(range.start, file);
         }
         drop(shared);
         for old in &self.files {

@@ -1,7 +1,7 @@
-//! The one door to the disk: a directory of flat files, as small as the log needs it.
+//! Access to the disk: a directory of files, with the operations that the log needs.
 //!
-//! Everything the log does to a disk goes through here, so that a test can cut the power between any
-//! two operations. A name is made by the log, never by a user.
+//! All operations of the log on a disk go through these traits, so that a test can cut the power between
+//! any two of them. File names come from the log, never from a user.
 
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -11,58 +11,58 @@ use std::path::{Path, PathBuf};
 
 /// A directory of files.
 pub trait Directory: Send + Sync {
-    /// Its files.
+    /// A file of this directory.
     type File: DirectoryFile;
 
-    /// Makes a file that does not exist yet.
+    /// Creates a file that does not exist yet.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn create(&self, name: &str) -> io::Result<Self::File>;
 
     /// Opens a file that exists.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 
-    /// The names of its files, in no order.
+    /// Names of all files, in any order.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Gives a file another name; a file of that name is replaced.
+    /// Renames a file; an existing file `to` is replaced.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Makes all of the above durable.
+    /// Makes created, renamed and removed files durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn sync(&self) -> io::Result<()>;
 
-    /// The disk is full: gives back room that was reserved for that, if there is any. True if what
-    /// failed is worth another attempt.
+    /// Frees room that was reserved for a full disk, if there is any. True if the failed operation is
+    /// worth another attempt.
     fn make_room(&self) -> bool {
         false
     }
 }
 
-/// Whether the disk has no room.
+/// True if the disk has no room.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Does something that can be repeated; once more if the disk is full and room can be made.
+/// Performs an operation, and once more if the disk is full and room can be freed.
 pub(crate) fn with_room<D: Directory, T>(
     directory: &D,
     mut action: impl FnMut() -> io::Result<T>,
@@ -75,42 +75,42 @@ pub(crate) fn with_room<D: Directory, T>(
 
 /// A file of a directory.
 pub trait DirectoryFile: Send + Sync {
-    /// Reads as many octets as there are at `offset`, up to the length of `octets`.
+    /// Reads bytes at `offset`, until `bytes` is full or the file ends. Returns the number of bytes read.
     ///
     /// # Errors
-    /// What the system says.
-    fn read_at(&self, octets: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// The system's error.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes all octets at `offset`.
+    /// Writes all bytes at `offset`.
     ///
     /// # Errors
-    /// What the system says.
-    fn write_at(&self, octets: &[u8], offset: u64) -> io::Result<()>;
+    /// The system's error.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Makes its octets and its length durable.
+    /// Makes the bytes and the length of the file durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn sync(&self) -> io::Result<()>;
 
-    /// Its size in octets.
+    /// Size of the file, in bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn size(&self) -> io::Result<u64>;
 
-    /// Gives back what it has behind so many octets.
+    /// Cuts the file to `bytes` bytes if it is longer.
     ///
     /// # Errors
-    /// What the system says.
-    fn shorten(&self, bytes: u64) -> io::Result<()>;
+    /// The system's error.
+    fn truncate(&self, bytes: u64) -> io::Result<()>;
 }
 
-/// Of new files and directories: bodies of messages are for their owner alone.
+/// Modes of new files and directories: only their owner may read bodies of messages.
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// Gives back reserved room; true if there was any.
+/// Frees reserved room; true if there was any.
 type MakeRoom = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// A directory of the file system.
@@ -127,10 +127,10 @@ impl fmt::Debug for RealDirectory {
 }
 
 impl RealDirectory {
-    /// Opens a directory, which is made if it is missing.
+    /// Opens a directory, and creates it if it is missing.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn open(path: &Path) -> io::Result<Self> {
         if !path.is_dir() {
             DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)?;
@@ -141,7 +141,7 @@ impl RealDirectory {
         Ok(Self { path: path.to_owned(), directory: File::open(path)?, make_room: None })
     }
 
-    /// When the disk is full, `make_room` gives back reserved room; it says whether there was any.
+    /// Sets the function that frees reserved room when the disk is full; it returns true if there was any.
     #[must_use]
     pub fn with_room(mut self, make_room: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.make_room = Some(Box::new(make_room));
@@ -191,9 +191,9 @@ impl Directory for RealDirectory {
 }
 
 impl DirectoryFile for File {
-    fn read_at(&self, octets: &mut [u8], offset: u64) -> io::Result<usize> {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
-        while let Some(rest) = octets.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             match FileExt::read_at(self, rest, offset + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
@@ -204,8 +204,8 @@ impl DirectoryFile for File {
         Ok(filled)
     }
 
-    fn write_at(&self, octets: &[u8], offset: u64) -> io::Result<()> {
-        self.write_all_at(octets, offset)
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -216,7 +216,7 @@ impl DirectoryFile for File {
         Ok(self.metadata()?.len())
     }
 
-    fn shorten(&self, bytes: u64) -> io::Result<()> {
+    fn truncate(&self, bytes: u64) -> io::Result<()> {
         if self.metadata()?.len() > bytes { self.set_len(bytes) } else { Ok(()) }
     }
 }

@@ -1,28 +1,28 @@
-//! The octets of a log file: its header, the headers of batches and records, and how each is guarded.
+//! Encoding of a log file: its header, the headers of batches and records, and their checksums.
 //!
-//! All integers are little-endian. Every header carries a CRC-32C that begins with something only this
-//! place can know (the file's id for a batch, the batch's CRC for a record), so that octets of an
-//! earlier use of the same blocks, or of another file, never look valid. `docs/internals/formats/log.md` has the
+//! All integers are little-endian. The CRC-32C of a batch header is seeded with the file's id, that of
+//! a record with its batch's CRC, so that bytes of an earlier use of the same blocks, or of another file,
+//! never look valid. `docs/internals/formats/log.md` has the
 //! tables.
 
 use crc32c::crc32c_append;
 
-/// Version of everything in here.
+/// Version of the log's format.
 pub const FORMAT_VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"LVRTLOG\0";
 const BATCH_MAGIC: u32 = 0x4843_5442; // "BTCH"
 
-/// Where the first batch begins: the file's header has a block of its own, which is written once.
+/// Offset of the first batch: the file's header has a block of its own, which is written once.
 pub(crate) const FIRST_BATCH: u64 = 4096;
 const FILE_HEADER_BYTES: usize = 64;
 pub(crate) const BATCH_HEADER_BYTES: usize = 48;
 pub(crate) const RECORD_HEADER_BYTES: usize = 32;
 
-/// Batches begin at multiples of this, so that they can be found again behind damage.
+/// Alignment of batches, so that they can be found again behind damage.
 pub(crate) const BATCH_ALIGN: usize = 8;
 
-/// A position in the log: the number of a record, from 1.
+/// Position in the log (log sequence number): the number of a record, from 1; 0 means none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Lsn(pub u64);
 
@@ -32,31 +32,31 @@ impl std::fmt::Display for Lsn {
     }
 }
 
-/// What a record means to the log.
+/// Effects of a record on others, as bits.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// Nothing but itself.
+    /// No effect on other records.
     pub const NONE: Self = Self(0);
-    /// It ends one reference of the record it is about.
+    /// The record ends one reference of its target.
     pub const RELEASES: Self = Self(1);
-    /// It says something of the record it is about, and replaces what was said before by others of its
-    /// kind whose payload begins with the same eight octets.
+    /// The record annotates its target, and replaces earlier annotations of the same kind whose payload
+    /// begins with the same eight bytes.
     pub const ANNOTATES: Self = Self(2);
-    /// It ends references of earlier records that its payload alone tells.
+    /// The record ends references of earlier records, which its payload names.
     pub const ENDS_MANY: Self = Self(4);
-    /// Its own references have ended; it is here for what it says of others. Set when a file is
-    /// written anew.
+    /// The record's own references have ended; it is kept for its effect on others. Set when a file is
+    /// rewritten.
     pub const SPENT: Self = Self(8);
 
-    /// These and those.
+    /// The union of both.
     #[must_use]
     pub fn and(self, flags: Self) -> Self {
         Self(self.0 | flags.0)
     }
 
-    /// Whether all of `flags` are set.
+    /// True if all of `flags` are set.
     #[must_use]
     pub fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
@@ -68,29 +68,29 @@ impl Flags {
 pub(crate) struct FileHeader {
     /// Version of the format.
     pub(crate) version: u32,
-    /// The log it belongs to.
+    /// Id of the log.
     pub(crate) log_id: u64,
-    /// Its own id, never used again.
+    /// Id of the file, never used again.
     pub(crate) file_id: u64,
-    /// The first position it may hold.
+    /// First position of its range.
     pub(crate) first: Lsn,
     /// Reserved bytes: 0 in a new log, copied from the manifest otherwise.
     pub(crate) reserved: u64,
 }
 
-/// Why a header cannot be read.
+/// Reason for which a header cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HeaderFault {
-    /// There is none.
+    /// No header was written.
     Missing,
-    /// Its octets are damaged.
+    /// Damaged bytes.
     Damaged,
-    /// It is of a version that this program does not know.
+    /// A version that this program does not know.
     Version(u32),
 }
 
 impl FileHeader {
-    /// The whole first block.
+    /// The first block of the file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(FIRST_BATCH as usize);
         out.extend(MAGIC);
@@ -109,7 +109,7 @@ impl FileHeader {
 
     pub(crate) fn decode(block: &[u8]) -> Result<Self, HeaderFault> {
         let header = block.get(..FILE_HEADER_BYTES).ok_or(HeaderFault::Missing)?;
-        if header.iter().all(|octet| *octet == 0) {
+        if header.iter().all(|byte| *byte == 0) {
             return Err(HeaderFault::Missing);
         }
         let crc = u32_at(header, 12);
@@ -132,25 +132,25 @@ impl FileHeader {
     }
 }
 
-/// The header of a batch: what was written at once.
+/// The header of a batch: records that were written together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BatchHeader {
-    /// Octets of its records.
+    /// Bytes of the records.
     pub(crate) length: u32,
-    /// How many records.
+    /// Number of records.
     pub(crate) count: u32,
-    /// The first record's position; records ascend, positions may be missing.
+    /// Position of the first record. Positions ascend; some may be missing.
     pub(crate) first: Lsn,
-    /// The last position that the batch covers, perhaps beyond its last record.
+    /// Last position that the batch covers, perhaps beyond its last record.
     pub(crate) last: Lsn,
-    /// Everything up to here was durable when the batch was written.
+    /// All records up to here were durable when the batch was written.
     pub(crate) synced: Lsn,
-    /// The CRC of the batch before it in the same file; 0 for the first.
+    /// CRC of the batch before in the same file; 0 for the first.
     pub(crate) previous_crc: u32,
 }
 
 impl BatchHeader {
-    /// Writes it over the front of `out` and returns its CRC.
+    /// Writes the header over the front of `out` and returns its CRC.
     pub(crate) fn write(&self, file_id: u64, out: &mut [u8]) -> u32 {
         let mut header = [0; BATCH_HEADER_BYTES];
         put(&mut header, 0, BATCH_MAGIC);
@@ -162,15 +162,14 @@ impl BatchHeader {
         put(&mut header, 40, self.previous_crc);
         let crc = batch_crc(file_id, &header);
         put(&mut header, 4, crc);
-        if let Some(front) = out.get_mut(..BATCH_HEADER_BYTES) {
-            front.copy_from_slice(&header);
-        }
+        let front = out.get_mut(..BATCH_HEADER_BYTES).expect("room for the header");
+        front.copy_from_slice(&header);
         crc
     }
 
-    /// The header at the front of `octets`, if there is a valid one, with its CRC.
-    pub(crate) fn read(file_id: u64, octets: &[u8]) -> Option<(Self, u32)> {
-        let header = octets.get(..BATCH_HEADER_BYTES)?;
+    /// The header at the front of `bytes`, if there is a valid one, with its CRC.
+    pub(crate) fn read(file_id: u64, bytes: &[u8]) -> Option<(Self, u32)> {
+        let header = bytes.get(..BATCH_HEADER_BYTES)?;
         if u32_at(header, 0) != BATCH_MAGIC {
             return None;
         }
@@ -189,13 +188,13 @@ impl BatchHeader {
         Some((read, crc))
     }
 
-    /// Octets from this batch to the next.
+    /// Bytes from the beginning of this batch to that of the next.
     pub(crate) fn whole_len(&self) -> u64 {
         batch_len(self.length as usize)
     }
 }
 
-/// Octets that a batch with so many octets of records takes.
+/// Bytes that a batch with `records` bytes of records takes, with the gap behind it.
 pub(crate) fn batch_len(records: usize) -> u64 {
     (BATCH_HEADER_BYTES + records).next_multiple_of(BATCH_ALIGN) as u64
 }
@@ -208,24 +207,24 @@ fn batch_crc(file_id: u64, header: &[u8]) -> u32 {
 /// The header of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RecordHeader {
-    /// Octets of its payload.
+    /// Bytes of the payload.
     pub(crate) length: u32,
-    /// Its position.
+    /// Position of the record.
     pub(crate) lsn: Lsn,
-    /// The record it is about; 0 for none.
+    /// Position of the record that this one is about; 0 for none.
     pub(crate) target: Lsn,
     /// Reserved bytes: 0 in a new record, copied when a record is rewritten.
     pub(crate) reserved: u32,
-    /// What it is; the log's user knows.
+    /// Kind of the record; the log does not interpret it.
     pub(crate) kind: u8,
-    /// What it means to the log.
+    /// Effect of the record on others.
     pub(crate) flags: Flags,
-    /// How many references keep it.
+    /// Number of references that keep the record.
     pub(crate) references: u16,
 }
 
 impl RecordHeader {
-    /// Its octets with an empty CRC; [`guard`] sets it.
+    /// The bytes with an empty CRC; [`put_record_crc`] sets it.
     pub(crate) fn encode(&self) -> [u8; RECORD_HEADER_BYTES] {
         let mut out = [0; RECORD_HEADER_BYTES];
         put(&mut out, 0, self.length);
@@ -240,51 +239,53 @@ impl RecordHeader {
         out
     }
 
-    pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
-        let octets = octets.get(..RECORD_HEADER_BYTES)?;
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..RECORD_HEADER_BYTES)?;
         Some(Self {
-            length: u32_at(octets, 0),
-            lsn: Lsn(u64_at(octets, 8)),
-            target: Lsn(u64_at(octets, 16)),
-            reserved: u32_at(octets, 24),
-            kind: octets[28],
-            flags: Flags(octets[29]),
-            references: u16::from_le_bytes([octets[30], octets[31]]),
+            length: u32_at(bytes, 0),
+            lsn: Lsn(u64_at(bytes, 8)),
+            target: Lsn(u64_at(bytes, 16)),
+            reserved: u32_at(bytes, 24),
+            kind: bytes[28],
+            flags: Flags(bytes[29]),
+            references: u16::from_le_bytes([bytes[30], bytes[31]]),
         })
     }
 }
 
-/// The references of the record at the front of `octets` have ended.
-pub(crate) fn spend(octets: &mut [u8]) {
-    if let Some([flags, references @ ..]) = octets.get_mut(29..RECORD_HEADER_BYTES) {
-        *flags |= Flags::SPENT.0;
-        references.fill(0);
-    }
+/// Marks the record at the front of `bytes` as spent: its references have ended.
+pub(crate) fn mark_spent(bytes: &mut [u8]) {
+    let Some([flags, references @ ..]) = bytes.get_mut(29..RECORD_HEADER_BYTES) else {
+        panic!("a record is longer than its header");
+    };
+    *flags |= Flags::SPENT.0;
+    references.fill(0);
 }
 
-/// Guards the record that begins with `octets` and ends with `body`, as one of the batch with this CRC.
-pub(crate) fn guard(batch_crc: u32, octets: &mut [u8], body: &[u8]) {
-    let crc = crc32c_append(record_crc(batch_crc, octets), body);
-    put(octets, 4, crc);
+/// Sets the CRC of the record that begins with `bytes` and ends with `body`, in the batch with the CRC
+/// `batch_crc`.
+pub(crate) fn put_record_crc(batch_crc: u32, bytes: &mut [u8], body: &[u8]) {
+    let crc = crc32c_append(record_crc(batch_crc, bytes), body);
+    put(bytes, 4, crc);
 }
 
-/// A record at the front of `octets`, as far as it can be read.
+/// Result of reading a record.
 pub(crate) enum ReadRecord<'a> {
-    /// It is whole.
+    /// A whole record.
     Whole(RecordHeader, &'a [u8]),
-    /// Its guard does not hold; the next one may begin behind so many octets, if its length is right.
+    /// The CRC does not match. The next record begins this many bytes later, if the length is right.
     Damaged(usize),
-    /// It does not fit.
+    /// The record is longer than the input.
     Cut,
 }
 
-/// Reads the record at the front of `octets`, one of the batch with this CRC.
-pub(crate) fn read_record(batch_crc: u32, octets: &[u8]) -> ReadRecord<'_> {
-    let Some(header) = RecordHeader::decode(octets) else {
+/// Reads the record at the front of `bytes`, in the batch with the CRC `batch_crc`.
+pub(crate) fn read_record(batch_crc: u32, bytes: &[u8]) -> ReadRecord<'_> {
+    let Some(header) = RecordHeader::decode(bytes) else {
         return ReadRecord::Cut;
     };
     let len = RECORD_HEADER_BYTES.saturating_add(header.length as usize);
-    let Some(whole) = octets.get(..len) else {
+    let Some(whole) = bytes.get(..len) else {
         return ReadRecord::Cut;
     };
     if record_crc(batch_crc, whole) != u32_at(whole, 4) {
@@ -293,30 +294,38 @@ pub(crate) fn read_record(batch_crc: u32, octets: &[u8]) -> ReadRecord<'_> {
     ReadRecord::Whole(header, whole.get(RECORD_HEADER_BYTES..).unwrap_or_default())
 }
 
-fn record_crc(batch_crc: u32, octets: &[u8]) -> u32 {
-    let length = octets.get(..4).unwrap_or_default();
-    let rest = octets.get(8..).unwrap_or_default();
+fn record_crc(batch_crc: u32, bytes: &[u8]) -> u32 {
+    let length = bytes.get(..4).unwrap_or_default();
+    let rest = bytes.get(8..).unwrap_or_default();
     crc32c_append(crc32c_append(batch_crc, length), rest)
 }
 
-pub(crate) fn u32_at(octets: &[u8], at: usize) -> u32 {
-    let four = octets.get(at..at + 4).and_then(|four| four.try_into().ok());
-    four.map(u32::from_le_bytes).unwrap_or_default()
+/// Reads a field of a header whose length has been checked.
+///
+/// # Panics
+/// If `bytes` is too short: the caller has not checked its length.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
+    u32::from_le_bytes(four.expect("the length of a header is checked before its fields"))
 }
 
-pub(crate) fn u64_at(octets: &[u8], at: usize) -> u64 {
-    let eight = octets.get(at..at + 8).and_then(|eight| eight.try_into().ok());
-    eight.map(u64::from_le_bytes).unwrap_or_default()
+/// Reads a field of a header whose length has been checked; panics as [`u32_at`].
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let eight = bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok());
+    u64::from_le_bytes(eight.expect("the length of a header is checked before its fields"))
 }
 
+/// Writes a field of a header.
+///
+/// # Panics
+/// If `out` is too short: the header on the disk would lack the field.
 pub(crate) fn put(out: &mut [u8], at: usize, value: u32) {
-    if let Some(four) = out.get_mut(at..at + 4) {
-        four.copy_from_slice(&value.to_le_bytes());
-    }
+    let four = out.get_mut(at..at + 4).expect("a header has room for its fields");
+    four.copy_from_slice(&value.to_le_bytes());
 }
 
+/// Writes a field of a header; panics as [`put`].
 fn put_u64(out: &mut [u8], at: usize, value: u64) {
-    if let Some(eight) = out.get_mut(at..at + 8) {
-        eight.copy_from_slice(&value.to_le_bytes());
-    }
+    let eight = out.get_mut(at..at + 8).expect("a header has room for its fields");
+    eight.copy_from_slice(&value.to_le_bytes());
 }

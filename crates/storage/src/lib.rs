@@ -1,21 +1,23 @@
-//! The log: what must survive is a record in it, synced in batches, recovered after any crash.
+//! The log of a vhost: records of durable messages and topology, synced in batches, recovered after any
+//! crash.
 //!
-//! What is absent: queues, messages, AMQP, threads, clocks. A record is a kind, octets and a few facts
-//! that let the log do its work without understanding it: how many references keep it alive, which
-//! earlier record it is about, and whether it ends one of that record's references.
+//! What is absent: queues, messages, AMQP, threads, clocks. A record is a kind, bytes, and the facts that
+//! the log needs without interpreting the bytes: the number of references that keep the record, the
+//! earlier record that it is about, and whether it ends one of that record's references.
 //!
 //! ```text
-//!  Pending --write--> Log --> active file, sealed files --compact--> smaller files
-//!  (in memory)         |
-//!                      +- Liveness: which records are still referred to
+//!  WriteQueue --write--> Log --> active segment, sealed files --compaction--> smaller files
+//!  (in memory)            |
+//!                         +- Liveness: which records still have references
 //! ```
 //!
-//! Beside the log there are pages (`pages`): what of long queues waits on disk, for as long as the
-//! process lives.
+//! Beside the log there are pages (`pages`): messages of long queues that wait on disk while the process
+//! lives.
 //!
-//! Files cover ranges of positions (LSNs) that do not overlap, and replaying all files in the order of
-//! their ranges is replaying history without what no longer matters. The format is written down octet
-//! by octet in `docs/internals/formats/log.md`, with the argument why a crash at any instant is harmless.
+//! Files cover ranges of positions (LSNs) that do not overlap. Reading all files in the order of their
+//! ranges repeats the history without the records that are not needed any more.
+//! `docs/internals/formats/log.md` describes the format byte by byte, and argues why a crash at any
+//! instant is harmless.
 
 mod batch_encoder;
 mod compaction;
@@ -28,6 +30,7 @@ mod manifest;
 mod pages;
 mod recovery;
 mod segment_reader;
+mod write_batch;
 mod write_queue;
 
 pub use batch_encoder::Body;
@@ -38,4 +41,5 @@ pub use log::{Durability, Log, LogError, LogOptions, Preparation, Prepared, Writ
 pub use pages::{PageEntry, PageError, PageStore, PageWriter};
 pub use recovery::{Damage, OpenError, OpenReport, ReadProgress, References, check};
 pub use segment_reader::Record;
-pub use write_queue::{NewRecord, WriteBatch, WriteQueue};
+pub use write_batch::{NewRecord, WriteBatch};
+pub use write_queue::WriteQueue;

@@ -1,8 +1,8 @@
-//! Which records are still referred to.
+//! Liveness of records: which of them still have references.
 //!
-//! One bit per position and file, and a count for the few records with several references: a hundredth
-//! of a file's octets at most, whatever the records say. A file that was written anew has few records
-//! in a wide range and keeps only the words of bits that hold any.
+//! One bit per position and file, and a count for the few records with several references: at most a
+//! hundredth of a file's bytes, for any records. A rewritten file has few records in a wide range and
+//! keeps only the words with a bit set.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,32 +10,35 @@ use crate::format::{Flags, Lsn};
 use crate::limits::EMPTY_WORDS_MAX;
 use crate::segment_reader::Record;
 
-/// The records of one file.
+/// Liveness of the records of one file.
 #[derive(Debug)]
 pub(crate) struct FileLiveness {
-    /// The first position behind its range; none while it grows.
+    /// First position behind the range of the file; `None` while it grows.
     end: Option<Lsn>,
     first: Lsn,
+    /// One for each record with references, by its distance from `first`.
     bits: Bits,
-    /// References left of records that began with several. In a file that was written anew also of
-    /// those that have ended since: they are still there as they were.
-    several: HashMap<Lsn, u16>,
-    /// All records in the file.
+    /// References left of records that began with several. In a rewritten file the entry of a record
+    /// stays at 0 when all have ended, because the record is still in the file as it was written.
+    reference_counts: HashMap<Lsn, u16>,
+    /// Number of all records in the file.
     pub(crate) all: u64,
-    /// Those that are referred to.
+    /// Number of records with references left.
     pub(crate) live: u64,
-    /// What ended by then is not in the file any more.
-    clean: Lsn,
-    /// How often records had been dropped somewhere when it was written anew; none if it was not.
-    pub(crate) looked_at: Option<u64>,
+    /// Position up to which ended references were considered when the file was rewritten; 0 if it was
+    /// not. Records that had ended by then are not in it.
+    compacted_at: Lsn,
+    /// Number of compactions that had dropped records when this file was rewritten; `None` if it was
+    /// not.
+    pub(crate) drops_at_compaction: Option<u64>,
 }
 
-/// Bits by number.
+/// A set of bits by number.
 #[derive(Debug)]
 enum Bits {
-    /// One word behind the other.
+    /// All words, in order.
     Dense(Vec<u64>),
-    /// The words that are not zero.
+    /// The words that are not zero, by their place.
     Sparse(BTreeMap<u64, u64>),
 }
 
@@ -95,21 +98,30 @@ fn not_zero(words: &[u64]) -> BTreeMap<u64, u64> {
 }
 
 impl FileLiveness {
-    /// Of a file that is written anew, or read back after it was.
-    pub(crate) fn new(first: Lsn, end: Option<Lsn>, clean: Lsn) -> Self {
-        let bits = match clean {
+    /// Liveness of a file that is new, rewritten, or about to be read back.
+    pub(crate) fn new(first: Lsn, end: Option<Lsn>, compacted_at: Lsn) -> Self {
+        let bits = match compacted_at {
             Lsn(0) => Bits::Dense(Vec::new()),
             _ => Bits::Sparse(BTreeMap::new()),
         };
-        let looked_at = (clean != Lsn(0)).then_some(0);
-        Self { end, first, bits, several: HashMap::new(), all: 0, live: 0, clean, looked_at }
+        let drops_at_compaction = (compacted_at != Lsn(0)).then_some(0);
+        Self {
+            end,
+            first,
+            bits,
+            reference_counts: HashMap::new(),
+            all: 0,
+            live: 0,
+            compacted_at,
+            drops_at_compaction,
+        }
     }
 
     fn is_live(&self, lsn: Lsn) -> bool {
         self.bits.get(lsn.0 - self.first.0)
     }
 
-    /// A record that began with so many references, of which so many are left.
+    /// Adds a record that began with `references` references, of which `left` are left.
     pub(crate) fn add(&mut self, lsn: Lsn, references: u16, left: u16) {
         self.all += 1;
         if left == 0 {
@@ -118,7 +130,7 @@ impl FileLiveness {
         self.bits.set(lsn.0 - self.first.0);
         self.live += 1;
         if references > 1 {
-            self.several.insert(lsn, left);
+            self.reference_counts.insert(lsn, left);
         }
     }
 
@@ -126,51 +138,55 @@ impl FileLiveness {
         if !self.is_live(lsn) {
             return;
         }
-        if let Some(left) = self.several.get_mut(&lsn) {
+        if let Some(left) = self.reference_counts.get_mut(&lsn) {
+            debug_assert!(*left > 0, "record {lsn} is live without references");
             *left -= 1;
             if *left > 0 {
                 return;
             }
-            if self.clean == Lsn(0) {
-                self.several.remove(&lsn);
+            if self.compacted_at == Lsn(0) {
+                self.reference_counts.remove(&lsn);
             }
         }
         self.bits.clear(lsn.0 - self.first.0);
+        debug_assert!(self.live > 0, "record {lsn} is live and not counted");
         self.live -= 1;
     }
 
-    /// Whether less than so many percent of its records are needed, as far as can be told without
-    /// reading it. `dropped` is how often records have been dropped somewhere: what was needed when
-    /// the file was written anew, because of records elsewhere, may not be any more.
-    pub(crate) fn is_sparse(&self, dropped: u64, live_percent: u64) -> bool {
+    /// True if less than `live_percent` percent of the records have references left, and rewriting the
+    /// file may drop some. A file that was rewritten can drop more records only when a compaction has
+    /// dropped some since: `drops` is the number of such compactions.
+    pub(crate) fn is_sparse(&self, drops: u64, live_percent: u64) -> bool {
         if self.live * 100 >= self.all * live_percent && self.all > 0 {
             return false;
         }
-        self.looked_at.is_none_or(|looked_at| looked_at < dropped)
+        self.drops_at_compaction.is_none_or(|before| before < drops)
     }
 }
 
-/// The records of all files, by the first position of each file.
+/// Liveness of the records of all files, by the first position of each file.
 #[derive(Default, Debug)]
 pub(crate) struct Liveness {
     files: BTreeMap<Lsn, FileLiveness>,
 }
 
 impl Liveness {
-    /// A file whose range begins at `first`.
-    pub(crate) fn open_file(&mut self, first: Lsn, end: Option<Lsn>, clean: Lsn) {
-        self.insert_file(first, FileLiveness::new(first, end, clean));
+    /// Adds a file whose range begins at `first`.
+    pub(crate) fn open_file(&mut self, first: Lsn, end: Option<Lsn>, compacted_at: Lsn) {
+        self.insert_file(first, FileLiveness::new(first, end, compacted_at));
     }
 
     pub(crate) fn insert_file(&mut self, first: Lsn, file: FileLiveness) {
         self.files.insert(first, file);
     }
 
-    /// The file's range ends before `end`.
+    /// Ends the range of a file before `end`.
+    ///
+    /// # Panics
+    /// If there is no such file.
     pub(crate) fn seal_file(&mut self, first: Lsn, end: Lsn) {
-        if let Some(file) = self.files.get_mut(&first) {
-            file.end = Some(end);
-        }
+        let file = self.files.get_mut(&first).expect("a file is added before it is sealed");
+        file.end = Some(end);
     }
 
     pub(crate) fn remove_file(&mut self, first: Lsn) {
@@ -191,10 +207,14 @@ impl Liveness {
         file.end.is_none_or(|end| lsn < end).then_some(file)
     }
 
-    /// A record has been written.
-    pub(crate) fn add(&mut self, lsn: Lsn, references: u16) {
-        if let Some(file) = self.of_mut(lsn) {
-            file.add(lsn, references, references);
+    /// Adds a record that was written or read. False if its position is in the range of no file.
+    pub(crate) fn add(&mut self, lsn: Lsn, references: u16) -> bool {
+        match self.of_mut(lsn) {
+            Some(file) => {
+                file.add(lsn, references, references);
+                true
+            }
+            None => false,
         }
     }
 
@@ -210,29 +230,31 @@ impl Liveness {
         self.of(lsn).is_some_and(|file| file.is_live(lsn))
     }
 
-    /// References that are left of a record.
+    /// Number of references left of a record.
     pub(crate) fn references(&self, lsn: Lsn) -> u16 {
         match self.of(lsn) {
-            Some(file) if file.is_live(lsn) => file.several.get(&lsn).copied().unwrap_or(1),
+            Some(file) if file.is_live(lsn) => {
+                file.reference_counts.get(&lsn).copied().unwrap_or(1)
+            }
             _ => 0,
         }
     }
 
-    /// Whether a record must be kept when the files from `from` on are written anew up to before `to`.
+    /// True if a record must be kept when the files of the range `from..to` are rewritten.
     ///
-    /// What tells of an end must stay for as long as what has ended is still in a file.
-    pub(crate) fn is_needed(&self, record: &Needs, from: Lsn, to: Lsn) -> bool {
-        let Needs { lsn, target, flags, has_references } = *record;
-        if has_references && self.is_live(lsn) {
+    /// A record that ends a reference must stay as long as the record it is about is in a file.
+    pub(crate) fn is_needed(&self, record: &Record<'_>, from: Lsn, to: Lsn) -> bool {
+        let Record { lsn, target, flags, .. } = *record;
+        if record.references > 0 && self.is_live(lsn) {
             return true;
         }
         if flags.has(Flags::RELEASES) {
             // A record with several references stays as it was written while one of them is left.
             let is_rewritten = from <= target && target < to;
             let may_be_there = !is_rewritten
-                && self
-                    .of(target)
-                    .is_some_and(|file| file.clean < lsn || file.several.contains_key(&target));
+                && self.of(target).is_some_and(|file| {
+                    file.compacted_at < lsn || file.reference_counts.contains_key(&target)
+                });
             if may_be_there || self.is_live(target) {
                 return true;
             }
@@ -241,26 +263,9 @@ impl Liveness {
             return true;
         }
         flags.has(Flags::ENDS_MANY)
-            && self
-                .files
-                .range(..=lsn)
-                .any(|(first, file)| *first < from && file.clean < lsn || !file.several.is_empty())
-    }
-}
-
-/// What decides whether a record must be kept.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Needs {
-    pub(crate) lsn: Lsn,
-    pub(crate) target: Lsn,
-    pub(crate) flags: Flags,
-    pub(crate) has_references: bool,
-}
-
-impl Needs {
-    pub(crate) fn of(record: &Record<'_>) -> Self {
-        let Record { lsn, target, flags, references, .. } = *record;
-        Self { lsn, target, flags, has_references: references > 0 }
+            && self.files.range(..=lsn).any(|(first, file)| {
+                *first < from && file.compacted_at < lsn || !file.reference_counts.is_empty()
+            })
     }
 }
 

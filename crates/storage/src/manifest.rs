@@ -1,7 +1,8 @@
-//! The list of a log's files: which there are, in what order, and how much of each counts.
+//! The manifest: the files of a log, their order, and the length of each.
 //!
-//! Replaced as a whole: written beside, synced, renamed over the old one, and the directory synced. A
-//! file that is not listed does not belong to the log; one that is listed and missing is damage.
+//! The manifest is replaced as a whole: the new one is written to another file, synced and renamed, then
+//! the directory is synced. A file that is not listed does not belong to the log; a listed file that is
+//! missing is damage.
 
 use std::io;
 
@@ -11,7 +12,7 @@ use crate::directory::{Directory, DirectoryFile, with_room};
 use crate::format::{FORMAT_VERSION, FileHeader, Lsn, put, u32_at, u64_at};
 use crate::limits::{FILE_BYTES_MAX, NUMBER_MAX, SEGMENTS_MAX};
 
-/// Its name in the directory.
+/// Name of the manifest in the directory.
 pub(crate) const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
 const MAGIC: [u8; 8] = *b"LVRTMAN\0";
@@ -22,14 +23,15 @@ const ENTRY_BYTES: usize = 40;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FileEntry {
     pub(crate) id: u64,
-    /// The first position of its range.
+    /// First position of the range.
     pub(crate) first: Lsn,
-    /// The first position behind its range; 0 while it is written.
+    /// First position behind the range; 0 while the file is the active segment.
     pub(crate) end: Lsn,
-    /// How many of its octets count; 0 while it is written.
+    /// Number of bytes in use; 0 while the file is the active segment.
     pub(crate) bytes: u64,
-    /// What ended by then is not in it any more.
-    pub(crate) clean: Lsn,
+    /// Position up to which ended references were considered when the file was rewritten; 0 if it was
+    /// not.
+    pub(crate) compacted_at: Lsn,
 }
 
 impl FileEntry {
@@ -41,28 +43,28 @@ impl FileEntry {
         file_name(self.id)
     }
 
-    /// Whether its numbers can be those of a file.
-    fn is_possible(&self) -> bool {
-        let Self { id, first, end, bytes, clean } = self;
-        let numbers = [*id, first.0, end.0, clean.0];
+    /// True if the numbers are in the ranges that a log can write.
+    fn is_plausible(&self) -> bool {
+        let Self { id, first, end, bytes, compacted_at } = self;
+        let numbers = [*id, first.0, end.0, compacted_at.0];
         numbers.iter().all(|number| *number <= NUMBER_MAX)
             && *bytes <= FILE_BYTES_MAX
             && (!self.is_sealed() || first <= end)
     }
 }
 
-/// The name of the file with that id.
+/// Name of the file with this id.
 pub(crate) fn file_name(id: u64) -> String {
     format!("{id:016x}.log")
 }
 
-/// The id of the file with that name.
+/// Id of the file with this name; `None` if it is no log file.
 pub(crate) fn file_id(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".log").filter(|digits| digits.len() == 16)?;
     u64::from_str_radix(digits, 16).ok().filter(|id| *id <= NUMBER_MAX)
 }
 
-/// The files of a log, by their ranges.
+/// The manifest of a log; the files are in the order of their ranges.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Manifest {
     pub(crate) log_id: u64,
@@ -72,7 +74,7 @@ pub(crate) struct Manifest {
     pub(crate) files: Vec<FileEntry>,
 }
 
-/// Why a manifest cannot be used.
+/// Reason for which a manifest cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ManifestFault {
     Damaged,
@@ -80,14 +82,14 @@ pub(crate) enum ManifestFault {
 }
 
 impl Manifest {
-    /// An id for a new file, never given again.
+    /// An id for a new file, never used again.
     pub(crate) fn take_file_id(&mut self) -> u64 {
         let id = self.next_file_id;
         self.next_file_id += 1;
         id
     }
 
-    /// The header of the log's file with that id, whose range begins at `first`.
+    /// Header of the file with the id `file_id`, whose range begins at `first`.
     pub(crate) fn file_header(&self, file_id: u64, first: Lsn) -> FileHeader {
         let (log_id, reserved) = (self.log_id, self.reserved);
         FileHeader { version: FORMAT_VERSION, log_id, file_id, first, reserved }
@@ -103,7 +105,7 @@ impl Manifest {
         out.extend(self.next_file_id.to_le_bytes());
         out.extend((self.files.len() as u64).to_le_bytes());
         for file in &self.files {
-            for value in [file.id, file.first.0, file.end.0, file.bytes, file.clean.0] {
+            for value in [file.id, file.first.0, file.end.0, file.bytes, file.compacted_at.0] {
                 out.extend(value.to_le_bytes());
             }
         }
@@ -112,22 +114,23 @@ impl Manifest {
         out
     }
 
-    pub(crate) fn decode(octets: &[u8]) -> Result<Self, ManifestFault> {
-        let mut plain = octets.to_vec();
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, ManifestFault> {
+        // The length is checked first: the fields of the header are read without a check.
+        if bytes.len() < HEADER_BYTES || !bytes.starts_with(&MAGIC) {
+            return Err(ManifestFault::Damaged);
+        }
+        let mut plain = bytes.to_vec();
         put(&mut plain, 12, 0);
-        if octets.len() < HEADER_BYTES || !octets.starts_with(&MAGIC) {
+        if crc32c(&plain) != u32_at(bytes, 12) {
             return Err(ManifestFault::Damaged);
         }
-        if crc32c(&plain) != u32_at(octets, 12) {
-            return Err(ManifestFault::Damaged);
-        }
-        let version = u32_at(octets, 8);
+        let version = u32_at(bytes, 8);
         if version != FORMAT_VERSION {
             return Err(ManifestFault::Version(version));
         }
-        let (entries, rest) = octets.split_at(HEADER_BYTES).1.as_chunks::<ENTRY_BYTES>();
+        let (entries, rest) = bytes.split_at(HEADER_BYTES).1.as_chunks::<ENTRY_BYTES>();
         if !rest.is_empty()
-            || entries.len() as u64 != u64_at(octets, 40)
+            || entries.len() as u64 != u64_at(bytes, 40)
             || entries.len() > SEGMENTS_MAX
         {
             return Err(ManifestFault::Damaged);
@@ -137,64 +140,63 @@ impl Manifest {
             first: Lsn(u64_at(entry, 8)),
             end: Lsn(u64_at(entry, 16)),
             bytes: u64_at(entry, 24),
-            clean: Lsn(u64_at(entry, 32)),
+            compacted_at: Lsn(u64_at(entry, 32)),
         };
         let manifest = Self {
-            log_id: u64_at(octets, 16),
-            reserved: u64_at(octets, 24),
-            next_file_id: u64_at(octets, 32),
+            log_id: u64_at(bytes, 16),
+            reserved: u64_at(bytes, 24),
+            next_file_id: u64_at(bytes, 32),
             files: entries.iter().map(entry).collect(),
         };
-        match manifest.is_possible() {
+        match manifest.is_plausible() {
             true => Ok(manifest),
             false => Err(ManifestFault::Damaged),
         }
     }
 
-    /// Whether a log can have written it: a checksum may be right by chance, or by somebody's hand.
-    fn is_possible(&self) -> bool {
-        self.next_file_id <= NUMBER_MAX && self.files.iter().all(FileEntry::is_possible)
+    /// True if a log can have written this manifest: a checksum may match by chance or be forged.
+    fn is_plausible(&self) -> bool {
+        self.next_file_id <= NUMBER_MAX && self.files.iter().all(FileEntry::is_plausible)
     }
 
     /// Replaces the manifest in `directory`, durably.
     ///
     /// # Errors
-    /// What the system says; the old one or the new one is there then. That it lists more files than
-    /// a manifest may: the old one is there then.
+    /// [`StoreError`]: an operation on the disk failed, or the manifest lists too many files.
     ///
     /// # Panics
-    /// When no log can have such files: they could not be read back.
+    /// If the manifest is implausible: it could not be read back.
     pub(crate) fn store<D: Directory>(&self, directory: &D) -> Result<(), StoreError> {
-        assert!(self.is_possible(), "a manifest that could not be read back: {self:?}");
+        assert!(self.is_plausible(), "a manifest that could not be read back: {self:?}");
         if self.files.len() > SEGMENTS_MAX {
             let problem = format!("a log may have {SEGMENTS_MAX} files");
             return Err(StoreError::Unchanged(io::Error::other(problem)));
         }
-        let octets = self.encode();
-        with_room(directory, || write_new(directory, &octets)).map_err(StoreError::Unchanged)?;
+        let bytes = self.encode();
+        with_room(directory, || write_new(directory, &bytes)).map_err(StoreError::Unchanged)?;
         directory.rename(MANIFEST_NEW, MANIFEST).map_err(StoreError::Unknown)?;
         directory.sync().map_err(StoreError::Unknown)
     }
 }
 
-/// Writes the manifest that is to replace the old one.
-fn write_new<D: Directory>(directory: &D, octets: &[u8]) -> io::Result<()> {
-    // Left behind by a crash, or by an attempt on a full disk, perhaps.
+/// Writes the new manifest to a file beside the old one.
+fn write_new<D: Directory>(directory: &D, bytes: &[u8]) -> io::Result<()> {
+    // A crash or an attempt on a full disk may have left one behind.
     match directory.remove(MANIFEST_NEW) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let file = directory.create(MANIFEST_NEW)?;
-    file.write_at(octets, 0)?;
+    file.write_at(bytes, 0)?;
     file.sync()
 }
 
-/// Why a manifest was not replaced.
+/// Error of replacing a manifest.
 #[derive(Debug)]
 pub(crate) enum StoreError {
-    /// The old one is there.
+    /// The old manifest is in place.
     Unchanged(io::Error),
-    /// The old one is there, or the new one.
+    /// The old or the new manifest is in place.
     Unknown(io::Error),
 }
 
@@ -216,7 +218,7 @@ mod tests {
             first: Lsn(first),
             end: Lsn(end),
             bytes,
-            clean: Lsn(0),
+            compacted_at: Lsn(0),
         };
         let files = vec![file(3, 1, 100, 4096), file(9, 100, 0, 0)];
         Manifest { log_id: 7, reserved: 0, next_file_id: 10, files }
@@ -282,23 +284,23 @@ mod tests {
 
     #[test]
     fn manifest_with_a_changed_byte_is_damaged() {
-        let octets = manifest().encode();
-        for at in 0..octets.len() {
-            let mut changed = octets.clone();
+        let bytes = manifest().encode();
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
             changed[at] ^= 4;
-            assert!(Manifest::decode(&changed).is_err(), "octet {at}");
-            assert!(Manifest::decode(&octets[..at]).is_err(), "cut at {at}");
+            assert!(Manifest::decode(&changed).is_err(), "byte {at}");
+            assert!(Manifest::decode(&bytes[..at]).is_err(), "cut at {at}");
         }
     }
 
     #[test]
     fn manifest_of_another_version_is_refused() {
-        let mut octets = manifest().encode();
-        put(&mut octets, 8, 2);
-        put(&mut octets, 12, 0);
-        let crc = crc32c(&octets);
-        put(&mut octets, 12, crc);
-        assert_eq!(Manifest::decode(&octets), Err(ManifestFault::Version(2)));
+        let mut bytes = manifest().encode();
+        put(&mut bytes, 8, 2);
+        put(&mut bytes, 12, 0);
+        let crc = crc32c(&bytes);
+        put(&mut bytes, 12, crc);
+        assert_eq!(Manifest::decode(&bytes), Err(ManifestFault::Version(2)));
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Pages: messages put aside together while their queue is long, each page a file of its own.
+//! Pages: messages of a long queue on disk, each page a file of its own.
 //!
-//! Nothing of them outlives the process: what is durable is in the log. So nothing is synced, and what
-//! an earlier process left behind means nothing. A page is written once, read as a whole or in parts,
-//! and forgotten; whatever is read is checked against what was written. Files are used again: a file
-//! system takes longer to make a file than to write over one. The format is in `docs/internals/formats/pages.md`.
+//! Pages do not outlive the process, because durable messages are in the log. So no page is synced, and
+//! the pages of an earlier process are not read. A page is written once, read as a whole or in parts, and
+//! removed; checksums cover all of it. Files are reused: creating a file takes longer than overwriting
+//! one. The format is in `docs/internals/formats/pages.md`.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,57 +17,57 @@ use crate::limits::{FREE_PAGE_FILE_BYTES_MAX, FREE_PAGE_FILES_MAX};
 
 const MAGIC: [u8; 8] = *b"LVRTPAG\0";
 const HEADER_BYTES: usize = 32;
-/// Where the header's CRC is; it guards what is before it, and all entries.
+/// Offset of the header's CRC, which covers the bytes before it and all entries.
 const CRC_AT: usize = 28;
 const ENTRY_BYTES: usize = 48;
 
-/// No deadline.
+/// Deadline of a message that has none.
 const NEVER: u64 = u64::MAX;
 
-/// What is known of a message in a page without reading it.
+/// Facts about a message in a page, known without reading the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageEntry {
-    /// Its number in its queue.
+    /// Number of the message in its queue.
     pub seq: u64,
-    /// The record that brought it; 0 without one.
+    /// Position of the message's record in the log; 0 without one.
     pub lsn: Lsn,
-    /// When it arrived, in microseconds.
+    /// Time of arrival, in microseconds.
     pub arrived_us: u64,
-    /// When its own time is over, in microseconds.
+    /// Deadline from the message's own expiration, in microseconds.
     pub deadline_us: Option<u64>,
-    /// Octets that it counts.
+    /// Bytes that the message counts against the queue's limits.
     pub bytes: u32,
 }
 
-/// The octets of a page while it is put together.
+/// Encoder of a page.
 #[derive(Debug)]
 pub struct PageWriter {
-    octets: Vec<u8>,
-    /// How many messages were announced.
+    bytes: Vec<u8>,
+    /// Number of messages that were announced.
     count: usize,
     written: usize,
-    /// Something of it does not fit into the numbers of the format.
+    /// A length or an offset does not fit into the numbers of the format.
     is_too_large: bool,
 }
 
 impl PageWriter {
-    /// A page of so many messages, in a buffer whose octets do not matter.
+    /// A page of `count` messages. `buffer` is reused; its content is discarded.
     #[must_use]
     pub fn new(count: usize, mut buffer: Vec<u8>) -> Self {
         buffer.clear();
         buffer.resize(HEADER_BYTES + count * ENTRY_BYTES, 0);
-        Self { octets: buffer, count, written: 0, is_too_large: false }
+        Self { bytes: buffer, count, written: 0, is_too_large: false }
     }
 
-    /// The next message, with what `payload` writes; one of as many as were announced.
+    /// Appends a message, whose bytes `payload` writes.
     ///
     /// # Panics
-    /// When there are more messages than were announced.
+    /// If there are more messages than were announced.
     pub fn push(&mut self, entry: &PageEntry, payload: impl FnOnce(&mut Vec<u8>)) {
         assert!(self.written < self.count, "a page of {} messages is full", self.count);
-        let start = self.octets.len();
-        payload(&mut self.octets);
-        let payload = self.octets.get(start..).unwrap_or_default();
+        let start = self.bytes.len();
+        payload(&mut self.bytes);
+        let payload = self.bytes.get(start..).unwrap_or_default();
         let (len, crc) = (payload.len(), crc32c(payload));
         let at = HEADER_BYTES + self.written * ENTRY_BYTES;
         self.written += 1;
@@ -77,7 +77,7 @@ impl PageWriter {
             return;
         };
         let longs = [entry.seq, entry.lsn.0, entry.arrived_us, entry.deadline_us.unwrap_or(NEVER)];
-        let place = self.octets.get_mut(at..at + ENTRY_BYTES);
+        let place = self.bytes.get_mut(at..at + ENTRY_BYTES);
         let place = place.expect("there is room for every message that was announced");
         let (front, back) = place.split_at_mut(32);
         for (place, number) in front.chunks_exact_mut(8).zip(longs) {
@@ -88,99 +88,99 @@ impl PageWriter {
         }
     }
 
-    /// The whole page, the one with that number of that life of the store.
-    fn finish(mut self, life: u64, id: u64) -> Vec<u8> {
+    /// The bytes of the page with number `id`, in the store of `epoch`.
+    fn finish(mut self, epoch: u64, id: u64) -> Vec<u8> {
         let count = u32::try_from(self.written).expect("a page is a small part of a queue");
         let count = count.to_le_bytes();
-        let parts: [&[u8]; 4] = [&MAGIC, &life.to_le_bytes(), &id.to_le_bytes(), &count];
+        let parts: [&[u8]; 4] = [&MAGIC, &epoch.to_le_bytes(), &id.to_le_bytes(), &count];
         let header = parts.concat();
         let index = HEADER_BYTES..HEADER_BYTES + self.written * ENTRY_BYTES;
-        let crc = crc32c_append(crc32c(&header), self.octets.get(index).unwrap_or_default());
-        if let Some(front) = self.octets.get_mut(..header.len()) {
+        let crc = crc32c_append(crc32c(&header), self.bytes.get(index).unwrap_or_default());
+        if let Some(front) = self.bytes.get_mut(..header.len()) {
             front.copy_from_slice(&header);
         }
-        put(&mut self.octets, CRC_AT, crc);
-        self.octets
+        put(&mut self.bytes, CRC_AT, crc);
+        self.bytes
     }
 }
 
-/// Why a page cannot be read.
+/// Reason for which a page cannot be read.
 #[derive(thiserror::Error, Debug)]
 pub enum PageError {
-    /// The disk refuses.
+    /// An operation on the disk failed.
     #[error("read {name}: {error}")]
     Io {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// It is not what was written.
-    #[error("{name} at {offset}: octets have changed")]
+    /// The bytes differ from those that were written.
+    #[error("{name} at {offset}: bytes have changed")]
     Damaged {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Where in it, in octets.
+        /// Offset in the file, in bytes.
         offset: u64,
     },
 }
 
-/// An entry and where its message is.
+/// An entry, and the place of its message in the page.
 #[derive(Clone, Copy, Debug)]
-struct Indexed {
+struct IndexEntry {
     entry: PageEntry,
     offset: u32,
     len: u32,
     crc: u32,
 }
 
-/// Which file has which page.
+/// Files in use and free files.
 #[derive(Default, Debug)]
-struct Files {
-    /// Numbers of files by numbers of pages, with their sizes.
+struct FileTable {
+    /// Number and size of the file of each page, by the number of the page.
     of_pages: HashMap<u64, (u64, u64)>,
-    /// Files of which nothing is needed.
+    /// Numbers of the files without a page.
     free: Vec<u64>,
-    /// The number of the next new file.
+    /// Number of the next new file.
     next: u64,
 }
 
-/// The pages in a directory.
+/// Pages in a directory.
 #[derive(Debug)]
 pub struct PageStore<D> {
     directory: D,
-    life: u64,
-    files: Mutex<Files>,
+    epoch: u64,
+    files: Mutex<FileTable>,
 }
 
 impl<D: Directory> PageStore<D> {
-    /// Uses a directory. What an earlier life left there is written over; `life` is a number that none
-    /// of them had.
+    /// Opens a store. Files of earlier processes are reused; `epoch` must be a number that none of them
+    /// had, so that their pages do not look valid.
     ///
     /// # Errors
-    /// What the system says.
-    pub fn open(directory: D, life: u64) -> io::Result<Self> {
+    /// The system's error.
+    pub fn open(directory: D, epoch: u64) -> io::Result<Self> {
         let mut free: Vec<u64> = directory.list()?.iter().filter_map(|n| file_number(n)).collect();
         free.sort_unstable_by(|one, other| other.cmp(one));
         let next = free.first().map_or(1, |last| last + 1);
-        let files = Mutex::new(Files { of_pages: HashMap::new(), free, next });
-        Ok(Self { directory, life, files })
+        let files = Mutex::new(FileTable { of_pages: HashMap::new(), free, next });
+        Ok(Self { directory, epoch, files })
     }
 
-    fn files(&self) -> MutexGuard<'_, Files> {
+    fn files(&self) -> MutexGuard<'_, FileTable> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a page, and gives its buffer back. When this fails nothing of the page is kept.
+    /// Writes a page and returns its buffer. A failed write leaves no page.
     ///
     /// # Errors
-    /// What the system says, when the disk is full, say; or that the page is longer than 4 GiB.
+    /// The system's error, for example because the disk is full; or the page is longer than 4 GiB.
     pub fn write(&self, id: u64, page: PageWriter) -> (Vec<u8>, io::Result<()>) {
         if page.is_too_large {
             let problem = "a page is longer than its format has room for";
-            return (page.octets, Err(io::Error::other(problem)));
+            return (page.bytes, Err(io::Error::other(problem)));
         }
-        let octets = page.finish(self.life, id);
+        let bytes = page.finish(self.epoch, id);
         let mut files = self.files();
         let used = files.free.pop();
         let number = used.unwrap_or(files.next);
@@ -191,23 +191,25 @@ impl<D: Directory> PageStore<D> {
             Some(_) => self.directory.open(&name),
             None => self.directory.create(&name),
         };
-        let written = file.and_then(|file| file.write_at(&octets, 0));
+        let written = file.and_then(|file| file.write_at(&bytes, 0));
         match written {
             Ok(()) => {
-                self.files().of_pages.insert(id, (number, octets.len() as u64));
+                let place = (number, bytes.len() as u64);
+                let before = self.files().of_pages.insert(id, place);
+                debug_assert!(before.is_none(), "page {id} is written twice");
             }
             Err(_) => {
-                // It is no use, whether it can be removed now or is written over in the next life.
+                // If it cannot be removed now, the next process overwrites it.
                 let _ = self.directory.remove(&name);
             }
         }
-        (octets, written)
+        (bytes, written)
     }
 
-    /// Forgets a page.
+    /// Removes a page, if there is one with this number.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn remove(&self, id: u64) -> io::Result<()> {
         let mut files = self.files();
         let Some((number, bytes)) = files.of_pages.remove(&id) else {
@@ -221,10 +223,10 @@ impl<D: Directory> PageStore<D> {
         self.directory.remove(&file_name(number))
     }
 
-    /// Removes files that are free beyond those that are kept for later use.
+    /// Removes free files beyond [`FREE_PAGE_FILES_MAX`].
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn trim(&self) -> io::Result<()> {
         let mut files = self.files();
         let kept = files.free.len().min(FREE_PAGE_FILES_MAX);
@@ -233,7 +235,7 @@ impl<D: Directory> PageStore<D> {
         rest.into_iter().try_for_each(|number| self.directory.remove(&file_name(number)))
     }
 
-    /// Whether a page is kept.
+    /// True if there is a page with this number.
     pub fn has(&self, id: u64) -> bool {
         self.files().of_pages.contains_key(&id)
     }
@@ -241,10 +243,10 @@ impl<D: Directory> PageStore<D> {
     fn open_page(&self, id: u64) -> Result<OpenPage<D::File>, PageError> {
         let number = self.files().of_pages.get(&id).map(|(number, _)| *number);
         // No file has number 0.
-        OpenPage::open(&self.directory, number.unwrap_or(0), self.life, id)
+        OpenPage::open(&self.directory, number.unwrap_or(0), self.epoch, id)
     }
 
-    /// What is known of the messages of a page.
+    /// Entries of all messages of a page.
     ///
     /// # Errors
     /// [`PageError`].
@@ -253,11 +255,11 @@ impl<D: Directory> PageStore<D> {
         Ok(page.index.iter().map(|indexed| indexed.entry).collect())
     }
 
-    /// Reads those messages of a page that `choose` names by their numbers in the list it is given,
-    /// and hands them to `each` in that order. `buffer` is used; its octets do not matter.
+    /// Reads some messages of a page: `choose` gets the entries and returns the indexes of the messages
+    /// to read, and `each` gets these in that order. `buffer` is reused; its content is discarded.
     ///
     /// # Errors
-    /// [`PageError`], perhaps after some of them.
+    /// [`PageError`], perhaps after some messages.
     pub fn read(
         &self,
         id: u64,
@@ -268,9 +270,9 @@ impl<D: Directory> PageStore<D> {
         let page = self.open_page(id)?;
         let entries: Vec<PageEntry> = page.index.iter().map(|indexed| indexed.entry).collect();
         let chosen = choose(&entries);
-        let chosen: Vec<Indexed> =
+        let chosen: Vec<IndexEntry> =
             chosen.into_iter().filter_map(|at| page.index.get(at).copied()).collect();
-        // Most of a page is read at once.
+        // If more than half of the messages are chosen, one read of all is cheaper than many reads.
         if chosen.len() * 2 > page.index.len() {
             let first = HEADER_BYTES + page.index.len() * ENTRY_BYTES;
             let len = page.index.iter().map(|indexed| indexed.len as usize).sum();
@@ -299,18 +301,18 @@ fn file_number(name: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// A page that is being read.
+/// A page that is open for reading.
 struct OpenPage<F> {
     name: String,
     file: F,
-    index: Vec<Indexed>,
+    index: Vec<IndexEntry>,
 }
 
 impl<F: DirectoryFile> OpenPage<F> {
     fn open<D: Directory<File = F>>(
         directory: &D,
         number: u64,
-        life: u64,
+        epoch: u64,
         id: u64,
     ) -> Result<Self, PageError> {
         let name = file_name(number);
@@ -319,43 +321,43 @@ impl<F: DirectoryFile> OpenPage<F> {
             Err(error) => return Err(PageError::Io { name, error }),
         };
         let mut page = Self { name, file, index: Vec::new() };
-        let header = page.octets(0, HEADER_BYTES)?;
+        let header = page.bytes(0, HEADER_BYTES)?;
         let count = u32_at(&header, 24) as usize;
         let size = page.file.size().map_err(|error| page.io_error(error))?;
         let index_bytes = count.saturating_mul(ENTRY_BYTES);
-        let is_ours = u64_at(&header, 8) == life && u64_at(&header, 16) == id;
+        let is_ours = u64_at(&header, 8) == epoch && u64_at(&header, 16) == id;
         if !header.starts_with(&MAGIC) || !is_ours || index_bytes as u64 > size {
             return Err(page.damaged(0));
         }
-        let index = page.octets(HEADER_BYTES as u64, index_bytes)?;
+        let index = page.bytes(HEADER_BYTES as u64, index_bytes)?;
         let guarded = header.get(..CRC_AT).unwrap_or_default();
         if crc32c_append(crc32c(guarded), &index) != u32_at(&header, CRC_AT) {
             return Err(page.damaged(0));
         }
         let (entries, _) = index.as_chunks::<ENTRY_BYTES>();
-        page.index = entries.iter().map(indexed).collect();
+        page.index = entries.iter().map(decode_entry).collect();
         Ok(page)
     }
 
-    fn octets(&self, offset: u64, len: usize) -> Result<Vec<u8>, PageError> {
-        let mut octets = Vec::new();
-        self.read_into(offset, len, &mut octets)?;
-        Ok(octets)
+    fn bytes(&self, offset: u64, len: usize) -> Result<Vec<u8>, PageError> {
+        let mut bytes = Vec::new();
+        self.read_into(offset, len, &mut bytes)?;
+        Ok(bytes)
     }
 
-    /// Replaces `octets` by so many of the file.
-    fn read_into(&self, offset: u64, len: usize, octets: &mut Vec<u8>) -> Result<(), PageError> {
-        octets.resize(len, 0);
-        let count = self.file.read_at(octets, offset).map_err(|error| self.io_error(error))?;
+    /// Replaces `bytes` by `len` bytes of the file.
+    fn read_into(&self, offset: u64, len: usize, bytes: &mut Vec<u8>) -> Result<(), PageError> {
+        bytes.resize(len, 0);
+        let count = self.file.read_at(bytes, offset).map_err(|error| self.io_error(error))?;
         if count < len {
             return Err(self.damaged(offset + count as u64));
         }
         Ok(())
     }
 
-    fn checked<'a>(&self, indexed: &Indexed, octets: &'a [u8]) -> Result<&'a [u8], PageError> {
-        let is_whole = octets.len() == indexed.len as usize && crc32c(octets) == indexed.crc;
-        if is_whole { Ok(octets) } else { Err(self.damaged(u64::from(indexed.offset))) }
+    fn checked<'a>(&self, indexed: &IndexEntry, bytes: &'a [u8]) -> Result<&'a [u8], PageError> {
+        let is_whole = bytes.len() == indexed.len as usize && crc32c(bytes) == indexed.crc;
+        if is_whole { Ok(bytes) } else { Err(self.damaged(u64::from(indexed.offset))) }
     }
 
     fn io_error(&self, error: io::Error) -> PageError {
@@ -367,18 +369,18 @@ impl<F: DirectoryFile> OpenPage<F> {
     }
 }
 
-fn indexed(octets: &[u8; ENTRY_BYTES]) -> Indexed {
-    let deadline_us = u64_at(octets, 24);
-    Indexed {
+fn decode_entry(bytes: &[u8; ENTRY_BYTES]) -> IndexEntry {
+    let deadline_us = u64_at(bytes, 24);
+    IndexEntry {
         entry: PageEntry {
-            seq: u64_at(octets, 0),
-            lsn: Lsn(u64_at(octets, 8)),
-            arrived_us: u64_at(octets, 16),
+            seq: u64_at(bytes, 0),
+            lsn: Lsn(u64_at(bytes, 8)),
+            arrived_us: u64_at(bytes, 16),
             deadline_us: (deadline_us != NEVER).then_some(deadline_us),
-            bytes: u32_at(octets, 32),
+            bytes: u32_at(bytes, 32),
         },
-        offset: u32_at(octets, 36),
-        len: u32_at(octets, 40),
-        crc: u32_at(octets, 44),
+        offset: u32_at(bytes, 36),
+        len: u32_at(bytes, 40),
+        crc: u32_at(bytes, 44),
     }
 }

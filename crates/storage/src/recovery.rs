@@ -1,7 +1,7 @@
-//! Reading a log back: its files in order, what they hold, and what is wrong with them.
+//! Recovery: reading the files of a log in order, and reporting damage.
 //!
-//! Nothing of the log is changed here; damaged octets are put aside in files of their own, unless one
-//! only wants to know.
+//! The log is not changed here. Copies of damaged bytes are written to files of their own, except by
+//! [`check`].
 
 use std::io;
 
@@ -9,53 +9,53 @@ use crate::directory::{Directory, DirectoryFile};
 use crate::format::{FIRST_BATCH, FORMAT_VERSION, FileHeader, Flags, HeaderFault, Lsn};
 use crate::liveness::Liveness;
 use crate::manifest::{FileEntry, MANIFEST, Manifest, ManifestFault, file_id};
-use crate::segment_reader::{Record, Rot, scan};
+use crate::segment_reader::{Corruption, Record, scan};
 
-/// Why a log cannot be opened. Nothing was changed.
+/// Reason for which a log cannot be opened. Nothing was changed.
 #[derive(thiserror::Error, Debug)]
 pub enum OpenError {
-    /// The disk refuses.
+    /// An operation on the disk failed.
     #[error("{doing}: {error}")]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A file was written by a version of Leveret that knows more.
+    /// A file was written by a newer version of Leveret.
     #[error("{file} has format version {version}, but this Leveret knows version {FORMAT_VERSION}")]
     Version {
-        /// Which.
+        /// Name of the file.
         file: String,
-        /// Its version.
+        /// Version of its format.
         version: u32,
     },
-    /// The list of files is damaged or gone.
+    /// The manifest is missing, damaged, or that of another log.
     #[error("{file}: {problem}")]
     Manifest {
-        /// Which.
+        /// Name of the file.
         file: &'static str,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// Damage to what had been durable. The octets are kept in a file of their own.
+/// Damage to bytes that were durable. Copies of the bytes are kept in a file of their own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damage {
-    /// The file.
+    /// Name of the damaged file.
     pub file: String,
-    /// Where in it, in octets.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// How many octets.
+    /// Length, in bytes.
     pub len: u64,
-    /// The last position before it that could be read.
+    /// Last position before the damage that could be read.
     pub after: Lsn,
-    /// What is wrong.
+    /// The problem.
     pub problem: &'static str,
-    /// Where the octets were put, if there were any.
+    /// Name of the file with the copies, if there were bytes to copy.
     pub kept_in: Option<String>,
-    /// The record that it seems to be: its position and its kind.
+    /// Position and kind of the record that was damaged, as far as they can be read.
     pub record: Option<(Lsn, u8)>,
 }
 
@@ -64,7 +64,7 @@ impl OpenError {
         Self::Manifest { file: MANIFEST, problem: "missing".to_owned() }
     }
 
-    /// The manifest is that of another log.
+    /// Error for the manifest of another log.
     pub(crate) fn other_log(manifest: &Manifest, log_id: u64) -> Self {
         let problem = format!(
             "belongs to log {}, and this is log {log_id}; nothing is changed",
@@ -76,7 +76,7 @@ impl OpenError {
 
 impl std::fmt::Display for Damage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} at {}: {}, {} octets", self.file, self.offset, self.problem, self.len)?;
+        write!(f, "{} at {}: {}, {} bytes", self.file, self.offset, self.problem, self.len)?;
         match &self.kept_in {
             Some(name) => write!(f, ", kept in {name}"),
             None => Ok(()),
@@ -84,54 +84,54 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// What opening a log found.
+/// Result of opening a log.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct OpenReport {
-    /// Files read.
+    /// Number of files read.
     pub files: usize,
-    /// Octets read.
+    /// Bytes read.
     pub bytes: u64,
-    /// Records read.
+    /// Number of records read.
     pub records: u64,
-    /// The last position.
+    /// Last position in the log.
     pub last: Lsn,
-    /// Octets at the end that a crash had left half written.
+    /// Bytes at the end that a crash has left half written.
     pub torn_bytes: u64,
-    /// Whether the log had not been closed: what was done last before a crash may not be in it.
+    /// True if the log was not closed: the last changes before a crash may be missing.
     pub was_open: bool,
-    /// Damage to what had been durable.
+    /// Damage to bytes that were durable.
     pub damages: Vec<Damage>,
 }
 
-/// How far the reading of a log is.
+/// Progress of reading a log.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ReadProgress {
-    /// Files read.
+    /// Number of files read.
     pub files: usize,
-    /// Files that there are.
+    /// Number of all files.
     pub files_total: usize,
-    /// Octets read; of the file that was written last the empty rest counts, too.
+    /// Bytes read, with the empty rest of the segment that was written last.
     pub bytes: u64,
-    /// Octets that there are.
+    /// Bytes of all files.
     pub bytes_total: u64,
-    /// Records read.
+    /// Number of records read.
     pub records: u64,
 }
 
 impl ReadProgress {
-    /// How much of it is done, in percent.
+    /// Share of the bytes that have been read, in percent.
     #[must_use]
     pub fn percent(&self) -> u64 {
         (self.bytes.saturating_mul(100)).checked_div(self.bytes_total).unwrap_or(100)
     }
 }
 
-/// Ends references while a log is read back.
+/// References of the records that have been read. The callback of a reading ends them.
 #[derive(Debug)]
 pub struct References<'a>(&'a mut Liveness);
 
 impl References<'_> {
-    /// One reference of the record at `lsn` has ended.
+    /// Ends one reference of the record at `lsn`.
     pub fn release(&mut self, lsn: Lsn) {
         self.0.release(lsn);
     }
@@ -149,8 +149,8 @@ pub(crate) fn read_manifest<D: Directory>(
     if names.iter().all(|name| name != MANIFEST) {
         let files = names.iter().filter(|name| file_id(name).is_some());
         for (count, name) in files.enumerate() {
-            // A log that was being begun has one file, which holds nothing.
-            if count > 0 || !holds_nothing(directory, name)? {
+            // A crash during the creation of a log leaves one unused file.
+            if count > 0 || !is_unused(directory, name)? {
                 let problem = format!("missing, though there is {name}; nothing is changed");
                 return Err(OpenError::Manifest { file: MANIFEST, problem });
             }
@@ -158,8 +158,8 @@ pub(crate) fn read_manifest<D: Directory>(
         return Ok(None);
     }
     let file = directory.open(MANIFEST).map_err(io_error("open the manifest"))?;
-    let octets = read_all(&file).map_err(io_error("read the manifest"))?;
-    match Manifest::decode(&octets) {
+    let bytes = read_all(&file).map_err(io_error("read the manifest"))?;
+    match Manifest::decode(&bytes) {
         Ok(manifest) => Ok(Some(manifest)),
         Err(ManifestFault::Damaged) => {
             let problem = "damaged; nothing is changed".to_owned();
@@ -171,42 +171,42 @@ pub(crate) fn read_manifest<D: Directory>(
     }
 }
 
-/// Whether nothing was ever written behind the header of a log file.
-fn holds_nothing<D: Directory>(directory: &D, name: &str) -> Result<bool, OpenError> {
-    let octets = directory.open(name).and_then(|file| read_all(&file));
-    let octets = octets.map_err(io_error(format!("read {name}")))?;
-    Ok(octets.iter().skip(FIRST_BATCH as usize).all(|octet| *octet == 0))
+/// True if nothing was ever written behind the header of a log file.
+fn is_unused<D: Directory>(directory: &D, name: &str) -> Result<bool, OpenError> {
+    let bytes = directory.open(name).and_then(|file| read_all(&file));
+    let bytes = bytes.map_err(io_error(format!("read {name}")))?;
+    Ok(bytes.iter().skip(FIRST_BATCH as usize).all(|byte| *byte == 0))
 }
 
 pub(crate) fn read_all<F: DirectoryFile>(file: &F) -> io::Result<Vec<u8>> {
-    let mut octets = Vec::new();
-    read_into(file, &mut octets)?;
-    Ok(octets)
+    let mut bytes = Vec::new();
+    read_into(file, &mut bytes)?;
+    Ok(bytes)
 }
 
-/// Replaces `octets` by those of a file.
-fn read_into<F: DirectoryFile>(file: &F, octets: &mut Vec<u8>) -> io::Result<()> {
+/// Replaces `bytes` by the content of a file.
+fn read_into<F: DirectoryFile>(file: &F, bytes: &mut Vec<u8>) -> io::Result<()> {
     let size = usize::try_from(file.size()?).map_err(io::Error::other)?;
-    // Not cleared before: what is there is overwritten.
-    octets.resize(size, 0);
-    let count = file.read_at(octets, 0)?;
-    octets.truncate(count);
+    // Not cleared before, because clearing and zeroing would touch the memory twice.
+    bytes.resize(size, 0);
+    let count = file.read_at(bytes, 0)?;
+    bytes.truncate(count);
     Ok(())
 }
 
-/// What becomes of damaged octets.
+/// Treatment of damaged bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Damaged {
-    /// They are put aside.
-    Kept,
-    /// They are only told of.
-    Told,
+pub(crate) enum DamageHandling {
+    /// Copies are written to files of their own.
+    Preserve,
+    /// The bytes are only reported.
+    ReportOnly,
 }
 
-/// Reads the log with that id without changing anything, and hands every record to `each`, in order.
+/// Reads the log with the id `log_id` without changing it, and passes every record to `each`, in order.
 ///
 /// # Errors
-/// When there is none or another one, it cannot be read, or it was written by a newer version.
+/// [`OpenError`]: there is no log or another one, it cannot be read, or a newer version has written it.
 pub fn check<D: Directory>(
     directory: &D,
     log_id: u64,
@@ -220,12 +220,19 @@ pub fn check<D: Directory>(
         return Err(OpenError::other_log(&manifest, log_id));
     }
     let mut report = OpenReport { files: manifest.files.len(), ..OpenReport::default() };
-    read_files(directory, &mut manifest, Damaged::Told, &mut report, each, &mut |_| {})?;
+    read_files(
+        directory,
+        &mut manifest,
+        DamageHandling::ReportOnly,
+        &mut report,
+        each,
+        &mut |_| {},
+    )?;
     report.damages.extend(foreign_files(directory, &names, &manifest)?);
     Ok(report)
 }
 
-/// The log files that the manifest does not list: made ahead, half made, or left over.
+/// Log files that the manifest does not list: created in advance, incomplete, or left over.
 pub(crate) fn unlisted<'a>(
     names: &'a [String],
     manifest: &Manifest,
@@ -234,7 +241,7 @@ pub(crate) fn unlisted<'a>(
     names.iter().filter(move |name| file_id(name).is_some_and(|id| !is_listed(id)))
 }
 
-/// Unlisted files that another log misses, perhaps: they are not this one's to remove.
+/// Unlisted files of another log, which may need them: they must not be removed.
 pub(crate) fn foreign_files<D: Directory>(
     directory: &D,
     names: &[String],
@@ -255,44 +262,47 @@ pub(crate) fn foreign_files<D: Directory>(
     Ok(foreign)
 }
 
-/// Reads all files of a log, in order; one that was being written is sealed where it ends. After each
-/// of them `progress` is told.
+/// Reads all files of a log, in order. The entry of an unsealed one is sealed at its end. Calls `progress`
+/// after each file.
 pub(crate) fn read_files<D: Directory>(
     directory: &D,
     manifest: &mut Manifest,
-    damaged: Damaged,
+    handling: DamageHandling,
     report: &mut OpenReport,
     each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<Liveness, OpenError> {
     let mut liveness = Liveness::default();
-    let sizes: Vec<u64> = manifest.files.iter().map(|entry| size(directory, entry)).collect();
+    let sizes: Vec<u64> =
+        manifest.files.iter().map(|entry| bytes_to_read(directory, entry)).collect();
     let mut done = ReadProgress {
         files_total: sizes.len(),
         bytes_total: sizes.iter().sum(),
         ..ReadProgress::default()
     };
     // One buffer for all files: fresh memory costs as much as reading into it.
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     for (entry, size) in manifest.files.iter_mut().zip(sizes) {
         let log_id = manifest.log_id;
-        let Read { rot, problem } =
-            read_file(directory, log_id, entry, &mut octets, &mut liveness, report, each)?;
-        for rot in rot {
-            let end = (rot.offset + rot.len).min(octets.len());
-            let wrong = octets.get(rot.offset..end).unwrap_or_default();
-            let kept_in = match damaged {
-                Damaged::Kept => keep(directory, &entry.name(), rot.offset, wrong)?,
-                Damaged::Told => None,
+        let FileRead { corruptions, problem } =
+            read_file(directory, log_id, entry, &mut bytes, &mut liveness, report, each)?;
+        for corruption in corruptions {
+            let end = (corruption.offset + corruption.len).min(bytes.len());
+            let wrong = bytes.get(corruption.offset..end).unwrap_or_default();
+            let kept_in = match handling {
+                DamageHandling::Preserve => {
+                    preserve(directory, &entry.name(), corruption.offset, wrong)?
+                }
+                DamageHandling::ReportOnly => None,
             };
             report.damages.push(Damage {
                 file: entry.name(),
-                offset: rot.offset as u64,
-                len: rot.len as u64,
-                after: rot.after,
+                offset: corruption.offset as u64,
+                len: corruption.len as u64,
+                after: corruption.after,
                 problem,
                 kept_in,
-                record: rot.record,
+                record: corruption.record,
             });
         }
         done.files += 1;
@@ -303,44 +313,44 @@ pub(crate) fn read_files<D: Directory>(
     Ok(liveness)
 }
 
-/// How many octets of a file are to be read; none if it is not there.
-fn size<D: Directory>(directory: &D, entry: &FileEntry) -> u64 {
+/// Bytes of a file to read; 0 if the file is missing.
+fn bytes_to_read<D: Directory>(directory: &D, entry: &FileEntry) -> u64 {
     if entry.is_sealed() {
         return entry.bytes;
     }
     directory.open(&entry.name()).and_then(|file| file.size()).unwrap_or(0)
 }
 
-/// What was read of a file, and what is wrong with it.
-struct Read {
-    rot: Vec<Rot>,
+/// Damage found in a file.
+struct FileRead {
+    corruptions: Vec<Corruption>,
     problem: &'static str,
 }
 
-/// Reads one file of the log into `octets`; an unsealed one is sealed where it ends.
+/// Reads one file of the log into `bytes`. The entry of an unsealed one is sealed at its end.
 fn read_file<D: Directory>(
     directory: &D,
     log_id: u64,
     entry: &mut FileEntry,
-    octets: &mut Vec<u8>,
+    bytes: &mut Vec<u8>,
     liveness: &mut Liveness,
     report: &mut OpenReport,
     each: &mut dyn FnMut(Record<'_>, &mut References<'_>),
-) -> Result<Read, OpenError> {
+) -> Result<FileRead, OpenError> {
     let name = entry.name();
     let is_sealed = entry.is_sealed();
-    liveness.open_file(entry.first, is_sealed.then_some(entry.end), entry.clean);
+    liveness.open_file(entry.first, is_sealed.then_some(entry.end), entry.compacted_at);
     match directory.open(&name) {
-        Ok(file) => read_into(&file, octets).map_err(io_error(format!("read {name}")))?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => octets.clear(),
+        Ok(file) => read_into(&file, bytes).map_err(io_error(format!("read {name}")))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => bytes.clear(),
         Err(error) => return Err(io_error(format!("open {name}"))(error)),
     }
     let used =
-        if is_sealed { usize::try_from(entry.bytes).unwrap_or(usize::MAX) } else { octets.len() };
-    let mut rot = Vec::new();
-    let mut problem = "octets that were durable have changed";
-    let mut counted = octets.get(..used.min(octets.len())).unwrap_or_default();
-    match FileHeader::decode(octets) {
+        if is_sealed { usize::try_from(entry.bytes).unwrap_or(usize::MAX) } else { bytes.len() };
+    let mut corruptions = Vec::new();
+    let mut problem = "bytes that were durable have changed";
+    let mut counted = bytes.get(..used.min(bytes.len())).unwrap_or_default();
+    match FileHeader::decode(bytes) {
         Ok(header) if header.log_id == log_id && header.file_id == entry.id => {}
         Err(HeaderFault::Version(version)) => {
             return Err(OpenError::Version { file: name, version });
@@ -348,15 +358,15 @@ fn read_file<D: Directory>(
         Ok(_) => {
             problem = "belongs to another log";
             counted = &[];
-            rot.push(Rot::of_batches(0, octets.len(), report.last));
+            corruptions.push(Corruption::of_unknown(0, bytes.len(), report.last));
         }
-        Err(HeaderFault::Missing) if octets.is_empty() => {
+        Err(HeaderFault::Missing) if bytes.is_empty() => {
             problem = "missing";
-            rot.push(Rot::of_batches(0, 0, report.last));
+            corruptions.push(Corruption::of_unknown(0, 0, report.last));
         }
-        // The header is guarded apart from the batches, which know the file's id themselves.
+        // The batches can be read without the header: their CRCs contain the file's id.
         Err(HeaderFault::Missing | HeaderFault::Damaged) => {
-            rot.push(Rot::of_batches(0, FIRST_BATCH as usize, report.last));
+            corruptions.push(Corruption::of_unknown(0, FIRST_BATCH as usize, report.last));
         }
     }
     let found = scan(counted, entry.id, entry.first, is_sealed, &mut |record| {
@@ -366,13 +376,13 @@ fn read_file<D: Directory>(
         }
         each(record, &mut References(liveness));
     });
-    if is_sealed && octets.len() < used && !octets.is_empty() {
-        rot.push(Rot::of_batches(octets.len(), used - octets.len(), found.last));
+    if is_sealed && bytes.len() < used && !bytes.is_empty() {
+        corruptions.push(Corruption::of_unknown(bytes.len(), used - bytes.len(), found.last));
     }
-    rot.extend(found.rot);
+    corruptions.extend(found.corruptions);
     report.records += found.records;
     report.bytes += found.end as u64;
-    report.torn_bytes += found.torn as u64;
+    report.torn_bytes += found.torn_bytes as u64;
     report.last = report.last.max(found.last);
     if is_sealed {
         report.last = report.last.max(Lsn(entry.end.0.saturating_sub(1)));
@@ -382,23 +392,23 @@ fn read_file<D: Directory>(
         entry.bytes = (found.end as u64).max(FIRST_BATCH);
         liveness.seal_file(entry.first, entry.end);
     }
-    Ok(Read { rot, problem })
+    Ok(FileRead { corruptions, problem })
 }
 
-/// Puts damaged octets aside, where people can look at them.
-fn keep<D: Directory>(
+/// Copies damaged bytes to a file of their own, for an examination.
+fn preserve<D: Directory>(
     directory: &D,
     name: &str,
     offset: usize,
-    octets: &[u8],
+    bytes: &[u8],
 ) -> Result<Option<String>, OpenError> {
-    if octets.is_empty() {
+    if bytes.is_empty() {
         return Ok(None);
     }
     let kept = format!("{name}.{offset}.damaged");
     match directory.create(&kept) {
         Ok(file) => {
-            file.write_at(octets, 0).map_err(io_error(format!("write {kept}")))?;
+            file.write_at(bytes, 0).map_err(io_error(format!("write {kept}")))?;
             file.sync().map_err(io_error(format!("sync {kept}")))?;
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

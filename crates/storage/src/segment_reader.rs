@@ -1,8 +1,8 @@
-//! Reading a file: its batches and records in order, and what to make of damage.
+//! Reading of a file: its batches and records in order, and classification of damage.
 //!
-//! A crash leaves a torn end: the last batch, or a part of it, is missing, and nothing behind it was
-//! ever promised to anybody. Rot is anything else: octets that were durable and have changed. A batch
-//! says up to where everything was durable when it was written, which tells the two apart.
+//! A crash leaves a torn end: the last batch, or a part of it, is missing, and no record behind it was
+//! ever confirmed. Corruption is any other damage: bytes that were durable have changed. Each batch has
+//! the position up to which all records were durable when it was written, which distinguishes the two.
 
 use crate::format::{
     BATCH_ALIGN, BATCH_HEADER_BYTES, BatchHeader, FIRST_BATCH, Flags, Lsn, RECORD_HEADER_BYTES,
@@ -10,22 +10,22 @@ use crate::format::{
 };
 use crate::limits::NUMBER_MAX;
 
-/// A record as it is read back.
+/// A record that was read from the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// Its position.
+    /// Position of the record.
     pub lsn: Lsn,
-    /// The record it is about; 0 for none.
+    /// Position of the record that this one is about; 0 for none.
     pub target: Lsn,
-    /// What it is.
+    /// Kind of the record; the log does not interpret it.
     pub kind: u8,
-    /// What it means to the log.
+    /// Effect of the record on others.
     pub flags: Flags,
-    /// How many references it began with.
+    /// Number of references that the record began with.
     pub references: u16,
     /// Reserved bytes of the header.
     pub(crate) reserved: u32,
-    /// What it says.
+    /// Content of the record.
     pub payload: &'a [u8],
 }
 
@@ -43,45 +43,45 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Octets that were durable and are not what they were.
+/// A range of bytes that were durable and have changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Rot {
+pub(crate) struct Corruption {
     pub(crate) offset: usize,
     pub(crate) len: usize,
-    /// The last position that was read before it.
+    /// Position of the last record before the range.
     pub(crate) after: Lsn,
-    /// What record it seems to be: its position and its kind.
+    /// Position and kind of the record that the range seems to be.
     pub(crate) record: Option<(Lsn, u8)>,
 }
 
-impl Rot {
-    /// Octets of which nobody knows what they were.
-    pub(crate) fn of_batches(offset: usize, len: usize, after: Lsn) -> Self {
+impl Corruption {
+    /// A range whose former content is unknown.
+    pub(crate) fn of_unknown(offset: usize, len: usize, after: Lsn) -> Self {
         Self { offset, len, after, record: None }
     }
 }
 
-/// What a file held.
+/// Result of reading a file.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    /// Where its last good batch ends.
+    /// End of the last good batch, in bytes.
     pub(crate) end: usize,
-    /// The last position that its batches cover.
+    /// Last position that the batches cover.
     pub(crate) last: Lsn,
-    /// What the batches say was durable.
+    /// Largest position that the batches report as durable.
     pub(crate) synced: Lsn,
-    /// Records read.
+    /// Number of records read.
     pub(crate) records: u64,
-    /// Damage to what was durable.
-    pub(crate) rot: Vec<Rot>,
-    /// Octets of a torn end.
-    pub(crate) torn: usize,
+    /// Damage to records that were durable.
+    pub(crate) corruptions: Vec<Corruption>,
+    /// Length of a torn end, in bytes.
+    pub(crate) torn_bytes: usize,
 }
 
-/// Reads the batches in `octets`, the whole file up to its known end. `is_sealed` says that the end is
-/// known; otherwise the file was being written when it was last used.
+/// Reads the batches in `bytes`, a whole file, and passes the records to `each`. The end of a sealed file
+/// is known; an unsealed one was the active segment when the log was last used.
 pub(crate) fn scan<'a>(
-    octets: &'a [u8],
+    bytes: &'a [u8],
     file_id: u64,
     first: Lsn,
     is_sealed: bool,
@@ -91,38 +91,38 @@ pub(crate) fn scan<'a>(
         Scan { end: FIRST_BATCH as usize, last: Lsn(first.0.saturating_sub(1)), ..Scan::default() };
     // The CRC of the batch before, as far as it is known.
     let mut previous = Some(0);
-    while scan.end < octets.len() {
+    while scan.end < bytes.len() {
         let at = scan.end;
-        let Some((header, crc)) = batch_at(octets, file_id, at, scan.last, previous) else {
-            let next = find_batch(octets, file_id, at + BATCH_ALIGN, scan.last);
+        let Some((header, crc)) = batch_at(bytes, file_id, at, scan.last, previous) else {
+            let next = find_batch(bytes, file_id, at + BATCH_ALIGN, scan.last);
             match next {
                 Some((offset, header)) if is_sealed || header.synced > scan.last => {
-                    scan.rot.push(Rot::of_batches(at, offset - at, scan.last));
+                    scan.corruptions.push(Corruption::of_unknown(at, offset - at, scan.last));
                     scan.end = offset;
                     previous = None;
                     continue;
                 }
                 None if is_sealed => {
-                    scan.rot.push(Rot::of_batches(at, octets.len() - at, scan.last));
-                    scan.end = octets.len();
+                    scan.corruptions.push(Corruption::of_unknown(at, bytes.len() - at, scan.last));
+                    scan.end = bytes.len();
                 }
                 Some(_) | None => {
-                    let rest = octets.get(at..).unwrap_or_default();
-                    let used = rest.iter().rposition(|octet| *octet != 0);
-                    scan.torn = used.map_or(0, |used| used + 1);
+                    let rest = bytes.get(at..).unwrap_or_default();
+                    let used = rest.iter().rposition(|byte| *byte != 0);
+                    scan.torn_bytes = used.map_or(0, |used| used + 1);
                 }
             }
             break;
         };
         let behind = at + usize::try_from(header.whole_len()).unwrap_or(usize::MAX);
         let was_durable = is_sealed
-            || find_batch(octets, file_id, behind, header.last)
+            || find_batch(bytes, file_id, behind, header.last)
                 .is_some_and(|(_, next)| next.synced >= header.last);
-        let records = octets.get(at + BATCH_HEADER_BYTES..behind).unwrap_or_default();
+        let records = bytes.get(at + BATCH_HEADER_BYTES..behind).unwrap_or_default();
         let records = records.get(..header.length as usize).unwrap_or_default();
         if !was_durable && !is_whole(crc, header.count, records) {
-            // Nobody was told of anything in it.
-            scan.torn = behind - at;
+            // No record of it was confirmed, so the whole batch is dropped.
+            scan.torn_bytes = behind - at;
             break;
         }
         let mut position = 0;
@@ -138,17 +138,17 @@ pub(crate) fn scan<'a>(
                     each(Record::new(record, payload));
                     continue;
                 }
-                // Out of its batch or out of order.
+                // A record outside the range of its batch, or out of order.
                 ReadRecord::Whole(_, payload) => RECORD_HEADER_BYTES + payload.len(),
                 ReadRecord::Damaged(len) => len,
                 ReadRecord::Cut if rest.is_empty() => break,
                 ReadRecord::Cut => rest.len(),
             };
             let offset = at + BATCH_HEADER_BYTES + position;
-            // Of a damaged record the position is right, probably, if it is where it belongs.
+            // The position of a damaged record is probably right if it fits in here.
             let seems = RecordHeader::decode(rest).map(|header| (header.lsn, header.kind));
             let record = seems.filter(|(lsn, _)| *lsn > scan.last && *lsn <= header.last);
-            scan.rot.push(Rot { offset, len: bad, after: scan.last, record });
+            scan.corruptions.push(Corruption { offset, len: bad, after: scan.last, record });
             position += bad;
         }
         scan.last = header.last;
@@ -159,7 +159,7 @@ pub(crate) fn scan<'a>(
     scan
 }
 
-/// Whether all records of a batch are as they were written.
+/// True if the CRCs of all records of a batch match.
 fn is_whole(crc: u32, count: u32, records: &[u8]) -> bool {
     let mut position = 0;
     for _ in 0..count {
@@ -171,15 +171,15 @@ fn is_whole(crc: u32, count: u32, records: &[u8]) -> bool {
     position == records.len()
 }
 
-/// The valid batch at `at` that may follow `last`.
+/// The valid batch at `at`, if there is one that may follow position `last`.
 fn batch_at(
-    octets: &[u8],
+    bytes: &[u8],
     file_id: u64,
     at: usize,
     last: Lsn,
     previous: Option<u32>,
 ) -> Option<(BatchHeader, u32)> {
-    let rest = octets.get(at..)?;
+    let rest = bytes.get(at..)?;
     let (header, crc) = BatchHeader::read(file_id, rest)?;
     let follows = header.first > last && header.last >= header.first && header.last.0 <= NUMBER_MAX;
     let chained = previous.is_none_or(|previous| previous == header.previous_crc);
@@ -187,11 +187,11 @@ fn batch_at(
     (follows && chained && fits).then_some((header, crc))
 }
 
-/// The first valid batch from `from` on that comes after `last`.
-fn find_batch(octets: &[u8], file_id: u64, from: usize, last: Lsn) -> Option<(usize, BatchHeader)> {
+/// The first valid batch at or behind `from` that may follow position `last`.
+fn find_batch(bytes: &[u8], file_id: u64, from: usize, last: Lsn) -> Option<(usize, BatchHeader)> {
     let mut at = from.next_multiple_of(BATCH_ALIGN);
-    while at + BATCH_HEADER_BYTES <= octets.len() {
-        if let Some((header, _)) = batch_at(octets, file_id, at, last, None) {
+    while at + BATCH_HEADER_BYTES <= bytes.len() {
+        if let Some((header, _)) = batch_at(bytes, file_id, at, last, None) {
             return Some((at, header));
         }
         at += BATCH_ALIGN;

@@ -55,7 +55,7 @@ impl Written {
     /// The next file is made, or could not be.
     fn take(&mut self, prepared: Option<Prepared<RealDirectory>>) {
         match &mut self.log {
-            Some(log) => log.take(prepared),
+            Some(log) => log.install_next_segment(prepared),
             None => self.prepared = Some(prepared),
         }
     }
@@ -65,7 +65,7 @@ impl Written {
     fn finish(&mut self, done: WriteJob) {
         let WriteJob { mut log, batch, has_more, result, .. } = done;
         if let Some(prepared) = self.prepared.take() {
-            log.take(prepared);
+            log.install_next_segment(prepared);
         }
         self.log = Some(log);
         match result {
@@ -334,7 +334,7 @@ impl Persister {
         }
         one.stage = if has_more { Stage::Take } else { Stage::Idle };
         one.batches += 1;
-        if let Some(preparation) = one.log.as_mut().and_then(VhostLog::prepare) {
+        if let Some(preparation) = one.log.as_mut().and_then(VhostLog::prepare_next_segment) {
             self.prepare(one, preparation);
         }
         if one.batches >= COMPACTION_CHECK_BATCHES {

@@ -328,7 +328,7 @@ impl DirectoryFile for DiskFile {
         Ok(())
     }
 
-    fn shorten(&self, bytes: u64) -> io::Result<()> {
+    fn truncate(&self, bytes: u64) -> io::Result<()> {
         let mut state = self.disk.state();
         state.operate()?;
         let inode = &mut state.inodes[self.inode];

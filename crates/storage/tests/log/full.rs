@@ -30,10 +30,10 @@ fn segment_that_does_not_fit_is_removed() {
     let (mut log, mut book) = half_full(&disk);
     disk.limit_room(5000);
     let before = disk.files();
-    let preparation = log.prepare().unwrap();
-    log.take(preparation.run().ok());
+    let preparation = log.prepare_next_segment().unwrap();
+    log.install_next_segment(preparation.run().ok());
     assert_eq!(disk.files(), before);
-    assert!(log.prepare().is_none(), "it is tried again and again");
+    assert!(log.prepare_next_segment().is_none(), "it is tried again and again");
     publish(&mut log, &mut book).unwrap();
     publish(&mut log, &mut book).unwrap();
     assert!(publish(&mut log, &mut book).is_err());
@@ -49,13 +49,13 @@ fn segment_is_created_when_there_is_room_again() {
     let disk = Disk::new();
     let (mut log, mut book) = half_full(&disk);
     disk.limit_room(5000);
-    let preparation = log.prepare().unwrap();
-    log.take(preparation.run().ok());
+    let preparation = log.prepare_next_segment().unwrap();
+    log.install_next_segment(preparation.run().ok());
     disk.limit_room(100_000);
     for _ in 0..3 {
         publish(&mut log, &mut book).unwrap();
     }
-    assert!(log.prepare().is_some(), "the next file is made ahead again");
+    assert!(log.prepare_next_segment().is_some(), "the next file is made ahead again");
     drop(log);
     assert_eq!(open(&disk, Durability::Fsync).unwrap().2, book);
 }
@@ -88,8 +88,8 @@ fn segment_is_smaller_when_a_large_one_does_not_fit() {
 fn segment_that_is_too_small_is_removed() {
     let disk = Disk::new();
     let (mut log, mut book) = half_full(&disk);
-    let preparation = log.prepare().unwrap();
-    log.take(preparation.run().ok());
+    let preparation = log.prepare_next_segment().unwrap();
+    log.install_next_segment(preparation.run().ok());
     let mut batch = WriteQueue::default();
     book.publish(Lsn(log.last().0 + 1), &[0], &[1; 50_000], &mut batch);
     log.write(&mut batch).unwrap();
@@ -142,9 +142,9 @@ fn reserve_is_used_for_needed_segments_only() {
     let (mut log, mut book) = half_full(&disk);
     disk.limit_room(1000);
     disk.reserve(12_000);
-    let preparation = log.prepare().unwrap();
+    let preparation = log.prepare_next_segment().unwrap();
     assert!(preparation.run().is_err());
-    log.take(None);
+    log.install_next_segment(None);
     for _ in 0..7 {
         publish(&mut log, &mut book).unwrap();
     }

@@ -61,7 +61,7 @@ pub(crate) fn run(
     let mut progress = Progress { confirmed: book.clone(), ..Progress::default() };
     let mut lsn = log.last();
     for _ in 0..shape.batches {
-        let mut batch = WriteQueue::with_batches_of(shape.batch_bytes_max);
+        let mut batch = WriteQueue::with_batch_bytes_max(shape.batch_bytes_max);
         let mut on_the_way = Vec::new();
         for _ in 0..1 + random.below(shape.changes) {
             lsn = Lsn(lsn.0 + 1);
@@ -85,9 +85,9 @@ pub(crate) fn run(
             }
         }
         if random.below(8) == 0
-            && let Some(preparation) = log.prepare()
+            && let Some(preparation) = log.prepare_next_segment()
         {
-            log.take(preparation.run().ok());
+            log.install_next_segment(preparation.run().ok());
         }
     }
     progress

@@ -35,7 +35,7 @@ fn batches_on(disk: &Disk) -> Vec<(u32, u32)> {
 fn large_batch_is_cut_between_records() {
     let disk = Disk::new();
     let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
-    let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
+    let mut pending = WriteQueue::with_batch_bytes_max(BATCH_BYTES);
     for lsn in 1..=200 {
         book.publish(
             Lsn(lsn),
@@ -61,7 +61,7 @@ fn large_batch_is_cut_between_records() {
 fn full_batch_is_not_changed_by_later_records() {
     let disk = Disk::new();
     let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
-    let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
+    let mut pending = WriteQueue::with_batch_bytes_max(BATCH_BYTES);
     book.publish(Lsn(1), &[0], &[1; 100], &mut pending);
     book.publish(Lsn(2), &[0], &[2; BATCH_BYTES], &mut pending);
     // In the next batch: both must tell, because the first batch may be all that the power leaves.
@@ -86,7 +86,7 @@ fn full_batch_is_not_changed_by_later_records() {
 fn purge_is_in_the_batch_that_omits_the_records_it_ends() {
     let disk = Disk::new();
     let (mut log, _, mut book) = open(&disk, Durability::Fsync).unwrap();
-    let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
+    let mut pending = WriteQueue::with_batch_bytes_max(BATCH_BYTES);
     book.publish(Lsn(1), &[0], &[1; 100], &mut pending);
     book.publish(Lsn(2), &[1], &[2; BATCH_BYTES], &mut pending);
     book.purge(Lsn(3), 0, &mut pending);
@@ -102,7 +102,7 @@ fn purge_is_in_the_batch_that_omits_the_records_it_ends() {
 
 #[test]
 fn joined_records_are_in_one_batch() {
-    let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
+    let mut pending = WriteQueue::with_batch_bytes_max(BATCH_BYTES);
     let push = |pending: &mut WriteQueue, lsn, is_joined| {
         let (target, kind, flags) = (Lsn(0), 1, Flags::NONE);
         let record = NewRecord { lsn: Lsn(lsn), target, kind, flags, references: 1, is_joined };
@@ -119,7 +119,7 @@ fn joined_records_are_in_one_batch() {
 
 #[test]
 fn ended_records_use_no_memory() {
-    let mut pending = WriteQueue::with_batches_of(BATCH_BYTES);
+    let mut pending = WriteQueue::with_batch_bytes_max(BATCH_BYTES);
     let mut book = Book::default();
     for lsn in (1..=10_000).step_by(2) {
         book.publish(Lsn(lsn), &[0], &[1; 1000], &mut pending);
