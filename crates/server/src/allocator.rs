@@ -1,34 +1,36 @@
-//! How the program's allocator is brought to take little, and to give back what nobody uses any more.
+//! Settings that make the allocator take little memory, and return unused memory.
 //!
-//! It is mimalloc, which keeps freed memory for a second, in case it is wanted again, and returns it to the system when
-//! after that some thread frees a page. A broker that is idle after a flood frees none, and would hold
-//! the flood's memory for as long: the memory alarm would stay on, and publishers blocked. So somebody
-//! frees a page now and then.
+//! The allocator is mimalloc. It keeps freed memory for a second, in case it is needed again, and returns it
+//! to the operating system when a thread frees a page after that second. An idle broker frees no pages after
+//! a flood and would keep the memory of the flood: the memory alarm would stay in effect, and publishers
+//! blocked. A task therefore frees a page at intervals.
 //!
-//! Every thread has its own pages of every size. A huge page makes 2 MiB of each that is touched, for an
-//! idle broker eight times what it uses; messages come and go no faster for it. mimalloc is built so that it
-//! does not ask for them (`no_thp`), and where the system gives them unasked, the process declines.
+//! Every thread has its own pages of every size. With huge pages, each touched page becomes 2 MiB: an idle
+//! broker takes eight times the memory, and message rates do not improve. mimalloc is built not to ask for
+//! huge pages (`no_thp`), and the process declines those that the operating system gives unasked.
 
 use std::hint::black_box;
 
 use crate::limits::{GIVE_BACK_BYTES, GIVE_BACK_INTERVAL};
 
-/// Declines huge pages for the whole process and what it becomes by `exec`. To be called first: what has
-/// been touched before stays as large as it is.
+/// Declines huge pages for the whole process, and for the program that it becomes by `exec`. Call this first:
+/// memory touched before stays as it is.
 #[cfg(target_os = "linux")]
 pub(crate) fn decline_huge_pages() {
-    // A system that cannot be told this has none, or the process takes more memory: no reason not to start.
+    // An error means that there are no huge pages, or that the process takes more memory; neither prevents a
+    // start.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-/// Elsewhere no page becomes a huge one without being asked for.
+/// Other operating systems do not use huge pages unasked.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn decline_huge_pages() {}
 
-/// Has memory given back that is due, again and again.
+/// Makes the allocator return memory, at intervals, forever.
 pub(crate) async fn give_back() {
     loop {
-        // Never touched, so that it costs addresses only; so large that it is a page of its own.
+        // The memory is never touched, so it costs only address space; it is large enough to be a page of its
+        // own.
         drop(black_box(Vec::<u8>::with_capacity(GIVE_BACK_BYTES)));
         tokio::time::sleep(GIVE_BACK_INTERVAL).await;
     }

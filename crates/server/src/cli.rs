@@ -17,15 +17,13 @@ pub(crate) struct Arguments {
     /// given several times [default: what LEVERET_CONFIG_FILE and LEVERET_CONFIG_FILES say]
     #[arg(long, value_name = "FILE", global = true)]
     config: Vec<PathBuf>,
-    /// Where the broker keeps its data [default: what LEVERET_DATA_DIR says, or ./data]
+    /// Directory of the broker's data [default: what LEVERET_DATA_DIR says, or ./data]
     #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<PathBuf>,
-    /// Where AMQP clients connect, instead of what the configuration says [default: all addresses,
-    /// port 5672]
+    /// Address for AMQP clients, instead of what the configuration says [default: all addresses, port 5672]
     #[arg(long, value_name = "ADDR:PORT")]
     amqp: Option<SocketAddr>,
-    /// Where HTTP clients connect, instead of what the configuration says [default: all addresses,
-    /// port 15672]
+    /// Address for HTTP clients, instead of what the configuration says [default: all addresses, port 15672]
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
     /// Show every key of the configuration with the value that is in force and where it was set,
@@ -36,7 +34,7 @@ pub(crate) struct Arguments {
     task: Option<Task>,
 }
 
-/// What to do instead of running the broker.
+/// The task to do instead of running the broker.
 #[derive(Subcommand, Clone, Copy, Debug)]
 enum Task {
     /// Read the data directory of a broker that does not run, change nothing, and say what is in it
@@ -45,17 +43,17 @@ enum Task {
 }
 
 impl Arguments {
-    /// Whether a data directory is to be checked instead of a broker run.
+    /// True if a data directory is to be checked instead of running the broker.
     pub(crate) fn checks(&self) -> bool {
         matches!(self.task, Some(Task::Check))
     }
 
-    /// Whether the configuration is to be shown instead of a broker run.
+    /// True if the configuration is to be printed instead of running the broker.
     pub(crate) fn prints_config(&self) -> bool {
         self.print_config
     }
 
-    /// The configuration: defaults, then files, then the environment, then the command line.
+    /// The configuration from defaults, files, the environment and the command line, in this order.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         let mut settings = Settings::default();
         let files = match self.config.is_empty() {
@@ -81,7 +79,7 @@ impl Arguments {
     }
 }
 
-/// Shows what is in force, as a configuration file.
+/// Prints the settings in force, in the form of a configuration file.
 pub(crate) fn print_config(config: &Config) -> ExitCode {
     let lines = config.effective.iter().map(|one| format!("{one}\n"));
     match std::io::stdout().write_all(lines.collect::<String>().as_bytes()) {
@@ -90,9 +88,9 @@ pub(crate) fn print_config(config: &Config) -> ExitCode {
     }
 }
 
-/// Says what is wrong where there is no log to say it in.
+/// Prints an error that occurs before the log is started.
 pub(crate) fn fail(error: &dyn std::error::Error) -> ExitCode {
-    // Nobody is left to be told when this fails.
+    // There is no other place to report a failure.
     let _ = writeln!(std::io::stderr(), "leveret: {error}");
     ExitCode::FAILURE
 }

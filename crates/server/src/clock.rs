@@ -1,8 +1,7 @@
 //! The only clock of the broker.
 //!
-//! The broker's time axis starts at the wall clock's reading and runs with the monotonic clock from
-//! then on: a step of the wall clock, in either direction, expires nothing early and keeps nothing
-//! alive.
+//! The broker's time axis starts at the reading of the wall clock and then advances with the monotonic clock:
+//! a step of the wall clock, in either direction, neither expires a message early nor keeps one alive.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,18 +20,18 @@ impl Clock {
         Self { anchor: Instant::now(), anchor_us: wall_us() }
     }
 
-    /// Both clocks.
+    /// Reads both clocks.
     pub(crate) fn now(&self) -> Now {
         Now { time: self.time(), wall_ms: wall_us() / 1000 }
     }
 
-    /// The broker's own time.
+    /// The time on the broker's axis.
     pub(crate) fn time(&self) -> Time {
         let elapsed = u64::try_from(self.anchor.elapsed().as_micros()).unwrap_or(u64::MAX);
         Time::from_micros(self.anchor_us.saturating_add(elapsed))
     }
 
-    /// How long it is until `time`; nothing if it has come.
+    /// The duration until `time`; zero if it has passed.
     pub(crate) fn until(&self, time: Time) -> Duration {
         Duration::from_micros(time.micros_since(self.time()))
     }

@@ -1,6 +1,6 @@
-//! A broker inside another program: without sockets, signals and a log of the operator.
+//! A broker inside another program: without sockets, signals and a log.
 //!
-//! Its configuration is a text, its management API a service that is called.
+//! The configuration is a text, and the management API a service that the program calls.
 
 use std::fmt;
 use std::path::Path;
@@ -12,28 +12,28 @@ use crate::config::{Config, Settings};
 use crate::node::Node;
 use crate::node::alarms;
 
-/// A configuration that can be used.
+/// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Configuration(Config);
 
 impl Configuration {
-    /// Reads a text in the format of `rabbitmq.conf`; `path` is where problems say it is from.
+    /// Parses a text in the format of `rabbitmq.conf`; problems name `path` as their place.
     ///
     /// # Errors
-    /// Everything that is wrong, each a sentence with its place.
+    /// All problems, each a sentence with its place.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Vec<String>> {
         let mut settings = Settings::default();
         settings.read_text(text, path, 0);
         settings.into_config().map(Self).map_err(|error| error.problems)
     }
 
-    /// Every key that is in force with its value, as a line of a file; secrets do not show.
+    /// Every key in force with its value, as a line of a file; secrets are masked.
     pub fn in_force(&self) -> impl Iterator<Item = String> {
         self.0.effective.iter().map(ToString::to_string)
     }
 }
 
-/// A broker that runs, until it is dropped.
+/// A running broker; it stops when dropped.
 pub struct Embedded {
     node: Arc<Node>,
 }
@@ -42,27 +42,27 @@ impl Embedded {
     /// Starts a broker in the data directory that the configuration names.
     ///
     /// # Errors
-    /// Why it does not start, a sentence for the operator.
+    /// The reason why the broker does not start, as a sentence for the operator.
     pub fn start(configuration: &Configuration) -> Result<Self, String> {
         let node = Node::start(&configuration.0, Vec::new()).map_err(|error| error.to_string())?;
-        // Nobody watches memory and disk here.
+        // There is no task that watches memory and disk.
         alarms::none(&node);
         Ok(Self { node: Arc::new(node) })
     }
 
-    /// The broker, for tests of its parts.
+    /// The node, for tests of its parts.
     #[cfg(test)]
     pub(crate) fn node(&self) -> &Node {
         &self.node
     }
 
-    /// The token of the local administrator: with it as `Bearer` every request from this machine may do
-    /// everything, and nobody needs a password.
+    /// The token of the local administrator: requests from the local machine with this token as `Bearer` have
+    /// all permissions and need no password.
     pub fn token(&self) -> &str {
         self.node.ctl_token.as_str()
     }
 
-    /// Its management API and metrics. Requests must have the address of their client as
+    /// The management API and the metrics. Requests must carry the address of their client as
     /// `ConnectInfo<SocketAddr>`, and some need a runtime with several threads.
     pub fn http(&self) -> Router {
         management::router(Arc::clone(&self.node) as _)

@@ -1,5 +1,4 @@
-//! Where clients connect: every listener of the configuration, bound before the node starts and served
-//! from then on.
+//! Endpoints: every listener of the configuration, bound before the node starts and served afterwards.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,16 +20,16 @@ use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS};
 use crate::node::{Node, StartError};
 use crate::tls::Tls;
 
-/// A listening socket, with its TLS if that is spoken.
+/// A listening socket, with its TLS if there is one.
 #[derive(Debug)]
 struct Endpoint {
     listener: Listener,
     tls: Option<Arc<Tls>>,
-    /// RabbitMQ's word for what is spoken.
+    /// RabbitMQ's name of the protocol.
     protocol: &'static str,
 }
 
-/// The listeners.
+/// The listeners of all protocols.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
     amqp: Vec<Endpoint>,
@@ -40,10 +39,11 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Listens, and reads certificates.
+    /// Binds all listeners and reads their certificates.
     ///
     /// # Errors
-    /// When an address is taken or not ours, or a certificate cannot be used; it names address or file.
+    /// If an address is in use or not local, or a certificate is unusable; the error names the address or the
+    /// file.
     pub(crate) fn bind(config: &Config) -> Result<Self, StartError> {
         let timeout = Duration::from_millis(config.tls_handshake_timeout_ms);
         let mut amqp = Vec::new();
@@ -64,7 +64,7 @@ impl Endpoints {
         Ok(Self { amqp, prometheus, ..Self::bind_http(config)? })
     }
 
-    /// Listens for HTTP alone.
+    /// Binds only the HTTP listeners.
     ///
     /// # Errors
     /// As [`Self::bind`].
@@ -87,7 +87,7 @@ impl Endpoints {
         self.amqp.iter().chain(&self.http).chain(&self.prometheus)
     }
 
-    /// What the management API shows of them.
+    /// The listeners as shown in the management API.
     pub(crate) fn shown(&self) -> Vec<management::Listener> {
         let shown = self.all().filter_map(|endpoint| {
             let address = endpoint.listener.local_addr().ok()?;
@@ -96,7 +96,7 @@ impl Endpoints {
         shown.collect()
     }
 
-    /// The same in words: `AMQP on 127.0.0.1:5672, HTTP on ...`.
+    /// The listeners as text: `AMQP on 127.0.0.1:5672, HTTP on ...`.
     pub(crate) fn in_words(&self) -> String {
         let mut words: Vec<(&str, String)> = Vec::new();
         for Endpoint { listener, .. } in self.all() {
@@ -113,18 +113,18 @@ impl Endpoints {
         words.collect::<Vec<_>>().join(", ")
     }
 
-    /// The TLS that is spoken, each once.
+    /// The TLS of the listeners, each once.
     pub(crate) fn certificates(&self) -> Vec<Arc<Tls>> {
         let mut all: Vec<Arc<Tls>> = self.all().filter_map(|one| one.tls.clone()).collect();
         all.dedup_by(|a, b| Arc::ptr_eq(a, b));
         all
     }
 
-    /// Accepts clients from now on, until the node stops. Each of AMQP's holds a clone of `alive` for as
-    /// long as it lasts.
+    /// Accepts clients until the node stops. Each AMQP connection holds a clone of `alive` until it has
+    /// ended.
     ///
     /// # Errors
-    /// When the system has no threads left.
+    /// If the operating system cannot start a thread.
     pub(crate) fn serve(
         mut self,
         node: &Arc<Node>,
@@ -144,10 +144,10 @@ impl Endpoints {
         Ok(servers)
     }
 
-    /// Answers HTTP until `stopping` is true.
+    /// Serves HTTP until `stopping` is true.
     ///
     /// # Errors
-    /// When the system has no threads left.
+    /// If the operating system cannot start a thread.
     pub(crate) fn serve_http(
         self,
         router: Router,
@@ -162,12 +162,12 @@ impl Endpoints {
     }
 }
 
-/// HTTP servers that run, on threads of their own: an answer may take a processor for seconds, which
-/// those who publish and consume shall not notice.
+/// Running HTTP servers, on threads of their own: an answer may take a processor for seconds, which must not
+/// delay publishers and consumers.
 #[derive(Debug)]
 pub(crate) struct Servers {
     servers: Vec<JoinHandle<io::Result<()>>>,
-    /// Taken only by who drops it.
+    /// Taken only on drop.
     runtime: Option<Runtime>,
 }
 
@@ -183,13 +183,13 @@ impl Servers {
         let listener = HttpListener::new(endpoint.listener, endpoint.tls);
         let router = router.layer(from_fn(http::follow));
         let router = router.into_make_service_with_connect_info::<HttpPeer>();
-        // Of a listener that is tapped axum knows that its clients have addresses.
+        // axum provides client addresses only for a tapped listener.
         let server = axum::serve(listener.tap_io(|_| {}), router)
             .with_graceful_shutdown(async move { drop(stopping.wait_for(|is| *is).await) });
         self.servers.push(runtime.spawn(server.into_future()));
     }
 
-    /// Waits for a moment until whoever has asked is answered.
+    /// Waits a moment for pending requests to be answered.
     pub(crate) async fn over(mut self) {
         let over = async {
             for server in std::mem::take(&mut self.servers) {
@@ -202,7 +202,7 @@ impl Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        // Another runtime, in which this may be, does not wait for it.
+        // Does not block: the drop may run inside another runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -1,5 +1,5 @@
-//! The shell around the pure crates: sockets, tasks, the clock, the vhosts' locks, the timer,
-//! configuration. It decides nothing about messages.
+//! The shell around the pure crates: sockets, tasks, the clock, the locks of the vhosts, the timer,
+//! configuration. The shell decides nothing about messages.
 //!
 //! [`main`] is the program `leveret`; [`Embedded`] is a broker inside another program.
 
@@ -50,7 +50,7 @@ pub fn main() -> ExitCode {
         Ok(config) => config,
         Err(error) => return cli::fail(&error),
     };
-    // Operators are told of it, who need not know where the broker was started.
+    // Log lines show the path, so it must not depend on the working directory.
     match std::path::absolute(&config.data_dir) {
         Ok(data_dir) => config.data_dir = data_dir,
         Err(error) => return cli::fail(&error),
@@ -84,7 +84,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs the broker, and the stopped node that it may become, until the process is asked to end.
+/// Runs the broker, and the stopped node that may follow it, until the process is asked to end.
 async fn live(
     config: &Config,
     log_file: Option<Arc<LogFile>>,
@@ -100,7 +100,7 @@ async fn live(
     let addresses = match run(config, log_file, &mut signals).await {
         Ok((End::StopApp, addresses)) => addresses,
         Ok(_) => return Ok(()),
-        // It stays as it was.
+        // The node stays stopped.
         Err(error) if begins_stopped => {
             tracing::error!("{error}");
             Addresses::of(config)
@@ -110,7 +110,7 @@ async fn live(
     Err(StartError::NextImage(addresses.begin_stopped()))
 }
 
-/// Runs the broker until it is asked to stop; why, and where it has listened.
+/// Runs the broker until it is asked to stop. Returns the reason, and the addresses that it listened on.
 async fn run(
     config: &Config,
     log_file: Option<Arc<LogFile>>,
@@ -122,7 +122,8 @@ async fn run(
     tokio::spawn(reload::watch(hangup, endpoints.certificates(), log_file));
     let listeners = endpoints.shown();
     let node = Arc::new(Node::start(config, listeners.clone())?);
-    // Before anybody is answered: whoever waits for the start finds its token.
+    // Published before the first client is served, so that a program that waits for the start finds the
+    // token.
     let published = node.ctl_token.publish(&config.data_dir, &listeners, &node.name);
     let published = published.map_err(StartError::CtlFile)?;
     let (alive, mut gone) = mpsc::channel::<()>(1);
@@ -155,7 +156,7 @@ async fn run(
         }
         () = signals.next() => tracing::warn!("asked again: not waiting for clients"),
     }
-    // Whoever asked over HTTP is answered.
+    // Pending HTTP requests are answered before the node closes.
     servers.over().await;
     node.close();
     drop(published);
@@ -163,7 +164,7 @@ async fn run(
     Ok((end, Addresses::new(listeners)))
 }
 
-/// Takes as many file descriptors as the system lets us have: every client needs one.
+/// Raises the limit on file descriptors to its maximum: every client needs one.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
@@ -174,21 +175,21 @@ fn raise_descriptor_limit() {
     }
 }
 
-/// The signals that ask the broker to stop.
+/// The signals that stop the broker.
 struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl StopSignals {
-    /// Watches for them from now on.
+    /// Installs the signal handlers.
     fn watch() -> Result<Self, StartError> {
         let terminate = signal(SignalKind::terminate()).map_err(StartError::Signals)?;
         let interrupt = signal(SignalKind::interrupt()).map_err(StartError::Signals)?;
         Ok(Self { terminate, interrupt })
     }
 
-    /// The next of them.
+    /// Waits for the next signal.
     async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

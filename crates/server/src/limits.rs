@@ -1,298 +1,298 @@
-//! Every limit of the shell, with its unit and its reason.
+//! Limits of the shell, each with its unit and its reason.
 
 use std::time::Duration;
 
-/// Bytes one read may bring: large enough that system calls do not matter at full speed.
+/// Bytes of one read: large enough that system calls do not matter at full speed.
 pub(crate) const READ_BYTES: usize = 128 * 1024;
 
-/// Bytes that one read may bring at least, however long what follows from them takes.
+/// Smallest read size, in bytes, even if processing takes longer than a turn.
 pub(crate) const READ_BYTES_MIN: usize = 4 * 1024;
 
-/// How long what one read brings should take: that long a client has to wait for another who never
-/// stops. Shorter turns cost system calls.
+/// Target duration for processing one read: a client waits no longer than this for another one that sends
+/// without a pause. Shorter turns cost system calls.
 pub(crate) const TURN: Duration = Duration::from_micros(200);
 
-/// Bytes that a connection may keep of what is not understood yet while it waits for more without a
-/// read buffer: all that a client can make it keep before it is tuned.
+/// Bytes of incomplete input that a waiting connection may keep without a read buffer: the most that a client
+/// can send before its connection is tuned.
 pub(crate) const PARKED_BYTES_MAX: usize = 16 * 1024;
 
-/// Read buffers each worker thread keeps for its next connection.
+/// Read buffers that each worker thread keeps for its next connection.
 pub(crate) const POOLED_BUFFERS_MAX: usize = 16;
 
-/// Commands applied before the vhost's lock is given back.
+/// Commands applied before the vhost's lock is released.
 pub(crate) const COMMANDS_PER_LOCK: usize = 256;
 
-/// How long a thread that serves several vhosts waits for the lock of one: longer than almost every turn
-/// of a lock takes, short enough that all other vhosts can wait for it.
+/// Time that a thread that serves several vhosts waits for the lock of one: longer than the lock is usually
+/// held, short enough for all other vhosts to wait.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_millis(1);
 
-/// A turn of a vhost's lock that takes longer is a long one: nobody begins to wait for its end on a thread
-/// that serves other vhosts, too.
+/// Time after which a lock counts as held for long: a thread that serves several vhosts does not begin to
+/// wait for it.
 pub(crate) const LONG_HOLD: Duration = Duration::from_millis(2);
 
-/// How soon the timer, the writer of logs and the pager come back to a vhost whose lock they did not get,
-/// in milliseconds.
+/// Time after which the timer, the log writer and the pager return to a vhost whose lock they did not get, in
+/// milliseconds.
 pub(crate) const LOCK_RETRY_MS: u64 = 2;
 
-/// Bytes that may wait for a client before the broker stops reading from it: what it causes has to
-/// go somewhere.
+/// Bytes waiting for a client above which the broker stops reading from it, because the answers to its
+/// commands need a place.
 pub(crate) const UNSENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Bytes still waiting at which a connection that was held back goes on.
+/// Bytes still waiting at which the broker resumes reading from a client.
 pub(crate) const UNSENT_BYTES_LOW: u64 = 256 * 1024;
 
-/// Buffer that an idle outbox keeps, in bytes: enough for heartbeats, and every connection has two.
+/// Buffer capacity that an idle outbox keeps, in bytes: enough for heartbeats. Every connection has two.
 pub(crate) const IDLE_OUTBOX_BYTES: usize = 64;
 
-/// How long an outbox has nothing to write before it counts as idle.
+/// Time without output after which an outbox counts as idle.
 pub(crate) const IDLE_OUTBOX_AFTER: Duration = Duration::from_secs(1);
 
-/// Bytes that the writer of a connection sends before others have their turn: as long as a reader's,
-/// about.
+/// Bytes that the writer of a connection sends per turn: about as long as a turn of a reader.
 pub(crate) const WRITE_TURN_BYTES: u64 = 256 * 1024;
 
-/// Parts of one vectored write.
+/// Slices of one vectored write.
 pub(crate) const WRITE_PARTS: usize = 64;
 
-/// How long the timer rests after a turn in which it has done all that was due, in microseconds: with a
-/// hundred thousand deadlines a second it wakes clients for fifty messages instead of for one. Messages
-/// are so much later at most.
+/// Rest of the timer after a turn that did all due work, in microseconds. With a hundred thousand deadlines
+/// per second, clients wake up for fifty messages at a time instead of for one. Messages expire later by at
+/// most this time.
 pub(crate) const TIMER_REST_US: u64 = 500;
 
-/// How long it rests after a turn that was too short for all that was due, in microseconds. A thread
-/// that never sleeps is interrupted by the system wherever it is, mostly with the lock of a vhost in its
-/// hand, and whoever needs that waits until it goes on; one that sleeps in time is not.
+/// Rest of the timer after a turn that did not finish all due work, in microseconds. A thread that never
+/// sleeps is preempted anywhere, usually while it holds the lock of a vhost, and all others then wait for
+/// that lock. A thread that sleeps in time is not preempted.
 pub(crate) const TIMER_PAUSE_US: u64 = 50;
 
-/// How long the timer does what is due in one vhost before it looks at the others.
+/// Time that the timer works for one vhost before it serves the others.
 pub(crate) const TIMER_TURN: Duration = Duration::from_millis(1);
 
-/// Threads that answer HTTP: a short answer need not wait for a long one.
+/// Threads for HTTP: a short answer need not wait for a long one.
 pub(crate) const HTTP_THREADS: usize = 2;
 
-/// How long requests over HTTP have to be answered when the node stops.
+/// Time for pending HTTP requests when the node stops.
 pub(crate) const HTTP_STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a client that is done has to take what is left for it and to leave.
+/// Time for a disconnecting client to read its remaining data and close.
 pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Clients that may wait to be accepted; the system may allow fewer.
+/// Clients that may wait to be accepted; the operating system may allow fewer.
 pub(crate) const LISTEN_BACKLOG: u32 = 4096;
 
-/// Octets that may wait for the disk before whoever adds to them is not read any more. Large batches sync
-/// no faster than this, and whoever waits for a confirm waits for two of them.
+/// Bytes that may wait for the disk before the broker stops reading from connections that add to them. Larger
+/// batches do not sync faster, and a publisher waits for up to two batches.
 pub(crate) const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Bodies at least this long are not copied on their way to the log, in bytes: a write of its own for
-/// the body costs less than the copy, which is made while the vhost waits.
+/// Shortest body that is not copied on the way to the log, in bytes: writing such a body separately costs
+/// less than the copy, during which the vhost waits.
 pub(crate) const UNCOPIED_LOG_BODY_BYTES_MIN: usize = 64 * 1024;
 
-/// Room on the disk that is kept for what makes room again, in bytes, if the disk is large: a start with
-/// some hundred vhosts, or some hundred thousand acknowledgements and a file that is written anew.
+/// Disk space reserved for operations that free space, in bytes, on a large disk: enough for a start with
+/// some hundred vhosts, or for some hundred thousand acknowledgements and one file that is rewritten.
 pub(crate) const RESERVE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Share of a small disk that is kept for that.
+/// Divisor for the reserved share of a small disk.
 pub(crate) const RESERVE_DISK_SHARE: u64 = 16;
 
-/// Bytes free on the disk at a start from which on pages of an earlier life are written over and not
-/// removed first, which is quicker.
+/// Free disk space at the start above which pages of the previous run are overwritten instead of removed
+/// first, in bytes; overwriting is quicker.
 pub(crate) const REUSED_PAGES_FREE_BYTES_MIN: u64 = 1024 * 1024 * 1024;
 
-/// How often a log that has found no room on the disk looks for it again.
+/// Interval at which a log without room on the disk tries again.
 pub(crate) const FULL_DISK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often the logs are looked at for space to get back while the disk is nearly full.
+/// Interval at which logs are compacted while the disk is nearly full.
 pub(crate) const SHORT_DISK_COMPACTION_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How often the process looks whether its data directory is still where it was.
+/// Interval at which the process checks that its data directory is still in place.
 pub(crate) const DATA_DIR_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Bytes of a batch from which on a thread of its own writes it: a disk needs some milliseconds for so much,
-/// for which the batches of other vhosts do not wait.
+/// Bytes of a batch above which a separate thread writes it: a disk takes some milliseconds for so many
+/// bytes, and the batches of other vhosts must not wait.
 pub(crate) const LARGE_BATCH_BYTES: usize = 1024 * 1024;
 
 /// Exit code of a broker whose disk failed.
 pub(crate) const EXIT_DISK: i32 = 74;
 
-/// Octets of messages that may wait to be put aside before whoever adds to them is not read any more.
+/// Bytes of messages that may wait to be written to pages before the broker stops reading from connections
+/// that add to them.
 pub(crate) const PAGING_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Pages that may wait to be written while a vhost comes back from its log.
+/// Pages that may wait to be written during recovery of a vhost.
 pub(crate) const RESTORE_PAGES_MAX: usize = 64;
 
-/// Buffer that is kept for the octets of pages, in bytes.
+/// Buffer capacity kept for encoded pages, in bytes.
 pub(crate) const PAGE_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 
-/// Messages of a queue that are looked at before the vhost's lock is given back: as many as a page holds,
-/// so that none is read twice.
+/// Messages of a queue that are browsed before the vhost's lock is released: as many as a page holds, so that
+/// no page is read twice.
 pub(crate) const BROWSED_PER_LOCK: usize = 2048;
 
-/// Pages of a vhost that are read at once for whoever looks at messages: each is in memory meanwhile.
+/// Pages of a vhost that are read at the same time for browsing; each is in memory meanwhile.
 pub(crate) const PAGE_LOOKS_MAX: usize = 2;
 
-/// Memory that the waiting messages of a vhost take at most before long queues are put aside, in
-/// bytes, if the memory watermark allows so much.
+/// Memory of a vhost's waiting messages above which long queues are written to pages, in bytes, if the memory
+/// watermark allows as much.
 pub(crate) const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Share of the memory watermark that they may take: several vhosts, deliveries on their way and what
-/// the allocator keeps have to go into it, too.
+/// Divisor of the memory watermark for the waiting messages of one vhost: several vhosts, deliveries in
+/// flight and memory kept by the allocator must also fit.
 pub(crate) const RESIDENT_SHARE: u64 = 8;
 
-/// Share of the memory watermark that queues without their messages, exchanges and bindings of a vhost may
-/// take while the memory alarm is on: beyond it none are added.
+/// Divisor of the memory watermark for queues (without messages), exchanges and bindings of a vhost while the
+/// memory alarm is in effect; above it no more are added.
 pub(crate) const TOPOLOGY_SHARE: u64 = 4;
 
-/// What they may take then wherever the watermark is, in bytes: some ten thousand queues, so that consumers
-/// come back that make room.
+/// Memory of queues, exchanges and bindings that is always allowed, in bytes: some ten thousand queues, so
+/// that consumers can return and make room.
 pub(crate) const TOPOLOGY_BYTES_MIN: u64 = 32 * 1024 * 1024;
 
-/// Share of the memory watermark that deliveries of a vhost may take that are not acknowledged; without a
-/// watermark there is no bound.
+/// Divisor of the memory watermark for unacknowledged deliveries of a vhost; without a watermark there is no
+/// bound.
 pub(crate) const UNACKED_SHARE: u64 = 4;
 
-/// How long a start waits for the disk to take what a vhost has to write before it goes on: a disk that is
-/// full takes nothing before somebody connects and makes room.
+/// Time that a start waits for a disk that makes no progress: a full disk makes none before a client connects
+/// and makes room.
 pub(crate) const CATCH_UP_STALL_MAX: Duration = Duration::from_secs(2);
 
-/// How long it waits before it looks again.
+/// Interval between two checks of that progress.
 pub(crate) const CATCH_UP_PAUSE: Duration = Duration::from_millis(1);
 
-/// Batches after which the log is looked at for space to get back.
+/// Batches after which the log is checked for space to reclaim.
 pub(crate) const COMPACTION_CHECK_BATCHES: u32 = 64;
 
-/// Time between two lines of the log that tell how far a vhost is restored.
+/// Interval between two log lines about the progress of a recovery.
 pub(crate) const RESTORE_REPORT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Pause of a listener that cannot accept, because the process has no file descriptors left.
+/// Pause of a listener that cannot accept, because the process has no free file descriptors.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The same after a connection was closed to make room, which takes a moment.
+/// Pause of a listener after a connection was closed to make room, which takes a moment.
 pub(crate) const EVICTION_PAUSE: Duration = Duration::from_millis(5);
 
-/// File descriptors that clients do not get, at most a quarter of all: a log that cannot open its next
-/// file ends the broker.
+/// File descriptors that clients do not get, at most a quarter of all: a log that cannot open its next file
+/// ends the broker.
 pub(crate) const RESERVED_DESCRIPTORS: u64 = 64;
 
-/// Time between two warnings that a listener cannot accept.
+/// Interval between two warnings that a listener cannot accept.
 pub(crate) const ACCEPT_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// HTTP connections of one listener at the same time, at most an eighth of the file descriptors: browsers
-/// and scrapers keep a few open each. One more takes the place of the connection with the least claim.
+/// HTTP connections of one listener, at most an eighth of the file descriptors: browsers and scrapers keep a
+/// few open each. A further connection replaces the one with the least claim.
 pub(crate) const HTTP_CONNECTIONS_MAX: usize = 128;
 
-/// Share of the file descriptors that AMQP leaves to HTTP at most, as a divisor.
+/// Divisor of the file descriptors that AMQP leaves to HTTP.
 pub(crate) const HTTP_DESCRIPTORS_SHARE: u64 = 8;
 
-/// AMQP connections that have not opened a vhost yet, at most a quarter of the file descriptors: a
-/// stranger costs up to 20 kB, and after a restart all clients come at once. One more takes the place of
-/// the connection with the least claim.
+/// AMQP connections without an open vhost, at most a quarter of the file descriptors: each costs up to 20 kB,
+/// and after a restart all clients connect at once. A further connection replaces the one with the least
+/// claim.
 pub(crate) const AMQP_HANDSHAKES_MAX: usize = 8192;
 
-/// Share of the file descriptors that AMQP connections without a vhost take at most, as a divisor.
+/// Divisor of the file descriptors for AMQP connections without an open vhost.
 pub(crate) const AMQP_HANDSHAKES_SHARE: u64 = 4;
 
-/// How long an HTTP client may go without taking a byte: that is its time to ask, to read and to be
-/// idle, however slowly it sends.
+/// Time that an HTTP client may go without taking a byte: the time to send a request, to read the answer and
+/// to be idle, however slowly the client sends.
 pub(crate) const HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Octets of `identity.product` and of `identity.version`: clients show them, and the frame that tells them
-/// has 4096.
+/// Longest `identity.product` and `identity.version`, in bytes: clients show both, and the frame that carries
+/// them has 4096 bytes.
 pub(crate) const IDENTITY_BYTES_MAX: usize = 64;
 
-/// Octets of a TLS connection read at once.
+/// Bytes of one read from a TLS connection.
 pub(crate) const TLS_READ_BYTES: usize = 32 * 1024;
 
-/// How often the files of certificates are looked at.
+/// Interval at which certificate files are checked for changes.
 pub(crate) const TLS_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long clients have to agree when the broker stops.
+/// Time for clients to close their connections when the broker stops.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time between two samples for statistics if the configuration does not say; RabbitMQ's.
+/// Default interval of statistics samples, as in RabbitMQ.
 pub(crate) const STATISTICS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Shortest time between two samples that may be configured, in milliseconds.
+/// Shortest interval of statistics samples that may be configured, in milliseconds.
 pub(crate) const STATISTICS_INTERVAL_MIN_MS: u64 = 100;
 
-/// Queues that statistics are copied of before the vhost's lock is given back.
+/// Queues sampled before the vhost's lock is released.
 pub(crate) const SAMPLED_PER_LOCK: usize = 512;
 
-/// Queues that a dead-letter map copies before the vhost's lock is given back: less than a millisecond.
+/// Queues that a dead-letter map copies before the vhost's lock is released: less than a millisecond.
 pub(crate) const MAPPED_PER_LOCK: usize = 256;
 
-/// How often the process looks at its memory and its disk.
+/// Interval at which the process checks memory and disk.
 pub(crate) const ALARM_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How often memory that is due is given back to the system.
+/// Interval at which unused memory is returned to the operating system.
 pub(crate) const GIVE_BACK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Bytes that are allocated and freed for that: more than the allocator cuts from a page of many.
+/// Bytes allocated and freed to make the allocator return memory: more than the allocator serves from a
+/// shared page.
 pub(crate) const GIVE_BACK_BYTES: usize = 1024 * 1024;
 
-/// Bytes above the limit of the disk from which on it is looked at more often: no disk takes more
-/// between two looks.
+/// Distance to the disk limit below which free space is checked more often, in bytes: no disk writes more
+/// between two checks.
 pub(crate) const DISK_NEAR_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// How often the process looks at them when so little is left on the disk: publishers must be blocked
-/// before a fast one is full.
+/// Interval of these more frequent checks: publishers must be blocked before a fast disk is full.
 pub(crate) const DISK_NEAR_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Users whose right password is recognised without a hash, some 200 bytes each.
+/// Users whose right password is recognised without hashing; some 200 bytes each.
 pub(crate) const RIGHT_PASSWORDS_MAX: usize = 16_384;
 
-/// Wrong passwords that are recognised, the newest, some 150 bytes each.
+/// Recent wrong passwords that are recognised without hashing; some 150 bytes each.
 pub(crate) const WRONG_PASSWORDS_MAX: usize = 8192;
 
-/// Password hashes computed at the same time: each costs 19 MiB and tens of milliseconds.
+/// Passwords hashed at the same time: each hash takes 19 MiB and tens of milliseconds.
 pub(crate) const HASHING_MAX: usize = 2;
 
-/// Logins over AMQP that wait to be checked: as many as hashes fit into the time of a handshake, a few times. One more makes the largest crowd smaller; whoever has logged in before does not wait.
+/// Waiting logins over AMQP: a few times as many as can be hashed within the time of a handshake. A further
+/// login sheds one of the largest crowd. Clients that have logged in before do not wait.
 pub(crate) const LOGINS_WAITING_MAX: usize = 2048;
 
-/// The same over HTTP: half the connections of a listener, so that others always have places.
+/// Waiting logins over HTTP: half the connections of a listener, so that others always have places.
 pub(crate) const LOGINS_WAITING_HTTP_MAX: usize = HTTP_CONNECTIONS_MAX / 2;
 
-/// Sources, and accounts of sources, whose failures are remembered, some 200 bytes each.
+/// Sources, and accounts of sources, whose failures are remembered; some 200 bytes each.
 pub(crate) const LOGIN_HISTORY_MAX: usize = 8192;
 
-/// After this time a wrong password counts half.
+/// Half-life of a wrong password in the history of failures.
 pub(crate) const LOGIN_FAILURES_HALF_LIFE: Duration = Duration::from_secs(60);
 
-/// Wrong passwords of an account that are answered at once, whoever waits: a person's typing errors.
+/// Wrong passwords of an account that are answered at once, however many logins wait: typing errors.
 pub(crate) const LOGIN_FAILURES_FREE: u32 = 8;
 
-/// Logins that wait before wrong passwords are answered late: a second of hashing.
+/// Waiting logins above which wrong passwords are answered late: about a second of hashing.
 pub(crate) const LOGIN_CROWD: usize = 16;
 
-/// How long the answer to a wrong password is held back then: a crowd of a thousand guesses no faster
-/// than passwords are hashed.
+/// Delay of the answer to a wrong password: with it, a thousand clients guess no faster than passwords are
+/// hashed.
 pub(crate) const LOGIN_PENALTY: Duration = Duration::from_secs(20);
 
 /// Topic permissions of one user in one vhost: both patterns of each are compiled for every connection.
 pub(crate) const TOPIC_PERMISSIONS_MAX: usize = 256;
 
-/// Niceness of the threads that do it: while others have something to do, they get a tenth of a
-/// processor.
+/// Niceness of the hashing threads: while other threads have work, they get a tenth of a processor.
 pub(crate) const HASHING_NICENESS: i32 = 10;
 
-/// Answers of metrics that are made at once: one of ten thousand queues takes a processor for a while, and
-/// nobody has to log in for it.
+/// Metrics answers computed at the same time: an answer for ten thousand queues occupies a processor for a
+/// while, and needs no login.
 pub(crate) const METRICS_AT_ONCE: usize = 1;
 
-/// Messages that are redriven before the vhost's lock is given back.
+/// Messages redriven before the vhost's lock is released.
 pub(crate) const REDRIVEN_PER_LOCK: usize = 256;
 
-/// Redrives that run at the same time: each takes its turns of the vhosts' locks and of the log.
+/// Redrives that run at the same time: each takes turns of the vhosts' locks and of the log.
 pub(crate) const REDRIVES_RUNNING_MAX: usize = 16;
 
-/// Redrives that have ended of which somebody may still want to know how.
+/// Finished redrives that are remembered, for clients that ask for the result.
 pub(crate) const REDRIVES_REMEMBERED_MAX: usize = 256;
 
-/// Messages that a dry run of a redrive looks at, while somebody waits for its answer.
+/// Messages that a dry run of a redrive browses while its client waits.
 pub(crate) const REDRIVE_DRY_RUN_MAX: u64 = 100_000;
 
-/// Messages of which a dry run shows what they are.
+/// Sample messages that a dry run shows.
 pub(crate) const REDRIVE_SAMPLE_MAX: usize = 10;
 
-/// Queues that a dry run names; messages that go elsewhere are counted all the same.
+/// Queues that a dry run names; messages to other queues are only counted.
 pub(crate) const REDRIVE_TARGETS_MAX: usize = 1000;

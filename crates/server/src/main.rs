@@ -1,4 +1,4 @@
-//! The broker: `leveret [--config FILE] [--data-dir DIR] [--amqp ADDR:PORT] [--http ADDR:PORT]`,
+//! The program `leveret`: `leveret [--config FILE] [--data-dir DIR] [--amqp ADDR:PORT] [--http ADDR:PORT]`,
 //! `leveret --print-config`, and `leveret check --data-dir DIR`.
 
 use std::process::ExitCode;

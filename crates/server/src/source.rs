@@ -1,11 +1,11 @@
-//! The source of a connection: the unit that shares of connections and logins are counted by.
+//! The source of a connection: the unit by which shares of connections and logins are counted.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Prefix of an IPv6 address that one customer of a network owns, in bits.
+/// Length of the IPv6 prefix that one customer of a network owns, in bits.
 const IPV6_SITE_BITS: u32 = 64;
 
-/// An IPv4 address, or the first 64 bits of an IPv6 address: a machine can choose the rest freely.
+/// An IPv4 address, or the first 64 bits of an IPv6 address, because a machine can choose the rest freely.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Source(IpAddr);
 

@@ -1,10 +1,10 @@
-//! Admission of connections: a new connection always gets in, and where there is no room the connection
-//! that has the least claim to its place is closed.
+//! Admission of connections: a new connection is always admitted; if there is no room, the connection with
+//! the least claim to its place is closed.
 //!
-//! The claim of a connection follows from what it has proved. The least claim has a connection that waits
-//! for its client, while that shakes hands, sends a request, reads an answer or is idle; more has one whose
-//! login is checked, then the request of a user who has logged in; the administrator of this machine is
-//! never closed. The connection that is closed is one of the source with the most connections.
+//! The claim follows from what a connection has proved. A connection that waits for its client (to shake
+//! hands, send a request, read an answer, or while idle) has the least claim; next is one whose login is
+//! being checked, then one that works for a logged-in user. The connection of the local administrator is
+//! never closed. The victim is chosen from the source with the most connections.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,31 +17,31 @@ use tokio::sync::watch;
 
 use crate::source::Source;
 
-/// What a connection has proved.
+/// The standing of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
-    /// Nothing, since then.
+    /// Has proved nothing, since this time.
     Unproven(Instant),
-    /// Its login is checked, since then.
+    /// Its login is being checked, since this time.
     ChecksLogin(Instant),
-    /// A user who has logged in waits for an answer, since then.
+    /// A logged-in user waits for an answer, since this time.
     LoggedIn(Instant),
-    /// The administrator of this machine waits for an answer.
+    /// The local administrator waits for an answer.
     LocalAdministrator,
 }
 
-/// The claim of a connection among those of its source, the least one first.
+/// The claim of a connection among those of its source; the least claim sorts first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Claim {
-    /// It has waited for its client since then.
+    /// Has waited for its client since this time.
     Waits(Instant),
-    /// Its login is checked since then; how many are is bounded elsewhere.
+    /// Its login has been checked since this time; `LoginQueue` bounds their number.
     ChecksLogin(Instant),
-    /// It works for a user since then; the longer, the nearer is the answer.
+    /// Has worked for a user since this time; the longer, the nearer is the answer.
     Works(Reverse<Instant>),
 }
 
-/// A connection that was admitted.
+/// An admitted connection.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     source: Source,
@@ -50,7 +50,7 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    /// A connection from `peer` that has proved nothing.
+    /// Creates a connection from `peer` that has proved nothing.
     pub(crate) fn new(peer: IpAddr) -> Self {
         let standing = Mutex::new(Standing::Unproven(Instant::now()));
         Self { source: Source::from(peer), standing, evicted: watch::Sender::new(false) }
@@ -60,41 +60,41 @@ impl Admitted {
         *self.standing.lock() = standing;
     }
 
-    /// The connection has moved on: a request came, an octet of an answer was taken.
+    /// Notes progress: a request arrived, or the client took a byte of an answer.
     pub(crate) fn progressed(&self) {
         if let Standing::Unproven(since) = &mut *self.standing.lock() {
             *since = Instant::now();
         }
     }
 
-    /// The answer is made: the connection waits for its client again.
+    /// Notes that the answer is complete and the connection waits for its client again.
     pub(crate) fn waits_for_client(&self) {
         self.set(Standing::Unproven(Instant::now()));
     }
 
-    /// The login of the request is checked.
+    /// Notes that the login of the request is being checked.
     pub(crate) fn checks_login(&self) {
         self.set(Standing::ChecksLogin(Instant::now()));
     }
 
-    /// The request is that of a user who has logged in.
+    /// Notes that the request belongs to a logged-in user.
     pub(crate) fn user_logged_in(&self) {
         self.set(Standing::LoggedIn(Instant::now()));
     }
 
-    /// The request is that of the administrator of this machine.
+    /// Notes that the request belongs to the local administrator.
     pub(crate) fn local_administrator(&self) {
         self.set(Standing::LocalAdministrator);
     }
 
-    /// Whether the connection has to go.
+    /// True if the connection must be closed.
     pub(crate) fn is_evicted(&self) -> bool {
         *self.evicted.borrow()
     }
 
-    /// Waits until the connection has to go.
+    /// Waits until the connection must be closed.
     pub(crate) async fn evicted(&self) {
-        // The sender lives as long as `self`.
+        // The wait cannot fail: the sender lives as long as `self`.
         drop(self.evicted.subscribe().wait_for(|is_evicted| *is_evicted).await);
     }
 }
@@ -118,8 +118,8 @@ impl Entries {
         Some(entry)
     }
 
-    /// The connection that is closed next: of the source with the most connections the one that has
-    /// waited longest for its client, and without such a one the newest request.
+    /// The connection to close next: of the source with the most connections, the one that has waited longest
+    /// for its client, or else the newest request.
     fn victim(&self) -> Option<u64> {
         let claim = |(number, entry): (&u64, &Arc<Admitted>)| {
             let claim = match *entry.standing.lock() {
@@ -143,18 +143,18 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Room for `max` connections.
+    /// Creates an admission with room for `max` connections.
     pub(crate) fn new(max: usize) -> Self {
         Self { max, entries: Mutex::default() }
     }
 
-    /// Whether the next connection takes the place of another.
+    /// True if the next connection replaces another.
     pub(crate) fn is_full(&self) -> bool {
         self.entries.lock().by_number.len() >= self.max
     }
 
-    /// Admits a connection from `peer`, and closes another one if there are too many. None if all are
-    /// those of the administrator of this machine.
+    /// Admits a connection from `peer`, and closes another one if there are too many. None if all connections
+    /// belong to the local administrator.
     pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Ticket> {
         let mut entries = self.entries.lock();
         let mut is_full = entries.by_number.len() >= self.max;
@@ -172,7 +172,7 @@ impl Admission {
         Some(Ticket { admission: Arc::clone(self), number, entry })
     }
 
-    /// Closes the connection with the least claim; false if there is none.
+    /// Closes the connection with the least claim; false if there is none to close.
     pub(crate) fn make_room(&self) -> bool {
         let mut entries = self.entries.lock();
         let victim = entries.victim();
@@ -189,7 +189,7 @@ fn evict(entries: &mut Entries, victim: u64) {
     }
 }
 
-/// The place of a connection, which is free again when this is dropped.
+/// The place of a connection, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     admission: Arc<Admission>,
@@ -228,7 +228,7 @@ mod tests {
         first.connection().progressed();
         let fourth = admission.admit(HERE).unwrap();
         assert_eq!(evicted(&[&first, &second, &third, &fourth]), [false, true, false, false]);
-        // A place that is given back is free.
+        // A released place is free.
         drop(third);
         let fifth = admission.admit(HERE).unwrap();
         assert_eq!(evicted(&[&first, &fourth, &fifth]), [false; 3]);
@@ -251,7 +251,7 @@ mod tests {
         user.connection().user_logged_in();
         let next = admission.admit(HERE).unwrap();
         assert_eq!(evicted(&[&user, &idle, &next]), [false, true, false]);
-        // Answered, it is idle like the others.
+        // After the answer, the connection is idle like the others.
         user.connection().waits_for_client();
         next.connection().user_logged_in();
         let _last = admission.admit(HERE).unwrap();

@@ -1,8 +1,7 @@
-//! The bytes of one connection that are read and not understood yet.
+//! The bytes of a connection that are read but not parsed yet.
 //!
-//! A large buffer is only held while the socket brings something: a connection that waits keeps what
-//! it has of the next frame and no more. Buffers come from and go back to a small pool of each worker
-//! thread.
+//! A connection holds a large buffer only while its socket delivers data; a waiting connection keeps only the
+//! beginning of the next frame. Each worker thread has a small pool of buffers.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,7 +13,7 @@ thread_local! {
     static POOL: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes between what was read and what was understood.
+/// Bytes that are read but not parsed.
 #[derive(Default, Debug)]
 pub(crate) struct ReadBuffer {
     bytes: Vec<u8>,
@@ -22,17 +21,17 @@ pub(crate) struct ReadBuffer {
     end: usize,
 }
 
-/// What a read has brought.
+/// The result of a read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Read {
-    /// How many bytes; none at the end of the stream.
+    /// The number of bytes; zero at the end of the stream.
     pub(crate) count: usize,
-    /// The socket had no more.
+    /// True if the socket had no more data.
     pub(crate) is_all: bool,
 }
 
 impl ReadBuffer {
-    /// Reads what the socket has, as far as it fits, but not more than `max` bytes.
+    /// Reads available data that fits into the buffer, up to `max` bytes.
     pub(crate) fn read(&mut self, socket: &mut Reader, max: usize) -> io::Result<Read> {
         self.make_room();
         let room_end = self.bytes.len().min(self.end + max);
@@ -49,17 +48,17 @@ impl ReadBuffer {
         }
     }
 
-    /// What is not understood yet.
+    /// The bytes not parsed yet.
     pub(crate) fn unread(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// The first `count` bytes are understood.
+    /// Marks the first `count` bytes as parsed.
     pub(crate) fn consume(&mut self, count: usize) {
         self.start = self.end.min(self.start + count);
     }
 
-    /// Reads what the socket has and forgets it; false when no more can come.
+    /// Reads and discards available data; false at the end of the stream.
     pub(crate) fn discard(&mut self, socket: &mut Reader) -> bool {
         let result = self.read(socket, READ_BYTES);
         self.consume(self.unread().len());
@@ -70,8 +69,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Gives the buffer back if what is not understood yet needs little: more will not be looked at
-    /// for a while.
+    /// Returns the buffer to the pool if few bytes are not parsed yet, because the next read may be far away.
     pub(crate) fn park(&mut self) {
         let unread = self.unread();
         if unread.len() > PARKED_BYTES_MAX || self.bytes.len() < READ_BYTES {
@@ -106,7 +104,7 @@ impl ReadBuffer {
             self.end -= self.start;
             self.start = 0;
         } else {
-            // What waits is larger than the buffer: a frame with its content. The session bounds it.
+            // A frame with its content is larger than the buffer; the session bounds its size.
             self.bytes.resize(self.bytes.len() * 2, 0);
         }
     }
@@ -119,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads until so many bytes are there.
+    /// Reads until the buffer holds `len` bytes.
     async fn read_until(buffer: &mut ReadBuffer, socket: &mut Reader, len: usize) {
         while buffer.unread().len() < len {
             socket.readable().await.unwrap();

@@ -1,31 +1,31 @@
-//! `connection_max`: how many AMQP connections the node may have.
+//! `connection_max`: the limit on AMQP connections of the node.
 
 use std::sync::Arc;
 
 use broker::refusal::Refusal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The places for connections.
+/// The connection slots of the node.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlots {
     max: u64,
     free: Arc<Semaphore>,
 }
 
-/// A place that is taken for as long as this lives.
+/// A slot, released when dropped.
 pub(crate) type ConnectionSlot = OwnedSemaphorePermit;
 
 impl ConnectionSlots {
-    /// So many places.
+    /// Creates `max` slots.
     pub(crate) fn new(max: u64) -> Self {
         let count = usize::try_from(max).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         Self { max, free: Arc::new(Semaphore::new(count)) }
     }
 
-    /// Takes a place.
+    /// Takes a slot.
     ///
     /// # Errors
-    /// When none is free.
+    /// If no slot is free.
     pub(crate) fn take(&self) -> Result<ConnectionSlot, Refusal> {
         Arc::clone(&self.free).try_acquire_owned().map_err(|_| {
             let max = self.max;

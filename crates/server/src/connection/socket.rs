@@ -1,4 +1,4 @@
-//! The socket of an AMQP client, with or without TLS, in two halves.
+//! The socket of an AMQP client, with or without TLS, split into two halves.
 
 use std::io::{self, IoSlice};
 
@@ -8,16 +8,16 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::tls::{TlsReader, TlsWriter};
 
-/// The half that is read.
+/// The read half.
 #[derive(Debug)]
 pub(crate) enum Reader {
     Tcp(OwnedReadHalf),
-    /// Boxed: most connections are without it.
+    /// Boxed, because most connections do not use TLS.
     Tls(Box<TlsReader>),
 }
 
 impl Reader {
-    /// Waits until there may be something to read.
+    /// Waits until there may be data to read.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         match self {
             Self::Tcp(socket) => socket.readable().await,
@@ -25,7 +25,7 @@ impl Reader {
         }
     }
 
-    /// Reads what there is, as far as it fits; 0 at the end of the stream.
+    /// Reads available data into `room` and returns its length; 0 at the end of the stream.
     pub(crate) fn try_read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(socket) => socket.try_read(room),
@@ -33,7 +33,7 @@ impl Reader {
         }
     }
 
-    /// Whether reading has left something for the writer to send.
+    /// True if reading produced output for the writer, such as a TLS alert.
     pub(crate) fn wants_write(&self) -> bool {
         match self {
             Self::Tcp(_) => false,
@@ -50,7 +50,7 @@ impl Reader {
     }
 }
 
-/// The half that is written.
+/// The write half.
 #[derive(Debug)]
 pub(crate) enum Writer {
     Tcp(OwnedWriteHalf),
@@ -58,7 +58,7 @@ pub(crate) enum Writer {
 }
 
 impl Writer {
-    /// Takes some of the octets, if it can without waiting; how many.
+    /// Accepts some of the bytes without waiting, and returns their number.
     pub(crate) fn try_write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Tcp(socket) => socket.try_write_vectored(slices),
@@ -66,7 +66,7 @@ impl Writer {
         }
     }
 
-    /// Waits until it may take some.
+    /// Waits until the socket may accept bytes.
     pub(crate) async fn writable(&self) -> io::Result<()> {
         match self {
             Self::Tcp(socket) => socket.writable().await,
@@ -74,7 +74,7 @@ impl Writer {
         }
     }
 
-    /// Sends what it has taken, and what the socket itself has to say.
+    /// Sends the accepted bytes, and the socket's own output.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Tcp(_) => Ok(()),
@@ -82,7 +82,7 @@ impl Writer {
         }
     }
 
-    /// Gives back what a burst has made a buffer grow to.
+    /// Shrinks the buffer after a burst.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         match self {
             Self::Tcp(_) => {}
@@ -90,7 +90,7 @@ impl Writer {
         }
     }
 
-    /// Says that nothing more will come.
+    /// Closes the write side.
     pub(crate) async fn shutdown(&mut self) -> io::Result<()> {
         match self {
             Self::Tcp(socket) => socket.shutdown().await,

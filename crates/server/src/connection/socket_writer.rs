@@ -1,8 +1,8 @@
-//! The outgoing half of a connection: what waits for its socket, and the task that writes it.
+//! The outgoing half of a connection: the outbox, and the task that writes it to the socket.
 //!
-//! Whoever has something for a client appends it to the outbox and wakes the writer, which takes
-//! everything that has gathered meanwhile. How much is unsent is a number that readers, the core and
-//! the writer look at without a lock.
+//! Any thread with data for a client appends it to the outbox and wakes the writer, which takes everything
+//! that has accumulated. The number of unsent bytes is an atomic, read without a lock by readers, the core
+//! and the writer.
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,28 +18,28 @@ use crate::limits::{
     IDLE_OUTBOX_AFTER, IDLE_OUTBOX_BYTES, UNSENT_BYTES_LOW, WRITE_PARTS, WRITE_TURN_BYTES,
 };
 
-/// The shared end of a connection's socket.
+/// The outgoing half of a connection, shared by all threads that send.
 #[derive(Default, Debug)]
 pub(crate) struct SocketWriter {
     outbox: Mutex<Outbox>,
-    /// Bytes appended and not written.
+    /// Bytes appended and not yet written.
     unsent: AtomicU64,
     /// Bytes written so far.
     written: AtomicU64,
-    /// Writes that took them.
+    /// Number of writes so far.
     writes: AtomicU64,
-    /// The core waits to hear that less is unsent.
+    /// True if the core waits for a report that fewer bytes are unsent.
     stalled: AtomicBool,
-    /// `connection.close` has been said.
+    /// True after `connection.close` was sent.
     closing: AtomicBool,
-    /// Nothing more will be appended: write what is left and shut the socket.
+    /// True if nothing more will be appended: the writer writes the rest and closes the socket.
     over: AtomicBool,
     writer: Notify,
     reader: Notify,
 }
 
 impl SocketWriter {
-    /// Appends to the outbox; `wake_writer` makes it go out.
+    /// Appends to the outbox; the bytes are sent after `wake_writer`.
     pub(crate) fn append<T>(&self, append: impl FnOnce(&mut Outbox) -> T) -> T {
         let mut outbox = self.outbox.lock();
         let before = outbox.len();
@@ -48,7 +48,7 @@ impl SocketWriter {
         result
     }
 
-    /// Appends bytes and lets them go out.
+    /// Appends bytes and wakes the writer.
     pub(crate) fn send(&self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.append(|outbox| outbox.tail().extend_from_slice(bytes));
@@ -60,27 +60,27 @@ impl SocketWriter {
         self.writer.notify_one();
     }
 
-    /// Bytes that wait for the socket.
+    /// Bytes not yet written.
     pub(crate) fn unsent(&self) -> u64 {
         self.unsent.load(Ordering::Relaxed)
     }
 
-    /// Bytes that have gone out.
+    /// Bytes written so far.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Writes that took them.
+    /// Number of writes so far.
     pub(crate) fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// The core waits to hear that less is unsent.
+    /// Requests a report when fewer bytes are unsent.
     pub(crate) fn set_stalled(&self) {
         self.stalled.store(true, Ordering::Release);
     }
 
-    /// `connection.close` has been said; the reader must know.
+    /// Notes that `connection.close` was sent, and wakes the reader.
     pub(crate) fn set_closing(&self) {
         self.closing.store(true, Ordering::Release);
         self.reader.notify_one();
@@ -90,19 +90,19 @@ impl SocketWriter {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Nothing more will be said.
+    /// Notes that nothing more will be appended, and wakes the writer.
     pub(crate) fn set_over(&self) {
         self.over.store(true, Ordering::Release);
         self.writer.notify_one();
     }
 
-    /// Waits until something happens that a reader should know: closing, or room in the outbox.
+    /// Waits for an event that the reader must handle: closing, or room in the outbox.
     pub(crate) async fn reader_woken(&self) {
         self.reader.notified().await;
     }
 
-    /// Writes the outbox to the socket until the connection is over. `report` tells the core how
-    /// little is unsent when it waits for that.
+    /// Writes the outbox to the socket until the connection is over. `report` passes the number of unsent
+    /// bytes to the core when the core waits for that.
     pub(crate) async fn write<F: Future<Output = ()>>(
         &self,
         mut socket: Writer,
@@ -143,8 +143,8 @@ impl SocketWriter {
         socket.shutdown().await
     }
 
-    /// Waits for something to write. Both buffers are as large as the last burst made them; they are
-    /// given back when no other follows soon.
+    /// Waits for data to write. Both buffers have grown to the size of the last burst; they shrink if no
+    /// other burst follows soon.
     async fn writer_woken(&self, writing: &mut Outbox, socket: &mut Writer) {
         if timeout(IDLE_OUTBOX_AFTER, self.writer.notified()).await.is_err() {
             writing.shrink(IDLE_OUTBOX_BYTES);
@@ -154,8 +154,8 @@ impl SocketWriter {
         }
     }
 
-    /// Tells the core that there is room, if it waits for that. Bytes may be appended at any moment,
-    /// so the flag is only taken down when there really is.
+    /// Reports free room to the core, if the core waits for that. Bytes may be appended at any moment, so the
+    /// flag is cleared only if there really is room.
     async fn report_if_stalled<F: Future<Output = ()>>(&self, report: &impl Fn(u64) -> F) {
         if !self.stalled.load(Ordering::Acquire) {
             return;
@@ -178,7 +178,7 @@ async fn write_some(socket: &mut Writer, outbox: &Outbox) -> io::Result<usize> {
     if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
 }
 
-/// Apart, so that no connection has to keep the room for so many slices while it waits.
+/// A separate function, so that a waiting connection does not hold the array of slices.
 fn try_write(socket: &mut Writer, outbox: &Outbox) -> io::Result<usize> {
     let mut slices = [IoSlice::new(&[]); WRITE_PARTS];
     let filled = outbox.slices(&mut slices);

@@ -1,7 +1,7 @@
-//! The data directory: there, writable, and ours alone.
+//! The data directory: created, writable, and locked against other brokers.
 //!
-//! The directory itself is locked, which nobody can remove, and a file in it, which programs look at
-//! that know no better. A file that is removed is made again.
+//! The directory itself is locked, because a lock on it cannot be removed, and so is a file in it, for
+//! programs that check only the file. A removed lock file is recreated.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -14,16 +14,16 @@ use crate::disk::private_files::{FILE_MODE, create_dir};
 
 const LOCK: &str = "lock";
 
-/// A data directory that this process holds.
+/// A data directory locked by this process.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     path: PathBuf,
-    /// The locks go with the files.
+    /// Holds the lock on the directory, which ends with the file.
     directory: File,
     lock: Mutex<File>,
 }
 
-/// Why a data directory cannot be used.
+/// The reason why a data directory cannot be used.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum DataDirError {
     #[error("cannot make data directory {path}: {error}")]
@@ -35,7 +35,7 @@ pub(crate) enum DataDirError {
 }
 
 impl DataDir {
-    /// Makes the directory if there is none and takes its locks.
+    /// Creates the directory if missing, and takes its locks.
     pub(crate) fn open(path: &Path) -> Result<Self, DataDirError> {
         let owned = || path.to_owned();
         let unusable = |error| DataDirError::Write { path: owned(), error };
@@ -44,7 +44,7 @@ impl DataDir {
         match directory.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(DataDirError::InUse { path: owned() }),
-            // Some file systems of networks lock files only.
+            // Some network file systems can lock only files.
             Err(TryLockError::Error(error)) => tracing::warn!(
                 %error,
                 "this file system cannot lock a directory: a second broker is kept out by the file \
@@ -59,8 +59,8 @@ impl DataDir {
         }
     }
 
-    /// Whether the directory is still where it was: if it was moved, another one may be in its place. A
-    /// lock that was removed or replaced is made again.
+    /// True if the directory is still in place: if it was moved, another one may have taken its place.
+    /// Recreates a lock file that was removed or replaced.
     pub(crate) fn is_there(&self) -> bool {
         if !is_same(&self.path, &self.directory) {
             return false;
@@ -73,7 +73,7 @@ impl DataDir {
                     *lock = new;
                     tracing::warn!(path = %path.display(), "the lock was removed; it is made again");
                 }
-                // It is tried again with the next look.
+                // The next check tries again.
                 Ok((Err(error), _)) => tracing::error!(%error, "somebody else holds {LOCK}"),
                 Err(error) => {
                     tracing::error!(%error, "{LOCK} was removed and cannot be made again")
@@ -89,14 +89,14 @@ fn open_lock(data_dir: &Path) -> io::Result<File> {
     options.create(true).write(true).truncate(false).mode(FILE_MODE).open(data_dir.join(LOCK))
 }
 
-/// Whether what is at `path` is this open file.
+/// True if `path` refers to this open file.
 fn is_same(path: &Path, open: &File) -> bool {
     let of_path = std::fs::metadata(path).map(|found| (found.dev(), found.ino()));
     let of_open = open.metadata().map(|found| (found.dev(), found.ino()));
     matches!((of_path, of_open), (Ok(path), Ok(open)) if path == open)
 }
 
-/// Makes a directory that is missing, and all above it, durably.
+/// Creates a directory with all missing parents, durably.
 fn make(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -135,7 +135,7 @@ mod tests {
         std::fs::write(&lock, "another").unwrap();
         refused("replaced");
         assert!(held.is_there());
-        // A program that knows of the file alone.
+        // A program that checks only the file.
         assert!(open_lock(&folder).unwrap().try_lock().is_err());
         drop(held);
         DataDir::open(&folder).unwrap();

@@ -1,7 +1,7 @@
-//! Files for the broker's user alone: a data directory holds hashes of passwords and bodies of messages.
+//! Files for the broker's user only: a data directory holds password hashes and message bodies.
 //!
-//! Whatever the broker makes there has the modes of this module from its beginning. What an earlier
-//! version or a copy has left readable for others is tightened at the start.
+//! Everything that the broker creates there has the modes of this module from the beginning. At the start,
+//! the broker tightens the modes of files that an earlier version or a copy has left readable for others.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -9,14 +9,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Of a file: its owner reads and writes it.
+/// Mode of a file: readable and writable by its owner.
 pub(crate) const FILE_MODE: u32 = 0o600;
-/// Of a directory: its owner alone enters it.
+/// Mode of a directory: accessible by its owner only.
 pub(crate) const DIRECTORY_MODE: u32 = 0o700;
-/// What no other user may have of either.
+/// Permission bits that other users must not have.
 const OTHERS: u32 = 0o077;
 
-/// What a broker has in its data directory.
+/// The broker's files in its data directory.
 const FILES: [&str; 9] = [
     "lock",
     "node.json",
@@ -30,28 +30,27 @@ const FILES: [&str; 9] = [
 ];
 const DIRECTORY: &str = "vhosts";
 
-/// Makes a directory in one that is there.
+/// Creates a directory in an existing one.
 ///
 /// # Errors
-/// What the system says, also when there is something of that name.
+/// Errors of the operating system, also if the name exists.
 pub(crate) fn create_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(DIRECTORY_MODE).create(path)
 }
 
-/// Opens an empty file for writing; what was in it is gone.
+/// Opens a file for writing and truncates it.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the operating system.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.create(true).write(true).truncate(true).mode(FILE_MODE).open(path)?;
-    // One that is left of a crash may be readable for others.
+    // A file left by a crash may be readable by others.
     file.set_permissions(Permissions::from_mode(FILE_MODE))?;
     Ok(file)
 }
 
-/// Takes away from other users what they may do with a data directory that this process holds, and says
-/// how much that was.
+/// Removes the permissions of other users in a data directory that this process holds, and logs the changes.
 pub(crate) fn tighten(data_dir: &Path) {
     let mut tightened = Tightened::default();
     if is_broker_s_alone(data_dir) {
@@ -73,8 +72,7 @@ pub(crate) fn tighten(data_dir: &Path) {
     }
 }
 
-/// Whether a directory is there for a broker only: it may be one that holds other things, too, which
-/// others are to reach.
+/// True if the directory belongs to a broker only; another directory may hold things that other users need.
 fn is_broker_s_alone(data_dir: &Path) -> bool {
     if data_dir.join("node.json").is_file() || data_dir.join(DIRECTORY).is_dir() {
         return true;
@@ -90,12 +88,12 @@ fn is_broker_s_alone(data_dir: &Path) -> bool {
 #[derive(Default)]
 struct Tightened {
     count: u64,
-    /// What could not be, first.
+    /// The first failure.
     problem: Option<String>,
 }
 
 impl Tightened {
-    /// A directory and everything below it.
+    /// Tightens a directory and everything below it.
     fn all(&mut self, directory: &Path) {
         self.one(directory, DIRECTORY_MODE);
         let Ok(entries) = std::fs::read_dir(directory) else { return };
@@ -103,14 +101,14 @@ impl Tightened {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => self.all(&entry.path()),
                 Ok(kind) if kind.is_file() => self.one(&entry.path(), FILE_MODE),
-                // A link leads to what is not the broker's.
+                // A link may lead to files that are not the broker's.
                 Ok(_) | Err(_) => {}
             }
         }
     }
 
     fn one(&mut self, path: &Path, mode: u32) {
-        // Of a link nothing is changed, and nothing of what is not there.
+        // Links and missing files are left alone.
         let Ok(found) = path.symlink_metadata() else { return };
         if found.is_symlink() || found.mode() & OTHERS == 0 {
             return;
@@ -124,7 +122,7 @@ impl Tightened {
     }
 }
 
-/// Whether every user of the machine may read a file.
+/// True if every user of the machine may read the file.
 pub(crate) fn is_readable_by_all(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o004 != 0)
 }

@@ -1,7 +1,7 @@
-//! A node that forgets everything: vhosts with their messages, users, permissions, policies.
+//! Resets a node: removes vhosts with their messages, users, permissions and policies.
 //!
-//! A file says that it has begun; while that is there, the next start ends it first. So a crash in the
-//! middle leaves no half of a node behind.
+//! A mark file exists while a reset runs; if it exists at a start, the start first finishes the reset. A
+//! crash in between therefore leaves no partial node.
 
 use std::fs::File;
 use std::io;
@@ -9,26 +9,26 @@ use std::path::Path;
 
 use crate::disk::private_files;
 
-/// The file that says so.
+/// The mark file.
 const MARK: &str = "resetting";
-/// What is forgotten: directories, then files.
+/// The directories and files to remove.
 const DIRECTORIES: [&str; 1] = ["vhosts"];
 const FILES: [&str; 2] = ["node.json", "node.json.new"];
 
-/// Empties a data directory that nobody uses; when this returns it is durable.
+/// Empties a data directory that is not in use, durably.
 ///
 /// # Errors
-/// When the disk refuses: the next start tries again.
+/// If the disk refuses; the next start tries again.
 pub(crate) fn reset(data_dir: &Path) -> io::Result<()> {
     private_files::create(&data_dir.join(MARK))?.sync_all()?;
     sync(data_dir)?;
     finish(data_dir)
 }
 
-/// Ends what a crash has left half done.
+/// Finishes a reset that a crash interrupted.
 ///
 /// # Errors
-/// When the disk refuses.
+/// If the disk refuses.
 pub(crate) fn finish(data_dir: &Path) -> io::Result<()> {
     let mark = data_dir.join(MARK);
     if !mark.exists() {
@@ -44,7 +44,7 @@ pub(crate) fn finish(data_dir: &Path) -> io::Result<()> {
     for name in FILES {
         unless_gone(std::fs::remove_file(data_dir.join(name)))?;
     }
-    // What is gone must be so before the mark is.
+    // The removals must be durable before the mark is removed.
     sync(data_dir)?;
     std::fs::remove_file(mark)?;
     sync(data_dir)

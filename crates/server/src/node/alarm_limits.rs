@@ -1,18 +1,18 @@
-//! At which memory and which free disk publishers are blocked: from the configuration, or as they were
-//! set since.
+//! Limits of memory and free disk space at which publishers are blocked: from the configuration, or as set at
+//! runtime.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use management::{DiskFreeLimit, MemoryWatermark};
 use parking_lot::{Mutex, MutexGuard};
 
-/// What stands for no watermark: nothing is larger.
+/// Stands for no watermark, because no memory use is larger.
 const NONE: u64 = u64::MAX;
 
-/// The limits in bytes, for everybody to read.
+/// The limits in bytes, readable without a lock.
 #[derive(Debug)]
 pub(crate) struct AlarmLimits {
-    /// What shares and multiples are of, if the system tells.
+    /// The memory that fractions and multiples refer to; none if unknown.
     memory_bytes: Option<u64>,
     watermark_bytes: AtomicU64,
     disk_free_bytes: AtomicU64,
@@ -20,7 +20,7 @@ pub(crate) struct AlarmLimits {
 }
 
 impl AlarmLimits {
-    /// These limits, on a machine with so much memory.
+    /// Creates limits for a machine with `memory_bytes` of memory.
     pub(crate) fn new(
         memory_bytes: Option<u64>,
         watermark: MemoryWatermark,
@@ -37,7 +37,7 @@ impl AlarmLimits {
         limits
     }
 
-    /// Bytes of memory that the process may hold; none for any number.
+    /// Bytes of memory that the process may use; none for unlimited.
     pub(crate) fn memory_watermark_bytes(&self) -> Option<u64> {
         let bytes = self.watermark_bytes.load(Ordering::Relaxed);
         (bytes != NONE).then_some(bytes)
@@ -48,7 +48,7 @@ impl AlarmLimits {
         self.disk_free_bytes.load(Ordering::Relaxed)
     }
 
-    /// Held by whoever compares with the limits, so that nobody acts by those of before.
+    /// Locks the comparison with the limits, so that no task acts on outdated limits.
     pub(crate) fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
         self.looking.lock()
     }
@@ -74,7 +74,7 @@ impl AlarmLimits {
     }
 }
 
-/// So large a part of something.
+/// The given fraction of a total, rounded down.
 pub(crate) fn share(total: u64, fraction: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,

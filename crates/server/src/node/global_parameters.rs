@@ -1,6 +1,6 @@
-//! Global parameters: what operators and tools keep at the node, by name, and the name of the cluster.
-//! They stand in a file of their own, `global_parameters.json`, which is replaced as a whole, durably,
-//! whenever one changes, and carries a checksum as `node.json` does.
+//! Global parameters: values that operators and tools store at the node, by name, and the name of the
+//! cluster. They are stored in `global_parameters.json`, which is replaced as a whole, durably, on every
+//! change, and carries a checksum as `node.json` does.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,11 +17,11 @@ const NAME: &str = "global_parameters.json";
 const FORMAT: u64 = 1;
 const CHECKSUM: &str = "sha256";
 
-/// The one that is made when the node begins.
+/// The parameter that is created with the node.
 const CLUSTER_ID: &str = "internal_cluster_id";
 const CLUSTER_ID_BYTES: usize = 16;
 
-/// What a parameter can be.
+/// The value of a parameter: any JSON.
 pub(crate) type Parameter = Value;
 
 /// The parameters by name.
@@ -32,7 +32,7 @@ pub(crate) struct GlobalParameters {
 }
 
 impl GlobalParameters {
-    /// Those of a data directory; a new one gets an id of the cluster.
+    /// Reads the parameters of a data directory; a new one gets a cluster id.
     ///
     /// # Errors
     /// [`NodeFileError`], a sentence for the operator.
@@ -54,28 +54,28 @@ impl GlobalParameters {
         Ok(parameters)
     }
 
-    /// All of them, by name.
+    /// All parameters, sorted by name.
     pub(crate) fn all(&self) -> Vec<(String, Value)> {
         self.values.lock().iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// The text of that name, if it is one.
+    /// The parameter with this name, if it is a string.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         self.values.lock().get(name)?.as_str().map(str::to_owned)
     }
 
-    /// Adds or replaces one; true if it is new. When this returns it is durable.
+    /// Adds or replaces a parameter, durably; true if it is new.
     ///
     /// # Errors
-    /// When the disk refuses; nothing has changed then, until the next start at least.
+    /// If the disk refuses; nothing has changed then, at least until the next start.
     pub(crate) fn set(&self, name: &str, value: Value) -> Result<bool, NodeFileError> {
         self.change(|values| values.insert(name.to_owned(), value).is_none())
     }
 
-    /// Removes one; false if there is none of that name. When this returns it is durable.
+    /// Removes a parameter, durably; false if it does not exist.
     ///
     /// # Errors
-    /// When the disk refuses; nothing has changed then, until the next start at least.
+    /// If the disk refuses; nothing has changed then, at least until the next start.
     pub(crate) fn clear(&self, name: &str) -> Result<bool, NodeFileError> {
         self.change(|values| values.remove(name).is_some())
     }
@@ -99,7 +99,7 @@ impl GlobalParameters {
     }
 }
 
-/// None if there is no such file yet.
+/// Reads the file; none if it does not exist yet.
 fn read(data_dir: &Path) -> Result<Option<BTreeMap<String, Value>>, NodeFileError> {
     let path = data_dir.join(NAME);
     let text = match std::fs::read(&path) {

@@ -1,8 +1,8 @@
-//! The lives of the process: a node that serves, and one that is stopped and may be emptied.
+//! Lifecycle of the process: a node that serves, and one that is stopped and may be reset.
 //!
-//! A node that stops serving has threads, logs and connections all over the process. What ends them
-//! for certain is a new image of the process: it begins stopped, on the same addresses, under the
-//! same id, with the same standard streams.
+//! A serving node has threads, logs and connections all over the process. Replacing the image of the process
+//! (`exec`) ends all of them for certain: the new image begins stopped, on the same addresses, with the same
+//! process id and standard streams.
 
 use std::fmt;
 use std::io;
@@ -16,36 +16,36 @@ use tokio::sync::watch;
 use crate::config::{Config, MaybeListener};
 use crate::node::Node;
 
-/// Tells the next image that it begins stopped, and on which addresses.
+/// Environment variable that makes the next image begin stopped, with the addresses to listen on.
 const VARIABLE: &str = "LEVERET_STOPPED_ON";
 
-/// Why a life ends.
+/// The reason why a serving or stopped phase ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// The process is to end.
+    /// The process exits.
     Stop,
-    /// The process is to stay, stopped.
+    /// The process stays, stopped.
     StopApp,
-    /// The process is to serve again.
+    /// The process serves again.
     StartApp,
 }
 
-/// Where a life is told that it is to end.
+/// The request to end the current phase.
 #[derive(Debug)]
 pub(crate) struct ShutdownRequest(watch::Sender<Option<End>>);
 
 impl ShutdownRequest {
-    /// Not yet.
+    /// Creates a value without a request.
     pub(crate) fn new() -> Self {
         Self(watch::Sender::new(None))
     }
 
-    /// It is to end now.
+    /// Requests the end of the current phase.
     pub(crate) fn begin(&self, end: End) {
         self.0.send_replace(Some(end));
     }
 
-    /// Waits until it is to end.
+    /// Waits for a request.
     pub(crate) async fn asked(&self) -> End {
         let mut asked = self.0.subscribe();
         loop {
@@ -85,10 +85,10 @@ impl management::Lifecycle for Node {
     }
 }
 
-/// What is spoken where a node listens.
+/// Names of the protocols of listeners.
 const PROTOCOLS: [&str; 5] = ["amqp", "amqp/ssl", "http", "https", "http/prometheus"];
 
-/// Where a life has listened, for the next one to listen there, too.
+/// The addresses of the current phase, on which the next one listens, too.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Addresses(Vec<Listener>);
 
@@ -107,7 +107,7 @@ impl Addresses {
         Self(listeners)
     }
 
-    /// Where a configuration says.
+    /// The addresses of a configuration.
     pub(crate) fn of(config: &Config) -> Self {
         let all = |protocol, addresses: &[SocketAddr]| {
             let listener = |address: &SocketAddr| Listener { protocol, address: *address };
@@ -139,7 +139,7 @@ impl Addresses {
         self.0.iter().filter(move |one| one.protocol == protocol).map(|one| one.address)
     }
 
-    /// Lets a configuration say the same.
+    /// Sets the addresses in a configuration.
     fn put_into(&self, config: &mut Config) {
         config.amqp_listeners = self.speaking("amqp").collect();
         config.amqps_listeners = self.speaking("amqp/ssl").collect();
@@ -156,7 +156,7 @@ impl Addresses {
         }
     }
 
-    /// Begins the next image, which is stopped. It returns only when that fails.
+    /// Replaces the process by a stopped one. Returns only if that fails.
     pub(crate) fn begin_stopped(&self) -> io::Error {
         let program = match std::env::current_exe() {
             Ok(program) => program,
@@ -171,7 +171,7 @@ impl Addresses {
     }
 }
 
-/// Takes over what the image before has left; whether this one begins stopped.
+/// Applies the addresses left by the previous image; true if this image begins stopped.
 pub(crate) fn begins_stopped(config: &mut Config) -> bool {
     let addresses = std::env::var(VARIABLE).ok().and_then(|text| Addresses::parse(&text));
     let Some(addresses) = addresses else { return false };

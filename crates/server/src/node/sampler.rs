@@ -1,6 +1,6 @@
-//! Takes samples of everything there is, at an interval, for rates and for what was the case before.
+//! Takes samples of all statistics at an interval, for rates and history.
 //!
-//! A vhost is looked at in slices of its queues, so that its clients never wait for all of them.
+//! A vhost is sampled in slices of its queues, so that its clients never wait for the whole sample.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
 use crate::vhost::VhostHandle;
 
-/// Takes samples until the broker ends.
+/// Takes samples until the broker stops.
 pub(crate) async fn run(node: Arc<Node>, interval: Duration) {
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -23,7 +23,7 @@ pub(crate) async fn run(node: Arc<Node>, interval: Duration) {
     }
 }
 
-/// A sample of everything now, with the time in milliseconds of the epoch.
+/// Takes a sample now, with the time in milliseconds since the Unix epoch.
 fn take(node: &Node) -> (u64, Sample) {
     let at_ms = node.clock.time().as_micros() / 1000;
     let clients = node.clients.all();

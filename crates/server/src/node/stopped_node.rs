@@ -1,5 +1,5 @@
-//! A node that is stopped: no vhost is open, no client is served. Its API knows one caller, who has the
-//! token of this machine, and a few things to do.
+//! A stopped node: no vhost is open and no client is served. Its API accepts only the token of the local
+//! administrator, and offers only a few actions.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::endpoints::Endpoints;
 use crate::node::lifecycle::{End, ShutdownRequest};
 use crate::node::{StartError, node_name};
 
-/// What is left of a node.
+/// The state of a stopped node.
 #[derive(Debug)]
 struct Stopped {
     name: String,
@@ -68,7 +68,7 @@ impl management::StoppedNode for Stopped {
     }
 }
 
-/// Waits to be told what comes next, or for `interrupted`.
+/// Waits for the next action, or for `interrupted`.
 ///
 /// # Errors
 /// [`StartError`], a sentence for the operator.
@@ -86,7 +86,8 @@ pub(crate) async fn run(
         token: CtlToken::new()?,
         ending: ShutdownRequest::new(),
     });
-    // Before anybody is answered: whoever waits for the stop finds its token.
+    // Published before the first request is served, so that a program that waits for the stop finds the
+    // token.
     let published = node.token.publish(&config.data_dir, &listeners, &node.name);
     let _published = published.map_err(StartError::CtlFile)?;
     let (over, stopping) = watch::channel(false);
@@ -97,7 +98,7 @@ pub(crate) async fn run(
         end = node.ending.asked() => end,
         () = interrupted => End::Stop,
     };
-    // Whoever asked for it is answered.
+    // The request that ended the wait is answered.
     over.send_replace(true);
     servers.over().await;
     Ok(end)

@@ -14,7 +14,7 @@ impl Clients for Node {
         let handle = self.vhosts.get(vhost)?;
         let mut clients = self.clients.all();
         clients.retain(|client| Arc::ptr_eq(&client.handle, &handle));
-        // One lock for the channels of all.
+        // One lock for the channel counts of all connections.
         let channels: Vec<Option<usize>> = handle.read(|v, _| {
             let count =
                 |client: &Arc<Client>| Some(v.connection(client.id)?.open_channels().count());

@@ -1,4 +1,4 @@
-//! Logins over HTTP, checked as those over AMQP are.
+//! Logins over HTTP, checked like those over AMQP.
 
 use std::net::IpAddr;
 

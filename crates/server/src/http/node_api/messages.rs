@@ -55,7 +55,7 @@ impl Messages for Node {
         let handle = self.vhosts.get(vhost);
         let queue = queue.to_owned();
         Box::pin(async move {
-            // Clients use the vhost between two slices.
+            // Lets other clients use the vhost between two slices.
             tokio::task::yield_now().await;
             let handle = handle.ok_or(BrowseError::NoSuchQueue)?;
             let batch = handle.read_fair(|vhost, now| {

@@ -48,7 +48,7 @@ impl NodeStatus for Node {
         let threads = std::fs::read_dir("/proc/self/task");
         ProcessSnapshot {
             id: std::process::id(),
-            // The directory that is read here is open, too.
+            // One descriptor is that of the directory being read.
             fd_used: open.ok().map(|open| (open.count() as u64).saturating_sub(1)),
             fd_total: getrlimit(Resource::Nofile).current,
             threads: threads.ok().map(|threads| threads.count() as u64),

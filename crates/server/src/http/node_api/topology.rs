@@ -186,7 +186,7 @@ impl Topology for Node {
         let import = move || -> Result<Durable, ImportError> {
             let scope = vhost.as_deref().map_or(Scope::Node, Scope::Vhost);
             let imported = definitions::import(&self, &definitions, scope);
-            // Perhaps some of it was made before the disk refused.
+            // Part of the import may have been applied before the disk refused a write.
             let saved = self.save();
             let durable =
                 imported.map_err(|error| ImportError::Definitions(error.in_rabbitmqs_order()))?;
