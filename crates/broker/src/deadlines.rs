@@ -1,12 +1,11 @@
-//! Deadlines in no particular order: of the messages in a queue that have an `expiration` of their
-//! own, of the deliveries on a channel that must be settled in time.
+//! A priority queue of deadlines, for messages of a queue with an `expiration` of their own and for
+//! deliveries on a channel with an acknowledgement timeout.
 //!
-//! A deadline is appended to a bucket of a second; when that second is near, its deadlines are shared out
-//! to slots of a sixtieth of it, and when a slot is at hand, it is sorted, so that most deadlines are read
-//! one behind the other out of a short list. Those that come for a slot already at hand stand in a heap.
-//! What is gone before its deadline leaves its entry behind, and if it comes back it is listed again;
-//! stale and doubled entries are skipped when due and squeezed out when there are more of them than live
-//! ones.
+//! A deadline is appended to a bucket of about a second. When that second is near, its deadlines are
+//! distributed to slots of a sixtieth of it, and when a slot is next, it is sorted, so that most deadlines
+//! are read in sequence from a short list. Deadlines added for the current slot are in a heap. An object
+//! removed before its deadline leaves a stale entry, and an object that returns is listed again; stale and
+//! duplicate entries are skipped when due, and removed when they outnumber the live ones.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -20,10 +19,10 @@ const BUCKET_BITS: u32 = 20;
 /// Width of a slot: 2^14 microseconds, about 16 milliseconds.
 const SLOT_BITS: u32 = 14;
 
-/// Room for deadlines that is kept when there are none.
+/// Capacity kept when the structure is empty.
 const CAPACITY_KEPT: usize = 1024;
 
-/// Deadlines that are not sorted, by the interval that they are in.
+/// Unsorted deadlines by interval.
 type ByInterval<K> = BTreeMap<u64, Vec<(Time, K)>>;
 
 /// Deadlines in ascending order; equal ones in the order of their keys.
@@ -31,7 +30,7 @@ type ByInterval<K> = BTreeMap<u64, Vec<(Time, K)>>;
 pub(crate) struct Deadlines<K> {
     /// Deadlines of one slot, the earliest last.
     at_hand: Vec<(Time, K)>,
-    /// Deadlines before `slot_end` that came when the slot was at hand.
+    /// Deadlines before `slot_end` that were added after the slot was sorted.
     late: BinaryHeap<Reverse<(Time, K)>>,
     slot_end: Time,
     /// Deadlines from `slot_end` on and before `horizon`, by slot.
@@ -43,12 +42,12 @@ pub(crate) struct Deadlines<K> {
     stale: usize,
 }
 
-/// The number of the interval of 2^`bits` microseconds that a deadline is in.
+/// The number of the interval of 2^`bits` microseconds that contains a deadline.
 fn interval(deadline: Time, bits: u32) -> u64 {
     deadline.as_micros() >> bits
 }
 
-/// The first moment after an interval; the last one has no end.
+/// The end of an interval, exclusive; the last interval has no end.
 fn end_of(number: u64, bits: u32) -> Time {
     let end = (number + 1).checked_mul(1 << bits);
     end.map_or(Time::MAX, Time::from_micros)
@@ -85,12 +84,12 @@ impl<K: Ord + Copy> Deadlines<K> {
         }
     }
 
-    /// Whether nothing is listed.
+    /// True if no deadline is listed.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The earliest deadline; perhaps of something that is gone.
+    /// The earliest deadline; its object may be gone.
     pub(crate) fn first(&self) -> Option<(Time, K)> {
         let late = self.late.peek().map(|Reverse(late)| *late);
         self.at_hand.last().copied().into_iter().chain(late).min()
@@ -109,8 +108,8 @@ impl<K: Ord + Copy> Deadlines<K> {
         Some(first)
     }
 
-    /// The entry last popped was stale. The count may be too low: something that comes back is listed again,
-    /// and when it is gone for good, two entries are stale of which one was counted.
+    /// Notes that the entry popped last was stale. The count may be too low: an object that returns is listed
+    /// again, and when it is finally gone, two entries are stale but only one was counted.
     pub(crate) fn popped_stale(&mut self) {
         self.stale = self.stale.saturating_sub(1);
     }
@@ -121,7 +120,7 @@ impl<K: Ord + Copy> Deadlines<K> {
         self.popped_stale();
     }
 
-    /// Something listed is gone before its deadline; true when `retain` is to be called.
+    /// Notes that a listed object is gone before its deadline; true if the caller should call `retain`.
     #[must_use]
     pub(crate) fn forget_one(&mut self) -> bool {
         self.stale += 1;
@@ -156,7 +155,7 @@ impl<K: Ord + Copy> Deadlines<K> {
         *self = Self::default();
     }
 
-    /// Brings the next slot to hand when nothing of the last one is left.
+    /// Sorts the next slot when the last one is exhausted.
     fn bring_near(&mut self) {
         while self.at_hand.is_empty() && self.late.is_empty() {
             if let Some((slot, mut entries)) = self.near.pop_first() {
@@ -192,7 +191,7 @@ mod tests {
         #[test]
         fn pops_in_order_of_deadline_then_arrival(
             steps in prop::collection::vec((0_u8..20, any::<u64>()), 0..300),
-            // Within one slot, over some slots, over some buckets.
+            // Within one slot, over several slots, over several buckets.
             span in prop::sample::select(vec![1_000_u64, 100_000, 20_000_000]),
         ) {
             let mut deadlines = Deadlines::default();

@@ -1,4 +1,4 @@
-//! Looking at what waits in a queue, in the order in which it would be delivered, from any place on.
+//! Browsing of the waiting messages of a queue, in the order of delivery, from any position.
 
 use std::iter::Peekable;
 use std::ops::Bound;
@@ -11,15 +11,15 @@ use crate::ids::{EntryId, PageId};
 use crate::page::PagedMessage;
 use crate::time::Time;
 
-/// Messages of a page that was read.
+/// A page that was read for browsing, with its messages.
 pub(crate) type ReadPage<'a> = Option<(PageId, &'a [PagedMessage])>;
 
-/// What a look came upon.
+/// The result of one browsing step.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// A message. Boxed: the other is small.
+    /// A message; boxed, because the other variant is small.
     Message(Box<BrowsedMessage>),
-    /// A page that has to be read before there is more.
+    /// A page that must be read before browsing can continue.
     Page(u8, PageId),
 }
 
@@ -29,18 +29,18 @@ impl Found {
     }
 }
 
-/// What comes next of the messages that stand in order of arrival.
+/// The next of the messages in order of arrival.
 pub(super) enum Next<'a> {
     /// A message in memory.
     Here(EntryId, &'a Fresh),
     /// A message of the page that was read.
     Read(EntryId, PageId, &'a PagedMessage),
-    /// A page that was not.
+    /// A page that was not read.
     Away(u8, &'a Page),
 }
 
 impl Next<'_> {
-    /// Its place, or one that nothing of it stands before.
+    /// The place of the message, or the first possible place in the page.
     fn place(&self) -> Place {
         match self {
             Self::Here(id, _) | Self::Read(id, ..) => Place::of(*id),
@@ -52,7 +52,7 @@ impl Next<'_> {
 }
 
 impl Queue {
-    /// The messages that are ready behind a place, up to the first page that was not read.
+    /// The ready messages after a place, up to the first page that was not read.
     pub(crate) fn browse_ready<'a>(
         &'a self,
         passed: u64,
@@ -103,21 +103,21 @@ impl Queue {
         Found::message(self.browsed(entry, Passed::Ready(place.0)))
     }
 
-    /// A message of the queue.
+    /// A browsed message of the queue.
     pub(crate) fn browsed(&self, entry: Entry, passed: Passed) -> BrowsedMessage {
         let deadline = self.deadline(&entry.front());
         let behind = BrowseCursor(passed);
         BrowsedMessage { entry, deadline, paged: None, held_by: None, ready_at: None, behind }
     }
 
-    /// Whether messages are in a page.
+    /// True if messages are in this page.
     pub(crate) fn has_page(&self, level: u8, page: PageId) -> bool {
         let level =
             self.waiting.ready.level_at(level).and_then(|at| self.waiting.ready.levels.get(at));
         level.is_some_and(|level| level.knows_page(page))
     }
 
-    /// The messages that are delayed, from a place on.
+    /// The delayed messages after a position.
     pub(crate) fn browse_delayed(&self, passed: (Time, u64)) -> impl Iterator<Item = Found> {
         self.waiting.delayed.after(passed).map(|((at, seq), entry)| {
             let passed = Passed::Delayed(at, seq);
@@ -126,19 +126,20 @@ impl Queue {
         })
     }
 
-    /// The messages that died and wait for somewhere to go, without the first so many.
+    /// The dead messages that wait for delivery, without the first `passed`.
     pub(crate) fn browse_dead(&self, passed: u64) -> impl Iterator<Item = Found> {
         let skipped = usize::try_from(passed).unwrap_or(usize::MAX);
         self.dead_letters.pending.skip(skipped).zip(1_u64..).map(move |(entry, count)| {
             let passed = Passed::Dead(passed.saturating_add(count));
-            // It has died already.
+            // A dead message does not expire.
             Found::message(BrowsedMessage { deadline: None, ..self.browsed(entry.clone(), passed) })
         })
     }
 }
 
 impl Ready {
-    /// What stands in order of arrival behind a place, with the messages of the page that was read.
+    /// The messages that were never delivered after a place, in order of arrival, including those of the page
+    /// that was read.
     pub(super) fn fresh_after<'a>(
         &'a self,
         after: Place,

@@ -1,9 +1,9 @@
-//! The consumers of a queue and which of them gets the next message.
+//! The consumers of a queue, and the choice of the consumer that gets the next message.
 //!
-//! Higher consumer priority first, round-robin among equals, and only those with room: a consumer
-//! that has none is parked and costs nothing until something frees room for it. Whether its channel
-//! or connection has room is not known here; the caller says so for each candidate. Single active
-//! consumer replaces all of that: one consumer is active, the others wait (spec 7.3).
+//! Higher consumer priority first, round-robin among equals, and only consumers with room: a consumer without
+//! room is parked and costs nothing until room is freed for it. The caller tells whether the channel and
+//! connection of each candidate have room. With a single active consumer, one consumer is active and the
+//! others wait. See `docs/concepts/consumers.md`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
@@ -14,47 +14,47 @@ use crate::ids::{ChannelNumber, ConnectionId, ConsumerId};
 use crate::message::Name;
 use crate::ordered::Ordered;
 
-/// A consumer.
+/// A consumer of a queue.
 #[derive(Clone, Debug)]
 pub struct Consumer {
-    /// Its identity within the queue.
+    /// The identity within the queue.
     pub id: ConsumerId,
-    /// The connection it is on.
+    /// The connection of the consumer.
     pub connection: ConnectionId,
-    /// The channel it is on.
+    /// The channel of the consumer.
     pub channel: ChannelNumber,
-    /// Its tag, unique on its channel.
+    /// The consumer tag, unique on its channel.
     pub tag: Name,
-    /// Deliveries count as acknowledged at once.
+    /// True if deliveries count as acknowledged at once.
     pub no_ack: bool,
-    /// It asked to be the only consumer.
+    /// True if the consumer asked to be the only one.
     pub exclusive: bool,
     /// `x-priority`; higher gets messages first.
     pub priority: i64,
-    /// Unacknowledged deliveries it may have; 0 is unlimited.
+    /// Limit of unacknowledged deliveries; 0 is unlimited.
     pub prefetch_count: u16,
-    /// Unacknowledged deliveries it has.
+    /// Number of unacknowledged deliveries.
     pub unacked: u32,
-    /// How long a delivery may stay unacknowledged, in milliseconds.
+    /// Longest time that a delivery may stay unacknowledged, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// Its arguments as given.
+    /// The consumer arguments as given.
     pub arguments: Table,
     state: Waiting,
 }
 
-/// Where a consumer waits for its next message.
+/// The place where a consumer waits for its next message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Waiting {
-    /// In the ring of its priority, or as the single active one.
+    /// In the ring of its priority, or as the single active consumer.
     Here,
-    /// Nowhere: its prefetch is used up.
+    /// Not waiting: the prefetch is used up.
     Full,
-    /// Nowhere: its channel or connection is full.
+    /// Not waiting: the channel or connection is full.
     Parked,
 }
 
 impl Consumer {
-    /// A consumer with these properties, that has no delivery yet. The queue sets `id`.
+    /// Creates a consumer without deliveries. The queue sets `id`.
     pub(crate) fn new(
         at: (ConnectionId, ChannelNumber),
         tag: Name,
@@ -78,7 +78,7 @@ impl Consumer {
         }
     }
 
-    /// Whether there is room for it outside; if not, it is parked.
+    /// Asks for room on the channel and connection; parks the consumer if there is none.
     fn ask(&mut self, room: &mut impl FnMut(&Self) -> Room) -> bool {
         let has_room = room(self) == Room::Yes;
         if !has_room {
@@ -87,51 +87,51 @@ impl Consumer {
         has_room
     }
 
-    /// Whether it has as many deliveries as it may: its own prefetch, its channel or its connection leaves
-    /// no room.
+    /// True if the consumer cannot take another delivery: its own prefetch, its channel or its connection
+    /// leaves no room.
     pub fn is_full(&self) -> bool {
         self.is_parked() || !self.has_room()
     }
 
-    /// Whether it waits for room on its channel or connection.
+    /// True if the consumer waits for room on its channel or connection.
     pub(crate) fn is_parked(&self) -> bool {
         self.state == Waiting::Parked
     }
 
-    /// Whether its own prefetch leaves room for another delivery.
+    /// True if the consumer's own prefetch leaves room for another delivery.
     pub(crate) fn has_room(&self) -> bool {
         self.no_ack || self.prefetch_count == 0 || self.unacked < u32::from(self.prefetch_count)
     }
 }
 
-/// How a queue chooses the active consumer among several, if only one may be active.
+/// The rule for choosing active consumers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Activation {
     /// Every consumer is active.
     All,
-    /// The one that has been there longest (classic queues).
+    /// Only the oldest consumer is active (single active consumer in classic queues).
     OldestFirst,
-    /// The one of highest priority; it takes over once the active one has nothing unacknowledged
-    /// (quorum queues).
+    /// Only the consumer of the highest priority is active; it takes over once the active one has no
+    /// unacknowledged deliveries (single active consumer in quorum queues).
     PriorityFirst,
 }
 
-/// What asking for the next consumer's room answers.
+/// The room that a consumer's channel and connection have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Room {
-    /// It can take a delivery.
+    /// The consumer can take a delivery.
     Yes,
-    /// Its channel or connection is full; it is parked until `unpark`.
+    /// The channel or connection is full; the consumer is parked until `unpark`.
     No,
 }
 
-/// Consumers of one priority that wait, in the order of their turns.
+/// Waiting consumers of one priority, in the order of their turns.
 #[derive(Debug)]
 struct Ring {
     priority: i64,
     ids: VecDeque<ConsumerId>,
-    /// How many of them are gone. They are taken out together, so that a hundred thousand go one after
-    /// another without a search for each.
+    /// Number of removed consumers still in `ids`. They are dropped together, so that removing a hundred
+    /// thousand consumers needs no search for each.
     gone: usize,
 }
 
@@ -143,7 +143,7 @@ pub(crate) struct Consumers {
     all: Ordered<ConsumerId, Consumer>,
     /// Consumers with room by priority, highest first.
     rings: Vec<Ring>,
-    /// Highest priority first, oldest first among equals; only where that chooses the active one.
+    /// Highest priority first, oldest first among equals; used only with `Activation::PriorityFirst`.
     ranking: BTreeSet<(Reverse<i64>, ConsumerId)>,
     active: Option<ConsumerId>,
     /// The id of the last consumer; 0 if there was none.
@@ -183,17 +183,17 @@ impl Consumers {
         self.last_id > 0
     }
 
-    /// Whether only one consumer is active at a time.
+    /// True if only one consumer is active at a time.
     pub(crate) fn is_single_active(&self) -> bool {
         self.activation != Activation::All
     }
 
-    /// Whether a consumer asked to be alone here, and is.
+    /// True if there is an exclusive consumer.
     pub(crate) fn has_exclusive(&self) -> bool {
         self.all.front().is_some_and(|(_, consumer)| consumer.exclusive)
     }
 
-    /// Adds a consumer and gives it its id.
+    /// Adds a consumer and assigns its id.
     pub(crate) fn add(&mut self, mut consumer: Consumer) -> ConsumerId {
         self.last_id += 1;
         let id = ConsumerId(self.last_id);
@@ -207,7 +207,7 @@ impl Consumers {
         id
     }
 
-    /// Removes a consumer; its unacknowledged deliveries are its channel's business.
+    /// Removes a consumer; its channel handles the unacknowledged deliveries.
     pub(crate) fn remove(&mut self, id: ConsumerId) -> Option<Consumer> {
         let consumer = self.all.remove(id)?;
         self.ranking.remove(&(Reverse(consumer.priority), id));
@@ -232,8 +232,8 @@ impl Consumers {
         Some(consumer)
     }
 
-    /// The consumer that gets the next message: the first with room of its own for which `room` says
-    /// yes. It goes to the end of its round.
+    /// The consumer that gets the next message: the first with room of its own for which `room` answers yes.
+    /// The consumer moves to the end of its ring.
     pub(crate) fn next(
         &mut self,
         mut room: impl FnMut(&Consumer) -> Room,
@@ -268,7 +268,7 @@ impl Consumers {
         self.all.get_mut(chosen?)
     }
 
-    /// A delivery of `id` was acknowledged, rejected or returned.
+    /// Notes that a delivery of `id` was settled, and lets the consumer wait again.
     pub(crate) fn settled(&mut self, id: ConsumerId) {
         let Some(consumer) = self.all.get_mut(id) else { return };
         consumer.unacked = consumer.unacked.saturating_sub(1);
@@ -278,7 +278,7 @@ impl Consumers {
         self.activate();
     }
 
-    /// Something outside made room for `id`.
+    /// Notes that the channel or connection of `id` may have room, and lets the consumer wait again.
     pub(crate) fn unpark(&mut self, id: ConsumerId) {
         if self.get(id).is_some_and(|consumer| consumer.state == Waiting::Parked) {
             self.wait(id);
@@ -305,7 +305,7 @@ impl Consumers {
         self.rings[at].ids.push_back(id);
     }
 
-    /// Whether a consumer would take a message, as far as is known here.
+    /// True if a consumer would take a message, as far as its own prefetch is concerned.
     pub(crate) fn any_waits(&self) -> bool {
         let waits = |c: &Consumer| c.state == Waiting::Here && c.has_room();
         match self.is_single_active() {
@@ -314,12 +314,12 @@ impl Consumers {
         }
     }
 
-    /// The active consumer where only one may be.
+    /// The active consumer, if only one may be active.
     pub(crate) fn active(&self) -> Option<&Consumer> {
         self.get(self.active?)
     }
 
-    /// The consumer that should be active where only one may be.
+    /// The consumer that should be active, if only one may be active.
     fn best(&self) -> Option<&Consumer> {
         match self.activation {
             Activation::All => None,
@@ -328,7 +328,7 @@ impl Consumers {
         }
     }
 
-    /// Chooses the active consumer where only one may be.
+    /// Chooses the active consumer, if only one may be active.
     fn activate(&mut self) {
         let Some(best) = self.best() else { return };
         let stays = self.active().is_some_and(|active| match self.activation {
@@ -340,7 +340,7 @@ impl Consumers {
         }
     }
 
-    /// Whether the active consumer must drain before one of higher priority takes over.
+    /// True if the active consumer must settle its deliveries before one of higher priority takes over.
     fn is_quiescing(&self) -> bool {
         self.activation == Activation::PriorityFirst
             && self

@@ -1,8 +1,7 @@
-//! When the messages of a queue expire, looked at some at a time.
+//! The distribution of deadlines in a queue, read in slices.
 //!
-//! What is in memory has a deadline of its own or that of the queue's TTL. Of a page the ends are known:
-//! the first and the last arrival, the first and the last own deadline, and how many have one; what is
-//! between them is anybody's guess.
+//! A message in memory has its own deadline or that of the queue's TTL. For a page, only bounds are known:
+//! the first and the last arrival, the first and the last own deadline, and the number of own deadlines.
 
 use std::ops::Bound;
 
@@ -14,60 +13,60 @@ use super::ready::Place;
 use crate::ids::EntryId;
 use crate::time::Time;
 
-/// How far deadlines have been looked at.
+/// The position up to which deadlines have been read.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpiryCursor(Passed);
 
 #[derive(Clone, Copy, Debug)]
 enum Passed {
-    /// Up to this place of those that stand apart.
+    /// Among the returned messages, up to this place.
     Returned(Place),
-    /// Up to this place of the others.
+    /// Among the messages that were never delivered, up to this place.
     Fresh(Place),
-    /// Up to this one of those that are delayed.
+    /// Among the delayed messages, up to this one.
     Delayed(Time, u64),
 }
 
 impl ExpiryCursor {
-    /// In front of everything.
+    /// The position before all messages.
     pub const START: Self = Self(Passed::Returned(Place::START));
 }
 
-/// Messages of which it is known when the first and the last of them expire.
+/// Messages whose deadlines are known only by their bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeadlineSpan {
-    /// How many.
+    /// The number of messages.
     pub messages: u64,
-    /// Not before this.
+    /// The earliest possible deadline.
     pub first: Time,
-    /// Not after this.
+    /// The latest possible deadline.
     pub last: Time,
 }
 
-/// When some of the messages that wait in a queue expire.
+/// Deadlines of a slice of the waiting messages.
 #[derive(Clone, Debug, Default)]
 pub struct ExpirySlice {
-    /// One for each message that has one.
+    /// One deadline for each message in memory that has one.
     pub deadlines: Vec<Time>,
-    /// Of those on disk.
+    /// Bounds of the deadlines of messages on disk.
     pub spans: Vec<DeadlineSpan>,
-    /// Messages without a deadline.
+    /// The number of messages without a deadline.
     pub never: u64,
-    /// When the oldest of them arrived.
+    /// The earliest arrival time in the slice.
     pub oldest: Option<Time>,
-    /// Where to go on; none at the end.
+    /// The position to continue from; none at the end.
     pub next: Option<ExpiryCursor>,
 }
 
-/// A message, or a page of them.
+/// A message, or a whole page.
 enum Standing<'a> {
     Message { arrived: Time, expiration_ms: Option<u64> },
     Page(&'a Page),
 }
 
 impl Queue {
-    /// Looks at so many of the messages that wait, ready or delayed; a page counts as one. What happens
-    /// between two looks may be seen twice, or not at all.
+    /// Reads up to `count` waiting messages, ready or delayed; a page counts as one. Messages that move
+    /// between two slices may be seen twice, or not at all.
     pub fn expiry(&self, from: ExpiryCursor, count: usize) -> ExpirySlice {
         let mut slice = ExpirySlice::default();
         let mut standing = self.standing_after(from.0);
@@ -118,7 +117,7 @@ impl Queue {
             .chain(delayed.map(one))
     }
 
-    /// What is known of a page.
+    /// Adds the bounds of a page.
     fn add_page(&self, page: &Page, slice: &mut ExpirySlice) {
         let count = page.held.count();
         let by_ttl = |arrived| self.settings.deadline(arrived, None);
@@ -136,7 +135,7 @@ impl Queue {
     }
 }
 
-/// None for a message of a page that was read, which there is none of here.
+/// None for a message of a page that was read, which does not occur here.
 fn fresh_standing<'a>(next: &Next<'a>) -> Option<(Passed, Standing<'a>)> {
     match next {
         Next::Here(id, Fresh { message, arrived, .. }) => {

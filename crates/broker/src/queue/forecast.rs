@@ -1,8 +1,8 @@
-//! What would leave a queue at once if other settings were in force: a look at what waits, which
-//! changes nothing.
+//! Forecasts of the messages that would leave a queue at once under other settings. A forecast changes
+//! nothing.
 //!
-//! What is in memory is looked at as it is. Of a page a few facts are known, which mostly say whether
-//! all of it would leave, or nothing; where they do not, the answer is a range.
+//! Messages in memory are evaluated one by one. For a page only a few facts are known, which usually tell
+//! whether all or none of its messages would leave; otherwise the result is a range.
 
 use super::Queue;
 use super::entry::Entry;
@@ -13,32 +13,32 @@ use crate::message::Message;
 use crate::setting::{ExpiryOrder, Overflow};
 use crate::time::Time;
 
-/// A number that is known, or between which two it is.
+/// A number, exact or as a range.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Span {
-    /// At least so many.
+    /// The lower bound.
     pub least: u64,
-    /// At most so many.
+    /// The upper bound.
     pub most: u64,
 }
 
 impl Span {
-    /// Whether it is one number.
+    /// True if the bounds are equal.
     pub fn is_exact(self) -> bool {
         self.least == self.most
     }
 }
 
-/// What would leave a queue at once.
+/// The messages that would leave a queue at once.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Forecast {
-    /// By their deadlines.
+    /// Messages past their deadlines.
     pub expired: Span,
-    /// Because there would be too many, or too much.
+    /// Messages above the length limits.
     pub evicted: Span,
 }
 
-/// Some messages.
+/// A number of messages and their bytes.
 #[derive(Clone, Copy, Default, Debug)]
 struct Amount {
     messages: u64,
@@ -59,16 +59,16 @@ impl Amount {
     }
 }
 
-/// Which messages of a page have passed their deadlines.
+/// The messages of a page that are past their deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Due {
     All,
     None,
-    /// Perhaps some.
+    /// Possibly some.
     Unknown,
 }
 
-/// What has to make room, and what does so far.
+/// The amount that must be evicted, and the evictions so far.
 #[derive(Debug)]
 struct Room {
     messages: u64,
@@ -77,11 +77,11 @@ struct Room {
 }
 
 impl Room {
-    /// A message goes, or a page of them; true if that is enough.
+    /// Evicts a message or a page; true if that is enough.
     fn make(&mut self, amount: Amount) -> bool {
         let is_page = amount.messages > 1;
         if is_page && (amount.bytes > self.bytes && amount.messages > self.messages) {
-            // A part of the page is enough, nobody knows which.
+            // A part of the page is enough, but its size is not known.
             self.evicted.least += self.messages.max(1);
             self.evicted.most += amount.messages;
             return true;
@@ -99,7 +99,7 @@ impl Room {
     }
 }
 
-/// One message, or one page of them.
+/// One message, or the messages of one page.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     amount: Amount,
@@ -107,7 +107,7 @@ struct Part {
 }
 
 impl Queue {
-    /// What would leave at `now` if `settings` were in force from then on.
+    /// The messages that would leave at `now` if `settings` were in force from then on.
     pub(crate) fn forecast(&self, settings: &Settings, now: Time) -> Forecast {
         let (gone, unsure) = self.overdue(settings, now);
         let (length, bytes) = self.occupied();
@@ -119,8 +119,8 @@ impl Queue {
             Span { least: span.least.min(most), most: span.most.min(most) }
         };
         let (few, many) = (evicted(left.without(unsure), unsure.messages), evicted(left, 0));
-        // A page from which some expire is smaller than it seems, and one from which some were read
-        // back stands around them.
+        // A page from which some messages expire is smaller than counted, and messages read back from a page
+        // are interleaved with it.
         let read_back = if self.has_pages() { self.waiting.ready.returned.len() as u64 } else { 0 };
         let is_by_size = settings.max_length_bytes.is_some();
         let slack = if is_by_size { unsure.messages + read_back } else { 0 };
@@ -130,7 +130,7 @@ impl Queue {
         };
         let mut expired = Span { least: gone.messages, most: gone.messages + unsure.messages };
         if settings.expiry_order == ExpiryOrder::Head && evicted.most > 0 {
-            // Behind what makes room there may be some that expire when they are at the head.
+            // Evictions may expose expired messages at the head.
             let anywhere = Settings { expiry_order: ExpiryOrder::Deadline, ..settings.clone() };
             let (gone, unsure) = self.overdue(&anywhere, now);
             let more = (gone.messages + unsure.messages).saturating_sub(expired.most);
@@ -140,7 +140,7 @@ impl Queue {
         Forecast { expired, evicted }
     }
 
-    /// What has passed its deadline and leaves for that, and what may have.
+    /// The messages that would expire, and those that may expire.
     fn overdue(&self, settings: &Settings, now: Time) -> (Amount, Amount) {
         let (mut gone, mut unsure) = (Amount::default(), Amount::default());
         let has_own = !self.expiry.lists_nothing()
@@ -161,8 +161,8 @@ impl Queue {
                         unsure.add(messages, bytes);
                         reaches_head = !is_head_only;
                     }
-                    // Behind the head nothing expires, and where all have the same TTL nothing is
-                    // older.
+                    // Only the head expires, or all messages have the same TTL: later messages do not expire
+                    // either.
                     Due::None if is_head_only || !has_own => break,
                     Due::None => {}
                 }
@@ -180,7 +180,7 @@ impl Queue {
         (gone, unsure)
     }
 
-    /// What must make room if so much is left when what has expired has gone.
+    /// The messages that must be evicted if `left` remains after expiry.
     fn evicted(&self, settings: &Settings, left: Amount, now: Time) -> Span {
         if settings.overflow != Overflow::DropHead {
             return Span::default();
@@ -198,7 +198,7 @@ impl Queue {
         let mut in_front = self.returned_to_front().peekable();
         let mut front_is_head = true;
         for level in self.waiting.ready.levels.iter().rev() {
-            // What came back to the front goes before what is not less important.
+            // Messages returned to the front are evicted before messages of the same or a higher level.
             while let Some(entry) = in_front.next_if(|entry| entry.id.level <= level.number) {
                 let part = self.part(&entry.message, entry.arrived, settings, now);
                 let is_due = part.due == Due::All;
@@ -222,8 +222,8 @@ impl Queue {
         Span { least: room.evicted.least, most: room.evicted.most + rest }
     }
 
-    /// The messages of a level in the order in which they would be delivered, page by page where they
-    /// are on disk. Those that came back to their place stand there.
+    /// The messages of a level in the order of delivery, page by page where they are on disk. Messages
+    /// returned to their original place are included there.
     fn parts<'a>(
         &'a self,
         level: &'a Level,
@@ -255,7 +255,7 @@ impl Queue {
         })
     }
 
-    /// What was returned to the front of the queue, in that order.
+    /// Messages returned to the front of the queue, in that order.
     fn returned_to_front(&self) -> impl Iterator<Item = &Entry> {
         let is_front = self.waiting.ready.returns_to() == ReturnTo::Front;
         self.waiting.ready.returned.values().filter(move |_| is_front)

@@ -1,8 +1,9 @@
-//! A queue: nouns, composed. `waiting` has the messages in their order, `expiry` their deadlines, `consumers`
-//! those who get them, `delivery` what they hold, `settings` what is in force, `counters` what has happened.
+//! A queue, composed of parts: `waiting` holds the messages in order, `expiry` their deadlines, `consumers`
+//! the consumers, `delivery` the unacknowledged counts, `settings` the settings in force, `counters` the
+//! event counters.
 //!
-//! A queue knows neither exchanges nor other queues nor channels: dead messages are handed to the vhost, which
-//! moves them. Deliveries that are not acknowledged are held by their channel; the queue only counts them.
+//! A queue knows neither exchanges nor other queues nor channels: the vhost moves dead messages. Channels
+//! hold the unacknowledged deliveries; the queue only counts them.
 
 pub(crate) mod arguments;
 pub(crate) mod browse;
@@ -72,7 +73,7 @@ pub(crate) struct QueueDeclaration {
     pub(crate) declared_by: Name,
 }
 
-/// A queue.
+/// A queue with its messages and consumers.
 #[derive(Debug)]
 pub struct Queue {
     /// The name of the queue.
@@ -98,7 +99,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A new, empty queue.
+    /// Creates an empty queue.
     pub(crate) fn new(
         declaration: QueueDeclaration,
         number: QueueNumber,
@@ -135,7 +136,7 @@ impl Queue {
         }
     }
 
-    /// Memory that a queue with this declaration takes, about, in bytes; messages are counted elsewhere.
+    /// Approximate memory of a queue with this declaration, without messages, in bytes.
     pub(crate) fn memory_bytes_of(name: &str, arguments: TableRef<'_>) -> u64 {
         QUEUE_MEMORY_BYTES + (name.len() + arguments.as_bytes().len()) as u64
     }
@@ -176,12 +177,12 @@ impl Queue {
         self.waiting.ready.last_seq()
     }
 
-    /// Messages that were returned and wait to be ready again.
+    /// Returned messages that wait to become ready again.
     pub fn delayed_count(&self) -> u64 {
         self.waiting.delayed.len() as u64
     }
 
-    /// Bytes of messages that were returned and wait to be ready again.
+    /// Bytes of returned messages that wait to become ready again.
     pub fn delayed_bytes(&self) -> u64 {
         self.waiting.delayed.bytes()
     }
@@ -201,8 +202,8 @@ impl Queue {
         self.ready_count() + self.unacked_count() + self.delayed_count() + self.pending_count()
     }
 
-    /// Those of `message_count` that outlive a restart: in a durable classic queue the messages that were
-    /// published as persistent, in a quorum queue all.
+    /// The part of `message_count` that survives a restart: in a durable classic queue the persistent
+    /// messages, in a quorum queue all.
     pub fn persistent(&self) -> PersistentMessages {
         self.waiting.ready.persistent()
             + self.waiting.delayed.persistent()
@@ -210,17 +211,17 @@ impl Queue {
             + self.delivery.persistent()
     }
 
-    /// The bindings that lead to the queue, with the exchanges they lead from.
+    /// The bindings of which the queue is the destination, with their source exchanges.
     pub fn bindings(&self) -> impl Iterator<Item = &(ExchangeId, Binding)> {
         self.registration.bindings.iter()
     }
 
-    /// The consumers of the queue, in the order in which they came.
+    /// The consumers of the queue, in order of arrival.
     pub fn consumers(&self) -> impl Iterator<Item = &Consumer> {
         self.consumers.iter()
     }
 
-    /// The active consumer, if the queue has the rule of one active consumer and a consumer.
+    /// The active consumer, if the queue has a single active consumer.
     pub fn single_active_consumer(&self) -> Option<&Consumer> {
         self.consumers.active()
     }
@@ -241,36 +242,37 @@ impl Queue {
         u32::try_from(self.consumers.len()).expect("consumers are bounded by channels and tags")
     }
 
-    /// The arrival time of the message that waits longest, as far as it is not being read from disk.
+    /// The arrival time of the oldest waiting message, unless it is being read from disk.
     pub fn oldest_arrival(&self) -> Option<Time> {
         self.waiting.oldest().map(|front| front.arrived).min()
     }
 
-    /// The publisher's timestamp of the next message, in seconds of the epoch.
+    /// The publisher's timestamp of the next message, in seconds since the Unix epoch.
     pub fn head_timestamp_s(&self) -> Option<u64> {
         let message = self.waiting.ready.front_message()?;
         Properties::parse(message.properties()).ok()?.timestamp
     }
 
-    /// True if `message` outlives a restart in this queue.
+    /// True if `message` survives a restart in this queue.
     pub(crate) fn is_durable_for(&self, message: &Message) -> bool {
         self.ownership.durable && (self.kind().persists_everything() || message.facts().persistent)
     }
 
-    /// True if a message that leaves was in the queue before a restart that may have lost the note of its
-    /// delivery: a client may have seen it, or its dead letter before that was on disk.
+    /// True if a leaving message was in the queue before a restart that may have lost the note of its
+    /// delivery: a client may have received the message, or its dead letter before the dead letter was on
+    /// disk.
     pub(crate) fn may_have_been_seen(&self, entry: &Entry) -> bool {
         entry.message.is_maybe_seen() || self.waiting.ready.was_delivered_before(entry.id)
     }
 
-    /// Messages that wait in memory and outlive a restart; for checks.
+    /// Durable messages that wait in memory; for consistency checks.
     pub(crate) fn durable_messages(&self) -> Vec<Entry> {
         let others = self.waiting.delayed.entries().chain(self.dead_letters.pending.entries());
         let all = self.waiting.ready.entries().chain(others.cloned());
         all.filter(Entry::is_durable).collect()
     }
 
-    /// Messages that wait, ready, delayed or dead, and outlive a restart, with the records that brought them.
+    /// Durable messages that wait (ready, delayed or dead), with their records.
     pub(crate) fn durable_waiting(&self) -> impl Iterator<Item = (EntryId, Lsn)> {
         let others = self.waiting.delayed.entries().chain(self.dead_letters.pending.entries());
         let others = others.filter(|entry| entry.is_durable());

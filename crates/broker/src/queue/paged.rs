@@ -1,5 +1,4 @@
-//! The pages of a queue: which are written, which are read back and when, and what is known of those
-//! that are not.
+//! Paging of a queue: writing pages, reading them back, and the facts about the pages that are not read.
 
 use super::entry::Entry;
 use super::level::{Level, Page};
@@ -13,12 +12,12 @@ use crate::page::{Held, PageRead, PagedFacts, PagedMessage, Pages, Wanted};
 use crate::setting::ExpiryOrder;
 use crate::time::Time;
 
-/// A page of a queue and the level that it belongs to.
+/// A page of a queue, with its level.
 pub(crate) type LevelPage = (u8, PageId);
 
 impl Queue {
-    /// Puts messages of a level aside if the level is long and either the vhost has much in memory or the
-    /// level has pages already.
+    /// Writes messages of a level to a page, if the level is long and either the vhost has much in memory or
+    /// the level has pages already.
     pub(crate) fn page_out(&mut self, level: u8, id: PageId) -> Option<Vec<PagedMessage>> {
         if !self.waiting.ready.is_to_be_paged(level) {
             return None;
@@ -31,8 +30,7 @@ impl Queue {
         Some(messages)
     }
 
-    /// Messages ready for delivery that wait on disk, and their bytes, counted as the queue type counts
-    /// them.
+    /// Ready messages on disk and their bytes, counted as the queue type counts them.
     pub fn paged_out(&self) -> (u64, u64) {
         let pages = self.waiting.ready.levels.iter().flat_map(Level::pages);
         pages.fold((0, 0), |(count, bytes), page| {
@@ -44,12 +42,12 @@ impl Queue {
         self.waiting.ready.has_pages()
     }
 
-    /// Whether messages of it are being read.
+    /// True if messages of the queue are being read.
     pub(crate) fn is_being_read(&self) -> bool {
         self.waiting.ready.is_being_read()
     }
 
-    /// The next page that has to be read as a whole.
+    /// The next page to read as a whole.
     pub(crate) fn await_page(&mut self) -> Option<LevelPage> {
         self.waiting.ready.await_page()
     }
@@ -66,7 +64,7 @@ impl Queue {
         }
     }
 
-    /// Takes in what was read of a page; the page, if it is needed no more.
+    /// Takes in the messages read from a page; returns the page if it is empty now.
     pub(crate) fn read_back(&mut self, at: LevelPage, read: PageRead) -> Option<PageId> {
         let (level, _) = at;
         let with_deadline = read.messages.iter().map(|message| message.facts);
@@ -82,7 +80,7 @@ impl Queue {
         page
     }
 
-    /// Takes a message out of its page, as it was read there; and the page, if it is needed no more.
+    /// Takes a message, as it was read, out of its page; also returns the page if it is empty now.
     pub(crate) fn take_from_page(&mut self, read: &Entry) -> Option<(Entry, Option<PageId>)> {
         self.waiting.ready.take_from_page(read)
     }
@@ -92,22 +90,22 @@ impl Queue {
         self.waiting.ready.paged()
     }
 
-    // ---- while the log is read ----
+    // ---- during recovery ----
 
-    /// Takes a message wherever it waits.
+    /// Takes a message from memory or from its page.
     pub(crate) fn take(&mut self, id: EntryId, pages: &mut dyn Pages) -> Option<Entry> {
         let entry = self.take_at_hand(id).or_else(|| self.dead_letters.pending.take(id));
         entry.or_else(|| self.waiting.ready.take_paged(id, pages))
     }
 
-    /// A message has left, wherever it waited.
+    /// Removes a message from memory or from its page.
     pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) {
         if self.take_at_hand(id).is_none() && self.dead_letters.pending.take(id).is_none() {
             self.waiting.ready.forget(id, pages);
         }
     }
 
-    /// Removes everything that waits; `ended` is called with the record of each that was durable.
+    /// Removes all waiting messages; calls `ended` with the record of each durable one.
     pub(crate) fn end_all(&mut self, pages: &mut dyn Pages, ended: &mut dyn FnMut(Lsn)) {
         self.durable_waiting().for_each(|(_, lsn)| ended(lsn));
         self.waiting.ready.clear_pages(pages, &mut |facts: PagedFacts| {
@@ -118,14 +116,14 @@ impl Queue {
         self.purge();
     }
 
-    /// The log does not tell any more what was handed out: any message may have been. Says whether
-    /// that is to be noted.
+    /// Assumes that any message may have been delivered, because the log has lost its notes of deliveries.
+    /// True if a note must be written.
     pub(crate) fn deliveries_forgotten(&mut self) -> bool {
         let newest = self.waiting.ready.last_seq();
         self.delivery.forget_note(newest)
     }
 
-    /// The log has been read: what was handed out is marked, and the lease begins anew.
+    /// Completes recovery: marks delivered messages and renews the lease.
     pub(crate) fn came_back(&mut self, now: Time, pages: &mut dyn Pages) {
         self.waiting.ready.mark_delivered(self.delivery.delivered_up_to());
         self.waiting.ready.look_again(pages);
@@ -145,19 +143,19 @@ impl Ready {
         self.page_count > 0
     }
 
-    /// Whether what would be delivered next is in a page.
+    /// True if the next message to deliver is in a page.
     pub(crate) fn is_away(&self) -> bool {
         self.has_pages() && !self.is_empty() && self.front().is_none()
     }
 
-    /// Whether messages are being read.
+    /// True if messages are being read.
     pub(crate) fn is_being_read(&self) -> bool {
         !self.being_read.is_empty()
             || self.has_pages() && self.levels.iter().any(Level::awaits_page)
     }
 
-    /// Whether a level is put aside if it is long: because so much waits in the queues of the vhost, or,
-    /// now and then, because the level has pages and a long tail behind them.
+    /// True if a long level should be written to pages: because the queues of the vhost have much in memory
+    /// or, checked at intervals, because the level has pages and a long tail behind them.
     pub(crate) fn is_to_be_paged(&self, level: u8) -> bool {
         let has_long_tail = || {
             let level = self.level_at(level).and_then(|at| self.levels.get(at));
@@ -169,7 +167,7 @@ impl Ready {
                 && has_long_tail()
     }
 
-    /// Puts messages of a level aside, in a page of that name.
+    /// Writes messages of a level to a page with this id.
     pub(crate) fn page_out(&mut self, level: u8, id: PageId) -> Option<Vec<PagedMessage>> {
         let (at, paging, counted) = (self.level_at(level)?, self.paging, self.counted());
         let messages = self.metered(at, |level| {
@@ -182,7 +180,7 @@ impl Ready {
         Some(messages)
     }
 
-    /// The next page that has to be read as a whole, so that no head runs empty; it is awaited then.
+    /// The next page to read as a whole, so that no head becomes empty; the page is awaited from then on.
     pub(crate) fn await_page(&mut self) -> Option<LevelPage> {
         if !self.has_pages() {
             return None;
@@ -194,8 +192,8 @@ impl Ready {
         Some(next)
     }
 
-    /// The next page of which messages have to be read because they expire soon. Of those that are
-    /// overdue only one that holds up what is at hand, of which `first` expires first.
+    /// The next page of which messages must be read, because they expire soon. An overdue page is returned
+    /// only if it delays messages in memory, of which `first` is the earliest deadline.
     pub(crate) fn ask_due(
         &mut self,
         now: Time,
@@ -216,12 +214,12 @@ impl Ready {
         Some(((level, id), Wanted::Due { certain, likely, held: page.held.clone() }))
     }
 
-    /// When a page has to be looked at because a message in it expires soon.
+    /// The time at which a page must be read, because a message in it expires soon.
     pub(crate) fn next_ask(&self) -> Option<Time> {
         self.page_deadlines.first().map(|(deadline, ..)| deadline.minus_ms(PAGED_DUE_AHEAD_MS))
     }
 
-    /// The first own deadline in the pages that are being read.
+    /// The earliest own deadline in the pages that are being read.
     pub(crate) fn first_being_read(&self) -> Option<Time> {
         self.being_read.first().map(|(deadline, _)| *deadline)
     }
@@ -230,13 +228,13 @@ impl Ready {
         self.being_read.iter().find(|(_, other)| *other != id).map(|(deadline, _)| *deadline)
     }
 
-    /// The first own deadline in any page.
+    /// The earliest own deadline in any page.
     pub(crate) fn first_paged_deadline(&self) -> Option<Time> {
         let listed = self.page_deadlines.first().map(|(deadline, ..)| *deadline);
         listed.into_iter().chain(self.first_being_read()).min()
     }
 
-    /// Takes in what was read of a page; the page, if it is needed no more.
+    /// Takes in the messages read from a page; returns the page if it is empty now.
     pub(crate) fn read_back(&mut self, at: LevelPage, read: PageRead) -> Option<PageId> {
         let PageRead { wanted, messages, next_deadline } = read;
         let (level, id) = at;
@@ -265,7 +263,7 @@ impl Ready {
         self.remove_if_empty(at)
     }
 
-    /// Takes a message out of its page, as it was read there; and the page, if it is needed no more.
+    /// Takes a message, as it was read, out of its page; also returns the page if it is empty now.
     pub(crate) fn take_from_page(&mut self, read: &Entry) -> Option<(Entry, Option<PageId>)> {
         let EntryId { seq, level } = read.id;
         let page = self.page_of(read.id)?;
@@ -281,7 +279,7 @@ impl Ready {
         Some((entry, self.remove_if_empty((level, page))))
     }
 
-    /// The page that a message is in.
+    /// The page that holds a message.
     pub(crate) fn page_of(&self, id: EntryId) -> Option<PageId> {
         let at = self.level_at(id.level)?;
         self.levels[at].page_of(id.seq).map(|page| page.id)
@@ -292,7 +290,7 @@ impl Ready {
         if page.held.count() > 0 {
             return None;
         }
-        // What left unseen while the log was read is still counted.
+        // Bytes of messages that left during recovery with unknown size are still counted.
         let unseen_bytes = std::mem::take(&mut page.bytes);
         self.totals.replace_persistent_bytes(unseen_bytes, 0);
         self.unlist((level, id));
@@ -317,7 +315,7 @@ impl Ready {
         pages
     }
 
-    /// Changes what is known of a page, and lists it by its deadline as it is then.
+    /// Changes the facts about a page, and lists the page by its new deadline.
     fn relist(&mut self, at: LevelPage, change: impl FnOnce(&mut Page)) {
         self.unlist(at);
         let (level, id) = at;
@@ -346,9 +344,9 @@ impl Ready {
         }
     }
 
-    // ---- while the log is read ----
+    // ---- during recovery ----
 
-    /// A message that is not at hand has left its page.
+    /// Removes a message, which is not in memory, from its page.
     pub(crate) fn forget(&mut self, id: EntryId, pages: &mut dyn Pages) {
         let Some(at) = self.level_at(id.level) else { return };
         let Some(page) = self.levels[at].page_of(id.seq).map(|page| page.id) else { return };
@@ -371,7 +369,7 @@ impl Ready {
         self.take(id)
     }
 
-    /// Sets right what is known of the pages from which messages left unseen.
+    /// Corrects the facts about pages from which messages of unknown size left.
     pub(crate) fn look_again(&mut self, pages: &mut dyn Pages) {
         for at in 0..self.levels.len() {
             let level = self.levels[at].number;

@@ -1,11 +1,11 @@
-//! The messages of a queue that wait for a consumer, in the order they will be delivered.
+//! The messages of a queue that are ready for delivery, in the order of delivery.
 //!
-//! Messages that were never delivered stand in one deque per priority level, in order of arrival.
-//! Messages that came back stand apart: in a classic queue at their original place among the others,
-//! in a quorum queue before all of them in the order they came back (spec 7.2). Anything can be
-//! taken out anywhere, which is what exact expiry needs. Of a long level the middle is in pages, from
-//! which messages are read back before they are needed (`level`, `paged`); one that is needed alone
-//! stands with the returned ones then, at its own place.
+//! Messages that were never delivered are in one deque per priority level, in order of arrival. Returned
+//! messages are kept separately: in a classic queue at their original place among the others, in a quorum
+//! queue before all others in the order of return. Any message can be taken at any place, which exact expiry
+//! needs. The middle of a long level is in pages, from which messages are read back before they are needed
+//! (`level`, `paged`); a message that is read back alone is kept with the returned ones, at its original
+//! place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,78 +18,78 @@ use crate::message::Message;
 use crate::page::Paging;
 use crate::time::Time;
 
-/// Where returned messages go.
+/// The place of returned messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReturnTo {
-    /// Back to where they stood.
+    /// The place that the message had before.
     OriginalPlace,
-    /// Before everything that was never delivered, in the order of return.
+    /// Before all messages that were never delivered, in the order of return.
     Front,
 }
 
-/// The order in which messages are delivered, as one number: higher levels first, then by sequence.
-/// Messages returned to the front have a number below all others.
+/// The position of a message in the order of delivery, as one number: higher levels first, then by sequence
+/// number. Messages returned to the front have numbers below all others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Place(pub(super) u64);
 
 impl Place {
     const SEQ_BITS: u32 = 56;
 
-    /// In front of every message.
+    /// The position before every message.
     pub(super) const START: Self = Self(0);
 
-    /// Its own place.
+    /// The original place of a message.
     pub(super) fn of(id: EntryId) -> Self {
         Self((u64::from(u8::MAX - id.level) << Self::SEQ_BITS) | id.seq)
     }
 
-    /// The level and the number of the message whose own place it is. What was returned to the front
-    /// seems to have the highest level there can be.
+    /// The level and sequence number of the message with this original place. Messages returned to the front
+    /// seem to have the highest possible level.
     pub(super) fn level_and_seq(self) -> (u8, u64) {
         let level = u8::MAX - u8::try_from(self.0 >> Self::SEQ_BITS).unwrap_or(u8::MAX);
         (level, self.0 & ((1 << Self::SEQ_BITS) - 1))
     }
 
-    /// The place of the message that was returned to the front as the one with that number.
+    /// The place of the message returned to the front with this number.
     fn in_front(number: u64) -> Self {
         Self(number)
     }
 
-    /// Where messages return to the front no level is as high as 255.
+    /// True for places at the front; no level of a queue that returns to the front is as high as 255.
     fn is_in_front(self) -> bool {
         self.0 >> Self::SEQ_BITS == 0
     }
 }
 
-/// The messages that wait.
+/// The ready messages of a queue.
 #[derive(Debug)]
 pub(crate) struct Ready {
     return_to: ReturnTo,
     pub(super) paging: Paging,
     meter: Meter,
-    /// Fresh messages, highest level first; levels stay once used.
+    /// Messages that were never delivered, highest level first; levels stay once used.
     pub(super) levels: Vec<Level>,
-    /// A bit per level that holds fresh messages.
+    /// One bit per level with messages that were never delivered.
     occupied: [u64; 4],
     pub(super) returned: BTreeMap<Place, Entry>,
-    /// The places of returned messages by sequence, which is their order of arrival.
+    /// The places of returned messages by sequence number, which is their order of arrival.
     pub(super) returned_places: BTreeMap<u64, Place>,
     returns: u64,
     last_seq: u64,
-    /// Messages up to here had been handed out before a restart.
+    /// Messages up to this sequence number may have been delivered before a restart.
     pub(super) delivered_before: u64,
-    /// Messages that wait, wherever they are.
+    /// Number of ready messages, in memory and in pages.
     pub(super) len: usize,
     pub(super) totals: Totals,
-    /// Pages that hold messages.
+    /// Number of pages with messages.
     pub(super) page_count: usize,
-    /// Pages of which messages can be asked for, by the first deadline in them.
+    /// Pages whose messages can be requested, by their earliest deadline.
     pub(super) page_deadlines: BTreeSet<(Time, u8, PageId)>,
-    /// Those of which messages have been asked for and not come yet.
+    /// Pages of which messages have been requested and not read yet.
     pub(super) being_read: BTreeSet<(Time, PageId)>,
 }
 
-/// What comes first of some messages that were never delivered.
+/// The first of the messages that were never delivered.
 enum First {
     /// It is at hand.
     Here(Front),
@@ -158,17 +158,17 @@ impl Ready {
         self.totals.bytes()
     }
 
-    /// Those that outlive a restart, wherever they are.
+    /// Messages that survive a restart, in memory and in pages.
     pub(crate) fn persistent(&self) -> PersistentMessages {
         self.totals.persistent()
     }
 
-    /// Where messages go that come back.
+    /// The place of returned messages.
     pub(super) fn returns_to(&self) -> ReturnTo {
         self.return_to
     }
 
-    /// What `message` would add to `bytes`.
+    /// Bytes that `message` would add to `bytes`.
     pub(crate) fn bytes_of(&self, message: &Message) -> u64 {
         self.counted().of(message)
     }
@@ -177,13 +177,13 @@ impl Ready {
         self.totals.counted()
     }
 
-    /// The identity of the next message that arrives at `level`.
+    /// Assigns the id of the next message that arrives at `level`.
     pub(crate) fn assign(&mut self, level: u8) -> EntryId {
         self.last_seq += 1;
         EntryId { seq: self.last_seq, level }
     }
 
-    /// The newest number that was assigned.
+    /// The last assigned sequence number.
     pub(crate) fn last_seq(&self) -> u64 {
         self.last_seq
     }
@@ -206,12 +206,12 @@ impl Ready {
         at
     }
 
-    /// Where the level of that number is.
+    /// The index of the level with this number.
     pub(super) fn level_at(&self, number: u8) -> Option<usize> {
         self.levels.binary_search_by(|level| number.cmp(&level.number)).ok()
     }
 
-    /// Changes a level and what is known of all of them.
+    /// Changes a level, and updates the totals over all levels.
     pub(super) fn metered<T>(&mut self, at: usize, change: impl FnOnce(&mut Level) -> T) -> T {
         let level = &mut self.levels[at];
         let before = level.memory();
@@ -235,12 +235,12 @@ impl Ready {
         self.levels.iter().map(Level::memory).sum()
     }
 
-    /// Memory that the waiting messages of all queues of the vhost take.
+    /// Memory of the waiting messages of all queues of the vhost, in bytes.
     pub(super) fn resident_bytes(&self) -> u64 {
         self.meter.bytes()
     }
 
-    /// Takes back a message that was handed out.
+    /// Takes back a delivered message.
     pub(crate) fn give_back(&mut self, entry: Entry) {
         self.len += 1;
         self.totals.add(&entry.message, entry.lsn);
@@ -266,7 +266,7 @@ impl Ready {
         }
     }
 
-    /// The message that will be delivered next, if it is at hand.
+    /// The contents of the next message to deliver, if it is in memory.
     pub(crate) fn front_message(&self) -> Option<&Message> {
         let id = self.front()?.id;
         match self.returned_places.get(&id.seq) {
@@ -280,7 +280,7 @@ impl Ready {
         self.take(id)
     }
 
-    /// Takes `id` out, wherever it stands.
+    /// Removes and returns the message `id`, at any place in memory.
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
         let entry = match self.returned_places.remove(&id.seq) {
             Some(place) => self.returned.remove(&place)?,
@@ -297,24 +297,24 @@ impl Ready {
         Some(self.entry(id, message, lsn, arrived))
     }
 
-    /// A message that was not handed out since the last restart.
+    /// The entry of a message that was not delivered since the last restart.
     pub(super) fn entry(&self, id: EntryId, message: Message, lsn: Lsn, arrived: Time) -> Entry {
         let fresh = Entry::new(id, message, lsn, arrived);
         let acquired_count = fresh.acquired_count.max(u32::from(self.was_delivered_before(id)));
         Entry { acquired_count, ..fresh }
     }
 
-    /// Whether the message may have been handed out before the last restart.
+    /// True if the message may have been delivered before the last restart.
     pub(crate) fn was_delivered_before(&self, id: EntryId) -> bool {
         id.seq <= self.delivered_before
     }
 
-    /// Messages up to `seq` may have been handed out before a restart.
+    /// Marks messages up to `seq` as possibly delivered before a restart.
     pub(crate) fn mark_delivered(&mut self, seq: u64) {
         self.delivered_before = seq;
     }
 
-    /// Whether a message is at hand.
+    /// True if a message is in memory.
     pub(crate) fn contains(&self, id: EntryId) -> bool {
         self.returned_places.contains_key(&id.seq)
             || self.level_at(id.level).is_some_and(|at| self.levels[at].contains(id.seq))
@@ -329,10 +329,10 @@ impl Ready {
         Some(fresh.front(id))
     }
 
-    /// Takes the oldest message of the lowest priority out, for `drop-head`.
+    /// Removes the oldest message of the lowest priority, for `drop-head`.
     ///
-    /// COMPAT: drop-head and priorities: RabbitMQ evicts what would be delivered next, which is the
-    /// message of the highest priority.
+    /// COMPAT: drop-head and priorities: RabbitMQ evicts what would be delivered next, which is the message
+    /// of the highest priority.
     pub(crate) fn evict(&mut self) -> Option<Entry> {
         let fresh = self.lowest_fresh();
         let in_place = self.lowest_in_place();
@@ -361,7 +361,7 @@ impl Ready {
         self.is_in_front(*place).then_some(entry.id)
     }
 
-    /// The oldest of the lowest level among those that stand apart at their own places.
+    /// The oldest message of the lowest level among the returned ones at their original places.
     fn lowest_in_place(&self) -> Option<EntryId> {
         let (place, entry) = self.returned.last_key_value()?;
         if self.is_in_front(*place) { None } else { self.first_returned(entry.id.level) }
@@ -408,7 +408,7 @@ impl Ready {
         })
     }
 
-    /// The returned message of a level that stands first there.
+    /// The first returned message of a level.
     fn first_returned(&self, level: u8) -> Option<EntryId> {
         let from = Place::of(EntryId { seq: 0, level });
         let first = self.returned.range(from..).next().map(|(_, entry)| entry.id);
@@ -422,15 +422,14 @@ impl Ready {
             .chain(self.returned.values().map(Entry::front))
     }
 
-    /// Every message at hand that outlives a restart with the record that brought it, in no particular
-    /// order.
+    /// Every durable message in memory with its record, in no particular order.
     pub(crate) fn durable(&self) -> impl Iterator<Item = (EntryId, Lsn)> {
         let fresh = self.fresh().map(|(id, fresh)| (id, fresh.lsn));
         let all = fresh.chain(self.returned.values().map(|entry| (entry.id, entry.lsn)));
         all.filter(|(_, lsn)| *lsn != Lsn(0))
     }
 
-    /// Every message at hand as it would be taken, in no particular order; for checks.
+    /// Every message in memory as `take` would return it, in no particular order; for consistency checks.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         let fresh = self.fresh().map(|(id, fresh)| {
             let Fresh { message, lsn, arrived } = fresh.clone();

@@ -1,7 +1,7 @@
-//! The settings in force for a queue: its arguments and the policies on it, resolved key by key.
+//! The settings in force for a queue: arguments and policies, resolved key by key.
 //!
-//! The result replaces the old one as a whole, so that a policy that sets a limit and its overflow
-//! mode never acts with half of it.
+//! New settings replace the old ones as a whole, so that a policy with a limit and an overflow mode never
+//! takes effect by halves.
 
 use std::sync::Arc;
 
@@ -19,38 +19,38 @@ use crate::time::Time;
 /// The settings in force for a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// TTL of every message, milliseconds.
+    /// TTL of every message, in milliseconds.
     pub message_ttl_ms: Option<u64>,
-    /// TTL of the unused queue, milliseconds.
+    /// TTL of the unused queue, in milliseconds.
     pub expires_ms: Option<u64>,
-    /// Where dead letters go.
+    /// The destination of dead letters; none if they are dropped.
     pub dead_letter: Option<DeadLetterTarget>,
-    /// Whether a dead letter that has nowhere to go is kept.
+    /// The treatment of dead letters that cannot be delivered.
     pub dead_letter_strategy: DeadLetterStrategy,
-    /// Messages that may wait.
+    /// Limit of waiting messages.
     pub max_length: Option<u64>,
-    /// Bytes of messages that may wait.
+    /// Limit of bytes of waiting messages.
     pub max_length_bytes: Option<u64>,
-    /// What happens above these limits.
+    /// The treatment of messages above these limits.
     pub overflow: Overflow,
-    /// Failed deliveries a message may have; none is unlimited.
+    /// Failed deliveries that a message may have; none is unlimited.
     pub delivery_limit: Option<u32>,
-    /// How long a delivery may stay unacknowledged, milliseconds.
+    /// Longest time that a delivery may stay unacknowledged, in milliseconds.
     pub consumer_timeout_ms: Option<u64>,
-    /// How returned messages are delayed.
+    /// The delay of returned messages; none if they are ready at once.
     pub delayed_retry: Option<DelayedRetry>,
-    /// Whether expiry is exact or at the head only.
+    /// The order of expiry: by deadline, or at the head only.
     pub expiry_order: ExpiryOrder,
 }
 
-/// Delayed retry of a quorum queue (spec 8.3).
+/// Delayed retry of a quorum queue. See `docs/guides/retry-with-delays.md`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DelayedRetry {
-    /// Which returned messages are delayed.
+    /// The returned messages that are delayed.
     pub kind: DelayedRetryType,
-    /// The delay after the first failed delivery, milliseconds.
+    /// The delay after the first failed delivery, in milliseconds.
     pub min_ms: u64,
-    /// The longest delay, milliseconds.
+    /// The longest delay, in milliseconds.
     pub max_ms: u64,
 }
 
@@ -62,7 +62,8 @@ impl DelayedRetry {
         Some(Self { kind, min_ms, max_ms })
     }
 
-    /// How long a message that failed `delivery_count` times waits; none if it does not.
+    /// The delay of a message that failed `delivery_count` times, in milliseconds; none if it is ready at
+    /// once.
     pub(crate) fn delay_ms(self, failed: bool, delivery_count: u32) -> Option<u64> {
         let delayed = match self.kind {
             DelayedRetryType::All => true,
@@ -85,7 +86,7 @@ impl Settings {
         Self::of(&ResolvedKeys::of(arguments, policies, defaults))
     }
 
-    /// The settings of a queue whose keys are resolved.
+    /// The settings of a queue with these resolved keys.
     pub(crate) fn of(keys: &ResolvedKeys) -> Self {
         let dead_letter = keys.get(PolicyKey::DeadLetterExchange).name();
         let dead_letter = dead_letter.map(|exchange| DeadLetterTarget {
@@ -109,7 +110,7 @@ impl Settings {
         }
     }
 
-    /// When a message expires that arrived then and may have an `expiration` of its own.
+    /// The deadline of a message with this arrival time and its own `expiration`, if any.
     pub(crate) fn deadline(&self, arrived: Time, expiration_ms: Option<u64>) -> Option<Time> {
         let ttl = match (self.message_ttl_ms, expiration_ms) {
             (Some(queue), Some(own)) => Some(queue.min(own)),
@@ -123,13 +124,13 @@ impl Settings {
         self.deadline(front.arrived, front.expiration_ms)
     }
 
-    /// Whether a queue with `length` messages and `bytes` waiting has more than it may.
+    /// True if `length` messages and `bytes` bytes exceed the limits.
     pub(crate) fn is_over(&self, length: u64, bytes: u64) -> bool {
         self.max_length.is_some_and(|max| length > max)
             || self.max_length_bytes.is_some_and(|max| bytes > max)
     }
 
-    /// Whether new messages are refused rather than old ones evicted.
+    /// True if new messages are refused, false if old ones are evicted.
     pub(crate) fn rejects_publishes(&self) -> bool {
         matches!(self.overflow, Overflow::RejectPublish | Overflow::RejectPublishDlx)
     }
