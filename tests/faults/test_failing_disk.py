@@ -93,7 +93,7 @@ def test_a_log_waits_for_room(broker, rng, call, suffix):
     assert not (broker.data / "reserve").exists(), "it was not given"
     confirmed = confirmed_of(ledger)
     broker.rules()
-    assert broker.wait_until(lambda: "there is room on the disk again" in broker.said(), FAILS_WITHIN_S)
+    assert broker.wait_until(lambda: "the disk has room again" in broker.said(), FAILS_WITHIN_S)
     assert broker.wait_until(lambda: confirmed_of(ledger) > confirmed + 100, FAILS_WITHIN_S)
     broker.kill()
     workload.end()

@@ -1,7 +1,7 @@
 //! A client that publishes while an alarm is on.
 
 use super::Connection;
-use crate::connection::clients::Standing;
+use crate::connection::counters::ReadState;
 use crate::node::alarms::Alarm;
 
 impl Connection {
@@ -28,11 +28,11 @@ impl Connection {
 
     pub(super) fn set_blocked(&mut self, alarm: Option<Alarm>) {
         self.blocked = alarm;
-        self.read_counters.set_standing(self.standing());
+        self.read_counters.set_state(self.read_state());
     }
 
     /// Whether it is read, as long as the disk keeps up.
-    pub(super) fn standing(&self) -> Standing {
-        if self.blocked.is_some() { Standing::Blocked } else { Standing::Reading }
+    pub(super) fn read_state(&self) -> ReadState {
+        if self.blocked.is_some() { ReadState::Blocked } else { ReadState::Reading }
     }
 }

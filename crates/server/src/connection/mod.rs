@@ -6,10 +6,11 @@
 
 pub(crate) mod admission;
 mod alarm;
-pub(crate) mod clients;
+pub(crate) mod counters;
 pub(crate) mod listener;
 pub(crate) mod read_buffer;
 pub(crate) mod read_scheduler;
+pub(crate) mod registry;
 pub(crate) mod slots;
 pub(crate) mod socket;
 pub(crate) mod socket_writer;
@@ -30,9 +31,10 @@ use tokio::task::JoinHandle;
 use crate::auth::user_slots::UserSlot;
 use crate::auth::{LoginError, User};
 use crate::connection::admission::{Admitted, Ticket};
-use crate::connection::clients::{Client, ReadCounters, Socket, Standing};
+use crate::connection::counters::{ReadCounters, ReadState, Socket};
 use crate::connection::read_buffer::{Read, ReadBuffer};
 use crate::connection::read_scheduler::ReadBudget;
+use crate::connection::registry::Client;
 use crate::connection::slots::{ConnectionSlot, ConnectionSlots};
 use crate::connection::socket::{Reader, Writer};
 use crate::connection::socket_writer::SocketWriter;
@@ -40,7 +42,7 @@ use crate::limits::{COMMANDS_PER_LOCK, LINGER_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
 use crate::node::alarms::Alarm;
 use crate::tls::{self, TlsPeer};
-use crate::vhost::{OpenRefused, VhostHandle, Wait};
+use crate::vhost::{OpenRefused, OpeningClient, VhostHandle, Wait};
 
 /// `connection.open`, which an error in opening the vhost names.
 const OPEN: MethodId = MethodId { class_id: 10, method_id: 40 };
@@ -317,9 +319,9 @@ impl Connection {
         loop {
             self.buffer.park();
             if let Some(handle) = self.write_backpressure() {
-                self.read_counters.set_standing(Standing::HeldBack);
+                self.read_counters.set_state(ReadState::Throttled);
                 self.wait_keeping_alive(socket, handle.caught_up()).await?;
-                self.read_counters.set_standing(self.standing());
+                self.read_counters.set_state(self.read_state());
             }
             match next {
                 Next::Read => return Ok(true),
@@ -537,12 +539,18 @@ impl Connection {
         let tls = self.tls.as_ref().map(|tls| tls.details.protocol);
         let now = self.node.clock.time();
         let description = Arc::new(self.description(name, &login));
-        let (socket_writer, read_counters) =
-            (Arc::clone(&self.socket_writer), Arc::clone(&self.read_counters));
-        let socket = Socket { socket_writer, read_counters };
+        let socket = Socket {
+            writer: Arc::clone(&self.socket_writer),
+            read_counters: Arc::clone(&self.read_counters),
+        };
         let welcome = || self.send_own(|session, out| session.vhost_opened(now, out));
-        let link = (socket.clone(), &description);
-        let id = handle.open(access, cancel_notify, link, welcome).map_err(open_refused)?;
+        let opening = OpeningClient {
+            description: Arc::clone(&description),
+            socket: socket.clone(),
+            access,
+            cancel_notify,
+        };
+        let id = handle.open(opening, welcome).map_err(open_refused)?;
         let peer = self.peer;
         tracing::info!(%peer, user = login, vhost = name, connection_name, tls, "connected");
         self.slot = Some(slot);

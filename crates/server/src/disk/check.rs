@@ -15,8 +15,9 @@ use crate::disk::data_dir::DataDir;
 use crate::disk::node_file::{self, VhostEntry};
 use crate::disk::page_files::PageFiles;
 use crate::disk::private_files;
-use crate::disk::recovery::{LogReplay, in_words, vhost_path};
+use crate::disk::recovery::{LogReplay, damaged_record};
 use crate::disk::recovery_pages::PageRecovery;
+use crate::disk::vhost_files::{VhostId, vhost_path};
 use crate::limits::RESIDENT_BYTES_MAX;
 use crate::node::global_parameters::GlobalParameters;
 
@@ -77,7 +78,8 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
         if report.torn_bytes > 0 {
             say(format!("  {} octets that a crash left half written", report.torn_bytes))?;
         }
-        let damages = report.damages.iter().map(|damage| format!("{damage}{}", in_words(damage)));
+        let damages =
+            report.damages.iter().map(|damage| format!("{damage}{}", damaged_record(damage)));
         for fault in damages.chain(problems) {
             faults += 1;
             say(format!("  {fault}"))?;
@@ -92,10 +94,11 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     /// A new one, under a name that nobody can have expected: bodies of messages come into it.
-    fn new(id: u64) -> io::Result<Self> {
+    fn new(id: VhostId) -> io::Result<Self> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
-        let name = format!("leveret-check-pages-{:016x}-{id}", u64::from_le_bytes(random));
+        let name =
+            format!("leveret-check-pages-{:016x}-{id}", u64::from_le_bytes(random), id = id.0);
         let path = std::env::temp_dir().join(name);
         private_files::create_dir(&path)?;
         Ok(Self(path))
@@ -117,7 +120,7 @@ struct Found {
     messages: u64,
 }
 
-fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
+fn vhost(path: &Path, id: VhostId, name: &str) -> Result<Found, String> {
     if !path.is_dir() {
         return Err("missing".to_owned());
     }
@@ -128,15 +131,15 @@ fn vhost(path: &Path, id: u64, name: &str) -> Result<Found, String> {
     let mut pages = PageRecovery::start(page_files).map_err(unusable)?;
     let paging = Paging::beyond(RESIDENT_BYTES_MAX);
     let vhost = Vhost::new(name, [0; 32], VhostOptions { paging, ..VhostOptions::default() });
-    let mut replaying = LogReplay::new(vhost, Time::MAX, &mut pages);
+    let mut replay = LogReplay::new(vhost, Time::MAX, &mut pages);
     let mut problems = Vec::new();
-    let report = storage::check(&directory, id, &mut |record, references| {
-        let replayed = replaying.apply(&record, references);
+    let report = storage::check(&directory, id.0, &mut |record, references| {
+        let replayed = replay.apply(&record, references);
         problems.extend(replayed.err().map(|problem| format!("record {}: {problem}", record.lsn)));
     });
     let report = report.map_err(|error| error.to_string())?;
-    problems.extend(replaying.recover());
-    let vhost = replaying.finish(Now::default(), report.last);
+    problems.extend(replay.recover());
+    let vhost = replay.finish(Now::default(), report.last);
     pages.finish().map_err(|problem| format!("{}: {problem}", scratch.0.display()))?;
     let messages = vhost.queues().map(|(_, queue)| queue.message_count()).sum();
     Ok(Found { report, problems, queues: vhost.queues().count(), messages })
@@ -158,7 +161,7 @@ mod tests {
         assert_eq!(empty, format!("{} holds no broker", folder.display()));
         GlobalParameters::open(&folder, true).unwrap();
         let settings = Arc::default();
-        let vhosts = vec![VhostEntry { name: "/".to_owned(), id: 1, settings }];
+        let vhosts = vec![VhostEntry { name: "/".to_owned(), id: VhostId(1), settings }];
         let contents = NodeFile { next_vhost_id: 2, vhosts, users: Vec::new() };
         node_file::write(&folder, &contents).unwrap();
         assert_eq!(check(&folder, &mut out), Ok(1));

@@ -1,14 +1,22 @@
-//! Everything the node keeps on disk: the data directory, the writer of the logs, the pager, recovery.
+//! Everything the node keeps on disk: the data directory, logs and page files of the vhosts, recovery.
+//!
+//! Nothing in here knows a vhost's handle: [`log_writer::LogSource`] and [`pager::PageSource`] are all that
+//! the two threads see of it.
 
 pub(crate) mod check;
 pub(crate) mod data_dir;
+pub(crate) mod free_space;
+pub(crate) mod log_queue;
+pub(crate) mod log_writer;
 pub(crate) mod node_file;
 pub(crate) mod page_files;
 pub(crate) mod page_queue;
 pub(crate) mod pager;
 pub(crate) mod persister;
 pub(crate) mod private_files;
+pub(crate) mod progress;
 pub(crate) mod recovery;
 pub(crate) mod recovery_pages;
 pub(crate) mod reserve;
 pub(crate) mod reset;
+pub(crate) mod vhost_files;

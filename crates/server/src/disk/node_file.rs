@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User};
 use crate::disk::private_files;
+use crate::disk::vhost_files::VhostId;
 
 const NAME: &str = "node.json";
 /// Format 1 had no settings and limits, and vhosts could not be deleted.
@@ -40,8 +41,7 @@ pub(crate) struct NodeFile {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct VhostEntry {
     pub(crate) name: String,
-    /// Names its directory.
-    pub(crate) id: u64,
+    pub(crate) id: VhostId,
     pub(crate) settings: Arc<VhostSettings>,
 }
 
@@ -111,7 +111,7 @@ fn parse(root: &Value) -> Option<NodeFile> {
     let users = all(root.get("users")?, |value| user(value).map(Arc::new))?;
     let next_vhost_id = match root.get("next_vhost_id") {
         Some(id) => id.as_u64()?,
-        None => vhosts.iter().map(|vhost| vhost.id + 1).max().unwrap_or(FIRST_VHOST_ID),
+        None => vhosts.iter().map(|vhost| vhost.id.0 + 1).max().unwrap_or(FIRST_VHOST_ID),
     };
     Some(NodeFile { next_vhost_id, vhosts, users })
 }
@@ -126,7 +126,7 @@ fn vhost(value: &Value) -> Option<VhostEntry> {
         Some(settings) => vhost_settings(settings)?,
         None => VhostSettings::default(),
     };
-    let id = value.get("id")?.as_u64()?;
+    let id = VhostId(value.get("id")?.as_u64()?);
     Some(VhostEntry { name: text(value, "name")?, id, settings: Arc::new(settings) })
 }
 
@@ -242,7 +242,7 @@ fn vhost_value(vhost: &VhostEntry) -> Value {
     let settings = &vhost.settings;
     json!({
         "name": vhost.name,
-        "id": vhost.id,
+        "id": vhost.id.0,
         "settings": {
             "description": settings.description,
             "tags": settings.tags,
@@ -323,7 +323,7 @@ mod tests {
         };
         let entry = |name: &str, id, settings| VhostEntry {
             name: name.to_owned(),
-            id,
+            id: VhostId(id),
             settings: Arc::new(settings),
         };
         NodeFile {
@@ -372,7 +372,7 @@ mod tests {
         std::fs::write(folder.join(NAME), root.to_string()).unwrap();
         let NodeFile { next_vhost_id, vhosts, users } = read(&folder).unwrap().unwrap();
         assert_eq!(next_vhost_id, 5);
-        assert_eq!(vhosts.iter().map(|vhost| vhost.id).collect::<Vec<_>>(), [1, 4]);
+        assert_eq!(vhosts.iter().map(|vhost| vhost.id.0).collect::<Vec<_>>(), [1, 4]);
         assert_eq!(*vhosts[1].settings, VhostSettings::default());
         assert!(users[0].limits.is_empty() && users[0].name == "anna");
         std::fs::remove_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! Where the pages of one vhost are: files beside its log, and in memory what the disk had no room for.
+//! Pages of one vhost: files beside its log, and in memory those that the disk had no room for.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use broker::page::{PageRead, PagedFacts, PagedMessage, Wanted};
+use broker::record::DecodeError;
 use broker::time::Time;
 use broker::{Envelopes, Lsn, PageId};
 use parking_lot::Mutex;
@@ -14,24 +15,35 @@ use storage::{PageEntry, PageStore, PageWriter, RealDirectory};
 use crate::disk::reserve::Reserve;
 use crate::limits::PAGE_BUFFER_BYTES;
 
+/// Failure to read a page.
+#[derive(thiserror::Error, Debug)]
+pub(crate) enum PageError {
+    #[error(transparent)]
+    Disk(#[from] storage::PageError),
+    #[error(transparent)]
+    Message(#[from] DecodeError),
+    #[error("their writer has failed")]
+    WriterFailed,
+}
+
 /// The pages of a vhost.
 #[derive(Debug)]
 pub(crate) struct PageFiles {
     store: PageStore<RealDirectory>,
-    /// What the last room of the disk is kept for, if that is so: not for pages.
+    /// Room that is kept for the log on a full disk; none if there is no reserve.
     reserve: Option<Arc<Reserve>>,
     /// Pages that could not be written.
     unwritten: Mutex<HashMap<PageId, Vec<PagedMessage>>>,
-    /// For the octets of one page at a time: fresh memory costs as much as the copy into it.
+    /// Bytes of one page at a time. Kept, because fresh memory costs as much as the copy into it.
     buffer: Mutex<Vec<u8>>,
 }
 
 impl PageFiles {
-    /// Uses the directory of pages of the vhost whose files are at `path`; what is in it is written
-    /// over. `life` is a number that no earlier use of it had.
+    /// Opens the directory of pages of the vhost whose files are at `path`; pages in it are written
+    /// over. `life` is a number that no earlier process used for it.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the directory cannot be made or read.
     pub(crate) fn open(path: &Path, life: u64, reserve: Option<Arc<Reserve>>) -> io::Result<Self> {
         let directory = RealDirectory::open(&path.join("pages"))?;
         Ok(Self {
@@ -42,7 +54,7 @@ impl PageFiles {
         })
     }
 
-    /// Keeps messages, in memory if the disk does not take them.
+    /// Writes a page. Its messages stay in memory if the disk does not take them.
     pub(crate) fn write(&self, page: PageId, messages: Vec<PagedMessage>) {
         if self.reserve.as_ref().is_some_and(|reserve| !reserve.leaves_room()) {
             tracing::debug!(page = page.0, "a page stays in memory: the disk is full");
@@ -54,8 +66,8 @@ impl PageFiles {
         for message in &messages {
             writer.push(&entry(&message.facts), |out| message.encode(out));
         }
-        let (octets, written) = self.store.write(page.0, writer);
-        *buffer = octets;
+        let (bytes, written) = self.store.write(page.0, writer);
+        *buffer = bytes;
         shorten(&mut buffer);
         if let Err(error) = written {
             tracing::warn!(page = page.0, %error, "a page stays in memory");
@@ -66,24 +78,23 @@ impl PageFiles {
     /// Reads messages of a page.
     ///
     /// # Errors
-    /// A sentence for the operator.
-    pub(crate) fn read(&self, page: PageId, wanted: Wanted) -> Result<PageRead, String> {
+    /// When the page cannot be read or is damaged.
+    pub(crate) fn read(&self, page: PageId, wanted: Wanted) -> Result<PageRead, PageError> {
         let mut buffer = self.buffer.lock();
         let read = self.read_with(page, wanted, &mut buffer);
         shorten(&mut buffer);
         read
     }
 
-    /// Reads all messages of a page beside whoever keeps the pages: it may be written over meanwhile, and
-    /// then nothing is wrong.
+    /// Reads all messages of a page beside the pager, which may write over it meanwhile.
     ///
     /// # Errors
-    /// A sentence for the operator, if the page is still there.
-    pub(crate) fn look(&self, page: PageId) -> Result<Vec<PagedMessage>, String> {
+    /// When the page cannot be read or is damaged. That means nothing if the page is not there any more.
+    pub(crate) fn read_beside(&self, page: PageId) -> Result<Vec<PagedMessage>, PageError> {
         Ok(self.read_with(page, Wanted::Whole, &mut Vec::new())?.messages)
     }
 
-    /// Whether a page is kept.
+    /// True if a page is here.
     pub(crate) fn has(&self, page: PageId) -> bool {
         self.unwritten.lock().contains_key(&page) || self.store.has(page.0)
     }
@@ -93,7 +104,7 @@ impl PageFiles {
         page: PageId,
         wanted: Wanted,
         buffer: &mut Vec<u8>,
-    ) -> Result<PageRead, String> {
+    ) -> Result<PageRead, PageError> {
         if let Some(messages) = self.unwritten.lock().get(&page) {
             let known: Vec<PagedFacts> = messages.iter().map(|message| message.facts).collect();
             let (chosen, next_deadline) = wanted.choose(&known);
@@ -110,43 +121,43 @@ impl PageFiles {
             next_deadline = next;
             chosen
         };
-        let mut keep = |entry, octets: &[u8]| match PagedMessage::decode(
+        let mut keep = |entry, bytes: &[u8]| match PagedMessage::decode(
             facts(&entry),
-            octets,
+            bytes,
             &mut envelopes,
         ) {
             Ok(message) => messages.push(message),
-            Err(error) => problem = Some(error.to_string()),
+            Err(error) => problem = Some(error),
         };
         let read = self.store.read(page.0, buffer, choose, &mut keep);
         match (read, problem) {
             (Ok(()), None) => Ok(PageRead { wanted, messages, next_deadline }),
-            (Err(error), _) => Err(error.to_string()),
-            (_, Some(problem)) => Err(problem),
+            (Err(error), _) => Err(error.into()),
+            (_, Some(problem)) => Err(problem.into()),
         }
     }
 
-    /// What is known of the messages of a page.
+    /// Facts about the messages of a page, which are read without their bodies.
     ///
     /// # Errors
-    /// A sentence for the operator.
-    pub(crate) fn facts(&self, page: PageId) -> Result<Vec<PagedFacts>, String> {
+    /// When the page cannot be read or is damaged.
+    pub(crate) fn facts(&self, page: PageId) -> Result<Vec<PagedFacts>, PageError> {
         if let Some(messages) = self.unwritten.lock().get(&page) {
             return Ok(messages.iter().map(|message| message.facts).collect());
         }
-        let entries = self.store.entries(page.0).map_err(|error| error.to_string())?;
+        let entries = self.store.entries(page.0)?;
         Ok(entries.iter().map(facts).collect())
     }
 
-    /// The vhost is back: files of an earlier life that were of no use go.
+    /// Removes files of an earlier process that recovery did not use.
     ///
     /// # Errors
-    /// What the system says.
-    pub(crate) fn restored(&self) -> io::Result<()> {
+    /// When the system refuses.
+    pub(crate) fn trim(&self) -> io::Result<()> {
         self.store.trim()
     }
 
-    /// Forgets a page.
+    /// Removes a page.
     pub(crate) fn remove(&self, page: PageId) {
         if self.unwritten.lock().remove(&page).is_none()
             && let Err(error) = self.store.remove(page.0)
@@ -156,7 +167,7 @@ impl PageFiles {
     }
 }
 
-/// Gives back what a page of large messages needed.
+/// Gives back the memory that a page of large messages needed.
 fn shorten(buffer: &mut Vec<u8>) {
     buffer.truncate(PAGE_BUFFER_BYTES);
     buffer.shrink_to(PAGE_BUFFER_BYTES);

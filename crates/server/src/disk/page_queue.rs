@@ -1,4 +1,4 @@
-//! What is to be done with the pages of a vhost, and how much of it is left.
+//! Work with the pages of one vhost: the tasks that wait for the pager, and how much is left to do.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -7,16 +7,16 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::limits::PAGING_BYTES_MAX;
 
-/// The part that stands behind the vhost's lock.
+/// Tasks for the pager, behind the vhost's lock.
 #[derive(Default, Debug)]
 pub(crate) struct PageQueue {
     /// In order.
     tasks: Vec<PageTask>,
-    /// The pager knows that there are some.
+    /// The pager was told that there are tasks and has not taken them yet.
     pager_knows: bool,
-    /// Pages whose records have ended since the writer took the last batch.
+    /// Pages whose records have ended since the persister took the last batch.
     ended: usize,
-    /// Those whose records end with the batch that is being written.
+    /// Pages whose records end with the batch that is being written.
     ended_in_batch: usize,
 }
 
@@ -25,39 +25,39 @@ impl PageQueue {
         self.tasks.push(task);
     }
 
-    /// Whether the pager is to be told now; it knows then.
+    /// True if the pager has to be told now that tasks wait; it counts as told from then on.
     pub(crate) fn wakes_pager(&mut self) -> bool {
         !self.tasks.is_empty() && !std::mem::replace(&mut self.pager_knows, true)
     }
 
-    /// Takes everything that is to be done.
+    /// Takes all tasks.
     pub(crate) fn take(&mut self) -> Vec<PageTask> {
         self.pager_knows = false;
         std::mem::take(&mut self.tasks)
     }
 
-    /// The records of a page end with the next batch.
+    /// Counts a page whose records end with the next batch.
     pub(crate) fn page_ended(&mut self) {
         self.ended += 1;
     }
 
-    /// The writer has taken a batch.
+    /// The persister has taken everything that waited for the log.
     pub(crate) fn batch_taken(&mut self) {
         self.ended_in_batch += std::mem::take(&mut self.ended);
     }
 
-    /// It has written it. How many pages the log knows to have ended with it.
+    /// The batch is written. Returns the number of pages whose end the log knows since then.
     pub(crate) fn batch_written(&mut self) -> usize {
         std::mem::take(&mut self.ended_in_batch)
     }
 }
 
-/// What is left to do, for everybody to see.
+/// Page tasks of one vhost that are left to do, readable without its lock.
 #[derive(Default, Debug)]
 pub(crate) struct PageProgress {
-    /// Octets of messages that wait to be put aside.
+    /// Bytes of messages that wait to be written.
     bytes: AtomicU64,
-    /// Pages whose records are to end, as far as the log does not know it.
+    /// Dropped pages whose records are still to end in the log.
     ending: AtomicUsize,
     /// Pages that are being read.
     reads: Mutex<usize>,
@@ -65,7 +65,7 @@ pub(crate) struct PageProgress {
 }
 
 impl PageProgress {
-    /// There is one more task.
+    /// Counts a new task.
     pub(crate) fn begun(&self, task: &PageTask) {
         match task {
             PageTask::Write { messages, .. } => {
@@ -79,23 +79,26 @@ impl PageProgress {
         }
     }
 
-    /// Messages of so many octets are put aside.
+    /// Messages of so many bytes are written.
     pub(crate) fn written(&self, bytes: u64) {
-        self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+        let before = self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+        assert!(before >= bytes, "{bytes} bytes of pages written, but only {before} waited");
     }
 
-    /// So many octets wait to be put aside that publishers have to wait.
+    /// True while so many bytes wait to be written that publishers have to wait.
     pub(crate) fn is_behind(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > PAGING_BYTES_MAX
     }
 
-    /// A page has been read.
+    /// A page was read.
     pub(crate) fn read(&self) {
-        *self.reads.lock() -= 1;
+        let mut reads = self.reads.lock();
+        *reads = reads.checked_sub(1).expect("a page was read that nobody asked for");
+        drop(reads);
         self.was_read.notify_all();
     }
 
-    /// Waits for one of the pages that are being read. False if there is none.
+    /// Waits until one of the pages that are being read is there. False, at once, if none is being read.
     pub(crate) fn wait_for_read(&self) -> bool {
         let mut reads = self.reads.lock();
         let reads_any = *reads > 0;
@@ -107,10 +110,11 @@ impl PageProgress {
 
     /// The log knows that the records of so many pages have ended.
     pub(crate) fn ended(&self, pages: usize) {
-        self.ending.fetch_sub(pages, Ordering::AcqRel);
+        let before = self.ending.fetch_sub(pages, Ordering::AcqRel);
+        assert!(before >= pages, "{pages} pages ended in the log, but only {before} were to");
     }
 
-    /// Whether it does not know that of all of them.
+    /// True while records of dropped pages are still to end in the log.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Acquire) > 0
     }
@@ -127,32 +131,32 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_ending_until_the_batch_with_its_records_is_written() {
-        let (counts, mut state) = (PageProgress::default(), PageQueue::default());
+    fn page_is_ending_until_the_batch_with_its_records_is_written() {
+        let (progress, mut queue) = (PageProgress::default(), PageQueue::default());
         for page in 1..=2 {
-            counts.begun(&drop_page(page));
-            state.push(drop_page(page));
+            progress.begun(&drop_page(page));
+            queue.push(drop_page(page));
         }
-        assert!(state.wakes_pager());
+        assert!(queue.wakes_pager());
         // The pager knows already and is not told again.
-        counts.begun(&drop_page(3));
-        state.push(drop_page(3));
-        assert!(!state.wakes_pager());
-        assert_eq!(state.take().len(), 3);
-        state.page_ended();
-        state.batch_taken();
-        state.page_ended();
-        counts.ended(state.batch_written());
-        assert!(counts.is_ending(), "two of three are not written");
-        state.page_ended();
-        state.batch_taken();
-        assert!(counts.is_ending());
-        counts.ended(state.batch_written());
-        assert!(!counts.is_ending());
+        progress.begun(&drop_page(3));
+        queue.push(drop_page(3));
+        assert!(!queue.wakes_pager());
+        assert_eq!(queue.take().len(), 3);
+        queue.page_ended();
+        queue.batch_taken();
+        queue.page_ended();
+        progress.ended(queue.batch_written());
+        assert!(progress.is_ending(), "two of three are not written");
+        queue.page_ended();
+        queue.batch_taken();
+        assert!(progress.is_ending());
+        progress.ended(queue.batch_written());
+        assert!(!progress.is_ending());
     }
 
     #[test]
-    fn nobody_waits_for_a_page_that_is_not_read() {
+    fn wait_for_read_returns_at_once_if_no_page_is_read() {
         assert!(!PageProgress::default().wait_for_read());
     }
 }

@@ -1,29 +1,55 @@
-//! The one thread that writes and reads pages: what of long queues waits on disk.
+//! The pager: the one thread that writes and reads pages, which hold messages of long queues on disk.
 //!
 //! It does the tasks of each vhost in their order, one task of each vhost in turn, without the vhost's
 //! lock, and hands over the messages that it read. A vhost whose lock is held for long gets them later. A
-//! page that cannot be read ends the process: what is durable in it comes back from the log.
+//! page that cannot be read ends the process: its durable messages come back from the log.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use broker::Lsn;
 use broker::page::{PageAt, PageRead, PageTask};
 use parking_lot::{Condvar, Mutex};
 
+use crate::disk::page_files::{PageError, PageFiles};
+use crate::disk::progress::DiskProgress;
+use crate::disk::vhost_files::VhostId;
 use crate::limits::{EXIT_DISK, LOCK_RETRY_MS};
-use crate::vhost::VhostHandle;
+
+/// A vhost whose pages the pager writes and reads. Its lock may be held for long: the pager has other
+/// vhosts to serve, so no call waits for it.
+pub(crate) trait PageSource: fmt::Debug + Send + Sync {
+    fn id(&self) -> VhostId;
+
+    fn name(&self) -> &str;
+
+    fn progress(&self) -> &DiskProgress;
+
+    fn page_files(&self) -> &PageFiles;
+
+    /// Takes all tasks. None if the lock is held for long.
+    fn take_page_tasks(&self) -> Option<Vec<PageTask>>;
+
+    /// Hands over the messages that were read from a page. Gives them back if the lock is held for long.
+    fn page_read(&self, at: PageAt, read: PageRead) -> Result<(), PageRead>;
+
+    /// Reports the records of the messages that left their queue together with their page. False, with
+    /// nothing done, if the lock is held for long.
+    fn page_ended(&self, lsns: &[Lsn]) -> bool;
+}
 
 #[derive(Default, Debug)]
 struct Work {
+    vhosts: BTreeMap<VhostId, Weak<dyn PageSource>>,
     /// Vhosts with something to do.
-    dirty: Vec<Arc<VhostHandle>>,
+    dirty: Vec<VhostId>,
     stopping: bool,
 }
 
-/// Wakes the thread.
+/// Hands work to the pager's thread.
 #[derive(Default, Debug)]
 pub(crate) struct Pager {
     work: Mutex<Work>,
@@ -44,18 +70,26 @@ impl Pager {
         Ok(pager)
     }
 
-    /// There is something to do for a vhost; told once until it has been taken.
-    pub(crate) fn wake(&self, handle: Arc<VhostHandle>) {
-        self.work.lock().dirty.push(handle);
+    /// Makes a vhost known, before its first [`Self::wake`].
+    pub(crate) fn add(&self, id: VhostId, source: Weak<dyn PageSource>) {
+        let mut work = self.work.lock();
+        work.vhosts.retain(|_, source| source.strong_count() > 0);
+        let before = work.vhosts.insert(id, source);
+        assert!(before.is_none(), "ids of vhosts are never used again");
+    }
+
+    /// Reports that a vhost has tasks. Reported once, until they are taken.
+    pub(crate) fn wake(&self, vhost: VhostId) {
+        self.work.lock().dirty.push(vhost);
         self.changed.notify_one();
     }
 
-    /// Waits until nothing is done for a vhost that has been retired: its remaining tasks are dropped.
+    /// Waits until no task of a retired vhost is being done. Its other tasks are dropped.
     pub(crate) fn finish(&self) {
         drop(self.busy.lock());
     }
 
-    /// Ends the thread: what waits in pages means nothing to the next process.
+    /// Ends the thread. Tasks that are left are dropped: the next process does not use these pages.
     pub(crate) fn stop(&self) {
         self.work.lock().stopping = true;
         self.changed.notify_one();
@@ -63,10 +97,10 @@ impl Pager {
 
     fn run(&self) {
         let mut jobs: VecDeque<Job> = VecDeque::new();
-        // Vhosts in a row that could not go on because of their locks.
+        // Jobs in a row that could not go on because of their vhosts' locks.
         let mut locked = 0;
         loop {
-            let handles = {
+            let woken: Vec<Arc<dyn PageSource>> = {
                 let mut work = self.work.lock();
                 if work.dirty.is_empty() && !jobs.is_empty() && locked >= jobs.len() {
                     self.changed.wait_for(&mut work, Duration::from_millis(LOCK_RETRY_MS));
@@ -78,12 +112,14 @@ impl Pager {
                 if work.stopping {
                     return;
                 }
-                std::mem::take(&mut work.dirty)
+                let dirty = std::mem::take(&mut work.dirty);
+                // A vhost that is gone needs none of its tasks done.
+                dirty.iter().filter_map(|id| work.vhosts.get(id)?.upgrade()).collect()
             };
-            for handle in handles {
-                match jobs.iter_mut().find(|job| Arc::ptr_eq(&job.handle, &handle)) {
+            for source in woken {
+                match jobs.iter_mut().find(|job| job.source.id() == source.id()) {
                     Some(job) => job.has_more = true,
-                    None => jobs.push_back(Job::new(handle)),
+                    None => jobs.push_back(Job::new(source)),
                 }
             }
             let Some(mut job) = jobs.pop_front() else { continue };
@@ -105,22 +141,22 @@ impl Pager {
 
 /// The tasks of one vhost.
 struct Job {
-    handle: Arc<VhostHandle>,
+    source: Arc<dyn PageSource>,
     /// In order.
     tasks: VecDeque<PageTask>,
     /// The vhost has tasks that were not taken.
     has_more: bool,
-    /// The result of a task, which the vhost does not know.
+    /// Result of a task that the vhost was not told yet.
     result: Option<TaskResult>,
 }
 
-/// What a vhost is told about a task.
+/// Result of a task, for the vhost.
 enum TaskResult {
     Read(PageAt, PageRead),
     Ended(Vec<Lsn>),
 }
 
-/// What came of one step of a job.
+/// Outcome of one step of a job.
 enum Progress {
     Advanced,
     /// The lock of the vhost is held for long.
@@ -130,17 +166,17 @@ enum Progress {
 }
 
 impl Job {
-    fn new(handle: Arc<VhostHandle>) -> Self {
-        Self { handle, tasks: VecDeque::new(), has_more: true, result: None }
+    fn new(source: Arc<dyn PageSource>) -> Self {
+        Self { source, tasks: VecDeque::new(), has_more: true, result: None }
     }
 
-    /// Tells the vhost the last result, takes tasks, or does one.
+    /// Reports the last result, takes tasks, or does one.
     fn advance(&mut self) -> Progress {
-        if self.handle.is_retired() {
+        if self.source.progress().is_retired() {
             return Progress::Done;
         }
         if let Some(result) = self.result.take() {
-            self.result = self.tell(result);
+            self.result = self.report(result);
             return if self.result.is_some() { Progress::Locked } else { Progress::Advanced };
         }
         let Some(task) = self.tasks.pop_front() else {
@@ -154,7 +190,7 @@ impl Job {
         if !self.has_more {
             return Progress::Done;
         }
-        let Some(tasks) = self.handle.take_page_tasks() else {
+        let Some(tasks) = self.source.take_page_tasks() else {
             return Progress::Locked;
         };
         self.has_more = false;
@@ -162,37 +198,38 @@ impl Job {
         Progress::Advanced
     }
 
-    /// Tells the vhost a result; gives it back if the lock is held for long.
-    fn tell(&self, result: TaskResult) -> Option<TaskResult> {
+    /// Reports a result to the vhost; gives it back if the lock is held for long.
+    fn report(&self, result: TaskResult) -> Option<TaskResult> {
         match result {
             TaskResult::Read(at, read) => {
-                self.handle.page_read(at, read).err().map(|read| TaskResult::Read(at, read))
+                self.source.page_read(at, read).err().map(|read| TaskResult::Read(at, read))
             }
             TaskResult::Ended(lsns) => {
-                (!self.handle.page_ended(&lsns)).then_some(TaskResult::Ended(lsns))
+                (!self.source.page_ended(&lsns)).then_some(TaskResult::Ended(lsns))
             }
         }
     }
 
     fn perform(&mut self, task: PageTask) {
-        let (handle, page_files) = (&self.handle, self.handle.page_files());
+        assert!(self.result.is_none(), "a task begins before the result of the last is reported");
+        let (source, page_files) = (&self.source, self.source.page_files());
         match task {
             PageTask::Write { page, messages } => {
                 let bytes = messages.iter().map(|message| message.message.delivery_bytes()).sum();
                 page_files.write(page, messages);
-                handle.page_written(bytes);
+                source.progress().page_written(bytes);
             }
             PageTask::Read { at, wanted } => match page_files.read(at.page, wanted) {
-                Ok(read) => self.result = self.tell(TaskResult::Read(at, read)),
-                Err(problem) => end(handle, &problem),
+                Ok(read) => self.result = self.report(TaskResult::Read(at, read)),
+                Err(error) => exit(source.name(), &error),
             },
             PageTask::Drop { page, ended } => {
                 if let Some(held) = ended {
                     let facts =
-                        page_files.facts(page).unwrap_or_else(|problem| end(handle, &problem));
+                        page_files.facts(page).unwrap_or_else(|error| exit(source.name(), &error));
                     let left = facts.into_iter().filter(|facts| held.contains(facts.seq));
                     let lsns = left.map(|facts| facts.lsn).filter(|lsn| *lsn != Lsn(0)).collect();
-                    self.result = self.tell(TaskResult::Ended(lsns));
+                    self.result = self.report(TaskResult::Ended(lsns));
                 }
                 page_files.remove(page);
             }
@@ -200,10 +237,10 @@ impl Job {
     }
 }
 
-fn end(handle: &VhostHandle, problem: &str) -> ! {
+fn exit(vhost: &str, error: &PageError) -> ! {
     tracing::error!(
-        vhost = handle.name(),
-        "messages that wait on disk cannot be read: {problem}; the broker ends, and what is durable \
+        vhost,
+        "messages that wait on disk cannot be read: {error}; the broker ends, and what is durable \
          comes back from the log"
     );
     std::process::exit(EXIT_DISK);

@@ -1,5 +1,5 @@
-//! The pages of a vhost while it comes back from its log: written by a thread of their own, so that
-//! reading the log and writing what has no room in memory go side by side.
+//! Pages of a vhost during its recovery, written by a thread of their own, so that reading the log and
+//! writing messages that have no room in memory go side by side.
 
 use std::io;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use std::thread::JoinHandle;
 use broker::PageId;
 use broker::page::{PageRead, PagedFacts, PagedMessage, Pages, Wanted};
 
-use crate::disk::page_files::PageFiles;
+use crate::disk::page_files::{PageError, PageFiles};
 use crate::limits::RESTORE_PAGES_MAX;
 
-/// Something for the thread to do.
+/// A job for the thread.
 enum Job {
     Write(PageId, Vec<PagedMessage>),
-    /// Say that everything before this is done.
+    /// Answer once every job before this one is done.
     Answer(SyncSender<()>),
 }
 
-/// Page files while a vhost is recovered, with what went wrong first.
+/// Page files of a vhost that is being recovered, with the first error.
 #[derive(Debug)]
 pub(crate) struct PageRecovery {
     page_files: Arc<PageFiles>,
     jobs: SyncSender<Job>,
     thread: JoinHandle<()>,
-    /// Something was written since the last answer.
+    /// A page was written since the last answer.
     is_writing: bool,
-    problem: Option<String>,
+    error: Option<PageError>,
 }
 
 impl PageRecovery {
@@ -41,22 +41,22 @@ impl PageRecovery {
         let thread = std::thread::Builder::new()
             .name("restore-pages".to_owned())
             .spawn(move || run(&writes, &todo))?;
-        Ok(Self { page_files, jobs, thread, is_writing: false, problem: None })
+        Ok(Self { page_files, jobs, thread, is_writing: false, error: None })
     }
 
-    /// Everything is written. What went wrong first, if anything did.
+    /// Waits until every page is written.
     ///
     /// # Errors
-    /// A sentence for the operator.
-    pub(crate) fn finish(self) -> Result<(), String> {
+    /// The first error, if there was any.
+    pub(crate) fn finish(self) -> Result<(), PageError> {
         drop(self.jobs);
-        let ended = self.thread.join().map_err(|_| "their writer has failed".to_owned());
-        self.problem.map_or(ended, Err)
+        let ended = self.thread.join().map_err(|_| PageError::WriterFailed);
+        self.error.map_or(ended, Err)
     }
 
-    fn order(&mut self, job: Job) {
+    fn send(&mut self, job: Job) {
         if self.jobs.send(job).is_err() {
-            self.problem.get_or_insert_with(|| "their writer has failed".to_owned());
+            self.error.get_or_insert(PageError::WriterFailed);
         }
     }
 
@@ -64,15 +64,16 @@ impl PageRecovery {
     fn settle(&mut self) -> &PageFiles {
         if std::mem::take(&mut self.is_writing) {
             let (answer, answered) = sync_channel(1);
-            self.order(Job::Answer(answer));
-            // Without an answer there is a problem already.
+            self.send(Job::Answer(answer));
+            // No answer comes from a thread that has failed; the next job finds that.
             let _ = answered.recv();
         }
         &self.page_files
     }
 
-    fn or_nothing<T>(&mut self, result: Result<T, String>) -> Option<T> {
-        result.map_err(|problem| self.problem.get_or_insert(problem)).ok()
+    /// The value, or nothing where the first error is remembered for [`Self::finish`].
+    fn remember_error<T>(&mut self, result: Result<T, PageError>) -> Option<T> {
+        result.map_err(|error| self.error.get_or_insert(error)).ok()
     }
 }
 
@@ -80,7 +81,7 @@ fn run(page_files: &PageFiles, todo: &Receiver<Job>) {
     for job in todo {
         match job {
             Job::Write(page, messages) => page_files.write(page, messages),
-            // Whoever asked may have given up.
+            // The receiver may have gone.
             Job::Answer(answer) => drop(answer.send(())),
         }
     }
@@ -89,18 +90,18 @@ fn run(page_files: &PageFiles, todo: &Receiver<Job>) {
 impl Pages for PageRecovery {
     fn write(&mut self, page: PageId, messages: Vec<PagedMessage>) {
         self.is_writing = true;
-        self.order(Job::Write(page, messages));
+        self.send(Job::Write(page, messages));
     }
 
     fn facts(&mut self, page: PageId) -> Vec<PagedFacts> {
         let facts = self.settle().facts(page);
-        self.or_nothing(facts).unwrap_or_default()
+        self.remember_error(facts).unwrap_or_default()
     }
 
     fn read(&mut self, page: PageId, wanted: Wanted) -> PageRead {
         let read = self.settle().read(page, wanted.clone());
         let nothing = PageRead { wanted, messages: Vec::new(), next_deadline: None };
-        self.or_nothing(read).unwrap_or(nothing)
+        self.remember_error(read).unwrap_or(nothing)
     }
 
     fn remove(&mut self, page: PageId) {

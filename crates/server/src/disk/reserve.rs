@@ -121,7 +121,7 @@ impl Reserve {
     }
 
     fn free_bytes(&self) -> Option<u64> {
-        crate::node::alarms::free_bytes(&self.data_dir)
+        crate::disk::free_space::free_bytes(&self.data_dir)
     }
 
     fn make(&self) -> io::Result<()> {

@@ -5,12 +5,12 @@
 //! `connection.blocked` and not read; consumers go on and make room. The vhosts are told, too: what they
 //! make by themselves waits as publishers do.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::watch;
 
+use crate::disk::free_space;
 use crate::limits::{
     ALARM_CHECK_INTERVAL, DATA_DIR_CHECK_INTERVAL, DISK_NEAR_BYTES, DISK_NEAR_CHECK_INTERVAL,
     EXIT_DISK, SHORT_DISK_COMPACTION_INTERVAL, TOPOLOGY_BYTES_MIN, TOPOLOGY_SHARE,
@@ -81,7 +81,7 @@ pub(crate) async fn watch(node: Arc<Node>) {
         let is_short = node.alarm.borrow().is_some_and(Alarm::is_of_disk);
         if is_short && compacted.elapsed() >= SHORT_DISK_COMPACTION_INTERVAL {
             compacted = Instant::now();
-            node.persister.look_for_space();
+            node.threads.persister.look_for_space();
         }
         // A flood can fill what is left in less than the usual interval.
         let limit = node.alarm_limits.disk_free_limit_bytes();
@@ -94,7 +94,7 @@ pub(crate) async fn watch(node: Arc<Node>) {
 /// Sets the alarm as memory and disk are now; what is free on the disk.
 pub(crate) fn look(node: &Node) -> Option<u64> {
     let _turn = node.alarm_limits.one_at_a_time();
-    let (resident, free) = (resident_bytes(), free_bytes(&node.data_dir));
+    let (resident, free) = (resident_bytes(), free_space::free_bytes(&node.data_dir));
     let watermark = node.alarm_limits.memory_watermark_bytes();
     let limit = node.alarm_limits.disk_free_limit_bytes();
     let memory = resident.zip(watermark).is_some_and(|(resident, max)| resident > max);
@@ -132,12 +132,6 @@ pub(crate) fn look(node: &Node) -> Option<u64> {
 pub(crate) fn none(node: &Node) {
     node.alarm.send_replace(None);
     node.vhosts.set_alarm(false);
-}
-
-/// Bytes that are free on the disk of a directory.
-pub(crate) fn free_bytes(directory: &Path) -> Option<u64> {
-    let disk = rustix::fs::statvfs(directory).ok()?;
-    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Bytes of memory the process holds.

@@ -33,8 +33,8 @@ use crate::auth::user_slots::UserSlots;
 use crate::auth::{Auth, AuthError, User};
 use crate::clock::Clock;
 use crate::config::{AnonymousLogin, CertificateLogin, Config, Durability, SeededUser};
-use crate::connection::clients::Clients;
 use crate::connection::read_scheduler::ReadPermits;
+use crate::connection::registry::Clients;
 use crate::connection::slots::ConnectionSlots;
 use crate::definitions::{self, DefinitionsError};
 use crate::disk::data_dir::{DataDir, DataDirError};
@@ -42,9 +42,9 @@ use crate::disk::node_file::{self, FIRST_VHOST_ID, NodeFile, NodeFileError, Vhos
 use crate::disk::pager::Pager;
 use crate::disk::persister::Persister;
 use crate::disk::private_files;
-use crate::disk::recovery;
 use crate::disk::reserve::Reserve;
 use crate::disk::reset;
+use crate::disk::vhost_files::{self, VhostId};
 use crate::limits::{METRICS_AT_ONCE, RESIDENT_BYTES_MAX, RESIDENT_SHARE, UNACKED_SHARE};
 use crate::node::alarm_limits::{AlarmLimits, share};
 use crate::node::alarms::Alarm;
@@ -52,8 +52,7 @@ use crate::node::global_parameters::GlobalParameters;
 use crate::node::lifecycle::ShutdownRequest;
 use crate::redrive::Redrives;
 use crate::tls::TlsError;
-use crate::vhost::timer::Timer;
-use crate::vhost::{VhostError, Vhosts};
+use crate::vhost::{Threads, Timer, VhostError, Vhosts};
 
 /// Why a node does not start.
 #[derive(thiserror::Error, Debug)]
@@ -151,10 +150,9 @@ pub(crate) struct Node {
     /// Held by who takes definitions in.
     pub(crate) importing: Mutex<()>,
     pub(crate) reserve: Arc<Reserve>,
-    timer: Arc<Timer>,
-    pager: Arc<Pager>,
-    pub(crate) persister: Arc<Persister>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    pub(crate) threads: Threads,
+    /// The persister's thread, until the node has ended.
+    persister_thread: Mutex<Option<JoinHandle<()>>>,
     pub(crate) data_dir: PathBuf,
     pub(crate) lock: DataDir,
 }
@@ -192,7 +190,7 @@ impl Node {
         let global_parameters = GlobalParameters::open(&config.data_dir, may_begin)?;
         let clock = Clock::start();
         let timer = Timer::start(clock).map_err(StartError::Timer)?;
-        let (persister, writer) = Persister::start().map_err(StartError::Persister)?;
+        let (persister, persister_thread) = Persister::start().map_err(StartError::Persister)?;
         let pager = Pager::start().map_err(StartError::Pager)?;
         let mut session_options = config.session.clone();
         let name = node_name(config.node_name.as_deref());
@@ -204,14 +202,14 @@ impl Node {
         let total = config.total_memory_bytes.or_else(alarms::total_bytes);
         let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
         let vhost_options = vhost_options(config, alarm_limits.memory_watermark_bytes());
-        let threads = (Arc::clone(&timer), Arc::clone(&persister), Arc::clone(&pager));
+        let threads = Threads { timer, persister, pager };
         let node = Self {
             clock,
             session_options: Arc::new(session_options),
             certified_session_options: Arc::new(certified_session_options),
             certificate_login: config.certificate_login,
             anonymous_login: config.anonymous_login.clone(),
-            vhosts: Vhosts::new(&name, config, vhost_options, &reserve, threads, clock),
+            vhosts: Vhosts::new(&name, config, vhost_options, &reserve, threads.clone(), clock),
             read_permits: ReadPermits::new(workers()),
             metrics_permits: Semaphore::new(METRICS_AT_ONCE),
             history: SharedHistory::default(),
@@ -238,10 +236,8 @@ impl Node {
             default_users: config.default_users.clone(),
             importing: Mutex::new(()),
             reserve,
-            timer,
-            pager,
-            persister,
-            writer: Mutex::new(Some(writer)),
+            threads,
+            persister_thread: Mutex::new(Some(persister_thread)),
             data_dir: config.data_dir.clone(),
             lock,
         };
@@ -251,7 +247,8 @@ impl Node {
         }
         let is_new = known.as_ref().is_none_or(|known| known.next_vhost_id == FIRST_VHOST_ID);
         if let Some(known) = known {
-            recovery::remove_leftovers(&config.data_dir, &known);
+            let ids: Vec<VhostId> = known.vhosts.iter().map(|vhost| vhost.id).collect();
+            vhost_files::remove_leftovers(&config.data_dir, &ids, known.next_vhost_id);
             node.vhosts.reserve_ids(known.next_vhost_id);
             node.open_vhosts(known.vhosts)?;
             let by_name = known.users.into_iter().map(|user| (user.name.clone(), user));
@@ -366,14 +363,14 @@ impl Node {
 
     /// Writes what is left to the disk, after everybody has gone, and ends the threads.
     pub(crate) fn close(&self) {
-        self.persister.stop();
-        if let Some(writer) = self.writer.lock().take()
+        self.threads.persister.stop();
+        if let Some(writer) = self.persister_thread.lock().take()
             && writer.join().is_err()
         {
             tracing::error!("the writer of the log has failed");
         }
-        self.timer.stop();
-        self.pager.stop();
+        self.threads.timer.stop();
+        self.threads.pager.stop();
     }
 }
 
@@ -383,7 +380,7 @@ fn take_data_dir(data_dir: &Path) -> Result<(DataDir, Arc<Reserve>), StartError>
     let lock = DataDir::open(data_dir)?;
     private_files::tighten(data_dir);
     reset::finish(data_dir).map_err(StartError::Reset)?;
-    recovery::remove_stale_pages(data_dir);
+    vhost_files::remove_stale_pages(data_dir);
     Ok((lock, Arc::new(Reserve::open(data_dir))))
 }
 

@@ -15,7 +15,7 @@ use management::{ChangeError, UserLimit, VhostChange, VhostLimit, VhostSettings}
 use crate::auth::password::PasswordHash;
 use crate::auth::{TopicPattern, User, Users};
 use crate::disk::node_file::{self, NodeFile, NodeFileError, VhostEntry};
-use crate::disk::recovery;
+use crate::disk::vhost_files;
 use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX};
 use crate::node::Node;
 use crate::node::alarms::Alarm;
@@ -348,7 +348,7 @@ impl Node {
         let (vhost, id) = (handle.name(), handle.id());
         let text = format!("vhost '{vhost}' is deleted");
         handle.retire(&Refusal::new(ReplyCode::ConnectionForced, text));
-        match recovery::remove_vhost(&self.data_dir, id) {
+        match vhost_files::remove_vhost(&self.data_dir, id) {
             Ok(()) => tracing::info!(vhost, "vhost deleted"),
             Err(error) => {
                 tracing::warn!(vhost, %error, "files of a deleted vhost stay until the next start");

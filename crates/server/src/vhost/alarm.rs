@@ -1,39 +1,36 @@
-//! The alarm that is on, as the vhosts know it: what they make by themselves waits meanwhile.
-
-use std::sync::atomic::Ordering;
+//! Memory and disk alarms as a vhost knows them: work of its own, such as dead-lettering, waits meanwhile.
 
 use broker::time::Now;
 
-use super::{State, Turn, VhostHandle, Vhosts};
+use super::handle::{State, VhostHandle};
 
 impl VhostHandle {
-    /// Tells the vhost in its turn whether an alarm is on.
-    pub(super) fn check_alarm(&self, state: &mut Turn<'_, State>, now: Now) {
+    /// True while the vhost does no work of its own because an alarm is on.
+    pub(crate) fn has_alarm(&self) -> bool {
+        self.pressure.has_alarm()
+    }
+
+    /// Bounds the bytes that queues, exchanges and bindings may take, from the next command on. Does not
+    /// wait for the lock.
+    pub(crate) fn set_topology_bytes_max(&self, bytes_max: Option<u64>) {
+        self.pressure.set_topology_bytes_max(bytes_max);
+    }
+
+    /// Brings the core up to date with the alarm.
+    pub(super) fn check_alarm(&self, state: &mut State, now: Now) {
         let has_alarm = self.has_alarm();
         if state.vhost.has_alarm() != has_alarm {
             state.vhost.set_alarm(now, has_alarm);
         }
     }
 
-    /// An alarm is on, or none is any more. If the lock is held for long, the timer tells the vhost.
+    /// Brings the core up to date after a change of the alarm. If the lock is held for long, the timer
+    /// does it.
     pub(super) fn alarm_changed(&self) {
         let Some(mut state) = self.state.try_lock() else {
-            return self.arm(self.clock.time());
+            return self.wake_up.arm(&self.threads.timer, self.clock.time());
         };
         self.check_alarm(&mut state, self.clock.now());
         self.finish(state);
-    }
-
-    /// Whether it makes nothing by itself because an alarm is on.
-    pub(crate) fn has_alarm(&self) -> bool {
-        self.alarm.load(Ordering::SeqCst)
-    }
-}
-
-impl Vhosts {
-    /// An alarm is on, or none is any more: no vhost makes dead letters and the like meanwhile.
-    pub(crate) fn set_alarm(&self, has_alarm: bool) {
-        self.alarm.store(has_alarm, Ordering::SeqCst);
-        self.all().iter().for_each(|handle| handle.alarm_changed());
     }
 }

@@ -1,43 +1,46 @@
-//! Looking at the messages of a queue, those on disk among them, without anybody noticing.
+//! Browsing the messages of a queue, including those on disk, without changing the queue.
 //!
-//! What is at hand is copied under the lock, a slice at a time. A page is read without it, beside the
-//! pager, which may write it, read it back or forget it meanwhile: what was read counts only as far as
-//! the queue still has it there. Otherwise the look begins again at the same place.
+//! Messages in memory are copied under the lock, a slice at a time. A page is read without it, beside the
+//! pager, which may write it, read it back or remove it meanwhile: messages of the page count only as far
+//! as the queue still has them there. Otherwise the browse begins again at the same place.
 
 use std::sync::Arc;
 
 use broker::page::{PageAt, PagedMessage};
 use broker::time::Now;
-use broker::{BrowseCursor, BrowsedMessage, PageId, QueueId, Vhost};
+use broker::{BrowseCursor, BrowsedMessage, PageId, QueueId};
 
-use super::VhostHandle;
+use super::handle::VhostHandle;
 use crate::limits::BROWSED_PER_LOCK;
 
-/// Some messages of a queue, one behind the other.
+/// Consecutive messages of a queue.
 #[derive(Debug)]
 pub(crate) struct BrowseBatch {
-    /// The messages; there may be none, and still others behind.
+    /// The messages. There may be none, and still others behind them.
     pub(crate) messages: Vec<BrowsedMessage>,
-    /// Where to go on; none at the end.
+    /// The place to go on at; none at the end.
     pub(crate) next: Option<BrowseCursor>,
-    /// When they were so.
+    /// The time of the copy.
     pub(crate) now: Now,
 }
 
-/// Why messages cannot be looked at.
+/// Failure to browse messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum BrowseProblem {
     /// The queue is gone.
     NoQueue,
-    /// The disk refuses: a sentence for whoever asked.
+    /// The disk refuses: a sentence for the user.
     Disk(String),
 }
 
 impl VhostHandle {
-    /// Looks at messages of a queue from a cursor on, at most `count` and never more than are looked at
-    /// in one go: go on at [`BrowseBatch::next`]. No more than one page of them is read.
+    /// Copies messages of a queue from a cursor on, at most `count` and at most [`BROWSED_PER_LOCK`]: go on
+    /// at [`BrowseBatch::next`]. At most one page is read.
+    ///
+    /// # Errors
+    /// When the queue is gone or its page cannot be read.
     pub(crate) async fn browse(
-        self: &Arc<Self>,
+        &self,
         queue: QueueId,
         from: BrowseCursor,
         count: usize,
@@ -61,32 +64,23 @@ impl VhostHandle {
         }
     }
 
-    /// Looks at the vhost as one of many times: whoever waits for the lock gets it next.
-    pub(crate) fn read_fair<T>(&self, look: impl FnOnce(&Vhost, Now) -> T) -> T {
-        let state = self.state.lock();
-        let now = self.clock.now();
-        let result = look(&state.vhost, now);
-        state.end_fair();
-        result
-    }
-
-    /// Reads a page. None if it is not there any more.
-    async fn read_to_browse(
-        self: &Arc<Self>,
-        at: PageAt,
-    ) -> Result<Option<Vec<PagedMessage>>, BrowseProblem> {
-        let _turn = self.page_looks.acquire().await;
+    /// Reads a page. None if the queue does not have it any more.
+    async fn read_to_browse(&self, at: PageAt) -> Result<Option<Vec<PagedMessage>>, BrowseProblem> {
+        let _permit = self.browse_permits.acquire().await;
         loop {
-            let written = self.written.notified();
+            let changed = self.disk.changed();
             let is_kept = self.page_files.has(at.page);
             if is_kept {
                 let page_files = Arc::clone(&self.page_files);
-                let read = tokio::task::spawn_blocking(move || page_files.look(at.page)).await;
-                match read.map_err(|error| error.to_string()).flatten() {
+                let read =
+                    tokio::task::spawn_blocking(move || page_files.read_beside(at.page)).await;
+                let read = read.map_err(|error| error.to_string());
+                match read.and_then(|read| read.map_err(|error| error.to_string())) {
                     Ok(messages) => return Ok(Some(messages)),
                     Err(problem) if self.has_page(at) && self.page_files.has(at.page) => {
                         return Err(BrowseProblem::Disk(problem));
                     }
+                    // The page was removed or written over meanwhile.
                     Err(_) => {}
                 }
             }
@@ -94,8 +88,8 @@ impl VhostHandle {
                 return Ok(None);
             }
             if !is_kept {
-                // The pager has it in hand.
-                written.await;
+                // The pager is about to write it, or reads it.
+                changed.await;
             }
         }
     }

@@ -1,68 +1,50 @@
-//! What happens to a vhost from outside: who gets in, its settings, its users' permissions, its end.
+//! Administration of a vhost: its room for connections, settings, permissions of its users, deletion.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use broker::access::Access;
 use broker::refusal::Refusal;
 use broker::{ConnectionId, Vhost};
 use management::{VhostLimit, VhostSettings, maximum};
-use storage::WriteQueue;
 
-use super::{State, VhostHandle};
+use super::handle::{OpenRefused, State, VhostHandle};
+use crate::disk::log_queue::LogQueue;
 use crate::disk::node_file::VhostEntry;
 use crate::disk::page_queue::PageQueue;
 
-/// Why no connection can be opened in a vhost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum OpenRefused {
-    /// It is deleted.
-    Deleted,
-    /// It has as many as it may have.
-    Full(u64),
-}
+impl VhostHandle {
+    /// Checks if a connection could be opened now.
+    ///
+    /// # Errors
+    /// When the vhost is deleted or full.
+    pub(crate) fn check_room(&self) -> Result<(), OpenRefused> {
+        self.check_room_in(&self.state.lock())
+    }
 
-impl State {
-    pub(super) fn check_room(&self) -> Result<(), OpenRefused> {
-        if self.is_retired {
+    pub(super) fn check_room_in(&self, state: &State) -> Result<(), OpenRefused> {
+        // Set under the lock.
+        if self.disk.is_retired() {
             return Err(OpenRefused::Deleted);
         }
-        // The node's own are nobody's.
-        let connections = self.links.len() as u64;
-        match maximum(&self.settings.limits, VhostLimit::MaxConnections) {
+        // Connections of the node itself do not count.
+        let connections = state.outputs.links.clients.len() as u64;
+        match maximum(&state.settings.limits, VhostLimit::MaxConnections) {
             Some(max) if connections >= max => Err(OpenRefused::Full(max)),
             _ => Ok(()),
         }
     }
-}
 
-impl VhostHandle {
-    /// Whether a connection could be opened now.
-    pub(crate) fn check_room(&self) -> Result<(), OpenRefused> {
-        self.state.lock().check_room()
-    }
-
-    /// What is kept of it beside what is in it.
+    /// Description, limits and other settings.
     pub(crate) fn settings(&self) -> Arc<VhostSettings> {
         Arc::clone(&self.state.lock().settings)
     }
 
-    /// What there is to write down of it.
+    /// The entry of the vhost in `node.json`.
     pub(crate) fn entry(&self) -> VhostEntry {
         VhostEntry { name: self.name.to_string(), id: self.id, settings: self.settings() }
     }
 
-    /// Names its directory.
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Whether the vhost is deleted.
-    pub(crate) fn is_retired(&self) -> bool {
-        self.is_retired.load(Ordering::Acquire)
-    }
-
-    /// From now on these settings count.
+    /// Replaces the settings.
     pub(crate) fn set_settings(&self, settings: Arc<VhostSettings>) {
         let mut state = self.state.lock();
         state.vhost.set_default_queue_type(settings.default_queue_type);
@@ -71,17 +53,7 @@ impl VhostHandle {
         state.settings = settings;
     }
 
-    /// While memory is short queues, exchanges and bindings may take so many bytes: from the next command
-    /// on, and without a wait for those before it.
-    pub(crate) fn set_topology_bytes_max(&self, bytes_max: Option<u64>) {
-        self.topology_bytes_max.store(bytes_max.unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    pub(super) fn topology_bytes_max(&self) -> Option<u64> {
-        Some(self.topology_bytes_max.load(Ordering::Relaxed)).filter(|max| *max < u64::MAX)
-    }
-
-    /// What a user may do has changed, on all his connections.
+    /// Replaces the permissions of a user on all their connections.
     pub(crate) fn set_access(&self, access: &Arc<Access>) {
         let now = self.clock.now();
         let mut state = self.state.lock();
@@ -106,30 +78,28 @@ impl VhostHandle {
         self.write(|vhost, now| vhost.force_close(now, connection, refusal));
     }
 
-    /// The vhost is deleted: its connections are closed, what is in it is forgotten, and when this
-    /// returns nothing touches its files any more.
-    pub(crate) fn retire(self: &Arc<Self>, refusal: &Refusal) {
+    /// Deletes the vhost: closes its connections and forgets its contents. When this returns nothing
+    /// touches its files any more.
+    pub(crate) fn retire(&self, refusal: &Refusal) {
         self.stop(refusal);
-        let forgotten = {
+        let contents = {
             let mut state = self.state.lock();
-            state.is_retired = true;
-            self.is_retired.store(true, Ordering::Release);
-            state.held.clear();
-            state.pending = WriteQueue::default();
-            state.paging = PageQueue::default();
+            self.disk.set_retired();
+            state.outputs.deferred.clear();
+            state.outputs.log = LogQueue::default();
+            state.outputs.pages = PageQueue::default();
             let empty = Vhost::new(&self.name, [0; 32], state.vhost.options());
             std::mem::replace(&mut state.vhost, empty)
         };
-        // Nobody waits for a log that is not written any more.
-        self.durable_lsn.store(u64::MAX, Ordering::Release);
-        self.written.notify_waiters();
-        self.persister.retire(self);
-        self.pager.finish();
-        drop(forgotten);
+        self.disk.release_waiters();
+        self.threads.persister.retire(self.id);
+        self.threads.pager.finish();
+        // Outside of the lock, because a long queue takes long to drop.
+        drop(contents);
     }
 }
 
 fn connections_of(vhost: &Vhost, user: &str) -> Vec<ConnectionId> {
-    let his = vhost.connections().filter(|(_, connection)| *connection.access.user == *user);
-    his.map(|(id, _)| id).collect()
+    let of_user = vhost.connections().filter(|(_, connection)| *connection.access.user == *user);
+    of_user.map(|(id, _)| id).collect()
 }

@@ -1,127 +1,130 @@
-//! What the effects of a batch do to the world: bytes in outboxes, records for the log, work for the
-//! pager, words for the log of the operator.
+//! Effects of a batch: bytes in outboxes, records for the log, tasks for the pager, log lines.
 
-use broker::time::Now;
-use broker::{ConnectionId, Effect, Lsn, Meaning, Message, Outgoing, Record, Vhost};
+use broker::{ChannelNumber, ConnectionId, Effect, Event, Lsn, Outgoing, Vhost};
 use session::transmit;
-use slotmap::SecondaryMap;
-use storage::{Body, Flags, NewRecord, WriteQueue};
+use smallvec::SmallVec;
 
-use super::{After, Held, InternalLinks, Link, Wait};
+use super::links::{Link, Links};
+use crate::disk::log_queue::{LogEntry, LogQueue};
 use crate::disk::page_queue::{PageProgress, PageQueue};
-use crate::limits::UNCOPIED_LOG_BODY_BYTES_MIN;
 
-/// Turns effects into bytes in the outboxes they are for.
-pub(super) fn deliver(
+/// An answer that is given once the log is durable up to a position.
+#[derive(Debug)]
+pub(super) struct DeferredReply {
+    pub(super) lsn: Lsn,
+    pub(super) connection: ConnectionId,
+    pub(super) channel: ChannelNumber,
+    pub(super) outgoing: Outgoing,
+}
+
+/// The event that the answer to a command waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    /// The log is durable up to this position.
+    Log(Lsn),
+    /// A page was read, for a `basic.get` of this connection.
+    Page(ConnectionId),
+}
+
+/// Result of a batch of commands.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct BatchResult {
+    /// The event that the answer to the last command waits for. No command of the connection may be
+    /// applied before.
+    pub(crate) wait: Option<Wait>,
+    /// The batch has something for the disk.
+    pub(crate) is_written: bool,
+}
+
+/// Effects that are left for when all others are in the outboxes.
+#[derive(Default, Debug)]
+pub(super) struct BatchEffects {
+    /// Connections with something new in their outboxes, each once.
+    pub(super) touched: SmallVec<[ConnectionId; 4]>,
+    pub(super) events: Vec<Event>,
+    /// Connections whose unsent bytes the core asks for.
+    pub(super) asked: Vec<ConnectionId>,
+    pub(super) result: BatchResult,
+}
+
+impl BatchEffects {
+    pub(super) fn touch(&mut self, connection: ConnectionId, link: &mut Link) {
+        if !std::mem::replace(&mut link.is_touched, true) {
+            self.touched.push(connection);
+        }
+    }
+}
+
+/// The places that effects of a vhost go to, behind its lock.
+#[derive(Default, Debug)]
+pub(super) struct Outputs {
+    pub(super) links: Links,
+    pub(super) log: LogQueue,
+    pub(super) pages: PageQueue,
+    /// Answers that wait for the log.
+    pub(super) deferred: Vec<DeferredReply>,
+}
+
+/// Applies the effects that the core has gathered, in their order.
+pub(super) fn apply_effects(
     vhost: &mut Vhost,
-    (links, own): (&mut SecondaryMap<ConnectionId, Link>, &mut InternalLinks),
-    (pending, paging, counts): (&mut WriteQueue, &mut PageQueue, &PageProgress),
-    held: &mut Vec<Held>,
-    after: &mut After,
+    outputs: &mut Outputs,
+    page_progress: &PageProgress,
+    batch: &mut BatchEffects,
 ) {
+    let Outputs { links, log, pages, deferred } = outputs;
     let mut effects = vhost.drain_effects().peekable();
     while let Some(effect) = effects.next() {
         match effect {
             Effect::Send { connection, channel, outgoing } => {
-                let Some(link) = links.get_mut(connection) else {
-                    tell(own, connection, || outgoing);
+                let Some(link) = links.clients.get_mut(connection) else {
+                    links.send_internal(connection, || outgoing);
                     continue;
                 };
+                let frame_max = link.frame_max;
                 let mut closing = matches!(outgoing, Outgoing::ConnectionClose { .. });
-                link.socket.socket_writer.append(|outbox| {
-                    transmit(&outgoing, channel.0, link.frame_max, outbox);
+                link.socket.writer.append(|outbox| {
+                    transmit(&outgoing, channel.0, frame_max, outbox);
                     // One lock of the outbox for all that goes to the same connection in a row.
                     while let Some(Effect::Send { connection: next, .. }) = effects.peek()
                         && *next == connection
                     {
                         let Some(Effect::Send { channel, outgoing, .. }) = effects.next() else {
-                            break;
+                            unreachable!("the effect that was peeked at comes next");
                         };
                         closing |= matches!(outgoing, Outgoing::ConnectionClose { .. });
-                        transmit(&outgoing, channel.0, link.frame_max, outbox);
+                        transmit(&outgoing, channel.0, frame_max, outbox);
                     }
                 });
+                // After the bytes: the reader may end the connection as soon as it learns of this.
                 if closing {
-                    link.socket.socket_writer.set_closing();
+                    link.socket.writer.set_closing();
                 }
-                after.touch(connection, link);
+                batch.touch(connection, link);
             }
             Effect::SendDurable { lsn, connection, channel, outgoing } => {
-                held.push(Held { lsn, connection, channel, outgoing });
-                after.applied.wait = Some(Wait::Log(lsn));
+                deferred.push(DeferredReply { lsn, connection, channel, outgoing });
+                batch.result.wait = Some(Wait::Log(lsn));
             }
             Effect::Stalled(connection) => {
-                let Some(link) = links.get_mut(connection) else { continue };
-                link.socket.socket_writer.set_stalled();
-                after.touch(connection, link);
+                let Some(link) = links.clients.get_mut(connection) else { continue };
+                link.socket.writer.set_stalled();
+                batch.touch(connection, link);
             }
-            Effect::AskBacklog(connection) => after.asked.push(connection),
+            Effect::AskBacklog(connection) => batch.asked.push(connection),
             Effect::Log { lsn, at, about, ended, record, is_joined } => {
-                ended.iter().for_each(|lsn| {
-                    pending.release(storage::Lsn(lsn.0));
-                });
-                let new = NewRecord {
-                    lsn: storage::Lsn(lsn.0),
-                    target: storage::Lsn(about.0),
-                    kind: record.kind(),
-                    flags: flags(record.meaning(), about),
-                    references: record.references(),
-                    is_joined,
-                };
-                append(pending, new, at, &record);
-                after.applied.is_written = true;
+                // References end first: the log takes the next record for the one that says so.
+                ended.iter().for_each(|lsn| log.release(*lsn));
+                log.append(&LogEntry { lsn, at, about, is_joined, record: &record });
+                batch.result.is_written = true;
             }
             Effect::Page(task) => {
-                counts.begun(&task);
-                after.applied.is_written = true;
-                paging.push(task);
+                page_progress.begun(&task);
+                pages.push(task);
+                batch.result.is_written = true;
             }
-            Effect::AwaitGet(connection) => after.applied.wait = Some(Wait::Page(connection)),
-            Effect::Event(event) => after.events.push(event),
+            Effect::AwaitGet(connection) => batch.result.wait = Some(Wait::Page(connection)),
+            Effect::Event(event) => batch.events.push(event),
         }
-    }
-}
-
-/// Appends a record to what waits for the disk; a long body is shared with its message, not copied.
-fn append(pending: &mut WriteQueue, new: NewRecord, at: Now, record: &Record) {
-    match record.message().filter(|message| message.body().len() >= UNCOPIED_LOG_BODY_BYTES_MIN) {
-        Some(message) => {
-            let body = Body::new(LongBody(message.clone()));
-            pending.push_with_body(new, |octets| record.encode_without_body(at, octets), body);
-        }
-        None => pending.push(new, |octets| record.encode(at, octets)),
-    }
-}
-
-/// A message of which the log writes the body.
-struct LongBody(Message);
-
-impl AsRef<[u8]> for LongBody {
-    fn as_ref(&self) -> &[u8] {
-        self.0.body()
-    }
-}
-
-/// Tells a connection of the node itself something, if it is one.
-pub(super) fn tell(
-    own: &InternalLinks,
-    connection: ConnectionId,
-    outgoing: impl FnOnce() -> Outgoing,
-) {
-    if let Some(listener) = own.get(connection) {
-        // Who listens no more has closed it, or is about to.
-        let _ = listener.send(outgoing());
-    }
-}
-
-/// What a record means to the log.
-fn flags(meaning: Meaning, about: Lsn) -> Flags {
-    let releases = if about == Lsn(0) { Flags::NONE } else { Flags::RELEASES };
-    match meaning {
-        Meaning::Stands => Flags::NONE,
-        Meaning::Releases => releases,
-        Meaning::Annotates => Flags::ANNOTATES,
-        Meaning::EndsMany => Flags::ENDS_MANY,
-        Meaning::ReleasesMany => releases.and(Flags::ENDS_MANY),
     }
 }

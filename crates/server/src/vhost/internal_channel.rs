@@ -11,7 +11,7 @@ use broker::{ChannelNumber, Command, ConnectionId, Outgoing, Request};
 use management::ChangeFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::vhost::VhostHandle;
+use super::handle::VhostHandle;
 
 /// What people see where they see names of connections.
 const NAME: &str = "HTTP";

@@ -1,10 +1,10 @@
 //! The lock of a vhost, and how a thread waits for it.
 //!
-//! A turn of the lock takes a fraction of a millisecond, so most callers find it free or wait for that
-//! long. When one turn is long nevertheless, no thread that serves several vhosts may wait for its end:
-//! the timer, the writer of logs, the pager and the tasks of connections try the lock for
-//! [`LOCK_WAIT`], do other work and come back; a task awaits the end of the turn. Requests over HTTP
-//! wait, on a thread that the runtime replaces.
+//! The lock is held for a fraction of a millisecond, so most callers find it free or wait for that long.
+//! Sometimes it is held for long nevertheless. Then no thread that serves several vhosts may wait for it:
+//! the timer, the persister, the pager and the tasks of connections try the lock for [`LOCK_WAIT`], do
+//! other work and come back; a task awaits the end of the long hold. Requests over HTTP wait, on a thread
+//! that the runtime replaces.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,15 +16,15 @@ use tokio::sync::Notify;
 
 use crate::limits::{LOCK_WAIT, LONG_HOLD};
 
-/// A value behind a lock whose turns are timed.
+/// A lock around a value that knows since when it is held.
 #[derive(Debug)]
 pub(super) struct TimedLock<T> {
     value: Mutex<T>,
     created: Instant,
-    /// When the current turn began, in microseconds since `created`, plus one; 0 while the lock is free.
-    began_us: AtomicU64,
-    /// The end of a turn that was longer than [`LONG_HOLD`].
-    long_turn_ended: Notify,
+    /// Start of the current hold, in microseconds since `created`, plus one; 0 while the lock is free.
+    held_since_us: AtomicU64,
+    /// Notified at the end of a hold that was longer than [`LONG_HOLD`].
+    long_hold_ended: Notify,
 }
 
 impl<T> TimedLock<T> {
@@ -33,14 +33,14 @@ impl<T> TimedLock<T> {
         Self {
             value: Mutex::new(value),
             created: Instant::now(),
-            began_us: AtomicU64::new(0),
-            long_turn_ended: Notify::new(),
+            held_since_us: AtomicU64::new(0),
+            long_hold_ended: Notify::new(),
         }
     }
 
-    /// Begins a turn, however long that takes. A worker of a runtime hands its other tasks to another
+    /// Takes the lock, however long that takes. A worker of a runtime hands its other tasks to another
     /// thread before it waits for long.
-    pub(super) fn lock(&self) -> Turn<'_, T> {
+    pub(super) fn lock(&self) -> TimedGuard<'_, T> {
         self.try_lock().unwrap_or_else(|| {
             let is_worker = Handle::try_current()
                 .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
@@ -50,69 +50,69 @@ impl<T> TimedLock<T> {
         })
     }
 
-    /// Begins a turn, unless that takes longer than [`LOCK_WAIT`] or the current turn is a long one.
-    pub(super) fn try_lock(&self) -> Option<Turn<'_, T>> {
+    /// Takes the lock, unless that takes longer than [`LOCK_WAIT`] or the lock is held for long already.
+    pub(super) fn try_lock(&self) -> Option<TimedGuard<'_, T>> {
         if let Some(value) = self.value.try_lock() {
             return Some(self.begin(value));
         }
-        if self.is_in_long_turn() {
+        if self.is_held_for_long() {
             return None;
         }
         Some(self.begin(self.value.try_lock_for(LOCK_WAIT)?))
     }
 
-    /// Waits for the end of the current turn if it is a long one.
+    /// Waits for the end of the current hold if it is a long one.
     pub(super) async fn long_hold_ended(&self) {
         loop {
-            let ended = self.long_turn_ended.notified();
+            let ended = self.long_hold_ended.notified();
             tokio::pin!(ended);
-            // From now on the end of a turn is noticed.
+            // From now on the end of a hold is noticed.
             ended.as_mut().enable();
-            if !self.is_in_long_turn() {
+            if !self.is_held_for_long() {
                 return;
             }
             ended.await;
         }
     }
 
-    fn begin<'a>(&'a self, value: MutexGuard<'a, T>) -> Turn<'a, T> {
-        self.began_us.store(self.elapsed_us() + 1, Ordering::Release);
-        Turn { timing: TurnTiming(self), value }
+    fn begin<'a>(&'a self, value: MutexGuard<'a, T>) -> TimedGuard<'a, T> {
+        self.held_since_us.store(self.elapsed_us() + 1, Ordering::Release);
+        TimedGuard { timing: HoldTiming(self), value }
     }
 
-    fn is_in_long_turn(&self) -> bool {
-        match self.began_us.load(Ordering::Acquire) {
+    fn is_held_for_long(&self) -> bool {
+        match self.held_since_us.load(Ordering::Acquire) {
             0 => false,
-            began => {
-                u128::from(self.elapsed_us().saturating_sub(began - 1)) >= LONG_HOLD.as_micros()
+            since => {
+                u128::from(self.elapsed_us().saturating_sub(since - 1)) >= LONG_HOLD.as_micros()
             }
         }
     }
 
     fn elapsed_us(&self) -> u64 {
-        // 500,000 years fit in.
-        u64::try_from(self.created.elapsed().as_micros()).unwrap_or(u64::MAX - 1)
+        u64::try_from(self.created.elapsed().as_micros())
+            .expect("a process runs for less than 500,000 years")
     }
 }
 
-/// The value while its lock is held. The fields are dropped in this order.
+/// Access to the value while its lock is held. The fields are dropped in this order.
 #[derive(Debug)]
-pub(super) struct Turn<'a, T> {
-    timing: TurnTiming<'a, T>,
+pub(super) struct TimedGuard<'a, T> {
+    timing: HoldTiming<'a, T>,
     value: MutexGuard<'a, T>,
 }
 
-impl<T> Turn<'_, T> {
-    /// Ends the turn and gives the lock to the thread that has waited longest, which would otherwise
-    /// find it taken again by a caller with many turns in a row.
-    pub(super) fn end_fair(self) {
+impl<T> TimedGuard<'_, T> {
+    /// Gives the lock to the thread that has waited longest. A caller that takes the lock many times in a
+    /// row would have it again before that thread wakes.
+    pub(super) fn unlock_fair(self) {
         let Self { timing, value } = self;
         drop(timing);
         MutexGuard::unlock_fair(value);
     }
 }
 
-impl<T> Deref for Turn<'_, T> {
+impl<T> Deref for TimedGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -120,22 +120,22 @@ impl<T> Deref for Turn<'_, T> {
     }
 }
 
-impl<T> DerefMut for Turn<'_, T> {
+impl<T> DerefMut for TimedGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }
 }
 
-/// Times a turn until it is dropped, which is just before the lock is given back.
+/// Ends the measured hold when it is dropped, just before the lock is given back.
 #[derive(Debug)]
-struct TurnTiming<'a, T>(&'a TimedLock<T>);
+struct HoldTiming<'a, T>(&'a TimedLock<T>);
 
-impl<T> Drop for TurnTiming<'_, T> {
+impl<T> Drop for HoldTiming<'_, T> {
     fn drop(&mut self) {
-        let is_long = self.0.is_in_long_turn();
-        self.0.began_us.store(0, Ordering::Release);
-        if is_long {
-            self.0.long_turn_ended.notify_waiters();
+        let was_long = self.0.is_held_for_long();
+        self.0.held_since_us.store(0, Ordering::Release);
+        if was_long {
+            self.0.long_hold_ended.notify_waiters();
         }
     }
 }
@@ -147,8 +147,8 @@ mod tests {
 
     use super::*;
 
-    /// Holds the lock in a long turn until the returned sender is dropped.
-    fn long_turn(
+    /// Holds the lock for long until the returned sender is dropped.
+    fn long_hold(
         lock: &Arc<TimedLock<u32>>,
     ) -> (std::sync::mpsc::Sender<()>, std::thread::JoinHandle<()>) {
         let (end, ends) = channel();
@@ -157,7 +157,7 @@ mod tests {
         let thread = std::thread::spawn(move || {
             let mut value = lock.lock();
             *value += 1;
-            while !lock.is_in_long_turn() {
+            while !lock.is_held_for_long() {
                 std::thread::yield_now();
             }
             begun.send(()).unwrap();
@@ -168,22 +168,22 @@ mod tests {
     }
 
     #[test]
-    fn try_lock_in_a_long_turn_gives_up_and_lock_waits() {
+    fn try_lock_gives_up_during_a_long_hold_and_lock_waits() {
         let lock = Arc::new(TimedLock::new(0));
-        let (end, thread) = long_turn(&lock);
+        let (end, thread) = long_hold(&lock);
         assert!(lock.try_lock().is_none());
         drop(end);
         assert_eq!(*lock.lock(), 1);
         thread.join().unwrap();
         assert_eq!(*lock.try_lock().unwrap(), 1);
-        assert!(!lock.is_in_long_turn());
+        assert!(!lock.is_held_for_long());
     }
 
     #[tokio::test]
-    async fn no_long_turn_is_over_when_the_turn_is() {
+    async fn long_hold_ended_returns_when_the_hold_ends() {
         let lock = Arc::new(TimedLock::new(0));
         lock.long_hold_ended().await;
-        let (end, thread) = long_turn(&lock);
+        let (end, thread) = long_hold(&lock);
         let waits = lock.long_hold_ended();
         tokio::pin!(waits);
         let first =
@@ -191,16 +191,16 @@ mod tests {
         assert!(first.await.is_pending());
         drop(end);
         waits.await;
-        lock.lock().end_fair();
+        lock.lock().unlock_fair();
         thread.join().unwrap();
     }
 
     #[test]
-    fn a_worker_that_waits_for_a_long_turn_does_not_keep_its_tasks() {
+    fn worker_that_waits_for_a_long_hold_gives_its_tasks_away() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let lock = Arc::new(TimedLock::new(0));
-        let (end, thread) = long_turn(&lock);
+        let (end, thread) = long_hold(&lock);
         let waits = {
             let lock = Arc::clone(&lock);
             runtime.spawn(async move { *lock.lock() })

@@ -3,25 +3,29 @@
 //! A thread of its own, because deadlines are kept to fractions of a millisecond, which neither the
 //! runtime's timer wheel nor a busy worker can promise.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use broker::time::Time;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::clock::Clock;
+use crate::disk::vhost_files::VhostId;
 use crate::limits::{TIMER_PAUSE_US, TIMER_REST_US};
-use crate::vhost::VhostHandle;
 
-/// Names a vhost to the timer.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct TimerId(usize);
+/// A vhost with something to do at a time.
+pub(crate) trait TimerTarget: fmt::Debug + Send + Sync {
+    /// Does what is due.
+    fn tick(&self);
+}
 
 #[derive(Default, Debug)]
 struct Wakes {
-    due: BTreeSet<(Time, TimerId)>,
-    handles: Vec<Weak<VhostHandle>>,
+    due: BTreeSet<(Time, VhostId)>,
+    targets: BTreeMap<VhostId, Weak<dyn TimerTarget>>,
     stopping: bool,
 }
 
@@ -44,26 +48,16 @@ impl Timer {
         Ok(timer)
     }
 
-    /// Makes a vhost known.
-    pub(crate) fn register(
-        &self,
-        make: impl FnOnce(TimerId) -> Arc<VhostHandle>,
-    ) -> Arc<VhostHandle> {
+    /// Makes a vhost known, before its first wake-up is armed.
+    pub(crate) fn add(&self, id: VhostId, target: Weak<dyn TimerTarget>) {
         let mut wakes = self.wakes.lock();
-        // The place of a vhost that is gone is free; a wake-up that is left of it comes for nothing.
-        let free = wakes.handles.iter().position(|handle| handle.strong_count() == 0);
-        let at = free.unwrap_or(wakes.handles.len());
-        let handle = make(TimerId(at));
-        let known = Arc::downgrade(&handle);
-        match wakes.handles.get_mut(at) {
-            Some(place) => *place = known,
-            None => wakes.handles.push(known),
-        }
-        handle
+        wakes.targets.retain(|_, target| target.strong_count() > 0);
+        let before = wakes.targets.insert(id, target);
+        assert!(before.is_none(), "ids of vhosts are never used again");
     }
 
     /// Moves the wake-up of a vhost to an earlier time.
-    pub(crate) fn arm(&self, id: TimerId, before: Time, at: Time) {
+    fn arm(&self, id: VhostId, before: Time, at: Time) {
         let mut wakes = self.wakes.lock();
         wakes.due.remove(&(before, id));
         wakes.due.insert((at, id));
@@ -92,18 +86,52 @@ impl Timer {
                 continue;
             }
             wakes.due.pop_first();
-            let handle = wakes.handles.get(id.0).and_then(Weak::upgrade);
-            if let Some(handle) = handle {
+            // The wake-up of a vhost that is gone comes for nothing.
+            let target = wakes.targets.get(&id).and_then(Weak::upgrade);
+            if let Some(target) = target {
                 // The vhost arms the timer again, which needs the lock.
-                parking_lot::MutexGuard::unlocked(&mut wakes, || handle.tick());
+                MutexGuard::unlocked(&mut wakes, || target.tick());
                 last_turn_ended = clock.time();
             }
         }
     }
 }
 
-/// When to do what is due at `at`: soon if the last turn has left it over, else when it is due, but not
-/// before there has been a rest, so that what falls due meanwhile has one turn together.
+/// The next wake-up of one vhost.
+#[derive(Debug)]
+pub(super) struct WakeUp {
+    vhost: VhostId,
+    clock: Clock,
+    /// Time for which the timer is armed, in microseconds; `u64::MAX` if it is not.
+    armed_us: AtomicU64,
+}
+
+impl WakeUp {
+    pub(super) fn new(vhost: VhostId, clock: Clock) -> Self {
+        Self { vhost, clock, armed_us: AtomicU64::new(u64::MAX) }
+    }
+
+    /// Lets the timer come at `at`, if it does not come earlier. Work that is overdue is due now and no
+    /// earlier: otherwise a vhost with a backlog would always be first.
+    pub(super) fn arm(&self, timer: &Timer, at: Time) {
+        if at.as_micros() >= self.armed_us.load(Ordering::Acquire) {
+            return;
+        }
+        let at = at.max(self.clock.time());
+        let before = self.armed_us.fetch_min(at.as_micros(), Ordering::AcqRel);
+        if at.as_micros() < before {
+            timer.arm(self.vhost, Time::from_micros(before), at);
+        }
+    }
+
+    /// The timer has come: the next call of [`Self::arm`] counts, whatever its time.
+    pub(super) fn fired(&self) {
+        self.armed_us.store(u64::MAX, Ordering::Release);
+    }
+}
+
+/// The time to do what is due at `at`: soon if the last turn has left it over, else when it is due, but
+/// after a rest, so that everything that falls due meanwhile has one turn together.
 fn turn_begins(at: Time, last_turn_ended: Time) -> Time {
     let rest_us = if at <= last_turn_ended { TIMER_PAUSE_US } else { TIMER_REST_US };
     at.max(Time::from_micros(last_turn_ended.as_micros() + rest_us))
@@ -114,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deadlines_that_follow_each_other_closely_have_one_turn() {
+    fn turn_begins_after_a_rest_for_deadlines_close_to_each_other() {
         let begins = |at_us, ended_us| {
             turn_begins(Time::from_micros(at_us), Time::from_micros(ended_us)).as_micros()
         };

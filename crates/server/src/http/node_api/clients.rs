@@ -6,7 +6,7 @@ use amqp::reply_code::ReplyCode;
 use broker::refusal::Refusal;
 use management::{ChangeFuture, ChannelSnapshot, Clients, ConnectionSnapshot, ConsumerSnapshot};
 
-use crate::connection::clients::Client;
+use crate::connection::registry::Client;
 use crate::node::Node;
 
 impl Clients for Node {

@@ -9,7 +9,8 @@ use management::{
 };
 use rustix::process::{Resource, getrlimit};
 
-use crate::connection::clients::Client;
+use crate::connection::registry::Client;
+use crate::disk::free_space;
 use crate::disk::node_file::NodeFileError;
 use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
@@ -33,7 +34,7 @@ impl NodeStatus for Node {
             resident_bytes: alarms::resident_bytes(),
             memory_watermark_bytes: self.alarm_limits.memory_watermark_bytes(),
             memory_alarm: alarm.is_some_and(Alarm::is_of_memory),
-            disk_free_bytes: alarms::free_bytes(&self.data_dir),
+            disk_free_bytes: free_space::free_bytes(&self.data_dir),
             disk_free_limit_bytes: self.alarm_limits.disk_free_limit_bytes(),
             disk_alarm: alarm.is_some_and(Alarm::is_of_disk),
         }

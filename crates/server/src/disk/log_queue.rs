@@ -1,0 +1,96 @@
+//! Records of one vhost on their way to the persister, behind the vhost's lock.
+
+use broker::time::Now;
+use broker::{Lsn, Meaning, Message, Record};
+use storage::{Body, Flags, NewRecord, WriteBatch, WriteQueue};
+
+use crate::limits::UNCOPIED_LOG_BODY_BYTES_MIN;
+
+/// Records that wait for the persister.
+#[derive(Default, Debug)]
+pub(crate) struct LogQueue {
+    records: WriteQueue,
+    /// The persister was told that there are some and has not taken all of them yet.
+    persister_knows: bool,
+}
+
+/// A record as the core reports it.
+#[derive(Debug)]
+pub(crate) struct LogEntry<'a> {
+    pub(crate) lsn: Lsn,
+    /// Time of the record, for what is stored as wall-clock time.
+    pub(crate) at: Now,
+    /// The record that this one is about; 0 for none.
+    pub(crate) about: Lsn,
+    /// The record stands in one batch with its predecessor.
+    pub(crate) is_joined: bool,
+    pub(crate) record: &'a Record,
+}
+
+impl LogQueue {
+    /// Appends a record. A long body is shared with its message, not copied.
+    pub(crate) fn append(&mut self, entry: &LogEntry<'_>) {
+        let LogEntry { lsn, at, about, is_joined, record } = *entry;
+        let new = NewRecord {
+            lsn: storage::Lsn(lsn.0),
+            target: storage::Lsn(about.0),
+            kind: record.kind(),
+            flags: flags(record.meaning(), about),
+            references: record.references(),
+            is_joined,
+        };
+        match record.message().filter(|it| it.body().len() >= UNCOPIED_LOG_BODY_BYTES_MIN) {
+            Some(message) => {
+                let body = Body::new(LongBody(message.clone()));
+                let encode = |out: &mut Vec<u8>| record.encode_without_body(at, out);
+                self.records.push_with_body(new, encode, body);
+            }
+            None => self.records.push(new, |out| record.encode(at, out)),
+        }
+    }
+
+    /// Ends one reference to the record at `lsn`. It is not written at all if it waits here and this was
+    /// the last.
+    pub(crate) fn release(&mut self, lsn: Lsn) {
+        self.records.release(storage::Lsn(lsn.0));
+    }
+
+    /// Bytes that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.records.bytes()
+    }
+
+    /// True if the persister has to be told now that records wait; it counts as told from then on.
+    pub(crate) fn wakes_persister(&mut self) -> bool {
+        !self.records.is_empty() && !std::mem::replace(&mut self.persister_knows, true)
+    }
+
+    /// Takes the first batch into `batch`, which is empty. True if more records wait, of which the
+    /// persister knows then.
+    pub(crate) fn take_batch(&mut self, batch: &mut WriteBatch) -> bool {
+        let has_more = self.records.take_batch(batch);
+        self.persister_knows = has_more;
+        has_more
+    }
+}
+
+/// A message whose body the log writes from where it is.
+struct LongBody(Message);
+
+impl AsRef<[u8]> for LongBody {
+    fn as_ref(&self) -> &[u8] {
+        self.0.body()
+    }
+}
+
+/// Flags of a record for the log, which does not know the core's records.
+fn flags(meaning: Meaning, about: Lsn) -> Flags {
+    let releases = if about == Lsn(0) { Flags::NONE } else { Flags::RELEASES };
+    match meaning {
+        Meaning::Stands => Flags::NONE,
+        Meaning::Releases => releases,
+        Meaning::Annotates => Flags::ANNOTATES,
+        Meaning::EndsMany => Flags::ENDS_MANY,
+        Meaning::ReleasesMany => releases.and(Flags::ENDS_MANY),
+    }
+}

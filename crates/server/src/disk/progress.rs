@@ -1,0 +1,116 @@
+//! Progress of the disk with the log and the pages of one vhost, readable without the vhost's lock.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use broker::Lsn;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+use crate::disk::page_queue::PageProgress;
+use crate::limits::PENDING_BYTES_MAX;
+
+/// Progress of the disk with what one vhost has handed over.
+#[derive(Debug)]
+pub(crate) struct DiskProgress {
+    /// Bytes of records that no batch has taken yet.
+    pending_bytes: AtomicUsize,
+    /// Last position of the log that is durable.
+    durable_lsn: AtomicU64,
+    pages: PageProgress,
+    /// The vhost is deleted: nothing of it is written any more.
+    is_retired: AtomicBool,
+    /// Notified whenever the durable position or the number of pages left to do changes.
+    changed: Notify,
+}
+
+impl DiskProgress {
+    /// Progress of a vhost whose log is durable up to `durable`, with nothing to write.
+    pub(crate) fn new(durable: Lsn) -> Self {
+        Self {
+            pending_bytes: AtomicUsize::new(0),
+            durable_lsn: AtomicU64::new(durable.0),
+            pages: PageProgress::default(),
+            is_retired: AtomicBool::new(false),
+            changed: Notify::new(),
+        }
+    }
+
+    pub(crate) fn pages(&self) -> &PageProgress {
+        &self.pages
+    }
+
+    pub(crate) fn set_pending_bytes(&self, bytes: usize) {
+        self.pending_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// True while so many bytes wait for the disk that their publishers have to wait, too.
+    pub(crate) fn is_behind(&self) -> bool {
+        let is_full = self.pending_bytes.load(Ordering::Relaxed) > PENDING_BYTES_MAX;
+        (is_full || self.pages.is_behind()) && !self.is_retired()
+    }
+
+    /// Waits until the disk is not behind.
+    pub(crate) async fn caught_up(&self) {
+        loop {
+            let changed = self.changed();
+            if !self.is_behind() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until the log is durable up to `lsn`.
+    pub(crate) async fn durable_at(&self, lsn: Lsn) {
+        loop {
+            let changed = self.changed();
+            if self.durable_lsn.load(Ordering::Acquire) >= lsn.0 {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Records that the log is durable up to `lsn`. Waiters learn of it by [`Self::notify`], which the
+    /// caller calls once the answers that waited are in the outboxes.
+    pub(crate) fn set_durable(&self, lsn: Lsn) {
+        let before = self.durable_lsn.fetch_max(lsn.0, Ordering::AcqRel);
+        assert!(
+            before <= lsn.0 || before == u64::MAX,
+            "the log of a live vhost became durable up to {before}, and then up to {}",
+            lsn.0
+        );
+    }
+
+    /// Records that the pager has written messages of so many bytes, and wakes who waits for that.
+    pub(crate) fn page_written(&self, bytes: u64) {
+        self.pages.written(bytes);
+        self.notify();
+    }
+
+    /// The next change. Take it before the condition is checked: a change between the two is seen then.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Wakes everybody who waits for a change.
+    pub(crate) fn notify(&self) {
+        self.changed.notify_waiters();
+    }
+
+    /// True once the vhost is deleted.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Acquire)
+    }
+
+    /// Marks the vhost as deleted. Call it under the vhost's lock.
+    pub(crate) fn set_retired(&self) {
+        self.is_retired.store(true, Ordering::Release);
+    }
+
+    /// References everybody who waits for a deleted vhost: its log is not written any more.
+    pub(crate) fn release_waiters(&self) {
+        self.durable_lsn.store(u64::MAX, Ordering::Release);
+        self.notify();
+    }
+}

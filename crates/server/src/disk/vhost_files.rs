@@ -1,0 +1,99 @@
+//! Directories of the vhosts.
+//!
+//! ```text
+//! lock                    held by the process that uses the data directory
+//! node.json               format version, users, permissions, and each vhost with its id
+//! global_parameters.json  global parameters
+//! reserve                 room for what must be written on a full disk
+//! vhosts/ID/              the log of a vhost; names never become paths
+//! vhosts/ID/pages/        messages of long queues; not used by the next process
+//! ```
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::disk::free_space::free_bytes;
+use crate::limits::REUSED_PAGES_FREE_BYTES_MIN;
+
+/// Identifies a vhost on this node, and its directory. Never used again for another vhost.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct VhostId(pub(crate) u64);
+
+/// Directory of a vhost.
+pub(crate) fn vhost_path(data_dir: &Path, id: VhostId) -> PathBuf {
+    data_dir.join("vhosts").join(id.0.to_string())
+}
+
+/// Removes the files of a deleted vhost.
+pub(crate) fn remove_vhost(data_dir: &Path, id: VhostId) -> io::Result<()> {
+    std::fs::remove_dir_all(vhost_path(data_dir, id))?;
+    std::fs::File::open(data_dir.join("vhosts"))?.sync_all()
+}
+
+/// Removes the directories of vhosts that were being deleted when the broker ended: those that are not
+/// `known`, with ids below `next_id`. A directory that no vhost of this node can have had is left alone.
+pub(crate) fn remove_leftovers(data_dir: &Path, known: &[VhostId], next_id: u64) {
+    let Ok(entries) = std::fs::read_dir(data_dir.join("vhosts")) else { return };
+    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    for id in ids.filter(|id| *id < next_id).map(VhostId).filter(|id| !known.contains(id)) {
+        match remove_vhost(data_dir, id) {
+            Ok(()) => tracing::info!(id = id.0, "removed what was left of a deleted vhost"),
+            Err(error) => {
+                tracing::warn!(id = id.0, %error, "cannot remove what is left of a deleted vhost")
+            }
+        }
+    }
+}
+
+/// Removes the page files of an earlier process if the disk has little room. They mean nothing to this
+/// process, and what a start writes needs the room.
+pub(crate) fn remove_stale_pages(data_dir: &Path) {
+    let free = free_bytes(data_dir);
+    if free.is_none_or(|free| free >= REUSED_PAGES_FREE_BYTES_MIN) {
+        return;
+    }
+    let Ok(vhosts) = std::fs::read_dir(data_dir.join("vhosts")) else { return };
+    let (mut files, mut bytes) = (0_u64, 0);
+    for vhost in vhosts.flatten() {
+        let Ok(pages) = std::fs::read_dir(vhost.path().join("pages")) else { continue };
+        for page in pages.flatten() {
+            if page.path().extension().is_none_or(|extension| extension != "page") {
+                continue;
+            }
+            let len = page.metadata().map_or(0, |page| page.len());
+            match std::fs::remove_file(page.path()) {
+                Ok(()) => (files, bytes) = (files + 1, bytes + len),
+                Err(error) => {
+                    tracing::warn!(path = %page.path().display(), %error, "cannot remove a page");
+                }
+            }
+        }
+    }
+    if files > 0 {
+        tracing::info!(
+            files,
+            bytes,
+            free,
+            "removed pages of an earlier process to free their space"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leftovers_of_this_nodes_deleted_vhosts_are_removed() {
+        let name = format!("leveret-leftovers-{}", std::process::id());
+        let data_dir = std::env::temp_dir().join(name);
+        for name in ["1", "2", "5", "lost+found"] {
+            std::fs::create_dir_all(data_dir.join("vhosts").join(name).join("pages")).unwrap();
+        }
+        remove_leftovers(&data_dir, &[VhostId(1)], 5);
+        let is_there = |name| data_dir.join("vhosts").join(name).exists();
+        assert!(is_there("1") && is_there("5") && is_there("lost+found"));
+        assert!(!is_there("2"));
+        std::fs::remove_dir_all(&data_dir).unwrap();
+    }
+}

@@ -1,0 +1,168 @@
+//! A batch of work in a vhost: commands or a tick, and then everything that follows from them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use broker::{ConnectionId, Request};
+use smallvec::SmallVec;
+
+use super::effects::{BatchEffects, BatchResult, DeferredReply, apply_effects};
+use super::handle::{State, VhostHandle};
+use super::lock::TimedGuard;
+use super::timer::TimerTarget;
+use crate::connection::socket_writer::SocketWriter;
+use crate::limits::{LOCK_RETRY_MS, TIMER_TURN};
+use crate::logging::queue_events;
+
+impl VhostHandle {
+    /// Applies commands of one connection, in order, and takes them out of `requests`. None, with
+    /// nothing applied, if the lock is held for long.
+    pub(crate) fn try_apply(
+        &self,
+        connection: ConnectionId,
+        requests: &mut Vec<Request<'_>>,
+    ) -> Option<BatchResult> {
+        let state = self.state.try_lock()?;
+        Some(self.apply_in(state, connection, requests.drain(..)))
+    }
+
+    /// Applies a command of a connection of the node itself.
+    pub(crate) fn apply_internal(
+        &self,
+        connection: ConnectionId,
+        request: Request<'_>,
+    ) -> BatchResult {
+        self.apply_in(self.state.lock(), connection, std::iter::once(request))
+    }
+
+    fn apply_in<'a>(
+        &self,
+        mut state: TimedGuard<'_, State>,
+        connection: ConnectionId,
+        requests: impl Iterator<Item = Request<'a>>,
+    ) -> BatchResult {
+        let now = self.clock.now();
+        self.check_alarm(&mut state, now);
+        if let Some(link) = state.outputs.links.clients.get(connection) {
+            let unsent = link.socket.writer.unsent();
+            state.vhost.set_backlog(now, connection, unsent);
+        }
+        state.vhost.set_topology_bytes_max(self.pressure.topology_bytes_max());
+        for request in requests {
+            state.vhost.apply(now, connection, request);
+        }
+        self.finish(state)
+    }
+
+    /// Reports the unsent bytes of a connection whose deliveries the core holds back.
+    pub(crate) fn report_backlog(&self, connection: ConnectionId, unsent: u64) {
+        let mut state = self.state.lock();
+        let now = self.clock.now();
+        state.vhost.set_backlog(now, connection, unsent);
+        self.finish(state);
+    }
+
+    /// Ends a batch.
+    pub(super) fn finish(&self, state: TimedGuard<'_, State>) -> BatchResult {
+        self.finish_with(state, &[], drop)
+    }
+
+    /// Ends a batch: gives the `replies` that were deferred, applies all effects, gives the lock back with
+    /// `unlock`, and wakes writers, threads and the timer.
+    pub(super) fn finish_with<'a>(
+        &self,
+        mut state: TimedGuard<'a, State>,
+        replies: &[DeferredReply],
+        unlock: fn(TimedGuard<'a, State>),
+    ) -> BatchResult {
+        let mut batch = BatchEffects::default();
+        let State { vhost, outputs, .. } = &mut *state;
+        // Deferred replies first: they are older than every effect of this batch.
+        for DeferredReply { connection, channel, outgoing, .. } in replies {
+            outputs.links.send_internal(*connection, || outgoing.clone());
+            if let Some(link) = outputs.links.clients.get_mut(*connection) {
+                link.append(*channel, outgoing);
+                batch.touch(*connection, link);
+            }
+        }
+        vhost.flush();
+        loop {
+            apply_effects(vhost, outputs, self.disk.pages(), &mut batch);
+            if batch.asked.is_empty() {
+                break;
+            }
+            // The answer may let the core deliver more, which are effects again.
+            let now = self.clock.now();
+            for connection in batch.asked.drain(..) {
+                vhost.set_backlog(now, connection, outputs.links.unsent(connection));
+            }
+        }
+        let next_wake = vhost.next_wake();
+        let wakes_persister = outputs.log.wakes_persister();
+        let wakes_pager = outputs.pages.wakes_pager();
+        self.disk.set_pending_bytes(outputs.log.bytes());
+        let mut writers: SmallVec<[Arc<SocketWriter>; 4]> = SmallVec::new();
+        for connection in batch.touched {
+            if let Some(link) = outputs.links.clients.get_mut(connection) {
+                link.is_touched = false;
+                writers.push(Arc::clone(&link.socket.writer));
+            }
+        }
+        // Everybody is woken after the lock is given back: most of them take it next.
+        unlock(state);
+        if wakes_persister {
+            self.threads.persister.wake(self.id);
+        }
+        if wakes_pager {
+            self.threads.pager.wake(self.id);
+        }
+        for writer in &writers {
+            writer.wake_writer();
+        }
+        for event in &batch.events {
+            queue_events::write(&self.name, event);
+        }
+        if let Some(next_wake) = next_wake {
+            self.wake_up.arm(&self.threads.timer, next_wake);
+        }
+        batch.result
+    }
+
+    /// True if something is due.
+    pub(super) fn is_due(&self) -> bool {
+        let now = self.clock.time();
+        self.state.lock().vhost.next_wake().is_some_and(|wake| wake <= now)
+    }
+}
+
+impl TimerTarget for VhostHandle {
+    /// Does what is due, for [`TIMER_TURN`] at most.
+    fn tick(&self) {
+        // Before the vhost is looked at: what becomes due from now on arms the timer again.
+        self.wake_up.fired();
+        let began = Instant::now();
+        let retry = |after_ms| {
+            let at = self.clock.time().plus_ms(after_ms);
+            self.wake_up.arm(&self.threads.timer, at);
+        };
+        loop {
+            if self.disk.is_behind() {
+                // Everything that is due goes into the log, which has enough to do.
+                return retry(1);
+            }
+            let Some(mut state) = self.state.try_lock() else {
+                // The other vhosts do not wait for this one.
+                return retry(LOCK_RETRY_MS);
+            };
+            let now = self.clock.now();
+            self.check_alarm(&mut state, now);
+            state.vhost.tick(now);
+            let more = state.vhost.next_wake().is_some_and(|wake| wake <= now.time);
+            // A thread that waits for the lock gets it now: this one would have it again at once.
+            self.finish_with(state, &[], TimedGuard::unlock_fair);
+            if !more || began.elapsed() >= TIMER_TURN {
+                return;
+            }
+        }
+    }
+}

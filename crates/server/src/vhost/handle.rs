@@ -1,0 +1,187 @@
+//! A vhost behind its lock, as connections, threads and requests over HTTP hold it.
+
+use std::sync::Arc;
+
+use broker::access::Access;
+use broker::refusal::Refusal;
+use broker::time::Now;
+use broker::{ConnectionId, Lsn, Outgoing, Vhost};
+use management::{ClientDescription, ClientOf, Traffic, VhostSettings};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+
+use super::effects::Outputs;
+use super::links::Link;
+use super::lock::TimedLock;
+use super::pressure::MemoryPressure;
+use super::timer::{Timer, WakeUp};
+use crate::clock::Clock;
+use crate::connection::counters::Socket;
+use crate::disk::page_files::PageFiles;
+use crate::disk::pager::Pager;
+use crate::disk::persister::Persister;
+use crate::disk::progress::DiskProgress;
+use crate::disk::vhost_files::VhostId;
+
+/// The threads that serve all vhosts.
+#[derive(Clone, Debug)]
+pub(crate) struct Threads {
+    pub(crate) timer: Arc<Timer>,
+    pub(crate) persister: Arc<Persister>,
+    pub(crate) pager: Arc<Pager>,
+}
+
+/// Everything that stands behind the lock.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) vhost: Vhost,
+    pub(super) outputs: Outputs,
+    /// The reason that connections are closed with since the broker stops.
+    pub(super) shutdown: Option<Refusal>,
+    pub(super) settings: Arc<VhostSettings>,
+}
+
+/// A vhost behind its lock.
+#[derive(Debug)]
+pub(crate) struct VhostHandle {
+    pub(super) id: VhostId,
+    pub(super) name: Arc<str>,
+    pub(super) state: TimedLock<State>,
+    pub(super) wake_up: WakeUp,
+    pub(super) threads: Threads,
+    pub(super) disk: DiskProgress,
+    pub(super) page_files: Arc<PageFiles>,
+    /// Permits to read pages for requests that browse.
+    pub(super) browse_permits: Semaphore,
+    pub(super) pressure: MemoryPressure,
+    pub(super) clock: Clock,
+}
+
+/// A client that opens a connection in a vhost.
+#[derive(Debug)]
+pub(crate) struct OpeningClient {
+    pub(crate) description: Arc<ClientDescription>,
+    pub(crate) socket: Socket,
+    pub(crate) access: Arc<Access>,
+    /// The client is told when the broker cancels one of its consumers.
+    pub(crate) cancel_notify: bool,
+}
+
+/// Refusal of a connection by a vhost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OpenRefused {
+    /// The vhost is deleted.
+    Deleted,
+    /// The vhost has as many connections as it may have.
+    Full(u64),
+}
+
+impl VhostHandle {
+    pub(crate) fn id(&self) -> VhostId {
+        self.id
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Registers the connection of a client. If the broker is already stopping, closes it at once.
+    /// `welcome` is called before the vhost can send anything.
+    ///
+    /// # Errors
+    /// When the vhost is deleted or full.
+    pub(crate) fn open(
+        &self,
+        client: OpeningClient,
+        welcome: impl FnOnce(),
+    ) -> Result<ConnectionId, OpenRefused> {
+        let OpeningClient { description, socket, access, cancel_notify } = client;
+        let mut state = self.state.lock();
+        self.check_room_in(&state)?;
+        welcome();
+        let id = state.vhost.open_connection(access, cancel_notify);
+        state.vhost.set_connection_name(id, &description.name);
+        state.outputs.links.clients.insert(id, Link::new(socket, description));
+        if let Some(refusal) = state.shutdown.clone() {
+            state.vhost.force_close(self.clock.now(), id, refusal);
+            self.finish(state);
+        }
+        Ok(id)
+    }
+
+    /// Registers a connection of the node itself, on behalf of a user, and returns the receiver of its
+    /// answers.
+    pub(crate) fn open_internal(
+        &self,
+        name: &str,
+        access: Arc<Access>,
+    ) -> (ConnectionId, UnboundedReceiver<Outgoing>) {
+        // Bounded by its use: each command has one answer, and the next is applied after it.
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut state = self.state.lock();
+        let id = state.vhost.open_connection(access, false);
+        state.vhost.set_connection_name(id, name);
+        state.outputs.links.internal.insert(id, sender);
+        if let Some(refusal) = state.shutdown.clone() {
+            state.vhost.force_close(self.clock.now(), id, refusal);
+            self.finish(state);
+        }
+        (id, receiver)
+    }
+
+    /// Removes a connection. Returns the position up to which the log holds everything that it did.
+    pub(crate) fn close(&self, connection: ConnectionId) -> Lsn {
+        let mut state = self.state.lock();
+        let now = self.clock.now();
+        state.vhost.close_connection(now, connection);
+        state.outputs.links.remove(connection);
+        let last = state.vhost.last_lsn();
+        self.finish(state);
+        last
+    }
+
+    /// Changes the vhost from within the node.
+    pub(crate) fn write<T>(&self, change: impl FnOnce(&mut Vhost, Now) -> T) -> T {
+        let mut state = self.state.lock();
+        let now = self.clock.now();
+        state.vhost.set_topology_bytes_max(self.pressure.topology_bytes_max());
+        let result = change(&mut state.vhost, now);
+        self.finish(state);
+        result
+    }
+
+    /// Reads the vhost and the descriptions of its clients. `read` has to be short, for clients wait.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Vhost, ClientOf<'_>) -> T) -> T {
+        let state = self.state.lock();
+        let clients = &state.outputs.links.clients;
+        read(&state.vhost, &|id| clients.get(id).map(|link| Arc::clone(&link.client)))
+    }
+
+    /// Reads the vhost as one of many times: a thread that waits for the lock gets it next.
+    pub(crate) fn read_fair<T>(&self, read: impl FnOnce(&Vhost, Now) -> T) -> T {
+        let state = self.state.lock();
+        let now = self.clock.now();
+        let result = read(&state.vhost, now);
+        state.unlock_fair();
+        result
+    }
+
+    /// Traffic of all clients, including those that have disconnected.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.state.lock().outputs.links.traffic()
+    }
+
+    /// Closes every connection because the broker stops, and those that are opened later.
+    pub(crate) fn stop(&self, refusal: &Refusal) {
+        let mut state = self.state.lock();
+        let now = self.clock.now();
+        let State { vhost, shutdown, .. } = &mut *state;
+        *shutdown = Some(refusal.clone());
+        vhost.cancel_consumers(now);
+        let connections: Vec<ConnectionId> = vhost.connections().map(|(id, _)| id).collect();
+        for connection in connections {
+            vhost.force_close(now, connection, refusal.clone());
+        }
+        self.finish(state);
+    }
+}

@@ -1,0 +1,95 @@
+//! A vhost as the persister and the pager see it. Neither waits for its lock when it is held for long: they
+//! keep what they have for the vhost, and come back.
+
+use broker::Lsn;
+use broker::page::{PageAt, PageRead, PageTask};
+use storage::{WriteBatch, Written};
+
+use super::effects::DeferredReply;
+use super::handle::{State, VhostHandle};
+use super::lock::TimedGuard;
+use crate::disk::log_writer::LogSource;
+use crate::disk::page_files::PageFiles;
+use crate::disk::pager::PageSource;
+use crate::disk::progress::DiskProgress;
+use crate::disk::vhost_files::VhostId;
+
+impl LogSource for VhostHandle {
+    fn id(&self) -> VhostId {
+        self.id
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn progress(&self) -> &DiskProgress {
+        &self.disk
+    }
+
+    fn take_batch(&self, batch: &mut WriteBatch) -> Option<bool> {
+        let mut state = self.state.try_lock()?;
+        let has_more = state.outputs.log.take_batch(batch);
+        if !has_more {
+            // Records that ended with pages are known to have ended once the last batch is written.
+            state.outputs.pages.batch_taken();
+        }
+        Some(has_more)
+    }
+
+    fn batch_durable(&self, written: Written) -> bool {
+        let Some(mut state) = self.state.try_lock() else { return false };
+        let State { vhost, outputs, .. } = &mut *state;
+        self.disk.pages().ended(outputs.pages.batch_written());
+        let durable = Lsn(written.durable.0);
+        vhost.durable(durable);
+        let is_durable = |reply: &mut DeferredReply| reply.lsn <= durable;
+        let replies: Vec<DeferredReply> = outputs.deferred.extract_if(.., is_durable).collect();
+        self.disk.set_durable(durable);
+        self.finish_with(state, &replies, TimedGuard::unlock_fair);
+        // After the replies are in the outboxes: connections go on from here.
+        self.disk.notify();
+        true
+    }
+}
+
+impl PageSource for VhostHandle {
+    fn id(&self) -> VhostId {
+        self.id
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn progress(&self) -> &DiskProgress {
+        &self.disk
+    }
+
+    fn page_files(&self) -> &PageFiles {
+        &self.page_files
+    }
+
+    fn take_page_tasks(&self) -> Option<Vec<PageTask>> {
+        Some(self.state.try_lock()?.outputs.pages.take())
+    }
+
+    fn page_read(&self, at: PageAt, read: PageRead) -> Result<(), PageRead> {
+        let Some(mut state) = self.state.try_lock() else { return Err(read) };
+        let now = self.clock.now();
+        state.vhost.page_read(now, at, read);
+        self.finish(state);
+        // After the messages are in the queue: who waits for pages looks there.
+        self.disk.pages().read();
+        self.disk.notify();
+        Ok(())
+    }
+
+    fn page_ended(&self, lsns: &[Lsn]) -> bool {
+        let Some(mut state) = self.state.try_lock() else { return false };
+        lsns.iter().for_each(|lsn| state.outputs.log.release(*lsn));
+        state.outputs.pages.page_ended();
+        self.finish(state);
+        true
+    }
+}

@@ -1,0 +1,74 @@
+//! Waits for a vhost: for its lock, its disk, and the work that was due at a start.
+
+use std::time::Instant;
+
+use broker::Lsn;
+
+use super::effects::Wait;
+use super::handle::VhostHandle;
+use super::timer::TimerTarget as _;
+use crate::limits::{CATCH_UP_PAUSE, CATCH_UP_STALL_MAX};
+
+impl VhostHandle {
+    /// Waits while the lock is held for long: tasks that serve a connection await this before they take it.
+    pub(crate) async fn long_hold_ended(&self) {
+        self.state.long_hold_ended().await;
+    }
+
+    /// True while so much waits for the disk that who adds to it has to wait.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.disk.is_behind()
+    }
+
+    /// Waits until the disk is not behind.
+    pub(crate) async fn caught_up(&self) {
+        self.disk.caught_up().await;
+    }
+
+    /// Waits until the log is durable up to `lsn`.
+    pub(crate) async fn durable_at(&self, lsn: Lsn) {
+        self.disk.durable_at(lsn).await;
+    }
+
+    /// Waits for the event that an answer waits for.
+    pub(crate) async fn wait_for(&self, wait: Wait) {
+        match wait {
+            Wait::Log(lsn) => self.disk.durable_at(lsn).await,
+            Wait::Page(connection) => loop {
+                let changed = self.disk.changed();
+                self.long_hold_ended().await;
+                if !self.state.lock().vhost.awaits_get(connection) {
+                    return;
+                }
+                changed.await;
+            },
+        }
+    }
+
+    /// Does what is due, and waits for the pages that are read for that; work that waits for room on the
+    /// disk is left for later. `check_alarms` is called all the while, so that an alarm comes in time.
+    pub(crate) fn catch_up<T>(&self, check_alarms: &dyn Fn() -> T) {
+        loop {
+            // At least once: the restart itself may have left something to do.
+            check_alarms();
+            self.tick();
+            let mut behind_since = None;
+            while self.is_due() {
+                check_alarms();
+                self.tick();
+                if !self.disk.is_behind() {
+                    behind_since = None;
+                    continue;
+                }
+                if behind_since.get_or_insert_with(Instant::now).elapsed() > CATCH_UP_STALL_MAX {
+                    tracing::warn!(vhost = &*self.name, "overdue work waits for room on the disk");
+                    return;
+                }
+                std::thread::sleep(CATCH_UP_PAUSE);
+            }
+            if !self.disk.pages().wait_for_read() {
+                return;
+            }
+        }
+    }
+}
