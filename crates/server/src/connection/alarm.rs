@@ -1,12 +1,12 @@
 //! A client that publishes while an alarm is on.
 
-use super::Connection;
 use crate::connection::counters::ReadState;
+use crate::connection::task::Connection;
 use crate::node::alarms::Alarm;
 
 impl Connection {
-    /// A client that publishes while an alarm is on is not read any more, and told so. False if no
-    /// alarm is on any more.
+    /// Stops reading from a client that publishes while an alarm is on, and tells it so. False if no alarm
+    /// is on any more.
     pub(super) fn block_publisher(&mut self) -> bool {
         let Some(alarm) = *self.alarm.borrow() else { return false };
         if self.blocked.is_none() {
@@ -16,7 +16,7 @@ impl Connection {
         true
     }
 
-    /// True if the client was blocked and is not any more.
+    /// Unblocks the client if no alarm is on any more; true if it was blocked.
     pub(super) fn alarm_changed(&mut self) -> bool {
         let is_over = self.alarm.borrow_and_update().is_none() && self.blocked.is_some();
         if is_over {
@@ -31,7 +31,7 @@ impl Connection {
         self.read_counters.set_state(self.read_state());
     }
 
-    /// Whether it is read, as long as the disk keeps up.
+    /// State of the reading half while the disk keeps up.
     pub(super) fn read_state(&self) -> ReadState {
         if self.blocked.is_some() { ReadState::Blocked } else { ReadState::Reading }
     }

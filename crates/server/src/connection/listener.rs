@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::connection::admission::{Admission, Admitted};
 use crate::connection::socket::{Reader, Writer};
-use crate::connection::{self, Accepted};
+use crate::connection::task::{self, Accepted};
 use crate::limits::{
     ACCEPT_PAUSE, ACCEPT_WARNING_INTERVAL, AMQP_HANDSHAKES_MAX, AMQP_HANDSHAKES_SHARE,
     EVICTION_PAUSE, HTTP_CONNECTIONS_MAX, HTTP_DESCRIPTORS_SHARE, LISTEN_BACKLOG,
@@ -181,7 +181,7 @@ pub(crate) async fn accept_amqp(
                 tokio::spawn(async move {
                     let admitted = ticket.connection();
                     if let Some(client) = greet(socket, peer, tls.as_deref(), admitted).await {
-                        connection::serve(client, peer, node, ticket).await;
+                        task::serve(client, peer, node, ticket).await;
                     }
                     drop(alive);
                 });

@@ -1,10 +1,10 @@
-//! Whose turn it is: those who always have more to say take turns, so that the others find the workers
-//! free.
+//! Scheduling of reads: connections that always have more to send take turns, so that the others find the
+//! workers free.
 //!
-//! A turn is one read and what follows from it. How much is read follows from how long the last turn
-//! took, because a command may cost a tenth of a microsecond or a hundred. Who has sent more than was
-//! read lines up behind the others of his kind before he is read again, and there are never more of
-//! them at work than there are workers. Between two of them a worker does all else that is ready.
+//! A turn is one read and what follows from it. The size of a read follows from the time that the last one
+//! took, because a command may cost a tenth of a microsecond or a hundred. A connection that has sent more
+//! than was read lines up behind the others of its kind before it is read again, and there are never more of
+//! them at work than there are workers. Between two of them a worker runs every other task that is ready.
 
 use std::time::{Duration, Instant};
 
@@ -13,27 +13,25 @@ use tokio::task::yield_now;
 
 use crate::limits::{READ_BYTES, READ_BYTES_MIN, TURN};
 
-/// Where those line up who have sent more than was read.
+/// Permits to read, for connections that have sent more than was read.
 #[derive(Debug)]
 pub(crate) struct ReadPermits(Semaphore);
 
 impl ReadPermits {
-    /// So many of them may be at work at once.
+    /// So many of these connections may be read at once.
     pub(crate) fn new(workers: usize) -> Self {
         Self(Semaphore::new(workers))
     }
 
-    /// Waits until it is one's turn, which it is until what is returned is dropped, and lets others of
-    /// the same worker go first.
-    pub(crate) async fn wait(&self) -> Option<SemaphorePermit<'_>> {
-        // It is never closed.
-        let permit = self.0.acquire().await.ok();
+    /// Acquires a permit, and lets other tasks of the same worker go first. Dropping it ends the turn.
+    pub(crate) async fn acquire(&self) -> SemaphorePermit<'_> {
+        let permit = self.0.acquire().await.expect("the semaphore is never closed");
         yield_now().await;
         permit
     }
 }
 
-/// What one connection does with its turns.
+/// The bytes that one connection may read in a turn.
 #[derive(Debug)]
 pub(crate) struct ReadBudget {
     read_bytes: usize,
@@ -52,14 +50,14 @@ impl ReadBudget {
         self.read_bytes
     }
 
-    /// Whether there was more to read than that.
+    /// True if the socket had more than the last turn read.
     pub(crate) fn is_busy(&self) -> bool {
         self.is_busy
     }
 
-    /// A turn that began then is over, with all that follows from what was read; `is_busy` if there was
-    /// more to read.
-    pub(crate) fn turn_ended(&mut self, is_busy: bool, began: Instant) {
+    /// Ends a turn that began at `began`, with everything that followed from the read; `is_busy` if the
+    /// socket had more.
+    pub(crate) fn read_ended(&mut self, is_busy: bool, began: Instant) {
         self.learn(is_busy, began.elapsed());
     }
 
@@ -78,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_much_is_read_as_fits_into_a_turn() {
+    fn read_budget_fits_into_a_turn() {
         let mut read_budget = ReadBudget::default();
         // A microsecond for each 256 bytes.
         let takes = |count: usize| Duration::from_micros(count as u64 / 256);
@@ -89,12 +87,12 @@ mod tests {
         }
         let fits = takes(read_budget.read_bytes());
         assert!(TURN / 2 <= fits && fits <= TURN, "{fits:?}");
-        // Then they become dear.
+        // Then bytes become dear.
         for _ in 0..20 {
             read_budget.learn(true, TURN * 10);
         }
         assert_eq!(read_budget.read_bytes(), READ_BYTES_MIN);
-        // And cost nothing.
+        // Then they cost nothing.
         for _ in 0..20 {
             read_budget.learn(true, Duration::ZERO);
         }
@@ -102,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_left_to_read_is_not_busy() {
+    fn read_budget_is_idle_when_the_socket_is_drained() {
         let mut read_budget = ReadBudget::default();
         assert!(!read_budget.is_busy());
         read_budget.learn(true, Duration::ZERO);
@@ -117,10 +115,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_is_let_in_before_another_has_had_his_turn() {
-        let turns = ReadPermits::new(1);
-        let first = turns.wait().await;
-        let waits = turns.wait();
+    async fn read_permits_are_given_one_after_another() {
+        let permits = ReadPermits::new(1);
+        let first = permits.acquire().await;
+        let waits = permits.acquire();
         tokio::pin!(waits);
         for _ in 0..3 {
             let now = std::future::ready(());
@@ -131,6 +129,6 @@ mod tests {
             }
         }
         drop(first);
-        assert!(waits.await.is_some());
+        drop(waits.await);
     }
 }

@@ -94,7 +94,7 @@ impl LogWriter {
 
     /// Takes the log out, for a thread to write the batch that was just taken.
     pub(super) fn begin(&mut self, batch: WriteBatch, has_more: bool) -> WriteJob {
-        let log = self.log.install_next_segment().expect("a batch is taken only while the log is here");
+        let log = self.log.take().expect("a batch is taken only while the log is here");
         let source = Arc::clone(&self.source);
         WriteJob { source, log, batch, has_more, result: Err(LogError::Failed) }
     }

@@ -1,0 +1,342 @@
+//! The reading task of a connection.
+//!
+//! The loop waits for bytes, for a wake-up from whoever wrote to this client, for the session's own time,
+//! the alarms, the end of the broker, and the end of the writing half. Everything between two waits is
+//! plain code that does not block.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use session::{Alive, Session, Traffic};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::auth::User;
+use crate::auth::user_slots::UserSlot;
+use crate::connection::admission::{Admitted, Ticket};
+use crate::connection::counters::ReadCounters;
+use crate::connection::read_buffer::ReadBuffer;
+use crate::connection::read_scheduler::ReadBudget;
+use crate::connection::registry::Client;
+use crate::connection::slots::ConnectionSlot;
+use crate::connection::socket::{Reader, Writer};
+use crate::connection::socket_writer::SocketWriter;
+use crate::limits::{LINGER_TIMEOUT, UNSENT_BYTES_MAX};
+use crate::node::Node;
+use crate::node::alarms::Alarm;
+use crate::tls::TlsPeer;
+
+/// Serves a client until it is gone, or until its place is needed before it has opened a vhost.
+pub(crate) async fn serve(
+    accepted: Accepted,
+    peer: SocketAddr,
+    node: Arc<Node>,
+    admission: Ticket,
+) {
+    let Accepted { mut reads, writes, tls } = accepted;
+    // A socket without an address has gone already.
+    let local = reads.tcp().local_addr().unwrap_or(peer);
+    let socket_writer = Arc::new(SocketWriter::default());
+    let (opened, open) = watch::channel::<Option<Arc<Client>>>(None);
+    let mut writer = {
+        let socket_writer = Arc::clone(&socket_writer);
+        tokio::spawn(async move {
+            // Boxed: this is rare, and the connection would keep the room for it all its life.
+            let report = |unsent| {
+                let opened = open.borrow().clone();
+                Box::pin(async move {
+                    if let Some(opened) = opened {
+                        opened.handle.long_hold_ended().await;
+                        opened.handle.report_backlog(opened.id, unsent);
+                    }
+                })
+            };
+            socket_writer.write(writes, report).await
+        })
+    };
+    let has_certificate = tls.as_ref().is_some_and(|tls| tls.details.certificate.is_some());
+    let session = Session::new(node.session_options(has_certificate), node.clock.time());
+    let (alarm, stopping) = (node.alarm.subscribe(), node.stopping.subscribe());
+    let mut connection = Connection {
+        node,
+        peer,
+        local,
+        tls,
+        socket_writer,
+        read_counters: Arc::default(),
+        session,
+        buffer: ReadBuffer::default(),
+        read_budget: ReadBudget::default(),
+        is_written: false,
+        user: None,
+        slot: None,
+        opened,
+        alarm,
+        stopping,
+        blocked: None,
+        written_at_tick: 0,
+        unread_at_tick: 0,
+        place: None,
+        admitted: Arc::clone(admission.connection()),
+        admission: Some(admission),
+    };
+    let end = connection.run(&mut reads, &mut writer).await;
+    connection.long_hold_ended().await;
+    connection.end(&end);
+    if !matches!(end, End::TimedOut | End::Evicted) {
+        connection.linger(&mut reads, &mut writer).await;
+    }
+    if !writer.is_finished() {
+        // A client that reads nothing more would keep the task for ever, and the system the bytes.
+        writer.abort();
+        if let Err(error) = reads.tcp().set_zero_linger() {
+            tracing::debug!(%peer, %error, "cannot reset the socket");
+        }
+    }
+}
+
+/// The socket of a client that has connected.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) reads: Reader,
+    pub(crate) writes: Writer,
+    pub(crate) tls: Option<Box<TlsPeer>>,
+}
+
+/// Reason for the end of a connection.
+#[derive(Debug)]
+pub(super) enum End {
+    /// Both sides have agreed to close.
+    Closed,
+    /// The client went away without a word.
+    Gone,
+    /// The client kept silent too long.
+    TimedOut,
+    /// The broker stops before the client has opened a vhost.
+    Stopped,
+    /// Another client needs its place before it has opened a vhost.
+    Evicted,
+    /// The socket failed.
+    Failed(io::Error),
+}
+
+/// The reading half of a connection, with its session.
+pub(super) struct Connection {
+    pub(super) node: Arc<Node>,
+    pub(super) peer: SocketAddr,
+    pub(super) local: SocketAddr,
+    /// TLS version, cipher and certificate of the client; none without TLS.
+    pub(super) tls: Option<Box<TlsPeer>>,
+    pub(super) socket_writer: Arc<SocketWriter>,
+    pub(super) read_counters: Arc<ReadCounters>,
+    pub(super) session: Session,
+    pub(super) buffer: ReadBuffer,
+    pub(super) read_budget: ReadBudget,
+    /// A command since the last look at the disk has something for it.
+    pub(super) is_written: bool,
+    pub(super) user: Option<Arc<User>>,
+    /// Its share of its user's limits while it is in a vhost.
+    pub(super) slot: Option<UserSlot>,
+    /// The client in its vhost, once it has opened one.
+    pub(super) opened: watch::Sender<Option<Arc<Client>>>,
+    pub(super) alarm: watch::Receiver<Option<Alarm>>,
+    pub(super) stopping: watch::Receiver<bool>,
+    /// The alarm that keeps this publisher from being read.
+    pub(super) blocked: Option<Alarm>,
+    pub(super) written_at_tick: u64,
+    pub(super) unread_at_tick: u64,
+    /// Its place among the connections that the node may have.
+    pub(super) place: Option<ConnectionSlot>,
+    pub(super) admitted: Arc<Admitted>,
+    /// Its place among the connections that have not opened a vhost, until it has.
+    pub(super) admission: Option<Ticket>,
+}
+
+impl Connection {
+    async fn run(&mut self, socket: &mut Reader, writer: &mut JoinHandle<io::Result<()>>) -> End {
+        loop {
+            // A client in a vhost is closed by the vhost, with a reason.
+            if *self.stopping.borrow() && self.opened.borrow().is_none() {
+                return End::Stopped;
+            }
+            let timeout = self.timeout();
+            let listens = self.listens();
+            tokio::select! {
+                ready = socket.readable(), if listens => {
+                    if let Err(error) = ready {
+                        return End::Failed(error);
+                    }
+                    match self.read(socket).await {
+                        // Tasks that this has woken go first: a publisher that always has more to
+                        // send would keep its consumers' writers from this thread. A busy one
+                        // yields when it gets its read permit.
+                        Ok(true) if self.read_budget.is_busy() => {}
+                        Ok(true) => tokio::task::yield_now().await,
+                        Ok(false) => return End::Closed,
+                        Err(end) => return end,
+                    }
+                }
+                () = self.socket_writer.reader_woken() => {}
+                () = sleep(timeout) => {
+                    if self.tick(socket) == Alive::No {
+                        let is_closing = self.session.is_closing();
+                        return if is_closing { End::Closed } else { End::TimedOut };
+                    }
+                }
+                changed = self.alarm.changed() => {
+                    if changed.is_ok() && self.alarm_changed() {
+                        // The publish at which reading stopped is in the buffer.
+                        let next = self.process(&mut None).await;
+                        match self.follow(socket, next).await {
+                            Ok(true) => {}
+                            Ok(false) => return End::Closed,
+                            Err(end) => return end,
+                        }
+                    }
+                }
+                _ = self.stopping.changed() => {}
+                () = self.admitted.evicted(), if self.admission.is_some() => return End::Evicted,
+                ended = &mut *writer => {
+                    return match ended {
+                        Ok(Ok(())) => End::Closed,
+                        Ok(Err(error)) => End::Failed(error),
+                        Err(_) => End::Gone,
+                    };
+                }
+            }
+            self.notice_closing();
+        }
+    }
+
+    /// Time until the session has something to do.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        self.session.next_timeout().map(|time| self.node.clock.until(time))
+    }
+
+    /// True while the client is read. It is not while an alarm keeps it from publishing, nor while it does
+    /// not read what it has caused. A client that has to agree to a close always is.
+    fn listens(&self) -> bool {
+        let is_held_back = self.blocked.is_some() || self.socket_writer.unsent() > UNSENT_BYTES_MAX;
+        !is_held_back || !self.session.is_running()
+    }
+
+    /// Notices that the core has closed the connection; true the first time.
+    pub(super) fn notice_closing(&mut self) -> bool {
+        let is_new = self.socket_writer.is_closing() && self.session.is_running();
+        if is_new {
+            self.session.start_closing(self.node.clock.time());
+            self.set_blocked(None);
+        }
+        is_new
+    }
+
+    /// Gives the client a while to read the last bytes and, unless the broker stops, to close its end. A
+    /// socket that is closed with unread bytes of the client is reset, and the client may lose the bytes
+    /// that were sent last.
+    async fn linger(&mut self, socket: &mut Reader, writer: &mut JoinHandle<io::Result<()>>) {
+        let (admitted, can_be_evicted) = (Arc::clone(&self.admitted), self.admission.is_some());
+        let farewell = async {
+            if !writer.is_finished() {
+                // The connection ends, whether the writer succeeds or not.
+                let _ = writer.await;
+            }
+            while !*self.stopping.borrow()
+                && socket.readable().await.is_ok()
+                && self.buffer.discard(socket)
+            {}
+        };
+        tokio::select! {
+            _ = tokio::time::timeout(LINGER_TIMEOUT, farewell) => {}
+            () = admitted.evicted(), if can_be_evicted => {}
+        }
+    }
+
+    /// Waits while the lock of the client's vhost is held for long.
+    pub(super) async fn long_hold_ended(&self) {
+        let handle = self.opened.borrow().as_ref().map(|opened| Arc::clone(&opened.handle));
+        if let Some(handle) = handle {
+            Box::pin(handle.long_hold_ended()).await;
+        }
+    }
+
+    fn tick(&mut self, socket: &Reader) -> Alive {
+        let now = self.node.clock.time();
+        let (written, unread) = (self.socket_writer.written(), unread_bytes(socket));
+        let has_written = written != self.written_at_tick;
+        // A client that is not read shows that it lives by what it takes, and by what it leaves for
+        // later.
+        if !self.listens() && (has_written || unread != self.unread_at_tick) {
+            self.session.received(now);
+        }
+        (self.written_at_tick, self.unread_at_tick) = (written, unread);
+        let traffic = Traffic {
+            has_written: has_written || self.socket_writer.unsent() > 0,
+            is_read: self.blocked.is_none(),
+        };
+        let mut out = Vec::new();
+        let alive = self.session.tick(now, traffic, &mut out);
+        // A heartbeat of our own is no reason to leave out the next one.
+        self.written_at_tick += out.len() as u64;
+        self.socket_writer.send(&out);
+        alive
+    }
+
+    /// Sends what `write` lets the session write.
+    pub(super) fn send_own(&mut self, write: impl FnOnce(&mut Session, &mut Vec<u8>)) {
+        let mut out = Vec::new();
+        write(&mut self.session, &mut out);
+        self.socket_writer.send(&out);
+    }
+
+    /// Waits for the disk. Meanwhile heartbeats go out, and the wait ends if the client sends none.
+    pub(super) async fn wait_keeping_alive(
+        &mut self,
+        socket: &Reader,
+        disk: impl Future<Output = ()>,
+    ) -> Result<(), End> {
+        let mut disk = std::pin::pin!(disk);
+        loop {
+            let timeout = self.timeout();
+            tokio::select! {
+                () = &mut disk => return Ok(()),
+                () = sleep(timeout) => {
+                    if self.tick(socket) == Alive::No {
+                        return Err(End::TimedOut);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Releases everything that the connection holds, and logs the reason.
+    fn end(&mut self, end: &End) {
+        self.leave_vhost();
+        (self.slot, self.place) = (None, None);
+        self.socket_writer.set_over();
+        let peer = self.peer;
+        match end {
+            End::Closed => tracing::info!(%peer, "disconnected"),
+            End::Gone => tracing::info!(%peer, "client went away without closing"),
+            End::TimedOut => tracing::warn!(%peer, "connection timed out"),
+            End::Evicted => {
+                tracing::warn!(%peer, "disconnected before a vhost was opened: others need the place");
+            }
+            End::Stopped => tracing::info!(%peer, "disconnected because the broker stops"),
+            End::Failed(error) => tracing::info!(%peer, %error, "connection lost"),
+        }
+    }
+}
+
+pub(super) async fn sleep(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => tokio::time::sleep(duration).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Bytes that the client has sent and nobody has read.
+fn unread_bytes(socket: &Reader) -> u64 {
+    rustix::io::ioctl_fionread(socket.tcp()).unwrap_or(0)
+}
