@@ -21,6 +21,7 @@ pub mod time;
 
 mod browse;
 mod channel;
+mod channel_key;
 mod command;
 mod dead_letter_map;
 mod deadlines;

@@ -34,13 +34,6 @@ impl<K: Eq + Hash, V> Lookup<K, V> {
         self.0.get_mut(key)
     }
 
-    pub(crate) fn contains_key<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
-    where
-        K: Borrow<Q>,
-    {
-        self.0.contains_key(key)
-    }
-
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         self.0.insert(key, value)
     }

@@ -2,14 +2,8 @@
 
 use smallvec::SmallVec;
 
-use crate::ids::{ChannelNumber, ConnectionId, QueueId};
-
-/// A channel of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct At {
-    pub(crate) connection: ConnectionId,
-    pub(crate) channel: ChannelNumber,
-}
+use crate::channel_key::ChannelKey;
+use crate::ids::QueueId;
 
 /// The destinations of a message.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -17,7 +11,7 @@ pub(crate) struct Route {
     /// The queues, each once, in a stable order.
     pub(crate) queues: SmallVec<[QueueId; 4]>,
     /// Channels that wait for direct replies under one of the message's keys, each once.
-    pub(crate) requesters: SmallVec<[At; 1]>,
+    pub(crate) requesters: SmallVec<[ChannelKey; 1]>,
     /// True if the route depends only on the exchange, the key and the topology, and may be cached.
     pub(crate) can_be_remembered: bool,
 }

@@ -112,6 +112,16 @@ impl Channel {
         }
     }
 
+    /// Counts the end of a delivery of so many bytes.
+    pub(crate) fn delivery_ended(&mut self, bytes: u64, by_consumer: bool) {
+        assert!(bytes <= self.unacked_bytes, "a delivery ended twice, or was never counted");
+        self.unacked_bytes -= bytes;
+        if by_consumer {
+            assert!(self.unacked_by_consumers > 0, "more deliveries end than are counted");
+            self.unacked_by_consumers -= 1;
+        }
+    }
+
     /// Whether it takes part in the life of its client: one that the broker has closed does not.
     pub fn is_open(&self) -> bool {
         !self.closing

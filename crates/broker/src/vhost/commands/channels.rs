@@ -1,6 +1,6 @@
 //! Connections and channels: opening, closing, and what their end does to what they held.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use amqp::method::MethodId;
@@ -10,30 +10,22 @@ use crate::access::Access;
 use crate::channel::Channel;
 use crate::channel::confirms::Confirms;
 use crate::channel::{PublishMode, transaction::Transaction};
+use crate::channel_key::ChannelKey;
 use crate::command::{Command, Outcome};
 use crate::effect::Outgoing;
-use crate::ids::{ChannelNumber, ConnectionId, Lsn, QueueId};
+use crate::ids::{ChannelNumber, ConnectionId, QueueId};
 use crate::message::Name;
 use crate::refusal::Refusal;
-use crate::route::At;
 use crate::time::Now;
 use crate::timers::Wake;
-use crate::vhost::{Backlog, Connection, Vhost};
+use crate::vhost::Vhost;
+use crate::vhost::state::connections::Connection;
 
 impl Vhost {
     /// A client has opened a connection to this vhost.
     pub fn open_connection(&mut self, access: Arc<Access>, cancel_notify: bool) -> ConnectionId {
         self.counters.connections_opened += 1;
-        self.connections.insert(Connection {
-            access,
-            name: Name::default(),
-            cancel_notify,
-            channels: BTreeMap::new(),
-            exclusive_queues: BTreeSet::new(),
-            backlog: Backlog::default(),
-            logged: Lsn(0),
-            closing: false,
-        })
+        self.connections.insert(Connection::new(access, cancel_notify))
     }
 
     /// The connection is gone, in whatever way: everything on it goes back or away.
@@ -74,18 +66,19 @@ impl Vhost {
         for (number, channel) in &connection.channels {
             for (tag, consumer) in &channel.consumers {
                 let may_read = || {
-                    let queue = self.queues.get(consumer.queue);
-                    queue.is_none_or(|queue| access.permissions.read.allows(&queue.name))
+                    let queue = self.topology.known_queue(consumer.queue);
+                    access.permissions.read.allows(&queue.name)
                 };
                 if !*allowed.entry(consumer.queue).or_insert_with(may_read) {
-                    forbidden.push((At { connection: id, channel: *number }, Arc::clone(tag)));
+                    forbidden
+                        .push((ChannelKey { connection: id, channel: *number }, Arc::clone(tag)));
                 }
             }
         }
         for (at, consumer_tag) in forbidden {
             self.remove_consumer(at, &consumer_tag);
             if cancel_notify {
-                self.send(at, Outgoing::Cancel { consumer_tag });
+                self.effects.send(at, Outgoing::Cancel { consumer_tag });
             }
         }
     }
@@ -98,10 +91,10 @@ impl Vhost {
         let channels: Vec<ChannelNumber> = known.channels.keys().copied().collect();
         // All consumers go first, so that nothing returned comes back to this connection.
         for channel in &channels {
-            self.remove_consumers(At { connection, channel: *channel });
+            self.remove_consumers(ChannelKey { connection, channel: *channel });
         }
         for channel in channels {
-            self.clear_channel(At { connection, channel });
+            self.clear_channel(ChannelKey { connection, channel });
             if let Some(known) = self.connections.get_mut(connection) {
                 let open = known.channels.remove(&channel).is_some_and(|channel| channel.is_open());
                 self.counters.channels_closed += u64::from(open);
@@ -120,7 +113,7 @@ impl Vhost {
     /// 504 for a command on a channel that is not open.
     pub(in crate::vhost) fn accepts(
         &mut self,
-        at: At,
+        at: ChannelKey,
         command: &Command<'_>,
     ) -> Result<bool, Refusal> {
         let Some(connection) = self.connections.get(at.connection).filter(|c| !c.closing) else {
@@ -144,7 +137,7 @@ impl Vhost {
         Ok(!channel.closing || is_heard)
     }
 
-    pub(in crate::vhost) fn open_channel(&mut self, at: At) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn open_channel(&mut self, at: ChannelKey) -> Result<(), Refusal> {
         let Some(connection) = self.connections.get_mut(at.connection) else {
             return Ok(());
         };
@@ -153,12 +146,12 @@ impl Vhost {
         }
         connection.channels.insert(at.channel, Box::default());
         self.counters.channels_opened += 1;
-        self.send(at, Outgoing::ChannelOpenOk);
+        self.effects.send(at, Outgoing::ChannelOpenOk);
         Ok(())
     }
 
-    pub(in crate::vhost) fn close_channel(&mut self, at: At) -> Result<(), Refusal> {
-        let Some(channel) = self.channel(at) else { return Ok(()) };
+    pub(in crate::vhost) fn close_channel(&mut self, at: ChannelKey) -> Result<(), Refusal> {
+        let Some(channel) = self.connections.channel_mut(at) else { return Ok(()) };
         if !channel.closing {
             self.flush_channel(at);
             self.remove_consumers(at);
@@ -173,7 +166,7 @@ impl Vhost {
         Ok(())
     }
 
-    pub(in crate::vhost) fn channel_close_ok(&mut self, at: At) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn channel_close_ok(&mut self, at: ChannelKey) -> Result<(), Refusal> {
         let Some(connection) = self.connections.get_mut(at.connection) else {
             return Ok(());
         };
@@ -188,16 +181,21 @@ impl Vhost {
 
     /// Closes a channel because of an error: it holds nothing any more and ignores everything until
     /// the client agrees.
-    pub(in crate::vhost) fn fail_channel(&mut self, at: At, refusal: Refusal, method: MethodId) {
+    pub(in crate::vhost) fn fail_channel(
+        &mut self,
+        at: ChannelKey,
+        refusal: Refusal,
+        method: MethodId,
+    ) {
         self.flush_channel(at);
         self.remove_consumers(at);
         self.clear_channel(at);
-        if let Some(channel) = self.channel(at) {
+        if let Some(channel) = self.connections.channel_mut(at) {
             let was_open = channel.is_open();
             *channel = Channel::closing();
             self.counters.channels_closed += u64::from(was_open);
         }
-        self.send(at, Outgoing::ChannelClose { refusal, method });
+        self.effects.send(at, Outgoing::ChannelClose { refusal, method });
     }
 
     /// Closes a connection because of an error of its client.
@@ -207,7 +205,7 @@ impl Vhost {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.closing = true;
         }
-        self.send(At { connection: id, channel: ChannelNumber(0) }, outgoing);
+        self.effects.send(ChannelKey { connection: id, channel: ChannelNumber(0) }, outgoing);
     }
 
     /// Closes a connection for a reason of the broker, such as a stop (320) or an operator's wish.
@@ -222,18 +220,17 @@ impl Vhost {
     /// The broker stops: clients that can be told that their consumers are gone are told.
     pub fn cancel_consumers(&mut self, now: Now) {
         self.advance(now);
-        let connections: Vec<ConnectionId> = self.connections.keys().collect();
-        for connection in connections {
+        for connection in self.connections.ids() {
             let Some(known) = self.connections.get(connection) else {
                 continue;
             };
             let (cancel_notify, channels) =
                 (known.cancel_notify, known.channels.keys().copied().collect::<Vec<_>>());
             for channel in channels {
-                let at = At { connection, channel };
+                let at = ChannelKey { connection, channel };
                 for consumer_tag in self.remove_consumers(at) {
                     if cancel_notify {
-                        self.send(at, Outgoing::Cancel { consumer_tag });
+                        self.effects.send(at, Outgoing::Cancel { consumer_tag });
                     }
                 }
             }
@@ -242,8 +239,8 @@ impl Vhost {
     }
 
     /// Removes the consumers of a channel and returns their tags.
-    pub(in crate::vhost) fn remove_consumers(&mut self, at: At) -> Vec<Name> {
-        let Some(channel) = self.channel(at) else {
+    pub(in crate::vhost) fn remove_consumers(&mut self, at: ChannelKey) -> Vec<Name> {
+        let Some(channel) = self.connections.channel_mut(at) else {
             return Vec::new();
         };
         let replies = channel.reply_consumer.iter().map(|consumer| &consumer.tag);
@@ -256,11 +253,8 @@ impl Vhost {
     }
 
     /// Returns what is unacknowledged on a channel and forgets what it was about to do.
-    fn clear_channel(&mut self, at: At) {
-        let Some(connection) = self.connections.get_mut(at.connection) else {
-            return;
-        };
-        let Some(channel) = connection.channels.get_mut(&at.channel) else {
+    fn clear_channel(&mut self, at: ChannelKey) {
+        let Some(channel) = self.connections.channel_mut(at) else {
             return;
         };
         self.timers.disarm(&mut channel.armed, Wake::Channel(at.connection, at.channel));
@@ -268,12 +262,16 @@ impl Vhost {
             channel.unacked.put_back(transaction.into_deliveries());
         }
         let all = channel.unacked.take_all();
-        self.channels_without_memory.remove(&at);
+        self.unacked_memory.stop_waiting(at);
         self.settle_all(at, all, Outcome::Requeue { failed: true });
     }
 
-    pub(in crate::vhost) fn confirm_select(&mut self, at: At, nowait: bool) -> Result<(), Refusal> {
-        let Some(channel) = self.channel(at) else {
+    pub(in crate::vhost) fn confirm_select(
+        &mut self,
+        at: ChannelKey,
+        nowait: bool,
+    ) -> Result<(), Refusal> {
+        let Some(channel) = self.connections.channel_mut(at) else {
             return Ok(());
         };
         match channel.mode {
@@ -288,8 +286,8 @@ impl Vhost {
         Ok(())
     }
 
-    pub(in crate::vhost) fn tx_select(&mut self, at: At) -> Result<(), Refusal> {
-        let Some(channel) = self.channel(at) else {
+    pub(in crate::vhost) fn tx_select(&mut self, at: ChannelKey) -> Result<(), Refusal> {
+        let Some(channel) = self.connections.channel_mut(at) else {
             return Ok(());
         };
         match channel.mode {
@@ -302,7 +300,7 @@ impl Vhost {
                 return Err(Refusal::precondition_failed(text));
             }
         }
-        self.send(at, Outgoing::TxSelectOk);
+        self.effects.send(at, Outgoing::TxSelectOk);
         Ok(())
     }
 }

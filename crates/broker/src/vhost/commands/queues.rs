@@ -6,6 +6,7 @@ use std::sync::Arc;
 use amqp::table::Table;
 
 use crate::access::Permission;
+use crate::channel_key::ChannelKey;
 use crate::command::{DeclareQueue, DeleteQueue};
 use crate::effect::Outgoing;
 use crate::ids::{EntryId, Lsn, QueueId};
@@ -16,7 +17,6 @@ use crate::queue::arguments::{self, check_equivalence, inequivalent};
 use crate::queue::{Queue, QueueArguments, QueueDeclaration, QueueType};
 use crate::record::{QueueRecord, Record};
 use crate::refusal::{Refusal, Resource};
-use crate::route::At;
 use crate::timers::Wake;
 use crate::vhost::Vhost;
 use crate::vhost::lifecycle::growth::check_arguments;
@@ -26,11 +26,15 @@ impl Vhost {
     ///
     /// # Errors
     /// 404 if it is empty and nothing was declared.
-    pub(in crate::vhost) fn queue_name(&mut self, at: At, name: &str) -> Result<String, Refusal> {
+    pub(in crate::vhost) fn queue_name(
+        &mut self,
+        at: ChannelKey,
+        name: &str,
+    ) -> Result<String, Refusal> {
         if !name.is_empty() {
             return Ok(name.replace(['\r', '\n'], ""));
         }
-        let last = self.channel(at).and_then(|channel| channel.last_queue.clone());
+        let last = self.connections.channel_mut(at).and_then(|channel| channel.last_queue.clone());
         last.map(|name| name.to_string()).ok_or_else(|| {
             let code = amqp::reply_code::ReplyCode::NotFound;
             Refusal::new(code, "no previously declared queue")
@@ -41,8 +45,12 @@ impl Vhost {
     ///
     /// # Errors
     /// 404 if there is none, 405 if another connection has it for itself.
-    pub(in crate::vhost) fn find_queue(&self, at: At, name: &str) -> Result<QueueId, Refusal> {
-        let Some(id) = self.queue_names.get(name).copied() else {
+    pub(in crate::vhost) fn find_queue(
+        &self,
+        at: ChannelKey,
+        name: &str,
+    ) -> Result<QueueId, Refusal> {
+        let Some(id) = self.topology.queue_id(name) else {
             return Err(Refusal::not_found(self.queue_resource(name)));
         };
         self.check_owner(at, id)?;
@@ -50,10 +58,8 @@ impl Vhost {
     }
 
     /// An exclusive queue belongs to one connection.
-    pub(in crate::vhost) fn check_owner(&self, at: At, id: QueueId) -> Result<(), Refusal> {
-        let Some(queue) = self.queues.get(id) else {
-            return Ok(());
-        };
+    pub(in crate::vhost) fn check_owner(&self, at: ChannelKey, id: QueueId) -> Result<(), Refusal> {
+        let queue = self.topology.known_queue(id);
         match queue.ownership.exclusive_owner {
             Some(owner) if owner != at.connection => {
                 Err(Refusal::locked_queue(self.queue_resource(&queue.name)))
@@ -64,14 +70,14 @@ impl Vhost {
 
     pub(in crate::vhost) fn declare_queue(
         &mut self,
-        at: At,
+        at: ChannelKey,
         declare: DeclareQueue<'_>,
     ) -> Result<(), Refusal> {
         let name = declare.queue.replace(['\r', '\n'], "");
         if name.starts_with(DIRECT_REPLY_TO) {
             return self.declare_reply_queue(at, &name, declare.nowait);
         }
-        if declare.exclusive && !self.connections.contains_key(at.connection) {
+        if declare.exclusive && self.connections.get(at.connection).is_none() {
             return Ok(());
         }
         let id = if declare.passive {
@@ -86,7 +92,7 @@ impl Vhost {
 
     fn declare_queue_actively(
         &mut self,
-        at: At,
+        at: ChannelKey,
         name: &str,
         declare: DeclareQueue<'_>,
     ) -> Result<QueueId, Refusal> {
@@ -102,14 +108,14 @@ impl Vhost {
         let typed = self.with_default_type(&declare);
         let arguments = typed.as_ref().map_or(declare.arguments, Table::as_ref);
         let declare = DeclareQueue { arguments, ..declare };
-        if let Some(id) = self.queue_names.get(&*name).copied() {
+        if let Some(id) = self.topology.queue_id(&*name) {
             self.check_same_queue(at, id, &declare)?;
             self.counters.queues_declared += 1;
             return Ok(id);
         }
         self.check_queues_max(&name)?;
         let arguments = self.new_queue_arguments(at, &name, &declare, server_named)?;
-        let arguments = self.shared_arguments(arguments);
+        let arguments = self.topology.shared_arguments(arguments);
         let exclusive_owner = declare.exclusive.then_some(at.connection);
         self.counters.queues_declared += 1;
         Ok(self.create_queue(QueueDeclaration {
@@ -139,7 +145,7 @@ impl Vhost {
     /// 406 with RabbitMQ's text.
     fn check_queues_max(&self, name: &str) -> Result<(), Refusal> {
         match self.options.queues_max {
-            Some(max) if self.queues.len() as u64 >= max => {
+            Some(max) if self.topology.queue_count() as u64 >= max => {
                 Err(Refusal::precondition_failed(format!(
                     "cannot declare queue '{name}': queue limit in vhost '{}' ({max}) is reached",
                     self.name
@@ -152,7 +158,7 @@ impl Vhost {
     /// Checks everything that a new queue must be, in RabbitMQ's order.
     fn new_queue_arguments(
         &self,
-        at: At,
+        at: ChannelKey,
         name: &str,
         declare: &DeclareQueue<'_>,
         server_named: bool,
@@ -191,13 +197,11 @@ impl Vhost {
     /// A queue that exists may be declared again, but only the same (spec 6.2).
     fn check_same_queue(
         &self,
-        at: At,
+        at: ChannelKey,
         id: QueueId,
         declare: &DeclareQueue<'_>,
     ) -> Result<(), Refusal> {
-        let Some(queue) = self.queues.get(id) else {
-            return Ok(());
-        };
+        let queue = self.topology.known_queue(id);
         let resource = self.queue_resource(&queue.name);
         if queue.ownership.exclusive_owner != declare.exclusive.then_some(at.connection) {
             return Err(Refusal::locked_queue(resource));
@@ -208,25 +212,19 @@ impl Vhost {
         check_equivalence(queue.arguments.table.as_ref(), declare.arguments, resource)
     }
 
-    /// The arguments in one place for all queues that are declared with the same one after another.
-    pub(in crate::vhost) fn shared_arguments(
-        &mut self,
-        arguments: QueueArguments,
-    ) -> Arc<QueueArguments> {
-        // Everything that they say stands in the table.
-        if self.last_arguments.table != arguments.table {
-            self.last_arguments = Arc::new(arguments);
-        }
-        Arc::clone(&self.last_arguments)
-    }
-
     fn create_queue(&mut self, declaration: QueueDeclaration) -> QueueId {
         let name = Arc::clone(&declaration.name);
-        let number = self.next_queue_number();
-        let policies = self.policies.for_queue(&name, declaration.arguments.queue_type);
+        let number = self.topology.next_queue_number();
+        let policies = self.policies.policies().for_queue(&name, declaration.arguments.queue_type);
         let defaults = self.options.queue_defaults;
-        let mut queue =
-            Queue::new(declaration, number, policies, defaults, self.paging(), self.now.time);
+        let mut queue = Queue::new(
+            declaration,
+            number,
+            policies,
+            defaults,
+            self.paging.for_queue(),
+            self.now.time,
+        );
         if queue.ownership.durable {
             queue.registration.lsn = self.log(Record::DeclareQueue(QueueRecord {
                 queue: number,
@@ -236,13 +234,11 @@ impl Vhost {
                 declared_by: Arc::clone(&queue.ownership.declared_by),
             }));
         }
-        queue.count_memory(&self.topology_memory);
         let owner = queue.ownership.exclusive_owner;
-        let id = self.queues.insert(Box::new(queue));
+        let id = self.topology.insert_queue(queue);
         if let Some(owner) = owner.and_then(|owner| self.connections.get_mut(owner)) {
             owner.exclusive_queues.insert(id);
         }
-        self.queue_names.insert(name, id);
         self.counters.queues_created += 1;
         self.topology_changed();
         self.arm_queue(id);
@@ -252,13 +248,11 @@ impl Vhost {
     /// Answers a declaration, which counts as use of the queue (spec 2).
     ///
     /// COMPAT: queue lease: declaring a quorum queue again renews its lease, too.
-    fn declared(&mut self, at: At, id: QueueId, nowait: bool) {
+    fn declared(&mut self, at: ChannelKey, id: QueueId, nowait: bool) {
         let now = self.now.time;
         self.expire_due(id);
         self.finish_deaths();
-        let Some(queue) = self.queues.get_mut(id) else {
-            return;
-        };
+        let queue = self.topology.known_queue_mut(id);
         let name = Arc::clone(&queue.name);
         let outgoing = Outgoing::QueueDeclareOk {
             queue: Arc::clone(&name),
@@ -269,7 +263,7 @@ impl Vhost {
             queue.renew_lease(now);
             self.arm_queue(id);
         }
-        if let Some(channel) = self.channel(at) {
+        if let Some(channel) = self.connections.channel_mut(at) {
             channel.last_queue = Some(name);
         }
         self.answer(at, nowait, outgoing);
@@ -278,7 +272,7 @@ impl Vhost {
     /// Passive declaration needs any permission at all (spec 6.1).
     pub(in crate::vhost) fn require_any(
         &self,
-        at: At,
+        at: ChannelKey,
         resource: Resource<'_>,
     ) -> Result<(), Refusal> {
         let any = [Permission::Read, Permission::Write];
@@ -290,12 +284,17 @@ impl Vhost {
 
     /// The pseudo-queue of direct replies can be declared, and so can the address of a requester that
     /// is still there.
-    fn declare_reply_queue(&mut self, at: At, name: &str, nowait: bool) -> Result<(), Refusal> {
-        if name != DIRECT_REPLY_TO && !self.reply_addresses.contains_key(name) {
+    fn declare_reply_queue(
+        &mut self,
+        at: ChannelKey,
+        name: &str,
+        nowait: bool,
+    ) -> Result<(), Refusal> {
+        if name != DIRECT_REPLY_TO && self.connections.replies_at(name).is_none() {
             return Err(Refusal::not_found(self.queue_resource(name)));
         }
         let queue: Name = name.into();
-        if let Some(channel) = self.channel(at) {
+        if let Some(channel) = self.connections.channel_mut(at) {
             channel.last_queue = Some(Arc::clone(&queue));
         }
         let outgoing = Outgoing::QueueDeclareOk { queue, message_count: 0, consumer_count: 1 };
@@ -305,7 +304,7 @@ impl Vhost {
 
     pub(in crate::vhost) fn purge_queue(
         &mut self,
-        at: At,
+        at: ChannelKey,
         name: &str,
         nowait: bool,
     ) -> Result<(), Refusal> {
@@ -314,16 +313,14 @@ impl Vhost {
         let id = self.find_queue(at, &name)?;
         self.expire_due(id);
         self.finish_deaths_of(id);
-        let (dead, ended) = self.take_waiting_deaths(id);
-        let Some(queue) = self.queues.get_mut(id) else {
-            return Ok(());
-        };
+        let dead = self.take_waiting_deaths(id);
+        let queue = self.topology.known_queue_mut(id);
         let (number, durable) = (queue.number, queue.ownership.durable);
-        let ended = queue.durable_waiting().map(|(_, lsn)| lsn).chain(ended).collect();
+        let ended = queue.durable_waiting().map(|(_, lsn)| lsn).chain(dead.lsns).collect();
         let (waited, pages) = queue.purge();
-        queue.counters.purged += dead;
-        let purged = waited + dead;
-        self.pending_sources.remove(&id);
+        queue.counters.purged += dead.count;
+        let purged = waited + dead.count;
+        self.dead_lettering.remove_source(id);
         if durable {
             let kept = self.unacked_entries(id).into_iter().map(|(entry, _)| entry).collect();
             self.log_ending(Lsn(0), ended, Record::Purge { queue: number, kept });
@@ -338,8 +335,7 @@ impl Vhost {
 
     /// What the channels hold of a queue, in order of arrival, with the records that brought it.
     fn unacked_entries(&self, id: QueueId) -> Vec<(EntryId, Lsn)> {
-        let channels = self.connections.values().flat_map(|c| c.channels());
-        let held = channels.flat_map(|(_, channel)| channel.deliveries());
+        let held = self.connections.channels().flat_map(|(_, channel)| channel.deliveries());
         let mut entries: Vec<(EntryId, Lsn)> = held
             .filter(|unacked| unacked.queue == id)
             .map(|unacked| (unacked.entry.id, unacked.entry.lsn))
@@ -350,12 +346,12 @@ impl Vhost {
 
     pub(in crate::vhost) fn delete_queue(
         &mut self,
-        at: At,
+        at: ChannelKey,
         delete: DeleteQueue<'_>,
     ) -> Result<(), Refusal> {
         let name = self.queue_name(at, delete.queue)?;
         self.require(at, Permission::Configure, self.queue_resource(&name))?;
-        let removed = match self.queue_names.get(name.as_str()).copied() {
+        let removed = match self.topology.queue_id(name.as_str()) {
             None => RemovedQueue::default(),
             Some(id) => {
                 self.check_owner(at, id)?;
@@ -376,7 +372,7 @@ impl Vhost {
         if !delete.nowait {
             self.send_when_durable(needed, at, outgoing);
         }
-        if self.connections.get(at.connection).is_some_and(|connection| connection.cancel_notify) {
+        if self.connections.understands_cancel(at.connection) {
             for (at, consumer_tag) in own {
                 self.send_when_durable(needed, at, Outgoing::Cancel { consumer_tag });
             }
@@ -386,9 +382,7 @@ impl Vhost {
 
     /// `if-unused` and `if-empty`.
     fn check_conditions(&self, id: QueueId, delete: DeleteQueue<'_>) -> Result<(), Refusal> {
-        let Some(queue) = self.queues.get(id) else {
-            return Ok(());
-        };
+        let queue = self.topology.known_queue(id);
         let resource = self.queue_resource(&queue.name);
         for (flag, is_set) in [("if-unused", delete.if_unused), ("if-empty", delete.if_empty)] {
             if is_set && !queue.kind().allows_conditional_delete() {
@@ -412,19 +406,15 @@ impl Vhost {
     /// has died before, and not that while an alarm is on.
     fn remove_queue(&mut self, id: QueueId) -> RemovedQueue {
         self.finish_deaths_of(id);
-        let (dead, ended) = self.take_waiting_deaths(id);
-        let Some(queue) = self.queues.get_mut(id) else {
-            return RemovedQueue::default();
-        };
-        for (source, binding) in std::mem::take(&mut queue.registration.bindings) {
+        let dead = self.take_all_deaths(id);
+        // Before the queue goes: the log has its name.
+        let bindings = std::mem::take(&mut self.topology.known_queue_mut(id).registration.bindings);
+        for (source, binding) in bindings {
             self.unbind(source, &binding);
         }
-        let Some(mut queue) = self.queues.remove(id) else {
-            return RemovedQueue::default();
-        };
-        self.queue_names.remove(&*queue.name);
+        let mut queue = self.topology.remove_queue(id).expect("unbinding removes no queue");
         self.timers.disarm(&mut queue.expiry.armed, Wake::Queue(id));
-        self.pending_sources.remove(&id);
+        self.dead_lettering.remove_source(id);
         if let Some(owner) = queue.ownership.exclusive_owner
             && let Some(owner) = self.connections.get_mut(owner)
         {
@@ -434,14 +424,14 @@ impl Vhost {
             let unacked = self.unacked_entries(id).into_iter().map(|(_, lsn)| lsn);
             let waiting = queue.durable_waiting().map(|(_, lsn)| lsn);
             let unacked = unacked.filter(|lsn| *lsn != Lsn(0));
-            let ended = waiting.chain(unacked).chain(ended).collect();
+            let ended = waiting.chain(unacked).chain(dead.lsns).collect();
             self.log_ending(
                 queue.registration.lsn,
                 ended,
                 Record::DeleteQueue { queue: queue.number },
             );
         }
-        let ready_count = queue.ready_count() + dead;
+        let ready_count = queue.ready_count() + dead.count;
         let (_, pages) = queue.purge();
         self.end_pages(pages);
         self.answer_gets_empty(&mut queue);
@@ -461,18 +451,18 @@ impl Vhost {
     }
 
     /// Removes the consumers of a queue that is gone from their channels.
-    fn detach_consumers(&mut self, id: QueueId, queue: &Queue) -> Vec<(At, Name)> {
+    fn detach_consumers(&mut self, id: QueueId, queue: &Queue) -> Vec<(ChannelKey, Name)> {
         let mut removed = Vec::new();
         for consumer in queue.consumers() {
-            let at = At { connection: consumer.connection, channel: consumer.channel };
-            if let Some(channel) = self.channel(at) {
+            let at = ChannelKey { connection: consumer.connection, channel: consumer.channel };
+            if let Some(channel) = self.connections.channel_mut(at) {
                 channel.consumers.remove(&*consumer.tag);
             }
             removed.push((at, Arc::clone(&consumer.tag)));
         }
-        let channels: BTreeSet<At> = removed.iter().map(|(at, _)| *at).collect();
+        let channels: BTreeSet<ChannelKey> = removed.iter().map(|(at, _)| *at).collect();
         for at in channels {
-            if let Some(channel) = self.channel(at) {
+            if let Some(channel) = self.connections.channel_mut(at) {
                 channel.parked.retain(|parked| parked.queue != id);
             }
         }
@@ -480,14 +470,10 @@ impl Vhost {
     }
 
     /// Sends `basic.cancel` for consumers that the broker has removed, to clients that understand it.
-    fn notify_cancelled(&mut self, consumers: Vec<(At, Name)>) {
+    fn notify_cancelled(&mut self, consumers: Vec<(ChannelKey, Name)>) {
         for (at, consumer_tag) in consumers {
-            if self
-                .connections
-                .get(at.connection)
-                .is_some_and(|connection| connection.cancel_notify)
-            {
-                self.send(at, Outgoing::Cancel { consumer_tag });
+            if self.connections.understands_cancel(at.connection) {
+                self.effects.send(at, Outgoing::Cancel { consumer_tag });
             }
         }
     }
@@ -500,7 +486,7 @@ struct RemovedQueue {
     /// Messages that were ready.
     ready_count: u64,
     /// Its consumers, which are removed, too.
-    consumers: Vec<(At, Name)>,
+    consumers: Vec<(ChannelKey, Name)>,
 }
 
 fn same_flag(

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use crate::channel::PublishMode;
 use crate::channel::transaction::{Deliveries, PendingSettle};
 use crate::channel::unacked::{Tags, Unacked};
+use crate::channel_key::ChannelKey;
 use crate::command::Outcome;
 use crate::dead_letter::DeathReason;
 use crate::effect::Outgoing;
@@ -12,7 +13,6 @@ use crate::ids::{DeliveryTag, Lsn, QueueId};
 use crate::queue::Entry;
 use crate::record::Record;
 use crate::refusal::Refusal;
-use crate::route::At;
 use crate::vhost::Vhost;
 
 /// Queues whose consumers may have room now.
@@ -21,12 +21,12 @@ type Touched = SmallVec<[QueueId; 4]>;
 impl Vhost {
     pub(in crate::vhost) fn settle(
         &mut self,
-        at: At,
+        at: ChannelKey,
         tag: DeliveryTag,
         multiple: bool,
         outcome: Outcome,
     ) -> Result<(), Refusal> {
-        let Some(channel) = self.channel(at) else {
+        let Some(channel) = self.connections.channel_mut(at) else {
             return Ok(());
         };
         let tags = Tags { tag, multiple };
@@ -45,7 +45,7 @@ impl Vhost {
     /// Ends deliveries that were taken off their channel, in the order given.
     pub(in crate::vhost) fn settle_all(
         &mut self,
-        at: At,
+        at: ChannelKey,
         settled: impl IntoIterator<Item = Unacked>,
         outcome: Outcome,
     ) {
@@ -71,35 +71,33 @@ impl Vhost {
         self.go_on_with_memory(at);
     }
 
-    /// Counts the end of a delivery with everybody who counted it. True if that makes room under a
+    /// Counts the end of a delivery in its queue, consumer, channel and vhost. True if that makes room under a
     /// global prefetch.
-    fn release(&mut self, at: At, unacked: &Unacked) -> bool {
-        let now = self.now.time;
+    fn release(&mut self, at: ChannelKey, unacked: &Unacked) -> bool {
         let bytes = unacked.entry.message.memory_bytes();
         self.unacked_memory.subtract(bytes);
-        if let Some(queue) = self.queues.get_mut(unacked.queue) {
+        // A delivery may outlive its queue.
+        if let Some(queue) = self.topology.queue_mut(unacked.queue) {
             queue.taken_back(&unacked.entry, unacked.consumer.is_none());
             match unacked.consumer {
                 Some(consumer) => queue.consumers.settled(consumer),
                 None if queue.kind().get_holds_lease() => {
-                    queue.renew_lease(now);
+                    queue.renew_lease(self.now.time);
                     self.arm_queue(unacked.queue);
                 }
                 None => {}
             }
         }
-        let Some(channel) = self.channel(at) else {
+        let Some(channel) = self.connections.channel_mut(at) else {
             return false;
         };
-        channel.unacked_bytes -= bytes;
-        if unacked.consumer.is_some() {
-            channel.unacked_by_consumers = channel.unacked_by_consumers.saturating_sub(1);
-        }
+        channel.delivery_ended(bytes, unacked.consumer.is_some());
         channel.prefetch_count_global > 0
     }
 
     fn settle_entry(&mut self, id: QueueId, entry: Entry, outcome: Outcome) {
-        let Some(queue) = self.queues.get_mut(id) else {
+        let Some(queue) = self.topology.queue_mut(id) else {
+            // The message was deleted with its queue.
             return;
         };
         match outcome {
@@ -117,9 +115,7 @@ impl Vhost {
     /// passed meanwhile.
     fn requeue(&mut self, id: QueueId, mut entry: Entry, failed: bool) {
         let now = self.now.time;
-        let Some(queue) = self.queues.get_mut(id) else {
-            return;
-        };
+        let queue = self.topology.known_queue_mut(id);
         if failed && queue.kind().counts_deliveries() {
             entry.delivery_count = entry.delivery_count.saturating_add(1);
             if queue.settings.delivery_limit.is_some_and(|limit| entry.delivery_count > limit) {
@@ -154,14 +150,18 @@ impl Vhost {
 
     /// `basic.recover`: everything unacknowledged on the channel goes back, but not what an open
     /// transaction has settled.
-    pub(in crate::vhost) fn recover(&mut self, at: At, answer: bool) -> Result<(), Refusal> {
-        let Some(channel) = self.channel(at) else {
+    pub(in crate::vhost) fn recover(
+        &mut self,
+        at: ChannelKey,
+        answer: bool,
+    ) -> Result<(), Refusal> {
+        let Some(channel) = self.connections.channel_mut(at) else {
             return Ok(());
         };
         let all = channel.unacked.take_all();
         if answer {
-            // At once: what is delivered again follows it.
-            self.send(at, Outgoing::RecoverOk);
+            // ChannelKey once: what is delivered again follows it.
+            self.effects.send(at, Outgoing::RecoverOk);
         }
         self.settle_all(at, all, Outcome::Requeue { failed: false });
         Ok(())

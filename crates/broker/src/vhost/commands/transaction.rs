@@ -1,27 +1,28 @@
 //! `tx.commit` and `tx.rollback` (spec 7.5).
 
-use super::publish::Verdict;
+use super::publish::{RoutedPublish, Verdict};
 use crate::channel::PublishMode;
 use crate::channel::transaction::{PendingPublish, Transaction};
+use crate::channel_key::ChannelKey;
 use crate::effect::Outgoing;
 use crate::refusal::Refusal;
-use crate::route::At;
 use crate::vhost::Vhost;
 
 impl Vhost {
     /// Publishes enter their queues, then deliveries are settled; the answer waits until all of it is
     /// durable.
-    pub(in crate::vhost) fn tx_commit(&mut self, at: At) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn tx_commit(&mut self, at: ChannelKey) -> Result<(), Refusal> {
         let transaction = self.take_transaction(at)?;
         let mut refused = false;
         for publish in transaction.publishes {
             let PendingPublish { exchange, message, route, mandatory } = publish;
-            let bytes = message.body().len();
-            self.count_publish(at, exchange, (&route, mandatory), bytes);
+            let body_bytes = message.body().len();
+            let routed = RoutedPublish { exchange, route: &route, mandatory, body_bytes };
+            self.count_publish(at, &routed);
             refused |= self.enter(at, message, &route, mandatory) == Verdict::Refused;
         }
         for settle in transaction.settles {
-            if let Some(channel) = self.channel(at) {
+            if let Some(channel) = self.connections.channel_mut(at) {
                 channel.count_settled(settle.outcome, settle.deliveries.len());
             }
             let deliveries = settle.deliveries.into_iter().map(|(_, unacked)| unacked);
@@ -36,18 +37,18 @@ impl Vhost {
     }
 
     /// Publishes are forgotten and settled deliveries are outstanding again.
-    pub(in crate::vhost) fn tx_rollback(&mut self, at: At) -> Result<(), Refusal> {
+    pub(in crate::vhost) fn tx_rollback(&mut self, at: ChannelKey) -> Result<(), Refusal> {
         let transaction = self.take_transaction(at)?;
-        if let Some(channel) = self.channel(at) {
+        if let Some(channel) = self.connections.channel_mut(at) {
             channel.unacked.put_back(transaction.into_deliveries());
         }
         self.arm_channel(at);
-        self.send(at, Outgoing::TxRollbackOk);
+        self.effects.send(at, Outgoing::TxRollbackOk);
         Ok(())
     }
 
-    fn take_transaction(&mut self, at: At) -> Result<Transaction, Refusal> {
-        match self.channel(at).map(|channel| &mut channel.mode) {
+    fn take_transaction(&mut self, at: ChannelKey) -> Result<Transaction, Refusal> {
+        match self.connections.channel_mut(at).map(|channel| &mut channel.mode) {
             Some(PublishMode::Transactional(transaction)) => Ok(std::mem::take(transaction)),
             _ => Err(Refusal::precondition_failed("channel is not transactional")),
         }

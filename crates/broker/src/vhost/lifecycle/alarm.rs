@@ -6,157 +6,137 @@
 
 // COMPAT: alarms and dead letters: they wait until the alarm is over, so that one message cannot fill a disk.
 
-use std::collections::BTreeSet;
-
-use super::death::Dying;
 use crate::ids::{Lsn, QueueId};
-use crate::limits::DEATHS_WAITING_BYTES_MAX;
-use crate::queue::Queue;
 use crate::time::Now;
-use crate::timers::Wake;
 use crate::vhost::Vhost;
+use crate::vhost::state::pending_death::PendingDeath;
 
-/// What waits for the end of an alarm.
+/// Deaths that were taken out of a queue before they were moved.
 #[derive(Default, Debug)]
-pub(in crate::vhost) struct Alarm {
-    is_on: bool,
-    /// Messages that died, in the order in which they did.
-    waiting: Vec<Dying>,
-    waiting_bytes: u64,
-    /// Queues in which something is due that has to wait.
-    stalled: BTreeSet<QueueId>,
-}
-
-impl Alarm {
-    /// The messages that died.
-    pub(in crate::vhost) fn waiting(&self) -> &[Dying] {
-        &self.waiting
-    }
-
-    /// Whether the queue goes on when there is room.
-    pub(in crate::vhost) fn has_stalled(&self, queue: QueueId) -> bool {
-        self.stalled.contains(&queue)
-    }
+pub(in crate::vhost) struct TakenDeaths {
+    /// Messages that the queue had.
+    pub(in crate::vhost) count: u64,
+    /// Records that brought them.
+    pub(in crate::vhost) lsns: Vec<Lsn>,
 }
 
 impl Vhost {
-    /// An alarm of memory or disk is on, or none is any more. With one, nothing is written that clients did
-    /// not ask for: dead letters, redriven messages and what the firehose tells wait or are not made.
+    /// Turns the alarm of memory or disk on or off. While it is on, only records that clients ask for are written:
+    /// dead letters, redriven messages and copies of the firehose wait or are not made.
     pub fn set_alarm(&mut self, now: Now, is_on: bool) {
         self.advance(now);
-        if self.alarm.is_on == is_on {
+        if !self.alarm.set(is_on) {
             return;
         }
-        self.alarm.is_on = is_on;
         if is_on {
             self.stop_retries();
         } else {
-            let waiting = std::mem::take(&mut self.alarm.waiting);
-            self.alarm.waiting_bytes = 0;
             self.counters.deaths_waiting = 0;
-            self.dying.extend(waiting);
+            self.dead_lettering.extend(self.alarm.take_all());
             self.go_on_with_stalled();
-            // In turns, however many they are.
-            self.arm_deaths();
+            // In slices, however many they are.
+            self.dead_lettering.arm(&mut self.timers, self.now.time);
         }
         self.finish_deaths();
     }
 
-    /// Whether an alarm is on.
+    /// True if an alarm is on.
     pub fn has_alarm(&self) -> bool {
-        self.alarm.is_on
+        self.alarm.is_on()
     }
 
-    /// Whether a death in this queue has to wait.
+    /// True if a death in this queue has to wait.
     pub(in crate::vhost) fn must_wait(&self, queue: QueueId) -> bool {
-        let dead_letters = |queue: &Queue| queue.settings.dead_letter.is_some();
-        self.alarm.is_on && self.queue_of(queue).is_some_and(dead_letters)
+        self.alarm.is_on() && self.topology.known_queue(queue).settings.dead_letter.is_some()
     }
 
-    /// A message that died waits for the end of the alarm.
-    pub(in crate::vhost) fn wait_for_room(&mut self, dying: Dying) {
-        self.alarm.waiting_bytes += dying.message().delivery_bytes();
+    /// Keeps a death until the end of the alarm.
+    pub(in crate::vhost) fn wait_for_alarm(&mut self, death: PendingDeath) {
         self.counters.deaths_waiting += 1;
-        self.alarm.waiting.push(dying);
+        self.alarm.push(death);
     }
 
-    /// Whether nothing more may die in this queue, because enough waits already. It goes on when there is
+    /// True if nothing more may die in this queue, because enough waits already. The queue goes on when there is
     /// room.
     pub(in crate::vhost) fn stalls(&mut self, queue: QueueId) -> bool {
-        let stalls = self.alarm.waiting_bytes >= DEATHS_WAITING_BYTES_MAX && self.must_wait(queue);
+        let stalls = self.alarm.is_full() && self.must_wait(queue);
         if stalls {
-            self.alarm.stalled.insert(queue);
+            self.alarm.stall(queue);
         }
         stalls
     }
 
-    /// Whether the queue is not removed though nobody uses it: what died in it would go with it.
+    /// True if the queue is kept although its lease is over: what died in it would go with it.
     pub(in crate::vhost) fn outlives_its_lease(&mut self, queue: QueueId) -> bool {
-        let has_dying = self.queue_of(queue).is_some_and(|queue| queue.dead_letters.dying() > 0);
-        let outlives = self.alarm.is_on && has_dying;
+        let outlives =
+            self.alarm.is_on() && self.topology.known_queue(queue).dead_letters.dying() > 0;
         if outlives {
-            self.alarm.stalled.insert(queue);
+            self.alarm.stall(queue);
         }
         outlives
     }
 
-    /// What is due in queues that had to wait is done, or waits again.
+    /// Goes on with queues that had to wait; they may wait again, or be gone.
     fn go_on_with_stalled(&mut self) {
-        for queue in std::mem::take(&mut self.alarm.stalled) {
-            self.enforce_limits(queue);
-            self.dispatch(queue);
-            self.rearm_queue(queue);
-        }
-    }
-
-    /// Whoever empties a queue removes what died in it and waits, too: with a purge and a deletion, room is
-    /// to be made. How many messages that were, and the records that brought them.
-    pub(in crate::vhost) fn take_waiting_deaths(&mut self, queue: QueueId) -> (u64, Vec<Lsn>) {
-        if self.alarm.waiting.is_empty()
-            || self.queue_of(queue).is_none_or(|q| q.dead_letters.dying() == 0)
-        {
-            return (0, Vec::new());
-        }
-        let all = std::mem::take(&mut self.alarm.waiting).into_iter();
-        let (of_queue, others) =
-            all.partition(|dying| dying.entry().is_some_and(|(q, _)| q == queue));
-        self.alarm.waiting = others;
-        let of_queue: Vec<Dying> = of_queue;
-        let bytes: u64 = of_queue.iter().map(|dying| dying.message().delivery_bytes()).sum();
-        self.alarm.waiting_bytes -= bytes;
-        let count = of_queue.len() as u64;
-        self.counters.deaths_waiting -= count;
-        if let Some(queue) = self.queues.get_mut(queue) {
-            queue.dead_letters.end_deaths(count);
-        }
-        let entries = of_queue.iter().filter_map(Dying::entry);
-        let lsns = entries.filter(|(_, entry)| entry.is_durable()).map(|(_, entry)| entry.lsn);
-        (count, lsns.collect())
-    }
-
-    /// There may be room for what stalled.
-    pub(in crate::vhost) fn waiting_deaths_taken(&mut self) {
-        if self.alarm.waiting_bytes < DEATHS_WAITING_BYTES_MAX {
-            self.go_on_with_stalled();
-        }
-    }
-
-    /// Dead letters that had nowhere to go are offered again when the alarm is over.
-    fn stop_retries(&mut self) {
-        for id in &self.pending_sources {
-            if let Some(queue) = self.queues.get_mut(*id)
-                && queue.dead_letters.pending.stop_retry()
-            {
-                self.retry_pending = true;
+        for queue in self.alarm.take_stalled() {
+            if self.topology.queue(queue).is_some() {
+                self.enforce_limits(queue);
+                self.dispatch(queue);
+                self.rearm_queue(queue);
             }
         }
     }
 
-    /// Makes sure that the timer goes on with what died.
-    pub(in crate::vhost) fn arm_deaths(&mut self) {
-        if !self.dying.is_empty() {
-            let Self { timers, deaths_armed, now, .. } = self;
-            timers.arm(deaths_armed, now.time, Wake::Deaths);
+    /// Takes what died in a queue that is purged and waits for the end of an alarm.
+    pub(in crate::vhost) fn take_waiting_deaths(&mut self, queue: QueueId) -> TakenDeaths {
+        let has_died = |death: &PendingDeath| death.entry().is_some();
+        self.take_waiting(queue, has_died)
+    }
+
+    /// Takes what died in a queue that is deleted, and what it refused, so that no death outlives its queue.
+    pub(in crate::vhost) fn take_all_deaths(&mut self, queue: QueueId) -> TakenDeaths {
+        let mut taken = self.take_waiting(queue, |_| true);
+        // What died because of the deaths that were moved just now.
+        let again = self.dead_lettering.take_of(queue);
+        self.count_taken(queue, &Vec::from(again), &mut taken);
+        taken
+    }
+
+    fn take_waiting(
+        &mut self,
+        queue: QueueId,
+        wants: impl Fn(&PendingDeath) -> bool,
+    ) -> TakenDeaths {
+        let deaths = self.alarm.take_of(queue, wants);
+        self.counters.deaths_waiting -= deaths.len() as u64;
+        let mut taken = TakenDeaths::default();
+        self.count_taken(queue, &deaths, &mut taken);
+        taken
+    }
+
+    /// Counts deaths that are not moved any more.
+    fn count_taken(&mut self, queue: QueueId, deaths: &[PendingDeath], taken: &mut TakenDeaths) {
+        let entries = deaths.iter().filter_map(PendingDeath::entry);
+        let count = entries.clone().count() as u64;
+        self.topology.known_queue_mut(queue).dead_letters.end_deaths(count);
+        taken.count += count;
+        let durable = entries.filter(|(_, entry)| entry.is_durable());
+        taken.lsns.extend(durable.map(|(_, entry)| entry.lsn));
+    }
+
+    /// Deaths that waited were taken: there may be room for queues that had to wait.
+    pub(in crate::vhost) fn waiting_deaths_taken(&mut self) {
+        if !self.alarm.is_full() {
+            self.go_on_with_stalled();
+        }
+    }
+
+    /// Offers no dead letters that had nowhere to go; they are offered again when the alarm is over.
+    fn stop_retries(&mut self) {
+        for id in self.dead_lettering.sources() {
+            if self.topology.known_queue_mut(id).dead_letters.pending.stop_retry() {
+                self.dead_lettering.request_retry();
+            }
         }
     }
 }

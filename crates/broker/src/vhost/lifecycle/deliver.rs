@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::channel::ConsumerAt;
 use crate::channel::unacked::Unacked;
+use crate::channel_key::ChannelKey;
 use crate::delivery::{Delivery, DeliveryCounts};
 use crate::effect::{Effect, Outgoing};
 use crate::ids::{ChannelNumber, ConnectionId, ConsumerId, DeliveryTag, QueueId};
@@ -15,13 +16,13 @@ use crate::message::Name;
 use crate::queue::consumers::Room;
 use crate::queue::{Entry, Queue};
 use crate::record::Record;
-use crate::route::At;
+use crate::time::Now;
 use crate::timers::Wake;
 use crate::vhost::Vhost;
 
 /// The consumer that gets a message.
 struct Chosen {
-    at: At,
+    at: ChannelKey,
     consumer: ConsumerId,
     tag: Name,
     no_ack: bool,
@@ -29,12 +30,12 @@ struct Chosen {
 }
 
 impl Vhost {
-    /// Hands out what waits in a queue for as long as a consumer has room.
+    /// Hands out what waits in a queue for as long as a consumer has room. The queue may be gone.
     pub(in crate::vhost) fn dispatch(&mut self, id: QueueId) {
         let mut expiry_budget = EXPIRY_SLICE;
         loop {
             let now = self.now.time;
-            let Some(queue) = self.queues.get(id) else {
+            let Some(queue) = self.topology.queue(id) else {
                 return;
             };
             if queue.has_none_ready() || queue.is_away() {
@@ -42,7 +43,7 @@ impl Vhost {
             }
             let (expired, has_consumers) =
                 (queue.front_is_expired(now), !queue.consumers.is_empty());
-            // Who rejects everything would bring all of a long queue into memory.
+            // A consumer that rejects everything would bring all of a long queue into memory.
             if has_consumers && self.stalls(id) {
                 return;
             }
@@ -59,14 +60,14 @@ impl Vhost {
             let Some(chosen) = self.choose(id) else {
                 return;
             };
-            let Some(entry) = self.pop_front(id) else { return };
+            let entry = self.pop_front(id).expect("a message is at hand");
             self.deliver(id, entry, chosen);
         }
     }
 
-    /// Takes what is delivered next.
+    /// Takes what is delivered next; none if nothing is at hand.
     pub(in crate::vhost) fn pop_front(&mut self, id: QueueId) -> Option<Entry> {
-        let entry = self.queues.get_mut(id)?.pop_front();
+        let entry = self.topology.known_queue_mut(id).pop_front();
         self.head_moved(id);
         self.left(id);
         entry
@@ -89,33 +90,28 @@ impl Vhost {
 
     fn choose(&mut self, id: QueueId) -> Option<Chosen> {
         let chosen = self.choose_consumer(id);
-        if !self.found_without_memory.is_empty() {
+        if self.unacked_memory.has_found() {
             self.note_without_memory();
         }
         chosen
     }
 
     fn choose_consumer(&mut self, id: QueueId) -> Option<Chosen> {
-        let Self { queues, connections, effects, unacked_memory, found_without_memory, .. } = self;
-        let queue = queues.get_mut(id)?;
+        let queue = self.topology.known_queue_mut(id);
         let consumer = queue.consumers.next(|consumer| {
-            let Some(connection) = connections.get_mut(consumer.connection) else {
-                return Room::No;
-            };
-            let Some(channel) = connection.channels.get_mut(&consumer.channel) else {
-                return Room::No;
-            };
-            let has_memory = consumer.no_ack || unacked_memory.leaves_room(channel);
-            if connection.backlog.bytes < OUTBOX_BYTES_MAX && channel.has_room() && has_memory {
+            let at = ChannelKey { connection: consumer.connection, channel: consumer.channel };
+            // A consumer is removed before its channel.
+            let (backlog, channel) = self.connections.known_delivery_ends(at);
+            let has_memory = consumer.no_ack || self.unacked_memory.leaves_room(channel);
+            if backlog.bytes < OUTBOX_BYTES_MAX && channel.has_room() && has_memory {
                 return Room::Yes;
             }
             if !has_memory {
-                let at = At { connection: consumer.connection, channel: consumer.channel };
-                found_without_memory.push(at);
+                self.unacked_memory.found_without(at);
             }
-            if connection.backlog.bytes >= OUTBOX_BYTES_MAX && !connection.backlog.stalled {
-                connection.backlog.stalled = true;
-                effects.push(Effect::Stalled(consumer.connection));
+            if backlog.bytes >= OUTBOX_BYTES_MAX && !backlog.stalled {
+                backlog.stalled = true;
+                self.effects.push(Effect::Stalled(consumer.connection));
             }
             channel.parked.push(ConsumerAt { queue: id, consumer: consumer.id });
             Room::No
@@ -124,7 +120,7 @@ impl Vhost {
             consumer.unacked += 1;
         }
         Some(Chosen {
-            at: At { connection: consumer.connection, channel: consumer.channel },
+            at: ChannelKey { connection: consumer.connection, channel: consumer.channel },
             consumer: consumer.id,
             tag: Arc::clone(&consumer.tag),
             no_ack: consumer.no_ack,
@@ -133,31 +129,19 @@ impl Vhost {
     }
 
     fn deliver(&mut self, id: QueueId, mut entry: Entry, chosen: Chosen) {
-        if self.is_tracing() {
-            self.tell_delivery(chosen.at, id, &entry);
+        if self.firehose.is_on() {
+            // Before the delivery is counted: the copy says whether the message was delivered before.
+            self.trace_delivery(chosen.at, id, &entry);
         }
-        let now = self.now.time;
-        let Self { queues, connections, effects, timers, unacked_memory, .. } = self;
-        let Some(queue) = queues.get_mut(id) else {
-            return;
-        };
-        let Some(connection) = connections.get_mut(chosen.at.connection) else {
-            return;
-        };
-        let Some(channel) = connection.channels.get_mut(&chosen.at.channel) else {
-            return;
-        };
+        let queue = self.topology.known_queue_mut(id);
+        let (backlog, channel) = self.connections.known_delivery_ends(chosen.at);
         let tag = channel.next_tag();
         let delivery = queue.delivery(&entry, tag);
         channel.counters.deliveries.count(chosen.no_ack, false, delivery.redelivered);
-        connection.backlog.bytes += entry.message.delivery_bytes();
-        effects.push(Effect::Send {
-            connection: chosen.at.connection,
-            channel: chosen.at.channel,
-            outgoing: Outgoing::Deliver { consumer_tag: chosen.tag, delivery },
-        });
+        backlog.bytes += entry.message.delivery_bytes();
+        self.effects.send(chosen.at, Outgoing::Deliver { consumer_tag: chosen.tag, delivery });
         if queue.handed_out(&mut entry, !chosen.no_ack, false) {
-            self.delivered.push(id);
+            self.log.note_delivered(id);
         }
         if chosen.no_ack {
             self.log_settled(id, &entry);
@@ -165,49 +149,46 @@ impl Vhost {
             return;
         }
         channel.unacked_by_consumers += 1;
-        let timeout = chosen.timeout_ms.map(|millis| now.plus_ms(millis));
+        let timeout = chosen.timeout_ms.map(|millis| self.now.time.plus_ms(millis));
         if let Some(at) = timeout {
             let wake = Wake::Channel(chosen.at.connection, chosen.at.channel);
-            timers.arm(&mut channel.armed, at, wake);
+            self.timers.arm(&mut channel.armed, at, wake);
         }
         let consumer = Some(chosen.consumer);
-        unacked_memory.add(channel, &entry.message);
+        self.unacked_memory.add(channel, &entry.message);
         channel.unacked.push(tag, Unacked { queue: id, consumer, entry, timeout });
     }
 
-    /// Records that a message left its queue for good.
+    /// Logs that a message left its queue for good.
     pub(in crate::vhost) fn log_settled(&mut self, id: QueueId, entry: &Entry) {
-        if let Some(queue) = self.queues.get(id)
-            && entry.is_durable()
-        {
-            let record = Record::Settle { queue: queue.number, entry: entry.id };
-            self.log_about(entry.lsn, record);
+        if entry.is_durable() {
+            let queue = self.topology.known_queue(id).number;
+            self.log_about(entry.lsn, Record::Settle { queue, entry: entry.id });
         }
     }
 
-    /// Something made room on a channel: its parked consumers wait for messages again.
-    pub(in crate::vhost) fn unpark_channel(&mut self, at: At) {
-        let Some(channel) = self.channel(at) else {
+    /// Lets the parked consumers of a channel wait for messages again, because there is room. The channel may be
+    /// gone.
+    pub(in crate::vhost) fn unpark_channel(&mut self, at: ChannelKey) {
+        let Some(channel) = self.connections.channel_mut(at) else {
             return;
         };
         let parked = std::mem::take(&mut channel.parked);
-        for ConsumerAt { queue, consumer } in parked {
-            if let Some(queue) = self.queues.get_mut(queue) {
-                queue.consumers.unpark(consumer);
-            }
-            self.dispatch(queue);
+        for ConsumerAt { queue: id, consumer } in parked {
+            // A consumer is taken off this list before its queue is removed.
+            self.topology.known_queue_mut(id).consumers.unpark(consumer);
+            self.dispatch(id);
         }
-        // Whoever was asked first is asked last when there is room again.
-        if let Some(channel) = self.channel(at)
+        // The consumer that was served first is the last when there is room again.
+        if let Some(channel) = self.connections.channel_mut(at)
             && !channel.parked.is_empty()
         {
             channel.parked.rotate_left(1);
         }
     }
 
-    /// Tells the core how many bytes wait for a connection's socket; room there lets its consumers
-    /// have more.
-    pub fn set_backlog(&mut self, now: crate::time::Now, connection: ConnectionId, bytes: u64) {
+    /// Sets how many bytes wait for a connection's socket; its consumers get more if there is room.
+    pub fn set_backlog(&mut self, now: Now, connection: ConnectionId, bytes: u64) {
         self.advance(now);
         let Some(known) = self.connections.get_mut(connection) else {
             return;
@@ -218,7 +199,7 @@ impl Vhost {
             return;
         }
         if bytes >= OUTBOX_BYTES_MAX {
-            // Too early: it is to be told again.
+            // Too early: the shell is to report again.
             self.effects.push(Effect::Stalled(connection));
             return;
         }
@@ -229,14 +210,14 @@ impl Vhost {
         channels.rotate_left(next);
         known.backlog.served_first = channels.first().copied().unwrap_or_default();
         for channel in channels {
-            self.unpark_channel(At { connection, channel });
+            self.unpark_channel(ChannelKey { connection, channel });
         }
         self.finish_deaths();
     }
 }
 
 impl Queue {
-    /// A message as it is handed out. Redeliveries of a queue that counts tell their counts (spec 7.2).
+    /// The delivery of a message; redeliveries of a queue that counts deliveries have the counts.
     pub(in crate::vhost) fn delivery(&self, entry: &Entry, tag: DeliveryTag) -> Delivery {
         let redelivered = entry.acquired_count > 0;
         let counts =

@@ -12,13 +12,13 @@ use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, TableRef, Value};
 
-use super::placed::Placed;
+use super::enqueue::EnqueuePlan;
+use crate::channel_key::ChannelKey;
 use crate::delivery::Delivery;
 use crate::ids::{ConnectionId, DeliveryTag, QueueId};
 use crate::limits::{TRACE_HEADERS_BYTES_MAX, TRACE_KEYS_BYTES_MAX};
 use crate::message::{Envelope, Facts, Message, Name};
 use crate::queue::Entry;
-use crate::route::At;
 use crate::route::Route;
 use crate::vhost::Vhost;
 
@@ -28,84 +28,70 @@ pub(in crate::vhost) const TRACE_EXCHANGE: &str = "amq.rabbitmq.trace";
 /// A string in a list of headers without its octets: type and length.
 const LIST_VALUE_BYTES: usize = 5;
 
-/// Whether it is on, and what is to be told at the end of this call.
-#[derive(Default, Debug)]
-pub(in crate::vhost) struct Firehose {
-    is_on: bool,
-    /// What the node is called.
-    node: Name,
-    told: Vec<Message>,
-}
-
-impl Firehose {
-    /// Whether nothing is left to be told.
-    pub(in crate::vhost) fn is_told(&self) -> bool {
-        self.told.is_empty()
-    }
-}
-
-/// What a message is told for.
-enum Told<'a> {
-    /// It was published, and goes to these queues.
+/// The event that a copy of a message is made for.
+enum Traced<'a> {
+    /// The message was published to these queues.
     Published(Vec<Cow<'a, str>>),
-    /// It was delivered, perhaps not for the first time.
+    /// The message was delivered.
     Delivered { redelivered: bool },
 }
 
 impl Vhost {
-    /// Turns the firehose on or off. It is off in a new vhost; who wants it on after a restart turns it
-    /// on again.
+    /// Turns the firehose on or off. It is off in a new vhost, and after a restart.
     pub fn set_tracing(&mut self, on: bool) {
-        self.firehose.is_on = on;
+        self.firehose.set(on);
     }
 
-    /// Whether the firehose is on.
+    /// True if the firehose is on.
     pub fn is_tracing(&self) -> bool {
-        self.firehose.is_on
+        self.firehose.is_on()
     }
 
-    /// What the firehose calls the node.
+    /// Sets the name of the node in the headers of copies.
     pub fn set_node_name(&mut self, name: &str) {
-        self.firehose.node = name.into();
+        self.firehose.set_node(name);
     }
 
-    /// What the firehose calls a connection.
+    /// Sets the name of a connection, in the headers of copies and in lists.
     pub fn set_connection_name(&mut self, id: ConnectionId, name: &str) {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.name = name.into();
         }
     }
 
-    /// Tells that a message was published.
-    pub(in crate::vhost) fn tell_publish(&mut self, at: At, message: &Message, route: &Route) {
-        if !self.is_to_be_told(message) {
+    /// Copies a message that was published.
+    pub(in crate::vhost) fn trace_publish(
+        &mut self,
+        at: ChannelKey,
+        message: &Message,
+        route: &Route,
+    ) {
+        if !self.is_traced(message) {
             return;
         }
-        let queues = route.queues.iter().filter_map(|id| self.queues.get(*id));
-        let queues = queues.map(|queue| Cow::Borrowed(&*queue.name));
+        let queue = |id: &QueueId| Cow::Borrowed(&*self.topology.known_queue(*id).name);
         let requesters = route.requesters.iter().filter_map(|at| self.reply_address(*at));
-        let routed = queues.chain(requesters.map(|name| Cow::Owned(name.to_string()))).collect();
+        let requesters = requesters.map(|name| Cow::Borrowed(&**name));
+        let routed = route.queues.iter().map(queue).chain(requesters).collect();
         let key = format!("publish.{}", message.envelope().exchange);
-        let told = Told::Published(routed);
-        let headers = self.trace_headers(at, message, message.properties(), &told);
-        self.tell(&key, message, &headers);
+        let traced = Traced::Published(routed);
+        let headers = self.trace_headers(at, message, message.properties(), &traced);
+        self.copy_to_firehose(&key, message, &headers);
     }
 
-    /// Tells that a message is delivered out of a queue.
-    pub(in crate::vhost) fn tell_delivery(&mut self, at: At, id: QueueId, entry: &Entry) {
-        if !self.is_to_be_told(&entry.message) {
+    /// Copies a message that is being delivered out of a queue.
+    pub(in crate::vhost) fn trace_delivery(&mut self, at: ChannelKey, id: QueueId, entry: &Entry) {
+        if !self.is_traced(&entry.message) {
             return;
         }
-        let Some(queue) = self.queues.get(id) else {
-            return;
-        };
+        let queue = self.topology.known_queue(id);
         let (name, delivery) = (Arc::clone(&queue.name), queue.delivery(entry, DeliveryTag(0)));
-        self.tell_delivered(at, &name, &delivery);
+        self.trace_delivered(at, &name, &delivery);
     }
 
-    /// Tells that a direct reply is delivered.
-    pub(in crate::vhost) fn tell_reply(&mut self, at: At, message: &Message) {
-        if !self.is_to_be_told(message) {
+    /// Copies a direct reply that is being delivered.
+    pub(in crate::vhost) fn trace_reply(&mut self, at: ChannelKey, message: &Message) {
+        if !self.is_traced(message) {
             return;
         }
         let Some(name) = self.reply_address(at).cloned() else {
@@ -113,17 +99,17 @@ impl Vhost {
         };
         let message = message.clone();
         let delivery = Delivery { tag: DeliveryTag(0), redelivered: false, counts: None, message };
-        self.tell_delivered(at, &name, &delivery);
+        self.trace_delivered(at, &name, &delivery);
     }
 
-    fn tell_delivered(&mut self, at: At, queue: &str, delivery: &Delivery) {
-        let told = Told::Delivered { redelivered: delivery.redelivered };
-        let headers = self.trace_headers(at, &delivery.message, &delivery.properties(), &told);
-        self.tell(&format!("deliver.{queue}"), &delivery.message, &headers);
+    fn trace_delivered(&mut self, at: ChannelKey, queue: &str, delivery: &Delivery) {
+        let traced = Traced::Delivered { redelivered: delivery.redelivered };
+        let headers = self.trace_headers(at, &delivery.message, &delivery.properties(), &traced);
+        self.copy_to_firehose(&format!("deliver.{queue}"), &delivery.message, &headers);
     }
 
-    /// Whether somebody may want to hear of this message.
-    fn is_to_be_told(&self, message: &Message) -> bool {
+    /// True if the trace exchange leads anywhere and the message has not come through it.
+    fn is_traced(&self, message: &Message) -> bool {
         let exchange = self.exchange(TRACE_EXCHANGE);
         let is_heard = exchange.is_some_and(|x| x.is_bound() || x.alternate.is_some());
         let mut died_of = message.deaths().into_iter().flat_map(|deaths| &deaths.entries);
@@ -132,9 +118,9 @@ impl Vhost {
             && died_of.all(|death| *death.exchange != *TRACE_EXCHANGE)
     }
 
-    /// Where a requester waits for direct replies.
-    fn reply_address(&self, at: At) -> Option<&Name> {
-        let channel = self.connections.get(at.connection)?.channels.get(&at.channel)?;
+    /// The address under which a requester consumes direct replies.
+    fn reply_address(&self, at: ChannelKey) -> Option<&Name> {
+        let channel = self.connections.channel(at)?;
         Some(&channel.reply_consumer.as_ref()?.address)
     }
 
@@ -142,30 +128,30 @@ impl Vhost {
     /// deeply there, or if all would not fit into a frame; of very many keys or queues the first are told.
     fn trace_headers(
         &self,
-        at: At,
+        at: ChannelKey,
         message: &Message,
         properties: &[u8],
-        told: &Told<'_>,
+        traced: &Traced<'_>,
     ) -> Table {
         // They were validated when the message was published.
         let properties = Properties::parse(properties).unwrap_or_default();
-        let all = self.headers_with(at, message, &fields(&properties), told);
+        let all = self.headers_with(at, message, &fields(&properties), traced);
         let octets = all.as_ref();
         let fits = octets.as_bytes().len() <= TRACE_HEADERS_BYTES_MAX;
         if fits && TableRef::from_bytes(octets.as_bytes()).is_ok() {
             return all;
         }
         let others = Properties { headers: None, ..properties };
-        self.headers_with(at, message, &fields(&others), told)
+        self.headers_with(at, message, &fields(&others), traced)
     }
 
     /// The same with the properties as they are told, sorted by key.
     fn headers_with(
         &self,
-        at: At,
+        at: ChannelKey,
         message: &Message,
         properties: &Table,
-        told: &Told<'_>,
+        traced: &Traced<'_>,
     ) -> Table {
         let connection = self.connections.get(at.connection);
         let name = connection.map(|connection| &*connection.name).unwrap_or_default();
@@ -174,10 +160,10 @@ impl Vhost {
         headers.insert("channel", Value::I32(at.channel.0.into()));
         headers.insert("connection", text(name));
         headers.insert("exchange_name", text(&message.envelope().exchange));
-        headers.insert("node", text(&self.firehose.node));
+        headers.insert("node", text(self.firehose.node()));
         headers.insert("properties", Value::Table(properties.as_ref()));
-        match told {
-            Told::Published(queues) => {
+        match traced {
+            Traced::Published(queues) => {
                 headers.array("routed_queues", |names| {
                     let mut bytes = 0;
                     for queue in queues {
@@ -189,7 +175,7 @@ impl Vhost {
                     }
                 });
             }
-            Told::Delivered { redelivered } => {
+            Traced::Delivered { redelivered } => {
                 headers.insert("redelivered", Value::I32((*redelivered).into()));
             }
         }
@@ -207,8 +193,8 @@ impl Vhost {
         headers.finish()
     }
 
-    fn tell(&mut self, key: &str, message: &Message, headers: &Table) {
-        if self.has_alarm() {
+    fn copy_to_firehose(&mut self, key: &str, message: &Message, headers: &Table) {
+        if self.alarm.is_on() {
             self.counters.firehose_untold += 1;
             return;
         }
@@ -217,27 +203,23 @@ impl Vhost {
         let mut properties = Vec::new();
         Properties { headers: Some(headers.as_ref()), ..Properties::default() }
             .encode(&mut properties);
-        let retold = message.retold(Arc::new(envelope), Facts::default(), &properties, false);
-        self.firehose.told.push(retold);
+        let copy = message.retold(Arc::new(envelope), Facts::default(), &properties, false);
+        self.firehose.push(copy);
     }
 
-    /// Lets what is told into the queues of whoever wants to hear it.
-    pub(in crate::vhost) fn enter_told(&mut self) {
-        let Ok(exchange) = self.find_exchange(TRACE_EXCHANGE) else {
-            return;
-        };
-        for message in std::mem::take(&mut self.firehose.told) {
+    /// Lets the copies into the queues that are bound to the trace exchange.
+    pub(in crate::vhost) fn enqueue_copies(&mut self) {
+        let exchange = self.topology.exchange_id(TRACE_EXCHANGE);
+        let exchange = exchange.expect("the trace exchange is predeclared and cannot be deleted");
+        for message in self.firehose.take_copies() {
             let route = self.route(exchange, message.envelope(), message.properties());
-            let mut placed = Placed::default();
+            let mut plan = EnqueuePlan::default();
             for id in route.queues {
-                if self.refuses(id, &message) {
-                    continue;
-                }
-                if let Some(queue) = self.queues.get_mut(id) {
-                    placed.assign(id, queue, &message);
+                if !self.refuses(id, &message) {
+                    plan.add(id, self.topology.known_queue_mut(id), &message);
                 }
             }
-            self.enter_placed(message, &placed);
+            self.enqueue(message, &plan);
         }
     }
 }

@@ -14,12 +14,12 @@ impl Vhost {
     /// While the node has little memory left queues, exchanges and bindings may take so many bytes
     /// together; none while there is enough.
     pub fn set_topology_bytes_max(&mut self, bytes_max: Option<u64>) {
-        self.topology_bytes_max = bytes_max;
+        self.topology.set_memory_bytes_max(bytes_max);
     }
 
     /// Memory that queues without their messages, exchanges and bindings take, about, in bytes.
     pub fn topology_bytes(&self) -> u64 {
-        self.topology_memory.bytes()
+        self.topology.memory().bytes()
     }
 
     /// Whether there is room for something new of `bytes`.
@@ -31,15 +31,13 @@ impl Vhost {
         what: Resource<'_>,
         bytes: u64,
     ) -> Result<(), Refusal> {
-        match self.topology_bytes_max {
-            Some(max) if self.topology_bytes() + bytes > max => {
-                Err(Refusal::precondition_failed(format!(
-                    "memory alarm is on, and queues, exchanges and bindings of vhost '{}' take more \
-                     than {max} bytes: nothing is added for {what}",
-                    self.name
-                )))
-            }
-            _ => Ok(()),
+        match self.topology.exceeded_by(bytes) {
+            Some(max) => Err(Refusal::precondition_failed(format!(
+                "memory alarm is on, and queues, exchanges and bindings of vhost '{}' take more \
+                 than {max} bytes: nothing is added for {what}",
+                self.name
+            ))),
+            None => Ok(()),
         }
     }
 

@@ -5,13 +5,12 @@
 
 use smallvec::SmallVec;
 
+use crate::channel_key::ChannelKey;
 use crate::effect::Effect;
 use crate::ids::{ConnectionId, PageId, QueueId};
 use crate::limits::{EXPIRY_SLICE, PAGES_PER_ARRIVAL};
-use crate::page::{Held, PageAt, PageRead, PageTask, PagedMessage, Paging, Wanted};
+use crate::page::{Held, PageAt, PageRead, PageTask, PagedMessage, Wanted};
 use crate::queue::Queue;
-use crate::queue::meter::Meter;
-use crate::route::At;
 use crate::time::Now;
 use crate::timers::Wake;
 use crate::vhost::Vhost;
@@ -20,40 +19,33 @@ use crate::vhost::Vhost;
 type Written = SmallVec<[(PageId, Vec<PagedMessage>); PAGES_PER_ARRIVAL]>;
 
 impl Vhost {
-    /// What a new queue is to know about it.
-    pub(in crate::vhost) fn paging(&self) -> (Paging, Meter) {
-        (self.options.paging, self.resident.clone())
-    }
-
-    /// Memory that the waiting messages of all queues take, as far as they are not put aside, in
-    /// bytes.
+    /// Memory of the messages that wait in all queues, without those in pages, in bytes.
     pub fn resident_bytes(&self) -> u64 {
-        self.resident.bytes()
+        self.paging.resident_bytes()
     }
 
     /// Cuts pages from a level of a queue that has become long, if much is in memory.
     pub(in crate::vhost) fn cut_pages(&mut self, id: QueueId, level: u8) -> Written {
         let mut written = Written::new();
-        if let Some(queue) = self.queues.get_mut(id) {
-            while written.len() < PAGES_PER_ARRIVAL
-                && let page = PageId(self.last_page.0 + 1)
-                && let Some(messages) = queue.page_out(level, page)
-            {
-                self.last_page = page;
-                written.push((page, messages));
-            }
+        let queue = self.topology.known_queue_mut(id);
+        while written.len() < PAGES_PER_ARRIVAL
+            && let page = self.paging.next_page()
+            && let Some(messages) = queue.page_out(level, page)
+        {
+            self.paging.page_cut(page);
+            written.push((page, messages));
         }
         written
     }
 
-    /// The same, for a message that has just arrived.
+    /// Cuts pages and has them written, for a message that has just arrived.
     pub(in crate::vhost) fn page_out(&mut self, id: QueueId, level: u8) {
         let written = self.cut_pages(id, level);
         if written.is_empty() {
             return;
         }
         for (page, messages) in written {
-            self.effects.push(Effect::Page(PageTask::Write { page, messages }));
+            self.effects.page(PageTask::Write { page, messages });
         }
         // What is in a page has to be looked at before it expires.
         self.arm_queue(id);
@@ -62,19 +54,17 @@ impl Vhost {
     /// Has those pages of a queue read that are needed soon: the next ones that are delivered, and
     /// messages that expire.
     pub(in crate::vhost) fn read_pages(&mut self, id: QueueId) {
-        let Self { queues, effects, now, .. } = self;
-        let Some(queue) = queues.get_mut(id).filter(|queue| queue.has_pages()) else {
+        let queue = self.topology.known_queue_mut(id);
+        if !queue.has_pages() {
             return;
-        };
-        let mut read = |(level, page), wanted| {
-            let at = PageAt { queue: id, level, page };
-            effects.push(Effect::Page(PageTask::Read { at, wanted }));
-        };
-        while let Some(page) = queue.await_page() {
-            read(page, Wanted::Whole);
         }
-        while let Some((page, wanted)) = queue.ask_due(now.time) {
-            read(page, wanted);
+        while let Some((level, page)) = queue.await_page() {
+            let at = PageAt { queue: id, level, page };
+            self.effects.page(PageTask::Read { at, wanted: Wanted::Whole });
+        }
+        while let Some(((level, page), wanted)) = queue.ask_due(self.now.time) {
+            let at = PageAt { queue: id, level, page };
+            self.effects.page(PageTask::Read { at, wanted });
         }
     }
 
@@ -82,11 +72,11 @@ impl Vhost {
     pub fn page_read(&mut self, now: Now, at: PageAt, read: PageRead) {
         self.advance(now);
         let PageAt { queue: id, level, page } = at;
-        let Some(queue) = self.queues.get_mut(id) else {
+        let Some(queue) = self.topology.queue_mut(id) else {
             return;
         };
         if let Some(page) = queue.read_back((level, page), read) {
-            self.effects.push(Effect::Page(PageTask::Drop { page, ended: None }));
+            self.effects.page(PageTask::Drop { page, ended: None });
         }
         self.head_changed(id);
         self.finish_deaths();
@@ -94,12 +84,11 @@ impl Vhost {
 
     /// Something else comes first in a queue, which may have to be read, or has been waited for.
     pub(in crate::vhost) fn head_changed(&mut self, id: QueueId) {
-        let Some(queue) = self.queues.get_mut(id) else {
-            return;
-        };
+        let queue = self.topology.known_queue_mut(id);
         self.timers.disarm(&mut queue.expiry.armed, Wake::Queue(id));
         self.read_pages(id);
         self.wake_queue(id, EXPIRY_SLICE);
+        // The queue is gone if its lease was over.
         self.answer_gets(id);
     }
 
@@ -108,7 +97,7 @@ impl Vhost {
     pub(in crate::vhost) fn end_pages(&mut self, pages: Vec<(PageId, Held)>) {
         for (page, held) in pages {
             let ended = Some(held);
-            self.effects.push(Effect::Page(PageTask::Drop { page, ended }));
+            self.effects.page(PageTask::Drop { page, ended });
         }
     }
 
@@ -116,18 +105,12 @@ impl Vhost {
 
     /// A `basic.get` waits until what comes next is at hand. Nothing more is to be applied for its
     /// connection until it is answered.
-    pub(in crate::vhost) fn await_get(&mut self, at: At, id: QueueId, no_ack: bool) {
-        let Some(queue) = self.queues.get_mut(id) else {
-            return;
-        };
-        let Some(connection) = self.connections.get_mut(at.connection) else {
-            return;
-        };
-        let Some(channel) = connection.channels.get_mut(&at.channel) else {
+    pub(in crate::vhost) fn await_get(&mut self, at: ChannelKey, id: QueueId, no_ack: bool) {
+        let Some(channel) = self.connections.channel_mut(at) else {
             return;
         };
         channel.awaited_gets += 1;
-        queue.delivery.awaited_gets.push_back((at, no_ack));
+        self.topology.known_queue_mut(id).delivery.awaited_gets.push_back((at, no_ack));
         self.effects.push(Effect::AwaitGet(at.connection));
     }
 
@@ -137,12 +120,12 @@ impl Vhost {
         connection.is_some_and(|known| known.channels().any(|(_, c)| c.awaited_gets > 0))
     }
 
-    /// Answers those that wait, as far as there is something at hand, or nothing at all.
+    /// Answers those that wait, as far as there is something at hand, or nothing at all. The queue may be gone.
     pub(in crate::vhost) fn answer_gets(&mut self, id: QueueId) {
-        let awaited = |queue: &mut Box<Queue>| {
+        let awaited = |queue: &mut Queue| {
             if queue.is_away() { None } else { queue.delivery.awaited_gets.pop_front() }
         };
-        while let Some((at, no_ack)) = self.queues.get_mut(id).and_then(awaited) {
+        while let Some((at, no_ack)) = self.topology.queue_mut(id).and_then(awaited) {
             if self.is_awaited(at) {
                 self.answer_get(at, id, no_ack);
             }
@@ -160,8 +143,8 @@ impl Vhost {
     }
 
     /// Whether the channel is still there and waits; it waits no more then.
-    fn is_awaited(&mut self, at: At) -> bool {
-        let channel = self.channel(at).filter(|channel| channel.awaited_gets > 0);
+    fn is_awaited(&mut self, at: ChannelKey) -> bool {
+        let channel = self.connections.channel_mut(at).filter(|channel| channel.awaited_gets > 0);
         channel.map(|channel| channel.awaited_gets -= 1).is_some()
     }
 }

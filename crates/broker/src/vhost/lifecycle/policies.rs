@@ -22,17 +22,8 @@ use crate::queue::{QueueType, Settings};
 use crate::record::Record;
 use crate::setting::{PolicyKey, SettingValue};
 use crate::time::Now;
-use crate::timers::Wake;
 use crate::vhost::Vhost;
-
-/// A policy was set or cleared; these may have to know.
-#[derive(Debug)]
-pub(in crate::vhost) struct PolicyChanged {
-    kind: PolicyKind,
-    name: Name,
-    exchanges: Vec<ExchangeId>,
-    queues: Vec<QueueId>,
-}
+use crate::vhost::state::policy_book::PolicyChanged;
 
 impl Vhost {
     /// Adds or replaces a policy; it is in force for everything when this returns.
@@ -55,9 +46,9 @@ impl Vhost {
         self.advance(now);
         let name = Arc::clone(&policy.name);
         let policy = self.policies.set(kind, policy);
-        let before = self.policy_lsns.get(&(kind, Arc::clone(&name))).copied();
-        let lsn = self.log_about(before.unwrap_or_default(), Record::SetPolicy { kind, policy });
-        self.policy_lsns.insert((kind, Arc::clone(&name)), lsn);
+        let before = self.policies.lsn(kind, &name);
+        let lsn = self.log_about(before, Record::SetPolicy { kind, policy });
+        self.policies.logged(kind, Arc::clone(&name), lsn);
         self.policy_changed(kind, name);
     }
 
@@ -66,7 +57,7 @@ impl Vhost {
         self.advance(now);
         let existed = self.policies.clear(kind, name);
         let name: Name = name.into();
-        if let Some(lsn) = self.policy_lsns.remove(&(kind, Arc::clone(&name))) {
+        if let Some(lsn) = self.policies.take_lsn(kind, &name) {
             self.log_about(lsn, Record::ClearPolicy { kind, name: Arc::clone(&name) });
         }
         if existed {
@@ -84,7 +75,7 @@ impl Vhost {
         self.do_due(EXPIRY_SLICE);
         self.policies_changed_for(changed);
         self.finish_deaths();
-        !self.policy_changes.is_empty()
+        self.policies.is_changing()
     }
 
     /// What is in force for a queue and why, if there is one of that name.
@@ -92,48 +83,44 @@ impl Vhost {
         let queue = self.queue(name)?;
         let keys = ResolvedKeys::of(&queue.arguments, &queue.policies, self.options.queue_defaults);
         let thing = Thing::Queue(queue.kind());
-        Some(Explanation::of(&self.policies, &queue.policies, (name, thing), keys.iter()))
+        let about = (name, thing);
+        Some(Explanation::of(self.policies.policies(), &queue.policies, about, keys.iter()))
     }
 
     /// What is in force for an exchange and why, if there is one of that name.
     pub fn explain_exchange(&self, name: &str) -> Option<Explanation> {
         let exchange = self.exchange(name)?;
-        let in_force = self.policies.for_exchange(name);
+        let in_force = self.policies.policies().for_exchange(name);
         let decision = decide_alternate(exchange, &in_force);
         let about = (name, Thing::Exchange);
-        Some(Explanation::of(&self.policies, &in_force, about, std::iter::once(&decision)))
+        Some(Explanation::of(
+            self.policies.policies(),
+            &in_force,
+            about,
+            std::iter::once(&decision),
+        ))
     }
 
     /// Everything has to be looked at because of this policy.
     fn policy_changed(&mut self, kind: PolicyKind, name: Name) {
-        self.policy_changes.push_back(PolicyChanged {
+        self.policies.push_change(PolicyChanged {
             kind,
             name,
-            exchanges: self.exchanges.keys().collect(),
-            queues: self.queues.keys().collect(),
+            exchanges: self.topology.exchange_ids(),
+            queues: self.topology.queue_ids(),
         });
         self.topology_changed();
-        self.arm_policies();
+        self.policies.arm(&mut self.timers, self.now.time);
     }
 
     /// Goes on with policies that have changed when the timer has time for it, about `budget` matches; how
     /// many that were.
     pub(in crate::vhost) fn go_on_with_policies(&mut self, budget: usize) -> usize {
-        self.policies_armed = None;
+        self.policies.woken();
         let (changed, cost) = self.resolve_changed(budget);
         self.policies_changed_for(changed);
-        self.arm_policies();
+        self.policies.arm(&mut self.timers, self.now.time);
         cost
-    }
-
-    fn arm_policies(&mut self) {
-        let now = self.now.time;
-        let Self { timers, policies_armed, .. } = self;
-        if self.policy_changes.is_empty() {
-            timers.disarm(policies_armed, Wake::Policies);
-        } else {
-            timers.arm(policies_armed, now, Wake::Policies);
-        }
     }
 
     /// Resolves anew what is in force because of policies that have changed, about `budget` matches: the
@@ -142,7 +129,7 @@ impl Vhost {
         let mut cost = MatchCost::default();
         let mut changed = Vec::new();
         while cost.0 < budget
-            && let Some(mut change) = self.policy_changes.pop_front()
+            && let Some(mut change) = self.policies.next_change()
         {
             while cost.0 < budget
                 && let Some(id) = change.exchanges.pop()
@@ -159,10 +146,10 @@ impl Vhost {
                 }
             }
             if !change.exchanges.is_empty() || !change.queues.is_empty() {
-                self.policy_changes.push_front(change);
+                self.policies.resume_change(change);
             }
         }
-        self.arm_policies();
+        self.policies.arm(&mut self.timers, self.now.time);
         (changed, cost.0)
     }
 
@@ -176,12 +163,13 @@ impl Vhost {
     }
 
     fn resolve_exchange(&mut self, id: ExchangeId, change: &PolicyChanged, cost: &mut MatchCost) {
-        let Some(exchange) = self.exchanges.get_mut(id) else {
+        let Some(exchange) = self.topology.exchange_mut(id) else {
             return;
         };
         let about = (&*exchange.name, Thing::Exchange);
         let change = (change.kind, &*change.name);
-        let in_force = self.policies.in_force_after(change, &exchange.policies, about, cost);
+        let in_force =
+            self.policies.policies().in_force_after(change, &exchange.policies, about, cost);
         if in_force == exchange.policies {
             return;
         }
@@ -192,35 +180,34 @@ impl Vhost {
 
     /// Resolves anew what is in force for a queue; true if that is something else than before.
     fn resolve_queue(&mut self, id: QueueId, change: &PolicyChanged, cost: &mut MatchCost) -> bool {
-        let Some(queue) = self.queues.get(id) else {
+        let Some(queue) = self.topology.queue(id) else {
             return false;
         };
         let about = (&*queue.name, Thing::Queue(queue.kind()));
         let change = (change.kind, &*change.name);
-        let in_force = self.policies.in_force_after(change, &queue.policies, about, cost);
+        let in_force =
+            self.policies.policies().in_force_after(change, &queue.policies, about, cost);
         self.put_in_force(id, in_force)
     }
 
     /// Resolves what is in force for every queue and exchange of a vhost that comes back, and does nothing
     /// that follows from it.
     pub(in crate::vhost) fn resolve_all_policies(&mut self) {
-        for exchange in self.exchanges.values_mut() {
-            let in_force = self.policies.for_exchange(&exchange.name);
+        for exchange in self.topology.exchanges_mut() {
+            let in_force = self.policies.policies().for_exchange(&exchange.name);
             exchange.alternate = alternate(exchange, &in_force);
             exchange.policies = in_force;
         }
         self.topology_changed();
-        let queues: Vec<QueueId> = self.queues.keys().collect();
-        for id in queues {
-            if let Some(queue) = self.queues.get(id) {
-                let in_force = self.policies.for_queue(&queue.name, queue.kind());
-                self.put_in_force(id, in_force);
-            }
+        for id in self.topology.queue_ids() {
+            let queue = self.topology.known_queue(id);
+            let in_force = self.policies.policies().for_queue(&queue.name, queue.kind());
+            self.put_in_force(id, in_force);
         }
     }
 
     pub(in crate::vhost) fn apply_exchange_policy(&self, exchange: &mut Exchange) {
-        exchange.policies = self.policies.for_exchange(&exchange.name);
+        exchange.policies = self.policies.policies().for_exchange(&exchange.name);
         exchange.alternate = alternate(exchange, &exchange.policies);
     }
 
@@ -228,14 +215,14 @@ impl Vhost {
     ///
     /// COMPAT: queue lease: a changed policy restarts the lease of a quorum queue, too.
     fn put_in_force(&mut self, id: QueueId, in_force: InForce) -> bool {
-        let Self { queues, options, now, .. } = self;
-        let Some(queue) = queues.get_mut(id).filter(|queue| queue.policies != in_force) else {
+        let queue = self.topology.known_queue_mut(id);
+        if queue.policies == in_force {
             return false;
-        };
-        let settings = Settings::resolve(&queue.arguments, &in_force, options.queue_defaults);
+        }
+        let settings = Settings::resolve(&queue.arguments, &in_force, self.options.queue_defaults);
         queue.policies = in_force;
-        queue.apply_settings(settings, now.time);
-        queue.renew_lease(now.time);
+        queue.apply_settings(settings, self.now.time);
+        queue.renew_lease(self.now.time);
         self.arm_queue(id);
         true
     }
@@ -243,16 +230,16 @@ impl Vhost {
     /// Queues and exchanges for which something else is in force than should be, although no change of a
     /// policy is left to be followed; for checks.
     pub(in crate::vhost) fn check_policies(&self, broken: &mut Vec<String>) {
-        if !self.policy_changes.is_empty() {
+        if self.policies.is_changing() {
             return;
         }
-        for queue in self.queues.values() {
-            if queue.policies != self.policies.for_queue(&queue.name, queue.kind()) {
+        for (_, queue) in self.topology.queues() {
+            if queue.policies != self.policies.policies().for_queue(&queue.name, queue.kind()) {
                 broken.push(format!("queue {} has other policies in force", queue.name));
             }
         }
-        for exchange in self.exchanges.values() {
-            if exchange.policies != self.policies.for_exchange(&exchange.name) {
+        for (_, exchange) in self.topology.exchanges() {
+            if exchange.policies != self.policies.policies().for_exchange(&exchange.name) {
                 broken.push(format!("exchange {} has other policies in force", exchange.name));
             }
         }

@@ -8,15 +8,14 @@ use std::sync::Arc;
 use amqp::reply_code::ReplyCode;
 use smallvec::SmallVec;
 
-use super::placed::Placed;
+use super::enqueue::EnqueuePlan;
 use crate::access::Permission;
-use crate::effect::Effect;
 use crate::exchange::ExchangeType;
 use crate::ids::QueueId;
 use crate::limits::REDRIVE_BYTES_PER_CALL_MAX;
 use crate::message::{Message, Name};
 use crate::page::PageTask;
-use crate::queue::{Entry, Queue};
+use crate::queue::Entry;
 use crate::redrive::{self, Redrive, RedriveTo, Redriven, Told};
 use crate::refusal::Refusal;
 use crate::time::Now;
@@ -40,7 +39,7 @@ impl Vhost {
     ) -> Result<Vec<Redriven>, Refusal> {
         self.advance(now);
         self.check_redrive(redrive)?;
-        if self.has_alarm() {
+        if self.alarm.is_on() {
             return Ok(Vec::new());
         }
         let (mut outcomes, mut bytes) = (Vec::with_capacity(chosen.len()), 0);
@@ -68,7 +67,8 @@ impl Vhost {
     pub fn check_redrive(&self, redrive: Redrive<'_>) -> Result<(), Refusal> {
         let Redrive { queue, to, access } = redrive;
         let queue = self
-            .queue_of(queue)
+            .topology
+            .queue(queue)
             .ok_or_else(|| Refusal::new(ReplyCode::NotFound, "the queue is gone"))?;
         let resource = self.queue_resource(&queue.name);
         access.require(Permission::Read, resource)?;
@@ -88,7 +88,7 @@ impl Vhost {
                 let resource = self.exchange_resource(name);
                 access.require(Permission::Write, resource)?;
                 let id = self.find_exchange(name)?;
-                if self.exchanges.get(id).is_some_and(|exchange| exchange.internal) {
+                if self.topology.known_exchange(id).internal {
                     let text = format!("cannot publish to internal {resource}");
                     return Err(Refusal::access_refused(text));
                 }
@@ -115,13 +115,13 @@ impl Vhost {
         };
         // Looking whether there is room may have made some.
         self.finish_deaths();
-        let name = |id: &QueueId| Some(Arc::clone(&self.queue_of(*id)?.name));
-        Ok(targets.iter().filter_map(name).collect())
+        let name = |id: &QueueId| Arc::clone(&self.topology.known_queue(*id).name);
+        Ok(targets.iter().map(name).collect())
     }
 
     /// Moves one message. How many bytes that were, or why it was not moved.
     fn redrive_one(&mut self, redrive: Redrive<'_>, chosen: &Entry) -> Result<u64, Redriven> {
-        let queue = self.queue_of(redrive.queue).ok_or(Redriven::Gone)?;
+        let queue = self.topology.queue(redrive.queue).ok_or(Redriven::Gone)?;
         if !queue.is_redrivable(chosen, self.now.time) {
             return Err(Redriven::Gone);
         }
@@ -129,14 +129,12 @@ impl Vhost {
         let (message, targets) = self.find_way(redrive, (&chosen.message, maybe_seen))?;
         // It may have expired when there was to be room.
         let entry = self.take_redriven(redrive.queue, chosen).ok_or(Redriven::Gone)?;
-        let mut placed = Placed::default();
+        let mut plan = EnqueuePlan::default();
         for id in targets {
-            if let Some(queue) = self.queues.get_mut(id) {
-                placed.assign(id, queue, &message);
-            }
+            plan.add(id, self.topology.known_queue_mut(id), &message);
         }
         let bytes = message.delivery_bytes();
-        self.enter_placed_dead(message, &placed, &entry, redrive.queue);
+        self.enqueue_dead_letter(message, &plan, &entry, redrive.queue);
         self.left(redrive.queue);
         Ok(bytes)
     }
@@ -148,19 +146,19 @@ impl Vhost {
         (message, maybe_seen): (&Message, bool),
     ) -> Result<(Message, Targets), Redriven> {
         let Redrive { queue, to, access } = redrive;
-        let queue = self.queues.get(queue).ok_or(Redriven::Gone)?;
+        let queue = self.topology.queue(queue).ok_or(Redriven::Gone)?;
         let way = redrive::way(message, to).ok_or(Redriven::Unroutable)?;
         let time_s = self.now.wall_ms / 1000;
         let told = Told { queue: &queue.name, user: &access.user, time_s, maybe_seen };
         let target = way.queue.clone();
         let message = way.redriven(message, told);
         let targets = match target {
-            Some(queue) => self.queue_names.get(&*queue).copied().into_iter().collect(),
+            Some(queue) => self.topology.queue_id(&queue).into_iter().collect(),
             None => self.redrive_route(redrive, &message)?,
         };
         let is_full = |vhost: &mut Self, id: QueueId| {
-            let rejects = |queue: &Queue| queue.settings.rejects_publishes();
-            vhost.queue_of(id).is_some_and(rejects) && vhost.is_full_for(id, &message)
+            vhost.topology.known_queue(id).settings.rejects_publishes()
+                && vhost.is_full_for(id, &message)
         };
         if targets.is_empty() || targets.iter().any(|id| is_full(self, *id)) {
             return Err(Redriven::Unroutable);
@@ -177,7 +175,7 @@ impl Vhost {
     ) -> Result<Targets, Redriven> {
         let envelope = message.envelope();
         let id = self.exchange_id(&envelope.exchange).ok_or(Redriven::Unroutable)?;
-        if self.exchanges.get(id).is_some_and(|exchange| exchange.kind == ExchangeType::Topic) {
+        if self.topology.known_exchange(id).kind == ExchangeType::Topic {
             let resource = self.exchange_resource(&envelope.exchange);
             for key in envelope.routing_keys() {
                 let key = String::from_utf8_lossy(key.as_bytes());
@@ -190,13 +188,13 @@ impl Vhost {
 
     /// Takes a message out of the queue that it is redriven from.
     fn take_redriven(&mut self, id: QueueId, chosen: &Entry) -> Option<Entry> {
-        let queue = self.queues.get_mut(id)?;
+        let queue = self.topology.queue_mut(id)?;
         let at_hand = queue.take_at_hand(chosen.id).map(|entry| (entry, None));
         let (entry, empty_page) = at_hand.or_else(|| queue.take_from_page(chosen))?;
         queue.counters.deaths_mut().redriven += 1;
         self.counters.redriven += 1;
         if let Some(page) = empty_page {
-            self.effects.push(Effect::Page(PageTask::Drop { page, ended: None }));
+            self.effects.page(PageTask::Drop { page, ended: None });
         }
         Some(entry)
     }

@@ -30,19 +30,17 @@ impl Vhost {
         let mut visited = 0;
         while let Some(id) = to_visit.get(visited).copied() {
             visited += 1;
-            let Self { exchanges, queue_names, reply_addresses, random, .. } = self;
-            let Some(exchange) = exchanges.get(id) else {
-                continue;
-            };
+            // Bindings lead to exchanges that exist, and so do names.
+            let exchange = self.topology.known_exchange(id);
             route.can_be_remembered &= exchange.kind.routes_by_key_alone();
             let mut matched = false;
             if exchange.is_default() {
                 for key in &keys.list {
                     let name = std::str::from_utf8(key).unwrap_or_default();
-                    let queue = queue_names.get(name);
-                    let requester = reply_addresses.get(name);
-                    route.queues.extend(queue.copied());
-                    route.requesters.extend(requester.copied());
+                    let queue = self.topology.queue_id(name);
+                    let requester = self.connections.replies_at(name);
+                    route.queues.extend(queue);
+                    route.requesters.extend(requester);
                     route.can_be_remembered &= requester.is_none();
                     matched |= queue.is_some() || requester.is_some();
                 }
@@ -56,17 +54,21 @@ impl Vhost {
                     }
                 };
                 if let [routing_key] = *keys.list {
-                    exchange.route(Routable { routing_key, properties }, random, &mut found);
+                    exchange.route(
+                        Routable { routing_key, properties },
+                        &mut self.random,
+                        &mut found,
+                    );
                 } else {
-                    exchange.route_all(&mut keys, properties, random, &mut found);
+                    exchange.route_all(&mut keys, properties, &mut self.random, &mut found);
                 }
             }
             if !matched
                 && let Some(alternate) = &exchange.alternate
-                && let Some(alternate) = self.exchange_names.get(&**alternate)
-                && is_new(*alternate)
+                && let Some(alternate) = self.topology.exchange_id(alternate)
+                && is_new(alternate)
             {
-                to_visit.push(*alternate);
+                to_visit.push(alternate);
             }
         }
         sort_and_dedup(&mut route.queues);

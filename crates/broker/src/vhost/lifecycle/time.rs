@@ -9,14 +9,13 @@ use std::sync::Arc;
 
 use amqp::method::MethodId;
 
+use crate::channel_key::ChannelKey;
 use crate::command::Outcome;
 use crate::dead_letter::DeathReason;
 use crate::effect::{Event, Outgoing};
 use crate::ids::{ConsumerId, QueueId};
-use crate::limits::EXPIRY_SLICE;
-use crate::queue::Queue;
+use crate::limits::{EXPIRY_SLICE, GONE_DEADLINES_SLICE};
 use crate::refusal::Refusal;
-use crate::route::At;
 use crate::setting::ExpiryOrder;
 use crate::time::{Now, Time};
 use crate::timers::Wake;
@@ -26,7 +25,7 @@ impl Vhost {
     /// Makes happen what is due at `now`, at most a slice of it; `next_wake` says whether more is.
     pub fn tick(&mut self, now: Now) {
         self.advance(now);
-        self.death_bytes = 0;
+        self.dead_lettering.begin_batch();
         self.do_due(EXPIRY_SLICE);
         self.finish_deaths();
     }
@@ -39,7 +38,7 @@ impl Vhost {
             budget = budget.saturating_sub(match wake {
                 Wake::Queue(id) => self.wake_queue(id, budget),
                 Wake::Channel(connection, channel) => {
-                    self.time_out_deliveries(At { connection, channel }, budget)
+                    self.time_out_deliveries(ChannelKey { connection, channel }, budget)
                 }
                 Wake::Deaths => self.go_on_with_deaths(budget),
                 Wake::Policies => self.go_on_with_policies(budget),
@@ -47,24 +46,24 @@ impl Vhost {
         }
     }
 
-    /// Does what is due in a queue, about `budget` of it; how much that was.
+    /// Does what is due in a queue, about `budget` of it; returns how much that was. The queue may be gone.
     pub(in crate::vhost) fn wake_queue(&mut self, id: QueueId, budget: usize) -> usize {
         let now = self.now.time;
-        let Some(queue) = self.queues.get_mut(id) else {
+        let Some(queue) = self.topology.queue_mut(id) else {
             return 1;
         };
         queue.expiry.armed = None;
         let lease_end = queue.lease_ends().filter(|end| *end <= now);
         let mut done = 1;
         if let Some(end) = lease_end {
-            // What expired before the queue did is dead-lettered, however late the timer is.
+            // Messages that expired before the queue did are dead-lettered, however late the timer is.
             done += self.expire_until(id, end.just_before(), budget);
-            let reads = |queue: &Queue| queue.is_being_read();
             if done <= budget
-                && !self.queue_of(id).is_some_and(reads)
+                && !self.topology.known_queue(id).is_being_read()
                 && !self.outlives_its_lease(id)
             {
                 self.expire_queue(id);
+                return done;
             }
         } else {
             done += self.offer_pending(id, budget);
@@ -79,17 +78,16 @@ impl Vhost {
     }
 
     /// Lets up to a slice of messages die whose deadline has passed, before something else is done
-    /// with their queue; how many did. Consumers get what stood behind them at the end of the call.
+    /// with their queue; returns how many did. Consumers get the messages behind them at the end of the call.
     pub(in crate::vhost) fn expire_due(&mut self, id: QueueId) -> usize {
         let expired = self.expire_until(id, self.now.time, EXPIRY_SLICE);
-        let has_consumers = |queue: &Queue| !queue.consumers.is_empty();
-        if expired > 0 && self.queue_of(id).is_some_and(has_consumers) {
-            self.to_dispatch.push(id);
+        if expired > 0 && !self.topology.known_queue(id).consumers.is_empty() {
+            self.dead_lettering.unblock(id);
         }
         expired
     }
 
-    /// Lets up to `budget` messages die whose deadline is not later than `until`; how many did.
+    /// Lets up to `budget` messages die whose deadline is not later than `until`; returns how many did.
     pub(in crate::vhost) fn expire_until(
         &mut self,
         id: QueueId,
@@ -100,8 +98,7 @@ impl Vhost {
         let mut expired = 0;
         while expired < budget
             && !self.stalls(id)
-            && let Some(queue) = self.queues.get_mut(id)
-            && let Some((due, entry)) = queue.pop_due(until)
+            && let Some((due, entry)) = self.topology.known_queue_mut(id).pop_due(until)
         {
             self.counters.message_expiry.record(now.micros_since(due));
             self.die(id, entry, DeathReason::Expired);
@@ -111,24 +108,20 @@ impl Vhost {
         expired
     }
 
-    /// What stands behind the head may have to be read; and where only heads expire, a new head may
-    /// expire before anything that was known.
+    /// Reads the pages behind the head, if it is time to. Where only heads expire, the new head may expire before
+    /// anything that was known.
     pub(in crate::vhost) fn head_moved(&mut self, id: QueueId) {
         self.read_pages(id);
-        let order = self.queues.get(id).map(|queue| queue.settings.expiry_order);
-        if order == Some(ExpiryOrder::Head) {
+        if self.topology.known_queue(id).settings.expiry_order == ExpiryOrder::Head {
             self.arm_queue(id);
         }
     }
 
-    /// Lets delayed messages wait for a consumer again whose delay is over.
+    /// Lets delayed messages whose delay is over wait for a consumer again.
     fn end_delays(&mut self, id: QueueId, budget: usize) -> usize {
-        let now = self.now.time;
-        let Some(queue) = self.queues.get_mut(id) else {
-            return 0;
-        };
+        let queue = self.topology.known_queue_mut(id);
         for retried in 0..budget {
-            let Some(entry) = queue.pop_retry(now) else {
+            let Some(entry) = queue.pop_retry(self.now.time) else {
                 return retried;
             };
             queue.give_back(entry);
@@ -137,60 +130,57 @@ impl Vhost {
     }
 
     fn expire_queue(&mut self, id: QueueId) {
-        let Some(queue) = self.queues.get(id) else {
-            return;
-        };
+        let queue = self.topology.known_queue(id);
         if let Some(end) = queue.lease_ends() {
             self.counters.queue_expiry.record(self.now.time.micros_since(end));
         }
         let (queue, message_count) = (Arc::clone(&queue.name), queue.message_count());
         if message_count > 0 {
-            self.event(Event::QueueExpired { queue, message_count });
+            self.effects.event(Event::QueueExpired { queue, message_count });
         }
         self.remove_queue_and_notify(id);
     }
 
-    /// Makes sure that the queue is looked at when its next deadline comes.
+    /// Makes sure that the timer looks at the queue at its next deadline.
     pub(in crate::vhost) fn arm_queue(&mut self, id: QueueId) {
-        let Some(at) = self.next_wake_of(id) else {
-            return;
-        };
-        let Self { queues, timers, .. } = self;
-        if let Some(queue) = queues.get_mut(id) {
-            timers.arm(&mut queue.expiry.armed, at, Wake::Queue(id));
+        if let Some(at) = self.next_wake_of(id) {
+            let queue = self.topology.known_queue_mut(id);
+            self.timers.arm(&mut queue.expiry.armed, at, Wake::Queue(id));
         }
     }
 
     /// Like `arm_queue`, but not for a time that has passed: a queue with a million overdue messages
     /// takes turns with the others.
     pub(in crate::vhost) fn rearm_queue(&mut self, id: QueueId) {
-        let Some(at) = self.next_wake_of(id) else {
-            return;
-        };
-        let Self { queues, timers, now, .. } = self;
-        if let Some(queue) = queues.get_mut(id) {
-            timers.arm(&mut queue.expiry.armed, at.max(now.time), Wake::Queue(id));
+        if let Some(at) = self.next_wake_of(id) {
+            let queue = self.topology.known_queue_mut(id);
+            self.timers.arm(&mut queue.expiry.armed, at.max(self.now.time), Wake::Queue(id));
         }
     }
 
-    /// When the queue has to be looked at; never while what is due in it has to wait for room.
+    /// The next deadline of the queue; none while messages that are due in it wait for the end of an alarm.
     fn next_wake_of(&mut self, id: QueueId) -> Option<Time> {
-        let at = self.queue_of(id)?.next_wake()?;
+        let at = self.topology.known_queue(id).next_wake()?;
         let is_due = at <= self.now.time;
         if is_due && (self.stalls(id) || self.alarm.has_stalled(id)) { None } else { Some(at) }
     }
 
+    /// Drops deadlines of messages that have gone from the front of a queue's list, so that the first is exact
+    /// unless thousands have gone at once; call it before [`Queue::first_deadline`].
+    pub fn forget_gone_deadlines(&mut self, queue: QueueId) {
+        if let Some(queue) = self.topology.queue_mut(queue) {
+            queue.forget_gone_deadlines(GONE_DEADLINES_SLICE);
+        }
+    }
+
     /// Makes sure that the channel is looked at when its next delivery times out, or in its turn if
     /// that is overdue.
-    pub(in crate::vhost) fn arm_channel(&mut self, at: At) {
-        let Self { connections, timers, now, .. } = self;
-        let channel = connections.get_mut(at.connection);
-        if let Some(channel) =
-            channel.and_then(|connection| connection.channels.get_mut(&at.channel))
+    pub(in crate::vhost) fn arm_channel(&mut self, at: ChannelKey) {
+        if let Some(channel) = self.connections.channel_mut(at)
             && let Some(timeout) = channel.unacked.next_timeout()
         {
             let wake = Wake::Channel(at.connection, at.channel);
-            timers.arm(&mut channel.armed, timeout.max(now.time), wake);
+            self.timers.arm(&mut channel.armed, timeout.max(self.now.time), wake);
         }
     }
 
@@ -198,7 +188,7 @@ impl Vhost {
     /// if the client can be told; otherwise, and for `basic.get`, the channel closes.
     ///
     /// COMPAT: consumer timeout: the cancelled consumer is gone and gets nothing more.
-    fn time_out_deliveries(&mut self, at: At, budget: usize) -> usize {
+    fn time_out_deliveries(&mut self, at: ChannelKey, budget: usize) -> usize {
         let now = self.now.time;
         let Some(connection) = self.connections.get_mut(at.connection) else {
             return 1;
@@ -245,12 +235,12 @@ impl Vhost {
     /// cancelled, unless its channel closes anyway.
     fn time_out_source(
         &mut self,
-        at: At,
+        at: ChannelKey,
         queue: QueueId,
         consumer: Option<ConsumerId>,
         channel_closes: bool,
     ) {
-        let Some(queue) = self.queues.get(queue) else {
+        let Some(queue) = self.topology.queue(queue) else {
             return;
         };
         let name = Arc::clone(&queue.name);
@@ -262,8 +252,8 @@ impl Vhost {
         }
         if let Some(consumer_tag) = consumer_tag.clone().filter(|_| !channel_closes) {
             self.remove_consumer(at, &consumer_tag);
-            self.send(at, Outgoing::Cancel { consumer_tag });
+            self.effects.send(at, Outgoing::Cancel { consumer_tag });
         }
-        self.event(Event::ConsumerTimedOut { queue: name, consumer_tag });
+        self.effects.event(Event::ConsumerTimedOut { queue: name, consumer_tag });
     }
 }

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::channel::{Channel, ConsumerAt};
+use crate::channel::ConsumerAt;
+use crate::channel_key::ChannelKey;
 use crate::exchange::Destination;
 use crate::ids::{ConsumerId, EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::OUTBOX_BYTES_MAX;
 use crate::page::{Held, PageAt};
 use crate::queue::{Entry, PersistentMessages, Queue};
-use crate::route::At;
 use crate::setting::ExpiryOrder;
 use crate::time::Time;
 use crate::timers::Wake;
 use crate::vhost::Vhost;
-use crate::vhost::lifecycle::death::Dying;
+use crate::vhost::state::pending_death::PendingDeath;
 
 impl Vhost {
     /// Every invariant that does not hold, as a sentence; none if all is well. It looks at
@@ -29,8 +29,8 @@ impl Vhost {
         self.check_bindings(&mut broken);
         self.check_policies(&mut broken);
         self.check_unacked_bytes(&mut broken);
-        if !self.firehose.is_told() {
-            broken.push("the firehose has something left to tell".to_owned());
+        if !self.firehose.is_empty() {
+            broken.push("the firehose has copies left".to_owned());
         }
         broken
     }
@@ -50,23 +50,21 @@ impl Vhost {
     /// Every durable message that is not in a page, by queue: with those that are, what replaying the
     /// log must give.
     pub fn durable_entries(&self) -> BTreeMap<QueueNumber, BTreeSet<EntryId>> {
-        let durable = self.queues.values().filter(|queue| queue.ownership.durable);
+        let durable =
+            self.topology.queues().map(|(_, queue)| queue).filter(|queue| queue.ownership.durable);
         let mut entries: BTreeMap<QueueNumber, BTreeSet<EntryId>> = durable
             .map(|queue| (queue.number, queue.durable_waiting().map(|(id, _)| id).collect()))
             .collect();
-        for connection in self.connections.values() {
-            for channel in connection.channels.values() {
-                for unacked in channel.deliveries() {
-                    let queue = self.queues.get(unacked.queue);
-                    if let Some(queue) = queue.filter(|_| unacked.entry.is_durable()) {
-                        entries.entry(queue.number).or_default().insert(unacked.entry.id);
-                    }
-                }
+        for unacked in self.connections.channels().flat_map(|(_, channel)| channel.deliveries()) {
+            let queue = self.topology.queue(unacked.queue);
+            if let Some(queue) = queue.filter(|_| unacked.entry.is_durable()) {
+                entries.entry(queue.number).or_default().insert(unacked.entry.id);
             }
         }
-        let died = self.dying.iter().chain(self.alarm.waiting());
-        for (queue, entry) in died.filter_map(Dying::entry) {
-            if let Some(queue) = self.queues.get(queue).filter(|q| q.is_durable_for(&entry.message))
+        let died = self.dead_lettering.iter().chain(self.alarm.waiting());
+        for (queue, entry) in died.filter_map(PendingDeath::entry) {
+            if let Some(queue) =
+                self.topology.queue(queue).filter(|q| q.is_durable_for(&entry.message))
             {
                 entries.entry(queue.number).or_default().insert(entry.id);
             }
@@ -76,9 +74,15 @@ impl Vhost {
 
     /// Queues, exchanges, bindings and policies that outlive a restart; for tests.
     pub fn durable_definitions(&self) -> usize {
-        let queues = self.queues.values().filter(|queue| queue.registration.lsn != Lsn(0)).count();
-        let exchanges = self.exchanges.values().filter(|exchange| exchange.lsn != Lsn(0)).count();
-        queues + exchanges + self.durable_bindings.len() + self.policy_lsns.len()
+        let queues = self
+            .topology
+            .queues()
+            .map(|(_, queue)| queue)
+            .filter(|queue| queue.registration.lsn != Lsn(0))
+            .count();
+        let exchanges =
+            self.topology.exchanges().filter(|(_, exchange)| exchange.lsn != Lsn(0)).count();
+        queues + exchanges + self.topology.durable_binding_count() + self.policies.durable_count()
     }
 
     /// Everything a restart must bring back of each durable message that is not in a page, as text; for
@@ -93,23 +97,19 @@ impl Vhost {
             format!("{} {id:?} {lsn} {age_s} {message:?} {properties:?} {deaths:?}", queue.name)
         };
         let mut out = Vec::new();
-        for queue in self.queues.values() {
+        for (_, queue) in self.topology.queues() {
             out.extend(queue.durable_messages().iter().map(|entry| told(queue, entry)));
         }
-        for connection in self.connections.values() {
-            for channel in connection.channels.values() {
-                for unacked in channel.deliveries().filter(|u| u.entry.is_durable()) {
-                    let queue = self.queues.get(unacked.queue);
-                    out.extend(queue.map(|queue| told(queue, &unacked.entry)));
-                }
-            }
+        for unacked in self.connections.channels().flat_map(|(_, channel)| channel.deliveries()) {
+            let queue = self.topology.queue(unacked.queue).filter(|_| unacked.entry.is_durable());
+            out.extend(queue.map(|queue| told(queue, &unacked.entry)));
         }
         out
     }
 
     /// Every message that entered a queue is in exactly one place (C-1, C-2).
     fn check_conservation(&self, broken: &mut Vec<String>) {
-        for queue in self.queues.values() {
+        for (_, queue) in self.topology.queues() {
             let here = queue.message_count() + queue.dead_letters.dying();
             let (entered, left) = (queue.counters.entered, queue.counters.left());
             if entered != here + left {
@@ -122,7 +122,7 @@ impl Vhost {
     /// What queues and consumers count as unacknowledged is what channels hold.
     fn check_unacked(&self, broken: &mut Vec<String>) {
         let mut held: BTreeMap<(QueueId, Option<ConsumerId>), u64> = BTreeMap::new();
-        for (at, channel) in self.channels() {
+        for (at, channel) in self.connections.channels() {
             let deliveries = channel.deliveries().filter(|unacked| unacked.consumer.is_some());
             if deliveries.count() as u64 != u64::from(channel.unacked_by_consumers) {
                 let counted = channel.unacked_by_consumers;
@@ -132,7 +132,7 @@ impl Vhost {
                 *held.entry((unacked.queue, unacked.consumer)).or_default() += 1;
             }
         }
-        for (id, queue) in &self.queues {
+        for (id, queue) in self.topology.queues() {
             let of_queue = held.iter().filter(|((queue, _), _)| *queue == id);
             let of_queue: u64 = of_queue.map(|(_, count)| count).sum();
             if of_queue != queue.unacked_count() {
@@ -157,21 +157,21 @@ impl Vhost {
             messages: 1,
             bytes: queue.kind().counted_bytes().of(&entry.message),
         };
-        for (id, queue) in &self.queues {
+        for (id, queue) in self.topology.queues() {
             for entry in &queue.durable_messages() {
                 let sum = found.entry(id).or_default();
                 *sum = *sum + one(queue, entry);
             }
         }
-        for (_, channel) in self.channels() {
+        for (_, channel) in self.connections.channels() {
             for unacked in channel.deliveries().filter(|unacked| unacked.entry.is_durable()) {
-                if let Some(queue) = self.queues.get(unacked.queue) {
+                if let Some(queue) = self.topology.queue(unacked.queue) {
                     let sum = found.entry(unacked.queue).or_default();
                     *sum = *sum + one(queue, &unacked.entry);
                 }
             }
         }
-        for (id, queue) in &self.queues {
+        for (id, queue) in self.topology.queues() {
             let (counted, found) = (queue.persistent(), found.remove(&id).unwrap_or_default());
             let (paged, paged_bytes) = queue.paged_out();
             let waiting = queue.ready_bytes() + queue.delayed_bytes() + queue.pending_bytes();
@@ -192,10 +192,12 @@ impl Vhost {
 
     /// Nothing that could be done is left undone, and nothing due is forgotten.
     fn check_progress(&self, broken: &mut Vec<String>) {
-        if !self.dying.is_empty() && !self.is_armed(self.deaths_armed, Some(self.now.time)) {
-            broken.push(format!("{} dead messages are not moved", self.dying.len()));
+        if !self.dead_lettering.is_empty()
+            && !self.is_armed(self.dead_lettering.armed(), Some(self.now.time))
+        {
+            broken.push(format!("{} dead messages are not moved", self.dead_lettering.len()));
         }
-        for (id, queue) in &self.queues {
+        for (id, queue) in self.topology.queues() {
             let name = &queue.name;
             let expired = queue.front_is_expired(self.now.time);
             let is_at_hand = !queue.has_none_ready() && !queue.is_away();
@@ -203,7 +205,7 @@ impl Vhost {
             if is_at_hand && !expired && !stalled && queue.consumers.any_waits() {
                 broken.push(format!("{name}: messages and a consumer wait for each other"));
             }
-            if queue.pending_count() > 0 && !self.pending_sources.contains(&id) {
+            if queue.pending_count() > 0 && !self.dead_lettering.has_source(id) {
                 broken.push(format!("{name}: its dead letters are not offered again"));
             }
             let earliest = queue.earliest_deadline();
@@ -223,7 +225,7 @@ impl Vhost {
                 }
             }
         }
-        for (at, channel) in self.channels() {
+        for (at, channel) in self.connections.channels() {
             let due = channel.unacked.iter().filter_map(|unacked| unacked.timeout).min();
             if !self.is_armed(channel.armed, due) {
                 broken.push(format!("{at:?}: due {due:?}, armed {:?}", channel.armed));
@@ -241,12 +243,12 @@ impl Vhost {
     fn check_timers(&self, broken: &mut Vec<String>) {
         for (time, wake) in self.timers.iter() {
             let armed = match wake {
-                Wake::Deaths => self.deaths_armed,
-                Wake::Policies => self.policies_armed,
-                Wake::Queue(id) => self.queues.get(id).and_then(|queue| queue.expiry.armed),
+                Wake::Deaths => self.dead_lettering.armed(),
+                Wake::Policies => self.policies.armed(),
+                Wake::Queue(id) => self.topology.queue(id).and_then(|queue| queue.expiry.armed),
                 Wake::Channel(connection, channel) => {
-                    let connection = self.connections.get(connection);
-                    connection.and_then(|c| c.channels.get(&channel)).and_then(|c| c.armed)
+                    let key = ChannelKey { connection, channel };
+                    self.connections.channel(key).and_then(|channel| channel.armed)
                 }
             };
             if armed != Some(time) {
@@ -258,15 +260,15 @@ impl Vhost {
     /// Queues and channels know of the same consumers, and those that wait for room elsewhere are
     /// woken when there is some.
     fn check_consumers(&self, broken: &mut Vec<String>) {
-        for (at, channel) in self.channels() {
+        for (at, channel) in self.connections.channels() {
             for (tag, consumer) in &channel.consumers {
-                let queue = self.queues.get(consumer.queue);
+                let queue = self.topology.queue(consumer.queue);
                 if queue.and_then(|queue| queue.consumers.get(consumer.consumer)).is_none() {
                     broken.push(format!("{at:?}: {tag} consumes from nothing"));
                 }
             }
         }
-        for (id, queue) in &self.queues {
+        for (id, queue) in self.topology.queues() {
             for consumer in queue.consumers() {
                 let tag = &consumer.tag;
                 let connection = self.connections.get(consumer.connection);
@@ -281,7 +283,7 @@ impl Vhost {
                 }
                 let has_room = connection.backlog.bytes < OUTBOX_BYTES_MAX
                     && channel.has_room()
-                    && !self.channels_without_memory.contains(&At {
+                    && !self.unacked_memory.is_waiting(ChannelKey {
                         connection: consumer.connection,
                         channel: consumer.channel,
                     });
@@ -292,25 +294,20 @@ impl Vhost {
         }
     }
 
-    pub(in crate::vhost) fn channels(&self) -> impl Iterator<Item = (At, &Channel)> {
-        self.connections.iter().flat_map(|(connection, known)| {
-            known.channels().map(move |(channel, known)| (At { connection, channel }, known))
-        })
-    }
-
     /// Bindings are known at both ends.
     fn check_bindings(&self, broken: &mut Vec<String>) {
-        for (id, exchange) in &self.exchanges {
+        for (id, exchange) in self.topology.exchanges() {
             for binding in exchange.bindings() {
                 let known = (id, binding.clone());
                 let is_known = match binding.destination {
                     Destination::Queue(queue) => self
-                        .queues
-                        .get(queue)
+                        .topology
+                        .queue(queue)
                         .is_some_and(|q| q.registration.bindings.contains(&known)),
-                    Destination::Exchange(exchange) => {
-                        self.exchanges.get(exchange).is_some_and(|e| e.bound_from.contains(&known))
-                    }
+                    Destination::Exchange(exchange) => self
+                        .topology
+                        .exchange(exchange)
+                        .is_some_and(|e| e.bound_from.contains(&known)),
                 };
                 if !is_known {
                     broken.push(format!("{}: {binding:?} leads nowhere", exchange.name));

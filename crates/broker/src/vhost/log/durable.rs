@@ -6,11 +6,12 @@
 //! (`Effect::SendDurable`).
 
 use crate::channel::{Channel, PublishMode};
-use crate::effect::{Effect, Outgoing};
+use crate::channel_key::ChannelKey;
+use crate::effect::Outgoing;
 use crate::ids::Lsn;
 use crate::record::Record;
-use crate::route::At;
 use crate::vhost::Vhost;
+use crate::vhost::state::log_state::Appended;
 
 impl Vhost {
     /// Appends a record and returns its position.
@@ -39,39 +40,36 @@ impl Vhost {
     }
 
     fn append(&mut self, about: Lsn, ended: Vec<Lsn>, record: Record, is_joined: bool) -> Lsn {
-        self.last_lsn.0 += 1;
-        let (lsn, at) = (self.last_lsn, self.now);
-        self.effects.push(Effect::Log { lsn, at, about, ended, record, is_joined });
-        lsn
+        let appended = Appended { about, ended, record, is_joined };
+        self.log.append(&mut self.effects, self.now, appended)
     }
 
-    /// What was handed out in this batch is in the log with it.
+    /// Logs the first deliveries of this batch, with the batch.
     fn log_delivered(&mut self) {
-        let mut noted = std::mem::take(&mut self.delivered);
+        let mut noted = self.log.take_delivered();
         for id in noted.drain(..) {
-            let Some(queue) = self.queues.get_mut(id) else {
+            // It may have been deleted in the batch.
+            let Some(queue) = self.topology.queue_mut(id) else {
                 continue;
             };
             let up_to = queue.delivery.take_note();
             let (about, queue) = (queue.registration.lsn, queue.number);
             self.log_about(about, Record::Delivered { queue, up_to });
         }
-        self.delivered = noted;
+        self.log.delivered_logged(noted);
     }
 
     /// The position of the newest record.
     pub fn last_lsn(&self) -> Lsn {
-        self.last_lsn
+        self.log.last()
     }
 
     /// The log is durable up to `lsn`; call `flush` when everything that is known has been said.
     pub fn durable(&mut self, lsn: Lsn) {
-        self.durable_lsn = self.durable_lsn.max(lsn);
-        while let Some((needed, at)) = self.awaiting_durable.first().copied()
-            && needed <= lsn
-        {
-            self.awaiting_durable.pop_first();
-            let Some(channel) = self.channel(at) else {
+        self.log.set_durable(lsn);
+        while let Some(at) = self.log.pop_reached(lsn) {
+            // It may have been closed.
+            let Some(channel) = self.connections.channel_mut(at) else {
                 continue;
             };
             if let PublishMode::Confirm(confirms) = &mut channel.mode {
@@ -82,52 +80,50 @@ impl Vhost {
     }
 
     /// The channel has something to tell its publisher, or waits for the log to.
-    pub(in crate::vhost) fn list_for_flush(&mut self, at: At) {
-        if let Some(channel) = self.channel(at)
+    pub(in crate::vhost) fn list_for_flush(&mut self, at: ChannelKey) {
+        if let Some(channel) = self.connections.channel_mut(at)
             && !channel.flush_listed
         {
             channel.flush_listed = true;
-            self.to_flush.push(at);
+            self.log.list_for_flush(at);
         }
     }
 
     /// Tells publishers what can be told; call it at the end of every batch.
     pub fn flush(&mut self) {
-        self.death_bytes = 0;
+        self.dead_lettering.begin_batch();
         self.log_delivered();
-        let mut listed = std::mem::take(&mut self.to_flush);
+        let mut listed = self.log.take_to_flush();
         for at in listed.drain(..) {
             self.flush_channel(at);
         }
-        self.to_flush = listed;
+        self.log.flushed(listed);
     }
 
-    /// Tells one publisher; also before its channel closes.
-    pub(in crate::vhost) fn flush_channel(&mut self, at: At) {
-        let Self { connections, effects, awaiting_durable, counters, durable_lsn, .. } = self;
-        let Some(connection) = connections.get_mut(at.connection) else {
-            return;
-        };
-        let Some(channel) = connection.channels.get_mut(&at.channel) else {
+    /// Sends the confirms of one channel; also before it closes. The channel may be gone.
+    pub(in crate::vhost) fn flush_channel(&mut self, at: ChannelKey) {
+        let Some(channel) = self.connections.channel_mut(at) else {
             return;
         };
         channel.flush_listed = false;
-        let Channel { mode, counters: channel_counters, .. } = &mut **channel;
+        let Channel { mode, counters: channel_counters, .. } = channel;
         let PublishMode::Confirm(confirms) = mode else {
             return;
         };
-        confirms.durable(*durable_lsn);
+        confirms.durable(self.log.durable());
         confirms.flush(|confirm| {
             let (seq, multiple) = (confirm.seq, confirm.multiple);
             let outgoing = if confirm.ack {
-                counters.confirmed += confirm.count;
+                self.counters.confirmed += confirm.count;
                 channel_counters.confirmed += confirm.count;
                 Outgoing::Ack { seq, multiple }
             } else {
                 Outgoing::Nack { seq, multiple }
             };
-            effects.push(Effect::Send { connection: at.connection, channel: at.channel, outgoing });
+            self.effects.send(at, outgoing);
         });
-        awaiting_durable.extend(confirms.waits_for().map(|needed| (needed, at)));
+        if let Some(needed) = confirms.waits_for() {
+            self.log.await_durable(needed, at);
+        }
     }
 }

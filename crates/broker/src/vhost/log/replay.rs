@@ -51,7 +51,7 @@ impl Replay {
     /// Begins with a new vhost, at `now`: what the log says arrived later, because the clock was set back
     /// since, arrives then.
     pub fn new(vhost: Vhost, now: Time) -> Self {
-        let queues = Lookup::new(vhost.seed);
+        let queues = Lookup::new(vhost.topology.seed());
         let (undeclared, unbound, recovered) =
             (UndeclaredQueues::default(), Vec::new(), Vec::new());
         Self { vhost, queues, now, undeclared, unbound, recovered }
@@ -71,7 +71,7 @@ impl Replay {
         pages: &mut dyn Pages,
         ended: &mut dyn FnMut(Lsn),
     ) -> Result<(), ReplayProblem> {
-        self.vhost.last_lsn = lsn;
+        self.vhost.log.replayed(lsn);
         let Decoded { record, arrived } = decoded.not_after(self.now);
         match record {
             Record::Publish { message, entries } => {
@@ -108,11 +108,11 @@ impl Replay {
             Record::SetPolicy { kind, policy } => {
                 let name = Arc::clone(&policy.name);
                 self.vhost.policies.set(kind, (*policy).clone());
-                self.vhost.policy_lsns.insert((kind, name), lsn);
+                self.vhost.policies.logged(kind, name, lsn);
             }
             Record::ClearPolicy { kind, name } => {
                 self.vhost.policies.clear(kind, &name);
-                self.vhost.policy_lsns.remove(&(kind, name));
+                self.vhost.policies.take_lsn(kind, &name);
             }
             Record::DeclareExchange(exchange) => self.declare_exchange(lsn, exchange)?,
             Record::DeleteExchange { name } => self.delete_exchange(&name),
@@ -123,7 +123,7 @@ impl Replay {
     }
 
     fn queue(&mut self, number: QueueNumber) -> Option<&mut Queue> {
-        self.vhost.queues.get_mut(*self.queues.get(&number)?).map(Box::as_mut)
+        Some(self.vhost.topology.known_queue_mut(*self.queues.get(&number)?))
     }
 
     fn enter(
@@ -146,8 +146,7 @@ impl Replay {
             };
             let kept = self.undeclared.enter(*number, message, entries.len() == 1);
             let message = kept.unwrap_or_else(|| message.clone());
-            let Some(queue) = self.vhost.queues.get_mut(id) else { continue };
-            queue.push(*entry, message, lsn, arrived);
+            self.vhost.topology.known_queue_mut(id).push(*entry, message, lsn, arrived);
             for (page, messages) in self.vhost.cut_pages(id, entry.level) {
                 pages.write(page, messages);
             }
@@ -199,35 +198,29 @@ impl Replay {
         let vhost = &mut self.vhost;
         if let Some(id) = self.undeclared.remove(number) {
             // It was recovered by an earlier start.
-            if let Some(queue) = vhost.queues.get_mut(id) {
-                queue.name = Arc::clone(&name);
-                queue.registration.lsn = lsn;
-                queue.ownership.declared_by = declared_by;
-            }
-            vhost.queue_names.insert(name, id);
+            let queue = vhost.topology.name_queue(id, name);
+            queue.registration.lsn = lsn;
+            queue.ownership.declared_by = declared_by;
             return Ok(());
         }
         let resource = Resource { kind: ResourceKind::Queue, name: &name, vhost: &vhost.name };
         let arguments = QueueArguments::parse(arguments.as_ref(), resource)
             .map_err(|refusal| format!("queue '{name}': {}", refusal.explanation))?;
-        let arguments = vhost.shared_arguments(arguments);
+        let arguments = vhost.topology.shared_arguments(arguments);
         let declaration = QueueDeclaration {
-            name: Arc::clone(&name),
+            name,
             durable: true,
             auto_delete,
             exclusive_owner: None,
             arguments,
             declared_by,
         };
-        vhost.last_queue_number = vhost.last_queue_number.max(number.0);
         let defaults = vhost.options.queue_defaults;
         let policies = InForce::default();
-        let paging = vhost.paging();
+        let paging = vhost.paging.for_queue();
         let mut queue = Queue::new(declaration, number, policies, defaults, paging, vhost.now.time);
         queue.registration.lsn = lsn;
-        queue.count_memory(&vhost.topology_memory);
-        let id = vhost.queues.insert(Box::new(queue));
-        vhost.queue_names.insert(name, id);
+        let id = vhost.topology.insert_queue(queue);
         self.queues.insert(number, id);
         Ok(())
     }
@@ -241,12 +234,17 @@ impl Replay {
         let Some(id) = self.queues.remove(&number) else {
             return;
         };
-        let had_name = self.undeclared.remove(number).is_none();
-        if let Some(mut queue) = self.vhost.queues.remove(id) {
+        self.undeclared.remove(number);
+        let topology = &mut self.vhost.topology;
+        // The records that unbound it may be lost.
+        for (source, binding) in
+            std::mem::take(&mut topology.known_queue_mut(id).registration.bindings)
+        {
+            topology.remove_binding(source, &binding);
+            topology.take_binding_lsn(source, &binding);
+        }
+        if let Some(mut queue) = topology.remove_queue(id) {
             queue.end_all(pages, ended);
-            if had_name {
-                self.vhost.queue_names.remove(&*queue.name);
-            }
         }
     }
 
@@ -263,17 +261,29 @@ impl Replay {
         };
         let vhost = &mut self.vhost;
         let name = Arc::clone(&declaration.name);
-        let mut exchange = Exchange::new(declaration, vhost.seed, &vhost.topology_memory)
-            .map_err(|refusal| format!("exchange '{name}': {}", refusal.explanation))?;
+        let mut exchange =
+            Exchange::new(declaration, vhost.topology.seed(), vhost.topology.memory())
+                .map_err(|refusal| format!("exchange '{name}': {}", refusal.explanation))?;
         exchange.lsn = lsn;
-        let id = vhost.exchanges.insert(exchange);
-        vhost.exchange_names.insert(name, id);
+        vhost.topology.insert_exchange(exchange);
         Ok(())
     }
 
     fn delete_exchange(&mut self, name: &Name) {
-        if let Some(id) = self.vhost.exchange_names.remove(&**name) {
-            self.vhost.exchanges.remove(id);
+        let topology = &mut self.vhost.topology;
+        let Some(id) = topology.exchange_id(name) else {
+            return;
+        };
+        // The records that unbound it may be lost.
+        for (source, binding) in std::mem::take(&mut topology.known_exchange_mut(id).bound_from) {
+            topology.remove_binding(source, &binding);
+            topology.take_binding_lsn(source, &binding);
+        }
+        if let Some(exchange) = topology.remove_exchange(id) {
+            for binding in exchange.bindings() {
+                topology.forget_binding(id, binding);
+                topology.take_binding_lsn(id, binding);
+            }
         }
     }
 
@@ -281,8 +291,8 @@ impl Replay {
         match self.binding(&record) {
             Some((source, binding)) => {
                 // One that had lost an end may have been made again behind it.
-                if self.vhost.add_binding(source, &binding) {
-                    self.vhost.durable_bindings.insert((source, binding), lsn);
+                if self.vhost.topology.add_binding(source, &binding) {
+                    self.vhost.topology.binding_logged(source, binding, lsn);
                 }
             }
             None => self.unbound.push((lsn, record)),
@@ -291,8 +301,8 @@ impl Replay {
 
     fn unbind(&mut self, record: &BindingRecord) {
         if let Some((source, binding)) = self.binding(record) {
-            self.vhost.take_binding(source, &binding);
-            self.vhost.durable_bindings.remove(&(source, binding));
+            self.vhost.topology.remove_binding(source, &binding);
+            self.vhost.topology.take_binding_lsn(source, &binding);
         } else {
             // An end of it was deleted later, and its declaration is not kept any more.
             self.unbound.retain(|(_, unbound)| unbound != record);
@@ -300,12 +310,12 @@ impl Replay {
     }
 
     fn binding(&self, record: &BindingRecord) -> Option<(ExchangeId, Binding)> {
-        let vhost = &self.vhost;
-        let source = *vhost.exchange_names.get(&*record.source)?;
+        let topology = &self.vhost.topology;
+        let source = topology.exchange_id(&record.source)?;
         let destination = if record.to_queue {
-            Destination::Queue(*vhost.queue_names.get(&*record.destination)?)
+            Destination::Queue(topology.queue_id(&record.destination)?)
         } else {
-            Destination::Exchange(*vhost.exchange_names.get(&*record.destination)?)
+            Destination::Exchange(topology.exchange_id(&record.destination)?)
         };
         let arguments = BindingArguments::new(record.arguments.as_ref());
         let routing_key = Arc::clone(&record.routing_key);
@@ -316,9 +326,9 @@ impl Replay {
     /// between them. Who waits may have been handed out, and even acknowledged, in one of them. That is
     /// in the log with the first batch of the vhost's new life, for the case that it ends well.
     pub fn records_lost(&mut self) {
-        for (id, queue) in &mut self.vhost.queues {
+        for (id, queue) in self.vhost.topology.queues_mut() {
             if queue.deliveries_forgotten() {
-                self.vhost.delivered.push(id);
+                self.vhost.log.note_delivered(id);
             }
         }
     }
@@ -327,7 +337,7 @@ impl Replay {
     pub fn recover(&mut self) -> Recovered {
         let unbound = std::mem::take(&mut self.unbound);
         let to_queues = unbound.iter().filter(|(_, record)| {
-            record.to_queue && self.vhost.queue_names.get(&*record.destination).is_none()
+            record.to_queue && self.vhost.topology.queue_id(&record.destination).is_none()
         });
         let mut missing: Vec<Name> =
             to_queues.map(|(_, record)| Arc::clone(&record.destination)).collect();
@@ -349,28 +359,24 @@ impl Replay {
         self.recover();
         let mut vhost = self.vhost;
         vhost.now = now;
-        vhost.last_lsn = vhost.last_lsn.max(last);
-        vhost.durable_lsn = vhost.last_lsn;
+        vhost.log.all_replayed(last);
         for recovered in &self.recovered {
             let lsn = vhost.declare_recovered(recovered);
-            if let Some(id) = vhost.queue_names.get(&*recovered.name).copied()
-                && let Some(queue) = vhost.queues.get_mut(id)
+            if let Some(id) = vhost.topology.queue_id(&recovered.name)
+                && let Some(queue) = vhost.topology.queue_mut(id)
             {
                 queue.registration.lsn = lsn;
             }
         }
-        let ids: Vec<QueueId> = vhost.queues.keys().collect();
-        for id in &ids {
-            if let Some(queue) = vhost.queues.get_mut(*id) {
-                queue.came_back(now.time, pages);
-                if !queue.dead_letters.pending.is_empty() {
-                    vhost.pending_sources.insert(*id);
-                }
+        for (id, queue) in vhost.topology.queues_mut() {
+            queue.came_back(now.time, pages);
+            if !queue.dead_letters.pending.is_empty() {
+                vhost.dead_lettering.add_source(id);
             }
         }
         // What is overdue has its turn when the vhost lives.
         vhost.resolve_all_policies();
-        ids.into_iter().for_each(|id| vhost.arm_queue(id));
+        vhost.topology.queue_ids().into_iter().for_each(|id| vhost.arm_queue(id));
         vhost
     }
 }

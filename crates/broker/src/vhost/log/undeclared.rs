@@ -62,15 +62,13 @@ impl UndeclaredQueues {
             durable: true,
             auto_delete: false,
             exclusive_owner: None,
-            arguments: vhost.shared_arguments(QueueArguments::default()),
+            arguments: vhost.topology.shared_arguments(QueueArguments::default()),
             declared_by: INTERNAL_USER.into(),
         };
-        vhost.last_queue_number = vhost.last_queue_number.max(number.0);
         let (defaults, paging, now) =
-            (vhost.options.queue_defaults, vhost.paging(), vhost.now.time);
-        let mut queue = Queue::new(declaration, number, InForce::default(), defaults, paging, now);
-        queue.count_memory(&vhost.topology_memory);
-        let id = vhost.queues.insert(Box::new(queue));
+            (vhost.options.queue_defaults, vhost.paging.for_queue(), vhost.now.time);
+        let queue = Queue::new(declaration, number, InForce::default(), defaults, paging, now);
+        let id = vhost.topology.insert_unnamed_queue(queue);
         self.0.insert(number, Undeclared { id, name: KnownName::Nothing });
         id
     }
@@ -102,9 +100,9 @@ impl UndeclaredQueues {
     ) -> Vec<RecoveredQueue> {
         let mut holding = Vec::new();
         for (number, undeclared) in self.0 {
-            let messages = vhost.queues.get(undeclared.id).map_or(0, |queue| queue.message_count());
+            let messages = vhost.topology.known_queue(undeclared.id).message_count();
             if messages == 0 {
-                vhost.queues.remove(undeclared.id);
+                vhost.topology.remove_queue(undeclared.id);
             } else {
                 holding.push((number, undeclared, messages));
             }
@@ -117,13 +115,10 @@ impl UndeclaredQueues {
                 (KnownName::Nothing, [name]) if is_only => Some(Arc::clone(name)),
                 (KnownName::Nothing | KnownName::Several, _) => None,
             };
-            let known = known.filter(|name| vhost.queue_names.get(&**name).is_none());
+            let known = known.filter(|name| vhost.topology.queue_id(name).is_none());
             let is_original_name = known.is_some();
             let name = known.unwrap_or_else(|| vhost.free_name(number));
-            vhost.queue_names.insert(Arc::clone(&name), id);
-            if let Some(queue) = vhost.queues.get_mut(id) {
-                queue.name = Arc::clone(&name);
-            }
+            vhost.topology.name_queue(id, Arc::clone(&name));
             recovered.push(RecoveredQueue { number, name, is_original_name, messages });
         }
         recovered
@@ -151,7 +146,7 @@ impl Vhost {
     fn free_name(&self, number: QueueNumber) -> Name {
         let mut name = format!("recovered.{number}");
         let mut others = 0;
-        while self.queue_names.get(name.as_str()).is_some() {
+        while self.topology.queue_id(&name).is_some() {
             others += 1;
             name = format!("recovered.{number}.{others}");
         }

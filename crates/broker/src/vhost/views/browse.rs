@@ -21,11 +21,6 @@ use crate::refusal::Refusal;
 use crate::vhost::{Connection, Vhost};
 
 impl Vhost {
-    /// The id of the queue of that name.
-    pub fn queue_id(&self, name: &str) -> Option<QueueId> {
-        self.queue_names.get(name).copied()
-    }
-
     /// Whether a user may look at the messages of a queue.
     ///
     /// # Errors
@@ -33,7 +28,8 @@ impl Vhost {
     /// one connection.
     pub fn check_browse(&self, queue: QueueId, access: &Access) -> Result<(), Refusal> {
         let queue = self
-            .queue_of(queue)
+            .topology
+            .queue(queue)
             .ok_or_else(|| Refusal::new(ReplyCode::NotFound, "the queue is gone"))?;
         let resource = self.queue_resource(&queue.name);
         access.require(Permission::Read, resource)?;
@@ -54,7 +50,7 @@ impl Vhost {
         read: Option<(PageId, &[PagedMessage])>,
         count: usize,
     ) -> Option<Browsed> {
-        let known = self.queue_of(queue)?;
+        let known = self.topology.queue(queue)?;
         Some(match from.0 {
             Passed::Ready(place) => collect(queue, from, known.browse_ready(place, read), count),
             Passed::Delayed(at, seq) => {
@@ -67,12 +63,12 @@ impl Vhost {
 
     /// Whether a queue still has messages in a page.
     pub fn has_page(&self, at: PageAt) -> bool {
-        self.queue_of(at.queue).is_some_and(|queue| queue.has_page(at.level, at.page))
+        self.topology.queue(at.queue).is_some_and(|queue| queue.has_page(at.level, at.page))
     }
 
     /// How many messages of a state a queue has.
     pub fn count_of(&self, queue: QueueId, state: MessageState) -> Option<u64> {
-        let queue = self.queue_of(queue)?;
+        let queue = self.topology.queue(queue)?;
         Some(match state {
             MessageState::Ready => queue.ready_count(),
             MessageState::Unacknowledged => queue.unacked_count(),

@@ -113,7 +113,7 @@ fn sum(spans: impl Iterator<Item = Span>) -> Span {
 impl Vhost {
     /// What `change` would do at `now`; none if there is no policy of the name that is to be removed.
     pub fn dry_run(&self, now: Now, kind: PolicyKind, change: PolicyChange) -> Option<DryRun> {
-        let mut changed = self.policies.clone();
+        let mut changed = self.policies.policies().clone();
         let (name, after): (Name, _) = match change {
             PolicyChange::Set(policy) => {
                 let name = Arc::clone(&policy.name);
@@ -131,7 +131,7 @@ impl Vhost {
         let mut queues_matched = 0;
         let mut cost = MatchCost::default();
         let mut queues = Vec::new();
-        for queue in self.queues.values() {
+        for (_, queue) in self.topology.queues() {
             let about = (&*queue.name, Thing::Queue(queue.kind()));
             let in_force =
                 changed.in_force_after((kind, &*name), &queue.policies, about, &mut cost);
@@ -140,8 +140,8 @@ impl Vhost {
                 queues.extend(self.dry_run_of_queue(now, queue, &in_force));
             }
         }
-        let exchanges = self.exchanges.values();
-        let exchanges = exchanges.filter_map(|exchange| {
+        let exchanges = self.topology.exchanges();
+        let exchanges = exchanges.filter_map(|(_, exchange)| {
             let about = (&*exchange.name, Thing::Exchange);
             let in_force =
                 changed.in_force_after((kind, &*name), &exchange.policies, about, &mut cost);
@@ -184,7 +184,7 @@ impl Vhost {
     fn fate(&self, settings: &Settings) -> Fate {
         match &settings.dead_letter {
             None => Fate::Dropped,
-            Some(target) if self.exchange_names.contains_key(&*target.exchange) => {
+            Some(target) if self.topology.exchange_id(&target.exchange).is_some() => {
                 Fate::DeadLettered
             }
             Some(_) => match settings.dead_letter_strategy {

@@ -59,7 +59,7 @@ impl Vhost {
             if visited.get(&id).is_some_and(|before| *before >= chance) {
                 continue;
             }
-            let Some(exchange) = self.exchanges.get(id) else { continue };
+            let exchange = self.topology.known_exchange(id);
             if visited.insert(id, chance).is_none() && visited.len() > 1 {
                 reach.via.push(exchange.name.clone());
             }
@@ -74,8 +74,8 @@ impl Vhost {
             let matched = if exchange.is_default() {
                 reach.depends_on_key = true;
                 let text = key.map(|key| std::str::from_utf8(key).unwrap_or_default());
-                let queue = text.and_then(|name| self.queue_names.get(name));
-                queue.into_iter().for_each(|queue| found(*queue, Chance::Certain));
+                let queue = text.and_then(|name| self.topology.queue_id(name));
+                queue.into_iter().for_each(|queue| found(queue, Chance::Certain));
                 reach.is_anywhere |= key.is_none();
                 *steps = steps.saturating_sub(1);
                 match key {
@@ -94,10 +94,10 @@ impl Vhost {
             };
             if matched != Some(Chance::Certain)
                 && let Some(alternate) = &exchange.alternate
-                && let Some(alternate) = self.exchange_names.get(&**alternate)
+                && let Some(alternate) = self.topology.exchange_id(alternate)
             {
                 let of = if matched.is_none() { Chance::Certain } else { Chance::Possible };
-                to_visit.push((*alternate, of.min(chance)));
+                to_visit.push((alternate, of.min(chance)));
             }
         }
         reach.via.sort_unstable();

@@ -1,0 +1,207 @@
+//! A message enters queues: the plan with its place in each, the record in the log, then each queue in turn, where
+//! the message is delivered at once, waits, or is dead-lettered.
+
+use std::slice::Chunks;
+
+use smallvec::SmallVec;
+
+use crate::dead_letter::DeathReason;
+use crate::ids::{EntryId, Lsn, QueueId, QueueNumber};
+use crate::limits::{ENTRIES_PER_RECORD_MAX, EXPIRY_SLICE};
+use crate::message::Message;
+use crate::queue::{Entry, Queue};
+use crate::record::{Entries, Record};
+use crate::setting::Overflow;
+use crate::vhost::Vhost;
+
+/// The queues that a message is about to enter, with its place in each.
+#[derive(Default, Debug)]
+pub(in crate::vhost) struct EnqueuePlan {
+    places: SmallVec<[Place; 4]>,
+    durable: Entries,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    queue: QueueId,
+    entry: EntryId,
+    /// The message survives a restart in this queue.
+    is_durable: bool,
+}
+
+impl EnqueuePlan {
+    /// Reserves a place for the message in `queue`.
+    pub(in crate::vhost) fn add(&mut self, id: QueueId, queue: &mut Queue, message: &Message) {
+        let entry = queue.assign(message);
+        let is_durable = queue.is_durable_for(message);
+        self.places.push(Place { queue: id, entry, is_durable });
+        if is_durable {
+            self.durable.push((queue.number, entry));
+        }
+    }
+}
+
+impl Vhost {
+    /// Lets a message into the queues of the plan. The position that a confirm waits for, if the message survives
+    /// a restart in any of them.
+    pub(in crate::vhost) fn enqueue(
+        &mut self,
+        message: Message,
+        plan: &EnqueuePlan,
+    ) -> Option<Lsn> {
+        let first = self.log.next();
+        let mut chunks = plan.durable.chunks(ENTRIES_PER_RECORD_MAX);
+        if let Some(entries) = chunks.next() {
+            let entries = Entries::from_slice(entries);
+            self.log(Record::Publish { message: message.clone(), entries });
+        }
+        self.continue_record(&message, chunks);
+        let last = (!plan.durable.is_empty()).then(|| self.log.last());
+        self.enqueue_each(message, first, plan);
+        last
+    }
+
+    /// Lets a dead letter into the queues of the plan. One record says that it is there and that the message that
+    /// died, `died`, has left `source`.
+    pub(in crate::vhost) fn enqueue_dead_letter(
+        &mut self,
+        message: Message,
+        plan: &EnqueuePlan,
+        died: &Entry,
+        source: QueueId,
+    ) {
+        if !died.is_durable() {
+            self.enqueue(message, plan);
+            return;
+        }
+        let (queue, entry) = (self.topology.known_queue(source).number, died.id);
+        let first = self.log.next();
+        let mut chunks = plan.durable.chunks(ENTRIES_PER_RECORD_MAX);
+        let entries = Entries::from_slice(chunks.next().unwrap_or_default());
+        self.log_about(
+            died.lsn,
+            Record::DeadLetter { queue, entry, message: message.clone(), entries },
+        );
+        self.continue_record(&message, chunks);
+        self.enqueue_each(message, first, plan);
+    }
+
+    /// Logs the queues that do not fit into the first record of the message.
+    fn continue_record(&mut self, message: &Message, chunks: Chunks<'_, (QueueNumber, EntryId)>) {
+        for entries in chunks {
+            let entries = Entries::from_slice(entries);
+            self.log_joined(Record::Publish { message: message.clone(), entries });
+        }
+    }
+
+    /// Lets the message into each queue; `first` is the first of the records about it.
+    fn enqueue_each(&mut self, message: Message, first: Lsn, plan: &EnqueuePlan) {
+        let mut durable = 0;
+        let mut lsn_of = |place: &Place| {
+            if !place.is_durable {
+                return Lsn(0);
+            }
+            durable += 1;
+            Lsn(first.0 + ((durable - 1) / ENTRIES_PER_RECORD_MAX) as u64)
+        };
+        let Some((last, others)) = plan.places.split_last() else {
+            return;
+        };
+        for place in others {
+            let lsn = lsn_of(place);
+            self.enqueue_one(place.queue, place.entry, message.clone(), lsn);
+        }
+        let lsn = lsn_of(last);
+        self.enqueue_one(last.queue, last.entry, message, lsn);
+    }
+
+    /// Lets the message into one queue: to a consumer if one has room, else to wait, if it may.
+    fn enqueue_one(&mut self, id: QueueId, entry: EntryId, message: Message, lsn: Lsn) {
+        let queue = self.topology.known_queue_mut(id);
+        let expires_at_once = queue.expires_on_arrival(&message);
+        let could_deliver = queue.has_none_ready();
+        if !(could_deliver && !queue.consumers.is_empty() || expires_at_once) {
+            self.hold(id, entry, message, lsn);
+            return;
+        }
+        let entry = Entry::new(entry, message, lsn, self.now.time);
+        let undelivered =
+            if could_deliver { self.deliver_at_once(id, entry).err() } else { Some(entry) };
+        let Some(entry) = undelivered else { return };
+        if expires_at_once {
+            self.counters.message_expiry.record(0);
+            self.die(id, entry, DeathReason::Expired);
+        } else {
+            self.hold(id, entry.id, entry.message, lsn);
+        }
+    }
+
+    /// Lets the message wait in the queue.
+    fn hold(&mut self, id: QueueId, entry: EntryId, message: Message, lsn: Lsn) {
+        let queue = self.topology.known_queue_mut(id);
+        let has_deadline = queue.has_deadline(&message);
+        queue.push(entry, message, lsn, self.now.time);
+        self.page_out(id, entry.level);
+        let queue = self.topology.known_queue(id);
+        // A consumer that has room may have found nothing but expired messages until now.
+        let is_overtaking = !queue.consumers.is_empty() && queue.is_next(entry);
+        if has_deadline {
+            self.arm_queue(id);
+        }
+        if is_overtaking {
+            self.dispatch(id);
+        }
+        self.enforce_limits(id);
+    }
+
+    // ---- limits ----
+
+    /// True if a full queue refuses a publish, which is counted then.
+    ///
+    /// COMPAT: reject-publish: a hard limit on every queue type; RabbitMQ's quorum queues overshoot.
+    pub(in crate::vhost) fn refuses(&mut self, id: QueueId, message: &Message) -> bool {
+        let queue = self.topology.known_queue(id);
+        if !queue.settings.rejects_publishes() || !self.is_full_for(id, message) {
+            return false;
+        }
+        let queue = self.topology.known_queue_mut(id);
+        queue.counters.published += 1;
+        queue.counters.refused += 1;
+        self.counters.refused += 1;
+        if queue.settings.overflow == Overflow::RejectPublishDlx {
+            self.die_refused(id, message.clone());
+        }
+        true
+    }
+
+    /// True if `message` would put a queue over its limits, after expired messages have made room.
+    pub(in crate::vhost) fn is_full_for(&mut self, id: QueueId, message: &Message) -> bool {
+        let is_full = |vhost: &Self| vhost.topology.known_queue(id).is_full_for(message);
+        is_full(self) && (self.expire_due(id) == 0 || is_full(self))
+    }
+
+    /// Evicts messages above a queue's limits, if it makes room that way. The queue may be gone.
+    pub(in crate::vhost) fn enforce_limits(&mut self, id: QueueId) {
+        let Some(queue) = self.topology.queue(id) else {
+            return;
+        };
+        if queue.settings.overflow != Overflow::DropHead || !queue.is_over_limit() {
+            return;
+        }
+        let expired = self.expire_due(id);
+        if expired >= EXPIRY_SLICE && self.topology.known_queue(id).is_overdue(self.now.time) {
+            // What has expired makes room first; the timer goes on with that.
+            self.arm_queue(id);
+            return;
+        }
+        while !self.stalls(id) {
+            let queue = self.topology.known_queue_mut(id);
+            if !queue.is_over_limit() {
+                break;
+            }
+            let Some(entry) = queue.evict() else { break };
+            self.die(id, entry, DeathReason::Maxlen);
+        }
+        self.head_moved(id);
+    }
+}

@@ -1,0 +1,52 @@
+//! The effects of the calls since the shell last took them, in order.
+
+use crate::channel_key::ChannelKey;
+use crate::effect::{Effect, Event, Outgoing};
+use crate::ids::Lsn;
+use crate::limits::EFFECTS_KEPT_MAX;
+use crate::page::PageTask;
+
+/// Effects that the shell has not taken yet.
+#[derive(Default, Debug)]
+pub(in crate::vhost) struct Effects(Vec<Effect>);
+
+impl Effects {
+    /// Adds an effect behind the others.
+    pub(in crate::vhost) fn push(&mut self, effect: Effect) {
+        self.0.push(effect);
+    }
+
+    /// Sends a method to a client.
+    pub(in crate::vhost) fn send(&mut self, to: ChannelKey, outgoing: Outgoing) {
+        let ChannelKey { connection, channel } = to;
+        self.0.push(Effect::Send { connection, channel, outgoing });
+    }
+
+    /// Sends a method to a client when the log is durable up to `lsn`.
+    pub(in crate::vhost) fn send_durable(&mut self, lsn: Lsn, to: ChannelKey, outgoing: Outgoing) {
+        let ChannelKey { connection, channel } = to;
+        self.0.push(Effect::SendDurable { lsn, connection, channel, outgoing });
+    }
+
+    /// Reports an event to the operator.
+    pub(in crate::vhost) fn event(&mut self, event: Event) {
+        self.0.push(Effect::Event(event));
+    }
+
+    /// Has a page written, read or dropped.
+    pub(in crate::vhost) fn page(&mut self, task: PageTask) {
+        self.0.push(Effect::Page(task));
+    }
+
+    /// Takes all effects, in order.
+    pub(in crate::vhost) fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
+        self.0.drain(..)
+    }
+
+    /// Frees the memory of a burst of effects that has been taken.
+    pub(in crate::vhost) fn shrink(&mut self) {
+        if self.0.is_empty() && self.0.capacity() > EFFECTS_KEPT_MAX {
+            self.0 = Vec::new();
+        }
+    }
+}

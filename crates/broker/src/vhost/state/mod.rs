@@ -1,0 +1,14 @@
+//! The nouns a vhost is made of. Each owns its fields and takes what else it needs as arguments; none knows the
+//! [`Vhost`](crate::Vhost).
+
+pub(super) mod alarm;
+pub(super) mod connections;
+pub(super) mod dead_lettering;
+pub(super) mod effects;
+pub(super) mod firehose;
+pub(super) mod log_state;
+pub(super) mod paging;
+pub(super) mod pending_death;
+pub(super) mod policy_book;
+pub(super) mod topology;
+pub(super) mod unacked_memory;

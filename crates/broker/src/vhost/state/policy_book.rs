@@ -1,0 +1,111 @@
+//! The policies of a vhost with their records in the log, and the changes of them that are still being applied.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::ids::{ExchangeId, Lsn, QueueId};
+use crate::message::Name;
+use crate::policy::{Policies, Policy, PolicyKind};
+use crate::time::Time;
+use crate::timers::{Timers, Wake};
+
+/// A policy that was set or cleared, with the queues and exchanges it has not been applied to yet.
+#[derive(Debug)]
+pub(in crate::vhost) struct PolicyChanged {
+    pub(in crate::vhost) kind: PolicyKind,
+    pub(in crate::vhost) name: Name,
+    pub(in crate::vhost) exchanges: Vec<ExchangeId>,
+    pub(in crate::vhost) queues: Vec<QueueId>,
+}
+
+/// The policies of a vhost.
+#[derive(Default, Debug)]
+pub(in crate::vhost) struct PolicyBook {
+    policies: Policies,
+    /// Records of the policies.
+    lsns: BTreeMap<(PolicyKind, Name), Lsn>,
+    /// Changes that are not applied to everything yet, the earliest first.
+    changes: VecDeque<PolicyChanged>,
+    /// The wake-up that the timers hold for the changes.
+    armed: Option<Time>,
+}
+
+impl PolicyBook {
+    /// The policies as they are set.
+    pub(in crate::vhost) fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// Adds or replaces a policy.
+    pub(in crate::vhost) fn set(&mut self, kind: PolicyKind, policy: Policy) -> Arc<Policy> {
+        self.policies.set(kind, policy)
+    }
+
+    /// Removes a policy; false if there is none of that name.
+    pub(in crate::vhost) fn clear(&mut self, kind: PolicyKind, name: &str) -> bool {
+        self.policies.clear(kind, name)
+    }
+
+    // ---- records ----
+
+    /// The record that has set the policy; 0 if there is none.
+    pub(in crate::vhost) fn lsn(&self, kind: PolicyKind, name: &Name) -> Lsn {
+        self.lsns.get(&(kind, Arc::clone(name))).copied().unwrap_or_default()
+    }
+
+    /// Remembers the record that has set a policy.
+    pub(in crate::vhost) fn logged(&mut self, kind: PolicyKind, name: Name, lsn: Lsn) {
+        self.lsns.insert((kind, name), lsn);
+    }
+
+    /// Takes the record that has set a policy, if there is one.
+    pub(in crate::vhost) fn take_lsn(&mut self, kind: PolicyKind, name: &Name) -> Option<Lsn> {
+        self.lsns.remove(&(kind, Arc::clone(name)))
+    }
+
+    /// Policies that survive a restart.
+    pub(in crate::vhost) fn durable_count(&self) -> usize {
+        self.lsns.len()
+    }
+
+    // ---- changes ----
+
+    /// True if a change is not applied to everything yet.
+    pub(in crate::vhost) fn is_changing(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// Adds a change behind the others.
+    pub(in crate::vhost) fn push_change(&mut self, change: PolicyChanged) {
+        self.changes.push_back(change);
+    }
+
+    /// Takes the earliest change.
+    pub(in crate::vhost) fn next_change(&mut self) -> Option<PolicyChanged> {
+        self.changes.pop_front()
+    }
+
+    /// Puts the rest of the earliest change back.
+    pub(in crate::vhost) fn resume_change(&mut self, change: PolicyChanged) {
+        self.changes.push_front(change);
+    }
+
+    /// The wake-up of the timers has come.
+    pub(in crate::vhost) fn woken(&mut self) {
+        self.armed = None;
+    }
+
+    /// Makes the timers go on with the changes, as long as there are any.
+    pub(in crate::vhost) fn arm(&mut self, timers: &mut Timers, now: Time) {
+        if self.changes.is_empty() {
+            timers.disarm(&mut self.armed, Wake::Policies);
+        } else {
+            timers.arm(&mut self.armed, now, Wake::Policies);
+        }
+    }
+
+    /// When the timers wake the changes; for checks.
+    pub(in crate::vhost) fn armed(&self) -> Option<Time> {
+        self.armed
+    }
+}
