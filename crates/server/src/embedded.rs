@@ -46,7 +46,7 @@ impl Embedded {
     pub fn start(configuration: &Configuration) -> Result<Self, String> {
         let node = Node::start(&configuration.0, Vec::new()).map_err(|error| error.to_string())?;
         // There is no task that watches memory and disk.
-        alarms::none(&node);
+        alarms::clear(&node);
         Ok(Self { node: Arc::new(node) })
     }
 
@@ -78,7 +78,7 @@ impl Drop for Embedded {
 
 impl fmt::Debug for Embedded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Embedded").field("name", &self.node.name).finish_non_exhaustive()
+        f.debug_struct("Embedded").field("name", &self.node.identity.name).finish_non_exhaustive()
     }
 }
 

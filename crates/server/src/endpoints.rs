@@ -17,7 +17,8 @@ use crate::connection::listener::{Listener, accept_amqp};
 use crate::http::path_prefix;
 use crate::http::{self, HttpListener, HttpPeer};
 use crate::limits::{HTTP_STOP_TIMEOUT, HTTP_THREADS};
-use crate::node::{Node, StartError};
+use crate::node::Node;
+use crate::node::start_error::StartError;
 use crate::tls::Tls;
 
 /// A listening socket, with its TLS if there is one.
@@ -134,7 +135,7 @@ impl Endpoints {
             tokio::spawn(accept_amqp(listener, tls, Arc::clone(node), alive.clone()));
         }
         let as_seen_by_http: Arc<dyn management::Node> = Arc::clone(node) as _;
-        let stopping = node.stopping.subscribe();
+        let stopping = node.lifecycle.stopping.subscribe();
         let metrics = management::metrics_router(Arc::clone(&as_seen_by_http));
         let prometheus: Vec<Endpoint> = self.prometheus.drain(..).collect();
         let mut servers = self.serve_http(management::router(as_seen_by_http), &stopping)?;

@@ -36,8 +36,10 @@ use crate::disk::check;
 use crate::endpoints::Endpoints;
 use crate::limits::STOP_TIMEOUT;
 use crate::logging::file::LogFile;
-use crate::node::lifecycle::{self, Addresses, End};
-use crate::node::{Node, StartError, alarms, sampler, stopped_node};
+use crate::node::addresses::{self, Addresses};
+use crate::node::lifecycle::ExitReason;
+use crate::node::start_error::StartError;
+use crate::node::{Node, alarms, sampler, stopped_node};
 use crate::tls::reload;
 
 pub use embedded::{Configuration, Embedded};
@@ -73,7 +75,7 @@ pub fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return cli::fail(&error),
     };
-    let begins_stopped = lifecycle::begins_stopped(&mut config);
+    let begins_stopped = addresses::begins_stopped(&mut config);
     match runtime.block_on(live(&config, log_file, begins_stopped)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if tracing::enabled!(tracing::Level::ERROR) => {
@@ -93,12 +95,12 @@ async fn live(
     let mut signals = StopSignals::watch()?;
     if begins_stopped {
         match stopped_node::run(config, signals.next()).await? {
-            End::Stop | End::StopApp => return Ok(()),
-            End::StartApp => {}
+            ExitReason::Stop | ExitReason::StopApp => return Ok(()),
+            ExitReason::StartApp => {}
         }
     }
     let addresses = match run(config, log_file, &mut signals).await {
-        Ok((End::StopApp, addresses)) => addresses,
+        Ok((ExitReason::StopApp, addresses)) => addresses,
         Ok(_) => return Ok(()),
         // The node stays stopped.
         Err(error) if begins_stopped => {
@@ -115,7 +117,7 @@ async fn run(
     config: &Config,
     log_file: Option<Arc<LogFile>>,
     signals: &mut StopSignals,
-) -> Result<(End, Addresses), StartError> {
+) -> Result<(ExitReason, Addresses), StartError> {
     let began = Instant::now();
     let hangup = signal(SignalKind::hangup()).map_err(StartError::Signals)?;
     let endpoints = Endpoints::bind(config)?;
@@ -124,7 +126,7 @@ async fn run(
     let node = Arc::new(Node::start(config, listeners.clone())?);
     // Published before the first client is served, so that a program that waits for the start finds the
     // token.
-    let published = node.ctl_token.publish(&config.data_dir, &listeners, &node.name);
+    let published = node.ctl_token.publish(&config.data_dir, &listeners, &node.identity.name);
     let published = published.map_err(StartError::CtlFile)?;
     let (alive, mut gone) = mpsc::channel::<()>(1);
     let addresses = endpoints.in_words();
@@ -143,8 +145,8 @@ async fn run(
         config.identity.version,
     );
     let end = tokio::select! {
-        () = signals.next() => End::Stop,
-        end = node.ending.asked() => end,
+        () = signals.next() => ExitReason::Stop,
+        end = node.lifecycle.shutdown.requested() => end,
     };
     tracing::info!("stopping");
     node.stop();

@@ -2,7 +2,7 @@
 
 use crate::connection::counters::ReadState;
 use crate::connection::task::Connection;
-use crate::node::alarms::Alarm;
+use crate::node::alarm::Alarm;
 
 impl Connection {
     /// Stops reading from a client that publishes while an alarm is on, and tells it so. False if no alarm

@@ -19,7 +19,8 @@ use crate::limits::{
     EVICTION_PAUSE, HTTP_CONNECTIONS_MAX, HTTP_DESCRIPTORS_SHARE, LISTEN_BACKLOG,
     RESERVED_DESCRIPTORS,
 };
-use crate::node::{Node, StartError};
+use crate::node::Node;
+use crate::node::start_error::StartError;
 use crate::tls::Tls;
 
 /// A listening socket that gets over what keeps it from accepting.
@@ -158,8 +159,8 @@ pub(crate) async fn accept_amqp(
     alive: mpsc::Sender<()>,
 ) {
     let admission = Arc::new(Admission::new(amqp_handshakes_max()));
-    let mut stopping = node.stopping.subscribe();
-    let mut suspended = node.listeners_suspended.subscribe();
+    let mut stopping = node.lifecycle.stopping.subscribe();
+    let mut suspended = node.lifecycle.listeners_suspended.subscribe();
     while !*stopping.borrow() {
         if *suspended.borrow_and_update() {
             tokio::select! {

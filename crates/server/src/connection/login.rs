@@ -25,7 +25,7 @@ impl Connection {
     pub(super) async fn login(&mut self, mut credentials: Credentials) -> Result<(), End> {
         let mechanism = credentials.mechanism;
         if mechanism == session::ANONYMOUS {
-            let configured = &self.node.anonymous_login;
+            let configured = &self.node.sessions.anonymous_login;
             credentials.user = configured.user.clone().unwrap_or_default();
             credentials.password = configured.password.clone().into_bytes();
         }
@@ -67,7 +67,7 @@ impl Connection {
     /// A client with a verified certificate needs no password.
     fn accept_certificate(&self) -> Result<Arc<User>, LoginError> {
         let der = self.tls.as_ref().and_then(|tls| tls.certificate_der.as_deref());
-        let name = der.and_then(|der| tls::user_name(der, self.node.certificate_login));
+        let name = der.and_then(|der| tls::user_name(der, self.node.sessions.certificate_login));
         let user = name.and_then(|name| self.node.auth.user(&name));
         let user = user.ok_or(LoginError::Credentials)?;
         if self.node.auth.is_loopback_only(&user.name)
@@ -98,7 +98,8 @@ impl Connection {
                 refused(name, &login, &format!(": connection limit ({max}) is reached"))
             }
         };
-        self.place = self.node.connection_slots.as_ref().map(ConnectionSlots::take).transpose()?;
+        self.place =
+            self.node.permits.connections.as_ref().map(ConnectionSlots::take).transpose()?;
         let handle =
             self.node.vhosts.get(name).ok_or_else(|| open_refused(OpenRefused::Deleted))?;
         handle.check_room().map_err(open_refused)?;

@@ -38,7 +38,7 @@ impl Connection {
     pub(super) async fn read(&mut self, socket: &mut Reader) -> Result<bool, End> {
         let node = self.read_budget.is_busy().then(|| Arc::clone(&self.node));
         let mut permit = match &node {
-            Some(node) => Some(node.read_permits.acquire().await),
+            Some(node) => Some(node.permits.reads.acquire().await),
             None => None,
         };
         let began = Instant::now();

@@ -25,7 +25,7 @@ use crate::connection::socket::{Reader, Writer};
 use crate::connection::socket_writer::SocketWriter;
 use crate::limits::{LINGER_TIMEOUT, UNSENT_BYTES_MAX};
 use crate::node::Node;
-use crate::node::alarms::Alarm;
+use crate::node::alarm::Alarm;
 use crate::tls::TlsPeer;
 
 /// Serves a client until it is gone, or until its place is needed before it has opened a vhost.
@@ -57,8 +57,9 @@ pub(crate) async fn serve(
         })
     };
     let has_certificate = tls.as_ref().is_some_and(|tls| tls.details.certificate.is_some());
-    let session = Session::new(node.session_options(has_certificate), node.clock.time());
-    let (alarm, stopping) = (node.alarm.subscribe(), node.stopping.subscribe());
+    let session =
+        Session::new(Arc::clone(node.sessions.options(has_certificate)), node.clock.time());
+    let (alarm, stopping) = (node.alarms.current.subscribe(), node.lifecycle.stopping.subscribe());
     let mut connection = Connection {
         node,
         peer,

@@ -21,7 +21,8 @@ type Object = Map<String, Value>;
 /// Exports the definitions of the whole node.
 pub(crate) fn export_all(node: &Node) -> Value {
     let cluster = node.cluster_name();
-    let mut root = header(&node.identity, "cluster", format!("Definitions of cluster '{cluster}'"));
+    let mut root =
+        header(&node.identity.product, "cluster", format!("Definitions of cluster '{cluster}'"));
     root.insert("original_cluster_name".to_owned(), json!(cluster));
     let users = node.auth.users();
     let list = |values: Vec<Value>| Value::Array(values);
@@ -50,7 +51,7 @@ pub(crate) fn export_all(node: &Node) -> Value {
 pub(crate) fn export_vhost(node: &Node, name: &str) -> Option<Value> {
     let handle = node.vhosts.get(name)?;
     let explanation = format!("Definitions of virtual host '{name}'");
-    let mut root = header(&node.identity, "single_virtual_host", explanation);
+    let mut root = header(&node.identity.product, "single_virtual_host", explanation);
     root.insert("original_vhost_name".to_owned(), json!(name));
     let mut itself = vhost_itself(&handle);
     itself.remove("name");

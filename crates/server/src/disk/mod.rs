@@ -8,6 +8,7 @@ pub(crate) mod data_dir;
 pub(crate) mod free_space;
 pub(crate) mod log_queue;
 pub(crate) mod log_writer;
+pub(crate) mod node_disk;
 pub(crate) mod node_file;
 pub(crate) mod page_files;
 pub(crate) mod page_queue;

@@ -1,14 +1,11 @@
-//! Alarms that keep publishers from filling what is nearly full.
+//! Checks of memory and disk, which set the alarm.
 //!
-//! The memory alarm goes on when the process holds more than its watermark, the disk alarm when less is
-//! free than `disk_free_limit`; each goes off when that is over. Whoever publishes meanwhile is told
-//! `connection.blocked` and not read; consumers go on and make room. The vhosts are told, too: what they
-//! make by themselves waits as publishers do.
+//! The memory alarm is on while the process holds more than its watermark, the disk alarm while less is
+//! free than `disk_free_limit`. Clients that publish meanwhile are sent `connection.blocked` and not read;
+//! consumers go on and make room. Work that vhosts do by themselves waits as publishers do.
 
 use std::sync::Arc;
 use std::time::Instant;
-
-use tokio::sync::watch;
 
 use crate::disk::free_space;
 use crate::limits::{
@@ -16,96 +13,52 @@ use crate::limits::{
     EXIT_DISK, SHORT_DISK_COMPACTION_INTERVAL, TOPOLOGY_BYTES_MIN, TOPOLOGY_SHARE,
 };
 use crate::node::Node;
+use crate::node::alarm::Alarm;
 
-/// Why publishers are blocked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Alarm {
-    /// The memory watermark is exceeded.
-    Memory,
-    /// Less is free on the disk than the limit.
-    Disk,
-    /// Both.
-    MemoryAndDisk,
-}
-
-impl Alarm {
-    /// The alarm that these make.
-    fn of(memory: bool, disk: bool) -> Option<Self> {
-        match (memory, disk) {
-            (false, false) => None,
-            (true, false) => Some(Self::Memory),
-            (false, true) => Some(Self::Disk),
-            (true, true) => Some(Self::MemoryAndDisk),
-        }
-    }
-
-    /// What `connection.blocked` says.
-    pub(crate) const fn reason(self) -> &'static str {
-        match self {
-            Self::Memory => "low on memory",
-            Self::Disk => "low on disk",
-            Self::MemoryAndDisk => "low on memory & disk",
-        }
-    }
-
-    pub(crate) const fn is_of_memory(self) -> bool {
-        matches!(self, Self::Memory | Self::MemoryAndDisk)
-    }
-
-    pub(crate) const fn is_of_disk(self) -> bool {
-        matches!(self, Self::Disk | Self::MemoryAndDisk)
-    }
-}
-
-/// The alarm that is on, for everybody to watch.
-pub(crate) fn channel() -> watch::Sender<Option<Alarm>> {
-    watch::Sender::new(None)
-}
-
-/// Watches the memory of the process and the disk of its data.
+/// Checks the memory of the process and the disk of the data directory until the broker ends.
 pub(crate) async fn watch(node: Arc<Node>) {
-    let (mut compacted, mut looked) = (Instant::now(), Instant::now());
+    let (mut compacted, mut dir_checked) = (Instant::now(), Instant::now());
     loop {
-        let free = look(&node);
-        node.reserve.tend();
-        if looked.elapsed() >= DATA_DIR_CHECK_INTERVAL {
-            looked = Instant::now();
-            if !node.lock.is_there() {
+        let free = check(&node);
+        node.disk.reserve.tend();
+        if dir_checked.elapsed() >= DATA_DIR_CHECK_INTERVAL {
+            dir_checked = Instant::now();
+            if !node.disk.lock.is_there() {
                 tracing::error!(
-                    data_dir = %node.data_dir.display(),
+                    data_dir = %node.disk.data_dir.display(),
                     "the data directory was moved or replaced while it was in use; the broker ends"
                 );
                 std::process::exit(EXIT_DISK);
             }
         }
-        let is_short = node.alarm.borrow().is_some_and(Alarm::is_of_disk);
+        let is_short = node.alarms.current.borrow().is_some_and(Alarm::is_of_disk);
         if is_short && compacted.elapsed() >= SHORT_DISK_COMPACTION_INTERVAL {
             compacted = Instant::now();
             node.threads.persister.look_for_space();
         }
-        // A flood can fill what is left in less than the usual interval.
-        let limit = node.alarm_limits.disk_free_limit_bytes();
+        // A flood can fill the rest of the disk in less than the usual interval.
+        let limit = node.alarms.limits.disk_free_limit_bytes();
         let is_near = free.is_some_and(|free| free.saturating_sub(limit) < DISK_NEAR_BYTES);
         let interval = if is_near { DISK_NEAR_CHECK_INTERVAL } else { ALARM_CHECK_INTERVAL };
         tokio::time::sleep(interval).await;
     }
 }
 
-/// Sets the alarm as memory and disk are now; what is free on the disk.
-pub(crate) fn look(node: &Node) -> Option<u64> {
-    let _turn = node.alarm_limits.one_at_a_time();
-    let (resident, free) = (resident_bytes(), free_space::free_bytes(&node.data_dir));
-    let watermark = node.alarm_limits.memory_watermark_bytes();
-    let limit = node.alarm_limits.disk_free_limit_bytes();
+/// Sets the alarm to the current state of memory and disk. Returns the free bytes of the disk.
+pub(crate) fn check(node: &Node) -> Option<u64> {
+    let _turn = node.alarms.limits.one_at_a_time();
+    let (resident, free) = (resident_bytes(), free_space::free_bytes(&node.disk.data_dir));
+    let watermark = node.alarms.limits.memory_watermark_bytes();
+    let limit = node.alarms.limits.disk_free_limit_bytes();
     let memory = resident.zip(watermark).is_some_and(|(resident, max)| resident > max);
-    let disk = free.is_some_and(|free| free < limit || node.reserve.is_used_up_at(free));
+    let disk = free.is_some_and(|free| free < limit || node.disk.reserve.is_used_up_at(free));
     let alarm = Alarm::of(memory, disk);
     let topology_bytes_max =
         watermark.filter(|_| memory).map(|max| TOPOLOGY_BYTES_MIN.max(max / TOPOLOGY_SHARE));
     for handle in node.vhosts.all() {
         handle.set_topology_bytes_max(topology_bytes_max);
     }
-    let changed = node.alarm.send_if_modified(|current| {
+    let changed = node.alarms.current.send_if_modified(|current| {
         let changed = *current != alarm;
         *current = alarm;
         changed
@@ -128,9 +81,9 @@ pub(crate) fn look(node: &Node) -> Option<u64> {
     free
 }
 
-/// No alarm is on, whatever there is of memory and disk.
-pub(crate) fn none(node: &Node) {
-    node.alarm.send_replace(None);
+/// Clears the alarm, whatever the state of memory and disk.
+pub(crate) fn clear(node: &Node) {
+    node.alarms.current.send_replace(None);
     node.vhosts.set_alarm(false);
 }
 

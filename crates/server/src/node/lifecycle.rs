@@ -4,24 +4,13 @@
 //! (`exec`) ends all of them for certain: the new image begins stopped, on the same addresses, with the same
 //! process id and standard streams.
 
-use std::fmt;
-use std::io;
-use std::net::SocketAddr;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::time::Instant;
 
-use management::{ChangeFuture, LifecycleAction, LifecycleError, Listener};
 use tokio::sync::watch;
-
-use crate::config::{Config, MaybeListener};
-use crate::node::Node;
-
-/// Environment variable that makes the next image begin stopped, with the addresses to listen on.
-const VARIABLE: &str = "LEVERET_STOPPED_ON";
 
 /// The reason why a serving or stopped phase ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
+pub(crate) enum ExitReason {
     /// The process exits.
     Stop,
     /// The process stays, stopped.
@@ -32,7 +21,7 @@ pub(crate) enum End {
 
 /// The request to end the current phase.
 #[derive(Debug)]
-pub(crate) struct ShutdownRequest(watch::Sender<Option<End>>);
+pub(crate) struct ShutdownRequest(watch::Sender<Option<ExitReason>>);
 
 impl ShutdownRequest {
     /// Creates a value without a request.
@@ -41,166 +30,54 @@ impl ShutdownRequest {
     }
 
     /// Requests the end of the current phase.
-    pub(crate) fn begin(&self, end: End) {
-        self.0.send_replace(Some(end));
+    pub(crate) fn request(&self, reason: ExitReason) {
+        self.0.send_replace(Some(reason));
     }
 
     /// Waits for a request.
-    pub(crate) async fn asked(&self) -> End {
-        let mut asked = self.0.subscribe();
+    pub(crate) async fn requested(&self) -> ExitReason {
+        let mut requests = self.0.subscribe();
         loop {
-            if let Some(end) = *asked.borrow_and_update() {
-                return end;
+            if let Some(reason) = *requests.borrow_and_update() {
+                return reason;
             }
-            if asked.changed().await.is_err() {
+            if requests.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 }
 
-impl management::Lifecycle for Node {
-    fn act(&self, action: LifecycleAction) -> ChangeFuture<'_, Result<(), LifecycleError>> {
-        let result = match action {
-            LifecycleAction::Stop => {
-                self.ending.begin(End::Stop);
-                Ok(())
-            }
-            LifecycleAction::StopApp => {
-                self.ending.begin(End::StopApp);
-                Ok(())
-            }
-            LifecycleAction::StartApp => Ok(()),
-            LifecycleAction::Reset => Err(LifecycleError::MustBeStopped),
-            LifecycleAction::SuspendListeners => {
-                self.listeners_suspended.send_replace(true);
-                Ok(())
-            }
-            LifecycleAction::ResumeListeners => {
-                self.listeners_suspended.send_replace(false);
-                Ok(())
-            }
-        };
-        Box::pin(std::future::ready(result))
-    }
+/// The lifecycle of a serving node, for every task to watch.
+#[derive(Debug)]
+pub(crate) struct Lifecycle {
+    pub(crate) started: Instant,
+    pub(crate) shutdown: ShutdownRequest,
+    /// True once the node stops.
+    pub(crate) stopping: watch::Sender<bool>,
+    /// True while no AMQP clients are accepted.
+    pub(crate) listeners_suspended: watch::Sender<bool>,
 }
 
-/// Names of the protocols of listeners.
-const PROTOCOLS: [&str; 5] = ["amqp", "amqp/ssl", "http", "https", "http/prometheus"];
-
-/// The addresses of the current phase, on which the next one listens, too.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Addresses(Vec<Listener>);
-
-impl fmt::Display for Addresses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, Listener { protocol, address }) in self.0.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            write!(f, "{comma}{protocol}={address}")?;
-        }
-        Ok(())
-    }
-}
-
-impl Addresses {
-    pub(crate) fn new(listeners: Vec<Listener>) -> Self {
-        Self(listeners)
-    }
-
-    /// The addresses of a configuration.
-    pub(crate) fn of(config: &Config) -> Self {
-        let all = |protocol, addresses: &[SocketAddr]| {
-            let listener = |address: &SocketAddr| Listener { protocol, address: *address };
-            addresses.iter().map(listener).collect::<Vec<_>>()
-        };
-        let one = |protocol, address: Option<SocketAddr>| all(protocol, address.as_slice());
-        Self(
-            [
-                all("amqp", &config.amqp_listeners),
-                all("amqp/ssl", &config.amqps_listeners),
-                one("http", config.http_listener()),
-                one("https", config.https.address()),
-                one("http/prometheus", config.prometheus.address()),
-            ]
-            .concat(),
-        )
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let listener = |text: &str| {
-            let (protocol, address) = text.split_once('=')?;
-            let protocol = PROTOCOLS.into_iter().find(|known| *known == protocol)?;
-            Some(Listener { protocol, address: address.parse().ok()? })
-        };
-        text.split(',').map(listener).collect::<Option<_>>().map(Self)
-    }
-
-    fn speaking(&self, protocol: &str) -> impl Iterator<Item = SocketAddr> {
-        self.0.iter().filter(move |one| one.protocol == protocol).map(|one| one.address)
-    }
-
-    /// Sets the addresses in a configuration.
-    fn put_into(&self, config: &mut Config) {
-        config.amqp_listeners = self.speaking("amqp").collect();
-        config.amqps_listeners = self.speaking("amqp/ssl").collect();
-        let one = |protocol| self.speaking(protocol).next();
-        let listeners = [
-            (&mut config.http, one("http")),
-            (&mut config.https, one("https")),
-            (&mut config.prometheus, one("http/prometheus")),
-        ];
-        for (listener, address) in listeners {
-            if let Some(address) = address {
-                *listener = MaybeListener { ip: address.ip(), port: Some(address.port()) };
-            }
+impl Lifecycle {
+    pub(super) fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            shutdown: ShutdownRequest::new(),
+            stopping: watch::Sender::new(false),
+            listeners_suspended: watch::Sender::new(false),
         }
     }
-
-    /// Replaces the process by a stopped one. Returns only if that fails.
-    pub(crate) fn begin_stopped(&self) -> io::Error {
-        let program = match std::env::current_exe() {
-            Ok(program) => program,
-            Err(error) => return error,
-        };
-        let mut words = std::env::args_os();
-        let mut command = Command::new(program);
-        if let Some(name) = words.next() {
-            command.arg0(name);
-        }
-        command.args(words).env(VARIABLE, self.to_string()).exec()
-    }
-}
-
-/// Applies the addresses left by the previous image; true if this image begins stopped.
-pub(crate) fn begins_stopped(config: &mut Config) -> bool {
-    let addresses = std::env::var(VARIABLE).ok().and_then(|text| Addresses::parse(&text));
-    let Some(addresses) = addresses else { return false };
-    addresses.put_into(config);
-    true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn addresses_pass_through_the_environment() {
-        let mut config = Config::default();
-        let text =
-            "amqp=127.0.0.1:5,amqp=[::]:6,amqp/ssl=[::1]:7,http=127.0.0.1:8,https=127.0.0.1:9";
-        let addresses = Addresses::parse(text).unwrap();
-        assert_eq!(addresses.to_string(), text);
-        addresses.put_into(&mut config);
-        assert_eq!(Addresses::of(&config), addresses);
-        for wrong in ["", "127.0.0.1:1", "amqp=x", "smtp=127.0.0.1:1", "amqp=127.0.0.1:5,"] {
-            assert_eq!(Addresses::parse(wrong), None, "{wrong}");
-        }
-    }
-
     #[tokio::test]
-    async fn an_end_is_not_missed() {
-        let ending = ShutdownRequest::new();
-        ending.begin(End::StopApp);
-        assert_eq!(ending.asked().await, End::StopApp);
+    async fn requested_returns_an_earlier_request() {
+        let shutdown = ShutdownRequest::new();
+        shutdown.request(ExitReason::StopApp);
+        assert_eq!(shutdown.requested().await, ExitReason::StopApp);
     }
 }

@@ -15,8 +15,9 @@ use crate::config::Config;
 use crate::disk::data_dir::DataDir;
 use crate::disk::reset;
 use crate::endpoints::Endpoints;
-use crate::node::lifecycle::{End, ShutdownRequest};
-use crate::node::{StartError, node_name};
+use crate::node::identity::node_name;
+use crate::node::lifecycle::{ExitReason, ShutdownRequest};
+use crate::node::start_error::StartError;
 
 /// The state of a stopped node.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ struct Stopped {
     name: String,
     data_dir: PathBuf,
     token: CtlToken,
-    ending: ShutdownRequest,
+    shutdown: ShutdownRequest,
 }
 
 impl management::Logins for Stopped {
@@ -41,11 +42,11 @@ impl management::Lifecycle for Stopped {
     fn act(&self, action: LifecycleAction) -> ChangeFuture<'_, Result<(), LifecycleError>> {
         Box::pin(async move {
             match action {
-                LifecycleAction::Stop => self.ending.begin(End::Stop),
+                LifecycleAction::Stop => self.shutdown.request(ExitReason::Stop),
                 LifecycleAction::StopApp
                 | LifecycleAction::SuspendListeners
                 | LifecycleAction::ResumeListeners => {}
-                LifecycleAction::StartApp => self.ending.begin(End::StartApp),
+                LifecycleAction::StartApp => self.shutdown.request(ExitReason::StartApp),
                 LifecycleAction::Reset => {
                     let data_dir = self.data_dir.clone();
                     let done = tokio::task::spawn_blocking(move || reset::reset(&data_dir)).await;
@@ -75,7 +76,7 @@ impl management::StoppedNode for Stopped {
 pub(crate) async fn run(
     config: &Config,
     interrupted: impl Future<Output = ()>,
-) -> Result<End, StartError> {
+) -> Result<ExitReason, StartError> {
     let _lock = DataDir::open(&config.data_dir)?;
     reset::finish(&config.data_dir).map_err(StartError::Reset)?;
     let endpoints = Endpoints::bind_http(config)?;
@@ -84,7 +85,7 @@ pub(crate) async fn run(
         name: node_name(config.node_name.as_deref()),
         data_dir: config.data_dir.clone(),
         token: CtlToken::new()?,
-        ending: ShutdownRequest::new(),
+        shutdown: ShutdownRequest::new(),
     });
     // Published before the first request is served, so that a program that waits for the stop finds the
     // token.
@@ -95,8 +96,8 @@ pub(crate) async fn run(
         endpoints.serve_http(management::stopped_router(Arc::clone(&node) as _), &stopping)?;
     tracing::info!("stopped: no clients are served; {addresses} waits for start_app");
     let end = tokio::select! {
-        end = node.ending.asked() => end,
-        () = interrupted => End::Stop,
+        end = node.shutdown.requested() => end,
+        () = interrupted => ExitReason::Stop,
     };
     // The request that ended the wait is answered.
     over.send_replace(true);

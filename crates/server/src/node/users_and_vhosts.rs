@@ -18,7 +18,7 @@ use crate::disk::node_file::{self, NodeFile, NodeFileError, VhostEntry};
 use crate::disk::vhost_files;
 use crate::limits::{EXIT_DISK, TOPIC_PERMISSIONS_MAX};
 use crate::node::Node;
-use crate::node::alarms::Alarm;
+use crate::node::alarm::Alarm;
 use crate::vhost::VhostHandle;
 
 /// A user in definitions.
@@ -107,7 +107,7 @@ impl Node {
 
     /// Whether the node may keep more users and vhosts.
     pub(crate) fn check_memory(&self) -> Result<(), ChangeError> {
-        if self.alarm.borrow().is_some_and(Alarm::is_of_memory) {
+        if self.alarms.current.borrow().is_some_and(Alarm::is_of_memory) {
             let text = "low on memory: no user, vhost or definition is added while the alarm is on";
             return Err(ChangeError::Unable(text.to_owned()));
         }
@@ -333,7 +333,7 @@ impl Node {
         users: &Users,
     ) -> Result<(), ChangeError> {
         let contents = NodeFile { next_vhost_id, vhosts, users: users.values().cloned().collect() };
-        let written = node_file::write(&self.data_dir, &contents);
+        let written = node_file::write(&self.disk.data_dir, &contents);
         if let Err(error @ NodeFileError::Replace { .. }) = &written {
             tracing::error!(
                 "{error}, so that nobody knows which users and vhosts there are; the broker ends"
@@ -348,7 +348,7 @@ impl Node {
         let (vhost, id) = (handle.name(), handle.id());
         let text = format!("vhost '{vhost}' is deleted");
         handle.retire(&Refusal::new(ReplyCode::ConnectionForced, text));
-        match vhost_files::remove_vhost(&self.data_dir, id) {
+        match vhost_files::remove_vhost(&self.disk.data_dir, id) {
             Ok(()) => tracing::info!(vhost, "vhost deleted"),
             Err(error) => {
                 tracing::warn!(vhost, %error, "files of a deleted vhost stay until the next start");

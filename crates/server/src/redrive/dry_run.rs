@@ -9,7 +9,7 @@ use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, MessageState, Name};
 use management::{RedriveDryRun, RedriveError, RedriveRequest};
 
-use super::{Source, WAITING};
+use super::job::{Source, WAITING};
 use crate::limits::{
     BROWSED_PER_LOCK, REDRIVE_DRY_RUN_MAX, REDRIVE_SAMPLE_MAX, REDRIVE_TARGETS_MAX,
     REDRIVEN_PER_LOCK,

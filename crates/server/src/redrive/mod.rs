@@ -5,27 +5,23 @@
 //! and a cancellation get their turn. Jobs live as long as the process; every moved message is in the log.
 
 mod dry_run;
+mod job;
 mod run;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use broker::access::Access;
-use broker::redrive::{Redrive, RedriveTo};
-use broker::{BrowsedMessage, Lsn, MessageState, QueueId, QueueNumber};
+use broker::Lsn;
 use management::{RedriveCounts, RedriveError, RedriveJob, RedriveRequest, RedriveState};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::limits::{REDRIVES_REMEMBERED_MAX, REDRIVES_RUNNING_MAX};
-use crate::vhost::VhostHandle;
 use crate::vhost::internal_channel::InternalChannel;
 pub(crate) use dry_run::dry_run;
+use job::{Job, Source};
 use run::Run;
-
-/// The states in which messages can be redriven.
-const WAITING: [MessageState; 2] = [MessageState::Ready, MessageState::Delayed];
 
 /// All jobs, the oldest first.
 #[derive(Default, Debug)]
@@ -33,54 +29,8 @@ pub(crate) struct Redrives(Mutex<Known>);
 
 #[derive(Default, Debug)]
 struct Known {
-    jobs: VecDeque<Arc<Shared>>,
+    jobs: VecDeque<Arc<Job>>,
     last_id: u64,
-}
-
-/// The state of a job that the API reads, and its cancellation.
-#[derive(Debug)]
-struct Shared {
-    job: Mutex<RedriveJob>,
-    cancelled: Notify,
-}
-
-/// The queue of a job, as it was when the job began.
-#[derive(Clone, Copy, Debug)]
-struct Source {
-    id: QueueId,
-    number: QueueNumber,
-    /// Upper bound of sequence numbers; newer messages are left alone.
-    last_seq: u64,
-    /// Number of waiting messages.
-    messages: u64,
-}
-
-impl Source {
-    /// Finds the queue of this name, and checks that the user may redrive its messages to this destination.
-    fn find(
-        handle: &VhostHandle,
-        queue: &str,
-        to: &RedriveTo,
-        access: &Access,
-    ) -> Result<Self, RedriveError> {
-        handle.read(|vhost, _| {
-            let id = vhost.queue_id(queue).ok_or(RedriveError::NoSuchQueue)?;
-            let redrive = Redrive { queue: id, to, access };
-            vhost.check_redrive(redrive).map_err(RedriveError::Refused)?;
-            let queue = vhost.queue_of(id).ok_or(RedriveError::NoSuchQueue)?;
-            Ok(Self {
-                id,
-                number: queue.number,
-                last_seq: queue.last_seq(),
-                messages: queue.ready_count() + queue.delayed_count(),
-            })
-        })
-    }
-
-    /// True if the message was in the queue when the job began.
-    fn had(&self, browsed: &BrowsedMessage) -> bool {
-        browsed.entry.id.seq <= self.last_seq
-    }
 }
 
 impl Redrives {
@@ -119,23 +69,23 @@ impl Redrives {
             id = job.id, vhost = job.vhost, queue, user = job.user, to = %job.to,
             "messages are redriven"
         );
-        let shared = Arc::new(Shared { job: Mutex::new(job.clone()), cancelled: Notify::new() });
-        known.jobs.push_back(Arc::clone(&shared));
+        let running = Arc::new(Job { status: Mutex::new(job.clone()), cancelled: Notify::new() });
+        known.jobs.push_back(Arc::clone(&running));
         known.forget_some();
-        let run = Run { shared, handle, channel, source, request, durable: Lsn(0), clock };
+        let run = Run { job: running, handle, channel, source, request, durable: Lsn(0), clock };
         tokio::spawn(run.run());
         Ok(job)
     }
 
     /// All jobs, the newest first.
     pub(crate) fn all(&self) -> Vec<RedriveJob> {
-        self.0.lock().jobs.iter().rev().map(|shared| shared.job.lock().clone()).collect()
+        self.0.lock().jobs.iter().rev().map(|job| job.status.lock().clone()).collect()
     }
 
     /// Cancels a job; false if the job is not running.
     pub(crate) fn cancel(&self, id: u64) -> bool {
         let known = self.0.lock();
-        let job = known.jobs.iter().find(|shared| shared.job.lock().id == id);
+        let job = known.jobs.iter().find(|job| job.status.lock().id == id);
         let Some(job) = job.filter(|job| job.is_running()) else { return false };
         job.end(RedriveState::Cancelled);
         job.cancelled.notify_one();
@@ -150,20 +100,6 @@ impl Known {
             && let Some(at) = self.jobs.iter().position(|job| !job.is_running())
         {
             self.jobs.remove(at);
-        }
-    }
-}
-
-impl Shared {
-    fn is_running(&self) -> bool {
-        self.job.lock().state == RedriveState::Running
-    }
-
-    /// Sets the final state, unless the job has one already.
-    fn end(&self, state: RedriveState) {
-        let mut job = self.job.lock();
-        if job.state == RedriveState::Running {
-            job.state = state;
         }
     }
 }

@@ -9,7 +9,7 @@ use broker::{BrowseCursor, BrowsedMessage, Entry, Lsn};
 use management::{RedriveCounts, RedriveRequest, RedriveState};
 use tokio::time::{Duration, Instant, sleep, sleep_until};
 
-use super::{Shared, Source, WAITING};
+use super::job::{Job, Source, WAITING};
 use crate::clock::Clock;
 use crate::limits::{ALARM_CHECK_INTERVAL, BROWSED_PER_LOCK, REDRIVEN_PER_LOCK};
 use crate::vhost::internal_channel::InternalChannel;
@@ -39,7 +39,7 @@ impl From<Refusal> for Stop {
 
 /// A running job.
 pub(super) struct Run {
-    pub(super) shared: Arc<Shared>,
+    pub(super) job: Arc<Job>,
     pub(super) handle: Arc<VhostHandle>,
     /// A channel with the current permissions of the user.
     pub(super) channel: InternalChannel,
@@ -58,8 +58,8 @@ impl Run {
             Err(Stop::Failed(reason)) => RedriveState::Failed(reason),
         };
         self.handle.durable_at(self.durable).await;
-        self.shared.end(state);
-        let mut job = self.shared.job.lock();
+        self.job.end(state);
+        let mut job = self.job.status.lock();
         job.ended_ms = Some(self.clock.now().wall_ms);
         let RedriveCounts { scanned, moved, skipped, unroutable, gone } = job.counts;
         let reason = if let RedriveState::Failed(reason) = &job.state { reason } else { "" };
@@ -116,7 +116,7 @@ impl Run {
         while !chosen.is_empty() {
             tokio::select! {
                 () = read_budget.turn() => {}
-                () = self.shared.cancelled.notified() => return Err(Stop::Enough),
+                () = self.job.cancelled.notified() => return Err(Stop::Enough),
             }
             self.handle.caught_up().await;
             self.no_alarm().await?;
@@ -133,7 +133,7 @@ impl Run {
         while self.handle.has_alarm() {
             tokio::select! {
                 () = sleep(ALARM_CHECK_INTERVAL) => {}
-                () = self.shared.cancelled.notified() => return Err(Stop::Enough),
+                () = self.job.cancelled.notified() => return Err(Stop::Enough),
             }
         }
         Ok(())
@@ -169,12 +169,12 @@ impl Run {
     }
 
     fn count(&self, more: RedriveCounts) {
-        self.shared.job.lock().counts.add(more);
+        self.job.status.lock().counts.add(more);
     }
 
     /// The number of messages that may still be moved.
     fn left(&self) -> usize {
-        let RedriveCounts { moved, unroutable, gone, .. } = self.shared.job.lock().counts;
+        let RedriveCounts { moved, unroutable, gone, .. } = self.job.status.lock().counts;
         let left = self.request.limit.map_or(u64::MAX, |limit| limit.saturating_sub(moved));
         // Each that is named has its turn once.
         let named = self.request.selection.ids.as_ref().map_or(u64::MAX, |ids| ids.len() as u64);
@@ -185,7 +185,7 @@ impl Run {
     /// Stops the job if nothing is left to do, the job was cancelled, or its user is gone.
     fn must_go_on(&mut self) -> Result<(), Stop> {
         self.channel.access()?;
-        match self.left() > 0 && self.shared.is_running() {
+        match self.left() > 0 && self.job.is_running() {
             true => Ok(()),
             false => Err(Stop::Enough),
         }

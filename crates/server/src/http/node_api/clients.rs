@@ -71,7 +71,7 @@ impl Node {
     fn connection_details(&self, client: &Client, channels: usize) -> ConnectionSnapshot {
         ConnectionSnapshot {
             client: Arc::clone(&client.description),
-            state: client.state(self.alarm.borrow().is_some()),
+            state: client.state(self.alarms.current.borrow().is_some()),
             traffic: client.socket.traffic(),
             channels,
         }

@@ -84,7 +84,7 @@ impl Messages for Node {
     }
 
     fn message_size_max(&self) -> u64 {
-        self.session_options(false).message_bytes_max
+        self.sessions.options(false).message_bytes_max
     }
 
     fn redrive(

@@ -2,6 +2,7 @@
 //! vhost's lock.
 
 mod clients;
+mod lifecycle;
 mod logins;
 mod messages;
 mod status;

@@ -14,28 +14,30 @@ use crate::disk::free_space;
 use crate::disk::node_file::NodeFileError;
 use crate::limits::SAMPLED_PER_LOCK;
 use crate::node::Node;
-use crate::node::alarms::{self, Alarm};
+use crate::node::alarm::Alarm;
+use crate::node::alarms;
 use crate::node::global_parameters::{GlobalParameters, Parameter};
 use crate::tls;
 use crate::vhost::VhostHandle;
 
 impl NodeStatus for Node {
     fn snapshot(&self) -> NodeSnapshot {
-        let alarm = *self.alarm.borrow();
+        let alarm = *self.alarms.current.borrow();
         NodeSnapshot {
-            name: self.name.clone(),
+            name: self.identity.name.clone(),
             leveret_version: env!("CARGO_PKG_VERSION"),
-            identity: self.identity.clone(),
+            identity: self.identity.product.clone(),
             cluster_name: self.cluster_name(),
-            durability: self.durability.as_str(),
+            durability: self.disk.durability.as_str(),
             listeners: self.listeners.clone(),
-            mechanisms: self.mechanisms().to_vec(),
-            uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            mechanisms: self.sessions.mechanisms().to_vec(),
+            uptime_ms: u64::try_from(self.lifecycle.started.elapsed().as_millis())
+                .unwrap_or(u64::MAX),
             resident_bytes: alarms::resident_bytes(),
-            memory_watermark_bytes: self.alarm_limits.memory_watermark_bytes(),
+            memory_watermark_bytes: self.alarms.limits.memory_watermark_bytes(),
             memory_alarm: alarm.is_some_and(Alarm::is_of_memory),
-            disk_free_bytes: free_space::free_bytes(&self.data_dir),
-            disk_free_limit_bytes: self.alarm_limits.disk_free_limit_bytes(),
+            disk_free_bytes: free_space::free_bytes(&self.disk.data_dir),
+            disk_free_limit_bytes: self.alarms.limits.disk_free_limit_bytes(),
             disk_alarm: alarm.is_some_and(Alarm::is_of_disk),
         }
     }
@@ -55,7 +57,7 @@ impl NodeStatus for Node {
             threads: threads.ok().map(|threads| threads.count() as u64),
             threads_max: getrlimit(Resource::Nproc).current,
             processors: std::thread::available_parallelism().map_or(1, usize::from),
-            data_dir: self.data_dir.display().to_string(),
+            data_dir: self.disk.data_dir.display().to_string(),
         }
     }
 
@@ -90,7 +92,7 @@ impl NodeStatus for Node {
     fn format_aside(&self, format: Box<dyn FnOnce() -> String + Send>) -> TextFuture<'_> {
         Box::pin(async move {
             // The semaphore is never closed.
-            let _turn = self.metrics_permits.acquire().await.ok();
+            let _turn = self.permits.metrics.acquire().await.ok();
             match tokio::task::spawn_blocking(format).await {
                 Ok(text) => text,
                 Err(error) => {
@@ -110,17 +112,17 @@ impl NodeStatus for Node {
     }
 
     fn set_memory_watermark(&self, watermark: MemoryWatermark, by: &str) {
-        self.alarm_limits.set_memory_watermark(watermark);
-        let bytes = self.alarm_limits.memory_watermark_bytes();
+        self.alarms.limits.set_memory_watermark(watermark);
+        let bytes = self.alarms.limits.memory_watermark_bytes();
         tracing::info!(user = by, bytes, "memory watermark set");
-        alarms::look(self);
+        alarms::check(self);
     }
 
     fn set_disk_free_limit(&self, limit: DiskFreeLimit, by: &str) {
-        self.alarm_limits.set_disk_free_limit(limit);
-        let bytes = self.alarm_limits.disk_free_limit_bytes();
+        self.alarms.limits.set_disk_free_limit(limit);
+        let bytes = self.alarms.limits.disk_free_limit_bytes();
         tracing::info!(user = by, bytes, "disk free limit set");
-        alarms::look(self);
+        alarms::check(self);
     }
 
     fn global_parameters(&self) -> Vec<(String, Parameter)> {

@@ -1,0 +1,60 @@
+//! The alarm that is on, and its limits.
+
+use tokio::sync::watch;
+
+use crate::node::alarm_limits::AlarmLimits;
+
+/// The reason why publishers are blocked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Alarm {
+    /// The memory watermark is exceeded.
+    Memory,
+    /// Less is free on the disk than the limit.
+    Disk,
+    /// Both.
+    MemoryAndDisk,
+}
+
+impl Alarm {
+    /// The alarm for a shortage of memory, of disk, or of both.
+    pub(super) fn of(memory: bool, disk: bool) -> Option<Self> {
+        match (memory, disk) {
+            (false, false) => None,
+            (true, false) => Some(Self::Memory),
+            (false, true) => Some(Self::Disk),
+            (true, true) => Some(Self::MemoryAndDisk),
+        }
+    }
+
+    /// Reason in `connection.blocked`.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::Memory => "low on memory",
+            Self::Disk => "low on disk",
+            Self::MemoryAndDisk => "low on memory & disk",
+        }
+    }
+
+    pub(crate) const fn is_of_memory(self) -> bool {
+        matches!(self, Self::Memory | Self::MemoryAndDisk)
+    }
+
+    pub(crate) const fn is_of_disk(self) -> bool {
+        matches!(self, Self::Disk | Self::MemoryAndDisk)
+    }
+}
+
+/// The alarm of the node.
+#[derive(Debug)]
+pub(crate) struct Alarms {
+    /// The alarm that is on, for every task to watch.
+    pub(crate) current: watch::Sender<Option<Alarm>>,
+    pub(crate) limits: AlarmLimits,
+}
+
+impl Alarms {
+    /// No alarm yet.
+    pub(super) fn new(limits: AlarmLimits) -> Self {
+        Self { current: watch::Sender::new(None), limits }
+    }
+}

@@ -1,0 +1,34 @@
+//! The identity of a node: its name, its cluster, and the product it presents itself as.
+
+use management::Identity;
+
+use crate::config::Config;
+
+/// The identity of a node.
+#[derive(Debug)]
+pub(crate) struct NodeIdentity {
+    /// Name of the node, in RabbitMQ's form `NAME@HOST`.
+    pub(crate) name: String,
+    /// Product and version that clients are told.
+    pub(crate) product: Identity,
+    /// Name of the cluster, unless a global parameter says something else.
+    pub(crate) default_cluster_name: String,
+}
+
+impl NodeIdentity {
+    /// The identity that the configuration says, with the host's name where it says none.
+    pub(crate) fn new(config: &Config) -> Self {
+        let name = node_name(config.node_name.as_deref());
+        let default_cluster_name = config.cluster_name.clone().unwrap_or_else(|| name.clone());
+        Self { name, product: config.identity.clone(), default_cluster_name }
+    }
+}
+
+/// The configured name of the node, completed with the host's name.
+pub(crate) fn node_name(configured: Option<&str>) -> String {
+    let name = configured.unwrap_or("leveret");
+    if name.contains('@') {
+        return name.to_owned();
+    }
+    format!("{name}@{}", rustix::system::uname().nodename().to_string_lossy())
+}

@@ -1,0 +1,206 @@
+//! Start of a node.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use broker::VhostOptions;
+use broker::access::{PermissionPattern, Permissions};
+use broker::page::Paging;
+use management::{Listener, SharedHistory, VhostSettings};
+use parking_lot::Mutex;
+
+use crate::auth::ctl_token::CtlToken;
+use crate::auth::password::PasswordHash;
+use crate::auth::{Auth, User};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::connection::registry::Clients;
+use crate::definitions;
+use crate::disk::node_disk::NodeDisk;
+use crate::disk::node_file::{self, FIRST_VHOST_ID, VhostEntry};
+use crate::disk::pager::Pager;
+use crate::disk::persister::Persister;
+use crate::disk::vhost_files::{self, VhostId};
+use crate::limits::{RESIDENT_BYTES_MAX, RESIDENT_SHARE, UNACKED_SHARE};
+use crate::node::Node;
+use crate::node::alarm::Alarms;
+use crate::node::alarm_limits::{AlarmLimits, share};
+use crate::node::alarms;
+use crate::node::global_parameters::GlobalParameters;
+use crate::node::identity::NodeIdentity;
+use crate::node::lifecycle::Lifecycle;
+use crate::node::permits::Permits;
+use crate::node::session_settings::SessionSettings;
+use crate::node::start_error::StartError;
+use crate::vhost::{Threads, Timer, Vhosts};
+
+/// Description of the default vhost, as in RabbitMQ.
+const DEFAULT_VHOST_DESCRIPTION: &str = "Default virtual host";
+
+impl Node {
+    /// Starts a node: opens the data directory, recovers its vhosts and users or makes the default ones, and
+    /// imports definitions. `listeners` are the ones that clients will connect to.
+    ///
+    /// # Errors
+    /// [`StartError`], a sentence for the operator.
+    pub(crate) fn start(config: &Config, listeners: Vec<Listener>) -> Result<Self, StartError> {
+        let disk = NodeDisk::open(&config.data_dir, config.durability).map_err(StartError::from)?;
+        let known = node_file::read(&config.data_dir)?;
+        let may_begin = known.is_none() || node_file::has_first_format(&config.data_dir);
+        let global_parameters = GlobalParameters::open(&config.data_dir, may_begin)?;
+        let clock = Clock::start();
+        let timer = Timer::start(clock).map_err(StartError::Timer)?;
+        let (persister, persister_thread) = Persister::start().map_err(StartError::Persister)?;
+        let pager = Pager::start().map_err(StartError::Pager)?;
+        let identity = NodeIdentity::new(config);
+        let sessions = SessionSettings::new(config, &identity);
+        let total = config.total_memory_bytes.or_else(alarms::total_bytes);
+        let alarm_limits = AlarmLimits::new(total, config.memory_watermark, config.disk_free_limit);
+        let vhost_options = vhost_options(config, alarm_limits.memory_watermark_bytes());
+        let threads = Threads { timer, persister, pager };
+        let node = Self {
+            clock,
+            lifecycle: Lifecycle::new(),
+            certificate_files: certificate_files(config, &listeners),
+            listeners,
+            sessions,
+            clients: Clients::new(&identity.name, clock.now().wall_ms / 1000),
+            permits: Permits::new(workers(), config.connections_max),
+            auth: Auth::new(config.loopback_users.clone())?,
+            user_slots: Arc::default(),
+            ctl_token: CtlToken::new()?,
+            vhosts: Vhosts::new(
+                &identity.name,
+                config,
+                vhost_options,
+                &disk.reserve,
+                threads.clone(),
+                clock,
+            ),
+            global_parameters: Arc::new(global_parameters),
+            changes: Mutex::default(),
+            importing: Mutex::default(),
+            redrives: Arc::default(),
+            alarms: Alarms::new(alarm_limits),
+            history: SharedHistory::default(),
+            identity,
+            disk,
+            threads,
+            persister_thread: Mutex::new(Some(persister_thread)),
+        };
+        if known.is_none() {
+            // Before the first vhost: a directory with vhosts but without this file has lost it.
+            node.save()?;
+        }
+        let is_new = known.as_ref().is_none_or(|known| known.next_vhost_id == FIRST_VHOST_ID);
+        if let Some(known) = known {
+            let ids: Vec<VhostId> = known.vhosts.iter().map(|vhost| vhost.id).collect();
+            vhost_files::remove_leftovers(&config.data_dir, &ids, known.next_vhost_id);
+            node.vhosts.reserve_ids(known.next_vhost_id);
+            node.open_vhosts(known.vhosts)?;
+            let by_name = known.users.into_iter().map(|user| (user.name.clone(), user));
+            node.auth.replace(by_name.collect());
+        }
+        if is_new {
+            let settings = VhostSettings {
+                description: DEFAULT_VHOST_DESCRIPTION.to_owned(),
+                ..VhostSettings::default()
+            };
+            let handle = node.vhosts.make(&config.default_user.vhost, Arc::new(settings))?;
+            node.vhosts.insert(&handle);
+            node.make_default_users(config)?;
+        }
+        match &config.load_definitions {
+            None if is_new => node.make_default_user(config)?,
+            None => {}
+            // As in RabbitMQ, there is no default user where definitions are imported.
+            Some(path) => definitions::load(&node, path)?,
+        }
+        node.save()?;
+        Ok(node)
+    }
+
+    /// Recovers vhosts and does the work that fell due in them meanwhile. Memory and disk are checked before
+    /// and all the while: the timer ticks a vhost as soon as it is open.
+    fn open_vhosts(&self, vhosts: Vec<VhostEntry>) -> Result<(), StartError> {
+        for vhost in vhosts {
+            alarms::check(self);
+            self.vhosts.open(vhost)?.catch_up(&|| alarms::check(self));
+        }
+        Ok(())
+    }
+
+    /// Makes the configured default user.
+    fn make_default_user(&self, config: &Config) -> Result<(), StartError> {
+        let default = &config.default_user;
+        let pattern = |text: &str| PermissionPattern::new(text).map_err(StartError::Permissions);
+        let permissions = Permissions {
+            configure: pattern(&default.configure)?,
+            write: pattern(&default.write)?,
+            read: pattern(&default.read)?,
+        };
+        let password = self.auth.hash_now(&default.name, &default.password)?;
+        let mut user = User::new(&default.name, password, default.tags.clone());
+        user.permissions.insert(default.vhost.clone(), permissions);
+        self.auth.put(user);
+        Ok(())
+    }
+
+    /// Makes the configured users whose pattern matches the default vhost, with permissions in it.
+    fn make_default_users(&self, config: &Config) -> Result<(), StartError> {
+        let vhost = &config.default_user.vhost;
+        let pattern = |text: &str| PermissionPattern::new(text).map_err(StartError::Permissions);
+        for (name, seeded) in &config.default_users {
+            if !pattern(&seeded.vhost_pattern)?.allows(vhost) {
+                continue;
+            }
+            let mut user = match (self.auth.user(name), &seeded.password) {
+                (Some(user), _) => User::clone(&user),
+                (None, None) => User::new(name, PasswordHash::None, seeded.tags.clone()),
+                (None, Some(password)) => {
+                    let password = self.auth.hash_now(name, password)?;
+                    User::new(name, password, seeded.tags.clone())
+                }
+            };
+            let permissions = Permissions {
+                configure: pattern(&seeded.configure)?,
+                write: pattern(&seeded.write)?,
+                read: pattern(&seeded.read)?,
+            };
+            user.permissions.insert(vhost.clone(), permissions);
+            self.auth.put(user);
+        }
+        Ok(())
+    }
+}
+
+/// Options of vhosts from the configuration, with their share of the memory.
+fn vhost_options(config: &Config, memory_watermark_bytes: Option<u64>) -> VhostOptions {
+    let unacked_bytes_max = memory_watermark_bytes.map_or(u64::MAX, |bytes| bytes / UNACKED_SHARE);
+    let paging = paging(memory_watermark_bytes, config.paging_ratio);
+    VhostOptions { paging, unacked_bytes_max, ..config.vhost }
+}
+
+/// Bound of the waiting messages in memory.
+fn paging(memory_watermark_bytes: Option<u64>, ratio: Option<f64>) -> Paging {
+    Paging::beyond(match (memory_watermark_bytes, ratio) {
+        (Some(watermark), Some(ratio)) => share(watermark, ratio),
+        (Some(watermark), None) => RESIDENT_BYTES_MAX.min(watermark / RESIDENT_SHARE),
+        (None, _) => RESIDENT_BYTES_MAX,
+    })
+}
+
+/// Certificate files of the listeners that speak TLS.
+fn certificate_files(config: &Config, listeners: &[Listener]) -> Vec<(Listener, PathBuf)> {
+    let file = |listener: &Listener| match listener.protocol {
+        "amqp/ssl" => config.tls.certfile.clone(),
+        "https" => config.https_options().certfile,
+        _ => None,
+    };
+    listeners.iter().filter_map(|listener| Some((*listener, file(listener)?))).collect()
+}
+
+/// Threads that serve clients: as many as the runtime has workers.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

@@ -1,0 +1,65 @@
+//! Failure to start a node.
+
+use std::io;
+use std::net::SocketAddr;
+
+use crate::auth::AuthError;
+use crate::auth::password::HashError;
+use crate::definitions::DefinitionsError;
+use crate::disk::data_dir::DataDirError;
+use crate::disk::node_disk::NodeDiskError;
+use crate::disk::node_file::NodeFileError;
+use crate::tls::TlsError;
+use crate::vhost::VhostError;
+
+/// The reason why a node does not start: a sentence for the operator.
+#[derive(thiserror::Error, Debug)]
+pub(crate) enum StartError {
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    #[error("cannot start the timer: {0}")]
+    Timer(io::Error),
+    #[error("cannot start the persister: {0}")]
+    Persister(io::Error),
+    #[error("cannot start the pager: {0}")]
+    Pager(io::Error),
+    #[error(transparent)]
+    NodeFile(#[from] NodeFileError),
+    #[error(transparent)]
+    Vhost(#[from] VhostError),
+    #[error("cannot start the threads for HTTP: {0}")]
+    Http(io::Error),
+    #[error("cannot watch for signals: {0}")]
+    Signals(io::Error),
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    #[error("cannot make the default user: {0}")]
+    DefaultUser(#[from] HashError),
+    #[error("permissions of the default user: {0}")]
+    Permissions(String),
+    #[error("{0}")]
+    Definitions(#[from] DefinitionsError),
+    #[error("cannot open the log file: {0}")]
+    LogFile(io::Error),
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
+    #[error("the system has no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
+    #[error("cannot finish a reset: {0}")]
+    Reset(io::Error),
+    #[error("cannot write ctl.json into the data directory: {0}")]
+    CtlFile(io::Error),
+    #[error("cannot stay as a stopped node: {0}")]
+    NextImage(io::Error),
+    #[error("cannot listen for {what} on {address}: {error}")]
+    Listen { what: &'static str, address: SocketAddr, error: io::Error },
+}
+
+impl From<NodeDiskError> for StartError {
+    fn from(error: NodeDiskError) -> Self {
+        match error {
+            NodeDiskError::DataDir(error) => Self::DataDir(error),
+            NodeDiskError::Reset(error) => Self::Reset(error),
+        }
+    }
+}
