@@ -12,7 +12,7 @@ mod ear;
     dead_code,
     reason = "shared with the model of the core, which uses all of it"
 )]
-#[path = "../../../crates/broker/tests/model/log.rs"]
+#[path = "../../../crates/broker/tests/core/disk/log.rs"]
 mod log;
 mod operator;
 mod peer;
@@ -21,7 +21,7 @@ mod peer;
     dead_code,
     reason = "shared with the model of the core, which uses all of it"
 )]
-#[path = "../../../crates/broker/tests/model/shelf.rs"]
+#[path = "../../../crates/broker/tests/core/disk/shelf.rs"]
 mod shelf;
 pub mod steps;
 mod words;

@@ -2,9 +2,6 @@
 //! the one that the queue acts by, whoever it says gave it has given it, and everybody who gave another
 //! is named as a loser.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::wildcard_enum_match_arm, reason = "what a test does not know it need not name")]
-
 use amqp::table::{Table, TableBuilder, Value};
 use broker::time::Now;
 use broker::{

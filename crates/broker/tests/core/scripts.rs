@@ -3,7 +3,7 @@
 //! Each file in `tests/scripts` holds scenarios. A scenario starts with `== ` and the sentence it
 //! proves; its lines are commands, and the effects of each command stand below it, indented. Time
 //! only moves where a script says so. After every command the invariants of the vhost are checked.
-//! `UPDATE=1 cargo test -p leveret-broker --test scripts` writes the effects as they are; read the
+//! `UPDATE=1 cargo test -p leveret-broker --test core scripts` writes the effects as they are; read the
 //! difference before you commit it.
 //!
 //! Beside what is written down there are random histories of the same lines. Nothing is compared with
@@ -11,17 +11,16 @@
 //! hold (`Vhost::broken_invariants`), that the log's replay gives the durable messages there are, and
 //! that nothing panics. A history that breaks something is printed as a script.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "the scripts are files")]
-#![allow(clippy::wildcard_enum_match_arm, reason = "what a test does not know it need not name")]
-
-mod script;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use broker::page::Paging;
 use proptest::prelude::*;
+
+use crate::disk::SMALL_PAGES;
+use crate::script;
 
 #[test]
 fn every_script_gives_the_effects_it_says() {
@@ -33,7 +32,7 @@ fn every_script_gives_the_effects_it_says() {
 /// What waits on disk is not to be told from what waits in memory.
 #[test]
 fn every_script_gives_the_same_with_queues_that_are_put_aside() {
-    let (wrong, _, pages) = run_all(script::SMALL_PAGES);
+    let (wrong, _, pages) = run_all(SMALL_PAGES);
     assert!(wrong.is_empty(), "{wrong}");
     assert!(pages > 100, "only {pages} pages were written");
 }
@@ -75,7 +74,7 @@ proptest! {
         lines in prop::collection::vec(script::line(), 1..100),
         is_paged: bool,
     ) {
-        let paging = if is_paged { script::SMALL_PAGES } else { Paging::default() };
+        let paging = if is_paged { SMALL_PAGES } else { Paging::default() };
         script::survive(&[beginning, lines].concat(), paging);
     }
 }

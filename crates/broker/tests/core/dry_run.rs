@@ -1,15 +1,5 @@
 //! What a dry run tells is what then happens: for any backlog and any policy, in memory and on disk.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::wildcard_enum_match_arm, reason = "what a test does not know it need not name")]
-
-#[path = "model/log.rs"]
-#[expect(dead_code, reason = "the log is another test's business")]
-mod log;
-#[path = "model/shelf.rs"]
-#[expect(dead_code, reason = "nothing comes back from a log here")]
-mod shelf;
-
 use std::sync::Arc;
 
 use amqp::method::MethodId;
@@ -24,9 +14,9 @@ use broker::{
     DryRun, Effect, Fate, Outcome, Outgoing, Pattern, Policy, PolicyChange, PolicyKind,
     PolicyValue, Publish, Request, Span, Vhost, VhostOptions,
 };
-use log::Disk;
 use proptest::prelude::*;
-use shelf::Shelf;
+
+use crate::disk::{Disk, SMALL_PAGES, Shelf};
 
 struct Broker {
     vhost: Vhost,
@@ -287,7 +277,7 @@ proptest! {
         before in entries(),
         after in entries(),
     ) {
-        compare(2, Paging { page_messages: 4, ..shelf::SMALL_PAGES }, &steps, &before, &after)?;
+        compare(2, Paging { page_messages: 4, ..SMALL_PAGES }, &steps, &before, &after)?;
     }
 }
 

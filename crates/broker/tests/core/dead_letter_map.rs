@@ -1,9 +1,6 @@
 //! What the dead-letter map tells is what happens to dead letters, in any topology; and what is wrong in
 //! one is said in words.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::wildcard_enum_match_arm, reason = "what a test does not know it need not name")]
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -3,7 +3,6 @@
 //! Each of these takes minutes where the work grows with the square of the size, and a moment where it
 //! does not; the time allowed lies far from both.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "it looks at the clock")]
 
 use std::sync::Arc;

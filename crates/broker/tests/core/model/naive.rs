@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::steps::{Counts, Overflow, QueueSpec, Step};
+use super::steps::{Counts, Overflow, QueueSpec, Step};
 
 /// Deaths: queue, reason, count, and the expiration at the first of them.
 type Death = (usize, &'static str, u64, Option<u64>);

@@ -6,25 +6,15 @@
 //! same numbers of messages, keep its invariants, and have written a log whose replay gives exactly
 //! the durable messages there are.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::wildcard_enum_match_arm, reason = "what a test does not know it need not name")]
-
-#[path = "model/log.rs"]
-mod log;
-#[path = "model/look.rs"]
-mod look;
-#[path = "model/naive.rs"]
 mod naive;
-#[path = "model/real.rs"]
 mod real;
-#[path = "model/shelf.rs"]
-mod shelf;
-#[path = "model/steps.rs"]
 mod steps;
 
 use broker::page::Paging;
 use proptest::prelude::*;
-use steps::{QueueSpec, Step};
+
+use self::steps::{QueueSpec, Step};
+use crate::disk::SMALL_PAGES;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 20_000, ..Default::default() })]
@@ -51,7 +41,7 @@ proptest! {
             ..queue
         };
         let steps: Vec<Step> = steps.into_iter().map(|step| step.on(0)).collect();
-        let paging = Paging { page_messages, ..shelf::SMALL_PAGES };
+        let paging = Paging { page_messages, ..SMALL_PAGES };
         compare(&[long, QueueSpec::PLAIN, QueueSpec::PLAIN], &steps, paging)?;
     }
 }

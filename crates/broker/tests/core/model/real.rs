@@ -15,10 +15,9 @@ use broker::{
     Pattern, Policy, PolicyKind, PolicyValue, Publish, QueueType, Request, Vhost, VhostOptions,
 };
 
-use crate::log::{self, Disk, Replay};
-use crate::look::{self, browse_all};
-use crate::shelf::Shelf;
-use crate::steps::{Counts, Overflow, QueueSpec, Step};
+use super::steps::{Counts, Overflow, QueueSpec, Step};
+use crate::disk::look::{self, browse_all};
+use crate::disk::{Disk, Replay, Shelf, log};
 
 const NAMES: [&str; 3] = ["q0", "q1", "q2"];
 

@@ -1,14 +1,5 @@
 //! Long queues: what waits on disk comes back in order and in time, and memory stays bounded.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::wildcard_enum_match_arm, reason = "what a test does not know it need not name")]
-
-#[path = "model/log.rs"]
-#[expect(dead_code, reason = "the log is another test's business")]
-mod log;
-#[path = "model/shelf.rs"]
-mod shelf;
-
 use std::sync::Arc;
 
 use amqp::method::MethodId;
@@ -22,8 +13,8 @@ use broker::{
     ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue, DeliveryTag, Effect,
     Event, Outcome, Outgoing, PersistentMessages, Publish, Request, Vhost, VhostOptions,
 };
-use log::Disk;
-use shelf::Shelf;
+
+use crate::disk::{Disk, SMALL_PAGES, Shelf};
 
 /// Memory that waiting messages may take.
 const RESIDENT_BYTES_MAX: u64 = 512 * 1024;
@@ -217,7 +208,7 @@ fn the_longest_queue_keeps_no_more_in_memory_than_any_other_with_pages() {
 #[test]
 fn a_page_is_kept_while_one_of_its_messages_is_left_whatever_else_the_log_tells() {
     const COUNT: u64 = 400;
-    let mut broker = Broker::with(Paging { page_messages: 4, ..shelf::SMALL_PAGES });
+    let mut broker = Broker::with(Paging { page_messages: 4, ..SMALL_PAGES });
     broker.declare("q", &Table::default());
     (0..COUNT).for_each(|number| broker.publish(number, None));
     broker.consume("q", false, 0);
@@ -240,7 +231,7 @@ fn a_page_is_kept_while_one_of_its_messages_is_left_whatever_else_the_log_tells(
 fn pages_of_which_all_messages_had_left_count_no_bytes_after_a_restart() {
     const COUNT: u64 = 400;
     const LEFT: u64 = 10;
-    let mut broker = Broker::with(Paging { page_messages: 4, ..shelf::SMALL_PAGES });
+    let mut broker = Broker::with(Paging { page_messages: 4, ..SMALL_PAGES });
     broker.declare("q", &Table::default());
     (0..COUNT).for_each(|number| broker.publish(number, None));
     broker.consume("q", false, 0);

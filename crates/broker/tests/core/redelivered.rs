@@ -1,7 +1,5 @@
 //! What is marked `redelivered` after a crash: whatever somebody may have seen, and nothing newer.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::sync::Arc;
 
 use amqp::method::MethodId;

@@ -10,9 +10,9 @@ use broker::refusal::Refusal;
 use broker::{Entry, MessageState};
 
 use super::World;
-use super::look::browse_all;
 use super::setup::access;
 use super::words::Words;
+use crate::disk::look::browse_all;
 
 impl World {
     pub(super) fn redrive(&mut self, client: &str, words: &mut Words, out: &mut Vec<String>) {

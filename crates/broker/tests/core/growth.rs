@@ -1,7 +1,5 @@
 //! What queues, exchanges and bindings may take while memory is short.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use amqp::reply_code::ReplyCode;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::limits::ARGUMENTS_BYTES_MAX;

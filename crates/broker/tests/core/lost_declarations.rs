@@ -1,7 +1,5 @@
 //! A log in which declarations are missing: messages whose queue is not declared are found and come back.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

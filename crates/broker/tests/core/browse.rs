@@ -1,7 +1,5 @@
 //! Looking at deliveries that nobody has settled, wherever they are held, while clients come and go.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

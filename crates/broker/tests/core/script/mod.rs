@@ -25,17 +25,10 @@
 
 mod history;
 mod lines;
-#[path = "../model/log.rs"]
-mod log;
-#[expect(dead_code, reason = "the model looks at more")]
-#[path = "../model/look.rs"]
-mod look;
 mod parse;
 mod redrive;
 mod render;
 mod setup;
-#[path = "../model/shelf.rs"]
-mod shelf;
 mod show;
 mod values;
 mod words;
@@ -53,11 +46,11 @@ use broker::time::{Now, Time};
 use broker::{ChannelNumber, ConnectionId, Effect, Lsn, Outgoing, PolicyKind, Vhost, VhostOptions};
 pub(crate) use history::survive;
 pub(crate) use lines::{beginning, line};
-use log::{Disk, Replay, check};
 use setup::access;
-pub(crate) use shelf::SMALL_PAGES;
-use shelf::Shelf;
 use words::Words;
+
+use crate::disk::log::check;
+use crate::disk::{Disk, Replay, Shelf};
 
 /// Replays every scenario of a file and returns the file as it should be, with the number of scenarios
 /// and of the pages that were written.

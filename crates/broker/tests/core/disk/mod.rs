@@ -1,0 +1,8 @@
+//! A disk that a test keeps in memory: the log of a vhost, and the pages of its long queues.
+
+pub(crate) mod log;
+pub(crate) mod look;
+mod shelf;
+
+pub(crate) use log::{Disk, Replay};
+pub(crate) use shelf::{SMALL_PAGES, Shelf};
