@@ -20,7 +20,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "blackbox"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "blackbox" / "support"))
 
 import pika  # noqa: E402
 import shapes  # noqa: E402

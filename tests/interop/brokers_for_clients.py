@@ -4,7 +4,7 @@ import socket
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "blackbox"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "blackbox" / "support"))
 
 from brokers import Leveret  # noqa: E402
 from certificates import Authority  # noqa: E402

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "blackbox"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "blackbox" / "support"))
 
 from brokers import Leveret, RabbitMq  # noqa: E402
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "blackbox"))
+sys.path.insert(0, str(HERE.parent / "blackbox" / "support"))
 
 from brokers import Leveret  # noqa: E402
 

@@ -1,6 +1,6 @@
 """Shapes of JSON: which fields an answer has, and of which types.
 
-`python shapes.py URL` asks a RabbitMQ at that address of its HTTP API and writes `rabbitmq_shapes.json`, which
+`python support/shapes.py URL` asks a RabbitMQ at that address of its HTTP API and writes `rabbitmq_shapes.json`, which
 `test_management_shapes.py` holds Leveret's answers against.
 """
 
@@ -9,7 +9,7 @@ import pathlib
 import sys
 import time
 
-RECORDED = pathlib.Path(__file__).with_name("rabbitmq_shapes.json")
+RECORDED = pathlib.Path(__file__).resolve().parents[1] / "recorded" / "rabbitmq_shapes.json"
 
 # What only Erlang, RabbitMQ's store, Raft or its plugins have, as beginnings of names.
 FOREIGN = (
@@ -44,6 +44,7 @@ def is_foreign(path):
 
 
 def main(url):
+    sys.path.append(str(RECORDED.parents[1]))
     import brokers
     import client
     from test_management_shapes import Scene

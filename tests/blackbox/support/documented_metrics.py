@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 DOCUMENT = ROOT / "docs" / "reference" / "metrics.md"
 ROW = re.compile(r"\| `([a-z_]+)` \| (\w+) \|([^|]*)\| (.+) \|$")
 

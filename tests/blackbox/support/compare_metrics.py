@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compare a broker's metrics with those recorded of RabbitMQ: python compare_metrics.py http://127.0.0.1:15672
+"""Compare a broker's metrics with those recorded of RabbitMQ: python support/compare_metrics.py http://127.0.0.1:15672
 
 Lists what is equal, what has another type or other labels, and what is missing, with the reason. With --record, writes
 the record instead: of a RabbitMQ with connections, channels, consumers, and messages of both queue types.
@@ -11,7 +11,7 @@ import pathlib
 from metrics import Metrics
 from metrics_decisions import OTHER_LABELS, plain, reason_for_missing
 
-RECORD = pathlib.Path(__file__).with_name("metrics_of_rabbitmq.txt")
+RECORD = pathlib.Path(__file__).resolve().parents[1] / "recorded" / "metrics_of_rabbitmq.txt"
 
 GROUPS = (
     "connection_churn_metrics", "node_coarse_metrics", "node_metrics", "node_persister_metrics", "ra_metrics",
