@@ -14,6 +14,7 @@ mod fuzz;
 mod hostile;
 mod instructions;
 mod interop;
+mod place;
 mod powercut;
 mod process;
 mod repository;
@@ -36,9 +37,10 @@ struct CommandLine {
 enum Task {
     /// Check everything: formatting, taste, lints, and every test suite
     ///
-    /// Installs what it needs by itself (a Python environment below the target folder, Debian
-    /// packages through apt-get), stops at the first step that fails, prints that step's output
-    /// and ends with a code other than 0. The last line says what ran.
+    /// Installs its tools by itself (a Python environment below the target folder, Debian packages
+    /// through apt-get). Runs steps beside each other, and ends all of them when one fails: then it prints
+    /// the output of that step and exits with a code other than 0. Prints the time of every step at the
+    /// end; the last line has the numbers of passed, failed and skipped tests.
     Test(test::Options),
     /// Check the rules of taste that a machine can check
     ///
@@ -58,8 +60,7 @@ enum Task {
     /// Try input that a fuzzer makes up, for seconds or for hours
     ///
     /// Builds the targets of the folder fuzz with coverage, plays their seeds and goes on from there.
-    /// Says what each has reached; ends with a code other than 0 when one has found something.
-    /// Installs cargo-fuzz by itself, below the target folder.
+    /// Prints the coverage of each; ends with a code other than 0 when one has failed.
     Fuzz(fuzz::Options),
     /// Hold Leveret beside a RabbitMQ that runs: every endpoint, every command
     ///
@@ -89,7 +90,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let result = match CommandLine::parse().task {
-        Task::Test(options) => test::run(&options).map(|()| ExitCode::SUCCESS),
+        Task::Test(options) => test::run(&options),
         Task::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Task::Bench(options) => bench::run(&options).map(|()| ExitCode::SUCCESS),
         Task::Instructions(options) => instructions::run(&options).map(|()| ExitCode::SUCCESS),

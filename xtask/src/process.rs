@@ -2,9 +2,11 @@
 //!
 //! Decides how a program is started, waited for and ended; does not know what any of them does.
 //! Every program runs in a process group of its own, so that a time-out or an interrupt also ends
-//! what it started. An interrupt of xtask itself is a flag that every wait looks at: nothing that
-//! was started outlives the command.
+//! the programs it started. An interrupt of xtask and [`cancel_all`] are flags that every wait looks at:
+//! no program outlives the command.
 
+use std::error::Error;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -16,17 +18,36 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
+use rustix::process::{
+    Pid, Signal, kill_process, kill_process_group, nice, test_kill_process_group,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// How often a wait looks whether the program has ended: short beside any step, long beside the
-/// cost of looking.
+/// Interval between two looks at a running program: short beside any step, long beside the cost of
+/// looking.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a group may take to end by itself after it was asked to, before it is killed.
+/// Time for a group to end by itself after SIGTERM, before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Difference to the lowest priority that there is.
+const NICE: i32 = 19;
+
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+static CANCELLED: AtomicBool = AtomicBool::new(false);
+
+/// The error of a program that [`cancel_all`] has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cancelled;
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cancelled")
+    }
+}
+
+impl Error for Cancelled {}
 
 /// Makes Ctrl-C and SIGTERM end what was started instead of only xtask itself.
 ///
@@ -40,9 +61,31 @@ pub(crate) fn watch_for_interrupts() -> Result<()> {
     Ok(())
 }
 
-/// Whether the user has asked xtask to end.
+/// Ends every running program at its next wait, and every later one at its first.
+///
+/// The error of those waits is [`Cancelled`].
+pub(crate) fn cancel_all() {
+    CANCELLED.store(true, Ordering::Relaxed);
+}
+
+/// Gives this thread, and the programs that it starts, the lowest priority.
+///
+/// Linux has a priority for each thread; elsewhere the whole process gets it.
+pub(crate) fn lower_own_priority() {
+    // A refusal costs time, nothing else.
+    let _ = nice(NICE);
+}
+
+/// True if the user has asked xtask to end.
 pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
+}
+
+/// Fails if the user has interrupted xtask, or [`cancel_all`] was called.
+fn check_for_cancellation() -> Result<()> {
+    ensure!(!is_interrupted(), "interrupted");
+    ensure!(!CANCELLED.load(Ordering::Relaxed), Cancelled);
+    Ok(())
 }
 
 /// A running program and its process group; killed when dropped before its end.
@@ -91,14 +134,24 @@ impl Process {
         }
     }
 
+    /// Waits at most `limit` for a successful end.
+    ///
+    /// # Errors
+    /// As [`Process::wait`], and when the program fails.
+    fn succeed(mut self, limit: Duration) -> Result<()> {
+        let status = self.wait(limit)?;
+        ensure!(status.success(), "{} failed: {status}", self.name);
+        Ok(())
+    }
+
     /// The exit status when the program has ended already.
     ///
     /// # Errors
     /// When the user interrupts (the group has been killed by then) or the system cannot tell.
     pub(crate) fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
-        if is_interrupted() {
+        if let Err(error) = check_for_cancellation() {
             self.kill();
-            bail!("interrupted");
+            return Err(error);
         }
         self.reap()
     }
@@ -152,13 +205,10 @@ impl Drop for Process {
 /// # Errors
 /// When it cannot be started, fails, or runs longer than `limit`.
 pub(crate) fn run(command: Command, log: &Path, limit: Duration) -> Result<()> {
-    let mut process = Process::start(command, log)?;
-    let status = process.wait(limit)?;
-    ensure!(status.success(), "{} failed: {status}", process.name);
-    Ok(())
+    Process::start(command, log)?.succeed(limit)
 }
 
-/// What `command` prints on stdout, when it succeeds within `limit`.
+/// Output of `command` on stdout, when it succeeds within `limit`.
 ///
 /// # Errors
 /// When it cannot be started, fails (with what it printed on stderr), takes too long, or the user
@@ -175,13 +225,14 @@ pub(crate) fn output(mut command: Command, limit: Duration) -> Result<String> {
         if let Ok(result) = receiver.recv_timeout(POLL_INTERVAL) {
             break result;
         }
-        if !is_interrupted() && start.elapsed() <= limit {
+        let end = check_for_cancellation();
+        if end.is_ok() && start.elapsed() <= limit {
             continue;
         }
         if let Some(group) = group {
             let _ = kill_process_group(group, Signal::KILL);
         }
-        ensure!(!is_interrupted(), "interrupted");
+        end?;
         bail!("{name} was stopped: it ran longer than {} s", limit.as_secs());
     };
     let output = result.with_context(|| format!("lost {name}"))?;

@@ -17,6 +17,11 @@ use crate::process;
 /// Longest wait for `cargo metadata`, which may have to download crates on a fresh machine.
 const METADATA_TIME_MAX: Duration = Duration::from_mins(5);
 
+/// Packages of the release build. Every release build names all of them: cargo compiles a dependency again
+/// for other features, which a part of them would ask for.
+pub(crate) const RELEASE_PACKAGES: &[&str] =
+    &["--package", "leveret", "--package", "leveretctl", "--package", "leveret-perf"];
+
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
     let manifest_folder = env::var_os("CARGO_MANIFEST_DIR")

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_has_a_line_for_each_who_did_it() {
+    fn report_has_a_line_for_each_subject() {
         let told = told(&["Leveret", "RabbitMQ", "floor"], &rows()[1]);
         let lines: Vec<&str> = told.lines().skip(1).collect();
         let leveret = "  Leveret    messages/s 300k, CPU per message 1 \u{b5}s";

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn who_failed_has_no_figures_and_who_cannot_has_no_failure() {
+    fn failed_subject_has_no_figures_and_unable_one_no_failure() {
         let load = Load::named("transient-16").unwrap();
         let rounds = [vec![(Figure::Consumed, 1.0)]];
         let failed = cell(load, &rounds, Some("gone".to_owned()));

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_listens_on_a_port_is_in_the_kernels_table() {
+    fn listener_of_a_port_is_in_the_kernels_table() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
             \x20  0: 0100007F:1733 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0 0 4711 1 0 100 0\n\
             \x20  1: 0100007F:1733 0100007F:9000 01 00000000:00000000 00:00000000 00000000  0 0 4712 1 0 100 0\n";
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_found_by_its_port() {
+    fn process_is_found_by_its_port() {
         let listener_here = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener_here.local_addr().unwrap().port();
         assert_eq!(listener(port).unwrap(), std::process::id());

@@ -1,8 +1,9 @@
-//! What came of fuzzing one target, read from what libFuzzer and cargo-fuzz print.
+//! The result of fuzzing one target, read from the output of libFuzzer.
 
 use std::fmt;
+use std::path::Path;
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Report {
     /// Inputs that were tried.
@@ -12,13 +13,13 @@ pub(super) struct Report {
     edges: u64,
     /// Inputs that each reach something that no other does.
     inputs: u64,
-    /// What was found, with the input and how to try it again.
+    /// Failure of the target, with the input and the command that tries it again.
     pub(super) finding: Option<String>,
 }
 
 impl Report {
-    /// Reads the log of a run that was to take so many seconds.
-    pub(super) fn read(log: &str, seconds: u64) -> Self {
+    /// Reads the log of a run of `program` that was to take so many seconds.
+    pub(super) fn read(log: &str, seconds: u64, program: &Path) -> Self {
         let status =
             log.lines().rev().find(|line| line.starts_with('#') && line.contains(" cov: "));
         let behind = |name: &str| number_behind(status.unwrap_or_default(), name);
@@ -30,7 +31,7 @@ impl Report {
             seconds: log.lines().rev().find_map(seconds_of_run).unwrap_or(seconds),
             edges: behind(" cov: ").unwrap_or(0),
             inputs: behind(" corp: ").unwrap_or(0),
-            finding: finding(log),
+            finding: finding(log, program),
         }
     }
 }
@@ -47,16 +48,17 @@ fn number_behind(line: &str, words: &str) -> Option<u64> {
     rest[..end].parse().ok()
 }
 
-/// What libFuzzer calls a summary, what the program said, and how cargo-fuzz says it is tried again.
-fn finding(log: &str) -> Option<String> {
+/// The summary of libFuzzer, the panic of the program, the input, and the command that tries it again.
+fn finding(log: &str, program: &Path) -> Option<String> {
     let summary = log.lines().find_map(|line| line.strip_prefix("SUMMARY: libFuzzer: "))?;
     let mut lines = vec![summary.to_owned()];
     let mut panic = log.lines().skip_while(|line| !line.contains(" panicked at "));
     lines.extend(panic.by_ref().take(2).map(|line| line.trim().to_owned()));
     let written = log.lines().find_map(|line| line.split_once("Test unit written to "));
-    lines.extend(written.map(|(_, path)| format!("input: {path}")));
-    let command = log.lines().find(|line| line.trim().starts_with("cargo fuzz run "));
-    lines.extend(command.map(|line| format!("again: {}", line.trim())));
+    if let Some((_, path)) = written {
+        lines.push(format!("input: {path}"));
+        lines.push(format!("again: {} {path}", program.display()));
+    }
     Some(lines.join("\n               "))
 }
 
@@ -78,12 +80,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_the_end() {
+    fn report_has_the_numbers_of_the_end() {
         let log = "#2\tINITED cov: 3 ft: 4 corp: 1/1b exec/s: 0 rss: 30Mb\n\
             #99\tDONE   cov: 412 ft: 1300 corp: 102/20Kb lim: 64 exec/s: 9 rss: 31Mb\n\
             Done 990 runs in 7 second(s)\n\
             stat::number_of_executed_units: 990\n";
-        let report = Report::read(log, 5);
+        let report = Report::read(log, 5, Path::new("topic"));
         assert_eq!(
             report.to_string(),
             "990 executions, 141/s, 412 edges, 102 inputs, nothing found"
@@ -91,14 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_is_told_with_its_input() {
+    fn finding_comes_with_its_input() {
         let log = "thread '<unnamed>' (7) panicked at src/topic.rs:108:9:\n\
             assertion failed\n\
             SUMMARY: libFuzzer: deadly signal\n\
             artifact_prefix='a/'; Test unit written to a/crash-0b02\n\
-            stat::number_of_executed_units: 12\n\
-            Reproduce with:\n\n\tcargo fuzz run topic a/crash-0b02\n";
-        let report = Report::read(log, 5);
+            stat::number_of_executed_units: 12\n";
+        let report = Report::read(log, 5, Path::new("release/topic"));
         assert_eq!(report.executions, 12);
         let finding = report.finding.unwrap();
         let lines: Vec<&str> = finding.lines().map(str::trim).collect();
@@ -109,7 +110,7 @@ mod tests {
                 "thread '<unnamed>' (7) panicked at src/topic.rs:108:9:",
                 "assertion failed",
                 "input: a/crash-0b02",
-                "again: cargo fuzz run topic a/crash-0b02",
+                "again: release/topic a/crash-0b02",
             ]
         );
     }

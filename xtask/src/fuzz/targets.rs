@@ -1,10 +1,10 @@
 //! The table of targets; each is a file of `fuzz/targets`.
 
-/// Something that is fuzzed.
+/// A program that is fuzzed.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) name: &'static str,
-    /// Longest input that is made up, in octets.
+    /// Longest input that the fuzzer makes up.
     pub(super) input_bytes_max: usize,
 }
 

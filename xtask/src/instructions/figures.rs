@@ -4,7 +4,12 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
 
-use super::{ALLOCATIONS_MORE_MAX, DEARER_PERCENT_MAX};
+/// Dearer by so much is too dear, in parts of a hundred; less may come of another processor, for which the
+/// C library has other functions.
+const DEARER_PERCENT_MAX: f64 = 5.0;
+
+/// More allocations for a message than this are too many: an amortised one may move a little.
+const ALLOCATIONS_MORE_MAX: f64 = 0.05;
 
 /// What a message of a case costs.
 #[derive(Clone, Debug, PartialEq)]

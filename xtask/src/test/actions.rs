@@ -1,4 +1,4 @@
-//! How each kind of step is done.
+//! The programs that each kind of step runs.
 //!
 //! Knows the programs and their arguments; not which steps there are. Every program writes into
 //! the log of the step and has the step's time.
@@ -6,44 +6,50 @@
 use std::env;
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::steps::{Action, Step};
 use super::tally::Tally;
-use super::{Place, packages, python};
+use super::{packages, python};
 use crate::broker_process::BrokerProcess;
-use crate::{fuzz, instructions, process, repository, tidy};
+use crate::fuzz::short_run;
+use crate::instructions::check as check_instructions;
+use crate::place::Place;
+use crate::{process, repository, tidy};
 
-/// How a step ended that did not fail.
+/// Result of a step that did not fail.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Done,
     Counted(Tally),
-    /// It could not be done here and need not be, for this reason.
+    /// The step needs a program that is optional and missing; with the reason.
     LeftOut(String),
 }
 
 impl Outcome {
-    /// What is said about it before its duration.
-    pub(super) fn remark(&self) -> String {
+    /// The result in a few words: `ok`, `231 black-box tests (2 skipped)`.
+    pub(super) fn describe(&self, step: &Step) -> String {
         match self {
-            Self::Done => String::new(),
-            Self::Counted(tally) => format!("{}, ", tally.describe("passed")),
-            Self::LeftOut(reason) => format!("left out: {reason}, "),
+            Self::Done => "ok".to_owned(),
+            Self::Counted(tally) => tally.describe(step.counts.unwrap_or("passed")),
+            Self::LeftOut(reason) => format!("left out: {reason}"),
         }
     }
 }
 
-/// Does what the step says.
+/// Runs the action of the step.
 ///
 /// # Errors
-/// When what the step checks does not hold, or it cannot be done here.
+/// When the check of the step fails, or it cannot run here.
 pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
     match &step.action {
         Action::Cargo(arguments) => cargo(arguments, step, place),
+        Action::ReleaseBuild => {
+            cargo(&[&["build", "--release"], repository::RELEASE_PACKAGES].concat(), step, place)
+        }
         Action::OptionalCargo { arguments, install } => {
             let subcommand = arguments.first().copied().unwrap_or_default();
             if is_installed(subcommand) {
@@ -55,16 +61,19 @@ pub(super) fn run(step: &Step, place: &Place<'_>) -> Result<Outcome> {
         }
         Action::RustTests(arguments) => {
             cargo(arguments, step, place)?;
-            Ok(Outcome::Counted(Tally::of_cargo(&read_log(place)?)?))
+            Ok(Outcome::Counted(Tally::of_cargo(&read_log(place.log)?)?))
         }
         Action::Tidy => tidy(place),
-        Action::PythonPackages(lists) => python::install(lists, place, step.time_max),
+        Action::PythonPackages(lists) => {
+            python::install(lists, place, step.time_max)?;
+            Ok(Outcome::Done)
+        }
         Action::Python { program, arguments } => {
             let mut command = Command::new(python::interpreter(place));
             command.arg(place.root.join(program)).arg("--leveret").arg(broker_binary(place)?);
             command.args(*arguments).current_dir(place.root);
             process::run(command, place.log, step.time_max)?;
-            Ok(Outcome::Counted(Tally::of_suite(&read_log(place)?)?))
+            Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
         }
         Action::Pytest(folder) => pytest(folder, step, place),
         Action::DebianPackages(list) => {
@@ -90,7 +99,7 @@ fn cargo(arguments: &[&str], step: &Step, place: &Place<'_>) -> Result<Outcome> 
 }
 
 /// Installs a program that tests run as its users do; cargo does nothing when it is there. Compiled without
-/// optimisation, which would take longer than all they do, and without the assertions that no user's copy has:
+/// optimisation, which would take longer than the tests, and without the assertions that no user's copy has:
 /// those of clap end `rabbitmqadmin import definitions` before it has begun.
 fn cargo_tool(package: &str, version: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
     let mut command = Command::new(repository::cargo());
@@ -111,7 +120,7 @@ fn cargo_tool(package: &str, version: &str, step: &Step, place: &Place<'_>) -> R
     Ok(Outcome::Done)
 }
 
-/// Whether cargo finds the subcommand, which is a program on the path.
+/// True if cargo finds the subcommand, which is a program on the path.
 fn is_installed(subcommand: &str) -> bool {
     let program = format!("cargo-{subcommand}");
     let folders = env::var_os("PATH").unwrap_or_default();
@@ -119,15 +128,18 @@ fn is_installed(subcommand: &str) -> bool {
 }
 
 fn fuzz(place: &Place<'_>) -> Result<Outcome> {
-    let executions = fuzz::short(place)?;
-    Ok(Outcome::Counted(Tally::of_executions(executions)?))
+    let run = short_run(place)?;
+    let mut log = fs::OpenOptions::new().append(true).open(place.log)?;
+    writeln!(log, "{} executions", run.executions)?;
+    ensure!(run.executions > 0, "no input was tried");
+    Ok(Outcome::Counted(Tally::of_checks(run.targets)?))
 }
 
 fn instructions(place: &Place<'_>) -> Result<Outcome> {
-    let (cases, table) = instructions::check(place)?;
+    let (cases, table) = check_instructions(place)?;
     let mut log = fs::OpenOptions::new().append(true).open(place.log)?;
     writeln!(log, "{table}")?;
-    Ok(Outcome::Counted(Tally::of_executions(cases)?))
+    Ok(Outcome::Counted(Tally::of_checks(cases)?))
 }
 
 fn tidy(place: &Place<'_>) -> Result<Outcome> {
@@ -145,7 +157,7 @@ fn pytest(folder: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
     command.args(["-m", "pytest", "--color=no", "--broker=leveret"]);
     command.env("LEVERET_BIN", broker_binary(place)?).current_dir(place.root.join(folder));
     process::run(command, place.log, step.time_max)?;
-    Ok(Outcome::Counted(Tally::of_suite(&read_log(place)?)?))
+    Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
 }
 
 fn against_broker(program: &str, step: &Step, place: &Place<'_>) -> Result<Outcome> {
@@ -154,7 +166,7 @@ fn against_broker(program: &str, step: &Step, place: &Place<'_>) -> Result<Outco
     command.arg(&broker.amqp_address).current_dir(place.root);
     process::run(command, place.log, step.time_max)?;
     broker.stop()?;
-    Ok(Outcome::Counted(Tally::of_suite(&read_log(place)?)?))
+    Ok(Outcome::Counted(Tally::of_suite(&read_log(place.log)?)?))
 }
 
 /// The broker that the step `build` has built.
@@ -177,12 +189,11 @@ pub(super) fn release_binary(name: &str, place: &Place<'_>) -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// What the step has printed so far.
+/// Text of a log.
 ///
 /// # Errors
 /// When the log is gone.
-pub(super) fn read_log(place: &Place<'_>) -> Result<String> {
-    let bytes =
-        fs::read(place.log).with_context(|| format!("cannot read {}", place.log.display()))?;
+pub(super) fn read_log(log: &Path) -> Result<String> {
+    let bytes = fs::read(log).with_context(|| format!("cannot read {}", log.display()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::process::geteuid;
 
-use super::Place;
+use crate::place::Place;
 use crate::process;
 
 /// Tells the packages' scripts to ask nothing; sudo does not pass the environment on by itself.

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::actions::Outcome;
-use super::{Place, packages};
+use super::packages;
+use crate::place::Place;
 use crate::process;
 
 /// Python with the modules that make an environment, as Debian packages.
@@ -30,7 +30,7 @@ fn folder(place: &Place<'_>) -> PathBuf {
 ///
 /// # Errors
 /// When there is no usable Python and none can be installed, or pip fails.
-pub(super) fn install(lists: &[&str], place: &Place<'_>, time_max: Duration) -> Result<Outcome> {
+pub(super) fn install(lists: &[&str], place: &Place<'_>, time_max: Duration) -> Result<()> {
     let lists: Vec<PathBuf> =
         lists.iter().map(|list| place.root.join(list)).filter(|list| list.is_file()).collect();
     if lists.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn install(lists: &[&str], place: &Place<'_>, time_max: Duration) -> 
     let pytest = ["-m", "pytest", "--version"];
     let works = || packages::succeeds(&interpreter.to_string_lossy(), &pytest);
     if fs::read_to_string(&record).is_ok_and(|installed| installed == wanted) && works() {
-        return Ok(Outcome::Done);
+        return Ok(());
     }
     if !packages::succeeds("python3", &["-c", "import ensurepip, venv"]) {
         packages::install(PYTHON_PACKAGES, place, time_max)?;
@@ -55,7 +55,7 @@ pub(super) fn install(lists: &[&str], place: &Place<'_>, time_max: Duration) -> 
     pip.args(lists.iter().flat_map(|list| [Path::new("--requirement"), list]));
     process::run(pip, place.log, time_max)?;
     fs::write(&record, wanted).with_context(|| format!("cannot write {}", record.display()))?;
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 /// The lists one behind the other: when this changes, the environment is made again.

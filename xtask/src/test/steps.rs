@@ -1,26 +1,51 @@
-//! The table of steps: what `cargo xtask test` does, in order.
+//! The table of steps of `cargo xtask test`.
 //!
-//! A step is data. Cheap steps come first, so that the usual mistakes are told within seconds.
-//! Every step has a time after which it counts as hung: several times what it takes on a slow
-//! machine with nothing built.
+//! A step is data; `schedule` decides when it begins. Of steps that may begin, the first of the table
+//! does: cheap checks first, so that the usual mistakes show within seconds, then the release build, which
+//! all suites wait for, and long suites before short ones. Every step has a time after which it counts as
+//! hung: several times its duration on a slow machine with nothing built.
 
 use std::time::Duration;
 
-/// Something that can fail, with a name people type.
+/// A check or a preparation of the test run, with a name people type.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) name: &'static str,
-    /// What it checks or prepares, in a few words.
+    /// Subject of the check, in a few words.
     pub(super) what: &'static str,
     pub(super) action: Action,
-    /// What its numbers count; `None` when it has none.
+    /// Steps that run beside it.
+    pub(super) lane: Lane,
+    /// A thing of the machine that one step at a time may use.
+    pub(super) resource: Option<Resource>,
+    /// Noun for its number of tests; `None` when the step is one check.
     pub(super) counts: Option<&'static str>,
-    /// Steps of setup that must run before it.
+    /// Steps of setup that must end before it begins.
     pub(super) needs: &'static [&'static str],
-    /// Whether it checks nothing itself and runs only when another step needs it.
+    /// True if it checks nothing itself and runs only when another step needs it.
     pub(super) is_setup: bool,
-    /// Each program of the step may run so long.
+    /// Longest duration of each program of the step.
     pub(super) time_max: Duration,
+}
+
+/// Steps that run beside each other, by what they wait for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Lane {
+    /// Keeps all processors busy: one at a time, at the lowest priority.
+    Compile,
+    /// Waits for the network and for the locks of package managers: one at a time.
+    Fetch,
+    /// Runs brokers and clients, which mostly wait: two at a time.
+    Suite,
+    /// Measures time or memory: nothing beside it.
+    Alone,
+}
+
+/// A thing of the machine that a step fills up.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Resource {
+    /// `/dev/shm`: a full disk for fault runs, memory of browsers.
+    SharedMemory,
 }
 
 /// The kinds of steps.
@@ -28,6 +53,8 @@ pub(super) struct Step {
 pub(super) enum Action {
     /// `cargo` with these arguments succeeds.
     Cargo(&'static [&'static str]),
+    /// `cargo` builds the programs of [`crate::repository::RELEASE_PACKAGES`] in release.
+    ReleaseBuild,
     /// `cargo` with these arguments succeeds, if its subcommand is installed.
     OptionalCargo {
         arguments: &'static [&'static str],
@@ -48,9 +75,9 @@ pub(super) enum Action {
     DebianPackages(&'static str),
     /// cargo has installed this version of this package below the target folder.
     CargoTool { package: &'static str, version: &'static str },
-    /// No message costs more instructions and allocations than is written down.
+    /// No message costs more instructions and allocations than docs/instructions.md allows.
     Instructions,
-    /// Input that a fuzzer makes up finds nothing in any target.
+    /// No fuzz target fails on random input.
     Fuzz,
     /// The files of this Debian package lie below the target folder, without it being installed.
     DebianFiles(&'static str),
@@ -59,17 +86,19 @@ pub(super) enum Action {
 }
 
 /// A step without numbers or needs, for the table to vary.
-const PLAIN: Step = Step {
+pub(super) const PLAIN: Step = Step {
     name: "",
     what: "",
     action: Action::Tidy,
+    lane: Lane::Compile,
+    resource: None,
     counts: None,
     needs: &[],
     is_setup: false,
     time_max: Duration::from_mins(20),
 };
 
-/// All steps, in the order they run.
+/// All steps.
 pub(super) const STEPS: &[Step] = &[
     Step {
         name: "fmt",
@@ -79,6 +108,75 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step { name: "tidy", what: "rules of taste", action: Action::Tidy, ..PLAIN },
+    Step {
+        name: "build",
+        what: "release build of leveret, leveretctl and leveret-perf",
+        action: Action::ReleaseBuild,
+        is_setup: true,
+        time_max: Duration::from_mins(30),
+        ..PLAIN
+    },
+    Step {
+        name: "python",
+        what: "Python environment of the black-box suites",
+        lane: Lane::Fetch,
+        action: Action::PythonPackages(&[
+            "tests/blackbox/requirements.txt",
+            "tests/hostile/requirements.txt",
+            "tests/interop/requirements.txt",
+            "tests/web/requirements.txt",
+        ]),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "valgrind",
+        what: "valgrind, from Debian",
+        lane: Lane::Fetch,
+        action: Action::DebianPackages("crates/server/examples/instructions/packages.txt"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "fuzz-packages",
+        what: "a C++ compiler for libFuzzer, from Debian",
+        lane: Lane::Fetch,
+        action: Action::DebianPackages("fuzz/packages.txt"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "web-packages",
+        what: "a browser, from Debian",
+        lane: Lane::Fetch,
+        action: Action::DebianPackages("tests/web/packages.txt"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "packages",
+        what: "Java compiler and client from Debian",
+        lane: Lane::Fetch,
+        action: Action::DebianPackages("tests/java/packages.txt"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "admin-v1",
+        what: "rabbitmqadmin v1, of a Debian package",
+        lane: Lane::Fetch,
+        action: Action::DebianFiles("rabbitmq-server"),
+        is_setup: true,
+        ..PLAIN
+    },
+    Step {
+        name: "interop-packages",
+        what: "compilers and clients of many languages, from Debian",
+        lane: Lane::Fetch,
+        action: Action::DebianPackages("tests/interop/packages.txt"),
+        is_setup: true,
+        ..PLAIN
+    },
     Step {
         name: "clippy",
         what: "lints",
@@ -111,48 +209,9 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
-        name: "fuzzer",
-        what: "cargo-fuzz, from its registry",
-        action: Action::CargoTool { package: "cargo-fuzz", version: "0.13.1" },
-        is_setup: true,
-        ..PLAIN
-    },
-    Step {
-        name: "fuzz-packages",
-        what: "a C++ compiler for libFuzzer, from Debian",
-        action: Action::DebianPackages("fuzz/packages.txt"),
-        is_setup: true,
-        ..PLAIN
-    },
-    Step {
-        name: "fuzz",
-        what: "input that a fuzzer makes up",
-        action: Action::Fuzz,
-        counts: Some("executions of fuzz targets"),
-        needs: &["fuzzer", "fuzz-packages"],
-        ..PLAIN
-    },
-    Step {
-        name: "build",
-        what: "release build of leveret, leveretctl and leveret-perf",
-        action: Action::Cargo(&[
-            "build",
-            "--release",
-            "--package",
-            "leveret",
-            "--package",
-            "leveretctl",
-            "--package",
-            "leveret-perf",
-        ]),
-        is_setup: true,
-        time_max: Duration::from_mins(30),
-        ..PLAIN
-    },
-    Step {
-        name: "valgrind",
-        what: "what counts instructions, from Debian",
-        action: Action::DebianPackages("crates/server/examples/instructions/packages.txt"),
+        name: "admin-v2",
+        what: "rabbitmqadmin v2, from its registry",
+        action: Action::CargoTool { package: "rabbitmqadmin", version: "2.35.0" },
         is_setup: true,
         ..PLAIN
     },
@@ -165,20 +224,26 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
-        name: "python",
-        what: "Python environment of the black-box suites",
-        action: Action::PythonPackages(&[
-            "tests/blackbox/requirements.txt",
-            "tests/hostile/requirements.txt",
-            "tests/interop/requirements.txt",
-            "tests/web/requirements.txt",
-        ]),
-        is_setup: true,
+        name: "fuzz",
+        what: "random input, guided by coverage",
+        action: Action::Fuzz,
+        counts: Some("fuzz targets"),
+        needs: &["fuzz-packages"],
+        ..PLAIN
+    },
+    Step {
+        name: "interop",
+        what: "clients of other languages, each through all scenarios",
+        lane: Lane::Suite,
+        action: Action::Python { program: "tests/interop/matrix.py", arguments: &[] },
+        counts: Some("scenarios of clients"),
+        needs: &["build", "python", "interop-packages"],
         ..PLAIN
     },
     Step {
         name: "blackbox",
         what: "behaviour, seen by a client",
+        lane: Lane::Suite,
         action: Action::Pytest("tests/blackbox"),
         counts: Some("black-box tests"),
         needs: &["build", "python"],
@@ -187,29 +252,45 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "hostile",
         what: "clients that lie, stall and vanish",
+        lane: Lane::Suite,
         action: Action::Pytest("tests/hostile"),
         counts: Some("hostile-client tests"),
         needs: &["build", "python"],
         ..PLAIN
     },
     Step {
-        name: "web-packages",
-        what: "a browser, from Debian",
-        action: Action::DebianPackages("tests/web/packages.txt"),
-        is_setup: true,
-        ..PLAIN
-    },
-    Step {
         name: "web",
         what: "the web page, in a browser",
+        lane: Lane::Suite,
+        resource: Some(Resource::SharedMemory),
         action: Action::Pytest("tests/web"),
         counts: Some("browser tests"),
         needs: &["build", "python", "web-packages"],
         ..PLAIN
     },
     Step {
+        name: "flood",
+        what: "crowds of clients, and what they cost",
+        lane: Lane::Suite,
+        action: Action::Python { program: "tests/flood/flood.py", arguments: &["--small"] },
+        counts: Some("bounds of floods"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
+        name: "faults",
+        what: "a broker whose disk fails, is full, or is damaged",
+        lane: Lane::Suite,
+        resource: Some(Resource::SharedMemory),
+        action: Action::Pytest("tests/faults"),
+        counts: Some("fault runs"),
+        needs: &["build", "python"],
+        ..PLAIN
+    },
+    Step {
         name: "crash",
-        what: "a broker that is killed again and again",
+        what: "random kills of a broker under load",
+        lane: Lane::Suite,
         action: Action::Python {
             program: "tests/crash/crashloop.py",
             arguments: &["--minutes", "1"],
@@ -219,8 +300,18 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
+        name: "java",
+        what: "the Java client",
+        lane: Lane::Suite,
+        action: Action::AgainstBroker("tests/java/run"),
+        counts: Some("Java checks"),
+        needs: &["build", "packages"],
+        ..PLAIN
+    },
+    Step {
         name: "redrive",
-        what: "a broker that is killed while it redrives",
+        what: "random kills of a broker that redrives",
+        lane: Lane::Suite,
         action: Action::Python {
             program: "tests/crash/redriveloop.py",
             arguments: &["--kills", "15", "--messages", "3000"],
@@ -230,79 +321,22 @@ pub(super) const STEPS: &[Step] = &[
         ..PLAIN
     },
     Step {
-        name: "faults",
-        what: "a broker whose disk fails, is full, or is damaged",
-        action: Action::Pytest("tests/faults"),
-        counts: Some("fault runs"),
-        needs: &["build", "python"],
-        ..PLAIN
-    },
-    Step {
         name: "internal",
-        what: "work that the broker makes by itself: chains, fan-outs, cycles, under alarms and kills",
+        what: "dead-letter chains, fan-outs and cycles, under alarms and kills",
+        lane: Lane::Suite,
+        resource: Some(Resource::SharedMemory),
         action: Action::Pytest("tests/internal_work"),
         counts: Some("runs of internal work"),
         needs: &["build", "python"],
         ..PLAIN
     },
     Step {
-        name: "flood",
-        what: "more clients than anybody wants",
-        action: Action::Python { program: "tests/flood/flood.py", arguments: &["--small"] },
-        counts: Some("bounds of floods"),
-        needs: &["build", "python"],
-        ..PLAIN
-    },
-    Step {
-        name: "packages",
-        what: "Java compiler and client from Debian",
-        action: Action::DebianPackages("tests/java/packages.txt"),
-        is_setup: true,
-        ..PLAIN
-    },
-    Step {
-        name: "java",
-        what: "the Java client",
-        action: Action::AgainstBroker("tests/java/run"),
-        counts: Some("Java checks"),
-        needs: &["build", "packages"],
-        ..PLAIN
-    },
-    Step {
-        name: "admin-v1",
-        what: "rabbitmqadmin v1, of a Debian package",
-        action: Action::DebianFiles("rabbitmq-server"),
-        is_setup: true,
-        ..PLAIN
-    },
-    Step {
-        name: "admin-v2",
-        what: "rabbitmqadmin v2, from its registry",
-        action: Action::CargoTool { package: "rabbitmqadmin", version: "2.35.0" },
-        is_setup: true,
-        ..PLAIN
-    },
-    Step {
         name: "admin",
         what: "rabbitmqadmin of both generations, unmodified",
+        lane: Lane::Suite,
         action: Action::Pytest("tests/rabbitmqadmin"),
         counts: Some("rabbitmqadmin runs"),
         needs: &["build", "python", "admin-v1", "admin-v2"],
-        ..PLAIN
-    },
-    Step {
-        name: "interop-packages",
-        what: "clients of many languages, and these, from Debian",
-        action: Action::DebianPackages("tests/interop/packages.txt"),
-        is_setup: true,
-        ..PLAIN
-    },
-    Step {
-        name: "interop",
-        what: "the clients that people use, each through all scenarios",
-        action: Action::Python { program: "tests/interop/matrix.py", arguments: &[] },
-        counts: Some("scenarios of clients"),
-        needs: &["build", "python", "interop-packages"],
         ..PLAIN
     },
 ];

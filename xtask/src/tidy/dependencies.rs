@@ -8,15 +8,11 @@ use super::tree::Tree;
 /// The document that gives the reasons.
 const DOCUMENT: &str = "ARCHITECTURE.md";
 
-/// Crates in `crates/` that no user runs.
-const NOT_SHIPPED: &[&str] = &["sim"];
-
 /// Checks that the direct dependencies of the shipped crates are documented.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let document = tree.text(DOCUMENT).unwrap_or_default();
-    let is_shipped = |layer: &str| !NOT_SHIPPED.contains(&layer);
     let mut findings = Vec::new();
-    for package in tree.packages.iter().filter(|package| package.layer().is_some_and(is_shipped)) {
+    for package in tree.packages.iter().filter(|package| package.layer().is_some()) {
         let dependencies = package.dependencies.iter();
         for dependency in dependencies.filter(|d| d.member.is_none() && !d.is_for_tests) {
             let name = &dependency.name;
@@ -64,7 +60,6 @@ mod tests {
     #[test]
     fn tests_and_tools_need_no_reason() {
         assert_eq!(findings("crates/broker", true), "");
-        assert_eq!(findings("crates/sim", false), "");
         assert_eq!(findings("xtask", false), "");
     }
 }

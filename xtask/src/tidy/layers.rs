@@ -1,4 +1,4 @@
-//! Which crate may know which: the arrows of the architecture, and what the pure crates must not
+//! The arrows of the architecture: the crates that a crate may know, and those that the pure crates must not
 //! be built with.
 //!
 //! The table below is the one place where an arrow is allowed. Development dependencies are free:
@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::tree::Tree;
 use super::workspace::Package;
 
-/// What a crate of the workspace may know.
+/// The crates of the workspace that a crate may know.
 struct Layer {
     /// Its folder in `crates/`.
     name: &'static str,
@@ -24,21 +24,16 @@ const LAYERS: &[Layer] = &[
     Layer { name: "session", may_know: &["amqp", "broker"] },
     Layer { name: "storage", may_know: &[] },
     Layer { name: "httpdate", may_know: &[] },
-    Layer { name: "replication", may_know: &["storage"] },
     Layer { name: "management", may_know: &["amqp", "broker"] },
-    Layer {
-        name: "server",
-        may_know: &["amqp", "broker", "session", "storage", "replication", "management"],
-    },
+    Layer { name: "server", may_know: &["amqp", "broker", "session", "storage", "management"] },
     Layer { name: "ctl", may_know: &[] },
     Layer { name: "perf", may_know: &["amqp"] },
-    Layer { name: "sim", may_know: &["amqp", "broker", "session", "storage", "replication"] },
 ];
 
 /// The crates that decide and never act.
 pub(super) const PURE: &[&str] = &["amqp", "broker", "session"];
 
-/// What no pure crate may be built with, and what it would bring.
+/// Crates that no pure crate may be built with, and what each would bring.
 const IMPURE: &[(&str, &str)] = &[
     ("async-std", "an async runtime"),
     ("getrandom", "randomness that is not an argument"),
@@ -51,7 +46,7 @@ const IMPURE: &[(&str, &str)] = &[
     ("tokio", "an async runtime"),
 ];
 
-/// Checks the arrows between the crates and what the pure ones are built with.
+/// Checks the arrows between the crates, and the dependencies of the pure ones.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     tree.packages.iter().flat_map(|package| arrows(package, tree)).collect()
 }

@@ -5,8 +5,11 @@
 //! gives it a tree of a few lines. The same rules run as a test of this crate. What clippy or
 //! cargo-deny can check is theirs: no rule here repeats one of them.
 
+mod ceilings;
+mod circles;
 mod compatibility;
 mod dependencies;
+mod doc_lines;
 mod finding;
 mod layers;
 mod leftovers;
@@ -16,8 +19,12 @@ mod names;
 mod places;
 mod purity;
 mod reachable;
+mod references;
+mod rooms;
 mod rust_source;
 mod size;
+mod test_index;
+mod test_names;
 mod text;
 mod tree;
 mod web;
@@ -41,15 +48,21 @@ const RULES: &[Rule] = &[
     Rule { name: "purity", check: purity::check },
     Rule { name: "dependencies", check: dependencies::check },
     Rule { name: "reachable", check: reachable::check },
+    Rule { name: "circles", check: circles::check },
+    Rule { name: "rooms", check: rooms::check },
     Rule { name: "size", check: size::check },
     Rule { name: "names", check: names::check },
     Rule { name: "leftovers", check: leftovers::check },
+    Rule { name: "test-names", check: test_names::check },
     Rule { name: "module-doc", check: module_doc::check },
+    Rule { name: "doc-lines", check: doc_lines::check },
+    Rule { name: "references", check: references::check },
     Rule { name: "compatibility", check: compatibility::check },
     Rule { name: "markdown", check: markdown::check },
     Rule { name: "places", check: places::check },
     Rule { name: "text", check: text::check },
     Rule { name: "web", check: web::check },
+    Rule { name: "test-index", check: test_index::check },
 ];
 
 /// What a look at the whole tree found.

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_from_elsewhere() {
+    fn page_loads_nothing_from_elsewhere() {
         let found = findings("crates/management/web/css/a.css", "@import \"https://a.example\";\n");
         assert_eq!(found.lines().count(), 2);
     }

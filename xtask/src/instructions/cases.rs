@@ -1,0 +1,118 @@
+//! The cases of the count: building, counting, and comparing them with the page.
+//!
+//! The cases are a program of their own, the example `instructions` of the server's crate.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::callgrind;
+use super::figures::{Count, Figures};
+use crate::place::Place;
+use crate::{process, repository};
+
+/// The page with the figures to compare with.
+pub(super) const FIGURES: &str = "docs/internals/instructions.md";
+
+/// Longest time to compile the cases on a slow machine.
+const BUILD_TIME_MAX: Duration = Duration::from_mins(20);
+
+/// Longest time for a question to a program.
+const QUESTION_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// A case and how many messages it handles while it is counted.
+struct Case {
+    name: String,
+    messages: u64,
+}
+
+/// Counts all cases and compares them, for `cargo xtask test`; the number of cases, and the table of
+/// changes.
+///
+/// # Errors
+/// When something cannot be counted, or costs more than the page says.
+pub(crate) fn check(place: &Place<'_>) -> Result<(usize, String)> {
+    let figures = count(place, "")?;
+    let (table, faults) = compare(place, &figures, true)?;
+    ensure!(faults.is_empty(), "{table}\n{}", faults.join("\n"));
+    Ok((figures.counts.len(), table))
+}
+
+/// Compares with what is written down: a table for people, and what is wrong.
+pub(super) fn compare(
+    place: &Place<'_>,
+    now: &Figures,
+    is_all: bool,
+) -> Result<(String, Vec<String>)> {
+    let file = place.root.join(FIGURES);
+    let text = fs::read_to_string(&file);
+    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    let written = Figures::read(&text)?;
+    Ok(now.compare(&written, is_all))
+}
+
+/// Where callgrind's outputs are.
+pub(super) fn outputs(place: &Place<'_>) -> PathBuf {
+    place.target.join("xtask").join("instructions")
+}
+
+/// Compiles the cases and counts those whose name contains `filter`.
+pub(super) fn count(place: &Place<'_>, filter: &str) -> Result<Figures> {
+    let mut build = Command::new(repository::cargo());
+    build.args(["build", "--release"]).args(repository::RELEASE_PACKAGES);
+    build.args(["--example", "instructions"]);
+    build.current_dir(place.root).env("CARGO_TERM_COLOR", "never");
+    process::run(build, place.log, BUILD_TIME_MAX)?;
+    let program = place.target.join("release").join("examples").join("instructions");
+    let cases = cases(&program, filter)?;
+    ensure!(!cases.is_empty(), "no case is called like that");
+    let outputs = outputs(place);
+    fs::create_dir_all(&outputs).with_context(|| format!("cannot create {}", outputs.display()))?;
+    let next = Mutex::new(cases.iter());
+    let worker = || -> Result<Vec<Count>> {
+        let mut counted = Vec::new();
+        loop {
+            let case = next.lock().ok().and_then(|mut next| next.next());
+            let Some(case) = case else { return Ok(counted) };
+            counted.push(callgrind::count(&program, &case.name, case.messages, &outputs)?);
+        }
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(4);
+    let counted: Vec<Count> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        let mut counted = Vec::new();
+        for worker in workers {
+            let one = worker.join().map_err(|_| anyhow::anyhow!("a worker has panicked"))?;
+            counted.extend(one?);
+        }
+        anyhow::Ok(counted)
+    })?;
+    // As the program lists them.
+    let find = |case: &Case| counted.iter().find(|count| count.name == case.name).cloned();
+    Ok(Figures { compiler: compiler()?, counts: cases.iter().filter_map(find).collect() })
+}
+
+fn cases(program: &std::path::Path, filter: &str) -> Result<Vec<Case>> {
+    let mut list = Command::new(program);
+    list.arg("list");
+    let text = process::output(list, QUESTION_TIME_MAX)?;
+    let case = |line: &str| {
+        let (messages, name) = line.split_once(' ').context("a line of the list of cases")?;
+        Ok(Case { name: name.to_owned(), messages: messages.parse()? })
+    };
+    let cases: Result<Vec<Case>> = text.lines().map(case).collect();
+    Ok(cases?.into_iter().filter(|case| case.name.contains(filter)).collect())
+}
+
+/// What the figures depend on beside the code: the compiler, and the processors it compiles for.
+fn compiler() -> Result<String> {
+    let mut command = Command::new("rustc");
+    command.arg("--version").current_dir(repository::root());
+    let version = process::output(command, QUESTION_TIME_MAX)?;
+    Ok(format!("{}, {}", version.trim(), std::env::consts::ARCH))
+}
