@@ -22,7 +22,7 @@ use crate::source::Source;
 enum Standing {
     /// Has proved nothing, since this time.
     Unproven(Instant),
-    /// Its login is being checked, since this time.
+    /// A login is being checked, since this time.
     ChecksLogin(Instant),
     /// A logged-in user waits for an answer, since this time.
     LoggedIn(Instant),
@@ -35,7 +35,7 @@ enum Standing {
 enum Claim {
     /// Has waited for its client since this time.
     Waits(Instant),
-    /// Its login has been checked since this time; `LoginQueue` bounds their number.
+    /// A login has been checked since this time; `LoginQueue` bounds the number of checks.
     ChecksLogin(Instant),
     /// Has worked for a user since this time; the longer, the nearer is the answer.
     Works(Reverse<Instant>),

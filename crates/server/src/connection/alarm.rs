@@ -1,12 +1,12 @@
-//! A client that publishes while an alarm is on.
+//! Clients that publish while an alarm is on.
 
 use crate::connection::counters::ReadState;
 use crate::connection::task::Connection;
 use crate::node::alarm::Alarm;
 
 impl Connection {
-    /// Stops reading from a client that publishes while an alarm is on, and tells it so. False if no alarm
-    /// is on any more.
+    /// Blocks a client that publishes while an alarm is on: stops reading and sends `connection.blocked`.
+    /// False if no alarm is on any more.
     pub(super) fn block_publisher(&mut self) -> bool {
         let Some(alarm) = *self.alarm.borrow() else { return false };
         if self.blocked.is_none() {

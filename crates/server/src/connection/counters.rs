@@ -1,7 +1,7 @@
-//! Counters of one connection: the bytes that its two halves have moved.
+//! Byte counters of one connection's two halves.
 //!
-//! Nothing in here is touched per message. Both halves count their reads or writes and the bytes of each;
-//! sums are made for requests over HTTP and for samples.
+//! No counter changes per message. Each half counts its reads or writes and their bytes; sums are computed
+//! for HTTP requests and samples.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -14,14 +14,13 @@ use crate::connection::socket_writer::SocketWriter;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReadState {
     Reading,
-    /// The client has published since an alarm is on.
+    /// The client has published while an alarm is on.
     Blocked,
     /// The next read waits for the disk.
     Throttled,
 }
 
-/// Counters of the reading half of a connection. Only its task writes them, so that plain loads and stores
-/// do.
+/// Counters of the reading half. Only its task writes them, so relaxed loads and stores are enough.
 #[derive(Default, Debug)]
 pub(crate) struct ReadCounters {
     bytes: AtomicU64,
@@ -30,7 +29,7 @@ pub(crate) struct ReadCounters {
 }
 
 impl ReadCounters {
-    /// Counts a read of so many bytes.
+    /// Counts a read of `bytes` bytes.
     pub(crate) fn count(&self, bytes: usize) {
         self.bytes.store(self.bytes() + bytes as u64, Ordering::Relaxed);
         self.reads.store(self.reads() + 1, Ordering::Relaxed);

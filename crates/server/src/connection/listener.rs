@@ -1,4 +1,4 @@
-//! Listening sockets: bound before the broker says it has started, accepted from until it stops.
+//! Listening sockets: bound before the broker reports its start, and accepting until it stops.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,24 +23,24 @@ use crate::node::Node;
 use crate::node::start_error::StartError;
 use crate::tls::Tls;
 
-/// A listening socket that gets over what keeps it from accepting.
+/// A listening socket that recovers from failures to accept.
 #[derive(Debug)]
 pub(crate) struct Listener {
     what: &'static str,
     socket: TcpListener,
-    /// It does not take the descriptors that HTTP needs.
+    /// True if the listener leaves the descriptors that HTTP needs.
     leaves_room_for_http: bool,
     warned: Option<Instant>,
 }
 
 impl Listener {
-    /// Listens on `address` for `what`.
+    /// Listens on `address` for the protocol `what`.
     ///
     /// # Errors
-    /// When the address is taken or not ours; it names the address.
+    /// If the address is in use or not local; the error names the address.
     pub(crate) fn bind(what: &'static str, address: SocketAddr) -> Result<Self, StartError> {
         let socket = match listen(address) {
-            // A machine without IPv6 listens on all of IPv4.
+            // On a machine without IPv6, listen on all IPv4 addresses.
             Err(error)
                 if address.is_ipv6()
                     && address.ip().is_unspecified()
@@ -55,17 +55,17 @@ impl Listener {
         Ok(Self { what, socket, leaves_room_for_http, warned: None })
     }
 
-    /// What for.
+    /// The protocol of the listener, for log lines.
     pub(crate) fn what(&self) -> &'static str {
         self.what
     }
 
-    /// Where it listens.
+    /// The address of the listener.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Listens no more as long as that is true, and then again. None if the node has gone.
+    /// Closes the listener while `suspended` is true, and then listens again. None if the node is gone.
     async fn closed_while(self, suspended: &mut watch::Receiver<bool>) -> Option<Self> {
         let (what, address) = (self.what, self.local_addr().ok()?);
         drop(self);
@@ -83,13 +83,13 @@ impl Listener {
         }
     }
 
-    /// The next client. Where no descriptor is left for it, connections that `admission` can do without
-    /// are closed.
+    /// Accepts the next client. If no descriptor is left for it, connections are closed that `admission`
+    /// gives up.
     pub(crate) async fn accept(&mut self, admission: &Admission) -> (TcpStream, SocketAddr) {
         loop {
             match self.socket.accept().await {
                 Ok(accepted) => {
-                    // Clients that leave give their descriptors back.
+                    // Clients that leave free their descriptors.
                     while !self.has_room() {
                         let pause =
                             if admission.make_room() { EVICTION_PAUSE } else { ACCEPT_PAUSE };
@@ -97,14 +97,14 @@ impl Listener {
                     }
                     return accepted;
                 }
-                // No file descriptors, most likely.
+                // Most likely, no file descriptor is free.
                 Err(error) => self.pause(&error, ACCEPT_PAUSE).await,
             }
         }
     }
 
-    /// Whether there are so many file descriptors left that the log does not lack any, nor HTTP if this is
-    /// no listener of it. The system gives the lowest that is free.
+    /// True if enough file descriptors are left for the log and, if this is no HTTP listener, for HTTP. The
+    /// operating system assigns the lowest free descriptor.
     fn has_room(&self) -> bool {
         let all = descriptors();
         let mut for_clients = all - RESERVED_DESCRIPTORS.min(all / 4);
@@ -124,17 +124,17 @@ impl Listener {
     }
 }
 
-/// File descriptors that the process may have.
+/// The limit on file descriptors of the process.
 fn descriptors() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// HTTP connections that one listener has at most.
+/// The limit on HTTP connections of one listener.
 pub(crate) fn http_connections_max() -> usize {
     at_most(HTTP_CONNECTIONS_MAX, HTTP_DESCRIPTORS_SHARE)
 }
 
-/// AMQP connections without a vhost that there are at most.
+/// The limit on AMQP connections without an open vhost.
 pub(crate) fn amqp_handshakes_max() -> usize {
     at_most(AMQP_HANDSHAKES_MAX, AMQP_HANDSHAKES_SHARE)
 }
@@ -145,7 +145,7 @@ fn at_most(max: usize, share: u64) -> usize {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A restart need not wait until the system has forgotten the connections of before.
+    // A restart need not wait until the operating system has forgotten the earlier connections.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(LISTEN_BACKLOG)
@@ -176,7 +176,7 @@ pub(crate) async fn accept_amqp(
                 if admission.is_full() {
                     tokio::task::yield_now().await;
                 }
-                // Nobody is a local administrator over AMQP: there always is a place.
+                // There is no local administrator over AMQP, so a place is always found.
                 let Some(ticket) = admission.admit(peer.ip()) else { continue };
                 let (tls, node, alive) = (tls.clone(), Arc::clone(&node), alive.clone());
                 tokio::spawn(async move {
@@ -193,14 +193,14 @@ pub(crate) async fn accept_amqp(
     }
 }
 
-/// The client of a socket, after the handshake of TLS if that is spoken.
+/// The client of a socket, after the TLS handshake if there is one.
 async fn greet(
     socket: TcpStream,
     peer: SocketAddr,
     tls: Option<&Tls>,
     admitted: &Admitted,
 ) -> Option<Accepted> {
-    // Batches decide what goes out together.
+    // Batching already decides what is sent together.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
@@ -212,7 +212,7 @@ async fn greet(
             tls: None,
         });
     };
-    // Boxed: a connection would keep the room for it all its life.
+    // Boxed, because the connection would keep the space all its life.
     let handshake = Box::pin(tls.accept(socket, peer));
     let (reads, writes, tls) = tokio::select! {
         accepted = handshake => accepted?,
@@ -229,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn a_port_of_ipv6_that_is_taken_is_not_exchanged_for_one_of_ipv4() {
         let any = |address: [u16; 8], port| SocketAddr::from((address, port));
-        // On a machine without IPv6 there is nothing to take.
+        // A machine without IPv6 cannot run this test.
         let Ok(taken) = listen(any([0, 0, 0, 0, 0, 0, 0, 1], 0)) else { return };
         let address = any([0; 8], taken.local_addr().unwrap().port());
         let error = Listener::bind("AMQP", address).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Login of a client, and its way into a vhost.
+//! Login of a client, and opening of its vhost.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::connection::task::{Connection, End, sleep};
 use crate::tls;
 use crate::vhost::{OpenRefused, OpeningClient, VhostHandle};
 
-/// `connection.open`, which a refused vhost is reported for.
+/// The method `connection.open`, reported with the refusal of a vhost.
 const OPEN: MethodId = MethodId { class_id: 10, method_id: 40 };
 
 impl Connection {
-    /// Checks a login, and answers it. A refusal is answered after a while.
+    /// Checks a login and answers it. A refusal is answered after a delay.
     pub(super) async fn login(&mut self, mut credentials: Credentials) -> Result<(), End> {
         let mechanism = credentials.mechanism;
         if mechanism == session::ANONYMOUS {
@@ -30,7 +30,7 @@ impl Connection {
             credentials.password = configured.password.clone().into_bytes();
         }
         let user = credentials.user.clone();
-        // The queue of logins may be long.
+        // Logins may wait long in the queue.
         let timeout = self.timeout();
         let accepted = match mechanism {
             session::EXTERNAL => self.accept_certificate(),
@@ -78,7 +78,7 @@ impl Connection {
         Ok(user)
     }
 
-    /// Opens a vhost and answers, with a refusal if need be.
+    /// Opens a vhost and answers, if necessary with a refusal.
     pub(super) fn open_vhost(&mut self, name: &str) {
         if let Err(refusal) = self.enter_vhost(name) {
             let reason = refusal.explanation.as_str();
@@ -88,8 +88,8 @@ impl Connection {
         }
     }
 
-    /// Opens a vhost. Checks in RabbitMQ's order: room on the node, the vhost, room in it, room of the user,
-    /// permissions of the user.
+    /// Opens a vhost. Checks in RabbitMQ's order: slot on the node, existence of the vhost, its limit, the
+    /// user's limit, permissions.
     fn enter_vhost(&mut self, name: &str) -> Result<(), Refusal> {
         let login = self.user.as_ref().map(|user| user.name.clone()).unwrap_or_default();
         let open_refused = |open_refused| match open_refused {
@@ -103,7 +103,7 @@ impl Connection {
         let handle =
             self.node.vhosts.get(name).ok_or_else(|| open_refused(OpenRefused::Deleted))?;
         handle.check_room().map_err(open_refused)?;
-        // The user as of now: tags, limits and permissions may have changed since the login.
+        // The current state of the user: tags, limits and permissions may have changed since the login.
         let user = self.node.auth.user(&login).ok_or_else(|| refused(name, &login, ""))?;
         let max = user.maximum(UserLimit::MaxConnections);
         let slot = self.node.user_slots.take(&login, max).ok_or_else(|| {
@@ -145,7 +145,7 @@ impl Connection {
     /// Description of the client for the management API.
     fn description(&self, vhost: &str, user: &str) -> ClientDescription {
         let ends = [self.peer, self.local];
-        // An IPv6 socket that accepts IPv4, too, maps the addresses of IPv4 clients.
+        // An IPv6 socket that also accepts IPv4 maps the addresses of IPv4 clients.
         let [peer, local] = ends.map(|end| SocketAddr::new(end.ip().to_canonical(), end.port()));
         let client = self.session.client();
         ClientDescription {
@@ -166,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// Leaves the vhost. Returns it with the position up to which its log holds everything the client did.
+    /// Leaves the vhost. Returns it with the log position that covers everything the client did.
     pub(super) fn leave_vhost(&self) -> Option<(Arc<VhostHandle>, Lsn)> {
         let client = self.opened.send_replace(None)?;
         let lsn = client.handle.close(client.id);

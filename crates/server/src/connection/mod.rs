@@ -1,7 +1,8 @@
 //! AMQP connections: listeners, admission, and the two halves of each connection.
 //!
-//! The reading half (`task`, `process`, `login`) reads its socket, runs the session and enters the vhost. The
-//! writing half (`socket_writer`) sends what anybody has appended to the outbox. The two share nothing else.
+//! The reading half (`task`, `process`, `login`) reads the socket, runs the session and opens the vhost. The
+//! writing half (`socket_writer`) sends the contents of the outbox, to which any thread may append. The
+//! halves share nothing else.
 
 pub(crate) mod admission;
 mod alarm;

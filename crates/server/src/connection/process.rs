@@ -1,4 +1,4 @@
-//! From bytes to commands: runs the session over what was read and applies the commands in the vhost.
+//! Processing of input: runs the session over the bytes read and applies the commands in the vhost.
 
 use std::io;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::connection::task::{Connection, End};
 use crate::limits::COMMANDS_PER_LOCK;
 use crate::vhost::{VhostHandle, Wait};
 
-/// The next step after the bytes at hand.
+/// The next step after the available bytes.
 pub(super) enum Next {
-    /// Read more.
+    /// Read more input.
     Read,
     Login(Credentials),
     OpenVhost(String),
     UpdateSecret,
-    /// Process nothing more before this has happened in the vhost.
+    /// Wait for this event in the vhost before processing more.
     Wait(Arc<VhostHandle>, Wait),
     Close,
     Over,
@@ -64,7 +64,7 @@ impl Connection {
         self.follow(socket, next).await
     }
 
-    /// Takes the steps that the bytes at hand lead to. False at the end of the connection.
+    /// Takes the steps that follow from the available bytes. False at the end of the connection.
     pub(super) async fn follow(&mut self, socket: &Reader, mut next: Next) -> Result<bool, End> {
         loop {
             self.buffer.park();
@@ -78,7 +78,7 @@ impl Connection {
                 Next::Wait(handle, wait) => {
                     self.wait_keeping_alive(socket, handle.wait_for(wait)).await?;
                 }
-                // Boxed: the connection would keep the room for it all its life.
+                // Boxed, because the connection would keep the space all its life.
                 Next::Login(credentials) => Box::pin(self.login(credentials)).await?,
                 Next::OpenVhost(name) => {
                     if let Some(handle) = self.node.vhosts.get(&name) {
@@ -88,7 +88,7 @@ impl Connection {
                 }
                 Next::UpdateSecret => self.send_own(|session, out| session.secret_updated(out)),
                 Next::Close => {
-                    // A client that is told that it has closed may rely on everything it did.
+                    // A client that gets `connection.close-ok` may rely on everything it did.
                     self.long_hold_ended().await;
                     if let Some((handle, lsn)) = self.leave_vhost() {
                         self.wait_keeping_alive(socket, handle.durable_at(lsn)).await?;
@@ -101,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// The vhost that the client has to wait for: it has too much to write, and the client adds to that.
+    /// The vhost that the client must wait for, because its disk is behind and the client adds to it.
     fn write_backpressure(&mut self) -> Option<Arc<VhostHandle>> {
         let is_written = std::mem::take(&mut self.is_written);
         let opened = self.opened.borrow();
@@ -109,15 +109,15 @@ impl Connection {
         (is_written && handle.is_behind()).then(|| Arc::clone(handle))
     }
 
-    /// Wakes the writer if reading has made TLS itself write something.
+    /// Wakes the writer if reading has produced TLS output.
     fn let_tls_write(&self, socket: &Reader) {
         if socket.wants_write() {
             self.socket_writer.wake_writer();
         }
     }
 
-    /// Runs the session over the bytes at hand and applies the commands in them, batch by batch. While
-    /// the lock of the vhost is held for long, the read permit goes to another connection.
+    /// Runs the session over the available bytes and applies the commands, batch by batch. While the lock of
+    /// the vhost is held for long, the read permit goes to another connection.
     pub(super) async fn process(&mut self, permit: &mut Option<SemaphorePermit<'_>>) -> Next {
         let mut out = Vec::new();
         loop {
@@ -170,7 +170,7 @@ impl Connection {
                     }
                     Arc::clone(handle)
                 };
-                // The permit goes back before the wait: others can be read meanwhile.
+                // The permit is released before the wait, so that other connections can be read.
                 *permit = None;
                 Box::pin(handle.long_hold_ended()).await;
             }
@@ -193,7 +193,7 @@ impl Connection {
     }
 }
 
-/// Refuses to open a channel that is one too many for the user as of now; none if the user is deleted.
+/// Refuses to open a channel above the user's current limit; `user` is none if the user is deleted.
 fn limit_channels(
     request: &mut Request<'_>,
     channel_count: u64,
@@ -211,7 +211,7 @@ fn limit_channels(
     }
 }
 
-/// True for the first bytes of a TLS handshake.
+/// True if the bytes look like a TLS handshake.
 fn looks_like_tls(bytes: &[u8]) -> bool {
     bytes.starts_with(&[22, 3])
 }

@@ -1,10 +1,10 @@
-//! Scheduling of reads: connections that always have more to send take turns, so that the others find the
-//! workers free.
+//! Scheduling of reads: connections that always have more input take turns, so that other connections find
+//! free workers.
 //!
-//! A turn is one read and what follows from it. The size of a read follows from the time that the last one
-//! took, because a command may cost a tenth of a microsecond or a hundred. A connection that has sent more
-//! than was read lines up behind the others of its kind before it is read again, and there are never more of
-//! them at work than there are workers. Between two of them a worker runs every other task that is ready.
+//! A turn is one read with the processing of its bytes. The size of a read follows from the duration of the
+//! last turn, because a command may cost a tenth of a microsecond or a hundred. A connection with more input
+//! than one read takes queues behind others of its kind before it is read again, and no more of them are
+//! processed at once than there are workers. Between two turns a worker runs every other ready task.
 
 use std::time::{Duration, Instant};
 
@@ -13,17 +13,18 @@ use tokio::task::yield_now;
 
 use crate::limits::{READ_BYTES, READ_BYTES_MIN, TURN};
 
-/// Permits to read, for connections that have sent more than was read.
+/// Permits to read, for connections with more input than one read takes.
 #[derive(Debug)]
 pub(crate) struct ReadPermits(Semaphore);
 
 impl ReadPermits {
-    /// So many of these connections may be read at once.
+    /// Creates permits for as many concurrent turns as there are workers.
     pub(crate) fn new(workers: usize) -> Self {
         Self(Semaphore::new(workers))
     }
 
-    /// Acquires a permit, and lets other tasks of the same worker go first. Dropping it ends the turn.
+    /// Acquires a permit, and lets other tasks of the same worker run first. Dropping the permit ends the
+    /// turn.
     pub(crate) async fn acquire(&self) -> SemaphorePermit<'_> {
         let permit = self.0.acquire().await.expect("the semaphore is never closed");
         yield_now().await;
@@ -31,7 +32,7 @@ impl ReadPermits {
     }
 }
 
-/// The bytes that one connection may read in a turn.
+/// The number of bytes that one connection may read per turn.
 #[derive(Debug)]
 pub(crate) struct ReadBudget {
     read_bytes: usize,
@@ -45,18 +46,17 @@ impl Default for ReadBudget {
 }
 
 impl ReadBudget {
-    /// Bytes that may be read in the next turn.
+    /// Bytes to read in the next turn.
     pub(crate) fn read_bytes(&self) -> usize {
         self.read_bytes
     }
 
-    /// True if the socket had more than the last turn read.
+    /// True if the socket had more input than the last turn read.
     pub(crate) fn is_busy(&self) -> bool {
         self.is_busy
     }
 
-    /// Ends a turn that began at `began`, with everything that followed from the read; `is_busy` if the
-    /// socket had more.
+    /// Ends a turn that began at `began`, including the processing; `is_busy` if the socket had more input.
     pub(crate) fn read_ended(&mut self, is_busy: bool, began: Instant) {
         self.learn(is_busy, began.elapsed());
     }
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn read_budget_fits_into_a_turn() {
         let mut read_budget = ReadBudget::default();
-        // A microsecond for each 256 bytes.
+        // One microsecond per 256 bytes.
         let takes = |count: usize| Duration::from_micros(count as u64 / 256);
         for _ in 0..20 {
             let count = read_budget.read_bytes();
@@ -87,12 +87,12 @@ mod tests {
         }
         let fits = takes(read_budget.read_bytes());
         assert!(TURN / 2 <= fits && fits <= TURN, "{fits:?}");
-        // Then bytes become dear.
+        // Processing becomes expensive.
         for _ in 0..20 {
             read_budget.learn(true, TURN * 10);
         }
         assert_eq!(read_budget.read_bytes(), READ_BYTES_MIN);
-        // Then they cost nothing.
+        // Processing becomes free.
         for _ in 0..20 {
             read_budget.learn(true, Duration::ZERO);
         }

@@ -36,8 +36,8 @@ impl Client {
     }
 }
 
-/// Values by name. A value is removed only under the number that it was added with: another one may have
-/// taken its name since.
+/// Values by name. A value is removed only under the number that it was added with, because another one may
+/// have taken its name meanwhile.
 #[derive(Debug)]
 struct ByName<T>(Mutex<BTreeMap<String, (u64, T)>>);
 
@@ -66,14 +66,14 @@ impl<T: Clone> ByName<T> {
 #[derive(Debug)]
 pub(crate) struct Clients {
     node: Arc<str>,
-    /// Start of the node, in seconds of the epoch.
+    /// Start of the node, in seconds since the Unix epoch.
     creation_s: u64,
     last: AtomicU64,
     open: ByName<Arc<Client>>,
 }
 
 impl Clients {
-    /// No clients yet, on a node that started at `creation_s`, in seconds of the epoch.
+    /// Creates an empty registry for a node that started at `creation_s`, in seconds since the Unix epoch.
     pub(crate) fn new(node: &str, creation_s: u64) -> Self {
         let open = ByName(Mutex::default());
         Self { node: node.into(), creation_s, last: AtomicU64::new(0), open }
@@ -97,7 +97,7 @@ impl Clients {
         self.open.remove(name, pid.number());
     }
 
-    /// The client on the connection of that name.
+    /// The client on the connection with this name.
     pub(crate) fn get(&self, name: &str) -> Option<Arc<Client>> {
         self.open.get(name)
     }

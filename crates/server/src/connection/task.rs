@@ -1,8 +1,8 @@
 //! The reading task of a connection.
 //!
-//! The loop waits for bytes, for a wake-up from whoever wrote to this client, for the session's own time,
-//! the alarms, the end of the broker, and the end of the writing half. Everything between two waits is
-//! plain code that does not block.
+//! The loop waits for input, for a wake-up by a thread that wrote to this client, for the session's timeouts,
+//! alarms, the stop of the broker, and the end of the writing half. The code between two waits does not
+//! block.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ use crate::node::Node;
 use crate::node::alarm::Alarm;
 use crate::tls::TlsPeer;
 
-/// Serves a client until it is gone, or until its place is needed before it has opened a vhost.
+/// Serves a client until it is gone, or until another one needs its place before it has opened a vhost.
 pub(crate) async fn serve(
     accepted: Accepted,
     peer: SocketAddr,
@@ -36,14 +36,14 @@ pub(crate) async fn serve(
     admission: Ticket,
 ) {
     let Accepted { mut reads, writes, tls } = accepted;
-    // A socket without an address has gone already.
+    // A socket without an address is closed already.
     let local = reads.tcp().local_addr().unwrap_or(peer);
     let socket_writer = Arc::new(SocketWriter::default());
     let (opened, open) = watch::channel::<Option<Arc<Client>>>(None);
     let mut writer = {
         let socket_writer = Arc::clone(&socket_writer);
         tokio::spawn(async move {
-            // Boxed: this is rare, and the connection would keep the room for it all its life.
+            // Boxed, because reports are rare and the connection would keep the space all its life.
             let report = |unsent| {
                 let opened = open.borrow().clone();
                 Box::pin(async move {
@@ -90,7 +90,7 @@ pub(crate) async fn serve(
         connection.linger(&mut reads, &mut writer).await;
     }
     if !writer.is_finished() {
-        // A client that reads nothing more would keep the task for ever, and the system the bytes.
+        // A client that does not read would keep the task forever, and the operating system the bytes.
         writer.abort();
         if let Err(error) = reads.tcp().set_zero_linger() {
             tracing::debug!(%peer, %error, "cannot reset the socket");
@@ -111,13 +111,13 @@ pub(crate) struct Accepted {
 pub(super) enum End {
     /// Both sides have agreed to close.
     Closed,
-    /// The client went away without a word.
+    /// The client closed the socket without closing the connection.
     Gone,
-    /// The client kept silent too long.
+    /// The client sent nothing for too long.
     TimedOut,
     /// The broker stops before the client has opened a vhost.
     Stopped,
-    /// Another client needs its place before it has opened a vhost.
+    /// Another client needs the place before this one has opened a vhost.
     Evicted,
     /// The socket failed.
     Failed(io::Error),
@@ -135,23 +135,23 @@ pub(super) struct Connection {
     pub(super) session: Session,
     pub(super) buffer: ReadBuffer,
     pub(super) read_budget: ReadBudget,
-    /// A command since the last look at the disk has something for it.
+    /// True if a command since the last check has produced work for the disk.
     pub(super) is_written: bool,
     pub(super) user: Option<Arc<User>>,
-    /// Its share of its user's limits while it is in a vhost.
+    /// The share of the user's limits, while the client is in a vhost.
     pub(super) slot: Option<UserSlot>,
     /// The client in its vhost, once it has opened one.
     pub(super) opened: watch::Sender<Option<Arc<Client>>>,
     pub(super) alarm: watch::Receiver<Option<Alarm>>,
     pub(super) stopping: watch::Receiver<bool>,
-    /// The alarm that keeps this publisher from being read.
+    /// The alarm that blocks this publisher.
     pub(super) blocked: Option<Alarm>,
     pub(super) written_at_tick: u64,
     pub(super) unread_at_tick: u64,
-    /// Its place among the connections that the node may have.
+    /// The slot among the connections of the node.
     pub(super) place: Option<ConnectionSlot>,
     pub(super) admitted: Arc<Admitted>,
-    /// Its place among the connections that have not opened a vhost, until it has.
+    /// The place among the connections without an open vhost.
     pub(super) admission: Option<Ticket>,
 }
 
@@ -170,9 +170,9 @@ impl Connection {
                         return End::Failed(error);
                     }
                     match self.read(socket).await {
-                        // Tasks that this has woken go first: a publisher that always has more to
-                        // send would keep its consumers' writers from this thread. A busy one
-                        // yields when it gets its read permit.
+                        // Let tasks that this has woken run first: a publisher that always has more input
+                        // would keep the writers of its consumers from this thread. A busy connection yields
+                        // when it gets its read permit.
                         Ok(true) if self.read_budget.is_busy() => {}
                         Ok(true) => tokio::task::yield_now().await,
                         Ok(false) => return End::Closed,
@@ -211,19 +211,19 @@ impl Connection {
         }
     }
 
-    /// Time until the session has something to do.
+    /// Time until the session's next timeout.
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.session.next_timeout().map(|time| self.node.clock.until(time))
     }
 
-    /// True while the client is read. It is not while an alarm keeps it from publishing, nor while it does
-    /// not read what it has caused. A client that has to agree to a close always is.
+    /// True if the client is being read. It is not while an alarm blocks it, or while it does not read the
+    /// output it has caused. A client that must confirm a close is always read.
     fn listens(&self) -> bool {
         let is_held_back = self.blocked.is_some() || self.socket_writer.unsent() > UNSENT_BYTES_MAX;
         !is_held_back || !self.session.is_running()
     }
 
-    /// Notices that the core has closed the connection; true the first time.
+    /// Notes that the core has closed the connection; true the first time.
     pub(super) fn notice_closing(&mut self) -> bool {
         let is_new = self.socket_writer.is_closing() && self.session.is_running();
         if is_new {
@@ -233,9 +233,8 @@ impl Connection {
         is_new
     }
 
-    /// Gives the client a while to read the last bytes and, unless the broker stops, to close its end. A
-    /// socket that is closed with unread bytes of the client is reset, and the client may lose the bytes
-    /// that were sent last.
+    /// Gives the client time to read the last bytes and, unless the broker stops, to close its end. Closing a
+    /// socket with unread input resets it, and the client may lose the last bytes sent.
     async fn linger(&mut self, socket: &mut Reader, writer: &mut JoinHandle<io::Result<()>>) {
         let (admitted, can_be_evicted) = (Arc::clone(&self.admitted), self.admission.is_some());
         let farewell = async {
@@ -266,8 +265,8 @@ impl Connection {
         let now = self.node.clock.time();
         let (written, unread) = (self.socket_writer.written(), unread_bytes(socket));
         let has_written = written != self.written_at_tick;
-        // A client that is not read shows that it lives by what it takes, and by what it leaves for
-        // later.
+        // A client that is not read shows that it is alive by the output it reads, and by new input that
+        // stays unread.
         if !self.listens() && (has_written || unread != self.unread_at_tick) {
             self.session.received(now);
         }
@@ -278,20 +277,20 @@ impl Connection {
         };
         let mut out = Vec::new();
         let alive = self.session.tick(now, traffic, &mut out);
-        // A heartbeat of our own is no reason to leave out the next one.
+        // A heartbeat sent by the broker does not count as output that the client reads.
         self.written_at_tick += out.len() as u64;
         self.socket_writer.send(&out);
         alive
     }
 
-    /// Sends what `write` lets the session write.
+    /// Sends the output that `write` appends.
     pub(super) fn send_own(&mut self, write: impl FnOnce(&mut Session, &mut Vec<u8>)) {
         let mut out = Vec::new();
         write(&mut self.session, &mut out);
         self.socket_writer.send(&out);
     }
 
-    /// Waits for the disk. Meanwhile heartbeats go out, and the wait ends if the client sends none.
+    /// Waits for the disk. Heartbeats are sent meanwhile, and the wait ends if the client sends none.
     pub(super) async fn wait_keeping_alive(
         &mut self,
         socket: &Reader,
@@ -337,7 +336,7 @@ pub(super) async fn sleep(duration: Option<Duration>) {
     }
 }
 
-/// Bytes that the client has sent and nobody has read.
+/// Bytes that the client has sent and that are not read yet.
 fn unread_bytes(socket: &Reader) -> u64 {
     rustix::io::ioctl_fionread(socket.tcp()).unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! `leveret check --data-dir DIR`: reads a data directory that no broker uses, changes nothing, and
-//! says what is in it and what is wrong with it.
+//! The command `leveret check --data-dir DIR`: reads a data directory that is not in use, changes nothing,
+//! and reports its contents and its faults.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,21 +21,21 @@ use crate::disk::vhost_files::{VhostId, vhost_path};
 use crate::limits::RESIDENT_BYTES_MAX;
 use crate::node::global_parameters::GlobalParameters;
 
-/// Checks the directory and prints what it found; fails when anything is wrong.
+/// Checks the directory and prints the result; fails if there is any fault.
 pub(crate) fn run(data_dir: &Path) -> ExitCode {
     let mut out = io::stdout().lock();
     match check(data_dir, &mut out) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(problem) => {
-            // Nobody is left to be told when this fails.
+            // There is no other place to report a failure.
             let _ = writeln!(out, "{problem}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Checks every vhost; how many faults there are.
+/// Checks every vhost; returns the number of faults.
 fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     if !data_dir.is_dir() {
         return Err(format!("there is no directory {}", data_dir.display()));
@@ -89,11 +89,11 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     Ok(faults)
 }
 
-/// A folder for what has no room in memory, outside of the directory that is checked.
+/// A scratch directory for pages, outside of the checked directory.
 struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new one, under a name that nobody can have expected: bodies of messages come into it.
+    /// Creates a directory under an unpredictable name, because it will hold message bodies.
     fn new(id: VhostId) -> io::Result<Self> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -107,12 +107,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Whoever empties the temporary directory does it otherwise.
+        // A leftover is removed with the temporary directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// What is in the log of a vhost.
+/// The contents of a vhost's log.
 struct Found {
     report: OpenReport,
     problems: Vec<String>,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Bytes that are free on the disk of a directory; none if the system does not tell.
+/// Free bytes on the disk of a directory; none if unknown.
 pub(crate) fn free_bytes(directory: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(directory).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))

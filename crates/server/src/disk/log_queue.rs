@@ -1,4 +1,4 @@
-//! Records of one vhost on their way to the persister, behind the vhost's lock.
+//! Records of one vhost that wait for the persister, behind the vhost's lock.
 
 use broker::time::Now;
 use broker::{Lsn, Meaning, Message, Record};
@@ -10,7 +10,7 @@ use crate::limits::UNCOPIED_LOG_BODY_BYTES_MIN;
 #[derive(Default, Debug)]
 pub(crate) struct LogQueue {
     records: WriteQueue,
-    /// The persister was told that there are some and has not taken all of them yet.
+    /// True if the persister was told of records and has not taken all of them yet.
     persister_knows: bool,
 }
 
@@ -18,11 +18,11 @@ pub(crate) struct LogQueue {
 #[derive(Debug)]
 pub(crate) struct LogEntry<'a> {
     pub(crate) lsn: Lsn,
-    /// Time of the record, for what is stored as wall-clock time.
+    /// Time of the record, for values stored as wall-clock time.
     pub(crate) at: Now,
     /// The record that this one is about; 0 for none.
     pub(crate) about: Lsn,
-    /// The record stands in one batch with its predecessor.
+    /// True if the record belongs in one batch with its predecessor.
     pub(crate) is_joined: bool,
     pub(crate) record: &'a Record,
 }
@@ -49,24 +49,24 @@ impl LogQueue {
         }
     }
 
-    /// Ends one reference to the record at `lsn`. It is not written at all if it waits here and this was
-    /// the last.
+    /// Ends one reference to the record at `lsn`. A record that still waits here and loses its last reference
+    /// is never written.
     pub(crate) fn release(&mut self, lsn: Lsn) {
         self.records.release(storage::Lsn(lsn.0));
     }
 
-    /// Bytes that wait.
+    /// Bytes of waiting records.
     pub(crate) fn bytes(&self) -> usize {
         self.records.bytes()
     }
 
-    /// True if the persister has to be told now that records wait; it counts as told from then on.
+    /// True if the persister must be told now that records wait; it counts as told from then on.
     pub(crate) fn wakes_persister(&mut self) -> bool {
         !self.records.is_empty() && !std::mem::replace(&mut self.persister_knows, true)
     }
 
-    /// Takes the first batch into `batch`, which is empty. True if more records wait, of which the
-    /// persister knows then.
+    /// Takes the first batch into `batch`, which must be empty. True if more records wait, which the
+    /// persister then knows of.
     pub(crate) fn take_batch(&mut self, batch: &mut WriteBatch) -> bool {
         let has_more = self.records.take_batch(batch);
         self.persister_knows = has_more;
@@ -74,7 +74,7 @@ impl LogQueue {
     }
 }
 
-/// A message whose body the log writes from where it is.
+/// A message whose body is written to the log without a copy.
 struct LongBody(Message);
 
 impl AsRef<[u8]> for LongBody {
@@ -83,7 +83,7 @@ impl AsRef<[u8]> for LongBody {
     }
 }
 
-/// Flags of a record for the log, which does not know the core's records.
+/// Flags of a record for the log, which does not know the meaning of records.
 fn flags(meaning: Meaning, about: Lsn) -> Flags {
     let releases = if about == Lsn(0) { Flags::NONE } else { Flags::RELEASES };
     match meaning {

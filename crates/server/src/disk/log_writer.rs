@@ -1,4 +1,4 @@
-//! The log of one vhost in the hands of the persister: its stage between two batches.
+//! The log of one vhost, owned by the persister, with its stage between two batches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::disk::recovery::VhostLog;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{EXIT_DISK, LARGE_BATCH_BYTES};
 
-/// A vhost whose log the persister writes. Its lock may be held for long: the persister has other vhosts
-/// to serve, so no call waits for it.
+/// A vhost whose log the persister writes. No call waits for the vhost's lock if it is held for long, because
+/// the persister serves other vhosts, too.
 pub(crate) trait LogSource: fmt::Debug + Send + Sync {
     fn id(&self) -> VhostId;
 
@@ -20,8 +20,8 @@ pub(crate) trait LogSource: fmt::Debug + Send + Sync {
 
     fn progress(&self) -> &DiskProgress;
 
-    /// Takes the first batch that waits for the disk into `batch`, which is empty. True if more wait; the
-    /// persister is not told of these again. None, with nothing taken, if the lock is held for long.
+    /// Takes the first batch that waits for the disk into `batch`, which must be empty. True if more wait;
+    /// the persister is not told of these again. None, with nothing taken, if the lock is held for long.
     fn take_batch(&self, batch: &mut WriteBatch) -> Option<bool>;
 
     /// Reports that the last batch taken is durable. False, with nothing done, if the lock is held for
@@ -35,12 +35,12 @@ pub(super) struct LogWriter {
     pub(super) source: Arc<dyn LogSource>,
     /// None while another thread writes a large batch.
     pub(super) log: Option<VhostLog>,
-    /// Batches written since space to get back was last looked for.
+    /// Batches written since the last compaction check.
     pub(super) batches: u32,
     pub(super) stage: Stage,
-    /// The vhost has reported something to write since a batch was last taken.
+    /// True if the vhost has reported work since a batch was last taken.
     pub(super) is_dirty: bool,
-    /// The last batch found no room on the disk.
+    /// True if the last batch found no room on the disk.
     pub(super) is_out_of_room: bool,
     next_file: NextFile,
 }
@@ -48,9 +48,9 @@ pub(super) struct LogWriter {
 /// The next file of a log, prepared by another thread, until the log takes it.
 #[derive(Debug)]
 enum NextFile {
-    /// The log knows all there is to know.
+    /// The log has taken it, or there is none.
     Taken,
-    /// It could not be made.
+    /// The file could not be created.
     Failed,
     Ready(Prepared<RealDirectory>),
 }
@@ -58,15 +58,15 @@ enum NextFile {
 /// The next step for a log.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// None, until the vhost reports that it has something to write.
+    /// Idle until the vhost reports work.
     Idle,
     /// Take a batch and write it.
     Take,
     /// Wait for the thread that writes a large batch.
     InBackground,
-    /// Write this batch again after a while: at that time the disk had no room for it.
+    /// Write this batch again later: the disk had no room for it.
     WaitForRoom { batch: WriteBatch, has_more: bool, since: Instant },
-    /// Report that a batch is durable; `has_more` if others wait behind it.
+    /// Report that a batch is durable; `has_more` if others wait.
     Report { written: storage::Written, has_more: bool },
 }
 
@@ -83,8 +83,8 @@ impl LogWriter {
         }
     }
 
-    /// Hands the next file to the log: none if it could not be made. A log that another thread has gets it
-    /// when it is back.
+    /// Passes the next file to the log; none if the file could not be created. If another thread has the log,
+    /// the log gets the file when it is back.
     pub(super) fn set_next_file(&mut self, prepared: Option<Prepared<RealDirectory>>) {
         match &mut self.log {
             Some(log) => log.install_next_segment(prepared),
@@ -92,15 +92,15 @@ impl LogWriter {
         }
     }
 
-    /// Takes the log out, for a thread to write the batch that was just taken.
+    /// Passes the log to a thread that writes the batch just taken.
     pub(super) fn begin(&mut self, batch: WriteBatch, has_more: bool) -> WriteJob {
         let log = self.log.take().expect("a batch is taken only while the log is here");
         let source = Arc::clone(&self.source);
         WriteJob { source, log, batch, has_more, result: Err(LogError::Failed) }
     }
 
-    /// Takes the log back. The vhost has to be told next, or the batch waits for room on the disk. Any other
-    /// error ends the process.
+    /// Takes the log back. Next, the vhost is told, or the batch waits for room on the disk. Any other error
+    /// ends the process.
     pub(super) fn finish(&mut self, job: WriteJob) {
         let WriteJob { mut log, batch, has_more, result, .. } = job;
         match std::mem::replace(&mut self.next_file, NextFile::Taken) {
@@ -131,7 +131,7 @@ impl LogWriter {
         }
     }
 
-    /// Closes a log that nothing more is written to.
+    /// Closes a log after its last write.
     pub(super) fn close(self) {
         let log = self.log.expect("a log is closed only while it is here");
         if let Err(error) = log.close() {
@@ -140,7 +140,7 @@ impl LogWriter {
     }
 }
 
-/// A batch to be written, with its log, and then the result.
+/// A batch to be written, with its log, and later the result.
 #[derive(Debug)]
 pub(super) struct WriteJob {
     pub(super) source: Arc<dyn LogSource>,
@@ -156,7 +156,7 @@ impl WriteJob {
         self
     }
 
-    /// True if it may take so long that other vhosts must not wait for it.
+    /// True if the write may take so long that other vhosts must not wait for it.
     pub(super) fn is_large(&self) -> bool {
         self.batch.bytes() > LARGE_BATCH_BYTES || self.log.needs_new_segment(&self.batch)
     }

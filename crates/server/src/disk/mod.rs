@@ -1,7 +1,7 @@
-//! Everything the node keeps on disk: the data directory, logs and page files of the vhosts, recovery.
+//! Persistent state of the node: the data directory, logs and page files of the vhosts, recovery.
 //!
-//! Nothing in here knows a vhost's handle: [`log_writer::LogSource`] and [`pager::PageSource`] are all that
-//! the two threads see of it.
+//! This module does not know the handle of a vhost: the two threads see only [`log_writer::LogSource`] and
+//! [`pager::PageSource`].
 
 pub(crate) mod check;
 pub(crate) mod data_dir;

@@ -1,7 +1,6 @@
-//! `node.json`: what of the node itself outlives a restart. Vhosts with their ids, settings and limits,
-//! users with their password hashes, permissions and limits; replaced as a whole, durably, whenever it
-//! changes. It carries a checksum: a permission of which one letter has changed is as readable as
-//! before.
+//! `node.json`: the persistent state of the node itself. Vhosts with their ids, settings and limits, users
+//! with their password hashes, permissions and limits. The file is replaced as a whole, durably, on every
+//! change. A checksum protects it, because a permission with one changed letter would still be readable.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -24,20 +23,20 @@ use crate::disk::vhost_files::VhostId;
 const NAME: &str = "node.json";
 /// Format 1 had no settings and limits, and vhosts could not be deleted.
 const FORMAT: u64 = 2;
-/// The key of the checksum: of everything else in the file, written without spaces.
+/// The key of the checksum, which covers everything else in the file, written without spaces.
 const CHECKSUM: &str = "sha256";
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Default, Debug)]
 pub(crate) struct NodeFile {
-    /// No vhost has had this id or a larger one.
+    /// An id that is greater than those of all vhosts so far.
     pub(crate) next_vhost_id: u64,
-    /// Vhosts by name.
+    /// Vhosts, sorted by name.
     pub(crate) vhosts: Vec<VhostEntry>,
     pub(crate) users: Vec<Arc<User>>,
 }
 
-/// A vhost as the node knows it.
+/// A vhost in the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct VhostEntry {
     pub(crate) name: String,
@@ -48,15 +47,15 @@ pub(crate) struct VhostEntry {
 /// The id of the first vhost.
 pub(crate) const FIRST_VHOST_ID: u64 = 1;
 
-/// Why the file cannot be used.
+/// The reason why the file cannot be used.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum NodeFileError {
     #[error("cannot read {path}: {error}")]
     Read { path: PathBuf, error: io::Error },
-    /// The old file is there as it was.
+    /// Writing failed; the old file is intact.
     #[error("cannot write {path}: {error}")]
     Write { path: PathBuf, error: io::Error },
-    /// The old file is there, or the new one.
+    /// Replacing failed; either the old or the new file is there.
     #[error("cannot replace {path}: {error}")]
     Replace { path: PathBuf, error: io::Error },
     #[error("{path} is damaged: {problem}")]
@@ -76,7 +75,7 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<NodeFile>, NodeFileError> {
     let text = match std::fs::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // It is there before the first vhost is made.
+            // The file is written before the first vhost is created.
             let has_vhosts = data_dir.join("vhosts").is_dir();
             return if has_vhosts { Err(NodeFileError::Missing { path }) } else { Ok(None) };
         }
@@ -99,8 +98,8 @@ pub(crate) fn read(data_dir: &Path) -> Result<Option<NodeFile>, NodeFileError> {
         .map(Some)
 }
 
-/// Whether the file of a data directory, which was read, has the first format. Builds that wrote it kept
-/// nothing of the node beside it.
+/// True if the file of a data directory, which was read, has the first format. Builds that wrote this format
+/// kept no other files of the node.
 pub(crate) fn has_first_format(data_dir: &Path) -> bool {
     let text = std::fs::read(data_dir.join(NAME)).unwrap_or_default();
     serde_json::from_slice::<Value>(&text).is_ok_and(|root| root["format"] == 1)
@@ -116,7 +115,7 @@ fn parse(root: &Value) -> Option<NodeFile> {
     Some(NodeFile { next_vhost_id, vhosts, users })
 }
 
-/// Every item of a list.
+/// Parses every item of a list; none if any item is invalid.
 fn all<T>(list: &Value, item: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
     list.as_array()?.iter().map(item).collect()
 }
@@ -151,7 +150,7 @@ fn texts(list: &Value) -> Option<Vec<String>> {
     all(list, |text| text.as_str().map(str::to_owned))
 }
 
-/// What guards the file: the hash of what it says.
+/// The checksum of the file: a hash of its contents.
 pub(crate) fn checksum(root: &Value) -> String {
     let hash = Sha256::digest(root.to_string().as_bytes());
     hash.iter().map(|octet| format!("{octet:02x}")).collect()
@@ -189,7 +188,7 @@ fn user(value: &Value) -> Option<User> {
     Some(user)
 }
 
-/// Tells the operator of patterns that were accepted once and exceed a bound by now.
+/// Logs patterns that were accepted before and exceed a bound now.
 fn tell_unusable(user: &str, permissions: &Permissions) {
     let Permissions { configure, write, read } = permissions;
     for (permission, pattern) in [("configure", configure), ("write", write), ("read", read)] {
@@ -200,7 +199,7 @@ fn tell_unusable(user: &str, permissions: &Permissions) {
     }
 }
 
-/// Replaces the file of a data directory; when this returns it is durable.
+/// Replaces the file of a data directory, durably.
 ///
 /// # Errors
 /// [`NodeFileError::Write`] or [`NodeFileError::Replace`].
@@ -218,11 +217,11 @@ pub(crate) fn write(data_dir: &Path, contents: &NodeFile) -> Result<(), NodeFile
     replace(data_dir, NAME, &format!("{root:#}\n"))
 }
 
-/// Replaces a file of a data directory; when this returns it is durable.
+/// Replaces a file of a data directory, durably.
 ///
 /// # Errors
-/// [`NodeFileError::Write`]: the old file is there. [`NodeFileError::Replace`]: the old one or the new
-/// one is.
+/// [`NodeFileError::Write`]: the old file is there. [`NodeFileError::Replace`]: the old or the new file is
+/// there.
 pub(crate) fn replace(data_dir: &Path, name: &str, text: &str) -> Result<(), NodeFileError> {
     let (path, new) = (data_dir.join(name), data_dir.join(format!("{name}.new")));
     if let Err(error) = write_new(&new, text) {

@@ -1,4 +1,4 @@
-//! Pages of one vhost: files beside its log, and in memory those that the disk had no room for.
+//! Pages of one vhost: files beside its log, and pages in memory that the disk had no room for.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,7 +15,7 @@ use storage::{PageEntry, PageStore, PageWriter, RealDirectory};
 use crate::disk::reserve::Reserve;
 use crate::limits::PAGE_BUFFER_BYTES;
 
-/// Failure to read a page.
+/// Reason why a page cannot be read.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum PageError {
     #[error(transparent)]
@@ -30,20 +30,20 @@ pub(crate) enum PageError {
 #[derive(Debug)]
 pub(crate) struct PageFiles {
     store: PageStore<RealDirectory>,
-    /// Room that is kept for the log on a full disk; none if there is no reserve.
+    /// The disk reserve, which pages must leave for the log; none if there is no reserve.
     reserve: Option<Arc<Reserve>>,
     /// Pages that could not be written.
     unwritten: Mutex<HashMap<PageId, Vec<PagedMessage>>>,
-    /// Bytes of one page at a time. Kept, because fresh memory costs as much as the copy into it.
+    /// Bytes of one page. Kept, because fresh memory costs as much as the copy into it.
     buffer: Mutex<Vec<u8>>,
 }
 
 impl PageFiles {
-    /// Opens the directory of pages of the vhost whose files are at `path`; pages in it are written
-    /// over. `life` is a number that no earlier process used for it.
+    /// Opens the page directory of the vhost whose files are at `path`; existing pages are overwritten.
+    /// `life` is a number that no earlier process used for it.
     ///
     /// # Errors
-    /// When the directory cannot be made or read.
+    /// If the directory cannot be created or read.
     pub(crate) fn open(path: &Path, life: u64, reserve: Option<Arc<Reserve>>) -> io::Result<Self> {
         let directory = RealDirectory::open(&path.join("pages"))?;
         Ok(Self {
@@ -54,7 +54,7 @@ impl PageFiles {
         })
     }
 
-    /// Writes a page. Its messages stay in memory if the disk does not take them.
+    /// Writes a page. If the disk refuses, its messages stay in memory.
     pub(crate) fn write(&self, page: PageId, messages: Vec<PagedMessage>) {
         if self.reserve.as_ref().is_some_and(|reserve| !reserve.leaves_room()) {
             tracing::debug!(page = page.0, "a page stays in memory: the disk is full");
@@ -78,7 +78,7 @@ impl PageFiles {
     /// Reads messages of a page.
     ///
     /// # Errors
-    /// When the page cannot be read or is damaged.
+    /// If the page cannot be read or is damaged.
     pub(crate) fn read(&self, page: PageId, wanted: Wanted) -> Result<PageRead, PageError> {
         let mut buffer = self.buffer.lock();
         let read = self.read_with(page, wanted, &mut buffer);
@@ -86,15 +86,15 @@ impl PageFiles {
         read
     }
 
-    /// Reads all messages of a page beside the pager, which may write over it meanwhile.
+    /// Reads all messages of a page concurrently with the pager, which may overwrite it meanwhile.
     ///
     /// # Errors
-    /// When the page cannot be read or is damaged. That means nothing if the page is not there any more.
+    /// If the page cannot be read or is damaged. The error is meaningless if the page is gone by then.
     pub(crate) fn read_beside(&self, page: PageId) -> Result<Vec<PagedMessage>, PageError> {
         Ok(self.read_with(page, Wanted::Whole, &mut Vec::new())?.messages)
     }
 
-    /// True if a page is here.
+    /// True if a page exists.
     pub(crate) fn has(&self, page: PageId) -> bool {
         self.unwritten.lock().contains_key(&page) || self.store.has(page.0)
     }
@@ -137,10 +137,10 @@ impl PageFiles {
         }
     }
 
-    /// Facts about the messages of a page, which are read without their bodies.
+    /// Facts about the messages of a page, read without the bodies.
     ///
     /// # Errors
-    /// When the page cannot be read or is damaged.
+    /// If the page cannot be read or is damaged.
     pub(crate) fn facts(&self, page: PageId) -> Result<Vec<PagedFacts>, PageError> {
         if let Some(messages) = self.unwritten.lock().get(&page) {
             return Ok(messages.iter().map(|message| message.facts).collect());
@@ -152,7 +152,7 @@ impl PageFiles {
     /// Removes files of an earlier process that recovery did not use.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the operating system refuses.
     pub(crate) fn trim(&self) -> io::Result<()> {
         self.store.trim()
     }
@@ -167,7 +167,7 @@ impl PageFiles {
     }
 }
 
-/// Gives back the memory that a page of large messages needed.
+/// Frees the memory that a page of large messages needed.
 fn shorten(buffer: &mut Vec<u8>) {
     buffer.truncate(PAGE_BUFFER_BYTES);
     buffer.shrink_to(PAGE_BUFFER_BYTES);

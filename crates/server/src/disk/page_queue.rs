@@ -1,4 +1,4 @@
-//! Work with the pages of one vhost: the tasks that wait for the pager, and how much is left to do.
+//! Page tasks of one vhost: those that wait for the pager, and counts of unfinished ones.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -10,9 +10,9 @@ use crate::limits::PAGING_BYTES_MAX;
 /// Tasks for the pager, behind the vhost's lock.
 #[derive(Default, Debug)]
 pub(crate) struct PageQueue {
-    /// In order.
+    /// The tasks, in order.
     tasks: Vec<PageTask>,
-    /// The pager was told that there are tasks and has not taken them yet.
+    /// True if the pager was told of tasks and has not taken them yet.
     pager_knows: bool,
     /// Pages whose records have ended since the persister took the last batch.
     ended: usize,
@@ -25,7 +25,7 @@ impl PageQueue {
         self.tasks.push(task);
     }
 
-    /// True if the pager has to be told now that tasks wait; it counts as told from then on.
+    /// True if the pager must be told now that tasks wait; it counts as told from then on.
     pub(crate) fn wakes_pager(&mut self) -> bool {
         !self.tasks.is_empty() && !std::mem::replace(&mut self.pager_knows, true)
     }
@@ -41,23 +41,23 @@ impl PageQueue {
         self.ended += 1;
     }
 
-    /// The persister has taken everything that waited for the log.
+    /// Notes that the persister has taken all waiting records.
     pub(crate) fn batch_taken(&mut self) {
         self.ended_in_batch += std::mem::take(&mut self.ended);
     }
 
-    /// The batch is written. Returns the number of pages whose end the log knows since then.
+    /// Notes that the batch is written. Returns the number of pages whose end the log knows since then.
     pub(crate) fn batch_written(&mut self) -> usize {
         std::mem::take(&mut self.ended_in_batch)
     }
 }
 
-/// Page tasks of one vhost that are left to do, readable without its lock.
+/// Unfinished page tasks of one vhost, readable without its lock.
 #[derive(Default, Debug)]
 pub(crate) struct PageProgress {
     /// Bytes of messages that wait to be written.
     bytes: AtomicU64,
-    /// Dropped pages whose records are still to end in the log.
+    /// Dropped pages whose records have not ended in the log yet.
     ending: AtomicUsize,
     /// Pages that are being read.
     reads: Mutex<usize>,
@@ -79,18 +79,18 @@ impl PageProgress {
         }
     }
 
-    /// Messages of so many bytes are written.
+    /// Notes that messages of `bytes` bytes are written.
     pub(crate) fn written(&self, bytes: u64) {
         let before = self.bytes.fetch_sub(bytes, Ordering::AcqRel);
         assert!(before >= bytes, "{bytes} bytes of pages written, but only {before} waited");
     }
 
-    /// True while so many bytes wait to be written that publishers have to wait.
+    /// True while so many bytes wait to be written that publishers must wait.
     pub(crate) fn is_behind(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > PAGING_BYTES_MAX
     }
 
-    /// A page was read.
+    /// Notes that a page was read.
     pub(crate) fn read(&self) {
         let mut reads = self.reads.lock();
         *reads = reads.checked_sub(1).expect("a page was read that nobody asked for");
@@ -98,7 +98,7 @@ impl PageProgress {
         self.was_read.notify_all();
     }
 
-    /// Waits until one of the pages that are being read is there. False, at once, if none is being read.
+    /// Waits until one of the pages being read is there. False, at once, if none is being read.
     pub(crate) fn wait_for_read(&self) -> bool {
         let mut reads = self.reads.lock();
         let reads_any = *reads > 0;
@@ -108,13 +108,13 @@ impl PageProgress {
         reads_any
     }
 
-    /// The log knows that the records of so many pages have ended.
+    /// Notes that the records of `pages` pages have ended in the log.
     pub(crate) fn ended(&self, pages: usize) {
         let before = self.ending.fetch_sub(pages, Ordering::AcqRel);
         assert!(before >= pages, "{pages} pages ended in the log, but only {before} were to");
     }
 
-    /// True while records of dropped pages are still to end in the log.
+    /// True while records of dropped pages have not ended in the log.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Acquire) > 0
     }

@@ -1,8 +1,8 @@
-//! The pager: the one thread that writes and reads pages, which hold messages of long queues on disk.
+//! The pager: the thread that writes and reads pages, which hold messages of long queues on disk.
 //!
-//! It does the tasks of each vhost in their order, one task of each vhost in turn, without the vhost's
-//! lock, and hands over the messages that it read. A vhost whose lock is held for long gets them later. A
-//! page that cannot be read ends the process: its durable messages come back from the log.
+//! The pager does the tasks of each vhost in order, one task per vhost in turn, without the vhost's lock, and
+//! hands over the messages it read. A vhost whose lock is held for long gets them later. A page that cannot
+//! be read ends the process, because its durable messages can be recovered from the log.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -19,8 +19,8 @@ use crate::disk::progress::DiskProgress;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{EXIT_DISK, LOCK_RETRY_MS};
 
-/// A vhost whose pages the pager writes and reads. Its lock may be held for long: the pager has other
-/// vhosts to serve, so no call waits for it.
+/// A vhost whose pages the pager writes and reads. No call waits for the vhost's lock if it is held for long,
+/// because the pager serves other vhosts, too.
 pub(crate) trait PageSource: fmt::Debug + Send + Sync {
     fn id(&self) -> VhostId;
 
@@ -33,7 +33,7 @@ pub(crate) trait PageSource: fmt::Debug + Send + Sync {
     /// Takes all tasks. None if the lock is held for long.
     fn take_page_tasks(&self) -> Option<Vec<PageTask>>;
 
-    /// Hands over the messages that were read from a page. Gives them back if the lock is held for long.
+    /// Hands over the messages read from a page. Returns them if the lock is held for long.
     fn page_read(&self, at: PageAt, read: PageRead) -> Result<(), PageRead>;
 
     /// Reports the records of the messages that left their queue together with their page. False, with
@@ -44,7 +44,7 @@ pub(crate) trait PageSource: fmt::Debug + Send + Sync {
 #[derive(Default, Debug)]
 struct Work {
     vhosts: BTreeMap<VhostId, Weak<dyn PageSource>>,
-    /// Vhosts with something to do.
+    /// Vhosts with tasks.
     dirty: Vec<VhostId>,
     stopping: bool,
 }
@@ -62,7 +62,7 @@ impl Pager {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// If the operating system cannot start a thread.
     pub(crate) fn start() -> io::Result<Arc<Self>> {
         let pager = Arc::new(Self::default());
         let runs = Arc::clone(&pager);
@@ -70,7 +70,7 @@ impl Pager {
         Ok(pager)
     }
 
-    /// Makes a vhost known, before its first [`Self::wake`].
+    /// Registers a vhost, before its first [`Self::wake`].
     pub(crate) fn add(&self, id: VhostId, source: Weak<dyn PageSource>) {
         let mut work = self.work.lock();
         work.vhosts.retain(|_, source| source.strong_count() > 0);
@@ -78,18 +78,18 @@ impl Pager {
         assert!(before.is_none(), "ids of vhosts are never used again");
     }
 
-    /// Reports that a vhost has tasks. Reported once, until they are taken.
+    /// Reports that a vhost has tasks; called once until they are taken.
     pub(crate) fn wake(&self, vhost: VhostId) {
         self.work.lock().dirty.push(vhost);
         self.changed.notify_one();
     }
 
-    /// Waits until no task of a retired vhost is being done. Its other tasks are dropped.
+    /// Waits until no task of a retired vhost is running. Its other tasks are dropped.
     pub(crate) fn finish(&self) {
         drop(self.busy.lock());
     }
 
-    /// Ends the thread. Tasks that are left are dropped: the next process does not use these pages.
+    /// Ends the thread. Remaining tasks are dropped, because the next process does not use these pages.
     pub(crate) fn stop(&self) {
         self.work.lock().stopping = true;
         self.changed.notify_one();
@@ -97,7 +97,7 @@ impl Pager {
 
     fn run(&self) {
         let mut jobs: VecDeque<Job> = VecDeque::new();
-        // Jobs in a row that could not go on because of their vhosts' locks.
+        // Consecutive jobs that could not continue because of their vhosts' locks.
         let mut locked = 0;
         loop {
             let woken: Vec<Arc<dyn PageSource>> = {
@@ -113,7 +113,7 @@ impl Pager {
                     return;
                 }
                 let dirty = std::mem::take(&mut work.dirty);
-                // A vhost that is gone needs none of its tasks done.
+                // The tasks of a deleted vhost are not needed.
                 dirty.iter().filter_map(|id| work.vhosts.get(id)?.upgrade()).collect()
             };
             for source in woken {
@@ -142,11 +142,11 @@ impl Pager {
 /// The tasks of one vhost.
 struct Job {
     source: Arc<dyn PageSource>,
-    /// In order.
+    /// The tasks, in order.
     tasks: VecDeque<PageTask>,
-    /// The vhost has tasks that were not taken.
+    /// True if the vhost has further tasks.
     has_more: bool,
-    /// Result of a task that the vhost was not told yet.
+    /// The result of a task that is not reported to the vhost yet.
     result: Option<TaskResult>,
 }
 
@@ -161,7 +161,7 @@ enum Progress {
     Advanced,
     /// The lock of the vhost is held for long.
     Locked,
-    /// Nothing is left to do.
+    /// No work is left.
     Done,
 }
 
@@ -198,7 +198,7 @@ impl Job {
         Progress::Advanced
     }
 
-    /// Reports a result to the vhost; gives it back if the lock is held for long.
+    /// Reports a result to the vhost; returns it if the lock is held for long.
     fn report(&self, result: TaskResult) -> Option<TaskResult> {
         match result {
             TaskResult::Read(at, read) => {

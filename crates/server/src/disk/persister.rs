@@ -1,11 +1,11 @@
-//! The persister: the one thread that writes the logs of all vhosts, batch by batch, and reports to each
-//! how far it is durable.
+//! The persister: the thread that writes the logs of all vhosts, batch by batch, and reports to each how much
+//! is durable.
 //!
-//! While one batch is written and synced the next one gathers, so that batches are as large as the
-//! load makes them and an idle broker syncs at once. A write that fails ends the process: nothing more
-//! may be confirmed, and nobody knows what is on the disk. A vhost whose lock is held for long, or whose
-//! batch finds no room on the disk, is served later, and a large batch is written by a thread of its own:
-//! the confirms of other vhosts wait for none of these.
+//! While one batch is written and synced, the next one accumulates, so that batches grow with the load and an
+//! idle broker syncs at once. A write that fails ends the process: nothing more may be confirmed, and the
+//! state of the disk is unknown. A vhost whose lock is held for long, or whose batch finds no room on the
+//! disk, is served later, and a large batch is written by a thread of its own: the confirms of other vhosts
+//! wait for none of these.
 
 use std::io;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use crate::disk::recovery::VhostLog;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{COMPACTION_CHECK_BATCHES, EXIT_DISK, FULL_DISK_RETRY_INTERVAL, LOCK_RETRY_MS};
 
-/// What other threads have for the persister.
+/// Work from other threads for the persister.
 #[derive(Default, Debug)]
 struct Work {
-    /// Vhosts whose log it is to take over.
+    /// Vhosts whose log the persister takes over.
     new: Vec<LogWriter>,
     /// Vhosts with something to write.
     dirty: Vec<VhostId>,
     /// Large batches, written by threads of their own.
     written: Vec<WriteJob>,
-    /// Next files of logs; none where the file could not be made.
+    /// Next files of logs; none if the file could not be created.
     prepared: Vec<(VhostId, Option<Prepared<RealDirectory>>)>,
     /// Deleted vhosts. The sender is dropped once the log is closed.
     retired: Vec<(VhostId, Sender<()>)>,
-    /// The disk is nearly full: compact every log that can be.
+    /// True if the disk is nearly full: compact every log that can be.
     looks_for_space: bool,
     stopping: bool,
 }
@@ -56,7 +56,7 @@ impl Work {
 pub(crate) struct Persister {
     work: Mutex<Work>,
     changed: Condvar,
-    /// A compaction is running.
+    /// True while a compaction is running.
     compacting: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ impl Persister {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// If the operating system cannot start a thread.
     pub(crate) fn start() -> io::Result<(Arc<Self>, JoinHandle<()>)> {
         let persister = Arc::new(Self::default());
         let runs = Arc::clone(&persister);
@@ -79,7 +79,7 @@ impl Persister {
         self.changed.notify_one();
     }
 
-    /// Reports that a vhost has something to write. Reported once, until the persister has taken it.
+    /// Reports that a vhost has records to write; called once until the persister has taken them.
     pub(crate) fn wake(&self, vhost: VhostId) {
         self.work.lock().dirty.push(vhost);
         self.changed.notify_one();
@@ -106,7 +106,7 @@ impl Persister {
         self.changed.notify_one();
     }
 
-    /// Lets the thread write what is left and end.
+    /// Makes the thread write all remaining records and end.
     pub(crate) fn stop(&self) {
         self.work.lock().stopping = true;
         self.changed.notify_one();
@@ -120,7 +120,7 @@ impl Persister {
         let mut wait = None;
         loop {
             let work = self.next_work(wait);
-            // New vhosts first: the rest of the work may be theirs.
+            // New vhosts first, because the rest of the work may belong to them.
             writers.extend(work.new);
             leaving.extend(work.retired);
             for job in work.written {
@@ -128,7 +128,7 @@ impl Persister {
                     .expect("a vhost stays until the thread that has its log is done")
                     .finish(job);
             }
-            // These may be of vhosts that were deleted meanwhile.
+            // The vhost of a prepared file may have been deleted meanwhile.
             for (vhost, prepared) in work.prepared {
                 if let Some(writer) = find(&mut writers, vhost) {
                     writer.set_next_file(prepared);
@@ -139,7 +139,7 @@ impl Persister {
                     writer.is_dirty = true;
                 }
             }
-            // One batch of each vhost, then the next.
+            // One batch of each vhost per round.
             wait = writers.iter_mut().filter_map(|writer| self.advance(writer, &mut spare)).min();
             leaving.retain(|(vhost, _closing)| {
                 let at = writers.iter().position(|writer| writer.source.id() == *vhost);
@@ -166,7 +166,7 @@ impl Persister {
         }
     }
 
-    /// Waits for something to do, but no longer than `wait`.
+    /// Waits for work, but no longer than `wait`.
     fn next_work(&self, wait: Option<Duration>) -> Work {
         let mut work = self.work.lock();
         match wait {
@@ -186,8 +186,8 @@ impl Persister {
         taken
     }
 
-    /// Writes up to one batch of a vhost and reports it. Returns the time after which this is to be called
-    /// again; none if nothing is left to do.
+    /// Writes up to one batch of a vhost and reports it. Returns the time after which to call this again;
+    /// none if no work is left.
     fn advance(
         self: &Arc<Self>,
         writer: &mut LogWriter,
@@ -229,7 +229,7 @@ impl Persister {
             }
         }
         let Stage::Report { written, has_more } = writer.stage else {
-            // The thread that has the batch wakes this one; a full disk wakes nobody.
+            // The thread that has the batch wakes this one; a full disk wakes no thread.
             return Some(FULL_DISK_RETRY_INTERVAL);
         };
         if !writer.source.batch_durable(written) {
@@ -247,7 +247,7 @@ impl Persister {
         (has_more || writer.is_dirty).then_some(Duration::ZERO)
     }
 
-    /// Writes a batch, here or, if it is large, on a thread of its own. `spare` gets its buffers.
+    /// Writes a batch, here or, if it is large, on a thread of its own. `spare` receives its buffers.
     fn write(
         self: &Arc<Self>,
         writer: &mut LogWriter,
@@ -270,7 +270,7 @@ impl Persister {
 
     fn write_in_background(self: &Arc<Self>, writer: &mut LogWriter, job: WriteJob) {
         writer.stage = Stage::InBackground;
-        // Shared, because a thread that cannot be started takes what was moved into it with it.
+        // Shared, because a thread that cannot be started drops everything moved into it.
         let job = Arc::new(Mutex::new(Some(job)));
         let run = {
             let (this, job) = (Arc::clone(self), Arc::clone(&job));
@@ -289,7 +289,7 @@ impl Persister {
         }
     }
 
-    /// Lets a thread of its own make the next file of a log.
+    /// Creates the next file of a log on a thread of its own.
     fn prepare(self: &Arc<Self>, writer: &mut LogWriter, preparation: Preparation<RealDirectory>) {
         let (this, source) = (Arc::clone(self), Arc::clone(&writer.source));
         let run = move || {
@@ -301,15 +301,15 @@ impl Persister {
             this.changed.notify_one();
         };
         if std::thread::Builder::new().name("log-file".to_owned()).spawn(run).is_err() {
-            // Without a thread this file is made when it is needed; the next one is tried again.
+            // Without a thread, this file is created when it is needed; the next one is tried again.
             writer.set_next_file(None);
         }
     }
 
-    /// Lets a thread of its own compact a log, one file at a time.
+    /// Compacts a log on a thread of its own, one file at a time.
     fn compact(self: &Arc<Self>, writer: &LogWriter) {
-        // While records still end with the pages of a queue that was purged or deleted, the record of the
-        // purge must not go: the log does not know yet that they have ended.
+        // While records still end with the pages of a purged or deleted queue, the record of the purge must
+        // be kept: the log does not know yet that they have ended.
         if writer.source.progress().pages().is_ending() {
             return;
         }

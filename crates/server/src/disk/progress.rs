@@ -1,4 +1,4 @@
-//! Progress of the disk with the log and the pages of one vhost, readable without the vhost's lock.
+//! Progress of the disk for one vhost, readable without the vhost's lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use tokio::sync::futures::Notified;
 use crate::disk::page_queue::PageProgress;
 use crate::limits::PENDING_BYTES_MAX;
 
-/// Progress of the disk with what one vhost has handed over.
+/// Progress of writing the log and the pages of one vhost.
 #[derive(Debug)]
 pub(crate) struct DiskProgress {
     /// Bytes of records that no batch has taken yet.
@@ -17,9 +17,9 @@ pub(crate) struct DiskProgress {
     /// Last position of the log that is durable.
     durable_lsn: AtomicU64,
     pages: PageProgress,
-    /// The vhost is deleted: nothing of it is written any more.
+    /// True if the vhost is deleted: nothing of it is written any more.
     is_retired: AtomicBool,
-    /// Notified whenever the durable position or the number of pages left to do changes.
+    /// Notified whenever the durable position or the paging backlog changes.
     changed: Notify,
 }
 
@@ -43,7 +43,7 @@ impl DiskProgress {
         self.pending_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// True while so many bytes wait for the disk that their publishers have to wait, too.
+    /// True while so many bytes wait for the disk that their publishers must wait.
     pub(crate) fn is_behind(&self) -> bool {
         let is_full = self.pending_bytes.load(Ordering::Relaxed) > PENDING_BYTES_MAX;
         (is_full || self.pages.is_behind()) && !self.is_retired()
@@ -71,8 +71,8 @@ impl DiskProgress {
         }
     }
 
-    /// Records that the log is durable up to `lsn`. Waiters learn of it by [`Self::notify`], which the
-    /// caller calls once the answers that waited are in the outboxes.
+    /// Records that the log is durable up to `lsn`. Waiters are woken by [`Self::notify`], to be called once
+    /// the waiting answers are in the outboxes.
     pub(crate) fn set_durable(&self, lsn: Lsn) {
         let before = self.durable_lsn.fetch_max(lsn.0, Ordering::AcqRel);
         assert!(
@@ -82,18 +82,18 @@ impl DiskProgress {
         );
     }
 
-    /// Records that the pager has written messages of so many bytes, and wakes who waits for that.
+    /// Records that the pager has written messages of `bytes` bytes, and wakes waiters.
     pub(crate) fn page_written(&self, bytes: u64) {
         self.pages.written(bytes);
         self.notify();
     }
 
-    /// The next change. Take it before the condition is checked: a change between the two is seen then.
+    /// The next change. Take it before checking a condition, so that a change in between is noticed.
     pub(crate) fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
-    /// Wakes everybody who waits for a change.
+    /// Wakes all waiters.
     pub(crate) fn notify(&self) {
         self.changed.notify_waiters();
     }
@@ -108,7 +108,7 @@ impl DiskProgress {
         self.is_retired.store(true, Ordering::Release);
     }
 
-    /// References everybody who waits for a deleted vhost: its log is not written any more.
+    /// Releases all waiters of a deleted vhost, whose log is not written any more.
     pub(crate) fn release_waiters(&self) {
         self.durable_lsn.store(u64::MAX, Ordering::Release);
         self.notify();

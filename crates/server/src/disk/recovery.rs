@@ -1,4 +1,4 @@
-//! Recovery of a vhost at a start: its log is replayed, its page files are written anew.
+//! Recovery of a vhost at the start: replays its log and writes new page files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::limits::RESTORE_REPORT_INTERVAL;
 /// A vhost's log.
 pub(crate) type VhostLog = Log<RealDirectory>;
 
-/// Failure to recover a vhost. Each is a sentence for the operator.
+/// Reason why a vhost cannot be recovered; each is a sentence for the operator.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum RestoreError {
     #[error("cannot use {path}, the log of a vhost: {error}")]
@@ -40,12 +40,12 @@ pub(crate) struct LogReplay<'a> {
 }
 
 impl<'a> LogReplay<'a> {
-    /// Begins a replay into an empty vhost, at `now`; `pages` gets the messages that do not stay in memory.
+    /// Begins a replay into an empty vhost, at `now`; `pages` receives messages that do not stay in memory.
     pub(crate) fn new(vhost: Vhost, now: Time, pages: &'a mut dyn Pages) -> Self {
         Self { replay: Replay::new(vhost, now), pages, envelopes: Envelopes::default() }
     }
 
-    /// Applies a record that was read.
+    /// Applies a record read from the log.
     ///
     /// # Errors
     /// The reason why the record is left out. Records applied before stay.
@@ -61,13 +61,13 @@ impl<'a> LogReplay<'a> {
         self.replay.apply(Lsn(record.lsn.0), decoded, is_spent, self.pages, &mut ended)
     }
 
-    /// Notes that records are missing, or may be.
+    /// Notes that records are or may be missing.
     pub(crate) fn records_lost(&mut self) {
         self.replay.records_lost();
     }
 
-    /// Ends the reading of the log: queues whose declaration is lost are declared again. Returns one
-    /// sentence for the operator per problem.
+    /// Ends the reading of the log: queues whose declaration is lost are declared again. Returns one sentence
+    /// for the operator per problem.
     pub(crate) fn recover(&mut self) -> Vec<String> {
         let Recovered { queues, problems } = self.replay.recover();
         let queues = queues.into_iter().map(|queue| {
@@ -82,13 +82,13 @@ impl<'a> LogReplay<'a> {
         queues.chain(problems.map(|(lsn, problem)| format!("record {lsn}: {problem}"))).collect()
     }
 
-    /// The vhost, which goes on from `now`.
+    /// Completes the replay; the vhost continues from `now`.
     pub(crate) fn finish(self, now: Now, last: storage::Lsn) -> Vhost {
         self.replay.finish(now, Lsn(last.0), self.pages)
     }
 }
 
-/// Logs policies whose pattern was accepted once and exceeds a bound of this version.
+/// Logs policies whose pattern was accepted before and exceeds a bound of this version.
 fn log_unusable_policies(vhost: &Vhost) {
     let policies = vhost.policies();
     for policy in policies.iter(PolicyKind::User).chain(policies.iter(PolicyKind::Operator)) {
@@ -107,7 +107,7 @@ pub(crate) struct Restored {
     pub(crate) page_files: Arc<PageFiles>,
 }
 
-/// Description of the record that damaged bytes seem to have held, to be appended to the damage.
+/// A description of the record that damaged bytes seem to have held, to append to the report of the damage.
 pub(crate) fn damaged_record(damage: &Damage) -> String {
     let known = damage.record.and_then(|(lsn, kind)| Some((lsn, broker::record_in_words(kind)?)));
     known.map_or_else(String::new, |(lsn, what)| format!("; record {lsn} told {what}, it seems"))
@@ -125,19 +125,19 @@ fn log_progress(vhost: &str, done: ReadProgress) {
     );
 }
 
-/// Files of a vhost, and how they are used.
+/// The files of a vhost, and their use.
 #[derive(Debug)]
 pub(crate) struct VhostFiles<'a> {
     pub(crate) id: VhostId,
     /// The vhost's directory.
     pub(crate) path: &'a Path,
-    /// The vhost is new, so that a missing log is begun.
+    /// True if the vhost is new, so that a missing log is created.
     pub(crate) is_new: bool,
     pub(crate) durability: Durability,
     pub(crate) reserve: &'a Arc<Reserve>,
 }
 
-/// Recovers a vhost from its log into `vhost`, which is empty.
+/// Recovers a vhost from its log into `vhost`, which must be empty.
 ///
 /// # Errors
 /// [`RestoreError`], a sentence for the operator.
@@ -174,7 +174,7 @@ pub(crate) fn restore(
     };
     let mut reported = began;
     let mut progress = |done: ReadProgress| {
-        // The end has a line of its own.
+        // The end has a log line of its own.
         if reported.elapsed() >= RESTORE_REPORT_INTERVAL && done.files < done.files_total {
             reported = Instant::now();
             log_progress(&name, done);

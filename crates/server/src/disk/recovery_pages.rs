@@ -1,5 +1,5 @@
-//! Pages of a vhost during its recovery, written by a thread of their own, so that reading the log and
-//! writing messages that have no room in memory go side by side.
+//! Pages of a vhost during recovery, written by a thread of their own, so that the log is read while messages
+//! without room in memory are written.
 
 use std::io;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct PageRecovery {
     page_files: Arc<PageFiles>,
     jobs: SyncSender<Job>,
     thread: JoinHandle<()>,
-    /// A page was written since the last answer.
+    /// True if a page was written since the last answer.
     is_writing: bool,
     error: Option<PageError>,
 }
@@ -34,7 +34,7 @@ impl PageRecovery {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// If the operating system cannot start a thread.
     pub(crate) fn start(page_files: Arc<PageFiles>) -> io::Result<Self> {
         let (jobs, todo) = sync_channel(RESTORE_PAGES_MAX);
         let writes = Arc::clone(&page_files);
@@ -47,7 +47,7 @@ impl PageRecovery {
     /// Waits until every page is written.
     ///
     /// # Errors
-    /// The first error, if there was any.
+    /// The first error, if any.
     pub(crate) fn finish(self) -> Result<(), PageError> {
         drop(self.jobs);
         let ended = self.thread.join().map_err(|_| PageError::WriterFailed);
@@ -60,18 +60,18 @@ impl PageRecovery {
         }
     }
 
-    /// Waits until everything is written.
+    /// Waits until all pages are written.
     fn settle(&mut self) -> &PageFiles {
         if std::mem::take(&mut self.is_writing) {
             let (answer, answered) = sync_channel(1);
             self.send(Job::Answer(answer));
-            // No answer comes from a thread that has failed; the next job finds that.
+            // A failed thread sends no answer; the next job detects that.
             let _ = answered.recv();
         }
         &self.page_files
     }
 
-    /// The value, or nothing where the first error is remembered for [`Self::finish`].
+    /// The value; or none, with the first error remembered for [`Self::finish`].
     fn remember_error<T>(&mut self, result: Result<T, PageError>) -> Option<T> {
         result.map_err(|error| self.error.get_or_insert(error)).ok()
     }
@@ -81,7 +81,7 @@ fn run(page_files: &PageFiles, todo: &Receiver<Job>) {
     for job in todo {
         match job {
             Job::Write(page, messages) => page_files.write(page, messages),
-            // The receiver may have gone.
+            // The receiver may be gone.
             Job::Answer(answer) => drop(answer.send(())),
         }
     }

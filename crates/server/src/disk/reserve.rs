@@ -1,8 +1,8 @@
-//! Room on the disk that is always there: a file of octets that mean nothing, and go when the disk is full.
+//! Disk reserve: a file without meaning that reserves disk space and is removed when the disk is full.
 //!
-//! A full disk must not keep the broker from starting, nor consumers, purges and deletions from giving
-//! room back: all of them write a little before anything is removed. Publishers are blocked long before
-//! (`disk_free_limit`), so that the reserve is left for them. It is made again when there is room.
+//! A full disk must not prevent the broker from starting, nor consumers, purges and deletions from freeing
+//! space: all of them write a little before anything is removed. Publishers are blocked long before
+//! (`disk_free_limit`), so that they do not use up the reserve. The file is created again when there is room.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,12 +17,12 @@ use crate::limits::{RESERVE_BYTES_MAX, RESERVE_DISK_SHARE};
 
 const NAME: &str = "reserve";
 
-/// Where the reserve is.
+/// The state of the reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// In its file.
+    /// The file exists.
     Kept,
-    /// The room is free for the log, or there was none to begin with.
+    /// The space is free for the log, or there never was any.
     Given,
 }
 
@@ -30,13 +30,13 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Reserve {
     data_dir: PathBuf,
-    /// Its size, in bytes.
+    /// The size, in bytes.
     bytes: u64,
     state: Mutex<State>,
 }
 
 impl Reserve {
-    /// Makes the reserve of a data directory, or gives it back at once if the disk is full.
+    /// Creates the reserve of a data directory, or releases it at once if the disk is full.
     pub(crate) fn open(data_dir: &Path) -> Self {
         let total = statvfs(data_dir).map(|disk| disk.f_blocks.saturating_mul(disk.f_frsize));
         let share = total.unwrap_or(u64::MAX) / RESERVE_DISK_SHARE;
@@ -49,13 +49,13 @@ impl Reserve {
         reserve
     }
 
-    /// Its size, in bytes.
+    /// The size, in bytes.
     #[cfg(test)]
     fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives the room back; false if there was none. Everybody who writes below `data_dir` has it then.
+    /// Releases the space for all writes below `data_dir`; false if there was no reserve.
     pub(crate) fn give(&self) -> bool {
         let mut state = self.state.lock();
         if *state == State::Given {
@@ -79,7 +79,7 @@ impl Reserve {
         }
     }
 
-    /// Gives the reserve back when hardly anything else is free, and makes it again when there is room.
+    /// Releases the reserve when hardly any other space is free, and creates it again when there is room.
     pub(crate) fn tend(&self) {
         let Some(free) = self.free_bytes() else { return };
         if free < self.bytes / 4 {
@@ -87,7 +87,7 @@ impl Reserve {
             return;
         }
         let mut state = self.state.lock();
-        // As much must be free behind it that it is not given back at once.
+        // So much must be free that the reserve is not released again at once.
         if *state == State::Kept || free < self.bytes.saturating_mul(3) {
             return;
         }
@@ -98,24 +98,24 @@ impl Reserve {
             }
             Err(error) => {
                 tracing::warn!(%error, bytes = self.bytes, "cannot reserve room on the disk");
-                // Half of it would only take room; the next start writes over it otherwise.
+                // A partial file would only take space; if this fails, the next start overwrites it.
                 let _ = std::fs::remove_file(self.data_dir.join(NAME));
             }
         }
     }
 
-    /// Whether there is room for what can stay in memory as well, and need not be on the disk.
+    /// True if there is room for data that can also stay in memory.
     pub(crate) fn leaves_room(&self) -> bool {
         let needed = match *self.state.lock() {
-            // So much that it is not given.
+            // So much that the reserve is not released.
             State::Kept => self.bytes / 2,
             State::Given => self.bytes.saturating_mul(2),
         };
         self.free_bytes().is_none_or(|free| free >= needed)
     }
 
-    /// Whether publishers must be blocked when so many bytes are free, whatever the limit says: the
-    /// reserve is given, and what is left of it is not for them.
+    /// True if publishers must be blocked at this much free space, whatever the limit is: the reserve is
+    /// released, and the rest of it is not for publishers.
     pub(crate) fn is_used_up_at(&self, free: u64) -> bool {
         free < self.bytes && *self.state.lock() == State::Given
     }
@@ -137,7 +137,7 @@ impl Reserve {
         File::open(&self.data_dir)?.sync_all()
     }
 
-    /// For file systems that cannot reserve room without writing to it.
+    /// Writes zeros, for file systems that cannot reserve space otherwise.
     fn fill(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::FileExt as _;
         let zeros = vec![0; 64 * 1024];

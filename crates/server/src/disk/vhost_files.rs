@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::free_space::free_bytes;
 use crate::limits::REUSED_PAGES_FREE_BYTES_MIN;
 
-/// Identifies a vhost on this node, and its directory. Never used again for another vhost.
+/// The id of a vhost on this node, also the name of its directory; never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct VhostId(pub(crate) u64);
 
@@ -31,7 +31,7 @@ pub(crate) fn remove_vhost(data_dir: &Path, id: VhostId) -> io::Result<()> {
 }
 
 /// Removes the directories of vhosts that were being deleted when the broker ended: those that are not
-/// `known`, with ids below `next_id`. A directory that no vhost of this node can have had is left alone.
+/// `known` and have ids below `next_id`. Other directories are left alone.
 pub(crate) fn remove_leftovers(data_dir: &Path, known: &[VhostId], next_id: u64) {
     let Ok(entries) = std::fs::read_dir(data_dir.join("vhosts")) else { return };
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -45,8 +45,8 @@ pub(crate) fn remove_leftovers(data_dir: &Path, known: &[VhostId], next_id: u64)
     }
 }
 
-/// Removes the page files of an earlier process if the disk has little room. They mean nothing to this
-/// process, and what a start writes needs the room.
+/// Removes the page files of an earlier process if the disk has little room: this process does not use them,
+/// and the start needs room for writing.
 pub(crate) fn remove_stale_pages(data_dir: &Path) {
     let free = free_bytes(data_dir);
     if free.is_none_or(|free| free >= REUSED_PAGES_FREE_BYTES_MIN) {

@@ -87,14 +87,14 @@ pub(crate) fn clear(node: &Node) {
     node.vhosts.set_alarm(false);
 }
 
-/// Bytes of memory the process holds.
+/// Memory of the process, in bytes.
 pub(crate) fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// Bytes of memory that the process may have: the machine's, or less if a control group says so.
+/// Memory available to the process, in bytes: that of the machine, or less if a control group limits it.
 pub(crate) fn total_bytes() -> Option<u64> {
     let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;

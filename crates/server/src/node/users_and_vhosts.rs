@@ -1,7 +1,7 @@
 //! Changes of users and vhosts while the broker runs.
 //!
-//! One after another: each is written down first and counts then, so that nothing is lost between two
-//! of them and nothing is told that a crash could take back. All of this waits for the disk.
+//! Changes are made one after another: each is saved first and takes effect then, so that no change is lost
+//! and no reported change can be undone by a crash. All of them wait for the disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct NewUser {
     pub(crate) name: String,
     pub(crate) password: PasswordHash,
     pub(crate) tags: Vec<String>,
-    /// None if he keeps those that he has.
+    /// New limits; none to keep the old ones.
     pub(crate) limits: Option<BTreeMap<UserLimit, i64>>,
 }
 
@@ -36,11 +36,11 @@ pub(crate) struct NewUser {
 pub(crate) struct NewVhost {
     pub(crate) name: String,
     pub(crate) change: VhostChange,
-    /// None if it keeps those that it has.
+    /// New limits; none to keep the old ones.
     pub(crate) limits: Option<BTreeMap<VhostLimit, i64>>,
 }
 
-/// What a user may in a vhost, in definitions.
+/// Permissions of a user in a vhost, in definitions.
 #[derive(Debug)]
 pub(crate) struct Grant<T> {
     pub(crate) user: String,
@@ -48,7 +48,7 @@ pub(crate) struct Grant<T> {
     pub(crate) what: T,
 }
 
-/// What definitions say of users and vhosts.
+/// Users and vhosts with permissions, in definitions.
 #[derive(Debug)]
 pub(crate) struct Identities {
     pub(crate) users: Vec<NewUser>,
@@ -58,8 +58,7 @@ pub(crate) struct Identities {
 }
 
 impl Node {
-    /// Makes or changes all of these, or nothing. What is said of a user who is not there says
-    /// nothing.
+    /// Creates or changes all of these, or none. Permissions of missing users are ignored.
     pub(crate) fn take_over(&self, identities: Identities) -> Result<(), ChangeError> {
         self.check_memory()?;
         let Identities { users: new, vhosts, permissions, topic_permissions } = identities;
@@ -105,7 +104,7 @@ impl Node {
         Ok(())
     }
 
-    /// Whether the node may keep more users and vhosts.
+    /// Checks that memory allows more users and vhosts.
     pub(crate) fn check_memory(&self) -> Result<(), ChangeError> {
         if self.alarms.current.borrow().is_some_and(Alarm::is_of_memory) {
             let text = "low on memory: no user, vhost or definition is added while the alarm is on";
@@ -114,7 +113,7 @@ impl Node {
         Ok(())
     }
 
-    /// Writes down users and vhosts; those that are new are in `made`, whatever comes of it.
+    /// Saves users and vhosts; new vhosts are in `made`, whether the call succeeds or not.
     fn take_over_vhosts(
         &self,
         settings: BTreeMap<String, VhostSettings>,
@@ -144,8 +143,8 @@ impl Node {
         Ok(())
     }
 
-    /// Adds a user, or changes the one of that name, who keeps his permissions, and his limits if there
-    /// are no new ones: whether he is new.
+    /// Adds a user, or changes an existing one, who keeps the permissions and, without new ones, the limits.
+    /// True if the user is new.
     pub(crate) fn put_user(
         &self,
         name: &str,
@@ -170,7 +169,7 @@ impl Node {
         Ok(is_new)
     }
 
-    /// Changes a user who is there.
+    /// Changes an existing user.
     pub(crate) fn change_user<T>(
         &self,
         name: &str,
@@ -186,7 +185,8 @@ impl Node {
         Ok(result)
     }
 
-    /// Removes those of these users who are there, and closes their connections: how many there were.
+    /// Removes these users, as far as they exist, and closes their connections. Returns the number of removed
+    /// users.
     pub(crate) fn remove_users(&self, names: &[String]) -> Result<usize, ChangeError> {
         let _one_at_a_time = self.changes.lock();
         let mut users = self.auth.to_change();
@@ -203,7 +203,7 @@ impl Node {
         Ok(gone.len())
     }
 
-    /// Makes a vhost, in which `user` may do everything, or changes the one of that name: whether it is
+    /// Creates a vhost in which `user` has all permissions, or changes an existing one. True if the vhost is
     /// new.
     pub(crate) fn make_or_change_vhost(
         &self,
@@ -237,7 +237,7 @@ impl Node {
         Ok(true)
     }
 
-    /// Changes the settings of a vhost that is there.
+    /// Changes the settings of an existing vhost.
     pub(crate) fn change_settings(
         &self,
         name: &str,
@@ -248,8 +248,7 @@ impl Node {
         self.write_settings(&handle, change)
     }
 
-    /// Removes a vhost with all that is in it and all that users may do in it, and closes its
-    /// connections.
+    /// Removes a vhost with its contents and all permissions in it, and closes its connections.
     pub(crate) fn remove_vhost(&self, name: &str) -> Result<(), ChangeError> {
         let _one_at_a_time = self.changes.lock();
         let handle = self.vhosts.get(name).ok_or(ChangeError::NoSuchVhost)?;
@@ -265,7 +264,7 @@ impl Node {
         }
         let (next_vhost_id, mut vhosts) = self.vhosts.entries();
         vhosts.retain(|vhost| vhost.name != name);
-        // From here on the next start removes what is left of it.
+        // After this point the next start removes its files if this process does not.
         self.write_down(next_vhost_id, vhosts, &users)?;
         self.vhosts.remove(name);
         self.auth.replace(users);
@@ -273,7 +272,8 @@ impl Node {
         Ok(())
     }
 
-    /// A connection was opened for a user who may have changed meanwhile, or be gone.
+    /// Rechecks a connection that was just opened, because its user may have changed or been deleted
+    /// meanwhile.
     pub(crate) fn recheck(
         &self,
         handle: &VhostHandle,
@@ -287,10 +287,10 @@ impl Node {
         }
     }
 
-    /// What a user may do counts on the connections that he has, too.
+    /// Applies the current permissions of a user to open connections.
     pub(crate) fn refresh_access(&self, name: &str) {
         let mut told = None;
-        // Again if he has changed meanwhile: the newest must be told last.
+        // Again if the user has changed meanwhile, so that the newest permissions are applied last.
         while let Some(user) = self.auth.user(name)
             && told.as_ref().is_none_or(|told| !Arc::ptr_eq(told, &user))
         {
@@ -343,7 +343,7 @@ impl Node {
         written.map_err(|error| unable(&error))
     }
 
-    /// Ends a vhost that is not written down, and removes its files.
+    /// Closes a vhost that is not saved any more, and removes its files.
     fn discard(&self, handle: &Arc<VhostHandle>) {
         let (vhost, id) = (handle.name(), handle.id());
         let text = format!("vhost '{vhost}' is deleted");
@@ -358,16 +358,16 @@ impl Node {
 }
 
 impl User {
-    /// Whether anything is said of what he may do in a vhost.
+    /// True if the user has any permission in a vhost.
     fn is_known_in(&self, vhost: &str) -> bool {
         self.permissions.contains_key(vhost) || self.topic_permissions.contains_key(vhost)
     }
 }
 
-/// Adds topic permissions or replaces those for the same exchange.
+/// Adds a topic permission, or replaces the one for the same exchange.
 ///
 /// # Errors
-/// When the user would have too many.
+/// If the user would have too many.
 pub(crate) fn set_topic_pattern(
     patterns: &mut Vec<TopicPattern>,
     new: TopicPattern,
@@ -393,7 +393,7 @@ fn everything() -> Result<Permissions, ChangeError> {
     Ok(Permissions { configure: all.clone(), write: all.clone(), read: all })
 }
 
-/// The node cannot do it: the operator is told why, and whoever asked that it was not done.
+/// Logs why the node cannot make the change, and tells the caller that it was not made.
 fn unable(error: &dyn std::error::Error) -> ChangeError {
     tracing::error!(%error, "a change of users or vhosts is not made");
     ChangeError::Unable("the change cannot be written to the disk".to_owned())

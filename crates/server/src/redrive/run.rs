@@ -176,7 +176,7 @@ impl Run {
     fn left(&self) -> usize {
         let RedriveCounts { moved, unroutable, gone, .. } = self.job.status.lock().counts;
         let left = self.request.limit.map_or(u64::MAX, |limit| limit.saturating_sub(moved));
-        // Each that is named has its turn once.
+        // Each named message is tried once.
         let named = self.request.selection.ids.as_ref().map_or(u64::MAX, |ids| ids.len() as u64);
         let left = left.min(named.saturating_sub(moved + unroutable + gone));
         usize::try_from(left).unwrap_or(usize::MAX)

@@ -1,11 +1,12 @@
-//! Memory and disk alarms as a vhost knows them: work of its own, such as dead-lettering, waits meanwhile.
+//! Memory and disk alarms in a vhost: during an alarm, work without a client's command waits, such as
+//! dead-lettering.
 
 use broker::time::Now;
 
 use super::handle::{State, VhostHandle};
 
 impl VhostHandle {
-    /// True while the vhost does no work of its own because an alarm is on.
+    /// True while such work waits because an alarm is on.
     pub(crate) fn has_alarm(&self) -> bool {
         self.pressure.has_alarm()
     }
@@ -24,8 +25,8 @@ impl VhostHandle {
         }
     }
 
-    /// Brings the core up to date after a change of the alarm. If the lock is held for long, the timer
-    /// does it.
+    /// Brings the core up to date after a change of the alarm. If the lock is held for long, the timer does
+    /// it later.
     pub(super) fn alarm_changed(&self) {
         let Some(mut state) = self.state.try_lock() else {
             return self.wake_up.arm(&self.threads.timer, self.clock.time());

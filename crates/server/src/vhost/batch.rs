@@ -67,8 +67,8 @@ impl VhostHandle {
         self.finish_with(state, &[], drop)
     }
 
-    /// Ends a batch: gives the `replies` that were deferred, applies all effects, gives the lock back with
-    /// `unlock`, and wakes writers, threads and the timer.
+    /// Ends a batch: sends the deferred `replies`, applies all effects, releases the lock with `unlock`, and
+    /// wakes writers, threads and the timer.
     pub(super) fn finish_with<'a>(
         &self,
         mut state: TimedGuard<'a, State>,
@@ -91,7 +91,7 @@ impl VhostHandle {
             if batch.asked.is_empty() {
                 break;
             }
-            // The answer may let the core deliver more, which are effects again.
+            // The report may let the core deliver more, which produces further effects.
             let now = self.clock.now();
             for connection in batch.asked.drain(..) {
                 vhost.set_backlog(now, connection, outputs.links.unsent(connection));
@@ -108,7 +108,7 @@ impl VhostHandle {
                 writers.push(Arc::clone(&link.socket.writer));
             }
         }
-        // Everybody is woken after the lock is given back: most of them take it next.
+        // Threads are woken after the lock is released, because most of them take it next.
         unlock(state);
         if wakes_persister {
             self.threads.persister.wake(self.id);
@@ -128,7 +128,7 @@ impl VhostHandle {
         batch.result
     }
 
-    /// True if something is due.
+    /// True if work is due.
     pub(super) fn is_due(&self) -> bool {
         let now = self.clock.time();
         self.state.lock().vhost.next_wake().is_some_and(|wake| wake <= now)
@@ -136,9 +136,9 @@ impl VhostHandle {
 }
 
 impl TimerTarget for VhostHandle {
-    /// Does what is due, for [`TIMER_TURN`] at most.
+    /// Does due work, for at most [`TIMER_TURN`].
     fn tick(&self) {
-        // Before the vhost is looked at: what becomes due from now on arms the timer again.
+        // Before the vhost is examined, so that later work arms the timer again.
         self.wake_up.fired();
         let began = Instant::now();
         let retry = |after_ms| {
@@ -147,18 +147,18 @@ impl TimerTarget for VhostHandle {
         };
         loop {
             if self.disk.is_behind() {
-                // Everything that is due goes into the log, which has enough to do.
+                // Due work goes into the log, which is behind already.
                 return retry(1);
             }
             let Some(mut state) = self.state.try_lock() else {
-                // The other vhosts do not wait for this one.
+                // The other vhosts must not wait for this one.
                 return retry(LOCK_RETRY_MS);
             };
             let now = self.clock.now();
             self.check_alarm(&mut state, now);
             state.vhost.tick(now);
             let more = state.vhost.next_wake().is_some_and(|wake| wake <= now.time);
-            // A thread that waits for the lock gets it now: this one would have it again at once.
+            // A waiting thread gets the lock now; otherwise this thread would take it again at once.
             self.finish_with(state, &[], TimedGuard::unlock_fair);
             if !more || began.elapsed() >= TIMER_TURN {
                 return;

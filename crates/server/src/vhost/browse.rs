@@ -1,8 +1,9 @@
-//! Browsing the messages of a queue, including those on disk, without changing the queue.
+//! Browsing of the messages of a queue, including those on disk, without changing the queue.
 //!
-//! Messages in memory are copied under the lock, a slice at a time. A page is read without it, beside the
-//! pager, which may write it, read it back or remove it meanwhile: messages of the page count only as far
-//! as the queue still has them there. Otherwise the browse begins again at the same place.
+//! Messages in memory are copied under the lock, a slice at a time. A page is read without the lock,
+//! concurrently with the pager, which may write it, read it back or remove it meanwhile: its messages count
+//! only as far as they are still in the page afterwards. Otherwise browsing starts again at the same
+//! position.
 
 use std::sync::Arc;
 
@@ -16,29 +17,29 @@ use crate::limits::BROWSED_PER_LOCK;
 /// Consecutive messages of a queue.
 #[derive(Debug)]
 pub(crate) struct BrowseBatch {
-    /// The messages. There may be none, and still others behind them.
+    /// The messages. The list may be empty although more messages follow.
     pub(crate) messages: Vec<BrowsedMessage>,
-    /// The place to go on at; none at the end.
+    /// The position to continue from; none at the end.
     pub(crate) next: Option<BrowseCursor>,
     /// The time of the copy.
     pub(crate) now: Now,
 }
 
-/// Failure to browse messages.
+/// Reason why messages cannot be browsed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum BrowseProblem {
     /// The queue is gone.
     NoQueue,
-    /// The disk refuses: a sentence for the user.
+    /// The disk refuses, with a sentence for the user.
     Disk(String),
 }
 
 impl VhostHandle {
-    /// Copies messages of a queue from a cursor on, at most `count` and at most [`BROWSED_PER_LOCK`]: go on
-    /// at [`BrowseBatch::next`]. At most one page is read.
+    /// Copies messages of a queue from a cursor on, at most `count` and at most [`BROWSED_PER_LOCK`];
+    /// continue at [`BrowseBatch::next`]. At most one page is read.
     ///
     /// # Errors
-    /// When the queue is gone or its page cannot be read.
+    /// If the queue is gone or its page cannot be read.
     pub(crate) async fn browse(
         &self,
         queue: QueueId,
@@ -80,7 +81,7 @@ impl VhostHandle {
                     Err(problem) if self.has_page(at) && self.page_files.has(at.page) => {
                         return Err(BrowseProblem::Disk(problem));
                     }
-                    // The page was removed or written over meanwhile.
+                    // The page was removed or overwritten meanwhile.
                     Err(_) => {}
                 }
             }
@@ -88,7 +89,7 @@ impl VhostHandle {
                 return Ok(None);
             }
             if !is_kept {
-                // The pager is about to write it, or reads it.
+                // The pager is about to write the page, or reads it back.
                 changed.await;
             }
         }

@@ -1,4 +1,4 @@
-//! Administration of a vhost: its room for connections, settings, permissions of its users, deletion.
+//! Administration of a vhost: connection limits, settings, permissions of users, deletion.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::disk::node_file::VhostEntry;
 use crate::disk::page_queue::PageQueue;
 
 impl VhostHandle {
-    /// Checks if a connection could be opened now.
+    /// Checks that a connection could be opened now.
     ///
     /// # Errors
-    /// When the vhost is deleted or full.
+    /// If the vhost is deleted or full.
     pub(crate) fn check_room(&self) -> Result<(), OpenRefused> {
         self.check_room_in(&self.state.lock())
     }
 
     pub(super) fn check_room_in(&self, state: &State) -> Result<(), OpenRefused> {
-        // Set under the lock.
+        // The flag changes only under the lock.
         if self.disk.is_retired() {
             return Err(OpenRefused::Deleted);
         }
@@ -34,7 +34,7 @@ impl VhostHandle {
         }
     }
 
-    /// Description, limits and other settings.
+    /// The description, limits and other settings.
     pub(crate) fn settings(&self) -> Arc<VhostSettings> {
         Arc::clone(&self.state.lock().settings)
     }
@@ -78,8 +78,8 @@ impl VhostHandle {
         self.write(|vhost, now| vhost.force_close(now, connection, refusal));
     }
 
-    /// Deletes the vhost: closes its connections and forgets its contents. When this returns nothing
-    /// touches its files any more.
+    /// Deletes the vhost: closes its connections and drops its contents. After the call, no thread touches
+    /// its files.
     pub(crate) fn retire(&self, refusal: &Refusal) {
         self.stop(refusal);
         let contents = {

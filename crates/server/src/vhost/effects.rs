@@ -8,7 +8,7 @@ use super::links::{Link, Links};
 use crate::disk::log_queue::{LogEntry, LogQueue};
 use crate::disk::page_queue::{PageProgress, PageQueue};
 
-/// An answer that is given once the log is durable up to a position.
+/// An answer that is sent once the log is durable up to a position.
 #[derive(Debug)]
 pub(super) struct DeferredReply {
     pub(super) lsn: Lsn,
@@ -29,20 +29,20 @@ pub(crate) enum Wait {
 /// Result of a batch of commands.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct BatchResult {
-    /// The event that the answer to the last command waits for. No command of the connection may be
-    /// applied before.
+    /// The event that the answer to the last command waits for. Until then, no command of the connection may
+    /// be applied.
     pub(crate) wait: Option<Wait>,
-    /// The batch has something for the disk.
+    /// True if the batch has produced work for the disk.
     pub(crate) is_written: bool,
 }
 
-/// Effects that are left for when all others are in the outboxes.
+/// Effects that are handled after all others are in the outboxes.
 #[derive(Default, Debug)]
 pub(super) struct BatchEffects {
     /// Connections with something new in their outboxes, each once.
     pub(super) touched: SmallVec<[ConnectionId; 4]>,
     pub(super) events: Vec<Event>,
-    /// Connections whose unsent bytes the core asks for.
+    /// Connections for which the core wants the number of unsent bytes.
     pub(super) asked: Vec<ConnectionId>,
     pub(super) result: BatchResult,
 }
@@ -55,7 +55,7 @@ impl BatchEffects {
     }
 }
 
-/// The places that effects of a vhost go to, behind its lock.
+/// The destinations of a vhost's effects, behind its lock.
 #[derive(Default, Debug)]
 pub(super) struct Outputs {
     pub(super) links: Links,
@@ -65,7 +65,7 @@ pub(super) struct Outputs {
     pub(super) deferred: Vec<DeferredReply>,
 }
 
-/// Applies the effects that the core has gathered, in their order.
+/// Applies the effects of the core, in order.
 pub(super) fn apply_effects(
     vhost: &mut Vhost,
     outputs: &mut Outputs,
@@ -85,7 +85,7 @@ pub(super) fn apply_effects(
                 let mut closing = matches!(outgoing, Outgoing::ConnectionClose { .. });
                 link.socket.writer.append(|outbox| {
                     transmit(&outgoing, channel.0, frame_max, outbox);
-                    // One lock of the outbox for all that goes to the same connection in a row.
+                    // One lock of the outbox for consecutive effects of the same connection.
                     while let Some(Effect::Send { connection: next, .. }) = effects.peek()
                         && *next == connection
                     {
@@ -96,7 +96,7 @@ pub(super) fn apply_effects(
                         transmit(&outgoing, channel.0, frame_max, outbox);
                     }
                 });
-                // After the bytes: the reader may end the connection as soon as it learns of this.
+                // After the bytes, because the reader may end the connection as soon as it learns of this.
                 if closing {
                     link.socket.writer.set_closing();
                 }
@@ -113,7 +113,7 @@ pub(super) fn apply_effects(
             }
             Effect::AskBacklog(connection) => batch.asked.push(connection),
             Effect::Log { lsn, at, about, ended, record, is_joined } => {
-                // References end first: the log takes the next record for the one that says so.
+                // References end first, because the log attributes them to the next record.
                 ended.iter().for_each(|lsn| log.release(*lsn));
                 log.append(&LogEntry { lsn, at, about, is_joined, record: &record });
                 batch.result.is_written = true;

@@ -1,4 +1,4 @@
-//! A vhost behind its lock, as connections, threads and requests over HTTP hold it.
+//! A vhost behind its lock, as connections, threads and HTTP requests use it.
 
 use std::sync::Arc;
 
@@ -31,12 +31,12 @@ pub(crate) struct Threads {
     pub(crate) pager: Arc<Pager>,
 }
 
-/// Everything that stands behind the lock.
+/// The state behind the lock.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) vhost: Vhost,
     pub(super) outputs: Outputs,
-    /// The reason that connections are closed with since the broker stops.
+    /// The refusal for connections that are opened after the broker has begun to stop.
     pub(super) shutdown: Option<Refusal>,
     pub(super) settings: Arc<VhostSettings>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct OpeningClient {
     pub(crate) description: Arc<ClientDescription>,
     pub(crate) socket: Socket,
     pub(crate) access: Arc<Access>,
-    /// The client is told when the broker cancels one of its consumers.
+    /// True if the client understands `basic.cancel` from the broker.
     pub(crate) cancel_notify: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct OpeningClient {
 pub(crate) enum OpenRefused {
     /// The vhost is deleted.
     Deleted,
-    /// The vhost has as many connections as it may have.
+    /// The vhost has reached its limit of connections.
     Full(u64),
 }
 
@@ -85,11 +85,11 @@ impl VhostHandle {
         &self.name
     }
 
-    /// Registers the connection of a client. If the broker is already stopping, closes it at once.
-    /// `welcome` is called before the vhost can send anything.
+    /// Registers the connection of a client. If the broker is already stopping, closes it at once. `welcome`
+    /// is called before the vhost can send anything.
     ///
     /// # Errors
-    /// When the vhost is deleted or full.
+    /// If the vhost is deleted or full.
     pub(crate) fn open(
         &self,
         client: OpeningClient,
@@ -116,7 +116,7 @@ impl VhostHandle {
         name: &str,
         access: Arc<Access>,
     ) -> (ConnectionId, UnboundedReceiver<Outgoing>) {
-        // Bounded by its use: each command has one answer, and the next is applied after it.
+        // Unbounded, but each command has one answer, and the next is applied after it.
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = self.state.lock();
         let id = state.vhost.open_connection(access, false);
@@ -129,7 +129,7 @@ impl VhostHandle {
         (id, receiver)
     }
 
-    /// Removes a connection. Returns the position up to which the log holds everything that it did.
+    /// Removes a connection. Returns the log position that covers everything the connection did.
     pub(crate) fn close(&self, connection: ConnectionId) -> Lsn {
         let mut state = self.state.lock();
         let now = self.clock.now();
@@ -150,14 +150,14 @@ impl VhostHandle {
         result
     }
 
-    /// Reads the vhost and the descriptions of its clients. `read` has to be short, for clients wait.
+    /// Reads the vhost and the descriptions of its clients. `read` must be short, because clients wait.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Vhost, ClientOf<'_>) -> T) -> T {
         let state = self.state.lock();
         let clients = &state.outputs.links.clients;
         read(&state.vhost, &|id| clients.get(id).map(|link| Arc::clone(&link.client)))
     }
 
-    /// Reads the vhost as one of many times: a thread that waits for the lock gets it next.
+    /// Reads the vhost in one of many slices: a thread that waits for the lock gets it next.
     pub(crate) fn read_fair<T>(&self, read: impl FnOnce(&Vhost, Now) -> T) -> T {
         let state = self.state.lock();
         let now = self.clock.now();
@@ -171,7 +171,7 @@ impl VhostHandle {
         self.state.lock().outputs.links.traffic()
     }
 
-    /// Closes every connection because the broker stops, and those that are opened later.
+    /// Closes every connection because the broker stops, and every later one.
     pub(crate) fn stop(&self, refusal: &Refusal) {
         let mut state = self.state.lock();
         let now = self.clock.now();

@@ -1,5 +1,5 @@
-//! A channel of the node's own: what a user asks over HTTP goes through the core as what clients ask
-//! over AMQP, with his permissions and nobody's socket.
+//! An internal channel of the node: commands of HTTP users go through the core like those of AMQP clients,
+//! with the permissions of the user but without a socket.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::handle::VhostHandle;
 
-/// What people see where they see names of connections.
+/// The connection name in listings.
 const NAME: &str = "HTTP";
 
-/// The only channel of its connection.
+/// The only channel of the connection.
 const CHANNEL: ChannelNumber = ChannelNumber(1);
 
-/// A connection of the node's own with one channel.
+/// An internal connection of the node with one channel.
 #[derive(Debug)]
 pub(crate) struct InternalChannel {
     handle: Arc<VhostHandle>,
@@ -28,7 +28,7 @@ pub(crate) struct InternalChannel {
 }
 
 impl InternalChannel {
-    /// Opens a connection and its channel, once the disk has not too much to do.
+    /// Opens a connection and its channel, once the disk is not behind.
     pub(crate) async fn open(
         handle: Arc<VhostHandle>,
         access: Arc<Access>,
@@ -41,10 +41,10 @@ impl InternalChannel {
         Ok(channel)
     }
 
-    /// On whose behalf it is, and what he may do now.
+    /// The user of the channel with their current permissions.
     ///
     /// # Errors
-    /// Why he may do nothing any more.
+    /// The reason why the channel was closed.
     pub(crate) fn access(&mut self) -> Result<Arc<Access>, Refusal> {
         if let Ok(
             Outgoing::ChannelClose { refusal, .. } | Outgoing::ConnectionClose { refusal, .. },
@@ -58,13 +58,13 @@ impl InternalChannel {
         access.ok_or_else(gone)
     }
 
-    /// Its connection.
+    /// The id of the connection.
     #[cfg(test)]
     pub(crate) fn connection(&self) -> ConnectionId {
         self.connection
     }
 
-    /// The vhost that it is in.
+    /// The vhost of the channel.
     pub(crate) fn vhost(&self) -> &Arc<VhostHandle> {
         &self.handle
     }

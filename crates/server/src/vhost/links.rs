@@ -1,4 +1,4 @@
-//! The connections of a vhost, as its effects reach them.
+//! The connections of a vhost, as destinations of effects.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::connection::counters::Socket;
 
-/// The connection of a client.
+/// A client connection.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) socket: Socket,
     pub(super) client: Arc<ClientDescription>,
-    /// As in `client`: a copy for every message that is sent.
+    /// Copied from `client`, because every sent message needs it.
     pub(super) frame_max: u32,
-    /// Something was put into its outbox in this batch.
+    /// True if this batch has appended to the outbox.
     pub(super) is_touched: bool,
 }
 
@@ -38,14 +38,14 @@ impl Link {
 #[derive(Default, Debug)]
 pub(super) struct Links {
     pub(super) clients: SecondaryMap<ConnectionId, Link>,
-    /// Connections of the node itself, with the receiver of their answers.
+    /// Internal connections of the node, with the receivers of their answers.
     pub(super) internal: SecondaryMap<ConnectionId, UnboundedSender<Outgoing>>,
     /// Traffic of clients that have disconnected.
     closed_traffic: Traffic,
 }
 
 impl Links {
-    /// Removes a connection, of which only the traffic stays.
+    /// Removes a connection and keeps only its traffic.
     pub(super) fn remove(&mut self, connection: ConnectionId) {
         if let Some(link) = self.clients.remove(connection) {
             self.closed_traffic.add(&link.socket.traffic());
@@ -60,19 +60,19 @@ impl Links {
         sum
     }
 
-    /// Bytes that wait for the socket of a client; 0 for any other connection.
+    /// Bytes that wait for the socket of a client; 0 for other connections.
     pub(super) fn unsent(&self, connection: ConnectionId) -> u64 {
         self.clients.get(connection).map_or(0, |link| link.socket.writer.unsent())
     }
 
-    /// Sends to a connection of the node itself, if it is one.
+    /// Sends to a connection, if it is an internal one.
     pub(super) fn send_internal(
         &self,
         connection: ConnectionId,
         outgoing: impl FnOnce() -> Outgoing,
     ) {
         if let Some(receiver) = self.internal.get(connection) {
-            // A receiver that is gone has closed the connection, or is about to.
+            // A missing receiver means that the connection is closed or about to be.
             let _ = receiver.send(outgoing());
         }
     }

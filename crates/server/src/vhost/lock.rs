@@ -1,10 +1,10 @@
-//! The lock of a vhost, and how a thread waits for it.
+//! The lock of a vhost, with waits that can time out.
 //!
-//! The lock is held for a fraction of a millisecond, so most callers find it free or wait for that long.
-//! Sometimes it is held for long nevertheless. Then no thread that serves several vhosts may wait for it:
-//! the timer, the persister, the pager and the tasks of connections try the lock for [`LOCK_WAIT`], do
-//! other work and come back; a task awaits the end of the long hold. Requests over HTTP wait, on a thread
-//! that the runtime replaces.
+//! The lock is usually held for a fraction of a millisecond, so most callers find it free or wait for that
+//! long. Sometimes it is held for longer. Then no thread that serves several vhosts may wait for it: the
+//! timer, the persister, the pager and the tasks of connections try the lock for [`LOCK_WAIT`], do other work
+//! and return later; a task awaits the end of the long hold. HTTP requests wait, on a thread that the runtime
+//! replaces.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use crate::limits::{LOCK_WAIT, LONG_HOLD};
 
-/// A lock around a value that knows since when it is held.
+/// A lock around a value, with the time since when it is held.
 #[derive(Debug)]
 pub(super) struct TimedLock<T> {
     value: Mutex<T>,
@@ -28,7 +28,7 @@ pub(super) struct TimedLock<T> {
 }
 
 impl<T> TimedLock<T> {
-    /// A lock that is free.
+    /// Creates a free lock.
     pub(super) fn new(value: T) -> Self {
         Self {
             value: Mutex::new(value),
@@ -38,8 +38,8 @@ impl<T> TimedLock<T> {
         }
     }
 
-    /// Takes the lock, however long that takes. A worker of a runtime hands its other tasks to another
-    /// thread before it waits for long.
+    /// Takes the lock, however long that takes. A worker of a runtime hands its other tasks to another thread
+    /// before a long wait.
     pub(super) fn lock(&self) -> TimedGuard<'_, T> {
         self.try_lock().unwrap_or_else(|| {
             let is_worker = Handle::try_current()
@@ -50,7 +50,8 @@ impl<T> TimedLock<T> {
         })
     }
 
-    /// Takes the lock, unless that takes longer than [`LOCK_WAIT`] or the lock is held for long already.
+    /// Takes the lock, unless that takes longer than [`LOCK_WAIT`] or the lock has been held for long
+    /// already.
     pub(super) fn try_lock(&self) -> Option<TimedGuard<'_, T>> {
         if let Some(value) = self.value.try_lock() {
             return Some(self.begin(value));
@@ -61,12 +62,12 @@ impl<T> TimedLock<T> {
         Some(self.begin(self.value.try_lock_for(LOCK_WAIT)?))
     }
 
-    /// Waits for the end of the current hold if it is a long one.
+    /// Waits for the end of the current hold, if it is a long one.
     pub(super) async fn long_hold_ended(&self) {
         loop {
             let ended = self.long_hold_ended.notified();
             tokio::pin!(ended);
-            // From now on the end of a hold is noticed.
+            // From here on the end of a hold is noticed.
             ended.as_mut().enable();
             if !self.is_held_for_long() {
                 return;
@@ -95,7 +96,7 @@ impl<T> TimedLock<T> {
     }
 }
 
-/// Access to the value while its lock is held. The fields are dropped in this order.
+/// Access to the value while the lock is held. The fields are dropped in this order.
 #[derive(Debug)]
 pub(super) struct TimedGuard<'a, T> {
     timing: HoldTiming<'a, T>,
@@ -103,8 +104,8 @@ pub(super) struct TimedGuard<'a, T> {
 }
 
 impl<T> TimedGuard<'_, T> {
-    /// Gives the lock to the thread that has waited longest. A caller that takes the lock many times in a
-    /// row would have it again before that thread wakes.
+    /// Passes the lock to the thread that has waited longest. A caller that takes the lock repeatedly would
+    /// otherwise take it again before that thread wakes up.
     pub(super) fn unlock_fair(self) {
         let Self { timing, value } = self;
         drop(timing);
@@ -126,7 +127,7 @@ impl<T> DerefMut for TimedGuard<'_, T> {
     }
 }
 
-/// Ends the measured hold when it is dropped, just before the lock is given back.
+/// Ends the measurement of the hold when dropped, just before the lock is released.
 #[derive(Debug)]
 struct HoldTiming<'a, T>(&'a TimedLock<T>);
 
@@ -205,7 +206,7 @@ mod tests {
             let lock = Arc::clone(&lock);
             runtime.spawn(async move { *lock.lock() })
         };
-        // With the only worker taken this would never be answered.
+        // If the only worker were blocked, this would never be answered.
         assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
         drop(end);
         assert_eq!(runtime.block_on(waits).unwrap(), 1);

@@ -1,5 +1,5 @@
-//! A vhost as the persister and the pager see it. Neither waits for its lock when it is held for long: they
-//! keep what they have for the vhost, and come back.
+//! The view of a vhost for the persister and the pager. Neither waits for a lock that is held for long: they
+//! keep their results for the vhost and return later.
 
 use broker::Lsn;
 use broker::page::{PageAt, PageRead, PageTask};
@@ -31,7 +31,7 @@ impl LogSource for VhostHandle {
         let mut state = self.state.try_lock()?;
         let has_more = state.outputs.log.take_batch(batch);
         if !has_more {
-            // Records that ended with pages are known to have ended once the last batch is written.
+            // The records that ended with pages are known to the log once the last batch is written.
             state.outputs.pages.batch_taken();
         }
         Some(has_more)
@@ -47,7 +47,7 @@ impl LogSource for VhostHandle {
         let replies: Vec<DeferredReply> = outputs.deferred.extract_if(.., is_durable).collect();
         self.disk.set_durable(durable);
         self.finish_with(state, &replies, TimedGuard::unlock_fair);
-        // After the replies are in the outboxes: connections go on from here.
+        // After the replies are in the outboxes, because connections continue from here.
         self.disk.notify();
         true
     }
@@ -79,7 +79,7 @@ impl PageSource for VhostHandle {
         let now = self.clock.now();
         state.vhost.page_read(now, at, read);
         self.finish(state);
-        // After the messages are in the queue: who waits for pages looks there.
+        // After the messages are in the queue, because those who wait for pages look there.
         self.disk.pages().read();
         self.disk.notify();
         Ok(())

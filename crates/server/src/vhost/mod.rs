@@ -1,8 +1,8 @@
 //! The vhosts of the node, each behind one lock.
 //!
-//! The lock is taken once per batch: commands are applied, effects become bytes in the outboxes of their
-//! connections while the lock keeps them in order, and writers are woken after it is given back. Nothing
-//! waits while the lock is held.
+//! The lock is taken once per batch: commands are applied, effects are encoded into the outboxes of their
+//! connections while the lock keeps them in order, and writers are woken after it is released. No thread
+//! waits for anything while it holds the lock.
 
 mod alarm;
 mod batch;

@@ -1,4 +1,4 @@
-//! Shortage of memory or disk, as one vhost reads it without its lock.
+//! Shortage of memory or disk, readable by a vhost without its lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The alarm, and the bound of the topology while memory is short.
 #[derive(Debug)]
 pub(super) struct MemoryPressure {
-    /// An alarm is on; shared by all vhosts.
+    /// True while an alarm is on; shared by all vhosts.
     alarm: Arc<AtomicBool>,
-    /// Bytes that the topology may take while memory is short; `u64::MAX` while it is not.
+    /// Bytes that the topology may take while memory is short; `u64::MAX` otherwise.
     topology_bytes_max: AtomicU64,
 }
 
@@ -17,12 +17,12 @@ impl MemoryPressure {
         Self { alarm, topology_bytes_max: AtomicU64::new(u64::MAX) }
     }
 
-    /// Bytes that queues, exchanges and bindings may take; none for any number.
+    /// Bytes that queues, exchanges and bindings may take; none for unlimited.
     pub(super) fn topology_bytes_max(&self) -> Option<u64> {
         Some(self.topology_bytes_max.load(Ordering::Relaxed)).filter(|max| *max < u64::MAX)
     }
 
-    /// Bounds the topology from the next command on; none for any number of bytes.
+    /// Bounds the topology from the next command on; none for unlimited.
     pub(super) fn set_topology_bytes_max(&self, bytes_max: Option<u64>) {
         self.topology_bytes_max.store(bytes_max.unwrap_or(u64::MAX), Ordering::Relaxed);
     }

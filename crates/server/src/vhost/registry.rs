@@ -1,4 +1,4 @@
-//! The vhosts of the node by name: made, recovered, found, removed.
+//! The registry of vhosts by name: creation, recovery, look-up, removal.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use crate::limits::PAGE_LOOKS_MAX;
 #[derive(Debug)]
 pub(crate) struct Vhosts {
     handles: RwLock<BTreeMap<String, Arc<VhostHandle>>>,
-    /// An alarm is on.
+    /// True while an alarm is on.
     alarm: Arc<AtomicBool>,
     options: VhostOptions,
     threads: Threads,
@@ -38,12 +38,12 @@ pub(crate) struct Vhosts {
     durability: Durability,
     reserve: Arc<Reserve>,
     clock: Clock,
-    /// No vhost has had this id or a larger one.
+    /// An id that is greater than those of all vhosts so far.
     next_id: AtomicU64,
 }
 
 impl Vhosts {
-    /// No vhosts yet. `options` is granted to each of them.
+    /// Creates an empty registry. `options` apply to every vhost.
     pub(crate) fn new(
         node_name: &str,
         config: &Config,
@@ -66,12 +66,12 @@ impl Vhosts {
         }
     }
 
-    /// Options that are granted to each vhost.
+    /// The options of every vhost.
     pub(crate) fn options(&self) -> VhostOptions {
         self.options
     }
 
-    /// The vhost of that name.
+    /// The vhost with this name.
     pub(crate) fn get(&self, name: &str) -> Option<Arc<VhostHandle>> {
         self.handles.read().get(name).cloned()
     }
@@ -87,16 +87,16 @@ impl Vhosts {
         (self.next_id.load(Ordering::Acquire), entries)
     }
 
-    /// Makes a vhost, which cannot be found before it is inserted.
+    /// Creates a vhost, which cannot be found before it is inserted.
     ///
     /// # Errors
-    /// When the system has no randomness to seed it with, or the disk refuses.
+    /// If the operating system provides no randomness for its seed, or the disk refuses.
     pub(crate) fn make(
         &self,
         name: &str,
         settings: Arc<VhostSettings>,
     ) -> Result<Arc<VhostHandle>, VhostError> {
-        // A directory that exists belonged to a vhost that was being made when the broker ended.
+        // An existing directory belonged to a vhost that was being created when the broker ended.
         let id = loop {
             let id = VhostId(self.next_id.fetch_add(1, Ordering::AcqRel));
             if !vhost_files::vhost_path(&self.data_dir, id).exists() {
@@ -106,30 +106,30 @@ impl Vhosts {
         self.begin(VhostEntry { name: name.to_owned(), id, settings }, true)
     }
 
-    /// Makes a vhost known by its name.
+    /// Makes a vhost available by its name.
     pub(crate) fn insert(&self, handle: &Arc<VhostHandle>) {
         self.handles.write().insert(handle.name.to_string(), Arc::clone(handle));
-        // A change of the alarm before this has not reached the vhost.
+        // The vhost has missed earlier changes of the alarm.
         handle.alarm_changed();
     }
 
-    /// Takes a vhost out, so that it is not found any more.
+    /// Removes a vhost, so that it cannot be found any more.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<VhostHandle>> {
         self.handles.write().remove(name)
     }
 
-    /// Recovers a vhost from its log. Call [`VhostHandle::catch_up`] before clients connect: work fell due
-    /// meanwhile.
+    /// Recovers a vhost from its log. Call [`VhostHandle::catch_up`] before clients connect, because work has
+    /// become due meanwhile.
     ///
     /// # Errors
-    /// When the system has no randomness to seed it with, or the disk refuses.
+    /// If the operating system provides no randomness for its seed, or the disk refuses.
     pub(crate) fn open(&self, entry: VhostEntry) -> Result<Arc<VhostHandle>, VhostError> {
         let handle = self.begin(entry, false)?;
         self.insert(&handle);
         Ok(handle)
     }
 
-    /// Reserves all ids below this one.
+    /// Reserves all ids below `next_id`.
     pub(crate) fn reserve_ids(&self, next_id: u64) {
         self.next_id.fetch_max(next_id, Ordering::AcqRel);
     }
@@ -170,7 +170,7 @@ impl Vhosts {
             pressure: MemoryPressure::new(Arc::clone(&self.alarm)),
             clock: self.clock,
         });
-        // The threads know the vhost before anything in it happens.
+        // The threads must know the vhost before any event in it.
         let Threads { timer, persister, pager } = &self.threads;
         let (target, source) = (Arc::downgrade(&handle), Arc::downgrade(&handle));
         timer.add(id, target);
@@ -179,14 +179,14 @@ impl Vhosts {
         Ok(handle)
     }
 
-    /// Sets or clears the alarm of all vhosts. While it is on no vhost makes dead letters and the like.
+    /// Sets or clears the alarm of all vhosts. During an alarm no vhost makes dead letters.
     pub(crate) fn set_alarm(&self, has_alarm: bool) {
         self.alarm.store(has_alarm, Ordering::SeqCst);
         self.all().iter().for_each(|handle| handle.alarm_changed());
     }
 }
 
-/// Failure to make or recover a vhost.
+/// Reason why a vhost cannot be created or recovered.
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum VhostError {
     #[error("the system has no randomness: {0}")]

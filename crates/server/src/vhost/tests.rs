@@ -1,4 +1,4 @@
-//! One vhost beside another whose lock is held for long.
+//! Tests of one vhost beside another whose lock is held for long.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::VhostHandle;
 use crate::embedded::{Configuration, Embedded};
 use crate::vhost::internal_channel::InternalChannel;
 
-/// Longer than anything here takes on the slowest machine.
+/// Longer than any step takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A broker with the vhosts `/` and `other` in a directory of its own.
@@ -46,13 +46,13 @@ impl Drop for Broker {
     }
 }
 
-/// A channel of a user that may do everything.
+/// Opens a channel of a user with all permissions.
 async fn open(handle: &Arc<VhostHandle>) -> InternalChannel {
     let access = Arc::new(Access::matching("guest".into(), ".*").unwrap());
     InternalChannel::open(Arc::clone(handle), access).await.unwrap()
 }
 
-/// Declares a durable queue, which is answered when it is on disk.
+/// Declares a durable queue; the answer arrives when it is on disk.
 async fn declare(channel: &mut InternalChannel, queue: &str, arguments: TableRef<'_>) -> u32 {
     channel.apply(Command::DeclareQueue(DeclareQueue {
         queue,
@@ -68,7 +68,7 @@ async fn declare(channel: &mut InternalChannel, queue: &str, arguments: TableRef
     message_count
 }
 
-/// Declares a queue whose messages move to `target` at once, and publishes a message to it.
+/// Declares a queue whose messages expire into `target` at once, and publishes a message to it.
 async fn publish_to_expire(channel: &mut InternalChannel, target: &str) {
     let mut arguments = TableBuilder::new();
     arguments.insert("x-message-ttl", Value::I64(1));
@@ -99,8 +99,8 @@ fn hold(handle: &Arc<VhostHandle>) -> (Sender<()>, JoinHandle<()>) {
     (end, thread)
 }
 
-/// The timer, the writer of logs and the only worker of the runtime have something to do in the vhost
-/// whose lock is held, and serve the other vhost.
+/// The timer, the log writer and the only worker of the runtime have work in the vhost whose lock is held,
+/// and still serve the other vhost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_vhost_whose_lock_is_held_delays_no_other() {
     let broker = Broker::start("isolation");
@@ -112,7 +112,7 @@ async fn a_vhost_whose_lock_is_held_delays_no_other() {
     publish_to_expire(&mut in_slow, "dead").await;
 
     let (end, thread) = hold(&slow);
-    // A task of a connection, and a request over HTTP.
+    // A task of a connection, and an HTTP request.
     let connection = in_slow.connection();
     let enters = tokio::spawn({
         let slow = Arc::clone(&slow);

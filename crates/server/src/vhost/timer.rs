@@ -1,7 +1,7 @@
-//! The one timer: a thread that sleeps until the earliest wake-up of any vhost.
+//! The timer: a thread that sleeps until the earliest wake-up of any vhost.
 //!
-//! A thread of its own, because deadlines are kept to fractions of a millisecond, which neither the
-//! runtime's timer wheel nor a busy worker can promise.
+//! It is a thread of its own, because deadlines are kept to fractions of a millisecond, which neither the
+//! runtime's timer wheel nor a busy worker can guarantee.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,9 +16,9 @@ use crate::clock::Clock;
 use crate::disk::vhost_files::VhostId;
 use crate::limits::{TIMER_PAUSE_US, TIMER_REST_US};
 
-/// A vhost with something to do at a time.
+/// A vhost that the timer can wake.
 pub(crate) trait TimerTarget: fmt::Debug + Send + Sync {
-    /// Does what is due.
+    /// Does the work that is due.
     fn tick(&self);
 }
 
@@ -29,7 +29,7 @@ struct Wakes {
     stopping: bool,
 }
 
-/// Wakes vhosts when something in them is due.
+/// The wake-ups of all vhosts.
 #[derive(Default, Debug)]
 pub(crate) struct Timer {
     wakes: Mutex<Wakes>,
@@ -40,7 +40,7 @@ impl Timer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// If the operating system cannot start a thread.
     pub(crate) fn start(clock: Clock) -> io::Result<Arc<Self>> {
         let timer = Arc::new(Self::default());
         let runs = Arc::clone(&timer);
@@ -48,7 +48,7 @@ impl Timer {
         Ok(timer)
     }
 
-    /// Makes a vhost known, before its first wake-up is armed.
+    /// Registers a vhost, before its first wake-up is armed.
     pub(crate) fn add(&self, id: VhostId, target: Weak<dyn TimerTarget>) {
         let mut wakes = self.wakes.lock();
         wakes.targets.retain(|_, target| target.strong_count() > 0);
@@ -86,10 +86,10 @@ impl Timer {
                 continue;
             }
             wakes.due.pop_first();
-            // The wake-up of a vhost that is gone comes for nothing.
+            // The wake-up of a deleted vhost is skipped.
             let target = wakes.targets.get(&id).and_then(Weak::upgrade);
             if let Some(target) = target {
-                // The vhost arms the timer again, which needs the lock.
+                // The lock is released, because the vhost arms the timer again.
                 MutexGuard::unlocked(&mut wakes, || target.tick());
                 last_turn_ended = clock.time();
             }
@@ -102,7 +102,7 @@ impl Timer {
 pub(super) struct WakeUp {
     vhost: VhostId,
     clock: Clock,
-    /// Time for which the timer is armed, in microseconds; `u64::MAX` if it is not.
+    /// The time for which the timer is armed, in microseconds; `u64::MAX` if it is not.
     armed_us: AtomicU64,
 }
 
@@ -111,8 +111,8 @@ impl WakeUp {
         Self { vhost, clock, armed_us: AtomicU64::new(u64::MAX) }
     }
 
-    /// Lets the timer come at `at`, if it does not come earlier. Work that is overdue is due now and no
-    /// earlier: otherwise a vhost with a backlog would always be first.
+    /// Arms the timer for `at`, unless it is armed for an earlier time. Overdue work counts as due now:
+    /// otherwise a vhost with a backlog would always be first.
     pub(super) fn arm(&self, timer: &Timer, at: Time) {
         if at.as_micros() >= self.armed_us.load(Ordering::Acquire) {
             return;
@@ -124,14 +124,14 @@ impl WakeUp {
         }
     }
 
-    /// The timer has come: the next call of [`Self::arm`] counts, whatever its time.
+    /// Notes that the timer has fired: the next call of [`Self::arm`] takes effect, whatever its time.
     pub(super) fn fired(&self) {
         self.armed_us.store(u64::MAX, Ordering::Release);
     }
 }
 
-/// The time to do what is due at `at`: soon if the last turn has left it over, else when it is due, but
-/// after a rest, so that everything that falls due meanwhile has one turn together.
+/// The time to do work that is due at `at`: soon, if the last turn has left it over; otherwise when it is
+/// due, but after a rest, so that everything that becomes due meanwhile shares one turn.
 fn turn_begins(at: Time, last_turn_ended: Time) -> Time {
     let rest_us = if at <= last_turn_ended { TIMER_PAUSE_US } else { TIMER_REST_US };
     at.max(Time::from_micros(last_turn_ended.as_micros() + rest_us))

@@ -1,4 +1,4 @@
-//! Waits for a vhost: for its lock, its disk, and the work that was due at a start.
+//! Waits for a vhost: for its lock, its disk, and work that was due at the start.
 
 use std::time::Instant;
 
@@ -10,12 +10,12 @@ use super::timer::TimerTarget as _;
 use crate::limits::{CATCH_UP_PAUSE, CATCH_UP_STALL_MAX};
 
 impl VhostHandle {
-    /// Waits while the lock is held for long: tasks that serve a connection await this before they take it.
+    /// Waits while the lock is held for long; tasks of connections await this before they take the lock.
     pub(crate) async fn long_hold_ended(&self) {
         self.state.long_hold_ended().await;
     }
 
-    /// True while so much waits for the disk that who adds to it has to wait.
+    /// True while so much waits for the disk that connections that add to it must wait.
     pub(crate) fn is_behind(&self) -> bool {
         self.disk.is_behind()
     }
@@ -30,7 +30,7 @@ impl VhostHandle {
         self.disk.durable_at(lsn).await;
     }
 
-    /// Waits for the event that an answer waits for.
+    /// Waits for the event that an answer depends on.
     pub(crate) async fn wait_for(&self, wait: Wait) {
         match wait {
             Wait::Log(lsn) => self.disk.durable_at(lsn).await,
@@ -45,11 +45,11 @@ impl VhostHandle {
         }
     }
 
-    /// Does what is due, and waits for the pages that are read for that; work that waits for room on the
-    /// disk is left for later. `check_alarms` is called all the while, so that an alarm comes in time.
+    /// Does due work and waits for the pages that it reads; work that waits for disk space is left for later.
+    /// `check_alarms` is called repeatedly, so that an alarm is raised in time.
     pub(crate) fn catch_up<T>(&self, check_alarms: &dyn Fn() -> T) {
         loop {
-            // At least once: the restart itself may have left something to do.
+            // At least once, because the restart itself may have left work to do.
             check_alarms();
             self.tick();
             let mut behind_since = None;
