@@ -12,7 +12,7 @@ use crate::metrics::routes::Audience;
 use crate::node::Node;
 use crate::{api, metrics};
 
-/// Answers HTTP requests about `node`; it must be served with the `SocketAddr` of each client.
+/// Answers HTTP requests about `node`. Must be served with the `SocketAddr` of each client.
 pub fn router(node: Arc<dyn Node>) -> Router {
     let api = api::routes().route_layer(from_fn_with_state(Arc::clone(&node), access::guard));
     let routes = Router::new()
@@ -20,16 +20,16 @@ pub fn router(node: Arc<dyn Node>) -> Router {
         .merge(api)
         .merge(api::open_routes())
         .merge(web::routes())
-        // Behind the guard: as in RabbitMQ, neither needs a login.
+        // Outside the guard: as in RabbitMQ, neither answer needs a login.
         .method_not_allowed_fallback(answer::wrong_method)
         .fallback(answer::no_such_path)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(node);
-    // Around the routes, not on them: what comes in may change its path.
+    // Around the router, not on its routes: the middleware may change the path.
     Router::new().fallback_service(routes).layer(from_fn(middleware::pass))
 }
 
-/// Answers requests for metrics only: for a listener that nothing else is reached through.
+/// Answers requests for metrics only, on a listener for scrapers.
 pub fn metrics_router(node: Arc<dyn Node>) -> Router {
     let routes = metrics::routes::routes(&node, Audience::Everybody)
         .fallback(answer::no_such_path)

@@ -1,5 +1,5 @@
-//! The API of a node that serves nobody: it can be started, emptied and ended, by whoever has the
-//! token of its machine. Users are not known to it.
+//! The API of a stopped node: it can be started, reset and ended by a caller who has the token of its
+//! machine. It knows no users.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,14 +21,13 @@ use crate::http::web;
 use crate::limits::BODY_BYTES_MAX;
 use crate::node::{Lifecycle, Logins};
 
-/// A node that is stopped.
+/// A stopped node.
 pub trait StoppedNode: Lifecycle + Logins + Send + Sync {
-    /// Its name.
+    /// Name of the node.
     fn name(&self) -> &str;
 }
 
-/// Answers HTTP requests while `node` is stopped; it must be served with the `SocketAddr` of each
-/// client.
+/// Answers HTTP requests while `node` is stopped. Must be served with the `SocketAddr` of each client.
 pub fn stopped_router(node: Arc<dyn StoppedNode>) -> Router {
     let routes = Router::new()
         .route("/api/nodes/{name}/actions", post(act))
@@ -62,7 +61,7 @@ async fn act(
     if name != node.name() {
         return Err(ApiError::not_found());
     }
-    // Only now: a stranger's body takes no memory.
+    // Read after the login, so that a stranger's body takes no memory.
     let Body(body) = Body::from_request(request, &node).await?;
     actions::perform(&*node, &body).await
 }

@@ -10,25 +10,25 @@ use crate::api::{consumers, rates};
 use crate::history::{History, Trend};
 use crate::http::access::{Management, VhostUser, check_can_see_client};
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 use crate::json::timestamp::rfc3339;
 use crate::snapshot::client::{ChannelSnapshot, parse_channel_name};
 use crate::snapshot::fields::{CHANNEL, of_channel};
 
-/// How the numbers of a channel change.
+/// The change of a channel's numbers.
 type ChannelTrend = Trend<{ CHANNEL.len() }>;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/channels", get(list))
         .route("/api/channels/{name}", get(show))
         .route("/api/vhosts/{name}/channels", get(list_of_vhost))
 }
 
-/// A user who is no monitor sees those of his own connections.
+/// Users who are no monitors see the channels of their own connections.
 async fn list(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
@@ -38,7 +38,7 @@ async fn list(
 }
 
 async fn list_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     VhostUser { caller, vhost }: VhostUser,
     query: Query,
 ) -> Result<Json, ApiError> {
@@ -48,7 +48,7 @@ async fn list_of_vhost(
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(name): Name,
     query: Query,
@@ -60,23 +60,23 @@ async fn show(
     let channel = channel.ok_or_else(ApiError::not_found)?;
     let name = node.snapshot().name;
     let trend = node.history().read(|history| trend(history, &channel, &query));
-    let mut object = shown(&name, (&channel, &trend));
+    let mut object = to_json(&name, (&channel, &trend));
     let consumers = node.consumers(&channel.client.vhost).unwrap_or_default();
     let is_here = |pid| pid == Some(&channel.client.pid);
     let here = consumers.iter().filter(|one| {
         one.channel == number && is_here(one.client.as_ref().map(|client| &client.pid))
     });
-    let here = here.map(|one| consumers::shown(&name, one)).collect();
+    let here = here.map(|one| consumers::to_json(&name, one)).collect();
     object.insert("consumer_details".to_owned(), here);
-    // By queue and exchange nothing is counted; RabbitMQ does so only if it is asked to.
+    // No counts by queue and exchange; RabbitMQ has them on demand only.
     object.insert("deliveries".to_owned(), json!([]));
     object.insert("publishes".to_owned(), json!([]));
-    Ok(Json::ok(query.chosen(Value::Object(object))))
+    Ok(Json::ok(query.select_columns(Value::Object(object))))
 }
 
-/// A list of channels, as it was asked for.
+/// Answers with a list of channels.
 pub(crate) fn answer(
-    node: &Shared,
+    node: &SharedNode,
     mut channels: Vec<ChannelSnapshot>,
     query: &Query,
 ) -> Result<Json, ApiError> {
@@ -86,7 +86,7 @@ pub(crate) fn answer(
         .history()
         .read(|history| channels.iter().map(|one| trend(history, one, query)).collect());
     let all = channels.iter().zip(&trends);
-    query.answer(all.map(|channel| Value::Object(shown(&name, channel))).collect())
+    query.answer(all.map(|channel| Value::Object(to_json(&name, channel))).collect())
 }
 
 fn trend(history: &History, channel: &ChannelSnapshot, query: &Query) -> ChannelTrend {
@@ -94,9 +94,9 @@ fn trend(history: &History, channel: &ChannelSnapshot, query: &Query) -> Channel
     history.of_channel(&channel.client.vhost, of, &query.ranges)
 }
 
-fn shown(node: &str, (channel, trend): (&ChannelSnapshot, &ChannelTrend)) -> Map<String, Value> {
+fn to_json(node: &str, (channel, trend): (&ChannelSnapshot, &ChannelTrend)) -> Map<String, Value> {
     let client = &channel.client;
-    let shown = json!({
+    let json = json!({
         "name": channel.name(),
         "pid": client.pid.of_channel(channel.number),
         "number": channel.number.0,
@@ -120,12 +120,12 @@ fn shown(node: &str, (channel, trend): (&ChannelSnapshot, &ChannelTrend)) -> Map
         "messages_uncommitted": channel.uncommitted,
         "acks_uncommitted": channel.acks_uncommitted,
     });
-    let mut shown = rates::object(shown);
+    let mut json = rates::object(json);
     let numbers = of_channel(&channel.counters);
     let stats = rates::message_stats(&CHANNEL, (&numbers, trend));
-    shown.insert("message_stats".to_owned(), Value::Object(stats));
+    json.insert("message_stats".to_owned(), Value::Object(stats));
     if let Some(idle_since_ms) = trend.idle_since_ms {
-        shown.insert("idle_since".to_owned(), json!(rfc3339(idle_since_ms)));
+        json.insert("idle_since".to_owned(), json!(rfc3339(idle_since_ms)));
     }
-    shown
+    json
 }

@@ -1,4 +1,4 @@
-//! `/api/connections`: the connections of clients, to look at and to close.
+//! `/api/connections`: client connections.
 
 use axum::Router;
 use axum::extract::State;
@@ -11,16 +11,16 @@ use crate::api::{channels, rates};
 use crate::history::{History, Trend};
 use crate::http::access::{Management, VhostUser, check_can_close_client, check_can_see_client};
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 use crate::json::table::table_to_json;
 use crate::snapshot::client::{CertificateDetails, ConnectionSnapshot, TlsDetails};
 use crate::snapshot::fields::{CONNECTION, StatsKind, of_connection};
 
-/// How the numbers of a connection change.
+/// The change of a connection's numbers.
 type ConnectionTrend = Trend<{ CONNECTION.len() }>;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/connections", get(list))
         .route("/api/connections/{name}", get(show).delete(close))
@@ -29,12 +29,12 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/api/vhosts/{name}/connections", get(list_of_vhost))
 }
 
-/// Why a connection is closed if who asks for it does not say; RabbitMQ's words.
+/// RabbitMQ's default reason for closing a connection.
 const REASON: &str = "Closed via management plugin";
 
-/// A user who is no monitor sees his own.
+/// Users who are no monitors see their own connections.
 async fn list(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
@@ -44,7 +44,7 @@ async fn list(
 }
 
 async fn list_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     VhostUser { caller, vhost }: VhostUser,
     query: Query,
 ) -> Result<Json, ApiError> {
@@ -54,7 +54,7 @@ async fn list_of_vhost(
 }
 
 async fn list_of_user(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(user): Name,
     query: Query,
@@ -66,7 +66,7 @@ async fn list_of_user(
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(name): Name,
     query: Query,
@@ -74,7 +74,7 @@ async fn show(
     let (connection, _) = node.connection(&name).ok_or_else(ApiError::not_found)?;
     check_can_see_client(&caller, &connection.client.user)?;
     let trend = node.history().read(|history| trend(history, &connection, &query));
-    Ok(Json::ok(query.chosen(shown(&node.snapshot().name, (&connection, &trend)))))
+    Ok(Json::ok(query.select_columns(to_json(&node.snapshot().name, (&connection, &trend)))))
 }
 
 /// The channels of a connection.
@@ -82,31 +82,31 @@ async fn show(
 /// COMPAT: unknown connection: 404 for the channels of a connection that is not there; RabbitMQ fails
 /// with 500.
 async fn list_of_channels(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(name): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
     let (connection, channels) = node.connection(&name).ok_or_else(ApiError::not_found)?;
     check_can_see_client(&caller, &connection.client.user)?;
-    channels::answer(&node, channels, &query.without_pages())
+    channels::answer(&node, channels, &query.unpaged())
 }
 
 async fn close(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(name): Name,
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
     let (connection, _) = node.connection(&name).ok_or_else(ApiError::not_found)?;
     check_can_close_client(&caller, &connection.client.user)?;
-    // One that has gone meanwhile is closed, too.
+    // A connection that has closed meanwhile counts as closed.
     node.close_connection(&name, &caller.name, &reason(&headers)).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn close_of_user(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(user): Name,
     headers: HeaderMap,
@@ -116,46 +116,50 @@ async fn close_of_user(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Why, as the client is told.
+/// The reason for the client.
 fn reason(headers: &HeaderMap) -> String {
     let given = headers.get("x-reason").map(|value| String::from_utf8_lossy(value.as_bytes()));
     given.map_or_else(|| REASON.to_owned(), std::borrow::Cow::into_owned)
 }
 
-fn all(node: &Shared) -> Vec<ConnectionSnapshot> {
+fn all(node: &SharedNode) -> Vec<ConnectionSnapshot> {
     let vhosts = node.vhost_names().into_iter();
     vhosts.filter_map(|vhost| node.connections(&vhost)).flatten().collect()
 }
 
 fn answer(
-    node: &Shared,
+    node: &SharedNode,
     mut connections: Vec<ConnectionSnapshot>,
     query: &Query,
 ) -> Result<Json, ApiError> {
     connections.sort_by(|a, b| a.client.name.cmp(&b.client.name));
-    let show = |connections: Vec<ConnectionSnapshot>| all_shown(node, &connections, query);
-    query.answer_shown(connections, |one| &one.client.name, show)
+    let show = |connections: Vec<ConnectionSnapshot>| list_to_json(node, &connections, query);
+    query.answer_lazily(connections, |one| &one.client.name, show)
 }
 
-fn all_shown(node: &Shared, connections: &[ConnectionSnapshot], query: &Query) -> Vec<Value> {
+fn list_to_json(
+    node: &SharedNode,
+    connections: &[ConnectionSnapshot],
+    query: &Query,
+) -> Vec<Value> {
     let name = node.snapshot().name;
     let trends: Vec<ConnectionTrend> = node
         .history()
         .read(|history| connections.iter().map(|one| trend(history, one, query)).collect());
-    connections.iter().zip(&trends).map(|one| shown(&name, one)).collect()
+    connections.iter().zip(&trends).map(|one| to_json(&name, one)).collect()
 }
 
 fn trend(history: &History, connection: &ConnectionSnapshot, query: &Query) -> ConnectionTrend {
     history.of_connection(connection.client.pid.number(), &query.ranges)
 }
 
-fn shown(node: &str, (connection, trend): (&ConnectionSnapshot, &ConnectionTrend)) -> Value {
+fn to_json(node: &str, (connection, trend): (&ConnectionSnapshot, &ConnectionTrend)) -> Value {
     let ConnectionSnapshot { client, state, traffic, channels } = connection;
     let tls = |of: fn(&TlsDetails) -> &str| client.tls.as_ref().map_or("", of);
     let certificate = |of: fn(&CertificateDetails) -> &str| {
         client.tls.as_ref().and_then(|tls| tls.certificate.as_ref()).map_or("", of)
     };
-    let mut shown = json!({
+    let mut json = json!({
         "name": client.name,
         "pid": client.pid.to_string(),
         "node": node,
@@ -189,12 +193,12 @@ fn shown(node: &str, (connection, trend): (&ConnectionSnapshot, &ConnectionTrend
         "peer_cert_validity": certificate(|certificate| &certificate.validity),
         "peer_cert_serial_number": "",
     });
-    if let Some(shown) = shown.as_object_mut() {
+    if let Some(json) = json.as_object_mut() {
         let numbers = of_connection(traffic);
-        rates::put(shown, &CONNECTION, StatsKind::Data, (&numbers, trend));
+        rates::put(json, &CONNECTION, StatsKind::Data, (&numbers, trend));
         if let Some(name) = &client.connection_name {
-            shown.insert("user_provided_name".to_owned(), json!(name));
+            json.insert("user_provided_name".to_owned(), json!(name));
         }
     }
-    shown
+    json
 }

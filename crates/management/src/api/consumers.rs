@@ -1,4 +1,4 @@
-//! `/api/consumers`: who consumes from what.
+//! `/api/consumers`: consumers of queues.
 
 use axum::Router;
 use axum::extract::State;
@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use crate::api::list_query::Query;
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 use crate::json::table::table_to_json;
 use crate::snapshot::client::{ConsumerSnapshot, channel_name};
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/consumers", get(list))
         .route("/api/consumers/{vhost}", get(list_of_vhost))
 }
 
-/// A user who is no monitor sees his own.
+/// Users who are no monitors see their own consumers.
 async fn list(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
@@ -31,7 +31,7 @@ async fn list(
 }
 
 async fn list_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(vhost): Name,
     query: Query,
@@ -49,19 +49,19 @@ fn user(consumer: &ConsumerSnapshot) -> &str {
 }
 
 fn answer(
-    node: &Shared,
+    node: &SharedNode,
     mut consumers: Vec<ConsumerSnapshot>,
     query: Query,
 ) -> Result<Json, ApiError> {
     consumers.sort_by(|a, b| (&a.vhost, &a.queue, &a.tag).cmp(&(&b.vhost, &b.queue, &b.tag)));
     let name = node.snapshot().name;
-    let shown = consumers.iter().map(|one| shown(&name, one)).collect();
-    // Consumers have no names to filter by; RabbitMQ's list is always whole.
-    query.without_pages().answer(shown)
+    let json = consumers.iter().map(|one| to_json(&name, one)).collect();
+    // Consumers have no name to filter by; RabbitMQ's list is always complete.
+    query.unpaged().answer(json)
 }
 
-/// What is told of a consumer wherever it is shown.
-pub(crate) fn shown(node: &str, consumer: &ConsumerSnapshot) -> Value {
+/// A consumer in JSON.
+pub(crate) fn to_json(node: &str, consumer: &ConsumerSnapshot) -> Value {
     let mut on = json!({"node": node, "number": consumer.channel.0});
     if let (Some(on), Some(client)) = (on.as_object_mut(), &consumer.client) {
         let mut put = |name: &str, value: Value| on.insert(name.to_owned(), value);
@@ -81,7 +81,7 @@ pub(crate) fn shown(node: &str, consumer: &ConsumerSnapshot) -> Value {
         "activity_status": consumer.activity.as_str(),
         "exclusive": consumer.exclusive,
         "prefetch_count": consumer.prefetch_count,
-        // Clients want a number; 0 is none.
+        // Clients expect a number; 0 is none.
         "consumer_timeout": consumer.timeout_ms.unwrap_or(0),
         "arguments": table_to_json(consumer.arguments.as_ref()),
     })

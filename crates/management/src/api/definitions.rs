@@ -12,21 +12,21 @@ use serde_json::{Map, Value};
 
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Body, Name, Shared};
+use crate::http::extract::{Body, Name, SharedNode};
 use crate::http::multipart;
 use crate::json::bounded;
 use crate::limits::DEFINITIONS_VALUES_MAX;
 use crate::node::ImportError;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/definitions", get(export).post(import))
         .route("/api/definitions/{vhost}", get(export_vhost).post(import_vhost))
 }
 
 async fn export(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Administrator(_): Administrator,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
@@ -35,7 +35,7 @@ async fn export(
 }
 
 async fn export_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Administrator(_): Administrator,
     Name(vhost): Name,
     RawQuery(query): RawQuery,
@@ -69,7 +69,7 @@ fn file(definitions: Value, name: Option<String>) -> Response {
 }
 
 async fn import(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Administrator(_): Administrator,
     headers: HeaderMap,
     Body(body): Body,
@@ -78,7 +78,7 @@ async fn import(
 }
 
 async fn import_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Administrator(_): Administrator,
     Name(vhost): Name,
     headers: HeaderMap,
@@ -91,7 +91,7 @@ async fn import_vhost(
 }
 
 async fn take(
-    node: Shared,
+    node: SharedNode,
     vhost: Option<String>,
     definitions: Map<String, Value>,
 ) -> Result<StatusCode, ApiError> {
@@ -105,13 +105,13 @@ async fn take(
 /// The definitions in a body, or in the file of a form.
 fn object(headers: &HeaderMap, body: &Bytes) -> Result<Map<String, Value>, ApiError> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let octets = if multipart::is_form(kind) {
+    let bytes = if multipart::is_form(kind) {
         let missing = || ApiError::bad_request("the form has no part that is named file");
         multipart::part(kind, body, "file").ok_or_else(missing)?
     } else {
         body
     };
-    match bounded::read(octets, DEFINITIONS_VALUES_MAX) {
+    match bounded::read(bytes, DEFINITIONS_VALUES_MAX) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(ApiError::bad_request("failed_to_parse_json")),
         Err(error) => Err(error.refused("failed_to_parse_json")),

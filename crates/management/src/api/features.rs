@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::http::access::{Administrator, Management};
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/extensions", get(extensions))
         .route("/api/feature-flags", get(flags))
@@ -66,7 +66,7 @@ async fn flags(_: Management) -> Json {
     Json::ok(FLAGS.into_iter().map(flag).collect())
 }
 
-/// What is on is switched on again.
+/// All flags are on; enabling one again changes nothing.
 async fn enable(_: Administrator, Name(name): Name) -> Result<StatusCode, ApiError> {
     match FLAGS.iter().any(|(flag, _)| *flag == name) {
         true => Ok(StatusCode::NO_CONTENT),
@@ -74,7 +74,7 @@ async fn enable(_: Administrator, Name(name): Name) -> Result<StatusCode, ApiErr
     }
 }
 
-/// A feature that RabbitMQ is about to lose.
+/// A feature that RabbitMQ deprecates.
 struct Deprecated {
     name: &'static str,
     is_permitted: bool,
@@ -82,7 +82,7 @@ struct Deprecated {
 }
 
 impl Deprecated {
-    fn shown(&self) -> Value {
+    fn to_json(&self) -> Value {
         json!({
             "name": self.name,
             "desc": "",
@@ -93,7 +93,7 @@ impl Deprecated {
     }
 }
 
-fn all(node: &Shared) -> [Deprecated; 4] {
+fn all(node: &SharedNode) -> [Deprecated; 4] {
     [
         Deprecated {
             name: "global_qos",
@@ -110,20 +110,20 @@ fn all(node: &Shared) -> [Deprecated; 4] {
     ]
 }
 
-async fn deprecated(State(node): State<Shared>, _: Management) -> Json {
-    let shown = all(&node).map(|feature| {
-        let mut shown = feature.shown();
+async fn deprecated(State(node): State<SharedNode>, _: Management) -> Json {
+    let json = all(&node).map(|feature| {
+        let mut json = feature.to_json();
         let state = if feature.is_permitted { "permitted" } else { "denied" };
-        if let Some(shown) = shown.as_object_mut() {
-            shown.insert("state".to_owned(), json!(state));
+        if let Some(json) = json.as_object_mut() {
+            json.insert("state".to_owned(), json!(state));
         }
-        shown
+        json
     });
-    Json::ok(shown.into_iter().collect())
+    Json::ok(json.into_iter().collect())
 }
 
-/// Those that are used now.
-async fn used(State(node): State<Shared>, _: Management) -> Json {
+/// The deprecated features in use.
+async fn used(State(node): State<SharedNode>, _: Management) -> Json {
     let totals = node.vhost_names().into_iter().filter_map(|name| node.vhost_totals(&name, None));
     let (transient, global_qos) = totals.fold((false, false), |(queues, channels), vhost| {
         (queues || vhost.has_transient_queue, channels || vhost.has_global_prefetch)
@@ -133,7 +133,7 @@ async fn used(State(node): State<Shared>, _: Management) -> Json {
         "global_qos" => global_qos,
         _ => false,
     };
-    Json::ok(all(&node).iter().filter(|one| is_used(one)).map(Deprecated::shown).collect())
+    Json::ok(all(&node).iter().filter(|one| is_used(one)).map(Deprecated::to_json).collect())
 }
 
 /// Pages that plugins add to RabbitMQ's interface: none.

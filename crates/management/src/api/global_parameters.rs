@@ -1,4 +1,4 @@
-//! `/api/global-parameters`: what tools keep at the node by name.
+//! `/api/global-parameters` and `/api/cluster-name`: values that tools store at the node by name.
 
 use axum::Router;
 use axum::extract::State;
@@ -9,24 +9,24 @@ use serde_json::json;
 use crate::http::access::{Administrator, Policymaker, check_administrator};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 use crate::node::Caller;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/cluster-name", get(show_cluster_name).put(set_cluster_name))
         .route("/api/global-parameters", get(list))
         .route("/api/global-parameters/{name}", get(show).put(set).delete(clear))
 }
 
-async fn list(State(node): State<Shared>, Policymaker(_): Policymaker) -> Json {
+async fn list(State(node): State<SharedNode>, Policymaker(_): Policymaker) -> Json {
     let all = node.global_parameters();
     Json::ok(all.iter().map(|(name, value)| json!({"name": name, "value": value})).collect())
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Policymaker(_): Policymaker,
     Name(name): Name,
 ) -> Result<Json, ApiError> {
@@ -36,7 +36,7 @@ async fn show(
 }
 
 async fn set(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Policymaker(caller): Policymaker,
     Name(name): Name,
     body: Object,
@@ -48,16 +48,16 @@ async fn set(
     Ok(made(is_new))
 }
 
-/// Whether the caller may change a parameter: those of the node are for administrators.
+/// Checks that the caller may change a parameter; the node's own parameters are for administrators.
 ///
-/// COMPAT: cluster name as a parameter: RabbitMQ lets a policymaker set it here, though at its own path
-/// only an administrator may.
+/// COMPAT: cluster name as a parameter: RabbitMQ lets a policymaker set it here, although its own path is
+/// for administrators.
 fn may_change(caller: &Caller, name: &str) -> Result<(), ApiError> {
     if name == CLUSTER_NAME { check_administrator(caller) } else { Ok(()) }
 }
 
 async fn clear(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Policymaker(caller): Policymaker,
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
@@ -69,13 +69,13 @@ async fn clear(
 /// The global parameter that holds the name of the cluster.
 const CLUSTER_NAME: &str = "cluster_name";
 
-async fn show_cluster_name(State(node): State<Shared>) -> Json {
+async fn show_cluster_name(State(node): State<SharedNode>) -> Json {
     Json::ok(json!({"name": node.snapshot().cluster_name}))
 }
 
-/// The name is a global parameter, as in RabbitMQ.
+/// As in RabbitMQ, the name is a global parameter.
 async fn set_cluster_name(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Administrator(_): Administrator,
     body: Object,
 ) -> Result<StatusCode, ApiError> {

@@ -1,4 +1,4 @@
-//! `/api/vhost-limits` and `/api/user-limits`: how many connections, queues and channels there may be.
+//! `/api/vhost-limits` and `/api/user-limits`: maximum numbers of connections, queues and channels.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::http::access::{Administrator, Management};
 use crate::http::answer::{ApiError, Json};
 use crate::http::body::Object;
-use crate::http::extract::{Name, NameInVhost, Shared};
+use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::json::limits::{limit_from_json, limits_to_json};
 use crate::node::{ChangeError, LimitName, UserLimit, VhostLimit};
 
-/// The paths. The first name in those with two is the vhost's or the user's, the second the limit's.
-pub(super) fn routes() -> Router<Shared> {
+/// The paths. In paths with two names, the first is the vhost's or the user's, the second the limit's.
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/vhost-limits", get(list_of_vhosts))
         .route("/api/vhost-limits/{vhost}", get(show_of_vhost))
@@ -26,19 +26,19 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/api/user-limits/{user}/{name}", put(set_of_user).delete(clear_of_user))
 }
 
-/// Those of the vhosts that the user sees.
-async fn list_of_vhosts(State(node): State<Shared>, Management(caller): Management) -> Json {
+/// The limits of the vhosts that the user sees.
+async fn list_of_vhosts(State(node): State<SharedNode>, Management(caller): Management) -> Json {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_list(vhost));
-    // A vhost that has gone since has none.
+    // A vhost deleted meanwhile has none.
     let all = seen.filter_map(|vhost| {
         let limits = node.vhost_settings(&vhost)?.limits;
-        json_of("vhost", &vhost, &limits)
+        to_json("vhost", &vhost, &limits)
     });
     Json::ok(all.collect())
 }
 
 async fn show_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(vhost): Name,
 ) -> Result<Json, ApiError> {
@@ -46,11 +46,11 @@ async fn show_of_vhost(
     if !caller.can_list(&vhost) {
         return Err(ApiError::no_entry());
     }
-    Ok(Json::ok(json_of("vhost", &vhost, &limits).into_iter().collect()))
+    Ok(Json::ok(to_json("vhost", &vhost, &limits).into_iter().collect()))
 }
 
 async fn set_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     NameInVhost { vhost, name }: NameInVhost,
     body: Object,
@@ -63,9 +63,9 @@ async fn set_of_vhost(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A limit that is not set, or that nobody knows, is no mistake, as in RabbitMQ.
+/// As in RabbitMQ, clearing an unset or unknown limit is no error.
 async fn clear_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<StatusCode, ApiError> {
@@ -76,14 +76,14 @@ async fn clear_of_vhost(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn list_of_users(State(node): State<Shared>, _: Administrator) -> Json {
+async fn list_of_users(State(node): State<SharedNode>, _: Administrator) -> Json {
     let users = node.users();
-    Json::ok(users.iter().filter_map(|user| json_of("user", &user.name, &user.limits)).collect())
+    Json::ok(users.iter().filter_map(|user| to_json("user", &user.name, &user.limits)).collect())
 }
 
-/// A monitor sees everybody's, others their own.
+/// Monitors see the limits of all users, others their own.
 async fn show_of_user(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(name): Name,
 ) -> Result<Json, ApiError> {
@@ -91,11 +91,11 @@ async fn show_of_user(
         return Err(ApiError::not_authorised("User not authorised to access object"));
     }
     let user = node.user(&name).ok_or_else(ApiError::not_found)?;
-    Ok(Json::ok(json_of("user", &name, &user.limits).into_iter().collect()))
+    Ok(Json::ok(to_json("user", &name, &user.limits).into_iter().collect()))
 }
 
 async fn set_of_user(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     NameInVhost { vhost: user, name }: NameInVhost,
     body: Object,
@@ -114,7 +114,7 @@ async fn set_of_user(
 }
 
 async fn clear_of_user(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     NameInVhost { vhost: user, name }: NameInVhost,
 ) -> Result<StatusCode, ApiError> {
@@ -125,7 +125,7 @@ async fn clear_of_user(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The limits of a user or a vhost; none if there are none.
-fn json_of<L: LimitName>(of: &str, name: &str, limits: &BTreeMap<L, i64>) -> Option<Value> {
+/// The limits of a user or vhost in JSON; none without limits.
+fn to_json<L: LimitName>(of: &str, name: &str, limits: &BTreeMap<L, i64>) -> Option<Value> {
     (!limits.is_empty()).then(|| json!({of: name, "value": limits_to_json(limits)}))
 }

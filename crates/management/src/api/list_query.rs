@@ -1,7 +1,7 @@
-//! What a request wants of a list: a filter, an order, a page, some columns.
+//! The query of a list: filter, order, page, columns, and ranges of time.
 //!
-//! As in RabbitMQ a filter counts only on a page, names are compared without regard to case, and a
-//! pattern that is none finds nothing. How much work one name may make is bounded by [`Pattern::filter`].
+//! As in RabbitMQ, a filter applies to pages only, names are compared without regard to case, and an invalid
+//! pattern matches nothing. [`Pattern::filter`] bounds the work of a pattern per name.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ use crate::history::{TimeRange, TimeRanges};
 use crate::http::answer::{ApiError, Json};
 use crate::limits::{AGE_S_MAX, MOMENTS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 
-/// The query of a request, decoded once.
+/// The decoded query of a list.
 #[derive(Default, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 pub(crate) struct Query {
@@ -24,26 +24,26 @@ pub(crate) struct Query {
     sort: Option<String>,
     sort_reverse: bool,
     columns: Option<Vec<String>>,
-    /// Nothing that changes by itself is asked for.
+    /// Leaves out statistics.
     pub(crate) disable_stats: bool,
-    /// But how many messages there are.
+    /// Keeps the numbers of messages although statistics are left out.
     pub(crate) enable_queue_totals: bool,
-    /// What the memory is used for, too.
+    /// Adds the memory by use.
     pub(crate) with_memory: bool,
-    /// Which past is asked for.
+    /// Ranges of time of the samples.
     pub(crate) ranges: TimeRanges,
 }
 
-/// What must be the case for something to be deleted.
+/// DeleteConditions on a deletion.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Conditions {
-    /// Nobody uses it.
+pub(crate) struct DeleteConditions {
+    /// Delete only if unused.
     pub(crate) if_unused: bool,
-    /// Nothing waits in it.
+    /// Delete only if empty.
     pub(crate) if_empty: bool,
 }
 
-impl<S: Sync> FromRequestParts<S> for Conditions {
+impl<S: Sync> FromRequestParts<S> for DeleteConditions {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
@@ -63,12 +63,12 @@ struct Page {
     filter: Filter,
 }
 
-/// Which names are wanted.
+/// A filter of names.
 #[derive(Debug)]
 enum Filter {
     All,
     None,
-    /// In lower case.
+    /// Lower-case text in the name.
     Containing(String),
     Matching(Pattern),
 }
@@ -81,11 +81,11 @@ impl<S: Sync> FromRequestParts<S> for Query {
     }
 }
 
-/// The same for something of which there is always a page, the first if none is asked for.
+/// A query of a list that always has pages: the first by default.
 #[derive(Debug)]
-pub(crate) struct Paged(pub(crate) Query);
+pub(crate) struct PagedQuery(pub(crate) Query);
 
-impl<S: Sync> FromRequestParts<S> for Paged {
+impl<S: Sync> FromRequestParts<S> for PagedQuery {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
@@ -126,14 +126,14 @@ impl Query {
         })
     }
 
-    /// The same for a list that is always whole.
-    pub(crate) fn without_pages(self) -> Self {
+    /// The query without its page, for a list that is always complete.
+    pub(crate) fn unpaged(self) -> Self {
         Self { page: None, ..self }
     }
 
-    /// The same for things that `show` makes items of: where only a page is wanted and its order is that of
-    /// the things, the others are not shown at all.
-    pub(crate) fn answer_shown<T>(
+    /// Answers with a list of items that `show` formats. If only a page in the natural order is requested,
+    /// only its items are formatted.
+    pub(crate) fn answer_lazily<T>(
         &self,
         mut things: Vec<T>,
         name: impl Fn(&T) -> &str,
@@ -152,12 +152,12 @@ impl Query {
         Ok(self.page_of(page, items, (filtered_count, total_count)))
     }
 
-    /// Whether the filter wants a thing of this name.
+    /// True if the filter matches the name.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.page.as_ref().is_none_or(|page| page.filter.wants(name))
     }
 
-    /// The page of these things, of which the filter has left out some of `total_count`, and where it is.
+    /// The page of filtered items, and its position. `total_count` is the number before the filter.
     pub(crate) fn cut<T>(
         &self,
         things: Vec<T>,
@@ -172,7 +172,7 @@ impl Query {
         Ok((things, place))
     }
 
-    /// The list as it was asked for; `items` have names and are in order.
+    /// Answers with a list. `items` have names and are in order.
     pub(crate) fn answer(&self, mut items: Vec<Value>) -> Result<Json, ApiError> {
         let total_count = items.len();
         if let Some(page) = &self.page {
@@ -185,38 +185,38 @@ impl Query {
             items.reverse();
         }
         let Some(page) = &self.page else {
-            return Ok(Json::ok(items.into_iter().map(|item| self.chosen(item)).collect()));
+            return Ok(Json::ok(items.into_iter().map(|item| self.select_columns(item)).collect()));
         };
         let filtered_count = items.len();
         let items = page.cut(items)?.collect();
         Ok(self.page_of(page, items, (filtered_count, total_count)))
     }
 
-    /// A page with these items, and of how many it is.
+    /// A page of items with its position.
     fn page_of(
         &self,
         page: &Page,
         items: Vec<Value>,
         (filtered_count, total_count): (usize, usize),
     ) -> Json {
-        let mut shown = page.place(items.len(), (filtered_count, total_count));
-        let items = items.into_iter().map(|item| self.chosen(item)).collect();
-        // In RabbitMQ's order.
-        shown.shift_insert(2, "items".to_owned(), items);
-        Json::ok(Value::Object(shown))
+        let mut json = page.place(items.len(), (filtered_count, total_count));
+        let items = items.into_iter().map(|item| self.select_columns(item)).collect();
+        // RabbitMQ's order of fields.
+        json.shift_insert(2, "items".to_owned(), items);
+        Json::ok(Value::Object(json))
     }
 
-    /// The columns of `item` that were asked for.
-    pub(crate) fn chosen(&self, item: Value) -> Value {
+    /// The requested columns of an item.
+    pub(crate) fn select_columns(&self, item: Value) -> Value {
         let Some(columns) = &self.columns else {
             return item;
         };
         let paths: Vec<&str> = columns.iter().map(String::as_str).collect();
-        chosen(&item, &paths).unwrap_or_else(|| json!({}))
+        select_paths(&item, &paths).unwrap_or_else(|| json!({}))
     }
 }
 
-/// The past that is asked for of some numbers: `_age` and `_incr`, in seconds.
+/// The range of time in `_age` and `_incr`, in seconds.
 fn time_range(
     find: &impl Fn(&str) -> Option<String>,
     of: &str,
@@ -225,7 +225,7 @@ fn time_range(
     let (Some(age), Some(step)) = (age, step) else {
         return Ok(None);
     };
-    // As in RabbitMQ what is no number asks for nothing.
+    // As in RabbitMQ, values that are no numbers are ignored.
     if !is_integer(&age) || !is_integer(&step) {
         return Ok(None);
     }
@@ -243,7 +243,7 @@ fn time_range(
 
 fn is_integer(text: &str) -> bool {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit())
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn bad_page(reason: impl Into<Value>) -> ApiError {
@@ -268,7 +268,7 @@ impl Page {
         }
     }
 
-    /// Where it is, and of how many.
+    /// The position of the page.
     fn place(
         &self,
         item_count: usize,
@@ -289,7 +289,7 @@ impl Page {
         (items as u64).div_ceil(self.size)
     }
 
-    /// What is on the page; the first page is there even if nothing is on it.
+    /// The items of the page. The first page exists even if it is empty.
     fn cut<T>(&self, items: Vec<T>) -> Result<impl Iterator<Item = T>, ApiError> {
         let Self { number, size, .. } = self;
         if *number > self.count(items.len()).max(1) {
@@ -297,7 +297,7 @@ impl Page {
             let reason = format!("Page out of range, page: {number} page size: {size}, len: {len}");
             return Err(ApiError::new(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
         }
-        // Not past the end, as was just checked.
+        // Within the list, as checked above.
         let skipped = (number - 1).saturating_mul(*size);
         let as_count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         Ok(items.into_iter().skip(as_count(skipped)).take(as_count(*size)))
@@ -328,12 +328,12 @@ impl Filter {
     }
 }
 
-/// What stands in `item` at a path with dots.
+/// The value at a path with dots.
 fn at<'a>(item: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(item, |value, name| value.get(name))
 }
 
-/// Missing ones first, then numbers, words without quotes, objects and lists, texts.
+/// The order of values: missing, numbers, literals, objects and lists, strings.
 fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
     let (Some(a), Some(b)) = (a, b) else {
         return a.is_some().cmp(&b.is_some());
@@ -355,9 +355,8 @@ fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
     }
 }
 
-/// What of `value` stands at one of the paths. Arguments are shown as a whole: their names may have
-/// dots themselves.
-fn chosen(value: &Value, paths: &[&str]) -> Option<Value> {
+/// The parts of a value at the given paths. Arguments are one column, because their names may contain dots.
+fn select_paths(value: &Value, paths: &[&str]) -> Option<Value> {
     match value {
         Value::Object(fields) => {
             let mut found = Map::new();
@@ -369,18 +368,20 @@ fn chosen(value: &Value, paths: &[&str]) -> Option<Value> {
                 });
                 let below: Vec<Option<&str>> = below.collect();
                 let rests: Option<Vec<&str>> = below.iter().copied().collect();
-                let shown = match rests {
+                let json = match rests {
                     Some(rests) if rests.is_empty() => None,
-                    Some(rests) if name != "arguments" => chosen(field, &rests),
+                    Some(rests) if name != "arguments" => select_paths(field, &rests),
                     _ => Some(field.clone()),
                 };
-                if let Some(shown) = shown {
-                    found.insert(name.clone(), shown);
+                if let Some(json) = json {
+                    found.insert(name.clone(), json);
                 }
             }
             (!found.is_empty()).then_some(Value::Object(found))
         }
-        Value::Array(items) => Some(items.iter().filter_map(|one| chosen(one, paths)).collect()),
+        Value::Array(items) => {
+            Some(items.iter().filter_map(|one| select_paths(one, paths)).collect())
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }
@@ -398,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_cut_out_of_what_the_filter_leaves() {
+    fn page_is_cut_from_filtered_items() {
         let all = named(&["a1", "b", "A2", "a.3", "a4"]);
         let page = answer("page=2&page_size=3&name=A", all.clone());
         let expected = r#"{"filtered_count":4,"item_count":1,"items":[{"name":"a4"}],"page":2,"#;
@@ -414,25 +415,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_on_the_page_is_not_shown() {
+    fn page_formats_its_own_items_only() {
         let names = || vec!["a1", "b", "a2", "a3", "a4"];
-        let mut shown = 0;
+        let mut json = 0;
         let mut page = |query: &str| {
             let show = |names: Vec<&str>| {
-                shown += names.len();
+                json += names.len();
                 named(&names)
             };
-            Query::parse(query).and_then(|q| q.answer_shown(names(), |name| name, show)).unwrap().1
+            Query::parse(query).and_then(|q| q.answer_lazily(names(), |name| name, show)).unwrap().1
         };
         for query in ["page=2&page_size=2&name=a", "page=1&page_size=3&sort_reverse=true"] {
             assert_eq!(page(query), answer(query, named(&names())), "{query}");
         }
         assert_eq!(page("page=1&sort=name")["total_count"], json!(5));
-        assert_eq!(shown, 2 + 3 + 5);
+        assert_eq!(json, 2 + 3 + 5);
     }
 
     #[test]
-    fn a_page_can_be_cut_out_of_what_is_filtered_elsewhere() {
+    fn page_is_cut_from_items_filtered_elsewhere() {
         let query = Query::parse("page=2&page_size=2&name=a").unwrap();
         let (page, place) = query.cut(vec![1, 2, 3], 5).unwrap();
         assert_eq!((page, place["page_count"].clone()), (vec![3], json!(2)));
@@ -443,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_too_long_is_refused() {
+    fn pattern_length_is_limited() {
         let status =
             |bytes| Query::parse(&format!("page=1&use_regex=true&name={}", "a".repeat(bytes)));
         assert!(status(PATTERN_BYTES_MAX).is_ok());
@@ -454,14 +455,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_would_take_for_ever_finds_nothing() {
+    fn pattern_with_too_much_work_matches_nothing() {
         let all = named(&[&"a".repeat(40)]);
         let page = answer("page=1&use_regex=true&name=(a*)*\\1b", all);
         assert_eq!(page["filtered_count"], json!(0));
     }
 
     #[test]
-    fn a_past_has_an_age_and_a_step() {
+    fn time_range_has_age_and_step() {
         let ranges = |query: &str| Query::parse(query).map(|query| query.ranges);
         let span = TimeRange { age_ms: 60_000, step_ms: 5000 };
         let expected = TimeRanges { messages: Some(span), ..TimeRanges::default() };
@@ -480,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_are_not_there_are_refused() {
+    fn page_out_of_range_is_refused() {
         for query in ["page=0", "page=-1", "page=1&page_size=0", "page=1&page_size=501", "page=x"] {
             assert!(Query::parse(query).is_err(), "{query}");
         }
@@ -492,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_comes_first_and_texts_last() {
+    fn sort_puts_missing_values_first_and_strings_last() {
         let item = |number: i32, value: Value| json!({"n": number, "a": {"b": value}});
         let items = vec![
             item(5, json!("x")),

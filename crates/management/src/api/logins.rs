@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 
 use crate::http::access::{Administrator, Management, Monitor, log_in};
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 use crate::http::origin::check_origin;
 use crate::limits::LOGIN_BYTES_MAX;
 use crate::node::Credentials;
 use crate::snapshot::logins::LoginAttempts;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/whoami", get(whoami))
         .route("/api/auth/hash_password/{password}", get(hash_password))
@@ -30,7 +30,7 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 /// The path that needs no login because it is one.
-pub(crate) fn open_routes() -> Router<Shared> {
+pub(crate) fn open_routes() -> Router<SharedNode> {
     let login = post(login).delete(logout).layer(DefaultBodyLimit::max(LOGIN_BYTES_MAX));
     Router::new().route("/api/login", login)
 }
@@ -41,7 +41,7 @@ async fn whoami(Management(caller): Management) -> Json {
 
 /// The hash that a user can be given instead of this password.
 async fn hash_password(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(password): Name,
 ) -> Result<Json, ApiError> {
@@ -49,17 +49,17 @@ async fn hash_password(
 }
 
 async fn attempts(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Monitor,
     Name(name): Name,
 ) -> Result<Json, ApiError> {
     check_node(&node, &name)?;
-    Ok(Json::ok(node.login_attempts().into_iter().map(json_of).collect()))
+    Ok(Json::ok(node.login_attempts().into_iter().map(to_json).collect()))
 }
 
 /// From where they come is not counted, which is RabbitMQ's default.
 async fn attempts_by_source(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Monitor,
     Name(name): Name,
 ) -> Result<Json, ApiError> {
@@ -68,7 +68,7 @@ async fn attempts_by_source(
 }
 
 async fn forget(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
@@ -77,11 +77,11 @@ async fn forget(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn check_node(node: &Shared, name: &str) -> Result<(), ApiError> {
+fn check_node(node: &SharedNode, name: &str) -> Result<(), ApiError> {
     if node.snapshot().name == name { Ok(()) } else { Err(ApiError::not_found()) }
 }
 
-fn json_of(attempts: LoginAttempts) -> Value {
+fn to_json(attempts: LoginAttempts) -> Value {
     json!({
         "protocol": attempts.protocol.as_str(),
         "auth_attempts": attempts.succeeded + attempts.failed,
@@ -92,7 +92,7 @@ fn json_of(attempts: LoginAttempts) -> Value {
 
 /// A form with name and password, as the management UI sends it.
 async fn login(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     extensions: Extensions,

@@ -1,8 +1,8 @@
-//! RabbitMQ's management API, one file for each resource.
+//! RabbitMQ's management API: one file, or one folder, per resource.
 //!
-//! A resource takes the node as state, who asks as an argument ([`crate::http::access`]: the type says which
-//! tag is needed), and answers with [`crate::http::answer::Json`] or an error. Fields are RabbitMQ's; what the
-//! node does not know is left out.
+//! A handler takes the node as state, the caller as an extractor of [`crate::http::access`] whose type says
+//! which tag is required, and answers with [`crate::http::answer::Json`] or an error. Fields are RabbitMQ's;
+//! unknown values are left out.
 
 mod bindings;
 mod channels;
@@ -33,10 +33,10 @@ mod vhosts;
 use axum::Router;
 use axum::routing::get;
 
-use crate::http::extract::Shared;
+use crate::http::extract::SharedNode;
 
-/// The paths. Each of them is behind [`crate::http::access::guard`].
-pub(crate) fn routes() -> Router<Shared> {
+/// All paths behind [`crate::http::access::guard`].
+pub(crate) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/overview", get(overview::show))
         .merge(bindings::routes())
@@ -62,5 +62,5 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(vhosts::routes())
 }
 
-/// The paths that are not, because whoever asks there has not logged in yet.
+/// Paths outside the guard, for callers who have not logged in yet.
 pub(crate) use logins::open_routes;

@@ -1,4 +1,4 @@
-//! `/api/overview`: what is running here, and how much of everything there is.
+//! `/api/overview`: versions, listeners, statistics and numbers of objects.
 
 use axum::extract::State;
 use broker::ExchangeType;
@@ -10,14 +10,15 @@ use crate::api::vhosts::stats::VhostStats;
 use crate::history::{RETENTION_S, TimeRanges};
 use crate::http::access::Management;
 use crate::http::answer::Json;
-use crate::http::extract::Shared;
+use crate::http::extract::SharedNode;
 use crate::snapshot::fields::StatsKind;
 use crate::snapshot::node::{Listener, NodeSnapshot};
 use crate::snapshot::vhost::VhostTotals;
 
-/// A user who is no monitor sees what concerns the vhosts that he may enter and his own connections.
+/// Users who are no monitors see statistics of the vhosts that they have permissions in, and their own
+/// connections.
 pub(crate) async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
 ) -> Json {
@@ -31,7 +32,7 @@ pub(crate) async fn show(
     let mut overview = versions(&now, &query);
     let mut put = |name: &str, value: Value| overview.insert(name.to_owned(), value);
     if !query.disable_stats {
-        // The churn is asked for with the rates of messages.
+        // The range of the churn is that of message rates.
         let ranges = TimeRanges { node: query.ranges.messages, ..query.ranges };
         let mut stats = VhostStats::of_all(&node, &totals, &ranges);
         if is_monitor {
@@ -57,16 +58,16 @@ pub(crate) async fn show(
         put("listeners", listeners.map(|one| listener(&now.name, one)).collect());
         put("contexts", contexts(&now));
     }
-    Json::ok(query.chosen(Value::Object(overview)))
+    Json::ok(query.select_columns(Value::Object(overview)))
 }
 
-/// The version of Erlang: clients want a text, and there is none.
+/// Stands for the Erlang version: clients expect a string.
 pub(crate) const NO_ERLANG: &str = "none";
 
-/// What encrypts, where RabbitMQ names its OpenSSL.
+/// Name of the cryptography library, where RabbitMQ names OpenSSL.
 pub(crate) const CRYPTO_LIBRARY: &str = "ring";
 
-/// What runs here.
+/// Product, versions and modes.
 fn versions(node: &NodeSnapshot, query: &Query) -> Map<String, Value> {
     let (global, basic) = RETENTION_S;
     let versions = json!({
@@ -94,7 +95,7 @@ fn versions(node: &NodeSnapshot, query: &Query) -> Map<String, Value> {
     rates::object(versions)
 }
 
-/// The exchange types that there are.
+/// The supported exchange types.
 pub(crate) fn exchange_types() -> Value {
     let described = |kind: ExchangeType| {
         let description = match kind {
@@ -121,14 +122,14 @@ fn listener(node: &str, listener: &Listener) -> Value {
     })
 }
 
-/// Where this API is, on each of its listeners.
+/// The addresses of this API.
 pub(crate) fn contexts(node: &NodeSnapshot) -> Value {
     let http =
         node.listeners.iter().filter(|listener| matches!(listener.protocol, "http" | "https"));
     http.map(|listener| context(&node.name, listener)).collect()
 }
 
-/// Where this API is.
+/// The path of this API.
 fn context(node: &str, listener: &Listener) -> Value {
     json!({
         "node": node,

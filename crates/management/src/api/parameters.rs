@@ -16,13 +16,13 @@ use crate::api::policies::check_entry;
 use crate::http::access::{Policymaker, check_administrator};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
-use crate::http::extract::{Name, NameInVhost, Shared};
+use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::json::limits::{limits_from_json, limits_to_json};
 use crate::json::policy::{parameter_from_json, policy_to_json};
 use crate::node::{Caller, VhostLimit};
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/parameters", get(list))
         .route("/api/parameters/{component}", get(list_of_component))
@@ -30,10 +30,10 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/api/parameters/{component}/{vhost}/{name}", get(show).put(set).delete(clear))
 }
 
-/// What policies are called here.
+/// Components that are policies.
 const POLICY: &str = "policy";
 const OPERATOR_POLICY: &str = "operator_policy";
-/// What the limits of a vhost are called, and the one parameter that they are.
+/// The component of vhost limits, and the name of its only parameter.
 const VHOST_LIMITS: &str = "vhost-limits";
 const LIMITS: &str = "limits";
 
@@ -65,28 +65,28 @@ impl<S: Send + Sync> FromRequestParts<S> for Place {
 }
 
 /// All but policies, which have paths of their own, as in RabbitMQ.
-async fn list(State(node): State<Shared>, Policymaker(caller): Policymaker) -> Json {
+async fn list(State(node): State<SharedNode>, Policymaker(caller): Policymaker) -> Json {
     let components = [OPERATOR_POLICY, VHOST_LIMITS].into_iter();
     let all = components.flat_map(|component| everywhere(&node, &caller, component));
     Json::ok(all.collect())
 }
 
 async fn list_of_component(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Policymaker(caller): Policymaker,
     Name(component): Name,
 ) -> Json {
     Json::ok(Value::Array(everywhere(&node, &caller, &component)))
 }
 
-fn everywhere(node: &Shared, caller: &Caller, component: &str) -> Vec<Value> {
+fn everywhere(node: &SharedNode, caller: &Caller, component: &str) -> Vec<Value> {
     let entered = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
-    // A vhost that has gone since has none.
+    // A vhost deleted meanwhile has none.
     entered.flat_map(|vhost| of_vhost(node, component, &vhost).unwrap_or_default()).collect()
 }
 
 async fn list_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Policymaker(caller): Policymaker,
     NameInVhost { vhost: component, name: vhost }: NameInVhost,
 ) -> Result<Json, ApiError> {
@@ -95,20 +95,20 @@ async fn list_of_vhost(
     Ok(Json::ok(Value::Array(parameters)))
 }
 
-/// None if there is no such vhost.
-fn of_vhost(node: &Shared, component: &str, vhost: &str) -> Option<Vec<Value>> {
+/// The parameters of a component in a vhost; none without such a vhost.
+fn of_vhost(node: &SharedNode, component: &str, vhost: &str) -> Option<Vec<Value>> {
     if component == VHOST_LIMITS {
         let limits = node.vhost_settings(vhost)?.limits;
-        return Some(shown_limits(vhost, &limits).into_iter().collect());
+        return Some(limits_parameter(vhost, &limits).into_iter().collect());
     }
     let kind_or_any = kind(component).unwrap_or(PolicyKind::Operator);
     let policies = node.policies(vhost, kind_or_any)?;
     let known = policies.iter().filter(|_| kind(component).is_some());
-    Some(known.map(|policy| shown(component, vhost, policy)).collect())
+    Some(known.map(|policy| to_json(component, vhost, policy)).collect())
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Policymaker(caller): Policymaker,
     Place { component, vhost, name }: Place,
 ) -> Result<Json, ApiError> {
@@ -118,22 +118,22 @@ async fn show(
     Ok(Json::ok(parameter.ok_or_else(ApiError::not_found)?))
 }
 
-/// None if there are none.
-fn shown_limits(vhost: &str, limits: &BTreeMap<VhostLimit, i64>) -> Option<Value> {
+/// The limits of a vhost as a parameter; none without limits.
+fn limits_parameter(vhost: &str, limits: &BTreeMap<VhostLimit, i64>) -> Option<Value> {
     let value = limits_to_json(limits);
     let parameter =
         json!({"value": value, "vhost": vhost, "component": VHOST_LIMITS, "name": LIMITS});
     (!limits.is_empty()).then_some(parameter)
 }
 
-fn shown(component: &str, vhost: &str, policy: &Policy) -> Value {
+fn to_json(component: &str, vhost: &str, policy: &Policy) -> Value {
     let mut value = policy_to_json(policy);
     let name = value.as_object_mut().and_then(|value| value.remove("name"));
     json!({"value": value, "vhost": vhost, "component": component, "name": name})
 }
 
 async fn set(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Policymaker(caller): Policymaker,
     Place { component, vhost, name }: Place,
     body: Object,
@@ -152,10 +152,10 @@ async fn set(
     Ok(made(node.set_policy(&vhost, PolicyKind::Operator, policy).await?))
 }
 
-/// COMPAT: limits of a vhost as parameters: RabbitMQ answers 500 to another name than `limits`, and
-/// keeps them under it nonetheless.
+/// COMPAT: limits of a vhost as parameters: RabbitMQ answers 500 to a name other than `limits`, but stores
+/// the limits under it.
 async fn set_limits(
-    node: &Shared,
+    node: &SharedNode,
     vhost: &str,
     name: &str,
     value: &Value,
@@ -173,7 +173,7 @@ async fn set_limits(
 }
 
 async fn clear(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Policymaker(caller): Policymaker,
     Place { component, vhost, name }: Place,
 ) -> Result<StatusCode, ApiError> {
@@ -194,10 +194,10 @@ async fn clear(
     removed(node.clear_policy(&vhost, PolicyKind::Operator, &name).await)
 }
 
-/// Whether parameters of this component may be changed here, by him.
+/// Checks that the caller may change parameters of a component here.
 ///
-/// COMPAT: operator policies as parameters: RabbitMQ lets a policymaker change them and limits here,
-/// though at their own paths only an administrator may.
+/// COMPAT: operator policies as parameters: RabbitMQ lets a policymaker change operator policies and limits
+/// here, although their own paths are for administrators.
 fn check_component(caller: &Arc<Caller>, component: &str) -> Result<(), ApiError> {
     match kind(component) {
         None if component == VHOST_LIMITS => check_administrator(caller),

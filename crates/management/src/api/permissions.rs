@@ -11,11 +11,11 @@ use crate::api::list_query::Query;
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
-use crate::http::extract::{Name, NameInVhost, Shared};
+use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::node::{ChangeError, PermissionDetails, TopicPermissionDetails, UserDetails};
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     type Plain = PermissionDetails;
     type Topic = TopicPermissionDetails;
 
@@ -80,16 +80,16 @@ impl Permission for TopicPermissionDetails {
 }
 
 async fn list<P: Permission>(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     query: Query,
 ) -> Result<Json, ApiError> {
     let all = node.users().into_iter().flat_map(P::of);
-    query.without_pages().answer(all.map(|one| one.to_json()).collect())
+    query.unpaged().answer(all.map(|one| one.to_json()).collect())
 }
 
 async fn list_of_vhost<P: Permission>(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(vhost): Name,
     query: Query,
@@ -97,21 +97,21 @@ async fn list_of_vhost<P: Permission>(
     node.vhost_settings(&vhost).ok_or_else(ApiError::not_found)?;
     let all = node.users().into_iter().flat_map(P::of);
     let of_vhost = all.filter(|one| one.vhost() == vhost).map(|one| one.to_json());
-    query.without_pages().answer(of_vhost.collect())
+    query.unpaged().answer(of_vhost.collect())
 }
 
 async fn list_of_user<P: Permission>(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
     let user = node.user(&name).ok_or_else(ApiError::not_found)?;
-    query.without_pages().answer(P::of(user).iter().map(P::to_json).collect())
+    query.unpaged().answer(P::of(user).iter().map(P::to_json).collect())
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
@@ -119,11 +119,11 @@ async fn show(
     let user = node.user(&name).ok_or_else(ApiError::not_found)?;
     let permissions = user.permissions.iter().find(|one| one.vhost == vhost);
     let permissions = permissions.ok_or_else(ApiError::not_found)?;
-    Ok(Json::ok(query.chosen(permissions.to_json())))
+    Ok(Json::ok(query.select_columns(permissions.to_json())))
 }
 
 async fn put(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     NameInVhost { vhost, name: user }: NameInVhost,
     body: Object,
@@ -135,7 +135,7 @@ async fn put(
 }
 
 async fn delete(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<StatusCode, ApiError> {
@@ -143,7 +143,7 @@ async fn delete(
 }
 
 async fn show_topic(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
@@ -154,12 +154,12 @@ async fn show_topic(
     if found.is_empty() {
         return Err(ApiError::not_found());
     }
-    query.without_pages().answer(found)
+    query.unpaged().answer(found)
 }
 
 /// As in RabbitMQ, shows the topic permissions of the user for all exchanges of the vhost.
 async fn show_of_exchange(
-    state: State<Shared>,
+    state: State<SharedNode>,
     caller: Administrator,
     Path((vhost, name, _)): Path<(String, String, String)>,
     query: Query,
@@ -168,7 +168,7 @@ async fn show_of_exchange(
 }
 
 async fn put_topic(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     NameInVhost { vhost, name: user }: NameInVhost,
     body: Object,
@@ -185,7 +185,7 @@ async fn put_topic(
 }
 
 async fn delete_topic(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<StatusCode, ApiError> {
@@ -193,7 +193,7 @@ async fn delete_topic(
 }
 
 async fn delete_of_exchange(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Path((vhost, name, exchange)): Path<(String, String, String)>,
 ) -> Result<StatusCode, ApiError> {
@@ -201,7 +201,7 @@ async fn delete_of_exchange(
 }
 
 /// Checks that the user and the vhost exist.
-fn check_exist(node: &Shared, vhost: &str, user: &str) -> Result<(), ApiError> {
+fn check_exist(node: &SharedNode, vhost: &str, user: &str) -> Result<(), ApiError> {
     match node.vhost_settings(vhost).is_some() && node.user(user).is_some() {
         true => Ok(()),
         false => Err(no_such_vhost_or_user()),

@@ -1,11 +1,11 @@
-//! Numbers with how they change: `name` and `name_details`.
+//! Numbers with their rates: `name` and `name_details`.
 
 use serde_json::{Map, Value, json};
 
 use crate::history::{Trend, Window};
 use crate::snapshot::fields::{Field, StatsKind};
 
-/// Puts what is about `about` into `object`.
+/// Puts the numbers of a kind into `object`.
 pub(crate) fn put<const N: usize>(
     object: &mut Map<String, Value>,
     fields: &[Field; N],
@@ -22,7 +22,7 @@ pub(crate) fn put<const N: usize>(
     }
 }
 
-/// What is about messages, as an object of its own.
+/// The numbers about messages as an object.
 pub(crate) fn message_stats<const N: usize>(
     fields: &[Field; N],
     numbers: (&[u64; N], &Trend<N>),
@@ -32,7 +32,7 @@ pub(crate) fn message_stats<const N: usize>(
     stats
 }
 
-/// The fields of an object.
+/// The fields of a JSON object.
 pub(crate) fn object(value: Value) -> Map<String, Value> {
     if let Value::Object(fields) = value { fields } else { Map::new() }
 }
@@ -62,12 +62,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn averages_are_over_what_is_shown() {
+    fn averages_cover_the_window() {
         let window = vec![(10_000, [30_u64]), (5000, [10]), (0, [0])];
-        let shown = details(4.0, 0, Some(&window));
-        let [avg, avg_rate] = ["avg", "avg_rate"].map(|name| shown[name].as_f64().unwrap());
+        let json = details(4.0, 0, Some(&window));
+        let [avg, avg_rate] = ["avg", "avg_rate"].map(|name| json[name].as_f64().unwrap());
         assert!((avg - 40.0 / 3.0).abs() < 1e-9 && (avg_rate - 3.0).abs() < 1e-9);
-        assert_eq!(shown["samples"][0], json!({"sample": 30, "timestamp": 10_000}));
+        assert_eq!(json["samples"][0], json!({"sample": 30, "timestamp": 10_000}));
         assert_eq!(details::<1>(4.0, 0, None), json!({"rate": 4.0}));
     }
 }

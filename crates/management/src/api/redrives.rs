@@ -1,4 +1,5 @@
-//! `/api/queues/VHOST/NAME/redrive` and `/api/redrives`: dead messages go back. RabbitMQ has no such thing.
+//! `/api/queues/VHOST/NAME/redrive` and `/api/redrives`: moves dead-lettered messages back. RabbitMQ has no
+//! such endpoints.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,12 +14,12 @@ use broker::redrive::RedriveTo;
 use broker::{BrowsedMessage, MessageState};
 use serde_json::{Map, Value, json};
 
-use crate::api::queues::message::Shown;
-use crate::api::user_channel::{Entry, short};
+use crate::api::queues::message::MessageContext;
+use crate::api::user_channel::{UserVhost, short};
 use crate::http::access::{Management, check_can_close_client, check_can_enter};
 use crate::http::answer::{ApiError, Json, refused_read};
 use crate::http::body::Object;
-use crate::http::extract::{Name, NameInVhost, Shared};
+use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::limits::REDRIVE_SAMPLE_TRUNCATE;
 use crate::node::{
     Caller, MessageFilter, MessageId, QueuePath, RedriveDryRun, RedriveError, RedriveJob,
@@ -26,7 +27,7 @@ use crate::node::{
 };
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/queues/{vhost}/{name}/redrive", post(begin))
         .route("/api/queues/{vhost}/{name}/redrives", get(list_of_queue))
@@ -35,33 +36,33 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 async fn begin(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     body: Object,
 ) -> Result<Response, ApiError> {
-    let entry = Entry::to_make(node, Arc::clone(&caller), vhost)?;
-    let queue = QueuePath { vhost: &entry.vhost, queue: &name };
-    if entry.node().queue(&entry.vhost, &name).is_none() {
+    let user_vhost = UserVhost::for_create(node, Arc::clone(&caller), vhost)?;
+    let queue = QueuePath { vhost: &user_vhost.vhost, queue: &name };
+    if user_vhost.node().queue(&user_vhost.vhost, &name).is_none() {
         return Err(ApiError::missing("queue_not_found"));
     }
     let request = request(&body)?;
     if flag(&body, "dry_run")? {
-        let told = entry.node().redrive_dry_run(&caller, queue, request).await;
-        return Ok(Json::ok(shown_dry_run(&told?)).into_response());
+        let dry_run = user_vhost.node().redrive_dry_run(&caller, queue, request).await;
+        return Ok(Json::ok(dry_run_to_json(&dry_run?)).into_response());
     }
-    let job = entry.node().redrive(&caller, queue, request).await?;
-    Ok(Json(StatusCode::CREATED, shown(&job)).into_response())
+    let job = user_vhost.node().redrive(&caller, queue, request).await?;
+    Ok(Json(StatusCode::CREATED, to_json(&job)).into_response())
 }
 
-/// A user sees those in vhosts that he sees.
-async fn list(State(node): State<Shared>, Management(caller): Management) -> Json {
+/// Users see the jobs of the vhosts that they see.
+async fn list(State(node): State<SharedNode>, Management(caller): Management) -> Json {
     let jobs = node.redrives();
-    Json::ok(jobs.iter().filter(|job| caller.can_list(&job.vhost)).map(shown).collect())
+    Json::ok(jobs.iter().filter(|job| caller.can_list(&job.vhost)).map(to_json).collect())
 }
 
 async fn list_of_queue(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<Json, ApiError> {
@@ -71,20 +72,20 @@ async fn list_of_queue(
     }
     let jobs = node.redrives();
     let of_queue = jobs.iter().filter(|job| job.vhost == vhost && job.queue == name);
-    Ok(Json::ok(of_queue.map(shown).collect()))
+    Ok(Json::ok(of_queue.map(to_json).collect()))
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(id): Name,
 ) -> Result<Json, ApiError> {
-    Ok(Json::ok(shown(&find(&node, &caller, &id)?)))
+    Ok(Json::ok(to_json(&find(&node, &caller, &id)?)))
 }
 
-/// A job is ended by whoever began it, or by an administrator. One that has ended is none of these.
+/// Cancels a job on behalf of its owner or an administrator. An ended job cannot be cancelled.
 async fn cancel(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(id): Name,
 ) -> Result<StatusCode, ApiError> {
@@ -99,7 +100,7 @@ async fn cancel(
     }
 }
 
-fn find(node: &Shared, caller: &Caller, id: &str) -> Result<RedriveJob, ApiError> {
+fn find(node: &SharedNode, caller: &Caller, id: &str) -> Result<RedriveJob, ApiError> {
     let id: u64 = id.parse().map_err(|_| ApiError::not_found())?;
     let job = node.redrives().into_iter().find(|job| job.id == id && caller.can_list(&job.vhost));
     job.ok_or_else(ApiError::not_found)
@@ -123,7 +124,7 @@ impl From<RedriveError> for ApiError {
     }
 }
 
-// ---- what is asked for ----
+// ---- request ----
 
 fn request(body: &Object) -> Result<RedriveRequest, ApiError> {
     let known = ["to", "ids", "filter", "limit", "rate", "dry_run", "max_redrives"];
@@ -154,7 +155,7 @@ fn request(body: &Object) -> Result<RedriveRequest, ApiError> {
     })
 }
 
-/// What is not known may be meant to choose fewer messages: nothing is moved.
+/// Refuses unknown fields: a misspelt filter must not select more messages than intended.
 fn only(object: &Map<String, Value>, of: &str, known: &[&str]) -> Result<(), ApiError> {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         None => Ok(()),
@@ -214,7 +215,7 @@ fn reason(word: &str) -> Result<DeathReason, ApiError> {
     })
 }
 
-/// Headers with their values as text; `null` stands for any.
+/// Headers with their values as text; `null` stands for any value.
 fn headers(headers: Option<&Value>) -> Result<Vec<(String, Option<String>)>, ApiError> {
     let headers = match headers {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -264,15 +265,15 @@ fn flag(body: &Object, name: &str) -> Result<bool, ApiError> {
     }
 }
 
-// ---- what is answered ----
+// ---- answer ----
 
-fn shown(job: &RedriveJob) -> Value {
+fn to_json(job: &RedriveJob) -> Value {
     let reason = if let RedriveState::Failed(reason) = &job.state { Some(reason) } else { None };
     json!({
         "id": job.id.to_string(),
         "vhost": job.vhost,
         "queue": job.queue,
-        "to": shown_target(&job.to),
+        "to": target_to_json(&job.to),
         "user": job.user,
         "state": job.state.as_str(),
         "reason": reason,
@@ -287,7 +288,7 @@ fn shown(job: &RedriveJob) -> Value {
     })
 }
 
-fn shown_target(to: &RedriveTo) -> Value {
+fn target_to_json(to: &RedriveTo) -> Value {
     match to {
         RedriveTo::Origin => json!("origin"),
         RedriveTo::First => json!("first"),
@@ -299,21 +300,22 @@ fn shown_target(to: &RedriveTo) -> Value {
     }
 }
 
-fn shown_dry_run(told: &RedriveDryRun) -> Value {
+fn dry_run_to_json(dry_run: &RedriveDryRun) -> Value {
     let target = |(queue, messages): &(String, u64)| json!({"queue": queue, "messages": messages});
-    let shown = |(state, browsed): &(MessageState, BrowsedMessage)| {
+    let sample = |(state, browsed): &(MessageState, BrowsedMessage)| {
         let truncate = REDRIVE_SAMPLE_TRUNCATE;
-        let shown = Shown { queue: told.number, state: *state, now: told.now, truncate };
-        shown.message(browsed, None)
+        let context =
+            MessageContext { queue: dry_run.number, state: *state, now: dry_run.now, truncate };
+        context.message(browsed, None)
     };
     json!({
-        "scanned": told.scanned,
-        "matched": told.matched,
-        "would_move": told.would_move,
-        "unroutable": told.unroutable,
-        "targets": told.targets.iter().map(target).collect::<Vec<_>>(),
-        "complete": told.is_complete,
-        "sample": told.sample.iter().map(shown).collect::<Vec<_>>(),
+        "scanned": dry_run.scanned,
+        "matched": dry_run.matched,
+        "would_move": dry_run.would_move,
+        "unroutable": dry_run.unroutable,
+        "targets": dry_run.targets.iter().map(target).collect::<Vec<_>>(),
+        "complete": dry_run.is_complete,
+        "sample": dry_run.sample.iter().map(sample).collect::<Vec<_>>(),
     })
 }
 
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_a_queue_is_needed() {
+    fn redrive_request_needs_no_fields() {
         let request = read("").unwrap();
         assert_eq!(request.to, RedriveTo::Origin);
         assert_eq!((request.limit, request.rate), (None, None));
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_a_word_or_a_name() {
+    fn redrive_target_is_a_word_or_an_object() {
         let exchange = |exchange: &str, key: Option<&str>| RedriveTo::Exchange {
             exchange: exchange.into(),
             routing_key: key.map(Into::into),
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_or_makes_no_sense_moves_nothing() {
+    fn redrive_request_refuses_unknown_and_invalid_fields() {
         for (body, reason) in [
             (r#"{"filters":{}}"#, "filters is not known"),
             (r#"{"filter":{"reasons":"expired"}}"#, "filter.reasons is not known"),
@@ -383,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_read_as_a_whole() {
+    fn redrive_selection_is_parsed() {
         let request = read(
             r#"{"ids":["1-2-0"],"filter":{"reason":"expired","first_queue":"q","text":"t",
                 "headers":{"a":"b","n":5,"any":null},"older_than_ms":7},

@@ -1,4 +1,4 @@
-//! `/api/reset`: forgets what was sampled, so that charts and rates begin anew. What is counted stays.
+//! `/api/reset`: deletes all samples, so that charts and rates begin anew. Counters keep their values.
 
 use axum::Router;
 use axum::extract::State;
@@ -7,20 +7,20 @@ use axum::routing::delete;
 
 use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new().route("/api/reset", delete(reset)).route("/api/reset/{node}", delete(reset_node))
 }
 
-async fn reset(State(node): State<Shared>, _: Administrator) -> StatusCode {
+async fn reset(State(node): State<SharedNode>, _: Administrator) -> StatusCode {
     node.history().clear();
     StatusCode::NO_CONTENT
 }
 
 async fn reset_node(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {

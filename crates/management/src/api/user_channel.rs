@@ -1,5 +1,4 @@
-//! Changes on behalf of whoever asks: may he enter the vhost, and what comes of a command on a channel
-//! of his.
+//! Changes on behalf of a user: access to the vhost, and a channel with the user's permissions.
 
 use std::sync::Arc;
 
@@ -8,29 +7,29 @@ use broker::refusal::Refusal;
 use broker::{Command, Outgoing};
 
 use crate::http::answer::ApiError;
-use crate::http::extract::Shared;
+use crate::http::extract::SharedNode;
 use crate::node::{Caller, Channel, ChannelError};
 
-/// A vhost that somebody wants to change.
-pub(crate) struct Entry {
-    node: Shared,
+/// A vhost that a user is about to change.
+pub(crate) struct UserVhost {
+    node: SharedNode,
     caller: Arc<Caller>,
     pub(crate) vhost: String,
 }
 
-impl Entry {
-    /// Lets the caller into a vhost to make something there.
-    pub(crate) fn to_make(
-        node: Shared,
+impl UserVhost {
+    /// Admits the caller to a vhost to create an object there.
+    pub(crate) fn for_create(
+        node: SharedNode,
         caller: Arc<Caller>,
         vhost: String,
     ) -> Result<Self, ApiError> {
         Self::new(node, caller, vhost, ApiError::no_such_vhost)
     }
 
-    /// Lets the caller into a vhost to remove something that is there.
-    pub(crate) fn to_remove(
-        node: Shared,
+    /// Admits the caller to a vhost to delete or use an existing object.
+    pub(crate) fn for_existing(
+        node: SharedNode,
         caller: Arc<Caller>,
         vhost: String,
     ) -> Result<Self, ApiError> {
@@ -38,7 +37,7 @@ impl Entry {
     }
 
     fn new(
-        node: Shared,
+        node: SharedNode,
         caller: Arc<Caller>,
         vhost: String,
         unknown: fn() -> ApiError,
@@ -53,11 +52,11 @@ impl Entry {
     }
 
     /// The node.
-    pub(crate) fn node(&self) -> &Shared {
+    pub(crate) fn node(&self) -> &SharedNode {
         &self.node
     }
 
-    /// A channel with what the caller may do.
+    /// Opens a channel with the permissions of the caller.
     pub(crate) async fn channel(&self) -> Result<Box<dyn Channel>, ApiError> {
         let channel = self.node.channel(&self.caller, &self.vhost).await;
         channel.map_err(|refused| match refused {
@@ -66,14 +65,14 @@ impl Entry {
         })
     }
 
-    /// Performs one command that is answered.
+    /// Performs one command and waits for its answer.
     pub(crate) async fn perform(&self, command: Command<'_>) -> Result<(), ApiError> {
         call(&mut *self.channel().await?, command).await?;
         Ok(())
     }
 }
 
-/// The answer to a command.
+/// Performs a command on a channel and returns its answer.
 pub(crate) async fn call(
     channel: &mut dyn Channel,
     command: Command<'_>,
@@ -82,7 +81,7 @@ pub(crate) async fn call(
     channel.answer().await
 }
 
-/// A name that AMQP can carry.
+/// Checks that a name fits into a short string.
 pub(crate) fn short<'a>(what: &str, name: &'a str) -> Result<&'a str, ApiError> {
     let bytes = name.len();
     if bytes <= SHORT_STRING_BYTES_MAX {

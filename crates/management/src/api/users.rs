@@ -1,4 +1,4 @@
-//! `/api/users`: who may log in, with which password and tags.
+//! `/api/users`: users with their passwords and tags.
 
 use axum::Router;
 use axum::extract::State;
@@ -12,13 +12,13 @@ use crate::api::list_query::Query;
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::{Object, not_a};
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 use crate::json::limits::{limits_from_json, limits_to_json};
 use crate::json::vhost::tags_from_json;
 use crate::node::{NewPassword, NewUser, UserDetails};
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/users", get(list))
         .route("/api/users/without-permissions", get(list_without_permissions))
@@ -27,34 +27,34 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 async fn list(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     query: Query,
 ) -> Result<Json, ApiError> {
-    query.answer(node.users().iter().map(json_of).collect())
+    query.answer(node.users().iter().map(to_json).collect())
 }
 
 async fn list_without_permissions(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     query: Query,
 ) -> Result<Json, ApiError> {
     let users = node.users();
-    query.answer(users.iter().filter(|user| user.permissions.is_empty()).map(json_of).collect())
+    query.answer(users.iter().filter(|user| user.permissions.is_empty()).map(to_json).collect())
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
     let user = node.user(&name).ok_or_else(ApiError::not_found)?;
-    Ok(Json::ok(query.chosen(json_of(&user))))
+    Ok(Json::ok(query.select_columns(to_json(&user))))
 }
 
 async fn put(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
     body: Object,
@@ -98,16 +98,16 @@ fn password(body: &Object) -> Result<NewPassword, ApiError> {
 }
 
 async fn delete(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
     removed(node.delete_users(vec![name]).await? > 0)
 }
 
-/// Those who are not there count as removed.
+/// Missing users count as deleted.
 async fn delete_many(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     body: Object,
 ) -> Result<StatusCode, ApiError> {
@@ -120,7 +120,7 @@ async fn delete_many(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn json_of(user: &UserDetails) -> Value {
+fn to_json(user: &UserDetails) -> Value {
     json!({
         "name": user.name,
         "password_hash": user.password_hash,

@@ -1,8 +1,8 @@
-//! What was the case until now: samples of everything, from which rates are made.
+//! Samples of everything over time, and the rates computed from them.
 //!
-//! The server takes samples at an interval; what they say of a moment is copied out here and formatted
-//! elsewhere. How much is kept is bounded by [`HISTORY_BYTES_MAX`]: the more things there are that
-//! change, the shorter is their history.
+//! The server takes a sample at an interval and passes its time. Readers copy numbers out under the lock and
+//! format them without it. Memory is bounded by [`HISTORY_BYTES_MAX`]: the more objects change, the shorter
+//! their history.
 
 mod sample;
 mod series;
@@ -22,13 +22,13 @@ pub(crate) use series::{TimeRange, Window};
 
 const SECOND_MS: u64 = 1000;
 
-/// What is kept of queues, exchanges, connections and channels.
+/// Tiers of queues, exchanges, connections and channels.
 const BASIC: [Tier; 2] = [
     Tier { step_ms: 0, retention_ms: 600 * SECOND_MS },
     Tier { step_ms: 60 * SECOND_MS, retention_ms: 3600 * SECOND_MS },
 ];
 
-/// What is kept of the node and of vhosts.
+/// Tiers of the node and the vhosts.
 const GLOBAL: [Tier; 4] = [
     Tier { step_ms: 0, retention_ms: 600 * SECOND_MS },
     Tier { step_ms: 60 * SECOND_MS, retention_ms: 3600 * SECOND_MS },
@@ -36,10 +36,10 @@ const GLOBAL: [Tier; 4] = [
     Tier { step_ms: 1800 * SECOND_MS, retention_ms: 86_400 * SECOND_MS },
 ];
 
-/// Seconds for which samples are kept, as the overview tells: of the node and vhosts, and of the rest.
+/// Retention in seconds, as the overview shows it: of the node and vhosts, and of other objects.
 pub(crate) const RETENTION_S: ([u64; 4], [u64; 2]) = ([600, 3600, 28_800, 86_400], [600, 3600]);
 
-/// Which ranges of time a request wants to see.
+/// The ranges of time that a request asks for, by kind of statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct TimeRanges {
     pub(crate) lengths: Option<TimeRange>,
@@ -59,14 +59,14 @@ impl TimeRanges {
     }
 }
 
-/// How the numbers of one thing change.
+/// The change of an object's numbers over time.
 #[derive(Clone, Debug)]
 pub(crate) struct Trend<const N: usize> {
-    /// Change in a second.
+    /// Change per second.
     pub(crate) rates: [f64; N],
-    /// Since when nothing has changed, in milliseconds of the epoch.
+    /// Time since which no number has changed, in milliseconds of the epoch.
     pub(crate) idle_since_ms: Option<u64>,
-    /// What the request wants to see of them.
+    /// Windows over the ranges that the request asks for.
     windows: Vec<(StatsKind, Window<N>)>,
 }
 
@@ -77,12 +77,12 @@ impl<const N: usize> Default for Trend<N> {
 }
 
 impl<const N: usize> Trend<N> {
-    /// The window of numbers that are about this.
+    /// The window over numbers of a kind.
     pub(crate) fn window(&self, kind: StatsKind) -> Option<&Window<N>> {
         self.windows.iter().find(|(of, _)| *of == kind).map(|(_, window)| window)
     }
 
-    /// Adds how another thing changes, which was asked for the same ranges.
+    /// Adds the trend of another object for the same ranges.
     pub(crate) fn add(&mut self, other: &Self) {
         self.rates.iter_mut().zip(other.rates).for_each(|(rate, other)| *rate += other);
         if self.windows.is_empty() {
@@ -97,29 +97,29 @@ impl<const N: usize> Trend<N> {
     }
 }
 
-/// Samples of everything, for everybody.
+/// The history of everything, shared between threads.
 #[derive(Default, Debug)]
 pub struct SharedHistory(RwLock<History>);
 
 impl SharedHistory {
-    /// Looks at them; to be short, and nothing is formatted meanwhile.
+    /// Reads the history. `read` must be short and format nothing.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&History) -> T) -> T {
-        // Whoever failed while he changed it has left it whole.
+        // A writer that panicked left the history whole.
         read(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds samples of everything there is, taken at `at_ms`, in milliseconds of the epoch.
+    /// Adds a sample taken at `at_ms`, in milliseconds of the epoch.
     pub fn add(&self, at_ms: u64, sample: Sample) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).add(at_ms, sample);
     }
 
-    /// Forgets all samples, but not what was counted in vhosts that are gone.
+    /// Deletes all samples, but keeps the counts of deleted vhosts.
     pub(crate) fn clear(&self) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// The samples of a vhost.
+/// The series of a vhost.
 #[derive(Debug)]
 struct VhostHistory {
     totals: Series<{ VHOST.len() }>,
@@ -128,16 +128,16 @@ struct VhostHistory {
     channels: BTreeMap<ChannelKey, Series<{ fields::CHANNEL.len() }>>,
 }
 
-/// Samples of everything.
+/// The series of everything.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// When the last was taken, in milliseconds of the epoch.
+    /// Time of the last sample, in milliseconds of the epoch.
     last_ms: Option<u64>,
     node: Series<{ fields::NODE.len() }>,
     vhosts: BTreeMap<String, VhostHistory>,
-    /// By number of the client.
+    /// Connections by number of the client.
     connections: BTreeMap<u64, Series<{ fields::CONNECTION.len() }>>,
-    /// What vhosts had counted that are gone.
+    /// Counts of deleted vhosts.
     deleted: VhostNumbers,
 }
 
@@ -185,13 +185,13 @@ impl History {
         self.node.push(&GLOBAL, at_ms, sample.node, HISTORY_SAMPLES_MAX);
     }
 
-    /// Forgets all samples, but not what was counted in vhosts that are gone.
+    /// Deletes all samples, but keeps the counts of deleted vhosts.
     fn clear(&mut self) {
         let lost = std::mem::take(self);
         self.deleted = lost.deleted;
     }
 
-    /// What was counted in vhosts that are none of `live`.
+    /// Counts of vhosts that are not among `live`.
     pub(crate) fn of_deleted_vhosts(&self, live: &[String]) -> VhostNumbers {
         let mut deleted = self.deleted;
         for (name, of) in &self.vhosts {
@@ -204,7 +204,7 @@ impl History {
         deleted
     }
 
-    /// Bytes that the samples take, about.
+    /// Approximate bytes of all series.
     pub(crate) fn bytes(&self) -> u64 {
         let vhosts = self.vhosts.values().map(|of| {
             let parts = [
@@ -277,7 +277,7 @@ impl History {
         fields: &[Field; N],
         ranges: &TimeRanges,
     ) -> Trend<N> {
-        // Of what is too new for a sample there was nothing.
+        // An object without a sample had counted nothing.
         let nothing = Series::new(tiers, None);
         let series = series.unwrap_or(&nothing);
         let wanted =
@@ -320,7 +320,7 @@ impl Push {
     }
 }
 
-/// Adds what was counted, but not what was the case.
+/// Adds counters, but not lengths of queues.
 fn add_counts(sums: &mut VhostNumbers, last: &VhostNumbers) {
     for (field, (sum, value)) in VHOST.iter().zip(sums.iter_mut().zip(last)) {
         if field.kind != StatsKind::Lengths {
@@ -330,7 +330,7 @@ fn add_counts(sums: &mut VhostNumbers, last: &VhostNumbers) {
 }
 
 impl Sample {
-    /// How many samples each thing may keep.
+    /// The maximum number of samples per object, for the memory bound.
     fn samples_max(&self) -> usize {
         let of_vhost = |vhost: &VhostSample| {
             all_bytes(&vhost.queues) + all_bytes(&vhost.exchanges) + all_bytes(&vhost.channels)
@@ -340,7 +340,7 @@ impl Sample {
     }
 }
 
-/// Bytes that one sample of each of these takes, in every tier.
+/// Bytes that one sample of each object takes in all tiers.
 fn all_bytes<K, const N: usize>(numbers: &[(K, [u64; N])]) -> usize {
     numbers.iter().map(|(_, one)| sample_bytes(one) * BASIC.len()).sum()
 }
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_goes_takes_its_samples_with_it() {
+    fn deleted_queue_loses_its_series() {
         let mut history = History::default();
         let rate = |history: &History, queue| {
             history.of_queue("/", QueueNumber(queue), &TimeRanges::default()).rates[3]
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_vhosts_that_are_gone_are_kept_and_what_waited_there_is_not() {
+    fn vhost_counters_survive_vhost_deletion() {
         let mut history = History::default();
         history.add(5000, sample(vec![vhost("/", 1, &[]), vhost("a", 20, &[])]));
         let gone = |history: &History, live: &[&str]| {
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn trends_add_up_moment_by_moment() {
+    fn trends_are_summed_by_time() {
         let mut history = History::default();
         for at_s in [5, 10] {
             history
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn the_more_there_is_the_less_is_kept_of_each() {
+    fn sample_limit_falls_with_the_number_of_objects() {
         let with = |queues: u64| {
             let queues: Vec<_> = (0..queues).map(|number| (number, 0)).collect();
             sample(vec![vhost("/", 0, &queues)]).samples_max()

@@ -1,37 +1,37 @@
-//! The samples of one thing: its numbers over time, from which rates are made.
+//! The series of one object: its numbers over time, from which rates are computed.
 //!
-//! Time comes from outside, in milliseconds of the epoch. Samples that say the same as those on both
-//! sides are not kept, so that what is idle costs two of them, however long that lasts. Older samples
-//! are kept at larger distances. Samples share their numbers with others that say the same, and zeros
-//! behind the last other number take no memory: what hardly ever happens to a thing stands there.
+//! Time is an argument, in milliseconds of the epoch. A point that equals both neighbours is dropped, so
+//! that an idle object costs two points for any length of time. Coarser tiers keep points longer. Points
+//! share their numbers with equal points, and trailing zeros take no memory: numbers that rarely occur come
+//! last.
 
 use std::collections::VecDeque;
 
 use triomphe::ThinArc;
 
-/// How far apart samples are, and how long they are kept.
+/// The distance and the retention of points.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tier {
-    /// Distance in milliseconds; 0 for every sample that is taken.
+    /// Distance in milliseconds; 0 keeps every sample.
     pub(super) step_ms: u64,
-    /// Milliseconds.
+    /// Retention in milliseconds.
     pub(super) retention_ms: u64,
 }
 
-/// Samples that a tier has of what is idle.
+/// Points in a tier of an idle object.
 const IDLE_SAMPLES: usize = 2;
 
-/// Room for samples to come that is not given back.
+/// Spare capacity that is not given back.
 const SPARE: usize = 4;
 
-/// Some numbers at one moment.
+/// Numbers at one time.
 #[derive(Clone, Debug)]
 struct Point<const N: usize> {
     at_ms: u64,
     values: Values<N>,
 }
 
-/// Some numbers, shared, without the zeros at the end.
+/// Shared numbers, without trailing zeros.
 #[derive(Clone, PartialEq, Debug)]
 struct Values<const N: usize>(ThinArc<(), u64>);
 
@@ -54,12 +54,12 @@ impl<const N: usize> Values<N> {
         self.kept() == without_zeros(all)
     }
 
-    /// Whether these are the same, in one place.
+    /// True if both share one allocation.
     fn is(&self, other: &Self) -> bool {
         self.0.ptr() == other.0.ptr()
     }
 
-    /// Bytes that they take, with their counter and their length.
+    /// Bytes of the allocation.
     fn bytes(&self) -> usize {
         values_bytes(self.kept().len())
     }
@@ -74,39 +74,40 @@ const fn values_bytes(numbers: usize) -> usize {
     (numbers + 2) * size_of::<u64>()
 }
 
-/// Bytes that a sample of these numbers takes, if no other has the same.
+/// Bytes of a point with these numbers, if it shares no allocation.
 pub(super) fn sample_bytes(numbers: &[u64]) -> usize {
     size_of::<Point<0>>() + values_bytes(without_zeros(numbers).len())
 }
 
-/// The samples of one thing, finest tier first.
+/// The points of one object, finest tier first.
 #[derive(Clone, Debug)]
 pub(super) struct Series<const N: usize> {
     tiers: Vec<VecDeque<Point<N>>>,
 }
 
-/// The range of time and the steps that a request wants to see.
+/// A range of time and the distance of samples in an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TimeRange {
-    /// How far back, in milliseconds.
+    /// Length of the range, in milliseconds.
     pub(crate) age_ms: u64,
-    /// Distance of what is shown, in milliseconds; not 0.
+    /// Distance of samples, in milliseconds; not 0.
     pub(crate) step_ms: u64,
 }
 
 impl TimeRange {
-    /// The moments to show, the latest first: multiples of the step.
+    /// Times of the samples, latest first: multiples of the step.
     fn moments(self, now_ms: u64) -> impl Iterator<Item = u64> {
         let last = now_ms - now_ms % self.step_ms;
         (0..=self.age_ms / self.step_ms).map(move |n| last.saturating_sub(n * self.step_ms))
     }
 }
 
-/// Numbers at several moments, the latest first.
+/// Numbers at several times, latest first.
 pub(crate) type Window<const N: usize> = Vec<(u64, [u64; N])>;
 
 impl<const N: usize> Series<N> {
-    /// A thing that had counted nothing before it was first seen; `before_ms` is when nobody saw it.
+    /// A series without samples. `before_ms` is the last time at which the object did not exist; all numbers
+    /// were 0 then.
     pub(super) fn new(tiers: &[Tier], before_ms: Option<u64>) -> Self {
         let nothing = before_ms.map(|at_ms| Point { at_ms, values: Values::new(&[0; N]) });
         let tier = |_| {
@@ -117,7 +118,7 @@ impl<const N: usize> Series<N> {
         Self { tiers: tiers.iter().map(tier).collect() }
     }
 
-    /// Adds a sample; `samples_max` is how many each tier may hold.
+    /// Adds a point. Each tier holds up to `samples_max` points.
     pub(super) fn push(
         &mut self,
         tiers: &[Tier],
@@ -134,13 +135,13 @@ impl<const N: usize> Series<N> {
             }
             add(samples, Point { at_ms, values: values.clone() });
             let oldest_ms = at_ms.saturating_sub(tier.retention_ms);
-            // The one before the oldest moment says what was the case then.
+            // The point before the oldest time gives the numbers at that time.
             while samples.len() > samples_max
                 || samples.get(1).is_some_and(|second| second.at_ms <= oldest_ms)
             {
                 samples.pop_front();
             }
-            // What is kept may have become less.
+            // The number of points may have fallen.
             let wanted = samples.len() + SPARE;
             if samples.capacity() > 2 * wanted {
                 samples.shrink_to(wanted);
@@ -148,7 +149,7 @@ impl<const N: usize> Series<N> {
         }
     }
 
-    /// Bytes that the samples take, as if no tier shared numbers with another.
+    /// Bytes of all tiers, as if tiers shared no allocations.
     pub(super) fn bytes(&self) -> usize {
         let of_tier = |samples: &VecDeque<Point<N>>| {
             let follows = samples.iter().zip(samples.iter().skip(1));
@@ -164,7 +165,7 @@ impl<const N: usize> Series<N> {
         Some(&self.tiers.first()?.back()?.values)
     }
 
-    /// Change in a second, between the last two samples.
+    /// Change per second between the last two points.
     pub(super) fn rates(&self) -> [f64; N] {
         let mut rates = [0.0; N];
         let samples = self.tiers.first();
@@ -180,27 +181,27 @@ impl<const N: usize> Series<N> {
         rates
     }
 
-    /// The last numbers.
+    /// Numbers of the last point.
     pub(super) fn last(&self) -> Option<[u64; N]> {
         self.latest().map(Values::all)
     }
 
-    /// Since when nothing has changed, as far as samples tell, in milliseconds of the epoch.
+    /// Time since which no number has changed, as far as the points tell, in milliseconds of the epoch.
     pub(super) fn idle_since_ms(&self) -> Option<u64> {
         let samples = self.tiers.first()?;
         let (new, old) = (samples.back()?, samples.iter().nth_back(1)?);
         (new.values == old.values).then_some(old.at_ms)
     }
 
-    /// What a request wants to see: at each moment what was the case last before the next one, as RabbitMQ
-    /// has it. Before the first sample there was nothing.
+    /// A window over a range: for each time, the last numbers before the next time, as in RabbitMQ. Before
+    /// the first point, all numbers are 0.
     pub(super) fn window(&self, tiers: &[Tier], now_ms: u64, range: TimeRange) -> Window<N> {
         let reaches = tiers.iter().position(|tier| tier.retention_ms >= range.age_ms);
         let tier = reaches.unwrap_or_else(|| tiers.len().saturating_sub(1));
         let fine = self.tiers.first();
         let samples = self.tiers.get(tier);
         let at = |moment: u64| {
-            // The coarse tiers lag behind; what is newer stands in the finest.
+            // Coarse tiers lag behind; the finest tier has later points.
             let of = |samples: Option<&VecDeque<Point<N>>>| {
                 let samples = samples?;
                 let end_ms = moment + range.step_ms;
@@ -214,7 +215,7 @@ impl<const N: usize> Series<N> {
     }
 }
 
-/// Appends a sample; one that only prolongs what was the case moves the last.
+/// Appends a point. A point that repeats the last two moves the last one instead.
 fn add<const N: usize>(samples: &mut VecDeque<Point<N>>, sample: Point<N>) {
     let says_so = |other: &Point<N>| other.values == sample.values;
     if samples.iter().nth_back(1).is_some_and(says_so)
@@ -226,7 +227,7 @@ fn add<const N: usize>(samples: &mut VecDeque<Point<N>>, sample: Point<N>) {
     }
 }
 
-/// Change in a second.
+/// Change per second.
 #[expect(clippy::cast_precision_loss, reason = "rates are not exact")]
 fn per_second(new: u64, old: u64, elapsed_ms: u64) -> f64 {
     if elapsed_ms == 0 {
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_that_of_the_last_two_samples() {
+    fn rate_is_computed_from_the_last_two_points() {
         assert_eq!(series(&[]).rates(), [0.0]);
         assert_eq!(series(&[(0, 7)]).rates(), [0.0]);
         assert_eq!(series(&[(0, 7), (5000, 7), (10_000, 17)]).rates(), [2.0]);
@@ -266,14 +267,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_had_counted_nothing() {
+    fn new_series_starts_from_zero() {
         let mut series = Series::new(&TIERS, Some(5000));
         series.push(&TIERS, 10_000, [10], 100);
         assert_eq!(series.rates(), [2.0]);
     }
 
     #[test]
-    fn what_is_idle_costs_two_samples() {
+    fn idle_series_keeps_two_points() {
         let mut idle = series(&[(0, 1), (1000, 5)]);
         for second in 2..10_000 {
             idle.push(&TIERS, second * 1000, [5], 100);
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_happens_takes_no_memory() {
+    fn trailing_zeros_use_no_memory() {
         let bytes = |numbers: [u64; 40]| {
             let mut series = Series::new(&TIERS, None);
             series.push(&TIERS, 1000, [0; 40], 100);
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn old_samples_go_and_so_do_those_that_are_too_many() {
+    fn series_drops_old_and_excess_points() {
         let mut busy = series(&[]);
         for second in 0..1000 {
             busy.push(&TIERS, second * 1000, [second], 1000);
@@ -319,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn windows_have_every_moment_and_say_what_was_the_case_then() {
+    fn window_has_the_numbers_at_each_time() {
         let series = series(&[(11_000, 1), (16_000, 6), (21_000, 9)]);
         let window = series.window(&TIERS, 23_456, TimeRange { age_ms: 15_000, step_ms: 5000 });
         assert_eq!(window, [(20_000, [9]), (15_000, [6]), (10_000, [1]), (5000, [0])]);
     }
 
     #[test]
-    fn what_is_long_ago_is_told_by_the_coarse_samples() {
+    fn window_far_back_uses_the_coarse_tier() {
         let all: Vec<(u64, u64)> = (0..100).map(|second| (second * 1000, second)).collect();
         let window =
             series(&all).window(&TIERS, 99_500, TimeRange { age_ms: 90_000, step_ms: 30_000 });

@@ -1,7 +1,7 @@
-//! Who asks, and what he may ask for.
+//! Authentication and authorisation of API requests.
 //!
-//! The order is RabbitMQ's: a path that does not exist and a method that a path does not have are told
-//! to everybody; then comes the login, then the user's tags, then the form of the request.
+//! The order of checks is RabbitMQ's: unknown paths and methods are answered without a login; then follow
+//! the login, the user's tags, and the form of the request.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use crate::http::credentials::credentials;
 use crate::http::origin::{check_origin, is_for_this_machine};
 use crate::node::{AuditEntry, Caller, Credentials, LoginRefused, Logins, Node};
 
-/// What somebody is told who asks for what belongs to others.
+/// RabbitMQ's reason for refusing objects of other users.
 const NOT_AUTHORISED: &str = "User not authorised to access object";
 
-/// The connection of a request: what it has proved decides whether it keeps its place when there are too
-/// many. A request has one as the extension `Arc<dyn ClientStanding>` if its listener counts connections.
+/// The client connection of a request, which reports logins to the limiter of HTTP connections. Present as
+/// the request extension `Arc<dyn ClientStanding>` if the listener limits its connections.
 pub trait ClientStanding: Send + Sync {
-    /// A login is checked: that is bounded by itself.
+    /// A login is being checked, which has limits of its own.
     fn login_is_checked(&self);
 
     /// The login was refused.
     fn login_was_refused(&self);
 
-    /// A user, or the local administrator, has logged in and waits for an answer.
+    /// The login succeeded: a user, or the local administrator, waits for an answer.
     fn logged_in(&self, is_local_administrator: bool);
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn check_can_enter(caller: &Caller, vhost: &str) -> Result<(), ApiErr
     if caller.can_enter(vhost) { Ok(()) } else { Err(ApiError::not_found()) }
 }
 
-/// Lets a request through to its resource, which finds there who asks.
+/// Authenticates a request, adds its [`Caller`] as an extension, and logs changes.
 pub(crate) async fn guard(
     State(node): State<Arc<dyn Node>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -85,7 +85,7 @@ pub(crate) async fn guard(
     response
 }
 
-/// Whether a request with this method is meant to change something.
+/// True if a request with this method may change something.
 fn is_change(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD)
 }
@@ -105,12 +105,12 @@ async fn admit(
         let reason = "only application/json is spoken here";
         return Err(ApiError::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", reason));
     }
-    // What a body says of its type is not looked at: tools leave it out or send that of a form, and
-    // RabbitMQ minds it at a few paths only. Pages of other sites are kept out above.
+    // The content type of a body is ignored: tools leave it out or send that of a form, and RabbitMQ checks
+    // it at a few paths only. Pages of other sites are refused above.
     Ok(caller)
 }
 
-/// Who it is that has these credentials and may use the API.
+/// Authenticates a user who may use the API.
 pub(crate) async fn log_in(
     node: &dyn Node,
     peer: IpAddr,
@@ -127,7 +127,7 @@ pub(crate) async fn log_in(
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
         }
     })?;
-    // COMPAT: rebound names: who may only come from this machine must have asked for it by its name.
+    // COMPAT: rebound names: a user who may come from this machine only must address it by a local name.
     if caller.is_loopback_only && !is_for_this_machine(headers) {
         return Err(not_localhost());
     }
@@ -137,7 +137,7 @@ pub(crate) async fn log_in(
     Ok(caller)
 }
 
-/// Checks a login, and tells the connection of the request what comes of it.
+/// Checks a login, and reports the result to the client connection.
 pub(crate) async fn check(
     logins: &(impl Logins + ?Sized),
     peer: IpAddr,
@@ -164,7 +164,7 @@ pub(crate) fn not_localhost() -> ApiError {
     ApiError::not_authorised("User can only log in via localhost")
 }
 
-/// Whether the client takes JSON; who does not say takes everything.
+/// True if the client accepts JSON; a missing header accepts everything.
 fn accepts_json(headers: &HeaderMap) -> bool {
     let mut ranges = headers.get_all(ACCEPT).into_iter().peekable();
     if ranges.peek().is_none() {
@@ -176,23 +176,23 @@ fn accepts_json(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Who asks, whatever his tags are.
+/// Extractor: a user with any management tag.
 #[derive(Debug)]
 pub(crate) struct Management(pub(crate) Arc<Caller>);
 
-/// Who asks has the tag monitoring or administrator.
+/// Extractor: requires the tag monitoring or administrator.
 #[derive(Debug)]
 pub(crate) struct Monitor;
 
-/// Who asks has the tag policymaker or administrator.
+/// Extractor: a user with the tag policymaker or administrator.
 #[derive(Debug)]
 pub(crate) struct Policymaker(pub(crate) Arc<Caller>);
 
-/// Who asks has the tag administrator.
+/// Extractor: a user with the tag administrator.
 #[derive(Debug)]
 pub(crate) struct Administrator(pub(crate) Arc<Caller>);
 
-/// Who asks, and the vhost in the path, which he has permissions in; an administrator needs none.
+/// Extractor: a user with the vhost in the path. The user has permissions there, or is an administrator.
 #[derive(Debug)]
 pub(crate) struct VhostUser {
     pub(crate) caller: Arc<Caller>,
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_accepted_in_every_wording() {
+    fn accept_header_allows_json_in_any_form() {
         let accepts = |value: &str| accepts_json(&headers(&[("accept", value)]));
         for value in ["*/*", "application/*", "text/html, application/JSON;q=0.5", "text/html,*/*"]
         {

@@ -1,4 +1,4 @@
-//! Answers: JSON, also for what is wrong.
+//! Answers in JSON, with errors in RabbitMQ's words.
 
 use amqp::reply_code::ReplyCode;
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 
 use crate::node::ChangeError;
 
-/// What browsers and clients are asked for a login with.
+/// The challenge for a login.
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"RabbitMQ Management\"");
 
-/// A JSON document.
+/// A status and a JSON document.
 #[derive(Debug)]
 pub(crate) struct Json(pub(crate) StatusCode, pub(crate) Value);
 
 impl Json {
-    /// Everything is well.
+    /// Status 200.
     pub(crate) fn ok(value: Value) -> Self {
         Self(StatusCode::OK, value)
     }
@@ -30,27 +30,27 @@ impl IntoResponse for Json {
     }
 }
 
-/// What is answered when something was made, or was there and is now as was asked.
+/// The status after a PUT: 201 for a new object, 204 for an existing one.
 pub(crate) fn made(is_new: bool) -> StatusCode {
     if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT }
 }
 
-/// What is answered when something was to be removed that was there, or was not.
+/// The status after a DELETE: 204.
 ///
 /// # Errors
-/// It was not: not found.
+/// 404 if the object did not exist.
 pub(crate) fn removed(existed: bool) -> Result<StatusCode, ApiError> {
     if existed { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::not_found()) }
 }
 
-/// Why a request is not answered with what it asked for.
+/// An error answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
     error: &'static str,
-    /// A text; for some mistakes of form RabbitMQ's clients get a list.
+    /// A string; for some errors RabbitMQ sends a list.
     reason: Value,
-    /// A login is asked for.
+    /// True if the answer asks for a login.
     is_challenge: bool,
 }
 
@@ -59,63 +59,63 @@ impl ApiError {
         Self { status, error, reason: reason.into(), is_challenge: false }
     }
 
-    /// There is no such thing.
+    /// 404: no such object.
     pub(crate) fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "Object Not Found", "Not Found")
     }
 
-    /// The vhost in which something is to be made is not there.
+    /// 404: no such vhost to create an object in.
     pub(crate) fn no_such_vhost() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "vhost_not_found")
     }
 
-    /// The user has no business in the vhost.
+    /// 404: the user has no permissions in the vhost.
     pub(crate) fn no_entry() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "Not Found")
     }
 
-    /// The body is larger than any honest one; RabbitMQ's answer is no 413.
+    /// 400: the body is too large; RabbitMQ does not answer 413.
     pub(crate) fn body_too_large() -> Self {
         Self::bad_request("Exceeded HTTP request body size limit")
     }
 
-    /// The request cannot be understood.
+    /// 400: the request is invalid.
     pub(crate) fn bad_request(reason: impl Into<Value>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", reason)
     }
 
-    /// The node cannot do it, for no fault of the request.
+    /// 500: the node failed.
     pub(crate) fn internal(reason: impl Into<Value>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_server_error", reason)
     }
 
-    /// Nobody has logged in.
+    /// 401: the request has no login; asks for one.
     pub(crate) fn login_required() -> Self {
         Self { is_challenge: true, ..Self::wrong_login() }
     }
 
-    /// The login is refused.
+    /// 401: the login is refused.
     pub(crate) fn wrong_login() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "not_authorized", "Not_Authorized")
     }
 
-    /// What is wrong, for a test.
+    /// The reason as text, for tests.
     #[cfg(test)]
     pub(crate) fn reason(&self) -> &str {
         self.reason.as_str().unwrap_or_default()
     }
 
-    /// The user is known and may not do this.
+    /// 401: the user is not allowed to do this.
     pub(crate) fn not_authorised(reason: impl Into<Value>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "not_authorised", reason)
     }
 
-    /// The user may look at this and not change it.
+    /// 401: the user may read the object but not change it.
     pub(crate) fn access_refused() -> Self {
         Self::not_authorised("Access refused.")
     }
 
-    /// What the request needs is not there.
+    /// 404 with a reason.
     pub(crate) fn missing(reason: impl Into<Value>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", reason)
     }
@@ -130,8 +130,7 @@ pub(crate) fn refused_read(refusal: &Refusal) -> ApiError {
     }
 }
 
-/// What the core refuses, as RabbitMQ tells it of changes to the topology: what somebody may not do
-/// without saying why.
+/// The core's refusal of a change to the topology. As in RabbitMQ, a missing permission is not explained.
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         let code = refusal.code;
@@ -175,7 +174,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The path exists and not for this method; axum adds `Allow`.
+/// The answer to an unsupported method; axum adds `Allow`.
 pub(crate) async fn wrong_method(method: Method) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::OK.into_response();

@@ -1,4 +1,4 @@
-//! What stands in the body of a request: a JSON object, and in it what is asked for.
+//! JSON objects in the bodies of requests.
 
 use axum::extract::{FromRequest, Request};
 use serde_json::{Map, Value};
@@ -8,11 +8,11 @@ use crate::http::extract::Body;
 use crate::json::bounded::read;
 use crate::limits::BODY_VALUES_MAX;
 
-/// What RabbitMQ says to a client that has encoded its object twice.
+/// RabbitMQ's answer to an object that was encoded twice.
 const JSON_IN_JSON: &str = "invalid payload: the request body JSON-decoded to a string. Is the input \
     doubly-JSON-encoded?";
 
-/// The object in the body. No body at all, or `null`, counts as an empty one, as in RabbitMQ.
+/// The JSON object in a body. As in RabbitMQ, an empty body or `null` counts as an empty object.
 #[derive(Debug)]
 pub(crate) struct Object(pub(crate) Map<String, Value>);
 
@@ -43,7 +43,7 @@ impl Object {
         self.0.get(key)
     }
 
-    /// The values of these keys; all that are missing are named.
+    /// The values of required keys; the error names all missing keys.
     pub(crate) fn required<const N: usize>(
         &self,
         keys: [&'static str; N],
@@ -58,7 +58,7 @@ impl Object {
         Err(ApiError::bad_request(format!("[{}]", missing.join(","))))
     }
 
-    /// The texts under these keys, all of which must be there.
+    /// The strings under required keys.
     pub(crate) fn texts<const N: usize>(
         &self,
         keys: [&'static str; N],
@@ -72,7 +72,7 @@ impl Object {
     }
 }
 
-/// What is wrong with the value of a key.
+/// The answer if the value of a key is not a `kind`.
 pub(crate) fn not_a(key: &str, kind: &str) -> ApiError {
     ApiError::bad_request(format!("{key} should be a {kind}"))
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_object_is_told_from_what_lacks_something() {
+    fn object_errors_distinguish_wrong_types_and_missing_keys() {
         let reason = |error: ApiError| error.reason().to_owned();
         assert_eq!(reason(Object::parse(b"\"{}\"").unwrap_err()), JSON_IN_JSON);
         for text in ["{", "[]", "5"] {

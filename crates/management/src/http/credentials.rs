@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::http::answer::ApiError;
 use crate::node::Credentials;
 
-/// The login in the `Authorization` header.
+/// Parses the `Authorization` header.
 pub(crate) fn credentials(headers: &HeaderMap) -> Result<Credentials, ApiError> {
     let Some(value) = headers.get(AUTHORIZATION) else {
         return Err(ApiError::login_required());
@@ -26,7 +26,7 @@ pub(crate) fn credentials(headers: &HeaderMap) -> Result<Credentials, ApiError> 
     let bytes = STANDARD.decode(rest.trim()).map_err(|_| malformed())?;
     let colon = bytes.iter().position(|byte| *byte == b':').ok_or_else(malformed)?;
     let (user, password) = bytes.split_at(colon);
-    // No user has a name that is no text.
+    // No user has a name that is not UTF-8.
     let user = std::str::from_utf8(user).map_err(|_| ApiError::wrong_login())?.to_owned();
     let password = password.iter().skip(1).copied().collect();
     Ok(Credentials { user, password, is_token: false })
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_may_have_colons_and_be_no_text() {
+    fn credentials_allow_colons_and_any_bytes_in_passwords() {
         let login = STANDARD.encode(b"anna:a:b\xff");
         let login = format!("bAsIc  {login}");
         let read = credentials(&headers(&[("authorization", &login)])).unwrap();
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_login_is_told_from_a_wrong_one() {
+    fn credentials_distinguish_malformed_headers_and_wrong_logins() {
         let status = |value: &str| {
             let error = credentials(&headers(&[("authorization", value)])).unwrap_err();
             error.into_response().status().as_u16()
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_no_user() {
+    fn credentials_of_a_token_have_no_user() {
         let read = credentials(&headers(&[("authorization", "Bearer  abc ")])).unwrap();
         assert!(read.is_token && read.user.is_empty());
         assert_eq!(read.password, b"abc");

@@ -10,10 +10,10 @@ use axum::http::request::Parts;
 use crate::http::answer::ApiError;
 use crate::node::Node;
 
-/// What every resource is about.
-pub(crate) type Shared = Arc<dyn Node>;
+/// The node, shared by all handlers.
+pub(crate) type SharedNode = Arc<dyn Node>;
 
-/// The one name in a path, decoded. A name that is no text is nobody's.
+/// The only name in a path, decoded. A name that is not UTF-8 matches no object.
 #[derive(Debug)]
 pub(crate) struct Name(pub(crate) String);
 
@@ -28,7 +28,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     }
 }
 
-/// The two names in a path, decoded: a vhost and something in it.
+/// The two names in a path, decoded: a vhost and an object in it.
 #[derive(Debug)]
 pub(crate) struct NameInVhost {
     pub(crate) vhost: String,

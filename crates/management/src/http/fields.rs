@@ -1,4 +1,5 @@
-//! The fields of an object that is sent, read as RabbitMQ reads them.
+//! Fields of a JSON object in a body, parsed as leniently as RabbitMQ does for queues, exchanges, bindings
+//! and messages.
 
 use axum::body::Bytes;
 use serde_json::{Map, Value, json};
@@ -6,15 +7,15 @@ use serde_json::{Map, Value, json};
 use crate::http::answer::ApiError;
 use crate::http::body::Object;
 
-/// Longest list of what is missing that RabbitMQ writes in one line, in bytes.
+/// Maximum length of a list of missing fields that RabbitMQ writes on one line, in bytes.
 const LINE_BYTES_MAX: usize = 78;
 
-/// An object that was sent.
+/// The fields of an object.
 #[derive(Debug)]
 pub(crate) struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Reads a body; no body at all, `null` and `undefined` count as an empty object.
+    /// Parses a body. An empty body, `null` and `undefined` count as an empty object.
     pub(crate) fn read(body: &Bytes) -> Result<Self, ApiError> {
         if **body == *b"undefined" {
             return Ok(Self(Map::new()));
@@ -27,7 +28,7 @@ impl Fields {
         self.0.get(name)
     }
 
-    /// Fields that must be there.
+    /// The values of required fields; the error names all missing fields.
     pub(crate) fn required<const N: usize>(
         &self,
         names: [&str; N],
@@ -47,7 +48,7 @@ impl Fields {
         }))
     }
 
-    /// A flag that is false if it is not there.
+    /// A flag; false if missing.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         match self.get(name) {
             None => Ok(false),
@@ -58,18 +59,18 @@ impl Fields {
         }
     }
 
-    /// A text that is empty if it is not there.
+    /// A string; empty if missing.
     pub(crate) fn text(&self, name: &str) -> Result<&str, ApiError> {
         self.get(name).map_or(Ok(""), |value| text(name, value))
     }
 }
 
-/// A value that must be a text.
+/// A value as a string.
 pub(crate) fn text<'a>(name: &str, value: &'a Value) -> Result<&'a str, ApiError> {
     value.as_str().ok_or_else(|| ApiError::bad_request(json!(["not_string", name])))
 }
 
-/// A whole number, also in a text or with a fraction, which does not count.
+/// A value as a whole number. Strings of digits count, and fractions are cut off.
 pub(crate) fn integer(value: &Value) -> Result<i64, ApiError> {
     let number = match value {
         Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(truncated)),
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_an_empty_object_and_what_is_none_is_told() {
+    fn fields_treat_an_empty_body_as_an_empty_object() {
         for body in ["", "null", "undefined", "{}"] {
             assert!(fields(body).unwrap().0.is_empty(), "{body}");
         }
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_and_numbers_may_be_texts() {
+    fn fields_accept_flags_and_numbers_as_strings() {
         let fields = fields(r#"{"a":true,"b":"false","c":null,"d":1}"#).unwrap();
         assert_eq!(
             (fields.flag("a"), fields.flag("b"), fields.flag("z")),
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_listed_as_rabbitmq_does() {
+    fn fields_list_missing_ones_as_rabbitmq_does() {
         let empty = fields("").unwrap();
         let error = |reason: &str| ApiError::bad_request(reason);
         assert_eq!(empty.required(["action"]).unwrap_err(), error("[{key_missing,action}]"));

@@ -1,9 +1,8 @@
-//! What holds for every request and every answer, whatever is asked for.
+//! Checks of every request, and headers of every answer.
 //!
-//! Requests that are larger than any honest one, or that two readers may understand in two ways, are
-//! refused before anything looks at them, and a slash at the end of a path means nothing, as in
-//! RabbitMQ. Browsers are told to keep answers to themselves:
-//! neither shown in a frame, nor run, nor guessed at, nor stored, unless an answer says that it may be.
+//! Requests that are too large, or that two parsers may read differently, are refused before any handler
+//! sees them. As in RabbitMQ, a slash at the end of a path is ignored. Browsers are told not to frame, run,
+//! guess or store answers, unless an answer allows it.
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -29,10 +28,10 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (REFERRER_POLICY, "no-referrer"),
 ];
 
-/// For answers that do not say how long they are good for.
+/// Default for answers without a cache policy.
 const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");
 
-/// Lets a request in and its answer out.
+/// Checks a request, calls the router and adds headers to the answer.
 pub(crate) async fn pass(mut request: Request, next: Next) -> Response {
     let mut response = match check(request.uri(), request.headers()) {
         Ok(()) => {
@@ -43,7 +42,7 @@ pub(crate) async fn pass(mut request: Request, next: Next) -> Response {
         }
         Err(error) => {
             let mut response = error.into_response();
-            // What follows on the connection may be a part of what was refused.
+            // The following bytes may be part of the refused request.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             response
         }
@@ -55,7 +54,7 @@ pub(crate) async fn pass(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a request is of a form and a size that can be meant well.
+/// Refuses requests that are too large or ambiguous.
 fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let too_long = |status, error, what, max: usize| {
         Err(ApiError::new(status, error, format!("{what} may have at most {max} bytes")))
@@ -86,7 +85,7 @@ fn check(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The same address without a slash at the end of its path, if there is one.
+/// The URI without the slash at the end of its path; none without such a slash.
 fn without_last_slash(uri: &Uri) -> Option<Uri> {
     let path = uri.path().strip_suffix('/').filter(|path| !path.is_empty())?;
     match uri.query() {
@@ -100,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slash_at_the_end_is_no_name() {
+    fn trailing_slash_is_removed() {
         let without =
             |uri: &'static str| without_last_slash(&Uri::from_static(uri)).map(|u| u.to_string());
         assert_eq!(without("/api/vhosts/%2F/").as_deref(), Some("/api/vhosts/%2F"));
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_in_two_ways_is_refused() {
+    fn ambiguous_headers_are_refused() {
         let refused = |pairs: &[(&'static str, &'static str)]| {
             let mut headers = HeaderMap::new();
             for (name, value) in pairs {
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_refused_before_it_is_read() {
+    fn oversized_requests_are_refused_by_their_headers() {
         let status = |uri: &str, header: Option<(&'static str, String)>| {
             let mut headers = HeaderMap::new();
             if let Some((name, value)) = header {

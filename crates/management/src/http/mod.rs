@@ -1,4 +1,4 @@
-//! HTTP itself: requests, answers, logins and the files of the web page.
+//! The HTTP layer: extractors, answers, logins, headers, and the files of the web page.
 
 pub(crate) mod access;
 pub(crate) mod answer;

@@ -1,9 +1,9 @@
-//! The file in a form, as browsers and `curl -F` send it (RFC 7578).
+//! Multipart forms, as browsers and `curl -F` send them (RFC 7578).
 
-/// The octets of the first part of that name; `content_type` is that of the whole body.
+/// The content of the first part with this name. `content_type` is the type of the whole body.
 pub(crate) fn part<'a>(content_type: &str, body: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let delimiter = format!("\r\n--{}", boundary(content_type)?);
-    // The first delimiter stands at the beginning, without a line before it.
+    // The first delimiter has no line break before it.
     let mut rest = after(body, delimiter.trim_start().as_bytes())?;
     loop {
         rest = rest.strip_prefix(b"\r\n")?;
@@ -18,7 +18,7 @@ pub(crate) fn part<'a>(content_type: &str, body: &'a [u8], name: &str) -> Option
     }
 }
 
-/// Whether a body of this type is a form with parts.
+/// True if the content type is a multipart form.
 pub(crate) fn is_form(content_type: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or_default();
     kind.trim().eq_ignore_ascii_case("multipart/form-data")
@@ -44,13 +44,13 @@ fn is_named(head: &str, name: &str) -> bool {
     })
 }
 
-fn after<'a>(octets: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
-    let at = find(octets, wanted)?;
-    octets.get(at + wanted.len()..)
+fn after<'a>(bytes: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
+    let at = find(bytes, wanted)?;
+    bytes.get(at + wanted.len()..)
 }
 
-fn find(octets: &[u8], wanted: &[u8]) -> Option<usize> {
-    octets.windows(wanted.len()).position(|window| window == wanted)
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|window| window == wanted)
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
     const TYPE: &str = "multipart/form-data; boundary=XX";
 
     #[test]
-    fn the_part_of_a_name_is_found() {
+    fn multipart_part_is_found_by_name() {
         let body = b"--XX\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--XX\r\n\
             content-disposition: form-data; name=\"file\"; filename=\"x\"\r\n\
             Content-Type: application/json\r\n\r\n{\r\n}\r\n--XX--\r\n";
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_anywhere_is_no_form() {
+    fn multipart_form_must_be_complete() {
         let body = b"--XX\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nabc\r\n--XX--";
         for end in 0..body.len() - 2 {
             assert_eq!(part(TYPE, &body[..end], "file"), None, "{end}");

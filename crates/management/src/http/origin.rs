@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 
 use crate::http::answer::ApiError;
 
-/// Keeps pages of other sites from changing anything.
+/// Refuses changes that a page of another site sends.
 pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
     if !is_from_another_site(headers) {
         return Ok(());
@@ -16,7 +16,7 @@ pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", reason))
 }
 
-/// Whether a browser says that a page of somebody else sends this.
+/// True if the headers say that a page of another site sends the request.
 pub(crate) fn is_from_another_site(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     if let Some(site) = headers.get("sec-fetch-site") {
@@ -26,14 +26,14 @@ pub(crate) fn is_from_another_site(headers: &HeaderMap) -> bool {
     text(ORIGIN).is_some_and(|origin| origin.split_once("://").is_none_or(|(_, at)| at != host))
 }
 
-/// Whether the request is addressed to this machine itself: a name that anybody may have pointed here
-/// is not enough.
+/// True if the `Host` header names this machine by `localhost` or an address. Any other name may resolve to
+/// this machine without belonging to it.
 pub(crate) fn is_for_this_machine(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) else {
-        // Not from a browser, which always sends one.
+        // A browser always sends the header.
         return true;
     };
-    // Read as a whole: what follows an address may be a part of a name.
+    // The whole header is checked, because text behind an address may belong to a name.
     let is_port = |rest: &str| {
         let digits = rest.strip_prefix(':').unwrap_or(rest);
         rest.is_empty() || rest.len() > digits.len() && digits.parse::<u16>().is_ok()
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_was_pointed_here_is_not_this_machine() {
+    fn foreign_host_names_are_not_this_machine() {
         let ours = |host: &str| is_for_this_machine(&headers(&[("host", host)]));
         for host in
             ["localhost", "localhost:15672", "LocalHost:1", "127.0.0.1:15672", "[::1]:15672"]
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn other_sites_change_nothing() {
+    fn origin_of_another_site_is_detected() {
         let host = ("host", "broker:15672");
         let other = |pair| is_from_another_site(&headers(&[host, pair]));
         assert!(other(("origin", "http://evil.example")));

@@ -1,7 +1,7 @@
-//! The web page: files that are part of the program.
+//! The web page: files that are compiled into the program.
 //!
-//! Nobody needs a login for them, because there is nothing in them but what everybody can read in the
-//! source; what a page shows it asks the API for. A debug build reads them from the disk at every request.
+//! They need no login, because they contain only what the source contains. The page asks the API for
+//! everything else. A debug build reads the files from disk for each request.
 
 use axum::Router;
 use axum::extract::Path;
@@ -15,18 +15,18 @@ use rust_embed::RustEmbed;
 
 use crate::http::answer::ApiError;
 
-/// What is in the folder `web`.
+/// The files of the folder `web`.
 #[derive(RustEmbed)]
 #[folder = "web/"]
 struct Files;
 
-/// What the page is shown with first.
+/// The first file of the page.
 const INDEX: &str = "index.html";
 
-/// The picture of the page, also for browsers that ask for it by its old name.
+/// The icon, also under its traditional name.
 const ICON: &str = "img/leveret.svg";
 
-/// The paths of the page, which are the same whether the node runs or is stopped.
+/// The paths of the page, equal for a running and a stopped node.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let mut routes = Router::new()
         .route("/", get(|headers: HeaderMap| async move { answer(INDEX, &headers) }))
@@ -40,14 +40,14 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     routes
 }
 
-/// The file of this name, unless the client has it already.
+/// Answers with a file, or with 304 if the client has it.
 fn answer(name: &str, headers: &HeaderMap) -> Response {
     let Some(file) = is_plain(name).then(|| Files::get(name)).flatten() else {
         return ApiError::not_found().into_response();
     };
     let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(file.metadata.sha256_hash()));
-    // A browser may keep it, and asks each time whether it is still the same: another version of the
-    // program may have another page at the same address.
+    // The browser may cache a file, but revalidates it for each request: another version of the program may
+    // serve another page at the same address.
     let cached = [(ETAG, tag.as_str()), (CACHE_CONTROL, "no-cache")];
     if is_known(headers, &tag) {
         return (StatusCode::NOT_MODIFIED, cached).into_response();
@@ -55,7 +55,7 @@ fn answer(name: &str, headers: &HeaderMap) -> Response {
     (cached, [(CONTENT_TYPE, content_type(name))], file.data).into_response()
 }
 
-/// Whether a name leads down from the folder, on every system, and not to what is hidden.
+/// True if a name stays inside the folder on every system, and names no hidden file.
 fn is_plain(name: &str) -> bool {
     name.split('/').all(|part| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -63,14 +63,14 @@ fn is_plain(name: &str) -> bool {
     })
 }
 
-/// Whether the client has the file with this tag.
+/// True if the client has the file with this tag.
 fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let sent = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut tags = sent.flat_map(|list| list.split(',')).map(str::trim);
     tags.any(|sent| sent == "*" || sent.strip_prefix("W/").unwrap_or(sent) == tag)
 }
 
-/// What a browser is told that a file is; it guesses nothing.
+/// The content type by the extension of a file name. Browsers are told not to guess.
 fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html") => "text/html; charset=utf-8",
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Status, headers and beginning of what is answered.
+    /// Status, content type, tag and body of an answer.
     fn get_file(name: &str, known: Option<&str>) -> (u16, String, String, Bytes) {
         let mut headers = HeaderMap::new();
         if let Some(tag) = known {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_as_what_they_are() {
+    fn web_files_have_their_content_type() {
         let kind = |name| {
             let (status, kind, _, body) = get_file(name, None);
             assert_eq!((status, body.is_empty()), (200, false), "{name}");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn code_of_others_is_what_is_written_down() {
+    fn vendored_files_match_the_documented_checksums() {
         let Some(readme) = Files::get("vendor/README.md") else { panic!("there is none") };
         let readme = std::str::from_utf8(&readme.data).unwrap();
         let is_code = |name: &str| name.ends_with(".js") || name.ends_with(".css");
@@ -132,14 +132,14 @@ mod tests {
         assert!(names.contains(&"htm-preact.js"));
         for name in names {
             let file = Files::get(&format!("vendor/{name}")).unwrap();
-            let octets = file.metadata.sha256_hash();
-            let sum: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+            let digest = file.metadata.sha256_hash();
+            let sum: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
             assert!(readme.contains(&format!("| `{sum}` | `{name}` |")), "{name} is {sum}");
         }
     }
 
     #[test]
-    fn what_the_browser_has_is_not_sent_again() {
+    fn web_file_with_known_tag_is_not_sent_again() {
         let (_, _, tag, _) = get_file(INDEX, None);
         for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()]
         {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_there() {
+    fn web_serves_no_other_paths() {
         let names = ["js/nothing.js", "js", "", "js//main.js", "/etc/passwd", "js/.hidden"];
         let ways_out = ["js/../index.html", "js/../../Cargo.toml", "js/..\\main.js", "js/%2e%2e/a"];
         for name in names.into_iter().chain(ways_out) {

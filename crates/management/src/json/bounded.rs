@@ -1,23 +1,20 @@
-//! Reading JSON that somebody has sent.
-//!
-//! A value takes up to eighty times the memory of its text, and time: what ten mebibytes of brackets would
-//! take is not for everybody to take. So values are counted before they are made.
+//! Parsing of JSON from clients, with a limit on the number of values.
 
 use serde_json::Value;
 
 use crate::http::answer::ApiError;
 
-/// Why octets are not the JSON that was expected.
+/// The reason why bytes are not the expected JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum JsonError {
-    /// It has more values than this.
+    /// More values than this maximum.
     TooManyValues(usize),
-    /// It is none.
+    /// Not JSON.
     Malformed,
 }
 
 impl JsonError {
-    /// In words, which are `malformed` if it is no JSON.
+    /// The error as text; `malformed` is the text for bytes that are not JSON.
     pub(crate) fn reason(self, malformed: &str) -> String {
         match self {
             Self::TooManyValues(max) => format!("more than {max} values"),
@@ -25,32 +22,32 @@ impl JsonError {
         }
     }
 
-    /// The same as a refusal: 400.
+    /// The error as an answer with status 400.
     pub(crate) fn refused(self, malformed: &str) -> ApiError {
         ApiError::bad_request(self.reason(malformed))
     }
 }
 
-/// Reads JSON of at most so many values.
-pub(crate) fn read(octets: &[u8], values_max: usize) -> Result<Value, JsonError> {
-    if values(octets) > values_max {
+/// Parses JSON with at most `values_max` values.
+pub(crate) fn read(bytes: &[u8], values_max: usize) -> Result<Value, JsonError> {
+    if values(bytes) > values_max {
         return Err(JsonError::TooManyValues(values_max));
     }
-    serde_json::from_slice(octets).map_err(|_| JsonError::Malformed)
+    serde_json::from_slice(bytes).map_err(|_| JsonError::Malformed)
 }
 
-/// How many values there are, or more: an empty list counts as one that has something in it.
-fn values(octets: &[u8]) -> usize {
+/// The number of values, or more: an empty list counts as a list with one item.
+fn values(bytes: &[u8]) -> usize {
     let mut values = 1;
     let mut is_in_text = false;
     let mut is_escaped = false;
-    for octet in octets {
+    for byte in bytes {
         if is_in_text {
-            is_in_text = is_escaped || *octet != b'"';
-            is_escaped = !is_escaped && *octet == b'\\';
+            is_in_text = is_escaped || *byte != b'"';
+            is_escaped = !is_escaped && *byte == b'\\';
         } else {
-            is_in_text = *octet == b'"';
-            values += usize::from(matches!(octet, b',' | b'[' | b'{'));
+            is_in_text = *byte == b'"';
+            values += usize::from(matches!(byte, b',' | b'[' | b'{'));
         }
     }
     values
@@ -61,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_counted_and_what_stands_in_texts_is_not() {
+    fn value_count_ignores_text_in_strings() {
         for (text, expected) in [
             ("5", 1),
             (r#"{"a": 1, "b": [1, 2]}"#, 5),
@@ -75,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_told_from_what_is_no_json() {
+    fn read_distinguishes_too_many_values_from_malformed_json() {
         assert_eq!(read(b"[1,2]", 2), Err(JsonError::TooManyValues(2)));
         assert_eq!(read(b"[1,2", 3), Err(JsonError::Malformed));
         assert!(read(b"[1,2]", 3).is_ok());

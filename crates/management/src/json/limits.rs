@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::node::LimitName;
 
-/// Limits by name; `of` is what RabbitMQ calls them: `limits` of a vhost, `user-limits`.
+/// Parses limits by name. `of` is RabbitMQ's name of the object: `limits` of a vhost, or `user-limits`.
 ///
 /// # Errors
-/// What RabbitMQ says of the first that is wrong.
+/// RabbitMQ's text about the first invalid limit.
 pub fn limits_from_json<L: LimitName>(
     limits: &Map<String, Value>,
     of: &str,
@@ -17,7 +17,7 @@ pub fn limits_from_json<L: LimitName>(
     limits.iter().map(|(name, value)| limit_from_json(name, value, of)).collect()
 }
 
-/// One limit.
+/// Parses one limit.
 pub(crate) fn limit_from_json<L: LimitName>(
     name: &str,
     value: &Value,
@@ -35,7 +35,7 @@ pub(crate) fn limit_from_json<L: LimitName>(
     Ok((limit, number))
 }
 
-/// The limits by their names.
+/// Limits as a JSON object, by name.
 pub fn limits_to_json<L: LimitName>(limits: &BTreeMap<L, i64>) -> Map<String, Value> {
     limits.iter().map(|(limit, max)| (limit.as_str().to_owned(), json!(max))).collect()
 }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_come_back() {
+    fn limits_survive_a_round_trip() {
         let limits = BTreeMap::from([(UserLimit::MaxConnections, 5), (UserLimit::MaxChannels, -1)]);
         let json = limits_to_json(&limits);
         assert_eq!(Value::Object(json.clone()), json!({"max-channels": -1, "max-connections": 5}));

@@ -1,4 +1,4 @@
-//! JSON that is neither answer nor request: how types of the broker are written and read.
+//! Types of the broker in JSON, and bounded parsing of JSON.
 
 pub(crate) mod bounded;
 pub(crate) mod limits;

@@ -1,4 +1,4 @@
-//! Policies as JSON: in definitions and over HTTP they have the same fields and the same complaints.
+//! Policies in JSON, with the same fields and errors in definitions and over HTTP.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 use broker::{ApplyTo, Definition, Pattern, Policy, PolicyKind, PolicyValue};
 use serde_json::{Map, Value, json};
 
-/// Why an object is no policy.
+/// The reason why an object is no policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PolicyError {
-    /// These fields are not there.
+    /// Missing fields.
     Missing(Vec<&'static str>),
-    /// What is wrong with those that are there, in the order of their names.
+    /// Errors of the present fields, ordered by field name.
     Invalid(Vec<String>),
 }
 
 impl fmt::Display for PolicyError {
-    /// As RabbitMQ says it over HTTP.
+    /// RabbitMQ's text over HTTP.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(fields) => {
@@ -29,10 +29,10 @@ impl fmt::Display for PolicyError {
     }
 }
 
-/// The policy that `object` describes; its name stands elsewhere or is not looked at here.
+/// Parses a policy. The name in `object`, if any, is ignored.
 ///
 /// # Errors
-/// [`PolicyError`] with everything that is wrong.
+/// [`PolicyError`] with every invalid field.
 pub fn policy_from_json(
     name: &str,
     object: &Map<String, Value>,
@@ -55,11 +55,11 @@ pub fn policy_from_json(
     .policy(name)
 }
 
-/// The policy that the value of a runtime parameter describes; there a priority must be given, and
-/// nothing that is not known.
+/// Parses a policy from the value of a runtime parameter, where a priority is required and unknown fields
+/// are refused.
 ///
 /// # Errors
-/// [`PolicyError`] with everything that is wrong.
+/// [`PolicyError`] with every invalid field.
 pub(crate) fn parameter_from_json(
     name: &str,
     value: &Value,
@@ -87,7 +87,7 @@ pub(crate) fn parameter_from_json(
     .policy(name)
 }
 
-/// What a policy is made of, or what is wrong with it.
+/// The parsed fields of a policy, or their errors.
 struct Parts {
     definition: Result<Definition, String>,
     apply_to: Result<ApplyTo, String>,
@@ -128,7 +128,7 @@ fn definition(value: &Value, kind: PolicyKind) -> Result<Definition, String> {
     let Value::Object(entries) = value else {
         return Err("definition should be an object".to_owned());
     };
-    // Complaints name keys in order, however they were written.
+    // Errors name keys in order, not as sent.
     let entries: BTreeMap<&String, &Value> = entries.iter().collect();
     let entries = entries.into_iter().map(|(key, value)| (key.clone(), value_of(value)));
     Definition::parse(entries.collect(), kind)
@@ -149,7 +149,7 @@ fn value_of(value: &Value) -> PolicyValue {
         Value::String(text) => PolicyValue::Text(text.clone()),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(integer), _) => PolicyValue::Integer(integer),
-            // COMPAT: large integers: what takes more than 64 bits is no number of anything here.
+            // COMPAT: large integers: an integer of more than 64 bits is not a number here.
             (None, Some(float)) if !number.is_u64() => PolicyValue::Float(float),
             (None, _) => PolicyValue::Other(number.to_string()),
         },
@@ -158,7 +158,7 @@ fn value_of(value: &Value) -> PolicyValue {
     }
 }
 
-/// As RabbitMQ prints it in a complaint.
+/// The value as RabbitMQ's error texts print it.
 fn term(value: &Value) -> String {
     match value {
         Value::Array(items) => {
@@ -176,8 +176,8 @@ fn term(value: &Value) -> String {
     }
 }
 
-/// A policy of a vhost as an object.
-pub(crate) fn json_of(vhost: &str, policy: &Policy) -> Value {
+/// A policy in JSON, with its vhost.
+pub(crate) fn policy_of_vhost_to_json(vhost: &str, policy: &Policy) -> Value {
     let mut shown = Map::new();
     shown.insert("vhost".to_owned(), json!(vhost));
     if let Value::Object(mut policy) = policy_to_json(policy) {
@@ -186,30 +186,30 @@ pub(crate) fn json_of(vhost: &str, policy: &Policy) -> Value {
     Value::Object(shown)
 }
 
-/// A policy as an object, without its vhost.
+/// A policy in JSON, without its vhost.
 pub fn policy_to_json(policy: &Policy) -> Value {
     json!({
         "name": *policy.name,
         "pattern": policy.pattern.as_str(),
         "apply-to": policy.apply_to.as_str(),
-        "definition": json_of_definition(&policy.definition),
-        "priority": shown_priority(policy.priority),
+        "definition": definition_to_json(&policy.definition),
+        "priority": priority_to_json(policy.priority),
     })
 }
 
-/// The keys with their values; as in RabbitMQ, in the order of their names.
-pub(crate) fn json_of_definition(definition: &Definition) -> Value {
-    let entries = definition.iter().map(|(key, value)| (key.as_str(), json_value(&value)));
+/// The definition of a policy in JSON, ordered by key as in RabbitMQ.
+pub(crate) fn definition_to_json(definition: &Definition) -> Value {
+    let entries = definition.iter().map(|(key, value)| (key.as_str(), value_to_json(&value)));
     json!(entries.collect::<BTreeMap<&str, Value>>())
 }
 
-/// Without a fraction if it has none.
-fn shown_priority(priority: f64) -> Value {
+/// A priority in JSON, as an integer if it has no fraction.
+fn priority_to_json(priority: f64) -> Value {
     priority.to_string().parse::<i64>().map_or_else(|_| json!(priority), |integer| json!(integer))
 }
 
-/// A value as it was given.
-pub(crate) fn json_value(value: &PolicyValue) -> Value {
+/// A value of a definition in JSON.
+pub(crate) fn value_to_json(value: &PolicyValue) -> Value {
     match value {
         PolicyValue::Integer(value) => json!(value),
         PolicyValue::Float(value) => json!(value),
@@ -227,34 +227,40 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn policy_survives_a_round_trip() {
         let text = r#"{"pattern":"^a","apply-to":"queues","priority":1.5,
             "definition":{"message-ttl":5,"dead-letter-exchange":"dlx"}}"#;
         assert_eq!(
-            json_of("/", &read(text).unwrap()).to_string(),
+            policy_of_vhost_to_json("/", &read(text).unwrap()).to_string(),
             r#"{"vhost":"/","name":"p","pattern":"^a","apply-to":"queues","#.to_owned()
                 + r#""definition":{"dead-letter-exchange":"dlx","message-ttl":5},"priority":1.5}"#
         );
     }
 
     #[test]
-    fn what_is_not_said_has_a_default() {
-        let policy = json_of("/", &read(r#"{"pattern":"","definition":{"expires":1}}"#).unwrap());
+    fn policy_fields_have_defaults() {
+        let policy = policy_of_vhost_to_json(
+            "/",
+            &read(r#"{"pattern":"","definition":{"expires":1}}"#).unwrap(),
+        );
         assert_eq!((&policy["apply-to"], &policy["priority"]), (&json!("all"), &json!(0)));
     }
 
     #[test]
-    fn priorities_are_numbers_of_every_size() {
+    fn policy_priority_is_any_number() {
         for (written, shown) in [("-1", "-1"), ("2.0", "2"), ("-0.5", "-0.5"), ("1e300", "1e+300")]
         {
             let text =
                 format!(r#"{{"pattern":"","definition":{{"expires":1}},"priority":{written}}}"#);
-            assert_eq!(json_of("/", &read(&text).unwrap())["priority"].to_string(), shown);
+            assert_eq!(
+                policy_of_vhost_to_json("/", &read(&text).unwrap())["priority"].to_string(),
+                shown
+            );
         }
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
+    fn policy_errors_are_reported_together() {
         assert_eq!(read("{}").unwrap_err(), "[{key_missing,pattern},{key_missing,definition}]");
         assert_eq!(read(r#"{"pattern":5}"#).unwrap_err(), "[{key_missing,definition}]");
         assert_eq!(

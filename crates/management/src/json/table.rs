@@ -43,7 +43,7 @@ pub(crate) fn value_to_json(value: Field<'_>) -> Value {
     }
 }
 
-/// Bytes as text. RabbitMQ shows other bytes as base64 with these words.
+/// Bytes as text. Bytes that are not UTF-8 are shown in base64, in RabbitMQ's words.
 pub(crate) fn bytes_to_text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -51,20 +51,20 @@ pub(crate) fn bytes_to_text(bytes: &[u8]) -> String {
     }
 }
 
-/// Why JSON is no field table.
+/// The reason why a JSON value is no field table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum JsonTableError {
-    /// It is something else than an object.
+    /// Not an object.
     NoObject,
-    /// A value is null.
+    /// Contains null.
     Null,
-    /// A whole number is wider than 64 bits.
+    /// Contains a whole number of more than 64 bits.
     Number,
-    /// A key is longer than a short string.
+    /// Contains a key that is longer than a short string.
     Key,
-    /// It is nested too deeply.
+    /// Nested too deeply.
     Depth,
-    /// It would fit into no frame.
+    /// Too large for a frame.
     Size,
 }
 
@@ -81,7 +81,7 @@ impl From<JsonTableError> for ApiError {
     }
 }
 
-/// The table that `value` stands for; as in RabbitMQ an empty list is an empty table.
+/// Parses a field table. As in RabbitMQ, an empty list is an empty table.
 pub(crate) fn table_from_json(value: &Value) -> Result<Table, JsonTableError> {
     if value.as_array().is_some_and(Vec::is_empty) {
         return Ok(Table::default());
@@ -116,7 +116,7 @@ fn build_array(items: &[Value], depth: usize) -> Result<Array, JsonTableError> {
     Ok(array.finish())
 }
 
-/// Hands on what `value` stands for, in a table or array of this depth.
+/// Calls `put` with the field for `value`, which is in a table or array of this depth.
 fn with_field(
     value: &Value,
     depth: usize,
@@ -136,7 +136,7 @@ fn with_field(
     Ok(())
 }
 
-/// What is not below this may have been a whole number with more digits than a double has.
+/// Numbers of this size may have been whole numbers with more digits than a double holds.
 const WHOLE_MAX: f64 = 9_223_372_036_854_775_808.0;
 
 fn number_field(number: &Number) -> Result<Field<'static>, JsonTableError> {
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stay_what_they_are() {
+    fn table_to_json_keeps_the_types_of_numbers() {
         let mut fields = TableBuilder::new();
         fields.insert("byte", Field::I8(-1));
         fields.insert("long", Field::I64(i64::MAX));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_can_be_shown_and_the_first_key_counts() {
+    fn table_to_json_shows_bytes_as_base64_and_the_first_of_duplicate_keys() {
         let mut fields = TableBuilder::new();
         fields.insert([0xff], Field::LongStr(b"a\xff"));
         fields.insert("k", Field::Bool(true));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_those_of_rabbitmq_and_what_went_in_comes_out() {
+    fn table_from_json_takes_the_types_of_rabbitmq() {
         let value = json!({
             "whole": 1, "least": i64::MIN, "half": 0.5, "float": 2.0, "text": "é", "yes": true,
             "list": [1, "a", [false], {"x": 1.5}], "table": {"y": []}, "": {},
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_table_can_hold_is_refused() {
+    fn table_from_json_refuses_values_without_a_type() {
         let mut deep = json!(1);
         for _ in 0..TABLE_DEPTH_MAX {
             deep = json!([deep]);

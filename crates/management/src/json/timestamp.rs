@@ -1,6 +1,6 @@
-//! Moments as text.
+//! Timestamps as text.
 
-/// A moment in milliseconds of the epoch, as RabbitMQ writes it: RFC 3339 in universal time.
+/// A time in milliseconds of the epoch in RFC 3339 and UTC, as RabbitMQ writes it.
 pub(crate) fn rfc3339(epoch_ms: u64) -> String {
     let (days, ms) = (epoch_ms / DAY_MS, epoch_ms % DAY_MS);
     let (year, month, day) = civil(days);
@@ -11,8 +11,8 @@ pub(crate) fn rfc3339(epoch_ms: u64) -> String {
 
 const DAY_MS: u64 = 86_400_000;
 
-/// Year, month and day so many days after the beginning of 1970, in the Gregorian calendar. Years begin
-/// in March here, so that the day that may be missing is their last.
+/// Year, month and day of a number of days since 1970-01-01, in the Gregorian calendar. Years begin in March
+/// here, so that the leap day is their last.
 fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_OF_400_YEARS: u64 = 146_097;
     let days = days + 719_468;
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_written_as_rabbitmq_writes_them() {
+    fn timestamps_are_written_as_rabbitmq_writes_them() {
         for (epoch_ms, text) in [
             (0, "1970-01-01T00:00:00.000+00:00"),
             (951_827_696_789, "2000-02-29T12:34:56.789+00:00"),

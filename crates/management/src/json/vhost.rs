@@ -1,14 +1,14 @@
-//! What a vhost is for, in JSON, as bodies of requests and definitions have it.
+//! Settings of a vhost in JSON, as in request bodies and definitions.
 
 use broker::QueueType;
 use serde_json::{Map, Value, json};
 
 use crate::node::{VhostMetadata, VhostSettings};
 
-/// Tags, of users as well: a list, or a text with commas between them.
+/// Tags of a vhost or a user: a list, or a string with commas.
 ///
 /// # Errors
-/// When they are neither.
+/// When the value is neither.
 pub fn tags_from_json(tags: &Value) -> Result<Vec<String>, String> {
     let wrong = || "tags should be a list of strings".to_owned();
     if let Some(text) = tags.as_str() {
@@ -20,10 +20,10 @@ pub fn tags_from_json(tags: &Value) -> Result<Vec<String>, String> {
     tags.collect::<Option<_>>().ok_or_else(wrong)
 }
 
-/// Description, tags and default queue type; those that are not named, or null, have their defaults.
+/// Description, tags and default queue type. Missing fields and nulls get their defaults.
 ///
 /// # Errors
-/// What is wrong with the first that is; where RabbitMQ has words for it, in these.
+/// Describes the first invalid field, in RabbitMQ's words where it has any.
 pub fn vhost_metadata_from_json(object: &Map<String, Value>) -> Result<VhostMetadata, String> {
     let given = |key| object.get(key).filter(|value| !value.is_null());
     let description = given("description").map_or(Some(""), Value::as_str);
@@ -46,7 +46,7 @@ fn queue_type(value: &Value) -> Result<QueueType, String> {
     QueueType::parse(name.as_bytes()).ok_or_else(|| format!("{name} is not a valid queue type"))
 }
 
-/// What RabbitMQ shows of a vhost as `metadata`.
+/// The `metadata` that RabbitMQ shows of a vhost.
 pub fn vhost_metadata_to_json(settings: &VhostSettings) -> Value {
     let mut metadata = json!({
         "description": settings.description,
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_a_list_or_a_text() {
+    fn tags_are_a_list_or_a_string() {
         assert_eq!(tags_from_json(&json!("a,,b , c")).unwrap(), ["a", "b", "c"]);
         assert_eq!(tags_from_json(&json!("")).unwrap(), [""; 0]);
         assert_eq!(tags_from_json(&json!(["a b", "c"])).unwrap(), ["a b", "c"]);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_come_back() {
+    fn vhost_metadata_survives_a_round_trip() {
         let metadata = VhostMetadata {
             description: "d".to_owned(),
             tags: vec!["t".to_owned()],
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn vhost_metadata_errors_name_the_fault() {
         for (metadata, problem) in [
             (json!({"default_queue_type": "nope"}), "nope is not a valid queue type"),
             (json!({"default_queue_type": 7}), "7 is not a valid default_queue_type value"),

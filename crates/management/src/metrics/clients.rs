@@ -3,7 +3,7 @@
 use crate::metrics::family::{Family, counter, gauge, whole};
 use crate::snapshot::scrape::{ChannelScrape, ConnectionScrape};
 
-/// `channel_metrics`.
+/// Families of `channel_metrics`.
 pub(super) const CHANNEL: [Family<ChannelScrape>; 7] = [
     gauge("channel_consumers", "Consumers on the channel", |c| whole(c.consumers)),
     gauge("channel_messages_unacked", "Messages delivered and not acknowledged", |c| {
@@ -26,7 +26,7 @@ pub(super) const CHANNEL: [Family<ChannelScrape>; 7] = [
     }),
 ];
 
-/// `channel_exchange_metrics`, which RabbitMQ tells apart by exchange, too.
+/// Families of `channel_exchange_metrics`. RabbitMQ also separates them by exchange.
 pub(super) const PUBLISHES: [Family<ChannelScrape>; 4] = [
     counter("channel_messages_published_total", "Messages published", |c| whole(c.published)),
     counter("channel_messages_confirmed_total", "Publishes confirmed", |c| whole(c.confirmed)),
@@ -42,7 +42,7 @@ pub(super) const PUBLISHES: [Family<ChannelScrape>; 4] = [
     ),
 ];
 
-/// `channel_queue_metrics`, which RabbitMQ tells apart by queue, too.
+/// Families of `channel_queue_metrics`. RabbitMQ also separates them by queue.
 pub(super) const DELIVERIES: [Family<ChannelScrape>; 7] = [
     counter("channel_get_ack_total", "Answers to gets that are to be acknowledged", |c| {
         whole(c.deliveries.got())
@@ -73,7 +73,7 @@ pub(super) const DELIVERIES: [Family<ChannelScrape>; 7] = [
     }),
 ];
 
-/// `connection_coarse_metrics`.
+/// Families of `connection_coarse_metrics`.
 pub(super) const TRAFFIC: [Family<ConnectionScrape>; 2] = [
     counter("connection_incoming_bytes_total", "Bytes received", |c| {
         whole(c.traffic.received_bytes)
@@ -81,7 +81,7 @@ pub(super) const TRAFFIC: [Family<ConnectionScrape>; 2] = [
     counter("connection_outgoing_bytes_total", "Bytes sent", |c| whole(c.traffic.sent_bytes)),
 ];
 
-/// `connection_metrics`.
+/// Families of `connection_metrics`.
 pub(super) const CONNECTION: [Family<ConnectionScrape>; 4] = [
     counter("connection_incoming_packets_total", "Reads that brought bytes", |c| {
         whole(c.traffic.reads)

@@ -1,4 +1,4 @@
-//! What did not stay in a queue and why, and how late expiry was: what RabbitMQ does not tell.
+//! Expired, dead-lettered and dropped messages, and the lateness of expiry. RabbitMQ has no such metrics.
 
 use broker::dead_letter::DeathReason;
 use broker::statistics::{Lateness, VhostCounters};
@@ -8,7 +8,7 @@ use crate::metrics::family::Detail;
 use crate::metrics::text::{Kind, Labels, Namespace, Samples, Text, Value, labels};
 use crate::snapshot::scrape::{QueueScrape, VhostScrape};
 
-/// What has become of the messages of a queue, or of a vhost's.
+/// Numbers of messages that left a queue, or the queues of a vhost, other than by delivery.
 #[derive(Debug)]
 pub(super) struct Fate {
     refused: u64,
@@ -16,7 +16,7 @@ pub(super) struct Fate {
     dropped: ByReason<ByCause>,
     copies_dropped: ByCause,
     redriven: u64,
-    /// Known of queues only.
+    /// Purged messages; none for a vhost.
     purged: Option<u64>,
 }
 
@@ -37,14 +37,14 @@ impl From<&QueueScrape> for Fate {
 }
 
 impl Fate {
-    /// Messages that died of `reason`, whatever became of them.
+    /// Messages that died for `reason`, dead-lettered or dropped.
     fn died(&self, reason: DeathReason) -> u64 {
         self.dead_lettered.get(reason) + self.dropped.get(reason).total()
     }
 }
 
-/// `queue_death_metrics`. Of a vhost, which remembers queues that are gone, every count is told; of a
-/// queue only what has happened, for most of it never does.
+/// Writes the families of `queue_death_metrics`. A vhost has a sample for every count, as it outlives its
+/// queues; a queue only for counts above 0.
 pub(super) fn write(
     text: &mut Text,
     namespace: Namespace,
@@ -116,7 +116,7 @@ pub(super) fn write(
     );
 }
 
-/// How late something was, by vhost: name, help, where it is.
+/// A histogram of lateness by vhost: name, help, and value.
 type Late = (&'static str, &'static str, fn(&VhostCounters) -> &Lateness);
 
 const LATENESS: [Late; 2] = [
@@ -132,7 +132,7 @@ const LATENESS: [Late; 2] = [
     ),
 ];
 
-/// `expiry_lateness_metrics`.
+/// Writes the families of `expiry_lateness_metrics`.
 pub(super) fn lateness(text: &mut Text, namespace: Namespace, vhosts: &[VhostScrape]) {
     for (name, help, of) in LATENESS {
         let mut samples = text.family(namespace, name, Kind::Histogram, help);

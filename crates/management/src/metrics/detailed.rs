@@ -1,4 +1,4 @@
-//! `/metrics/detailed`: the groups, vhosts and queues that the query names.
+//! The query of `/metrics/detailed`: groups, vhosts and queues.
 
 use std::collections::BTreeSet;
 
@@ -6,22 +6,22 @@ use broker::Pattern;
 
 use crate::metrics::group::Group;
 
-/// What a query asks for.
+/// The selection of a query.
 #[derive(Default, Debug)]
 pub(super) struct DetailedQuery {
-    /// The groups, in the order in which they are told.
+    /// The groups, in the order of the output.
     pub(super) groups: BTreeSet<Group>,
-    /// None: all.
+    /// Names of vhosts; none for all vhosts.
     vhosts: Option<Vec<String>>,
-    /// What the names of queues must contain a match of.
+    /// Pattern in the names of queues; none for all queues.
     queue: Option<Pattern>,
 }
 
 impl DetailedQuery {
-    /// Reads a query. Groups that do not exist are none.
+    /// Parses a query. Unknown groups are ignored.
     ///
     /// # Errors
-    /// A sentence when the pattern of queues is none.
+    /// A sentence if the pattern of queues is invalid.
     pub(super) fn parse(query: &str) -> Result<Self, String> {
         let mut wanted = Self::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -32,7 +32,7 @@ impl DetailedQuery {
                 }
                 "vhost" => wanted.vhosts.get_or_insert_default().push(value.into_owned()),
                 "queue" => {
-                    // A filter works less than a pattern of a policy, and looks at case here.
+                    // A filter does less work than a pattern of a policy; matching is case-sensitive here.
                     let pattern = Pattern::filter(&format!("(?-i){value}"));
                     wanted.queue =
                         Some(pattern.map_err(|error| format!("Invalid 'queue' regex: {error}"))?);
@@ -41,18 +41,18 @@ impl DetailedQuery {
             }
         }
         if wanted.groups.contains(&Group::Queue) {
-            // It has them, too.
+            // `queue_metrics` contains it.
             wanted.groups.remove(&Group::QueueConsumerCount);
         }
         Ok(wanted)
     }
 
-    /// Whether a vhost is wanted.
+    /// True if the query selects the vhost.
     pub(super) fn wants_vhost(&self, name: &str) -> bool {
         self.vhosts.as_ref().is_none_or(|vhosts| vhosts.iter().any(|vhost| vhost == name))
     }
 
-    /// Whether a queue is wanted.
+    /// True if the query selects the queue.
     pub(super) fn wants_queue(&self, name: &str) -> bool {
         self.queue.as_ref().is_none_or(|pattern| pattern.matches(name))
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_names_groups_vhosts_and_queues() {
+    fn detailed_query_selects_groups_vhosts_and_queues() {
         let query = "family=queue_metrics&family=queue_consumer_count&family=no&family=vhost_status\
                      &vhost=%2F&vhost=b&queue=%5Ea";
         let wanted = DetailedQuery::parse(query).unwrap();

@@ -1,25 +1,25 @@
-//! Families that are told of many objects of a kind: of each, or of all together.
+//! Families over many objects: of each object, or of their sum.
 
 use crate::metrics::text::{Kind, Labels, Namespace, Text, Value};
 
-/// Whether objects are told apart.
+/// The level of detail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Detail {
     Totals,
     PerObject,
 }
 
-/// A family: its name behind the prefix, and which number of an object it is.
+/// A family: its name after the prefix, and its value for an object.
 #[derive(Debug)]
 pub(super) struct Family<T> {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) help: &'static str,
-    /// None where there is nothing to tell.
+    /// Returns none for an object without this value.
     pub(super) value: fn(&T) -> Option<Value>,
 }
 
-/// A gauge that every object has.
+/// A gauge.
 pub(super) const fn gauge<T>(
     name: &'static str,
     help: &'static str,
@@ -28,7 +28,7 @@ pub(super) const fn gauge<T>(
     Family { name, kind: Kind::Gauge, help, value }
 }
 
-/// A counter that every object has.
+/// A counter.
 pub(super) const fn counter<T>(
     name: &'static str,
     help: &'static str,
@@ -43,16 +43,16 @@ pub(super) fn whole(value: u64) -> Option<Value> {
     Some(Value::Whole(value))
 }
 
-/// What is told.
+/// The objects to write.
 #[derive(Debug)]
 pub(super) enum Objects<'a, T> {
-    /// The sum of all, which has no labels.
+    /// The sum over all objects, without labels.
     Sum(&'a T),
-    /// Each, with the name of its vhost, and its labels.
+    /// Each object with the name of its vhost, and the labels.
     Each(&'a [(&'a str, &'a T)], &'a Labels),
 }
 
-/// Writes families of some objects.
+/// Writes families of objects.
 pub(super) fn write<T>(
     text: &mut Text,
     namespace: Namespace,

@@ -1,4 +1,4 @@
-//! `rabbitmq_global_*`: what has happened since the start, in queues and on channels that are gone, too.
+//! `rabbitmq_global_*`: counters since the start, including deleted queues and closed channels.
 
 use broker::dead_letter::DeathReason;
 use broker::statistics::{Deaths, MESSAGE_SIZE_BOUNDS, MessageSizes, Strategy, VhostCounters};

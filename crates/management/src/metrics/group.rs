@@ -1,6 +1,6 @@
-//! Groups of families, which RabbitMQ's `family=` names.
+//! Groups of families, as RabbitMQ's `family=` parameter names them.
 
-/// Families that are asked for together.
+/// Families that a query selects together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Group {
     ConnectionChurn,
@@ -28,7 +28,7 @@ pub(super) enum Group {
 }
 
 impl Group {
-    /// All, in the order in which they are told.
+    /// All groups, in the order of the output.
     pub(super) const ALL: [Self; 22] = [
         Self::ConnectionChurn,
         Self::NodeCoarse,
@@ -54,7 +54,7 @@ impl Group {
         Self::ExchangeBindings,
     ];
 
-    /// The value of `family`.
+    /// Value of the parameter `family`.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::ConnectionChurn => "connection_churn_metrics",
@@ -82,13 +82,13 @@ impl Group {
         }
     }
 
-    /// Whether sums of it are told by vhost.
+    /// True if sums over the group have the vhost as a label.
     pub(super) const fn names_vhosts(self) -> bool {
         matches!(self, Self::QueueDeath | Self::ExpiryLateness)
     }
 
-    /// Whether it is part of the answers that nobody chose groups for: not what stands in another group,
-    /// too, nor what is the same on all nodes.
+    /// True if the group is part of `/metrics` and `/metrics/per-object`: families that are not in another
+    /// group, and differ between nodes.
     pub(super) const fn is_general(self) -> bool {
         !matches!(
             self,
@@ -99,7 +99,7 @@ impl Group {
         )
     }
 
-    /// Whether it is about single queues.
+    /// True if the group is about single queues.
     pub(super) const fn is_of_queues(self) -> bool {
         matches!(
             self,

@@ -3,7 +3,7 @@
 use crate::metrics::text::{Kind, Namespace, Text, Value, labels};
 use crate::snapshot::scrape::{Scrape, VhostScrape};
 
-/// A family without labels: its name, what it does, its help, and where it is.
+/// A family without labels: name, type, help, and value.
 type Single = (&'static str, Kind, &'static str, fn(&Scrape) -> Option<Value>);
 
 /// The sum of a number over all vhosts.
@@ -11,7 +11,7 @@ fn sum(scrape: &Scrape, value: impl Fn(&VhostScrape) -> u64) -> Option<Value> {
     Some(scrape.vhosts.iter().map(value).sum::<u64>().into())
 }
 
-/// `connection_churn_metrics`.
+/// Families of `connection_churn_metrics`.
 pub(super) const CHURN: [Single; 7] = [
     ("connections_opened_total", Kind::Counter, "Connections opened", |s| {
         sum(s, |v| v.counters.connections_opened)
@@ -36,12 +36,12 @@ pub(super) const CHURN: [Single; 7] = [
     }),
 ];
 
-/// `node_coarse_metrics`.
+/// Families of `node_coarse_metrics`.
 pub(super) const COARSE: [Single; 4] = [
     ("process_open_fds", Kind::Gauge, "Open file descriptors", |s| {
         s.process.fd_used.map(Value::Whole)
     }),
-    // Not in RabbitMQ 4.3 any more; dashboards ask for it.
+    // No longer in RabbitMQ 4.3, but used by dashboards.
     ("process_open_tcp_sockets", Kind::Gauge, "Sockets of clients that have opened a vhost", |s| {
         sum(s, |v| v.connections.len() as u64)
     }),
@@ -53,7 +53,7 @@ pub(super) const COARSE: [Single; 4] = [
     }),
 ];
 
-/// `node_metrics`.
+/// Families of `node_metrics`.
 pub(super) const METRICS: [Single; 4] = [
     ("process_max_fds", Kind::Gauge, "File descriptors that may be open", |s| {
         s.process.fd_total.map(Value::Whole)
@@ -72,7 +72,7 @@ pub(super) const METRICS: [Single; 4] = [
     }),
 ];
 
-/// How much of everything there is.
+/// Numbers of objects.
 pub(super) const TOTALS: [Single; 4] = [
     ("connections", Kind::Gauge, "Connections", |s| sum(s, |v| v.connections.len() as u64)),
     ("channels", Kind::Gauge, "Channels", |s| sum(s, |v| v.channels.len() as u64)),
@@ -82,7 +82,7 @@ pub(super) const TOTALS: [Single; 4] = [
     ("queues", Kind::Gauge, "Queues", |s| sum(s, |v| v.queues.len() as u64)),
 ];
 
-/// Alarms, and what goes with them.
+/// Families of alarms.
 pub(super) const ALARMS: [Single; 4] = [
     (
         "alarms_free_disk_space_watermark",
@@ -96,7 +96,7 @@ pub(super) const ALARMS: [Single; 4] = [
         "1 while publishers are blocked because memory is short",
         |s| Some(u64::from(s.node.memory_alarm).into()),
     ),
-    // Not in RabbitMQ 4.3 any more; alert rules ask for it.
+    // No longer in RabbitMQ 4.3, but used by alert rules.
     ("alarms_file_descriptor_limit", Kind::Untyped, "0: descriptors raise no alarm", |_| {
         Some(Value::Whole(0))
     }),
@@ -118,7 +118,7 @@ pub(super) fn write(text: &mut Text, namespace: Namespace, families: &[Single], 
     }
 }
 
-/// `auth_attempt_metrics`.
+/// Writes the families of `auth_attempt_metrics`.
 pub(super) fn logins(text: &mut Text, namespace: Namespace, scrape: &Scrape) {
     for (name, help, counts) in [
         ("auth_attempts_total", "Logins", [true, true]),
@@ -134,7 +134,7 @@ pub(super) fn logins(text: &mut Text, namespace: Namespace, scrape: &Scrape) {
     }
 }
 
-/// What tells nodes apart, for queries to join with; `endpoint` is where it is told.
+/// Writes the identity of the node, for queries to join with. `endpoint` names the path.
 pub(super) fn identity(text: &mut Text, endpoint: &str, scrape: &Scrape) {
     let node = &scrape.node;
     let build = labels(&[
@@ -156,7 +156,7 @@ pub(super) fn identity(text: &mut Text, endpoint: &str, scrape: &Scrape) {
     text.family(Namespace::Plain, "identity_info", Kind::Untyped, help).put(&identity, 1);
 }
 
-/// When the process started.
+/// Writes the start time of the process.
 pub(super) fn started(text: &mut Text, scrape: &Scrape) {
     let name = "process_start_time_seconds".to_owned();
     let help = "When the process started, in seconds of the epoch";

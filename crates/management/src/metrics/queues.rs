@@ -4,7 +4,7 @@ use crate::metrics::family::{Family, counter, gauge, whole};
 use crate::metrics::text::Value;
 use crate::snapshot::scrape::QueueScrape;
 
-/// `queue_coarse_metrics`.
+/// Families of `queue_coarse_metrics`.
 pub(super) const COARSE: [Family<QueueScrape>; 3] = [
     gauge("queue_messages_ready", "Messages that wait for a consumer", |q| whole(q.ready.messages)),
     gauge("queue_messages_unacked", "Messages delivered and not acknowledged", |q| {
@@ -15,11 +15,11 @@ pub(super) const COARSE: [Family<QueueScrape>; 3] = [
     }),
 ];
 
-/// `queue_consumer_count`, which is a part of `queue_metrics`, too.
+/// The family of `queue_consumer_count`, also part of `queue_metrics`.
 pub(super) const CONSUMER_COUNT: [Family<QueueScrape>; 1] =
     [gauge("queue_consumers", "Consumers of the queue", |q| whole(q.consumers))];
 
-/// `queue_metrics`, without the number of consumers.
+/// Families of `queue_metrics`, without the number of consumers.
 pub(super) const METRICS: [Family<QueueScrape>; 17] = [
     gauge("queue_consumer_capacity", "1 if a consumer could take a message at once", capacity),
     gauge("queue_consumer_utilisation", "The same as queue_consumer_capacity", capacity),
@@ -74,7 +74,7 @@ fn capacity(queue: &QueueScrape) -> Option<Value> {
     whole(u64::from(queue.has_waiting_consumer))
 }
 
-/// `queue_delivery_metrics`.
+/// Families of `queue_delivery_metrics`.
 pub(super) const DELIVERIES: [Family<QueueScrape>; 7] = [
     counter("queue_get_ack_total", "Answers to gets that are to be acknowledged", |q| {
         whole(q.counters.deliveries.got())
@@ -105,13 +105,13 @@ pub(super) const DELIVERIES: [Family<QueueScrape>; 7] = [
     }),
 ];
 
-/// `channel_queue_exchange_metrics`, which RabbitMQ tells apart by channel and exchange, too.
+/// Families of `channel_queue_exchange_metrics`. RabbitMQ also separates them by channel and exchange.
 pub(super) const PUBLISHED: [Family<QueueScrape>; 1] =
     [counter("queue_messages_published_total", "Publishes that were routed to the queue", |q| {
         whole(q.counters.published)
     })];
 
-/// `queue_time_metrics`: what a queue will do by itself, and how long messages wait.
+/// Families of `queue_time_metrics`: next expiry, and the time that messages have waited.
 pub(super) const TIMES: [Family<QueueScrape>; 3] = [
     gauge(
         "queue_oldest_message_age_seconds",

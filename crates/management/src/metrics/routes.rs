@@ -26,19 +26,19 @@ use crate::node::{Node, memory};
 /// The content type of Prometheus' text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What all names begin with, unless the request says otherwise.
+/// Prefix of all names, unless the query sets another.
 const PREFIX: &str = "rabbitmq";
 
-/// To whom names of vhosts and of what is in them are told.
+/// The audience of names of vhosts and of objects in them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Audience {
-    /// Everybody: the listener is there for scrapers alone, as RabbitMQ's.
+    /// Everyone: the listener is for scrapers only, as RabbitMQ's.
     Everybody,
-    /// Monitors who log in; others get sums over the node.
+    /// Monitors who log in. Others get sums over the node.
     Monitors,
 }
 
-/// Whether a request may be told names.
+/// True if the answer may contain names.
 #[derive(Clone, Copy, Debug)]
 struct TellsNames(bool);
 
@@ -48,7 +48,7 @@ pub(crate) fn routes(node: &Arc<dyn Node>, audience: Audience) -> Router<Arc<dyn
     paths().route_layer(from_fn_with_state(state, admit))
 }
 
-/// Finds out whether a request may be told names, and refuses paths that tell nothing else.
+/// Decides if the answer may contain names, and refuses the paths that are useless without names.
 async fn admit(
     State((node, audience)): State<(Arc<dyn Node>, Audience)>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -103,7 +103,7 @@ fn paths() -> Router<Arc<dyn Node>> {
         .route("/metrics/memory-breakdown", get(memory_breakdown))
 }
 
-/// What nobody chose groups for.
+/// Answers `/metrics` and `/metrics/per-object`.
 async fn general(
     State(node): State<Arc<dyn Node>>,
     RawQuery(query): RawQuery,
@@ -133,7 +133,7 @@ async fn general(
     .await
 }
 
-/// What the query names.
+/// Answers `/metrics/detailed`.
 async fn chosen(State(node): State<Arc<dyn Node>>, RawQuery(query): RawQuery) -> Response {
     let wanted = match DetailedQuery::parse(query.as_deref().unwrap_or_default()) {
         Ok(wanted) => wanted,
@@ -170,7 +170,7 @@ async fn memory_breakdown(
     .await
 }
 
-/// Answers with what `write` writes, with the prefix that the query wants.
+/// Answers with the text that `write` writes, with the prefix of the query.
 async fn answer(
     node: Arc<dyn Node>,
     query: Option<String>,
@@ -189,7 +189,7 @@ async fn answer(
     ([(CONTENT_TYPE, PROMETHEUS)], text.await).into_response()
 }
 
-/// What the names are to begin with: as in LavinMQ, whoever asks may choose.
+/// The prefix of names. As in LavinMQ, the query may set it.
 fn prefix(query: &str) -> Result<String, String> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     let Some((_, prefix)) = pairs.find(|(name, _)| name == "prefix") else {
@@ -209,7 +209,7 @@ fn prefix(query: &str) -> Result<String, String> {
     Ok(prefix.into_owned())
 }
 
-/// The query cannot be understood.
+/// The answer to an invalid query.
 fn refused(reason: String) -> Response {
     (StatusCode::BAD_REQUEST, [(CONTENT_TYPE, "text/plain")], reason).into_response()
 }
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_is_the_beginning_of_a_name() {
+    fn prefix_is_the_start_of_a_metric_name() {
         assert_eq!(prefix("").as_deref(), Ok("rabbitmq"));
         assert_eq!(prefix("family=x&prefix=my_broker").as_deref(), Ok("my_broker"));
         for none in ["", "1a", "a b", "a%0Ab", "ä", &"a".repeat(65)] {

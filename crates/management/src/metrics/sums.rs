@@ -1,5 +1,5 @@
-//! Everything of a kind together. Counts come from the vhosts, which remember what is gone: they grow as
-//! long as the broker lives.
+//! Sums over all objects of a kind. Counters come from the vhosts, which keep counting for deleted objects,
+//! so that sums only grow while the broker runs.
 
 use broker::{Deliveries, ExchangeType, Name};
 
@@ -13,7 +13,7 @@ fn deliveries(vhosts: &[VhostScrape]) -> Deliveries {
     sum
 }
 
-/// All queues.
+/// The sum over all queues.
 pub(super) fn queues(vhosts: &[VhostScrape]) -> QueueScrape {
     let mut sum = QueueScrape::default();
     vhosts.iter().flat_map(|vhost| &vhost.queues).for_each(|queue| sum.add(queue));
@@ -22,7 +22,7 @@ pub(super) fn queues(vhosts: &[VhostScrape]) -> QueueScrape {
     sum
 }
 
-/// All channels.
+/// The sum over all channels.
 pub(super) fn channels(vhosts: &[VhostScrape]) -> ChannelScrape {
     let mut sum = ChannelScrape { deliveries: deliveries(vhosts), ..ChannelScrape::default() };
     for channel in vhosts.iter().flat_map(|vhost| &vhost.channels) {
@@ -44,7 +44,7 @@ pub(super) fn channels(vhosts: &[VhostScrape]) -> ChannelScrape {
     sum
 }
 
-/// All connections.
+/// The sum over all connections.
 pub(super) fn connections(vhosts: &[VhostScrape]) -> ConnectionScrape {
     let mut sum = ConnectionScrape::default();
     for vhost in vhosts {
@@ -57,7 +57,7 @@ pub(super) fn connections(vhosts: &[VhostScrape]) -> ConnectionScrape {
     sum
 }
 
-/// All exchanges.
+/// The sum over all exchanges.
 pub(super) fn exchanges(vhosts: &[VhostScrape]) -> ExchangeScrape {
     let counters = || vhosts.iter().map(|vhost| &vhost.counters);
     let exchanges = || vhosts.iter().flat_map(|vhost| &vhost.exchanges);

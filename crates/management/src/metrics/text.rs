@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-/// What a family's numbers do.
+/// Type of a family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// They only grow, until a restart.
+    /// Grows until a restart.
     Counter,
-    /// They go up and down.
+    /// Rises and falls.
     Gauge,
-    /// Counts by bounds.
+    /// Counts by upper bound.
     Histogram,
-    /// RabbitMQ does not say.
+    /// No type in RabbitMQ.
     Untyped,
 }
 
@@ -26,12 +26,12 @@ impl Kind {
     }
 }
 
-/// A number.
+/// A value of a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Value {
-    /// As it is.
+    /// A whole number.
     Whole(u64),
-    /// Microseconds, told in seconds.
+    /// Microseconds, written in seconds.
     Micros(u64),
 }
 
@@ -41,15 +41,15 @@ impl From<u64> for Value {
     }
 }
 
-/// The part of a name behind `rabbitmq_`, as RabbitMQ tells its endpoints apart.
+/// The part of a name after the prefix, which tells RabbitMQ's endpoints apart.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Namespace {
-    /// None.
+    /// No namespace.
     #[default]
     Plain,
-    /// `detailed_`: what was asked for by family.
+    /// `detailed_`: families that a query names.
     Detailed,
-    /// `cluster_`: what is the same on all nodes.
+    /// `cluster_`: families that are equal on all nodes.
     Cluster,
 }
 
@@ -63,7 +63,7 @@ impl Namespace {
     }
 }
 
-/// A text that grows.
+/// A text in Prometheus' format.
 #[derive(Debug)]
 pub(super) struct Text {
     out: String,
@@ -71,12 +71,12 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// An empty one, in which every name begins with `prefix` and an underscore.
+    /// An empty text. Every name in it begins with `prefix` and an underscore.
     pub(super) fn new(prefix: &str) -> Self {
         Self { out: String::new(), prefix: prefix.to_owned() }
     }
 
-    /// Begins a family.
+    /// Begins a family in `namespace`.
     pub(super) fn family(
         &mut self,
         namespace: Namespace,
@@ -88,14 +88,14 @@ impl Text {
         self.family_named(name, kind, help)
     }
 
-    /// Begins a family whose name has no prefix.
+    /// Begins a family without a prefix.
     pub(super) fn family_named(&mut self, name: String, kind: Kind, help: &str) -> Samples<'_> {
         // Writing into a string cannot fail.
         let _ = writeln!(self.out, "# TYPE {name} {}\n# HELP {name} {help}", kind.as_str());
         Samples { out: &mut self.out, name }
     }
 
-    /// All of it.
+    /// The whole text.
     pub(super) fn into_string(self) -> String {
         self.out
     }
@@ -109,7 +109,7 @@ pub(super) struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    /// Adds one. `labels` are [`Labels`], or nothing.
+    /// Adds a sample. `labels` are [`Labels`], or empty.
     pub(super) fn put(&mut self, labels: &str, value: impl Into<Value>) {
         self.put_part("", labels, value.into());
     }
@@ -130,8 +130,7 @@ impl Samples<'_> {
         self.out.push('\n');
     }
 
-    /// Adds a histogram: the upper bounds of its buckets, each with the number of all counted up to it,
-    /// and the sum of what was counted.
+    /// Adds a histogram. `buckets` are upper bounds with cumulative counts; `sum` is the sum of all values.
     pub(super) fn histogram(
         &mut self,
         labels: &str,
@@ -159,7 +158,7 @@ fn seconds(out: &mut String, micros: u64) -> std::fmt::Result {
     write!(out, "{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-/// The labels of many objects, one behind the other in one buffer.
+/// The labels of many objects in one buffer.
 #[derive(Default, Debug)]
 pub(super) struct Labels {
     text: String,
@@ -167,13 +166,13 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Adds those of the next object.
+    /// Adds the labels of the next object.
     pub(super) fn push(&mut self, pairs: &[(&str, &str)]) {
         put_labels(&mut self.text, pairs);
         self.ends.push(self.text.len());
     }
 
-    /// Those of every object, in order.
+    /// The labels of each object, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(start, end)| self.text.get(*start..*end).unwrap_or_default())
@@ -187,7 +186,7 @@ pub(super) fn labels(pairs: &[(&str, &str)]) -> String {
     text
 }
 
-/// Values are data, never syntax.
+/// Formats labels. Values are escaped.
 fn put_labels(text: &mut String, pairs: &[(&str, &str)]) {
     for (at, (name, value)) in pairs.iter().enumerate() {
         if at > 0 {
@@ -212,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_data() {
+    fn labels_are_escaped() {
         let mut all = Labels::default();
         all.push(&[("vhost", "/"), ("queue", "a\"b\\c\nd")]);
         all.push(&[]);
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_has_its_type_its_help_and_its_samples() {
+    fn family_has_type_help_and_samples() {
         let mut text = Text::new("rabbitmq");
         let mut samples = text.family(Namespace::Detailed, "ages_seconds", Kind::Gauge, "How old");
         samples.put("", 3);
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_ends_with_its_sum_and_its_count() {
+    fn histogram_ends_with_sum_and_count() {
         let mut text = Text::new("p");
         let buckets = [(Some(Value::Micros(2)), 1), (Some(Value::Whole(7)), 4), (None, 5)];
         let mut samples = text.family(Namespace::Plain, "h", Kind::Histogram, "H");

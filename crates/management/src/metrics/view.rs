@@ -1,4 +1,4 @@
-//! What is told: groups of families, of each object or of all together.
+//! Groups of families, written for each object or as sums.
 
 use crate::metrics::deaths::{self, Fate};
 use crate::metrics::family::{Detail, Family, Objects, write};
@@ -9,24 +9,24 @@ use crate::snapshot::scrape::{
     ChannelScrape, ConnectionScrape, ExchangeScrape, QueueScrape, Scrape, VhostScrape,
 };
 
-/// What is told of, with the labels of everything made once.
+/// The numbers to write, with the labels of all objects formatted once.
 #[derive(Debug)]
 pub(super) struct MetricsView<'a> {
     scrape: &'a Scrape,
     namespace: Namespace,
     queues: ObjectSet<'a, QueueScrape>,
     channels: ObjectSet<'a, ChannelScrape>,
-    /// The labels of channels where their vhosts are told, too.
+    /// Labels of channels in the families that also name the vhost.
     channels_in_vhosts: Labels,
     connections: ObjectSet<'a, ConnectionScrape>,
     exchanges: ObjectSet<'a, ExchangeScrape>,
 }
 
-/// The objects of a kind.
+/// The objects of one kind.
 #[derive(Debug)]
 enum ObjectSet<'a, T> {
     Sum(Box<T>),
-    /// Each with the name of its vhost.
+    /// Each object with the name of its vhost.
     Each(Vec<(&'a str, &'a T)>, Labels),
 }
 
@@ -38,7 +38,7 @@ impl<'a, T> ObjectSet<'a, T> {
         }
     }
 
-    /// Each of what `list` finds in the vhosts.
+    /// All objects that `list` finds in the vhosts and `wants` selects.
     fn each(
         vhosts: &'a [VhostScrape],
         list: impl Fn(&'a VhostScrape) -> &'a [T],
@@ -56,13 +56,13 @@ impl<'a, T> ObjectSet<'a, T> {
     }
 }
 
-/// Wants everything.
+/// Selects every object.
 fn all<T>(_: &T) -> bool {
     true
 }
 
 impl<'a> MetricsView<'a> {
-    /// Sums over everything.
+    /// Sums over all objects.
     pub(super) fn totals(scrape: &'a Scrape) -> Self {
         let vhosts = &scrape.vhosts;
         Self {
@@ -76,7 +76,7 @@ impl<'a> MetricsView<'a> {
         }
     }
 
-    /// Everything for itself, of the queues those that `wants` says yes to.
+    /// Every object; of the queues, the ones that `wants` selects.
     pub(super) fn each(
         scrape: &'a Scrape,
         namespace: Namespace,
@@ -105,7 +105,7 @@ impl<'a> MetricsView<'a> {
                 channels_in_vhosts.push(&[("channel", &channel.pid), ("vhost", vhost)]);
             }
         }
-        // RabbitMQ calls them channels here.
+        // RabbitMQ's label of connections is `channel`, too.
         let connections = ObjectSet::each(
             vhosts,
             |v| &v.connections,
@@ -125,7 +125,7 @@ impl<'a> MetricsView<'a> {
         Self { scrape, namespace, queues, channels, channels_in_vhosts, connections, exchanges }
     }
 
-    /// Writes one group.
+    /// Writes the families of a group.
     pub(super) fn write(&self, text: &mut Text, group: Group) {
         let Self { scrape, namespace, .. } = *self;
         match group {
@@ -163,7 +163,7 @@ impl<'a> MetricsView<'a> {
         }
     }
 
-    /// Writes what kind of queue each is.
+    /// Writes the type of each queue.
     pub(super) fn queue_info(&self, text: &mut Text) {
         let ObjectSet::Each(queues, _) = &self.queues else { return };
         let help = "1 for every queue, with its type";
@@ -184,7 +184,7 @@ impl<'a> MetricsView<'a> {
         write(text, self.namespace, families, &self.queues.objects());
     }
 
-    /// The labels of RabbitMQ are others here than elsewhere.
+    /// RabbitMQ names these labels differently than elsewhere.
     fn published(&self, text: &mut Text) {
         let mut labels = Labels::default();
         let objects = match &self.queues {
@@ -199,7 +199,7 @@ impl<'a> MetricsView<'a> {
         write(text, self.namespace, &queues::PUBLISHED, &objects);
     }
 
-    /// By vhost where sums are told.
+    /// Sums are by vhost here.
     fn deaths(&self, text: &mut Text) {
         match &self.queues {
             ObjectSet::Sum(_) => {
@@ -228,7 +228,7 @@ impl<'a> MetricsView<'a> {
         write(text, self.namespace, families, &self.connections.objects());
     }
 
-    /// Confirms, which exchanges do not count.
+    /// Publisher confirms, which are counted by vhost, not by exchange.
     fn confirmed(&self, text: &mut Text) {
         let help = "Publishes confirmed, by vhost";
         let name = "exchange_messages_confirmed_total";
@@ -253,7 +253,7 @@ impl<'a> MetricsView<'a> {
         labels.iter().for_each(|labels| samples.put(labels, 1));
     }
 
-    /// Families of the exchanges that have names, with their types.
+    /// Writes families of the named exchanges, with their types as labels.
     fn named_exchanges(&self, text: &mut Text, families: &[Family<ExchangeScrape>]) {
         let ObjectSet::Each(exchanges, _) = &self.exchanges else { return };
         let mut labels = Labels::default();

@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 pub enum UserLimit {
     /// `max-channels`, over all connections of the user.
     MaxChannels,
-    /// `max-connections`.
+    /// The limit `max-connections`.
     MaxConnections,
 }
 
 /// A limit of a vhost, under RabbitMQ's name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum VhostLimit {
-    /// `max-connections`.
+    /// The limit `max-connections`.
     MaxConnections,
-    /// `max-queues`.
+    /// The limit `max-queues`.
     MaxQueues,
 }
 

@@ -1,4 +1,4 @@
-//! Logins.
+//! Authentication of requests.
 
 use std::net::IpAddr;
 use std::pin::Pin;

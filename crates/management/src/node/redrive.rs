@@ -61,7 +61,7 @@ pub enum RedriveError {
     NoPermissions,
     /// The core refused.
     Refused(Refusal),
-    /// This many jobs, the maximum, are running.
+    /// The maximum number of jobs is running.
     TooMany(usize),
     /// A page on disk cannot be read; a sentence for the user.
     Disk(String),

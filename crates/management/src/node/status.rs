@@ -31,14 +31,14 @@ pub struct ServerCertificate {
 pub enum MemoryWatermark {
     /// A share of the machine's memory, from 0 to 1.
     Relative(f64),
-    /// Bytes.
+    /// A number of bytes.
     Absolute(u64),
 }
 
 /// Free disk space below which publishers are blocked.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum DiskFreeLimit {
-    /// Bytes.
+    /// A number of bytes.
     Absolute(u64),
     /// A multiple of the machine's memory.
     Relative(f64),

@@ -19,7 +19,7 @@ use crate::snapshot::vhost::VhostTotals;
 pub struct Explained {
     /// Type of the queue or exchange.
     pub kind: &'static str,
-    /// Its settings.
+    /// The settings, each with its source.
     pub explanation: Explanation,
 }
 

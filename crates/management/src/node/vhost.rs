@@ -28,20 +28,20 @@ pub struct VhostSettings {
 pub struct VhostChange {
     /// Description, tags and default queue type, which change together.
     pub metadata: Option<VhostMetadata>,
-    /// [`VhostSettings::protected_from_deletion`].
+    /// New value of [`VhostSettings::protected_from_deletion`].
     pub protected_from_deletion: Option<bool>,
-    /// [`VhostSettings::tracing`].
+    /// New value of [`VhostSettings::tracing`].
     pub tracing: Option<bool>,
 }
 
 /// Descriptive settings of a vhost.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct VhostMetadata {
-    /// [`VhostSettings::description`].
+    /// See [`VhostSettings::description`].
     pub description: String,
-    /// [`VhostSettings::tags`].
+    /// See [`VhostSettings::tags`].
     pub tags: Vec<String>,
-    /// [`VhostSettings::default_queue_type`].
+    /// See [`VhostSettings::default_queue_type`].
     pub default_queue_type: QueueType,
 }
 

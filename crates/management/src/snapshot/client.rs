@@ -8,28 +8,28 @@ use amqp::table::Table;
 use broker::statistics::ChannelCounters;
 use broker::{Channel, ChannelNumber, Connection, ConnectionId, Consumer, Name, Queue, Vhost};
 
-/// Names a connection the way RabbitMQ names its process: unique for the life of the node, and never
-/// used again after a restart, because the time of the start is part of it.
+/// Identifies a connection in the form of RabbitMQ's process ids. Unique across restarts, because the start
+/// time of the node is part of it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ClientPid {
     node: Arc<str>,
-    /// Seconds of the epoch at which the node started.
+    /// Start time of the node, in seconds of the epoch.
     creation_s: u64,
     number: u64,
 }
 
 impl ClientPid {
-    /// The `number`th client of a node that started then.
+    /// Identifies the `number`th client of a node with that start time.
     pub fn new(node: Arc<str>, creation_s: u64, number: u64) -> Self {
         Self { node, creation_s, number }
     }
 
-    /// Its number on the node.
+    /// Number of the client on its node.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Names a channel of the connection.
+    /// The id of a channel of the connection.
     pub(crate) fn of_channel(&self, channel: ChannelNumber) -> String {
         format!("<{}.{}.{}.{channel}>", self.node, self.creation_s, self.number)
     }
@@ -41,88 +41,88 @@ impl fmt::Display for ClientPid {
     }
 }
 
-/// What is agreed with a client before it opens its vhost, and never changes.
+/// Properties of a connection that are fixed when it opens its vhost.
 #[derive(Clone, Debug)]
 pub struct ClientDescription {
-    /// Its name in RabbitMQ's form of a process.
+    /// Id in the form of RabbitMQ's process ids.
     pub pid: ClientPid,
-    /// Both ends of its socket; the name of the connection.
+    /// Name of the connection: both addresses of its socket.
     pub name: String,
-    /// Where it comes from.
+    /// Address of the client.
     pub peer: SocketAddr,
-    /// Where it was accepted.
+    /// Address of the listener.
     pub local: SocketAddr,
-    /// Who has logged in.
+    /// Name of the user.
     pub user: String,
-    /// How.
+    /// SASL mechanism of the login.
     pub mechanism: &'static str,
-    /// The vhost that it has opened.
+    /// Name of the vhost.
     pub vhost: String,
-    /// What it says of itself.
+    /// Client properties.
     pub properties: Table,
-    /// The name that its user gave it.
+    /// Name that the client application set.
     pub connection_name: Option<String>,
-    /// Channels that it may open; 0 is unlimited.
+    /// Maximum number of channels; 0 is unlimited.
     pub channel_max: u16,
-    /// The largest frame, in bytes.
+    /// Maximum frame size, in bytes.
     pub frame_max: u32,
-    /// The interval of heartbeats, in seconds; 0 is none.
+    /// Heartbeat interval, in seconds; 0 is none.
     pub heartbeat_s: u16,
-    /// How it speaks TLS, if it does.
+    /// TLS parameters; none without TLS.
     pub tls: Option<TlsDetails>,
-    /// When it opened the vhost, in milliseconds of the epoch.
+    /// Time of opening the vhost, in milliseconds of the epoch.
     pub connected_at_ms: u64,
 }
 
-/// How a client speaks TLS.
+/// TLS parameters of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsDetails {
-    /// `tlsv1.2` or `tlsv1.3`.
+    /// Version: `tlsv1.2` or `tlsv1.3`.
     pub protocol: &'static str,
-    /// RabbitMQ's words for how keys are agreed on, `any` in TLS 1.3.
+    /// RabbitMQ's name of the key exchange; `any` in TLS 1.3.
     pub key_exchange: &'static str,
-    /// RabbitMQ's word for the cipher.
+    /// RabbitMQ's name of the cipher.
     pub cipher: &'static str,
-    /// RabbitMQ's word for how messages are authenticated.
+    /// RabbitMQ's name of the message authentication.
     pub hash: &'static str,
-    /// Its certificate, which was verified.
+    /// Verified certificate of the client.
     pub certificate: Option<CertificateDetails>,
 }
 
-/// What is told of a client's certificate.
+/// A client's certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CertificateDetails {
-    /// Whose it is.
+    /// Subject of the certificate.
     pub subject: String,
-    /// Who signed it.
+    /// Issuer of the certificate.
     pub issuer: String,
-    /// From when until when it is valid.
+    /// Period of validity.
     pub validity: String,
 }
 
-/// The name of a connection: both ends of its socket, as RabbitMQ writes them.
+/// The name of a connection: both addresses of its socket, in RabbitMQ's format.
 pub fn connection_name(peer: SocketAddr, local: SocketAddr) -> String {
     format!("{peer} -> {local}")
 }
 
-/// Finds the client on a connection of the vhost that is looked at.
+/// Finds the client on a connection of the vhost being read.
 pub type ClientOf<'a> = &'a dyn Fn(ConnectionId) -> Option<Arc<ClientDescription>>;
 
-/// Whether a client is read.
+/// State of reading from a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectionState {
-    /// It is.
+    /// Reads from the client.
     Running,
-    /// It will not be when it publishes: an alarm is on.
+    /// Reading until the next publish: an alarm is on.
     Blocking,
-    /// It has published since an alarm is on, and is not read.
+    /// Not reading: the client has published during an alarm.
     Blocked,
-    /// It is held back until the disk, or its own socket, has caught up.
+    /// Not reading until the disk, or the client's own socket, has caught up.
     Flow,
 }
 
 impl ConnectionState {
-    /// RabbitMQ's word.
+    /// RabbitMQ's name of the state.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -133,23 +133,23 @@ impl ConnectionState {
     }
 }
 
-/// What went over a client's socket.
+/// Traffic over a client's socket.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
-    /// Bytes that came.
+    /// Bytes received.
     pub received_bytes: u64,
-    /// Reads that brought them.
+    /// Number of reads.
     pub reads: u64,
-    /// Bytes that went.
+    /// Bytes sent.
     pub sent_bytes: u64,
-    /// Writes that took them.
+    /// Number of writes.
     pub writes: u64,
-    /// Bytes that wait for the socket.
+    /// Bytes queued for the socket.
     pub unsent_bytes: u64,
 }
 
 impl Traffic {
-    /// Adds what went over another socket; what waits for it is nobody else's.
+    /// Adds the traffic over another socket, but not its queued bytes.
     pub fn add(&mut self, other: &Self) {
         self.received_bytes += other.received_bytes;
         self.reads += other.reads;
@@ -158,20 +158,20 @@ impl Traffic {
     }
 }
 
-/// What the API tells of a connection, as it was at one moment.
+/// A connection with all fields that the API shows.
 #[derive(Clone, Debug)]
 pub struct ConnectionSnapshot {
-    /// What does not change.
+    /// Fixed properties.
     pub client: Arc<ClientDescription>,
-    /// Whether it is read.
+    /// State of reading.
     pub state: ConnectionState,
-    /// What went over its socket.
+    /// Traffic over the socket.
     pub traffic: Traffic,
-    /// Its open channels.
+    /// Number of open channels.
     pub channels: usize,
 }
 
-/// What the API tells of a channel, as it was at one moment.
+/// A channel with all fields that the API shows.
 #[derive(Clone, Debug)]
 pub struct ChannelSnapshot {
     pub(crate) client: Arc<ClientDescription>,
@@ -189,7 +189,7 @@ pub struct ChannelSnapshot {
 }
 
 impl ChannelSnapshot {
-    /// Copies the open channels of every connection of `vhost`.
+    /// Copies the open channels of all connections of `vhost`.
     pub fn all(vhost: &Vhost, client_of: ClientOf<'_>) -> Vec<Self> {
         let of = |(id, connection)| Some(Self::of(&client_of(id)?, connection));
         vhost.connections().filter_map(of).flatten().collect()
@@ -220,33 +220,33 @@ impl ChannelSnapshot {
         }
     }
 
-    /// Its name: that of its connection, and its number.
+    /// Name of the channel: the connection's name, and the channel's number.
     pub(crate) fn name(&self) -> String {
         channel_name(&self.client.name, self.number)
     }
 }
 
-/// The name of a channel.
+/// The name of a channel: the connection's name, and the channel's number.
 pub(crate) fn channel_name(connection: &str, number: ChannelNumber) -> String {
     format!("{connection} ({number})")
 }
 
-/// The connection and the number that the name of a channel consists of.
+/// Splits the name of a channel into the connection's name and the channel's number.
 pub(crate) fn parse_channel_name(name: &str) -> Option<(&str, ChannelNumber)> {
     let (connection, number) = name.strip_suffix(')')?.rsplit_once(" (")?;
     Some((connection, ChannelNumber(number.parse().ok()?)))
 }
 
-/// Whether a consumer gets messages.
+/// State of a consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Activity {
-    /// It does.
+    /// Receives messages.
     Up,
-    /// It alone does.
+    /// The active one of several consumers.
     SingleActive,
-    /// Another one alone does.
+    /// Waits while another consumer is the single active one.
     Waiting,
-    /// It has as many deliveries as it may.
+    /// The prefetch limit is reached.
     Blocked,
 }
 
@@ -260,7 +260,7 @@ impl Activity {
         }
     }
 
-    /// RabbitMQ's word.
+    /// RabbitMQ's name of the state.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -271,7 +271,7 @@ impl Activity {
     }
 }
 
-/// What the API tells of a consumer, as it was at one moment.
+/// A consumer with all fields that the API shows.
 #[derive(Clone, Debug)]
 pub struct ConsumerSnapshot {
     pub(crate) vhost: Name,
@@ -289,7 +289,7 @@ pub struct ConsumerSnapshot {
 }
 
 impl ConsumerSnapshot {
-    /// Copies the consumers of every queue of `vhost`.
+    /// Copies the consumers of all queues of `vhost`.
     pub fn all(vhost: &Vhost, client_of: ClientOf<'_>) -> Vec<Self> {
         vhost.queues().flat_map(|(_, queue)| Self::of(vhost, queue, client_of)).collect()
     }
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_channels_are_read_as_they_are_written() {
+    fn channel_names_are_parsed_as_they_are_written() {
         let name = channel_name("[::1]:5 -> [::1]:5672", ChannelNumber(7));
         assert_eq!(parse_channel_name(&name), Some(("[::1]:5 -> [::1]:5672", ChannelNumber(7))));
         for none in ["", "a", "a (", "a (x)", "a (1", "a (70000)"] {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_told_apart() {
+    fn client_pids_identify_connections_and_channels() {
         let pid = ClientPid::new("leveret@host".into(), 1_700_000_000, 3);
         assert_eq!(pid.to_string(), "<leveret@host.1700000000.3.0>");
         assert_eq!(pid.of_channel(ChannelNumber(2)), "<leveret@host.1700000000.3.2>");

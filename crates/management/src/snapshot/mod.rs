@@ -1,4 +1,4 @@
-//! Copies of the state of the broker at one moment.
+//! Snapshots of the broker, copied under a vhost's lock.
 
 pub(crate) mod client;
 pub(crate) mod fields;

@@ -1,44 +1,44 @@
-//! What is the case at one moment, copied out of the broker.
+//! The node at one moment.
 
 use std::net::SocketAddr;
 
 /// Version of RabbitMQ that Leveret reports, unless the configuration sets another.
 pub const RABBITMQ_VERSION: &str = "4.3.6";
 
-/// The node at one moment, without its vhosts.
+/// The node, without its vhosts.
 #[derive(Clone, Debug)]
 pub struct NodeSnapshot {
     /// Name of the node.
     pub name: String,
     /// Leveret's own version.
     pub leveret_version: &'static str,
-    /// What the node is called towards clients.
+    /// Product and version that clients see.
     pub identity: Identity,
-    /// Name of the node's cluster.
+    /// Name of the cluster.
     pub cluster_name: String,
-    /// When a persistent message counts as safe: `fsync` or `os`.
+    /// Durability of confirmed persistent messages: `fsync` or `os`.
     pub durability: &'static str,
-    /// Where clients connect.
+    /// Open listeners.
     pub listeners: Vec<Listener>,
-    /// What clients can log in with: names of SASL mechanisms.
+    /// Offered SASL mechanisms.
     pub mechanisms: Vec<&'static str>,
     /// Milliseconds since the broker started.
     pub uptime_ms: u64,
-    /// Bytes of memory the process holds.
+    /// Resident memory of the process, in bytes.
     pub resident_bytes: Option<u64>,
-    /// Bytes of memory at which publishers are blocked.
+    /// Memory at which publishers are blocked, in bytes.
     pub memory_watermark_bytes: Option<u64>,
-    /// Whether they are.
+    /// True while publishers are blocked by memory.
     pub memory_alarm: bool,
-    /// Bytes free on the disk of the data.
+    /// Free space on the disk of the data directory, in bytes.
     pub disk_free_bytes: Option<u64>,
-    /// Bytes that must be free there.
+    /// Free space below which publishers are blocked, in bytes.
     pub disk_free_limit_bytes: u64,
-    /// Whether less is.
+    /// True while publishers are blocked by the disk.
     pub disk_alarm: bool,
 }
 
-/// What the node is called towards clients, which decide by it what they may ask for.
+/// Product and version that clients see, and by which they choose their features.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// The product: `identity.product`.
@@ -48,42 +48,42 @@ pub struct Identity {
 }
 
 impl Default for Identity {
-    /// The RabbitMQ whose clients work with Leveret unchanged.
+    /// The RabbitMQ version whose clients work unchanged.
     fn default() -> Self {
         Self { product: "RabbitMQ".to_owned(), version: RABBITMQ_VERSION.to_owned() }
     }
 }
 
-/// A socket that clients connect to.
+/// A listening socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Listener {
-    /// RabbitMQ's word for what is spoken there: `amqp`, `amqp/ssl`, `http`, `https`.
+    /// RabbitMQ's name of the protocol: `amqp`, `amqp/ssl`, `http`, `https`.
     pub protocol: &'static str,
-    /// Where.
+    /// Address of the socket.
     pub address: SocketAddr,
 }
 
 impl Listener {
-    /// Whether clients must speak TLS.
+    /// True if clients must use TLS.
     pub fn is_tls(&self) -> bool {
         matches!(self.protocol, "amqp/ssl" | "https")
     }
 }
 
-/// What the operating system knows of the node's process.
+/// The operating system's view of the node's process.
 #[derive(Clone, Debug)]
 pub struct ProcessSnapshot {
-    /// Its id.
+    /// Process id.
     pub id: u32,
-    /// File descriptors that are open.
+    /// Open file descriptors.
     pub fd_used: Option<u64>,
-    /// File descriptors that it may open.
+    /// Maximum number of open file descriptors.
     pub fd_total: Option<u64>,
-    /// Threads that it has.
+    /// Number of threads.
     pub threads: Option<u64>,
-    /// Threads that its user may have, with all processes; none for any number.
+    /// Maximum number of threads of the process's user over all processes; none if unlimited.
     pub threads_max: Option<u64>,
-    /// Processors that it may use.
+    /// Number of usable processors.
     pub processors: usize,
     /// The data directory.
     pub data_dir: String,

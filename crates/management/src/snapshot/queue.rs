@@ -1,4 +1,4 @@
-//! A queue at one moment with everything that the API tells of it.
+//! A queue at one moment.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use broker::{InForce, Name, Queue, QueueCounters, QueueNumber, QueueType, Settin
 use crate::snapshot::client::{ClientDescription, ClientOf, ConsumerSnapshot};
 use crate::snapshot::fields;
 
-/// What the API tells of a queue, as it was at one moment.
+/// A queue with all fields that the API shows.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the answer")]
 pub struct QueueSnapshot {
@@ -19,7 +19,7 @@ pub struct QueueSnapshot {
     pub(crate) durable: bool,
     pub(crate) auto_delete: bool,
     pub(crate) exclusive: bool,
-    /// The client that alone may use it.
+    /// The client that owns the exclusive queue.
     pub(crate) owner: Option<Arc<ClientDescription>>,
     pub(crate) arguments: Table,
     pub(crate) declared_by: Name,
@@ -30,21 +30,21 @@ pub struct QueueSnapshot {
     pub(crate) delayed: Amount,
     pub(crate) pending: Amount,
     pub(crate) paged_out: Amount,
-    /// Those of all that outlive a restart.
+    /// Messages that survive a restart.
     pub(crate) persistent: Amount,
-    /// The property `timestamp` of the next message, in seconds of the epoch.
+    /// Property `timestamp` of the next message, in seconds of the epoch.
     pub(crate) head_timestamp_s: Option<u64>,
     pub(crate) consumers: u32,
-    /// A consumer has room for another delivery.
+    /// True if a consumer can take another delivery.
     pub(crate) has_waiting_consumer: bool,
     pub(crate) exclusive_consumer: Option<Name>,
     pub(crate) single_active_consumer: Option<Name>,
-    /// What is sampled of it.
+    /// The sampled numbers, in the order of [`fields::QUEUE`].
     pub(crate) numbers: fields::QueueNumbers,
     pub(crate) counters: QueueCounters,
 }
 
-/// Some messages.
+/// A number of messages and their bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Amount {
     pub(crate) messages: u64,
@@ -52,12 +52,12 @@ pub(crate) struct Amount {
 }
 
 impl QueueSnapshot {
-    /// Copies every queue of `vhost`.
+    /// Copies all queues of `vhost`.
     pub fn all(vhost: &Vhost, client_of: ClientOf<'_>) -> Vec<Self> {
         vhost.queues().map(|(_, queue)| Self::of(vhost, queue, client_of)).collect()
     }
 
-    /// Copies one queue of `vhost` with its consumers, if there is one of that name.
+    /// Copies a queue of `vhost` with its consumers; none without such a queue.
     pub fn one(
         vhost: &Vhost,
         name: &str,
@@ -106,7 +106,7 @@ impl QueueSnapshot {
         }
     }
 
-    /// Those of its messages that are held in memory.
+    /// Messages held in memory.
     pub(crate) fn in_memory(&self) -> Amount {
         let all = self.total();
         Amount {
@@ -115,7 +115,7 @@ impl QueueSnapshot {
         }
     }
 
-    /// Every message in it.
+    /// All messages of the queue.
     pub(crate) fn total(&self) -> Amount {
         let all = [self.ready, self.unacked, self.delayed, self.pending];
         Amount {

@@ -1,4 +1,4 @@
-//! What metrics are made of, copied at one moment.
+//! The numbers behind the metrics at one moment.
 
 use broker::statistics::VhostCounters;
 use broker::time::{Now, Time};
@@ -11,18 +11,18 @@ use crate::snapshot::logins::LoginAttempts;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
 use crate::snapshot::queue::Amount;
 
-/// Everything at one moment.
+/// All numbers at one moment.
 #[derive(Debug)]
 pub struct Scrape {
     /// The node.
     pub node: NodeSnapshot,
-    /// Its process.
+    /// The node's process.
     pub process: ProcessSnapshot,
-    /// Seconds of the epoch at which that started.
+    /// Start time of the process, in seconds of the epoch.
     pub started_s: u64,
-    /// Logins by protocol.
+    /// Login attempts by protocol.
     pub logins: Vec<LoginAttempts>,
-    /// The vhosts that are wanted.
+    /// The selected vhosts.
     pub vhosts: Vec<VhostScrape>,
 }
 
@@ -31,17 +31,17 @@ pub struct Scrape {
 pub struct VhostScrape {
     pub(crate) name: Name,
     pub(crate) counters: VhostCounters,
-    /// What was delivered, by type of queue.
+    /// Deliveries by type of queue, including deleted queues.
     pub(crate) deliveries: [Deliveries; QueueType::ALL.len()],
     pub(crate) queues: Vec<QueueScrape>,
     pub(crate) exchanges: Vec<ExchangeScrape>,
     pub(crate) channels: Vec<ChannelScrape>,
     pub(crate) connections: Vec<ConnectionScrape>,
-    /// What went over all sockets, also of those who have gone.
+    /// Traffic over all sockets, including closed ones.
     pub(crate) traffic: Traffic,
 }
 
-/// A queue at one moment, or some together.
+/// A queue, or a sum over queues.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct QueueScrape {
     pub(crate) name: Name,
@@ -51,7 +51,7 @@ pub(crate) struct QueueScrape {
     pub(crate) delayed: Amount,
     pub(crate) pending: Amount,
     pub(crate) paged_out: Amount,
-    /// Those of all that outlive a restart.
+    /// Messages that survive a restart.
     pub(crate) persistent: Amount,
     pub(crate) consumers: u64,
     pub(crate) has_waiting_consumer: bool,
@@ -62,7 +62,7 @@ pub(crate) struct QueueScrape {
     pub(crate) counters: QueueCounters,
 }
 
-/// An exchange at one moment, or all together.
+/// An exchange, or the sum over all exchanges.
 #[derive(Clone, Debug)]
 pub(crate) struct ExchangeScrape {
     pub(crate) name: Name,
@@ -74,10 +74,10 @@ pub(crate) struct ExchangeScrape {
     pub(crate) dropped_unroutable: u64,
 }
 
-/// A channel at one moment, or all together.
+/// A channel, or the sum over all channels.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ChannelScrape {
-    /// Its name in RabbitMQ's form of a process.
+    /// Id in the form of RabbitMQ's process ids.
     pub(crate) pid: String,
     pub(crate) consumers: u64,
     pub(crate) unacked: u64,
@@ -91,31 +91,30 @@ pub(crate) struct ChannelScrape {
     pub(crate) returned_unroutable: u64,
     pub(crate) dropped_unroutable: u64,
     pub(crate) deliveries: Deliveries,
-    /// Direct replies that are not among the deliveries.
+    /// Direct replies, which `deliveries` does not count.
     pub(crate) direct_replies: u64,
 }
 
-/// A connection at one moment, or all together.
+/// A connection, or the sum over all connections.
 #[derive(Clone, Default, Debug)]
 pub struct ConnectionScrape {
-    /// Its name in RabbitMQ's form of a process.
+    /// Id in the form of RabbitMQ's process ids.
     pub(crate) pid: String,
     pub(crate) traffic: Traffic,
     pub(crate) channels: u64,
-    /// 1 if bytes wait for its socket.
+    /// 1 if bytes are queued for the socket.
     pub(crate) pending: u64,
 }
 
 impl ConnectionScrape {
-    /// A client's connection, over which so much has gone, with so many open channels.
+    /// A client's connection with its traffic and its number of open channels.
     pub fn new(client: &ClientDescription, traffic: Traffic, channels: usize) -> Self {
         let pending = u64::from(traffic.unsent_bytes > 0);
         Self { pid: client.pid.to_string(), traffic, channels: channels as u64, pending }
     }
 }
 
-/// The queues of a vhost that are being copied, a slice at a time, so that its clients need not wait for
-/// all of them.
+/// Copies a vhost, a slice of queues at a time, so that clients do not wait for all queues.
 #[derive(Default, Debug)]
 pub struct Scraping(Vec<(QueueId, QueueScrape)>);
 
@@ -133,8 +132,8 @@ impl Scraping {
         }
     }
 
-    /// Copies everything else. A queue that has gone since counts among those that are gone, not twice:
-    /// sums never shrink.
+    /// Copies everything else. Queues deleted since their slice count among the deleted queues only, so that
+    /// sums never shrink and nothing counts twice.
     pub fn finish(
         self,
         vhost: &Vhost,
@@ -188,7 +187,7 @@ impl QueueScrape {
         }
     }
 
-    /// Adds what can be added; the oldest of all is the oldest, the first deadline the first.
+    /// Adds another queue: counts are summed, ages and deadlines are the earliest.
     pub(crate) fn add(&mut self, other: &Self) {
         for (sum, part) in [
             (&mut self.ready, other.ready),
@@ -208,7 +207,7 @@ impl QueueScrape {
         self.lease_ends_us = first(self.lease_ends_us, other.lease_ends_us);
     }
 
-    /// Every message in it.
+    /// All messages of the queue.
     pub(crate) fn total(&self) -> Amount {
         let all = [self.ready, self.unacked, self.delayed, self.pending];
         Amount {
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_goes_between_two_slices_counts_once() {
+    fn queue_deleted_between_two_slices_counts_once() {
         let (mut vhost, connection) = vhost();
         let arguments = Table::default();
         apply(&mut vhost, connection, Command::OpenChannel);

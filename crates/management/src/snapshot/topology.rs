@@ -5,7 +5,7 @@ use broker::{
     Binding, Destination, Exchange, ExchangeCounters, ExchangeId, ExchangeType, Name, Vhost,
 };
 
-/// What the API tells of an exchange, as it was at one moment.
+/// An exchange with all fields that the API shows.
 #[derive(Clone, Debug)]
 pub struct ExchangeSnapshot {
     pub(crate) id: ExchangeId,
@@ -21,7 +21,7 @@ pub struct ExchangeSnapshot {
     pub(crate) counters: ExchangeCounters,
 }
 
-/// What the API tells of a binding, as it was at one moment.
+/// A binding with all fields that the API shows.
 #[derive(Clone, Debug)]
 pub struct BindingSnapshot {
     pub(crate) vhost: Name,
@@ -32,26 +32,26 @@ pub struct BindingSnapshot {
     pub(crate) arguments: Table,
 }
 
-/// Which bindings of a vhost are wanted.
+/// Selects bindings of a vhost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BindingFilter<'a> {
-    /// All.
+    /// All bindings of the vhost.
     Vhost,
-    /// Those that lead to a queue.
+    /// Bindings to a queue.
     Queue(&'a str),
-    /// Those that lead away from an exchange.
+    /// Bindings from an exchange.
     Source(&'a str),
-    /// Those that lead to an exchange.
+    /// Bindings to an exchange.
     Destination(&'a str),
 }
 
 impl ExchangeSnapshot {
-    /// Copies every exchange of `vhost`.
+    /// Copies all exchanges of `vhost`.
     pub fn all(vhost: &Vhost) -> Vec<Self> {
         vhost.exchanges().map(|(id, exchange)| Self::of(vhost, id, exchange)).collect()
     }
 
-    /// Copies one exchange of `vhost`, if there is one of that name.
+    /// Copies an exchange of `vhost`; none without such an exchange.
     pub fn one(vhost: &Vhost, name: &str) -> Option<Self> {
         let id = vhost.exchange_id(name)?;
         vhost.exchange_of(id).map(|exchange| Self::of(vhost, id, exchange))
@@ -76,8 +76,8 @@ impl ExchangeSnapshot {
 }
 
 impl BindingSnapshot {
-    /// Copies bindings of `vhost`. To the default exchange every queue is bound by its name, though
-    /// nothing of that is kept. A queue or an exchange that does not exist has no bindings.
+    /// Copies bindings of `vhost`. Every queue is bound to the default exchange by its name, although the
+    /// broker stores no such binding. A missing queue or exchange has no bindings.
     pub fn of(vhost: &Vhost, which: BindingFilter<'_>) -> Vec<Self> {
         match which {
             BindingFilter::Vhost => {
@@ -88,8 +88,8 @@ impl BindingSnapshot {
                 vhost.exchange(name).map(|source| Self::from(vhost, source)).unwrap_or_default()
             }
             BindingFilter::Queue(name) => {
-                // COMPAT: bindings of no queue: a queue that does not exist has none; RabbitMQ shows the
-                // one to the default exchange, which it would have.
+                // COMPAT: bindings of no queue: a missing queue has no bindings; RabbitMQ shows the one to
+                // the default exchange.
                 let Some(queue) = vhost.queue(name) else { return Vec::new() };
                 let explicit = queue.bindings().filter_map(|(source, binding)| {
                     Self::explicit(vhost, vhost.exchange_of(*source)?, binding)
@@ -139,7 +139,7 @@ impl BindingSnapshot {
         })
     }
 
-    /// What lists are sorted by.
+    /// Sort key in lists.
     pub(crate) fn place(&self) -> (&str, &str, bool, &str, &[u8]) {
         let arguments = self.arguments.as_ref().as_bytes();
         (&self.source, &self.destination, !self.to_queue, &self.routing_key, arguments)

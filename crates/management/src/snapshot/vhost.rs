@@ -6,42 +6,42 @@ use broker::statistics::VhostCounters;
 use crate::snapshot::client::Traffic;
 use crate::snapshot::fields::{QueueSums, VHOST, VhostNumbers, of_connection, of_vhost};
 
-/// The sums of a vhost at one moment.
+/// Sums over a vhost.
 #[derive(Clone, Debug)]
 pub struct VhostTotals {
-    /// Its name.
+    /// Name of the vhost.
     pub name: String,
-    /// Connections to it.
+    /// Number of connections.
     pub connections: u64,
-    /// Channels of these.
+    /// Number of channels of these connections.
     pub channels: u64,
-    /// Exchanges, the predeclared ones included.
+    /// Number of exchanges, with the predeclared ones.
     pub exchanges: u64,
-    /// Queues.
+    /// Number of queues.
     pub queues: u64,
-    /// Consumers.
+    /// Number of consumers.
     pub consumers: u64,
-    /// Messages in its queues.
+    /// Messages in all queues.
     pub messages: u64,
-    /// Those of them that are ready for delivery.
+    /// Messages that are ready for delivery.
     pub messages_ready: u64,
-    /// Those of them that were delivered and are not acknowledged.
+    /// Messages that are delivered and not acknowledged.
     pub messages_unacknowledged: u64,
-    /// What it has counted.
+    /// Counters since the start.
     pub counters: VhostCounters,
-    /// A queue that others may use does not survive a restart.
+    /// True if a shared queue does not survive a restart.
     pub(crate) has_transient_queue: bool,
-    /// A channel limits the deliveries of all its consumers together.
+    /// True if a channel has a prefetch limit over all its consumers.
     pub(crate) has_global_prefetch: bool,
-    /// Bytes of memory that the waiting messages take.
+    /// Bytes of memory held by waiting messages.
     pub resident_bytes: u64,
-    /// What is sampled of it.
+    /// The sampled numbers, in the order of [`VHOST`].
     pub(crate) numbers: VhostNumbers,
 }
 
 impl VhostTotals {
-    /// Adds up what is the case in `vhost`; with a user, of connections and channels only his.
-    /// `traffic` is what went over the sockets of its clients.
+    /// Sums over `vhost`. With `user`, connections and channels count for this user only. `traffic` is the
+    /// sum over the sockets of its clients.
     pub fn of(vhost: &Vhost, user: Option<&str>, traffic: &Traffic) -> Self {
         let mut sums = QueueSums::default();
         let mut totals = Self {

@@ -1,5 +1,5 @@
-//! The bindings between one exchange and one queue or other exchange: listed, made, shown and removed,
-//! each by its key.
+//! Bindings between one exchange and one queue or exchange: list, create, show and delete, each by its
+//! properties key.
 
 use axum::Router;
 use axum::extract::{FromRequestParts, Path, State};
@@ -12,16 +12,16 @@ use broker::{Bind, Command};
 use crate::api::bindings::binding_json::{in_order, to_json};
 use crate::api::bindings::properties_key::{means, properties_key, quoted};
 use crate::api::list_query::Query;
-use crate::api::user_channel::{Entry, short};
+use crate::api::user_channel::{UserVhost, short};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Body, Shared, exchange_name};
+use crate::http::extract::{Body, SharedNode, exchange_name};
 use crate::http::fields::Fields;
 use crate::json::table::table_from_json;
 use crate::snapshot::topology::{BindingFilter, BindingSnapshot};
 
-/// The paths, for both things that a binding can lead to.
-pub(super) fn routes() -> Router<Shared> {
+/// The paths, for queues and exchanges as destinations.
+pub(super) fn routes() -> Router<SharedNode> {
     let to = |kind: &str, to_queue: bool| {
         let ends = format!("/api/bindings/{{vhost}}/e/{{source}}/{kind}/{{destination}}");
         Router::new()
@@ -57,8 +57,8 @@ impl Ends {
         }
     }
 
-    /// What is bound so.
-    fn bindings(&self, node: &Shared, to_queue: bool) -> Vec<BindingSnapshot> {
+    /// The bindings between the two ends.
+    fn bindings(&self, node: &SharedNode, to_queue: bool) -> Vec<BindingSnapshot> {
         let mut bindings =
             node.bindings(&self.vhost, BindingFilter::Source(&self.source)).unwrap_or_default();
         bindings.retain(|one| *one.destination == *self.destination && one.to_queue == to_queue);
@@ -66,7 +66,7 @@ impl Ends {
     }
 }
 
-/// The names in a path, decoded, as they stand there.
+/// Names in a path, decoded.
 #[derive(Debug)]
 struct Names<const N: usize>([String; N]);
 
@@ -81,49 +81,49 @@ impl<S: Send + Sync, const N: usize> FromRequestParts<S> for Names<N> {
 }
 
 async fn list(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Names([vhost, source, destination]): Names<3>,
     query: Query,
     to_queue: bool,
 ) -> Result<Json, ApiError> {
-    let entry = Entry::to_remove(node, caller, vhost)?;
-    let ends = Ends::new(entry.vhost.clone(), &source, &destination, to_queue);
-    let bindings = ends.bindings(entry.node(), to_queue);
-    query.without_pages().answer(in_order(bindings).collect())
+    let user_vhost = UserVhost::for_existing(node, caller, vhost)?;
+    let ends = Ends::new(user_vhost.vhost.clone(), &source, &destination, to_queue);
+    let bindings = ends.bindings(user_vhost.node(), to_queue);
+    query.unpaged().answer(in_order(bindings).collect())
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Names([vhost, source, destination, key]): Names<4>,
     query: Query,
     to_queue: bool,
 ) -> Result<Json, ApiError> {
-    let entry = Entry::to_remove(node, caller, vhost)?;
-    let ends = Ends::new(entry.vhost.clone(), &source, &destination, to_queue);
-    Ok(Json::ok(query.chosen(to_json(&find(&entry, &ends, &key, to_queue)?))))
+    let user_vhost = UserVhost::for_existing(node, caller, vhost)?;
+    let ends = Ends::new(user_vhost.vhost.clone(), &source, &destination, to_queue);
+    Ok(Json::ok(query.select_columns(to_json(&find(&user_vhost, &ends, &key, to_queue)?))))
 }
 
 fn find(
-    entry: &Entry,
+    user_vhost: &UserVhost,
     ends: &Ends,
     key: &str,
     to_queue: bool,
 ) -> Result<BindingSnapshot, ApiError> {
-    let mut bindings = ends.bindings(entry.node(), to_queue).into_iter();
+    let mut bindings = ends.bindings(user_vhost.node(), to_queue).into_iter();
     bindings.find(|binding| means(key, binding)).ok_or_else(ApiError::not_found)
 }
 
 async fn make(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Names([vhost, source, destination]): Names<3>,
     Body(body): Body,
     to_queue: bool,
 ) -> Result<(StatusCode, [(HeaderName, String); 1]), ApiError> {
-    let entry = Entry::to_make(node, caller, vhost)?;
-    let ends = Ends::new(entry.vhost.clone(), &source, &destination, to_queue);
+    let user_vhost = UserVhost::for_create(node, caller, vhost)?;
+    let ends = Ends::new(user_vhost.vhost.clone(), &source, &destination, to_queue);
     let fields = Fields::read(&body)?;
     let arguments = fields.get("arguments").map(table_from_json).transpose()?.unwrap_or_default();
     let routing_key = short("routing_key", fields.text("routing_key")?)?;
@@ -134,7 +134,7 @@ async fn make(
         nowait: false,
         arguments: arguments.as_ref(),
     };
-    entry.perform(to_be_bound(bind, to_queue)).await?;
+    user_vhost.perform(to_be_bound(bind, to_queue)).await?;
     let made = BindingSnapshot {
         vhost: ends.vhost.into(),
         source: ends.source.into(),
@@ -152,14 +152,14 @@ fn to_be_bound(bind: Bind<'_>, to_queue: bool) -> Command<'_> {
 }
 
 async fn remove(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Names([vhost, source, destination, key]): Names<4>,
     to_queue: bool,
 ) -> Result<StatusCode, ApiError> {
-    let entry = Entry::to_remove(node, caller, vhost)?;
-    let ends = Ends::new(entry.vhost.clone(), &source, &destination, to_queue);
-    let binding = find(&entry, &ends, &key, to_queue)?;
+    let user_vhost = UserVhost::for_existing(node, caller, vhost)?;
+    let ends = Ends::new(user_vhost.vhost.clone(), &source, &destination, to_queue);
+    let binding = find(&user_vhost, &ends, &key, to_queue)?;
     let unbind = Bind {
         destination: &binding.destination,
         source: &binding.source,
@@ -169,6 +169,6 @@ async fn remove(
     };
     let command =
         if to_queue { Command::UnbindQueue(unbind) } else { Command::UnbindExchange(unbind) };
-    entry.perform(command).await?;
+    user_vhost.perform(command).await?;
     Ok(StatusCode::NO_CONTENT)
 }

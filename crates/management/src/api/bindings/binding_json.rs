@@ -6,13 +6,13 @@ use crate::api::bindings::properties_key::properties_key;
 use crate::json::table::table_to_json;
 use crate::snapshot::topology::BindingSnapshot;
 
-/// Bindings in the order of lists, as they are shown.
+/// Sorts bindings and formats each.
 pub(crate) fn in_order(mut bindings: Vec<BindingSnapshot>) -> impl Iterator<Item = Value> {
     bindings.sort_by(|a, b| a.place().cmp(&b.place()));
     bindings.into_iter().map(|binding| to_json(&binding))
 }
 
-/// A binding as it is shown.
+/// A binding in JSON.
 pub(crate) fn to_json(binding: &BindingSnapshot) -> Value {
     json!({
         "source": *binding.source,

@@ -1,8 +1,8 @@
-//! Erlang's `phash2` of a field table, as RabbitMQ keeps tables in memory.
+//! Erlang's `phash2` of a field table, as RabbitMQ represents tables.
 //!
-//! RabbitMQ's tools address a binding by its routing key and this hash of its arguments. A table is a
-//! list of `{Key, Type, Value}`, an array a list of `{Type, Value}`; types are atoms. The hash mixes
-//! three words at a time as Bob Jenkins proposed. What is expected below was computed by RabbitMQ.
+//! RabbitMQ's tools address a binding by its routing key and this hash of its arguments. A table is a list
+//! of `{Key, Type, Value}`, an array a list of `{Type, Value}`; types are atoms. The hash mixes three words
+//! at a time after Bob Jenkins. Expected values in the tests were computed by RabbitMQ.
 
 use amqp::table::{TableRef, Value};
 
@@ -12,7 +12,7 @@ const RATIO: u32 = 0x9e37_79b9;
 /// The hash of the empty list where nothing was hashed before it.
 const EMPTY_LIST: u32 = 3_468_870_702;
 
-/// Octets that are mixed at a time.
+/// Bytes mixed at a time.
 const BLOCK_BYTES: usize = 12;
 
 /// The multiples of [`RATIO`] for the kinds of terms.
@@ -34,7 +34,7 @@ pub(crate) fn hash(table: TableRef<'_>) -> u32 {
     hash.0
 }
 
-/// What the terms so far come to.
+/// The hash of the terms so far.
 struct Hash(u32);
 
 impl Hash {
@@ -58,7 +58,7 @@ impl Hash {
                 self.integer(scale.into());
                 self.integer(value.into());
             }
-            Value::LongStr(octets) | Value::Binary(octets) => self.binary(octets),
+            Value::LongStr(bytes) | Value::Binary(bytes) => self.binary(bytes),
             Value::Timestamp(seconds) => self.integer(seconds.into()),
             Value::Table(table) => self.table(table),
             Value::Array(items) => {
@@ -91,8 +91,8 @@ impl Hash {
     }
 
     fn atom(&mut self, name: &str) {
-        let value = name.bytes().fold(0_u32, |hash, octet| {
-            let hash = (hash << 4).wrapping_add(octet.into());
+        let value = name.bytes().fold(0_u32, |hash, byte| {
+            let hash = (hash << 4).wrapping_add(byte.into());
             let high = hash & 0xf000_0000;
             hash ^ (high >> 24) ^ high
         });
@@ -117,31 +117,31 @@ impl Hash {
     }
 
     fn float(&mut self, value: f64) {
-        // The two zeros are one.
+        // Both zeros have the same hash.
         let bits = u128::from((value + 0.0).to_bits());
         self.step(low(bits >> 32), low(bits), kind::FLOAT);
     }
 
-    fn binary(&mut self, octets: &[u8]) {
+    fn binary(&mut self, bytes: &[u8]) {
         let start = kind::BINARY.wrapping_mul(RATIO).wrapping_add(self.0);
-        if octets.is_empty() {
+        if bytes.is_empty() {
             self.0 = start;
             return;
         }
         let mut state = [RATIO, RATIO, start];
-        let (blocks, rest) = octets.as_chunks::<BLOCK_BYTES>();
+        let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
         for block in blocks {
             add(&mut state, block);
             mix(&mut state);
         }
-        // The length counts as the first octet of the third word.
+        // The length counts as the first byte of the third word.
         let mut last = [0; BLOCK_BYTES];
         let (words, third) = last.split_at_mut(8);
         let (of_words, of_third) = rest.split_at(rest.len().min(8));
         words.iter_mut().zip(of_words).for_each(|(to, from)| *to = *from);
         third.iter_mut().skip(1).zip(of_third).for_each(|(to, from)| *to = *from);
         let [_, _, c] = &mut state;
-        *c = c.wrapping_add(low(octets.len() as u128));
+        *c = c.wrapping_add(low(bytes.len() as u128));
         add(&mut state, &last);
         mix(&mut state);
         let [_, _, c] = state;
@@ -164,8 +164,8 @@ fn low(value: u128) -> u32 {
 
 fn add(state: &mut [u32; 3], block: &[u8; BLOCK_BYTES]) {
     let (words, _) = block.as_chunks::<4>();
-    for (word, octets) in state.iter_mut().zip(words) {
-        *word = word.wrapping_add(u32::from_le_bytes(*octets));
+    for (word, bytes) in state.iter_mut().zip(words) {
+        *word = word.wrapping_add(u32::from_le_bytes(*bytes));
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_numbers_and_words_are_hashed_as_erlang_does() {
+    fn erlang_hash_of_plain_values_matches() {
         let n = |value| of(&[("n", value)]);
         for (expected, actual) in [
             (3_468_870_702, of(&[])),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_is_hashed_as_erlang_does() {
+    fn erlang_hash_of_nested_values_matches() {
         let nested = |fill: fn(&mut TableBuilder)| {
             let mut table = TableBuilder::new();
             fill(&mut table);

@@ -1,4 +1,4 @@
-//! Bindings: all of them, those of a vhost, those of a queue or of an exchange.
+//! `/api/bindings`: bindings of all vhosts, of a vhost, of a queue, or of an exchange.
 
 mod between;
 mod binding_json;
@@ -13,12 +13,12 @@ use crate::api::bindings::binding_json::in_order;
 use crate::api::list_query::Query;
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, NameInVhost, Shared, exchange_name};
+use crate::http::extract::{Name, NameInVhost, SharedNode, exchange_name};
 use crate::node::Caller;
 use crate::snapshot::topology::BindingFilter;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/bindings", get(list))
         .route("/api/bindings/{vhost}", get(list_of_vhost))
@@ -30,17 +30,17 @@ pub(super) fn routes() -> Router<Shared> {
 
 /// The bindings of the vhosts that the user has permissions in; an administrator sees all.
 async fn list(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
     let bindings = seen.filter_map(|vhost| node.bindings(&vhost, BindingFilter::Vhost));
-    query.without_pages().answer(bindings.flat_map(in_order).collect())
+    query.unpaged().answer(bindings.flat_map(in_order).collect())
 }
 
 async fn list_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(vhost): Name,
     query: Query,
@@ -49,7 +49,7 @@ async fn list_of_vhost(
 }
 
 async fn list_of_queue(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
@@ -58,7 +58,7 @@ async fn list_of_queue(
 }
 
 async fn list_of_source(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
@@ -67,7 +67,7 @@ async fn list_of_source(
 }
 
 async fn list_of_destination(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
@@ -76,7 +76,7 @@ async fn list_of_destination(
 }
 
 fn list_of(
-    node: &Shared,
+    node: &SharedNode,
     caller: &Caller,
     vhost: &str,
     which: BindingFilter<'_>,
@@ -84,5 +84,5 @@ fn list_of(
 ) -> Result<Json, ApiError> {
     check_can_enter(&caller, vhost)?;
     let bindings = node.bindings(vhost, which).ok_or_else(ApiError::not_found)?;
-    query.without_pages().answer(in_order(bindings).collect())
+    query.unpaged().answer(in_order(bindings).collect())
 }

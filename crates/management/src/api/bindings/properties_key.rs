@@ -1,7 +1,7 @@
-//! What tells the bindings from one thing to another apart in a path: RabbitMQ's `properties_key`.
+//! RabbitMQ's `properties_key`, which identifies a binding between two objects in a path.
 //!
-//! `~` for no routing key and no arguments, the routing key as it is quoted in forms if there are no
-//! arguments, and behind a tilde the hash of these. Clients quote it once more for the path.
+//! The key is `~` without routing key and arguments; the routing key, quoted as in forms, without arguments;
+//! otherwise both, with a tilde and the hash of the arguments. Clients quote the key once more for the path.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,12 +9,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::api::bindings::erlang_hash;
 use crate::snapshot::topology::BindingSnapshot;
 
-/// What stands for neither routing key nor arguments, and between the two.
+/// Separates routing key and hash, and stands for an empty key.
 const TILDE: char = '~';
 
 /// The key of a binding.
 pub(crate) fn properties_key(binding: &BindingSnapshot) -> String {
-    // What separates is no part of a routing key.
+    // A separator is quoted in a routing key.
     let key = quoted(&binding.routing_key).replace(TILDE, "%7E");
     match (key.is_empty(), arguments_key(binding)) {
         (true, None) => TILDE.to_string(),
@@ -23,7 +23,7 @@ pub(crate) fn properties_key(binding: &BindingSnapshot) -> String {
     }
 }
 
-/// Whether `key`, from a path, means this binding.
+/// True if `key` from a path identifies the binding.
 pub(crate) fn means(key: &str, binding: &BindingSnapshot) -> bool {
     let (key, arguments) = match key.split_once(TILDE) {
         Some(("", "")) | None => (key.trim_end_matches(TILDE), None),
@@ -44,7 +44,7 @@ fn unquoted(text: &str) -> String {
     pairs.map(|(name, _)| name).next().unwrap_or_default().into_owned()
 }
 
-/// What stands for the arguments, if there are any.
+/// The hash of the arguments; none without arguments.
 fn arguments_key(binding: &BindingSnapshot) -> Option<String> {
     let arguments = binding.arguments.as_ref();
     let hash = || URL_SAFE_NO_PAD.encode(erlang_hash::hash(arguments).to_be_bytes());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_those_of_rabbitmq_and_mean_their_binding() {
+    fn properties_keys_match_those_of_rabbitmq() {
         for (key, routing_key, with_arguments) in [
             ("~", "", false),
             ("k", "k", false),
@@ -94,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn other_keys_mean_other_bindings() {
+    fn properties_key_of_another_binding_differs() {
         let plain = binding("k", Table::default());
         for key in ["", "~", "K", "k~", "k~D79veA", "k~D79veA~", "~k", "nope"] {
             assert!(!means(key, &plain), "{key}");
         }
         assert!(!means("k", &binding("k", arguments())));
         assert!(!means("k~D79veB", &binding("k", arguments())));
-        // Whoever has not quoted it once more means the same, if that is unambiguous.
+        // A key that was quoted only once is accepted where it is unambiguous.
         assert!(means("a.#", &binding("a.#", Table::default())));
     }
 }

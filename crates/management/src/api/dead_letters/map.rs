@@ -13,17 +13,17 @@ use broker::dead_letter::DeathReason;
 use broker::{DeadLetterMap, GivenBy, MapEdge, MapQueue, MapWarning, Severity};
 use serde_json::{Map, Value, json};
 
-use crate::api::list_query::{Paged, Query};
+use crate::api::list_query::{PagedQuery, Query};
 use crate::history::TimeRanges;
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 use crate::limits::{MAP_WARNINGS_MAX, NAMED_TOGETHER_MAX};
 use crate::node::Caller;
 use crate::snapshot::fields::{QUEUE, dead_lettered_by};
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/dead-letter-map", get(show))
         .route("/api/dead-letter-map/{vhost}", get(show_vhost))
@@ -33,42 +33,42 @@ pub(super) fn routes() -> Router<Shared> {
 pub(crate) struct Mapped {
     pub(crate) vhost: String,
     pub(crate) map: DeadLetterMap,
-    /// How the numbers of each queue change.
+    /// The change of each queue's numbers.
     pub(crate) rates: Vec<[f64; QUEUE.len()]>,
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
-    Paged(query): Paged,
+    PagedQuery(query): PagedQuery,
 ) -> Result<Json, ApiError> {
     answer(&Mapped::all(&node, &caller), &query)
 }
 
 async fn show_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(vhost): Name,
-    Paged(query): Paged,
+    PagedQuery(query): PagedQuery,
 ) -> Result<Json, ApiError> {
     answer(&[Mapped::one(&node, &caller, vhost)?], &query)
 }
 
 impl Mapped {
     /// The maps of the vhosts that the caller sees.
-    pub(crate) fn all(node: &Shared, caller: &Caller) -> Vec<Self> {
+    pub(crate) fn all(node: &SharedNode, caller: &Caller) -> Vec<Self> {
         let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
-        // A vhost that has gone since has nothing.
+        // A vhost deleted meanwhile has no map.
         seen.filter_map(|vhost| Self::of(node, vhost)).collect()
     }
 
     /// The map of one vhost, if the caller may look into it.
-    pub(crate) fn one(node: &Shared, caller: &Caller, vhost: String) -> Result<Self, ApiError> {
+    pub(crate) fn one(node: &SharedNode, caller: &Caller, vhost: String) -> Result<Self, ApiError> {
         check_can_enter(&caller, &vhost)?;
         Self::of(node, vhost).ok_or_else(ApiError::not_found)
     }
 
-    fn of(node: &Shared, vhost: String) -> Option<Self> {
+    fn of(node: &SharedNode, vhost: String) -> Option<Self> {
         let map = node.dead_letter_map(&vhost)?;
         let rates = node.history().read(|history| {
             let of = |queue: &MapQueue| {
@@ -95,7 +95,7 @@ impl Mapped {
         self.map.exchanges.get(exchange).map(|exchange| &*exchange.name).unwrap_or_default()
     }
 
-    /// Whether a filter wants an edge: one of those that it connects has such a name.
+    /// True if the filter matches a queue or exchange of an edge.
     fn is_wanted(&self, edge: &MapEdge, query: &Query) -> bool {
         let Some(route) = self.map.route(edge) else { return false };
         query.wants(self.name(edge.from))
@@ -148,7 +148,7 @@ fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {
     }
     let total_edges = edges.len();
     edges.retain(|(.., mapped, edge)| mapped.is_wanted(edge, query));
-    // Among equals it stays as it is: by vhost, then by queue.
+    // The sort is stable: equal edges stay ordered by vhost, then by queue.
     edges.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let (page, place) = query.cut(edges, total_edges)?;
     let mut queues = Vec::new();
@@ -170,8 +170,8 @@ fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {
     }
     let (warnings, total_warnings) = warnings(vhosts, query);
     let edges: Vec<Value> = page.iter().filter_map(|(.., mapped, one)| edge(mapped, one)).collect();
-    let mut shown = Map::new();
-    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+    let mut json = Map::new();
+    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("queues", json!(queues));
     put("exchanges", json!(exchanges));
     put("edges", json!(edges));
@@ -179,8 +179,8 @@ fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {
     put("total_edges", json!(total_edges));
     put("total_warnings", json!(total_warnings));
     put("whole", json!(vhosts.iter().all(|mapped| mapped.map.is_whole)));
-    shown.extend(place);
-    Ok(Json::ok(Value::Object(shown)))
+    json.extend(place);
+    Ok(Json::ok(Value::Object(json)))
 }
 
 fn queue(mapped: &Mapped, at: usize, is_target: bool) -> Option<Value> {
@@ -261,7 +261,7 @@ fn warnings(vhosts: &[Mapped], query: &Query) -> (Vec<Value>, usize) {
     });
     let mut all: Vec<_> = all.collect();
     all.sort_by_key(|(_, warning)| (warning.severity, warning.kind));
-    let shown = all.iter().take(MAP_WARNINGS_MAX).map(|(mapped, warning)| {
+    let json = all.iter().take(MAP_WARNINGS_MAX).map(|(mapped, warning)| {
         let queues = warning.queues.iter().take(NAMED_TOGETHER_MAX);
         let queues = queues.map(|queue| mapped.name(*queue));
         json!({
@@ -276,5 +276,5 @@ fn warnings(vhosts: &[Mapped], query: &Query) -> (Vec<Value>, usize) {
             "text": warning.text,
         })
     });
-    (shown.collect(), all.len())
+    (json.collect(), all.len())
 }

@@ -5,9 +5,9 @@ mod queues;
 
 use axum::Router;
 
-use crate::http::extract::Shared;
+use crate::http::extract::SharedNode;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     map::routes().merge(queues::routes())
 }

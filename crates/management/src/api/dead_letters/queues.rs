@@ -10,11 +10,11 @@ use crate::api::dead_letters::map::Mapped;
 use crate::api::list_query::Query;
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 use crate::limits::NAMED_TOGETHER_MAX;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/dead-letter-queues", get(list))
         .route("/api/dead-letter-queues/{vhost}", get(list_of_vhost))
@@ -30,7 +30,7 @@ struct Target<'a> {
 }
 
 async fn list(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
@@ -38,7 +38,7 @@ async fn list(
 }
 
 async fn list_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(vhost): Name,
     query: Query,
@@ -52,18 +52,18 @@ fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {
         let reached = sources.filter(|(_, (_, from_total))| *from_total > 0);
         reached.map(move |(queue, (from, from_total))| Target { mapped, queue, from, from_total })
     });
-    let shown = |targets: Vec<Target<'_>>| targets.iter().filter_map(shown).collect();
-    query.answer_shown(targets.collect(), |target| target.mapped.name(target.queue), shown)
+    let json = |targets: Vec<Target<'_>>| targets.iter().filter_map(to_json).collect();
+    query.answer_lazily(targets.collect(), |target| target.mapped.name(target.queue), json)
 }
 
-fn shown(target: &Target<'_>) -> Option<Value> {
+fn to_json(target: &Target<'_>) -> Option<Value> {
     let Target { mapped, queue: at, from, from_total } = target;
     let (map, queue) = (&mapped.map, mapped.map.queues.get(*at)?);
     let from = from.iter().filter_map(|edge| {
         let edge = map.edges.get(*edge)?;
         Some(json!({
             "queue": mapped.name(edge.from),
-            // Whatever they die of.
+            // Any reason.
             "reason": null,
             "exchange": *map.exchange(edge)?.name,
             "certain": map.route(edge)?.is_certain,

@@ -1,4 +1,4 @@
-//! `/api/exchanges`: the exchanges.
+//! `/api/exchanges`: exchanges with their statistics; declare, delete.
 
 pub(crate) mod publish;
 
@@ -9,23 +9,23 @@ use axum::routing::get;
 use broker::{Command, DeclareExchange};
 use serde_json::{Map, Value, json};
 
-use crate::api::list_query::{Conditions, Query};
+use crate::api::list_query::{DeleteConditions, Query};
 use crate::api::rates;
-use crate::api::user_channel::{Entry, short};
+use crate::api::user_channel::{UserVhost, short};
 use crate::history::Trend;
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, made};
-use crate::http::extract::{Body, Name, NameInVhost, Shared, exchange_name};
+use crate::http::extract::{Body, Name, NameInVhost, SharedNode, exchange_name};
 use crate::http::fields::Fields;
 use crate::json::table::{table_from_json, table_to_json};
 use crate::snapshot::fields::{EXCHANGE, of_exchange};
 use crate::snapshot::topology::ExchangeSnapshot;
 
-/// How the numbers of an exchange change.
+/// The change of an exchange's numbers.
 type ExchangeTrend = Trend<{ EXCHANGE.len() }>;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/exchanges", get(list))
         .route("/api/exchanges/{vhost}", get(list_of_vhost))
@@ -35,7 +35,7 @@ pub(super) fn routes() -> Router<Shared> {
 
 /// The exchanges of the vhosts that the user has permissions in; an administrator sees all.
 async fn list(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
@@ -45,7 +45,7 @@ async fn list(
 }
 
 async fn list_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(vhost): Name,
     query: Query,
@@ -56,7 +56,7 @@ async fn list_of_vhost(
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
@@ -64,37 +64,41 @@ async fn show(
     check_can_enter(&caller, &vhost)?;
     let exchange = node.exchange(&vhost, exchange_name(&name)).ok_or_else(ApiError::not_found)?;
     let trend = node.history().read(|h| h.of_exchange(&vhost, exchange.id, &query.ranges));
-    let mut object = shown(&exchange, &trend, &query);
+    let mut object = to_json(&exchange, &trend, &query);
     if !query.disable_stats {
-        // By queue and channel nothing is counted; RabbitMQ does so only if it is asked to.
+        // No counts by queue and channel; RabbitMQ has them on demand only.
         object.insert("incoming".to_owned(), json!([]));
         object.insert("outgoing".to_owned(), json!([]));
     }
-    Ok(Json::ok(query.chosen(Value::Object(object))))
+    Ok(Json::ok(query.select_columns(Value::Object(object))))
 }
 
 fn answer(
-    node: &Shared,
+    node: &SharedNode,
     mut exchanges: Vec<ExchangeSnapshot>,
     query: &Query,
 ) -> Result<Json, ApiError> {
     exchanges.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
-    let shown = |exchanges: Vec<ExchangeSnapshot>| all_shown(node, &exchanges, query);
-    query.answer_shown(exchanges, |exchange| &exchange.name, shown)
+    let json = |exchanges: Vec<ExchangeSnapshot>| list_to_json(node, &exchanges, query);
+    query.answer_lazily(exchanges, |exchange| &exchange.name, json)
 }
 
-fn all_shown(node: &Shared, exchanges: &[ExchangeSnapshot], query: &Query) -> Vec<Value> {
+fn list_to_json(node: &SharedNode, exchanges: &[ExchangeSnapshot], query: &Query) -> Vec<Value> {
     let trends: Vec<ExchangeTrend> = node.history().read(|history| {
         let of = |one: &ExchangeSnapshot| history.of_exchange(&one.vhost, one.id, &query.ranges);
         exchanges.iter().map(of).collect()
     });
     let all = exchanges.iter().zip(&trends);
-    all.map(|(exchange, trend)| Value::Object(shown(exchange, trend, query))).collect()
+    all.map(|(exchange, trend)| Value::Object(to_json(exchange, trend, query))).collect()
 }
 
-fn shown(exchange: &ExchangeSnapshot, trend: &ExchangeTrend, query: &Query) -> Map<String, Value> {
-    let mut shown = Map::new();
-    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+fn to_json(
+    exchange: &ExchangeSnapshot,
+    trend: &ExchangeTrend,
+    query: &Query,
+) -> Map<String, Value> {
+    let mut json = Map::new();
+    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("name", json!(*exchange.name));
     put("vhost", json!(*exchange.vhost));
     put("type", json!(exchange.kind.as_str()));
@@ -106,22 +110,22 @@ fn shown(exchange: &ExchangeSnapshot, trend: &ExchangeTrend, query: &Query) -> M
     if let Some(policy) = &exchange.policy {
         put("policy", json!(**policy));
     }
-    // As in RabbitMQ what was never published to has no statistics.
+    // As in RabbitMQ, an exchange without publishes has no statistics.
     if !query.disable_stats && exchange.counters.published_in > 0 {
         let numbers = of_exchange(&exchange.counters);
         let stats = rates::message_stats(&EXCHANGE, (&numbers, trend));
         put("message_stats", Value::Object(stats));
     }
-    shown
+    json
 }
 
 async fn declare(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     Body(body): Body,
 ) -> Result<StatusCode, ApiError> {
-    let entry = Entry::to_make(node, caller, vhost)?;
+    let user_vhost = UserVhost::for_create(node, caller, vhost)?;
     let fields = Fields::read(&body)?;
     let arguments = fields.get("arguments").map(table_from_json).transpose()?.unwrap_or_default();
     let name = exchange_name(&name);
@@ -136,22 +140,22 @@ async fn declare(
         nowait: false,
         arguments: arguments.as_ref(),
     };
-    let is_new = entry.node().exchange(&entry.vhost, name).is_none();
-    entry.perform(Command::DeclareExchange(declare)).await?;
+    let is_new = user_vhost.node().exchange(&user_vhost.vhost, name).is_none();
+    user_vhost.perform(Command::DeclareExchange(declare)).await?;
     Ok(made(is_new))
 }
 
 async fn remove(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
-    Conditions { if_unused, .. }: Conditions,
+    DeleteConditions { if_unused, .. }: DeleteConditions,
 ) -> Result<StatusCode, ApiError> {
-    let entry = Entry::to_remove(node, caller, vhost)?;
+    let user_vhost = UserVhost::for_existing(node, caller, vhost)?;
     let exchange = exchange_name(&name);
-    if entry.node().exchange(&entry.vhost, exchange).is_none() {
+    if user_vhost.node().exchange(&user_vhost.vhost, exchange).is_none() {
         return Err(ApiError::not_found());
     }
-    entry.perform(Command::DeleteExchange { exchange, if_unused, nowait: false }).await?;
+    user_vhost.perform(Command::DeleteExchange { exchange, if_unused, nowait: false }).await?;
     Ok(StatusCode::NO_CONTENT)
 }

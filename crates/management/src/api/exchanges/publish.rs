@@ -1,5 +1,5 @@
-//! `POST /api/exchanges/{vhost}/{name}/publish`: one message into an exchange, answered when its queues
-//! have it, and the disk if it is persistent.
+//! `POST /api/exchanges/{vhost}/{name}/publish`: publishes one message. Answered when its queues have it,
+//! and the disk if it is persistent.
 
 use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::properties::Properties;
@@ -15,41 +15,41 @@ use broker::refusal::Refusal;
 use broker::{Command, Content, Outgoing, Publish};
 use serde_json::{Map, Value, json};
 
-use crate::api::user_channel::{Entry, call, short};
+use crate::api::user_channel::{UserVhost, call, short};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Body, NameInVhost, Shared, exchange_name};
+use crate::http::extract::{Body, NameInVhost, SharedNode, exchange_name};
 use crate::http::fields::{Fields, text};
 use crate::json::table::table_from_json;
 use crate::node::Channel;
 
 /// The path.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new().route("/api/exchanges/{vhost}/{name}/publish", post(publish))
 }
 
 async fn publish(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     Body(body): Body,
 ) -> Result<Json, ApiError> {
-    let entry = Entry::to_make(node, caller, vhost)?;
+    let user_vhost = UserVhost::for_create(node, caller, vhost)?;
     let exchange = exchange_name(&name);
-    if entry.node().exchange(&entry.vhost, exchange).is_none() {
+    if user_vhost.node().exchange(&user_vhost.vhost, exchange).is_none() {
         return Err(ApiError::missing("exchange_not_found"));
     }
     let fields = Fields::read(&body)?;
     let names = ["routing_key", "properties", "payload", "payload_encoding"];
     let [routing_key, properties, payload, encoding] = fields.required(names)?;
     let payload = payload.as_str().ok_or_else(|| ApiError::bad_request("payload_not_string"))?;
-    let mut channel = entry.channel().await?;
+    let mut channel = user_vhost.channel().await?;
     let content = Content::Assembled {
         properties: encoded(properties)?.into(),
         body: decoded(payload, encoding)?,
     };
-    check_size(&entry, &content)?;
-    check_alarms(&entry)?;
+    check_size(&user_vhost, &content)?;
+    check_alarms(&user_vhost)?;
     let routing_key = short("routing_key", text("routing_key", routing_key)?)?;
     let publish = Publish {
         exchange: exchange.as_bytes().into(),
@@ -67,14 +67,14 @@ async fn publish(
     }
 }
 
-/// What became of a message.
+/// The result of a publish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Confirm {
-    /// Queues have it.
+    /// Routed to at least one queue.
     Routed,
-    /// It came back: there is no queue for it.
+    /// Returned as unroutable.
     Returned,
-    /// A queue is full.
+    /// Rejected by a full queue.
     Rejected,
 }
 
@@ -86,25 +86,25 @@ pub(crate) async fn confirmed(
     let mut confirm = Confirm::Routed;
     channel.apply(Command::Publish(publish));
     loop {
-        let told = channel.answer().await?;
-        if matches!(told, Outgoing::Ack { .. }) {
+        let answer = channel.answer().await?;
+        if matches!(answer, Outgoing::Ack { .. }) {
             return Ok(confirm);
         }
-        if matches!(told, Outgoing::Nack { .. }) {
+        if matches!(answer, Outgoing::Nack { .. }) {
             return Ok(Confirm::Rejected);
         }
-        // It came back; its confirm comes behind it.
+        // The message was returned; its confirm follows.
         confirm = Confirm::Returned;
     }
 }
 
-/// A refused publish is told with all that AMQP tells.
+/// A refused publish, with the whole text that AMQP would send.
 fn refused(refusal: &Refusal) -> ApiError {
     ApiError::bad_request(format!("{} {refusal}", refusal.code.code()))
 }
 
-fn check_size(entry: &Entry, content: &Content<'_>) -> Result<(), ApiError> {
-    let (size, max) = (content.body().len() as u64, entry.node().message_size_max());
+fn check_size(user_vhost: &UserVhost, content: &Content<'_>) -> Result<(), ApiError> {
+    let (size, max) = (content.body().len() as u64, user_vhost.node().message_size_max());
     if size <= max {
         return Ok(());
     }
@@ -112,11 +112,11 @@ fn check_size(entry: &Entry, content: &Content<'_>) -> Result<(), ApiError> {
     Err(refused(&Refusal::new(ReplyCode::PreconditionFailed, text)))
 }
 
-/// Whether there is room for a message.
+/// Refuses messages while an alarm is in force.
 ///
-/// COMPAT: alarms: while publishers are blocked, the API takes no messages either; RabbitMQ's does.
-pub(crate) fn check_alarms(entry: &Entry) -> Result<(), ApiError> {
-    let now = entry.node().snapshot();
+/// COMPAT: alarms: while publishers are blocked, the API takes no messages either; RabbitMQ's API does.
+pub(crate) fn check_alarms(user_vhost: &UserVhost) -> Result<(), ApiError> {
+    let now = user_vhost.node().snapshot();
     if !now.memory_alarm && !now.disk_alarm {
         return Ok(());
     }
@@ -135,7 +135,7 @@ fn decoded(payload: &str, encoding: &Value) -> Result<Bytes, ApiError> {
     }
 }
 
-/// The properties as AMQP carries them; names that are none are ignored.
+/// Encodes properties. Unknown names are ignored.
 fn encoded(properties: &Value) -> Result<Vec<u8>, ApiError> {
     let none = Map::new();
     let is_empty = properties.as_array().is_some_and(Vec::is_empty);
@@ -144,14 +144,14 @@ fn encoded(properties: &Value) -> Result<Vec<u8>, ApiError> {
         properties.ok_or_else(|| ApiError::bad_request("properties must be an object"))?;
     let headers = properties.get("headers").map(table_from_json).transpose()?;
     let text = |name: &str| properties.get(name).map(|value| short_text(name, value)).transpose();
-    let octet = |name: &str| properties.get(name).map(|value| number(name, value)).transpose();
+    let byte = |name: &str| properties.get(name).map(|value| number(name, value)).transpose();
     let mut out = Vec::new();
     Properties {
         content_type: text("content_type")?,
         content_encoding: text("content_encoding")?,
         headers: headers.as_ref().map(|headers| headers.as_ref()),
-        delivery_mode: octet("delivery_mode")?,
-        priority: octet("priority")?,
+        delivery_mode: byte("delivery_mode")?,
+        priority: byte("priority")?,
         correlation_id: text("correlation_id")?,
         reply_to: text("reply_to")?,
         expiration: text("expiration")?,
@@ -175,9 +175,10 @@ fn short_text<'a>(name: &str, value: &'a Value) -> Result<&'a [u8], ApiError> {
     Ok(text.as_bytes())
 }
 
-/// A whole number that the property can hold.
+/// A whole number in the property's range.
 ///
-/// COMPAT: numbers in JSON: what a property or a table cannot hold is refused; RabbitMQ cuts it.
+/// COMPAT: numbers in JSON: a number outside the range of a property or a table is refused; RabbitMQ
+/// truncates it.
 fn number<T: TryFrom<u64>>(name: &str, value: &Value) -> Result<T, ApiError> {
     let Some(number) = value.as_number().filter(|number| !number.is_f64()) else {
         return Err(ApiError::bad_request(json!(["not_int", name])));
@@ -191,15 +192,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_property_is_carried() {
+    fn all_properties_are_encoded() {
         let all = json!({
             "content_type": "a", "content_encoding": "b", "headers": {"h": 1}, "delivery_mode": 2,
             "priority": 255, "correlation_id": "c", "reply_to": "d", "expiration": "5",
             "message_id": "e", "timestamp": u64::MAX, "type": "f", "user_id": "g", "app_id": "h",
             "cluster_id": "i", "other": null,
         });
-        let octets = encoded(&all).unwrap();
-        let read = Properties::parse(&octets).unwrap();
+        let bytes = encoded(&all).unwrap();
+        let read = Properties::parse(&bytes).unwrap();
         let texts = [
             read.content_type,
             read.content_encoding,
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_property_can_be_is_refused() {
+    fn properties_refuse_invalid_values() {
         let refused = |properties: Value| encoded(&properties).unwrap_err();
         let error = |reason: Value| ApiError::bad_request(reason);
         for name in ["delivery_mode", "priority", "timestamp"] {

@@ -1,4 +1,4 @@
-//! `GET /api/aliveness-test/{vhost}`: a message goes into a queue and comes out again.
+//! `GET /api/aliveness-test/{vhost}`: publishes a message and gets it back.
 
 use amqp::table::Table;
 use axum::Router;
@@ -9,35 +9,36 @@ use broker::{Command, Content, DeclareQueue, Outgoing, Publish};
 use serde_json::json;
 
 use crate::api::exchanges::publish::{Confirm, check_alarms, confirmed};
-use crate::api::user_channel::{Entry, call};
+use crate::api::user_channel::{UserVhost, call};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json, refused_read};
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 
-/// The queue.
+/// Name of the queue of the test.
 ///
-/// COMPAT: queue of the aliveness test: it stays, so that tests at the same time do not disturb each other.
+/// COMPAT: queue of the aliveness test: the queue is not deleted, so that concurrent tests do not disturb
+/// each other.
 const QUEUE: &str = "aliveness-test";
 
-/// What is sent through it.
+/// Body of the test message.
 const BODY: &[u8] = b"test_message";
 
-/// Properties of a message that has none: no flag is set.
+/// Encoded empty properties: no flag is set.
 const NO_PROPERTIES: &[u8] = &[0, 0];
 
 /// The path.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new().route("/api/aliveness-test/{vhost}", get(test))
 }
 
 async fn test(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(vhost): Name,
 ) -> Result<Json, ApiError> {
-    let entry = Entry::to_remove(node, caller, vhost)?;
-    check_alarms(&entry)?;
-    let mut channel = entry.channel().await?;
+    let user_vhost = UserVhost::for_existing(node, caller, vhost)?;
+    check_alarms(&user_vhost)?;
+    let mut channel = user_vhost.channel().await?;
     let refused = |refusal| refused_read(&refusal);
     let arguments = Table::default();
     let declare = DeclareQueue {

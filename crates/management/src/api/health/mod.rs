@@ -1,4 +1,4 @@
-//! `/api/health/checks`: yes with 200, no with 503 and the reason, for load balancers and monitors.
+//! `/api/health/checks`: 200 if healthy, 503 with a reason if not, for load balancers and monitoring.
 
 mod aliveness;
 
@@ -9,11 +9,11 @@ use axum::routing::get;
 use serde_json::{Value, json};
 
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, NameInVhost, Shared};
+use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::snapshot::node::{Listener, NodeSnapshot};
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/health/checks/alarms", get(alarms))
         .route("/api/health/checks/local-alarms", get(local_alarms))
@@ -43,17 +43,17 @@ pub(super) fn routes() -> Router<Shared> {
         .merge(aliveness::routes())
 }
 
-/// RabbitMQ's other words for a protocol.
+/// RabbitMQ's aliases of protocols.
 const ALIASES: [(&str, &str); 4] =
     [("amqp091", "amqp"), ("amqp0.9.1", "amqp"), ("amqps", "amqp/ssl"), ("management", "http")];
 
-/// Alarms of the cluster: of this node, which is all there is.
-async fn alarms(State(node): State<Shared>) -> Json {
+/// Alarms of the cluster, which is this node.
+async fn alarms(State(node): State<SharedNode>) -> Json {
     in_effect(&node.snapshot(), "There are alarms in effect in the cluster")
 }
 
 /// Alarms of this node.
-async fn local_alarms(State(node): State<Shared>) -> Json {
+async fn local_alarms(State(node): State<SharedNode>) -> Json {
     in_effect(&node.snapshot(), "There are alarms in effect on the node")
 }
 
@@ -70,18 +70,18 @@ fn in_effect(node: &NodeSnapshot, reason: &str) -> Json {
     }
 }
 
-/// Every vhost runs: a node on which one cannot be restored does not start.
+/// All vhosts run: a node that cannot restore a vhost does not start.
 async fn virtual_hosts() -> Json {
     Json::ok(json!({"status": "ok"}))
 }
 
-/// What holds as long as the node answers: it is open to clients as soon as it answers at all, it limits
-/// the number of its connections by file descriptors alone, and every queue is led here.
+/// Healthy as long as the node answers: listeners open before the API, connections are limited by file
+/// descriptors only, and every queue has its leader here.
 async fn always() -> Json {
     Json::ok(json!({"status": "ok"}))
 }
 
-/// No majority depends on this node.
+/// A single node has no quorum to lose.
 async fn single_node() -> Json {
     Json::ok(json!({"status": "ok", "reason": "single node cluster"}))
 }
@@ -89,9 +89,9 @@ async fn single_node() -> Json {
 /// Days of each unit of time.
 const UNITS: [(&str, i64); 4] = [("days", 1), ("weeks", 7), ("months", 30), ("years", 365)];
 
-/// Whether no certificate of a listener expires soon. One that cannot be read any more does.
+/// Checks that no certificate of a listener expires soon; an unreadable file counts as expiring.
 async fn certificates(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     NameInVhost { vhost: within, name: unit }: NameInVhost,
 ) -> Result<Json, ApiError> {
     let within: u32 =
@@ -107,7 +107,7 @@ async fn certificates(
         return Ok(Json::ok(json!({"status": "ok"})));
     }
     let name = node.snapshot().name;
-    let shown = expiring.iter().map(|one| {
+    let json = expiring.iter().map(|one| {
         json!({
             "node": name,
             "protocol": one.listener.protocol,
@@ -117,12 +117,12 @@ async fn certificates(
             "expires_in_s": one.expires_in_s,
         })
     });
-    let expired: Vec<Value> = shown.collect();
+    let expired: Vec<Value> = json.collect();
     Ok(failed(json!({"status": "failed", "reason": "Certificates expiring", "expired": expired})))
 }
 
-/// Whether there is a listener on a port.
-async fn port_listener(State(node): State<Shared>, Name(port): Name) -> Result<Json, ApiError> {
+/// Checks for a listener on a port.
+async fn port_listener(State(node): State<SharedNode>, Name(port): Name) -> Result<Json, ApiError> {
     let port: i64 = port.parse().map_err(|_| ApiError::bad_request("Invalid port"))?;
     let listeners = node.snapshot().listeners;
     let ports: Vec<u16> = listeners.iter().map(|listener| listener.address.port()).collect();
@@ -137,8 +137,8 @@ async fn port_listener(State(node): State<Shared>, Name(port): Name) -> Result<J
     })))
 }
 
-/// Whether there is a listener for a protocol.
-async fn protocol_listener(State(node): State<Shared>, Name(asked): Name) -> Json {
+/// Checks for a listener for a protocol.
+async fn protocol_listener(State(node): State<SharedNode>, Name(asked): Name) -> Json {
     let known = protocols(&node.snapshot().listeners);
     let asked = asked.to_lowercase();
     let alias = ALIASES.into_iter().find(|(alias, _)| *alias == asked);

@@ -9,18 +9,18 @@ use serde_json::Value;
 
 use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
-use crate::http::extract::{Body, Name, Shared};
+use crate::http::extract::{Body, Name, SharedNode};
 use crate::json::bounded;
 use crate::limits::BODY_VALUES_MAX;
 use crate::node::{Lifecycle, LifecycleAction, LifecycleError};
 
 /// The path.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new().route("/api/nodes/{name}/actions", post(act))
 }
 
 async fn act(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
     Body(body): Body,
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn actions_have_names() {
+    fn node_actions_are_parsed_by_name() {
         assert_eq!(action(br#"{"action": "reset"}"#).unwrap(), LifecycleAction::Reset);
         assert_eq!(action(br#"{"action": "stop_app"}"#).unwrap(), LifecycleAction::StopApp);
         for wrong in ["", "[]", "{}", r#"{"action": 1}"#, r#"{"action": "explode"}"#] {

@@ -10,20 +10,20 @@ use serde_json::Value;
 
 use crate::http::access::Administrator;
 use crate::http::answer::ApiError;
-use crate::http::extract::{Body, Name, Shared};
+use crate::http::extract::{Body, Name, SharedNode};
 use crate::json::bounded;
 use crate::limits::BODY_VALUES_MAX;
 use crate::node::{DiskFreeLimit, MemoryWatermark};
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/nodes/{name}/vm-memory-high-watermark", put(set_memory_watermark))
         .route("/api/nodes/{name}/disk-free-limit", put(set_disk_free_limit))
 }
 
 async fn set_memory_watermark(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Administrator(caller): Administrator,
     Name(name): Name,
     Body(body): Body,
@@ -35,7 +35,7 @@ async fn set_memory_watermark(
 }
 
 async fn set_disk_free_limit(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Administrator(caller): Administrator,
     Name(name): Name,
     Body(body): Body,
@@ -46,7 +46,7 @@ async fn set_disk_free_limit(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn check_name(node: &Shared, name: &str) -> Result<(), ApiError> {
+fn check_name(node: &SharedNode, name: &str) -> Result<(), ApiError> {
     if name == node.snapshot().name { Ok(()) } else { Err(ApiError::not_found()) }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_said_in_one_of_two_ways() {
+    fn alarm_limit_is_absolute_or_relative() {
         let memory = |body: &str| memory_watermark(body.as_bytes());
         assert_eq!(memory(r#"{"relative": 0.4}"#), Ok(MemoryWatermark::Relative(0.4)));
         assert_eq!(memory(r#"{"relative": 1}"#), Ok(MemoryWatermark::Relative(1.0)));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn alarm_limit_refuses_other_values() {
         for body in [
             "",
             "[]",

@@ -1,4 +1,4 @@
-//! `/api/nodes`: the node, its memory, its disk and its process.
+//! `/api/nodes`: the node with its memory, disk and process.
 
 pub(crate) mod actions;
 mod alarm_limits;
@@ -14,13 +14,13 @@ use crate::api::rates;
 use crate::api::vhosts::stats::VhostStats;
 use crate::http::access::Monitor;
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{Name, Shared};
+use crate::http::extract::{Name, SharedNode};
 use crate::node::memory;
 use crate::snapshot::fields::{NODE, StatsKind, of_node};
 use crate::snapshot::node::NodeSnapshot;
 use crate::snapshot::vhost::VhostTotals;
 
-/// What RabbitMQ counts of Erlang's memory, of its schedulers, and of stores that Leveret has not.
+/// RabbitMQ's counters of Erlang's memory and schedulers, and of stores that Leveret does not have.
 const COUNTED_BY_ERLANG: [&str; 17] = [
     "gc_num",
     "gc_bytes_reclaimed",
@@ -42,7 +42,7 @@ const COUNTED_BY_ERLANG: [&str; 17] = [
 ];
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/nodes", get(list))
         .route("/api/nodes/{name}", get(show))
@@ -51,14 +51,14 @@ pub(super) fn routes() -> Router<Shared> {
         .merge(alarm_limits::routes())
 }
 
-async fn list(State(node): State<Shared>, _: Monitor, query: Query) -> Result<Json, ApiError> {
+async fn list(State(node): State<SharedNode>, _: Monitor, query: Query) -> Result<Json, ApiError> {
     let now = node.snapshot();
-    let all = vec![Value::Object(shown(&node, &now, &query))];
-    query.without_pages().answer(all)
+    let all = vec![Value::Object(to_json(&node, &now, &query))];
+    query.unpaged().answer(all)
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Monitor,
     Name(name): Name,
     query: Query,
@@ -67,15 +67,15 @@ async fn show(
     if name != now.name {
         return Err(ApiError::not_found());
     }
-    let mut object = shown(&node, &now, &query);
+    let mut object = to_json(&node, &now, &query);
     if query.with_memory {
         object.insert("memory".to_owned(), memory(&node, &now));
     }
-    Ok(Json::ok(query.chosen(Value::Object(object))))
+    Ok(Json::ok(query.select_columns(Value::Object(object))))
 }
 
 async fn show_memory(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Monitor,
     Name(name): Name,
 ) -> Result<Json, ApiError> {
@@ -86,15 +86,15 @@ async fn show_memory(
     Ok(Json::ok(json!({"memory": memory(&node, &now)})))
 }
 
-fn shown(node: &Shared, now: &NodeSnapshot, query: &Query) -> Map<String, Value> {
-    let mut shown = Map::new();
-    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, Value> {
+    let mut json = Map::new();
+    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("name", json!(now.name));
     put("type", json!("disc"));
     put("running", json!(true));
     put("being_drained", json!(false));
     if query.disable_stats {
-        return shown;
+        return json;
     }
     let process = node.process();
     put("partitions", json!([]));
@@ -112,11 +112,11 @@ fn shown(node: &Shared, now: &NodeSnapshot, query: &Query) -> Map<String, Value>
         put("mem_limit", json!(limit));
     }
     if let Some(total) = process.fd_total {
-        // Clients read 32 bits.
+        // Clients expect 32 bits.
         put("fd_total", json!(total.min(u32::MAX.into())));
         put("sockets_total", json!(total.min(u32::MAX.into())));
     }
-    // COMPAT: processes: there are no Erlang processes; threads are counted.
+    // COMPAT: processes: threads are counted, as there are no Erlang processes.
     let threads_max = process.threads_max.unwrap_or(u64::MAX).min(u32::MAX.into());
     put("proc_total", json!(threads_max.max(1)));
     put("db_dir", json!(process.data_dir));
@@ -132,7 +132,7 @@ fn shown(node: &Shared, now: &NodeSnapshot, query: &Query) -> Map<String, Value>
     put("erlang_version", json!(NO_ERLANG));
     put("erlang_full_version", json!(NO_ERLANG));
     put("crypto_lib_version", json!(CRYPTO_LIBRARY));
-    // What only Erlang and RabbitMQ's store count: tools read it, and nothing of it happens here.
+    // Counters of Erlang and of RabbitMQ's store: tools read them, and they are always 0 here.
     put("run_queue", json!(0));
     put("net_ticktime", json!(0));
     put("ra_open_file_metrics", json!({"ra_log_wal": 0, "ra_log_segment_writer": 0}));
@@ -145,20 +145,20 @@ fn shown(node: &Shared, now: &NodeSnapshot, query: &Query) -> Map<String, Value>
     let (live, totals) = totals(node);
     let sockets = totals.iter().map(|vhost| vhost.connections).sum();
     let numbers = of_node(now, &process, sockets);
-    rates::put(&mut shown, &NODE, StatsKind::Node, (&numbers, &trend));
+    rates::put(&mut json, &NODE, StatsKind::Node, (&numbers, &trend));
     let stats = VhostStats::of_all(node, &totals, &query.ranges).with_deleted_vhosts(node, &live);
-    stats.put(&mut shown, StatsKind::Node);
-    shown
+    stats.put(&mut json, StatsKind::Node);
+    json
 }
 
-fn totals(node: &Shared) -> (Vec<String>, Vec<VhostTotals>) {
+fn totals(node: &SharedNode) -> (Vec<String>, Vec<VhostTotals>) {
     let live = node.vhost_names();
     let totals = live.iter().filter_map(|vhost| node.vhost_totals(vhost, None)).collect();
     (live, totals)
 }
 
-/// What the memory is used for.
-fn memory(node: &Shared, now: &NodeSnapshot) -> Value {
+/// The memory by use.
+fn memory(node: &SharedNode, now: &NodeSnapshot) -> Value {
     let parts = memory::parts(&**node).into_iter();
     let parts = parts.map(|part| (part.name.to_owned(), json!(part.bytes)));
     let mut memory: Map<String, Value> = parts.collect();

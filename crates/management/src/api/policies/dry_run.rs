@@ -1,5 +1,5 @@
-//! `/api/policies/VHOST/NAME/dry-run` and the same of operator policies: what a policy would do now,
-//! set, replaced or removed, without doing it. RabbitMQ has no such thing.
+//! `/api/policies/VHOST/NAME/dry-run`, also of operator policies: the effects of setting, replacing or
+//! deleting a policy, without the change. RabbitMQ has no such endpoint.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::api::policies::check_entry;
 use crate::http::access::{Administrator, Policymaker};
 use crate::http::answer::{ApiError, Json};
 use crate::http::body::Object;
-use crate::http::extract::{Body, NameInVhost, Shared};
-use crate::json::policy::{json_value, policy_from_json};
+use crate::http::extract::{Body, NameInVhost, SharedNode};
+use crate::json::policy::{policy_from_json, value_to_json};
 use crate::node::Caller;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     use PolicyKind::{Operator, User};
 
     Router::new()
@@ -36,7 +36,7 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 async fn dry_run(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     caller: Arc<Caller>,
     NameInVhost { vhost, name }: NameInVhost,
     Body(body): Body,
@@ -48,11 +48,11 @@ async fn dry_run(
     check_entry(&caller, &vhost)?;
     let Object(body) = Object::parse(&body)?;
     let change = change(&name, &body, kind)?;
-    let told = node.dry_run(&vhost, kind, change).ok_or_else(ApiError::not_found)?;
-    Ok(Json::ok(shown(&told)))
+    let dry_run = node.dry_run(&vhost, kind, change).ok_or_else(ApiError::not_found)?;
+    Ok(Json::ok(to_json(&dry_run)))
 }
 
-/// A policy, as it is set; or `{"delete": true}`.
+/// Parses a policy as for setting it, or `{"delete": true}`.
 fn change(
     name: &str,
     body: &Map<String, Value>,
@@ -69,29 +69,29 @@ fn change(
     }
 }
 
-fn shown(told: &DryRun) -> Value {
-    let mut shown = Map::new();
-    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
-    put("queues_matched", json!(told.queues_matched));
-    put("queues_changed", json!(told.queues.len()));
-    put("exchanges_changed", json!(told.exchanges.len()));
-    put("exact", json!(told.queues.iter().all(is_exact)));
-    let mut put_span = |name: &str, span| put_span(&mut shown, name, span);
-    put_span("messages_expired", told.expired());
-    put_span("messages_evicted", told.evicted());
-    put_span("messages_dead_lettered", told.leaving(Fate::DeadLettered));
-    put_span("messages_dropped", told.leaving(Fate::Dropped));
-    put_span("messages_kept", told.leaving(Fate::Kept));
-    shown.insert("queues".to_owned(), told.queues.iter().map(queue).collect());
-    shown.insert("exchanges".to_owned(), told.exchanges.iter().map(exchange).collect());
-    Value::Object(shown)
+fn to_json(dry_run: &DryRun) -> Value {
+    let mut json = Map::new();
+    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
+    put("queues_matched", json!(dry_run.queues_matched));
+    put("queues_changed", json!(dry_run.queues.len()));
+    put("exchanges_changed", json!(dry_run.exchanges.len()));
+    put("exact", json!(dry_run.queues.iter().all(is_exact)));
+    let mut put_span = |name: &str, span| put_span(&mut json, name, span);
+    put_span("messages_expired", dry_run.expired());
+    put_span("messages_evicted", dry_run.evicted());
+    put_span("messages_dead_lettered", dry_run.leaving(Fate::DeadLettered));
+    put_span("messages_dropped", dry_run.leaving(Fate::Dropped));
+    put_span("messages_kept", dry_run.leaving(Fate::Kept));
+    json.insert("queues".to_owned(), dry_run.queues.iter().map(queue).collect());
+    json.insert("exchanges".to_owned(), dry_run.exchanges.iter().map(exchange).collect());
+    Value::Object(json)
 }
 
 fn is_exact(queue: &QueueDryRun) -> bool {
     queue.leaving.expired.is_exact() && queue.leaving.evicted.is_exact()
 }
 
-/// The number; if it is not known, the least it can be, and beside it the most.
+/// Puts a number. If only bounds are known, puts the lower bound, and the upper bound beside it.
 fn put_span(object: &mut Map<String, Value>, name: &str, span: Span) {
     object.insert(name.to_owned(), json!(span.least));
     if !span.is_exact() {
@@ -106,8 +106,8 @@ fn queue(queue: &QueueDryRun) -> Value {
         most: leaving.expired.most + leaving.evicted.most,
     };
     let of_fate = |fate| if queue.fate == fate { all } else { Span::default() };
-    let mut shown = Map::new();
-    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+    let mut json = Map::new();
+    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("name", json!(*queue.name));
     put("type", json!(queue.kind.as_str()));
     put("before", side(&queue.changes, |change| change.before.as_ref()));
@@ -115,18 +115,18 @@ fn queue(queue: &QueueDryRun) -> Value {
     put("messages", json!(queue.messages));
     put("exact", json!(is_exact(queue)));
     put("deleted_in_ms", json!(queue.deleted_in_ms));
-    put_span(&mut shown, "expired", leaving.expired);
-    put_span(&mut shown, "evicted", leaving.evicted);
-    put_span(&mut shown, "dead_lettered", of_fate(Fate::DeadLettered));
-    put_span(&mut shown, "dropped", of_fate(Fate::Dropped));
-    put_span(&mut shown, "kept", of_fate(Fate::Kept));
-    Value::Object(shown)
+    put_span(&mut json, "expired", leaving.expired);
+    put_span(&mut json, "evicted", leaving.evicted);
+    put_span(&mut json, "dead_lettered", of_fate(Fate::DeadLettered));
+    put_span(&mut json, "dropped", of_fate(Fate::Dropped));
+    put_span(&mut json, "kept", of_fate(Fate::Kept));
+    Value::Object(json)
 }
 
 fn side(changes: &[SettingChange], of: impl Fn(&SettingChange) -> Option<&PolicyValue>) -> Value {
-    let values = changes
-        .iter()
-        .map(|change| (change.key.as_str().to_owned(), of(change).map_or(Value::Null, json_value)));
+    let values = changes.iter().map(|change| {
+        (change.key.as_str().to_owned(), of(change).map_or(Value::Null, value_to_json))
+    });
     Value::Object(values.collect())
 }
 

@@ -1,5 +1,5 @@
-//! `/api/queues/VHOST/NAME/explain` and the same of exchanges: what is in force, who gave it, and what
-//! lost against it. RabbitMQ has no such thing.
+//! `/api/queues/VHOST/NAME/explain`, also of exchanges: the settings in force, their sources, and the values
+//! that they override. RabbitMQ has no such endpoint.
 
 use axum::Router;
 use axum::extract::State;
@@ -9,39 +9,39 @@ use serde_json::{Value, json};
 
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{NameInVhost, Shared, exchange_name};
-use crate::json::policy::json_value;
+use crate::http::extract::{NameInVhost, SharedNode, exchange_name};
+use crate::json::policy::value_to_json;
 use crate::node::Explained;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/exchanges/{vhost}/{name}/explain", get(exchange))
         .route("/api/queues/{vhost}/{name}/explain", get(queue))
 }
 
 async fn queue(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<Json, ApiError> {
     check_can_enter(&caller, &vhost)?;
     let explained = node.explain_queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
-    Ok(Json::ok(shown("queue", &vhost, &name, &explained)))
+    Ok(Json::ok(to_json("queue", &vhost, &name, &explained)))
 }
 
 async fn exchange(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<Json, ApiError> {
     check_can_enter(&caller, &vhost)?;
     let name = exchange_name(&name);
     let explained = node.explain_exchange(&vhost, name).ok_or_else(ApiError::not_found)?;
-    Ok(Json::ok(shown("exchange", &vhost, name, &explained)))
+    Ok(Json::ok(to_json("exchange", &vhost, name, &explained)))
 }
 
-fn shown(what: &str, vhost: &str, name: &str, explained: &Explained) -> Value {
+fn to_json(what: &str, vhost: &str, name: &str, explained: &Explained) -> Value {
     let Explained { kind, explanation } = explained;
     let policy = |kind| explanation.policies.of_kind(kind).map(|policy| &*policy.name);
     json!({
@@ -57,7 +57,7 @@ fn shown(what: &str, vhost: &str, name: &str, explained: &Explained) -> Value {
 fn key(explained: &ExplainedKey) -> Value {
     json!({
         "key": explained.key.as_str(),
-        "value": explained.value.as_ref().map(json_value),
+        "value": explained.value.as_ref().map(value_to_json),
         "source": explained.source.as_str(),
         "source_name": explained.source_name.as_deref(),
         "lost": explained.lost.iter().map(lost).collect::<Vec<Value>>(),
@@ -68,7 +68,7 @@ fn lost(lost: &LostValue) -> Value {
     json!({
         "source": lost.source.as_str(),
         "source_name": lost.source_name.as_deref(),
-        "value": json_value(&lost.value),
+        "value": value_to_json(&lost.value),
         "why": lost.why,
     })
 }

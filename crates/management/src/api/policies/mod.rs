@@ -1,6 +1,6 @@
-//! `/api/policies` and `/api/operator-policies`: settings for many queues, set while these live.
+//! `/api/policies` and `/api/operator-policies`: settings for many queues and exchanges.
 //!
-//! A change is in force for all queues and exchanges at once, and answered when it is on the disk.
+//! A change is answered when it is in force for all queues and exchanges, and on disk.
 
 mod dry_run;
 mod explain;
@@ -17,12 +17,12 @@ use serde_json::Value;
 use crate::http::access::{Administrator, Management, Policymaker};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
-use crate::http::extract::{Name, NameInVhost, Shared};
-use crate::json::policy::{json_of, policy_from_json};
+use crate::http::extract::{Name, NameInVhost, SharedNode};
+use crate::json::policy::{policy_from_json, policy_of_vhost_to_json};
 use crate::node::Caller;
 
-/// The paths of both kinds, which differ in who may ask for a single policy.
-pub(super) fn routes() -> Router<Shared> {
+/// The paths of both kinds, which differ in the tag that single policies require.
+pub(super) fn routes() -> Router<SharedNode> {
     use PolicyKind::{Operator, User};
 
     Router::new()
@@ -52,20 +52,20 @@ pub(super) fn routes() -> Router<Shared> {
         .merge(explain::routes())
 }
 
-/// Those of all vhosts that the user may enter.
+/// The policies of all vhosts in which the user has permissions.
 async fn list(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     kind: PolicyKind,
 ) -> Json {
     let entered = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
-    // A vhost that has gone since has none.
+    // A vhost deleted meanwhile has none.
     let all = entered.flat_map(|vhost| in_vhost(&node, &vhost, kind).unwrap_or_default());
     Json::ok(all.collect())
 }
 
 async fn list_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(vhost): Name,
     kind: PolicyKind,
@@ -75,13 +75,13 @@ async fn list_of_vhost(
     Ok(Json::ok(Value::Array(policies)))
 }
 
-fn in_vhost(node: &Shared, vhost: &str, kind: PolicyKind) -> Option<Vec<Value>> {
+fn in_vhost(node: &SharedNode, vhost: &str, kind: PolicyKind) -> Option<Vec<Value>> {
     let policies = node.policies(vhost, kind)?;
-    Some(policies.iter().map(|policy| json_of(vhost, policy)).collect())
+    Some(policies.iter().map(|policy| policy_of_vhost_to_json(vhost, policy)).collect())
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     caller: Arc<Caller>,
     NameInVhost { vhost, name }: NameInVhost,
     kind: PolicyKind,
@@ -89,11 +89,11 @@ async fn show(
     let policies = node.policies(&vhost, kind).ok_or_else(ApiError::not_found)?;
     check_entry(&caller, &vhost)?;
     let policy = policies.iter().find(|policy| *policy.name == *name);
-    Ok(Json::ok(json_of(&vhost, policy.ok_or_else(ApiError::not_found)?)))
+    Ok(Json::ok(policy_of_vhost_to_json(&vhost, policy.ok_or_else(ApiError::not_found)?)))
 }
 
 async fn set(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     caller: Arc<Caller>,
     NameInVhost { vhost, name }: NameInVhost,
     body: Object,
@@ -109,7 +109,7 @@ async fn set(
 }
 
 async fn clear(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     caller: Arc<Caller>,
     NameInVhost { vhost, name }: NameInVhost,
     kind: PolicyKind,
@@ -121,7 +121,7 @@ async fn clear(
     removed(node.clear_policy(&vhost, kind, &name).await)
 }
 
-/// A vhost that the user may not enter answers as if it were not there, in other words.
+/// Refuses a vhost in which the user has no permissions, in RabbitMQ's words.
 pub(crate) fn check_entry(caller: &Caller, vhost: &str) -> Result<(), ApiError> {
     match caller.can_enter(vhost) {
         true => Ok(()),

@@ -1,7 +1,7 @@
-//! `GET /api/queues/VHOST/NAME/messages`: what is in a queue, looked at without anybody noticing. RabbitMQ
-//! has no such thing: there one takes messages off and puts them back.
+//! `GET /api/queues/VHOST/NAME/messages`: reads the messages of a queue without changing it. RabbitMQ has no
+//! such endpoint: its `get` takes messages and requeues them.
 //!
-//! A request does so much and no more; it ends with a cursor where the next one goes on.
+//! A request does a bounded amount of work and answers with a cursor for the next request.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,10 +14,10 @@ use broker::dead_letter::DeathReason;
 use broker::{BrowseCursor, MessageState};
 use serde_json::{Value, json};
 
-use crate::api::queues::message::{Shown, shown_bytes};
+use crate::api::queues::message::{MessageContext, message_bytes};
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, refused_read};
-use crate::http::extract::{NameInVhost, Shared};
+use crate::http::extract::{NameInVhost, SharedNode};
 use crate::limits::{
     BROWSE_COUNT_DEFAULT, BROWSE_COUNT_MAX, BROWSE_LOOKS_MAX, BROWSE_TRUNCATE_DEFAULT,
     GET_BYTES_MAX,
@@ -25,15 +25,15 @@ use crate::limits::{
 use crate::node::{BrowseBatch, BrowseError, Caller, MessageFilter, QueuePath};
 
 /// The path.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new().route("/api/queues/{vhost}/{name}/messages", get(browse))
 }
 
 async fn browse(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
-    wanted: Wanted,
+    wanted: BrowseQuery,
 ) -> Result<Json, ApiError> {
     check_can_enter(&caller, &vhost)?;
     wanted.browse(&node, &caller, QueuePath { vhost: &vhost, queue: &name }).await.map(Json::ok)
@@ -50,7 +50,7 @@ impl From<BrowseError> for ApiError {
     }
 }
 
-/// Up to where messages were shown, and how many of them were in front of that.
+/// The position behind the shown messages, and the number of messages before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cursor {
     passed: u64,
@@ -74,16 +74,16 @@ impl FromStr for Cursor {
     }
 }
 
-/// What a request wants to see.
+/// The query of a browse request.
 #[derive(PartialEq, Eq, Debug)]
-struct Wanted {
+struct BrowseQuery {
     from: Cursor,
     count: usize,
     truncate: usize,
     filter: MessageFilter,
 }
 
-impl<S: Sync> FromRequestParts<S> for Wanted {
+impl<S: Sync> FromRequestParts<S> for BrowseQuery {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
@@ -91,7 +91,7 @@ impl<S: Sync> FromRequestParts<S> for Wanted {
     }
 }
 
-impl Wanted {
+impl BrowseQuery {
     fn parse(query: &str) -> Result<Self, ApiError> {
         let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
         let find = |wanted: &str| {
@@ -130,7 +130,7 @@ impl Wanted {
 
     async fn browse(
         &self,
-        node: &Shared,
+        node: &SharedNode,
         caller: &Caller,
         queue: QueuePath<'_>,
     ) -> Result<Value, ApiError> {
@@ -151,7 +151,7 @@ impl Wanted {
         }))
     }
 
-    /// Whether it is not known how many have to be looked at to find those that are missing.
+    /// True if the number of messages to read is unknown, because not all of them match.
     fn looks_at_all(&self) -> bool {
         !self.filter.is_empty() || self.from.place.state() == MessageState::Unacknowledged
     }
@@ -161,11 +161,11 @@ impl Wanted {
     }
 }
 
-/// What has been found so far.
+/// The messages found so far.
 #[derive(Default, Debug)]
 struct Page {
     messages: Vec<Value>,
-    /// Memory that these take, about.
+    /// Approximate bytes of the messages in the answer.
     bytes: usize,
     next: Option<Cursor>,
     scanned: u64,
@@ -173,11 +173,12 @@ struct Page {
 }
 
 impl Page {
-    /// Takes in what is wanted of some messages. True if that is enough.
-    fn take(&mut self, wanted: &Wanted, batch: &BrowseBatch) -> bool {
-        let Wanted { from, truncate, filter, .. } = wanted;
+    /// Adds the matching messages of a batch. True if the page is complete.
+    fn take(&mut self, wanted: &BrowseQuery, batch: &BrowseBatch) -> bool {
+        let BrowseQuery { from, truncate, filter, .. } = wanted;
         let state = from.place.state();
-        let shown = Shown { queue: batch.queue, state, now: batch.now, truncate: *truncate };
+        let json =
+            MessageContext { queue: batch.queue, state, now: batch.now, truncate: *truncate };
         let mut passed = self.next.map_or(0, |next| next.passed);
         self.total = batch.total;
         let last = batch.messages.len();
@@ -188,8 +189,8 @@ impl Page {
             if !filter.matches(&message.entry.message) {
                 continue;
             }
-            self.bytes += shown_bytes(&message.entry.message, Some(*truncate));
-            self.messages.push(shown.message(message, position));
+            self.bytes += message_bytes(&message.entry.message, Some(*truncate));
+            self.messages.push(json.message(message, position));
             if self.messages.len() == wanted.count || self.bytes >= GET_BYTES_MAX {
                 let place = if number == last { batch.next } else { Some(message.behind) };
                 self.next = place.map(|place| Cursor { passed, place });
@@ -220,14 +221,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_says_what_is_wanted() {
-        let plain = Wanted::parse("").unwrap();
+    fn browse_query_is_parsed() {
+        let plain = BrowseQuery::parse("").unwrap();
         assert_eq!((plain.count, plain.truncate), (50, 50_000));
         assert_eq!(plain.from.place.state(), MessageState::Ready);
         assert!(plain.filter.is_empty());
         let query = "state=dead&count=500&truncate=0&reason=expired&first_queue=a%20b&text=x\
                      &header=k&header=tries=3=4&header=&cursor=7_d1";
-        let wanted = Wanted::parse(query).unwrap();
+        let wanted = BrowseQuery::parse(query).unwrap();
         assert_eq!(wanted.from, Cursor { passed: 7, place: "d1".parse().unwrap() });
         assert_eq!(wanted.from.to_string(), "7_d1");
         assert_eq!((wanted.count, wanted.truncate), (500, 0));
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn browse_query_refuses_invalid_values() {
         for (query, reason) in [
             ("count=0", "count must be from 1 to 500"),
             ("count=501", "count must be from 1 to 500"),
@@ -254,7 +255,7 @@ mod tests {
             ("cursor=0_x", "the cursor is none that was given"),
             ("cursor=0_d1", "the cursor is of another state"),
         ] {
-            assert_eq!(Wanted::parse(query).unwrap_err().reason(), reason, "{query}");
+            assert_eq!(BrowseQuery::parse(query).unwrap_err().reason(), reason, "{query}");
         }
     }
 }

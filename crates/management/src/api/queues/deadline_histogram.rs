@@ -1,9 +1,9 @@
-//! How many deadlines there are when: counted once, one after the other, in little memory, and exactly
-//! as far as each of them is known.
+//! A histogram of deadlines, built in one pass with bounded memory. Exact for every deadline that is known
+//! exactly.
 //!
-//! It is not known beforehand how far deadlines reach. So they are counted twice: in bins of equal
-//! length, which become longer when there are too many of them, and in bins that are longer the farther
-//! away they are. What is shown are runs of the one or the other.
+//! The range of deadlines is not known in advance. So they are counted twice: in bins of equal length, which
+//! double when there are too many, and in bins that grow with their distance. Buckets are runs of one kind
+//! of bins.
 
 use std::collections::BTreeMap;
 
@@ -12,42 +12,42 @@ use broker::{DeadlineSpan, ExpirySlice};
 
 use crate::limits::EXPIRY_BINS_MAX;
 
-/// Messages that expire at about the same time, from now on.
+/// Messages that expire in a period, relative to now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bucket {
-    /// In so many milliseconds at the earliest.
+    /// Start of the period, in milliseconds from now.
     pub(crate) from_ms: u64,
-    /// Before so many have passed.
+    /// Exclusive end of the period, in milliseconds from now.
     pub(crate) to_ms: u64,
-    /// How many.
+    /// Number of messages.
     pub(crate) count: u64,
 }
 
-/// Deadlines, counted.
+/// Counts of deadlines.
 #[derive(Debug)]
 pub(crate) struct DeadlineHistogram {
     now: Time,
-    /// Messages without one.
+    /// Messages without a deadline.
     pub(crate) never: u64,
-    /// Deadlines that have passed.
+    /// Messages past their deadline.
     pub(crate) overdue: u64,
-    /// Those of which it is only known between which others they are.
+    /// Messages whose deadline is only known to lie between two others.
     pub(crate) estimated: u64,
-    /// The first.
+    /// The first deadline.
     pub(crate) first: Option<Time>,
-    /// When the oldest message arrived.
+    /// Arrival time of the oldest message.
     pub(crate) oldest: Option<Time>,
-    /// Those that are to come.
+    /// Future deadlines.
     ahead: u64,
     bin_ms: u64,
-    /// In bins of equal length, by number.
+    /// Counts in bins of equal length, by number of the bin.
     even: BTreeMap<u64, u64>,
-    /// In bins that become longer, by number.
+    /// Counts in growing bins, by number of the bin.
     growing: BTreeMap<u64, u64>,
 }
 
 impl DeadlineHistogram {
-    /// None yet.
+    /// An empty histogram.
     pub(crate) fn new(now: Time) -> Self {
         Self {
             now,
@@ -63,12 +63,12 @@ impl DeadlineHistogram {
         }
     }
 
-    /// All messages that were counted.
+    /// Number of counted messages.
     pub(crate) fn messages(&self) -> u64 {
         self.never + self.overdue + self.ahead
     }
 
-    /// Counts some messages.
+    /// Adds a slice of messages.
     pub(crate) fn take(&mut self, slice: &ExpirySlice) {
         self.never += slice.never;
         self.oldest = self.oldest.into_iter().chain(slice.oldest).min();
@@ -79,14 +79,14 @@ impl DeadlineHistogram {
         }
     }
 
-    /// Counts messages as if their deadlines were at equal distances.
+    /// Adds messages as if their deadlines were equidistant.
     fn spread(&mut self, DeadlineSpan { messages, first, last }: DeadlineSpan) {
         const PARTS_MAX: u64 = 64;
         let parts = messages.min(PARTS_MAX);
         let length_us = last.micros_since(first);
         for part in 0..parts {
             let until = |part: u64| messages * part / parts;
-            // In the middle of its part; the first at the beginning and the last at the end.
+            // The first part is at the beginning of the span, the last at its end.
             let share = |us: u64| us / parts.saturating_sub(1).max(1) * part;
             let rest = length_us % parts.saturating_sub(1).max(1);
             let at_us = share(length_us) + if part + 1 == parts { rest } else { 0 };
@@ -114,8 +114,8 @@ impl DeadlineHistogram {
         }
     }
 
-    /// At most so many buckets, from the first deadline that is to come to the last: of equal length, or,
-    /// if half of all would be in the first of them, longer the farther away they are.
+    /// At most `at_most` buckets from the first to the last future deadline. They have equal lengths, or
+    /// growing ones if more than half of the messages would be in the first bucket.
     pub(crate) fn buckets(&self, at_most: usize) -> Vec<Bucket> {
         let at_most = at_most.max(1) as u64;
         let even = grouped(&self.even, at_most, |bin| bin.saturating_mul(self.bin_ms));
@@ -126,7 +126,7 @@ impl DeadlineHistogram {
     }
 }
 
-/// As many bins together as make no more than so many buckets.
+/// Joins bins so that there are at most `at_most` buckets.
 fn grouped(bins: &BTreeMap<u64, u64>, at_most: u64, start_ms: impl Fn(u64) -> u64) -> Vec<Bucket> {
     let (Some((first, _)), Some((last, _))) = (bins.first_key_value(), bins.last_key_value())
     else {
@@ -142,10 +142,10 @@ fn grouped(bins: &BTreeMap<u64, u64>, at_most: u64, start_ms: impl Fn(u64) -> u6
     (0..number).map(bucket).collect()
 }
 
-/// Bins for each time that the distance doubles.
+/// Bins per doubling of the distance.
 const BINS_PER_DOUBLING: u64 = 32;
 
-/// The bin of a distance: one for each of the first few milliseconds, and so many for each doubling.
+/// The growing bin of a distance: one bin per millisecond at first, then [`BINS_PER_DOUBLING`] per doubling.
 fn growing_bin(in_ms: u64) -> u64 {
     let doublings = in_ms.max(1).ilog2().saturating_sub(BINS_PER_DOUBLING.ilog2());
     u64::from(doublings) * BINS_PER_DOUBLING + (in_ms >> doublings)
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn where_most_is_near_and_some_is_far_buckets_grow() {
+    fn buckets_grow_if_most_deadlines_are_near() {
         let day_ms = 86_400_000;
         let mut in_ms = vec![1_000, 2_000, 4_000, 8_000];
         in_ms.push(day_ms);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_no_part_of_the_future() {
+    fn past_deadlines_are_overdue() {
         let mut histogram = DeadlineHistogram::new(NOW);
         let span = DeadlineSpan { messages: 100, first: NOW.minus_ms(99), last: NOW };
         let deadlines = vec![NOW, NOW.plus_ms(1)];
@@ -214,7 +214,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, ..Default::default() })]
 
         #[test]
-        fn every_deadline_is_in_its_bucket(
+        fn buckets_count_every_deadline(
             in_ms in prop::collection::vec(
                 prop_oneof![1_u64..50, 1_u64..100_000, 1_u64..400_000_000_000], 0..9000),
             at_most in 1_usize..100,
@@ -238,7 +238,7 @@ mod tests {
         }
 
         #[test]
-        fn a_span_is_all_counted_between_its_ends(
+        fn span_is_counted_between_its_ends(
             messages in 1_u64..3000,
             first_ms in 1_u64..1_000_000,
             length_ms in 0_u64..1_000_000,

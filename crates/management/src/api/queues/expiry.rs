@@ -1,5 +1,5 @@
-//! `GET /api/queues/VHOST/NAME/expiry`: when the messages that wait in a queue will expire. RabbitMQ has no
-//! such thing.
+//! `GET /api/queues/VHOST/NAME/expiry`: a histogram of the deadlines of waiting messages. RabbitMQ has no
+//! such endpoint.
 
 use axum::Router;
 use axum::extract::{FromRequestParts, State};
@@ -12,17 +12,17 @@ use crate::api::queues::deadline_histogram::{Bucket, DeadlineHistogram};
 use crate::api::queues::message::wall_ms;
 use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json};
-use crate::http::extract::{NameInVhost, Shared};
+use crate::http::extract::{NameInVhost, SharedNode};
 use crate::limits::{EXPIRY_BUCKETS_DEFAULT, EXPIRY_BUCKETS_MAX};
 use crate::node::QueuePath;
 
 /// The path.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new().route("/api/queues/{vhost}/{name}/expiry", get(show))
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     Buckets(buckets): Buckets,
@@ -55,7 +55,7 @@ fn bucket(Bucket { from_ms, to_ms, count }: Bucket) -> Value {
     json!({"from_ms": from_ms, "to_ms": to_ms, "count": count})
 }
 
-/// How many buckets a request wants.
+/// The requested number of buckets.
 #[derive(Debug)]
 struct Buckets(usize);
 

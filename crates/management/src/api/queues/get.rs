@@ -1,7 +1,7 @@
-//! `POST /api/queues/{vhost}/{name}/get`: messages from the head of a queue, to keep or to put back.
+//! `POST /api/queues/{vhost}/{name}/get`: takes messages from the head of a queue, or returns them to it.
 //!
-//! They are taken one after the other and settled together, when all of them are there: what is not
-//! answered is back in its place.
+//! Messages are taken one by one and settled together at the end. If the request fails before, all of them
+//! are requeued.
 
 use axum::Router;
 use axum::extract::State;
@@ -10,52 +10,52 @@ use broker::refusal::Refusal;
 use broker::{Command, Delivery, DeliveryTag, Outcome, Outgoing};
 use serde_json::{Value, json};
 
-use crate::api::queues::message::{Encoding, payload, properties, shown_bytes};
-use crate::api::user_channel::{Entry, call};
+use crate::api::queues::message::{Encoding, message_bytes, payload, properties};
+use crate::api::user_channel::{UserVhost, call};
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json, refused_read};
-use crate::http::extract::{Body, NameInVhost, Shared};
+use crate::http::extract::{Body, NameInVhost, SharedNode};
 use crate::http::fields::{Fields, integer};
 use crate::json::table::bytes_to_text;
 use crate::limits::GET_BYTES_MAX;
 use crate::node::Channel;
 
 /// The path.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new().route("/api/queues/{vhost}/{name}/get", post(get))
 }
 
 async fn get(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     Body(body): Body,
 ) -> Result<Json, ApiError> {
-    let entry = Entry::to_make(node, caller, vhost)?;
-    if entry.node().queue(&entry.vhost, &name).is_none() {
+    let user_vhost = UserVhost::for_create(node, caller, vhost)?;
+    if user_vhost.node().queue(&user_vhost.vhost, &name).is_none() {
         return Err(ApiError::missing("queue_not_found"));
     }
     let fields = Fields::read(&body)?;
-    let wanted = Wanted::read(&fields)?;
-    let mut channel = entry.channel().await?;
-    let messages = wanted.take(&mut *channel, &name).await.map_err(|r| refused_read(&r))?;
+    let query = GetQuery::read(&fields)?;
+    let mut channel = user_vhost.channel().await?;
+    let messages = query.take(&mut *channel, &name).await.map_err(|r| refused_read(&r))?;
     channel.close().await;
     Ok(Json::ok(Value::Array(messages)))
 }
 
-/// What a request wants of the messages.
+/// The query of a get request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Wanted {
-    /// How many; none for all.
+struct GetQuery {
+    /// Number of messages; none for all.
     count: Option<u64>,
-    /// What becomes of them.
+    /// Settlement of the messages.
     outcome: Outcome,
     encoding: Encoding,
     /// Bytes of each body that are shown; none for all.
     truncate: Option<usize>,
 }
 
-impl Wanted {
+impl GetQuery {
     fn read(fields: &Fields) -> Result<Self, ApiError> {
         let [mode, count, encoding] = fields.required(["ackmode", "count", "encoding"])?;
         let truncate = fields.get("truncate").map(integer).transpose()?;
@@ -77,8 +77,8 @@ impl Wanted {
         })
     }
 
-    /// Takes messages off a queue and settles them. There may be fewer than wanted: an answer holds so
-    /// many octets.
+    /// Takes messages off a queue and settles them. May return fewer than requested, because an answer is
+    /// bounded in bytes.
     async fn take(&self, channel: &mut dyn Channel, queue: &str) -> Result<Vec<Value>, Refusal> {
         let mut messages = Vec::new();
         let mut last = None;
@@ -91,8 +91,8 @@ impl Wanted {
                 break;
             };
             last = Some(delivery.tag);
-            bytes += shown_bytes(&delivery.message, self.truncate);
-            messages.push(self.shown(&delivery, message_count));
+            bytes += message_bytes(&delivery.message, self.truncate);
+            messages.push(self.to_json(&delivery, message_count));
         }
         if let Some(tag) = last {
             self.settle(channel, tag);
@@ -100,12 +100,12 @@ impl Wanted {
         Ok(messages)
     }
 
-    /// Settles all up to `tag`.
+    /// Settles all deliveries up to `tag`.
     fn settle(&self, channel: &mut dyn Channel, tag: DeliveryTag) {
         channel.apply(Command::Settle { tag, multiple: true, outcome: self.outcome });
     }
 
-    fn shown(&self, delivery: &Delivery, message_count: u32) -> Value {
+    fn to_json(&self, delivery: &Delivery, message_count: u32) -> Value {
         let envelope = delivery.message.envelope();
         let (payload, payload_encoding) =
             payload(delivery.message.body(), self.truncate, self.encoding);
@@ -125,14 +125,14 @@ impl Wanted {
 fn outcome(mode: &Value) -> Result<Outcome, ApiError> {
     match mode.as_str() {
         Some("ack_requeue_false") => Ok(Outcome::Ack),
-        // As if it had never been taken.
+        // Requeued without counting a failed delivery.
         Some("ack_requeue_true") => Ok(Outcome::Requeue { failed: false }),
         Some("reject_requeue_true") => Ok(Outcome::Requeue { failed: true }),
         Some("reject_requeue_false") => Ok(Outcome::Reject),
         _ => {
-            let shown = mode.as_str().map_or_else(|| mode.to_string(), str::to_owned);
+            let json = mode.as_str().map_or_else(|| mode.to_string(), str::to_owned);
             Err(ApiError::bad_request(format!(
-                "Invalid ackmode value: {shown}. Valid values are: ack_requeue_true, \
+                "Invalid ackmode value: {json}. Valid values are: ack_requeue_true, \
                  ack_requeue_false, reject_requeue_true, reject_requeue_false"
             )))
         }

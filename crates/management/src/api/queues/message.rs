@@ -1,4 +1,4 @@
-//! How a message is shown: its properties, its body, what became of it before.
+//! A message in JSON: properties, body, deaths and redrives.
 
 use amqp::properties::Properties;
 use amqp::table::{TableRef, Value as Field};
@@ -15,70 +15,70 @@ use crate::limits::REDRIVES_SHOWN_MAX;
 use crate::node::MessageId;
 use crate::snapshot::client::channel_name;
 
-/// How a body is shown.
+/// The encoding of a body in JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Encoding {
-    /// As text if it is text.
+    /// Text if the body is UTF-8, base64 otherwise.
     Auto,
     Base64,
 }
 
-/// The first octets of a body, all if there is no such limit, and in which encoding they are shown.
+/// The first bytes of a body, or all, with the name of their encoding.
 pub(crate) fn payload(
     body: &[u8],
     truncate: Option<usize>,
     encoding: Encoding,
 ) -> (String, &'static str) {
-    let shown = shown_part(body, truncate);
-    match (encoding, std::str::from_utf8(shown)) {
+    let json = truncated(body, truncate);
+    match (encoding, std::str::from_utf8(json)) {
         (Encoding::Auto, Ok(text)) => (text.to_owned(), "string"),
-        _ => (STANDARD.encode(shown), "base64"),
+        _ => (STANDARD.encode(json), "base64"),
     }
 }
 
-/// The same in whichever encoding fits. Text that is cut off within a letter ends before it, so that it
-/// stays text.
+/// The first bytes of a body in the fitting encoding. A cut within a character moves to the character's
+/// start, so that text stays text.
 fn first_of(body: &[u8], truncate: usize) -> (String, &'static str) {
-    let shown = shown_part(body, Some(truncate));
-    let is_cut = shown.len() < body.len();
-    let text = match std::str::from_utf8(shown) {
-        Err(error) if is_cut && error.error_len().is_none() => shown.get(..error.valid_up_to()),
+    let json = truncated(body, Some(truncate));
+    let is_cut = json.len() < body.len();
+    let text = match std::str::from_utf8(json) {
+        Err(error) if is_cut && error.error_len().is_none() => json.get(..error.valid_up_to()),
         _ => None,
     };
-    payload(text.unwrap_or(shown), None, Encoding::Auto)
+    payload(text.unwrap_or(json), None, Encoding::Auto)
 }
 
-fn shown_part(body: &[u8], truncate: Option<usize>) -> &[u8] {
+fn truncated(body: &[u8], truncate: Option<usize>) -> &[u8] {
     truncate.and_then(|bytes| body.get(..bytes)).unwrap_or(body)
 }
 
-/// Memory that a message takes in an answer, about.
-pub(crate) fn shown_bytes(message: &Message, truncate: Option<usize>) -> usize {
+/// Approximate memory of a message in an answer.
+pub(crate) fn message_bytes(message: &Message, truncate: Option<usize>) -> usize {
     const OVERHEAD_BYTES: usize = 1024;
-    shown_part(message.body(), truncate).len() + message.properties().len() + OVERHEAD_BYTES
+    truncated(message.body(), truncate).len() + message.properties().len() + OVERHEAD_BYTES
 }
 
-/// Where a message that is shown comes from.
+/// The context of a browsed message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
-    /// Its queue.
+pub(crate) struct MessageContext {
+    /// Number of the queue.
     pub(crate) queue: QueueNumber,
-    /// How it is there.
+    /// State of the message.
     pub(crate) state: MessageState,
-    /// When it was so.
+    /// Time of the read.
     pub(crate) now: Now,
-    /// Octets of a body that are shown.
+    /// Bytes shown of a body.
     pub(crate) truncate: usize,
 }
 
-impl Shown {
-    /// A message in its queue; `position` is how many are in front of it, as far as anybody knows.
+impl MessageContext {
+    /// A browsed message in JSON. `position` is the number of messages before it, if known.
     pub(crate) fn message(&self, browsed: &BrowsedMessage, position: Option<u64>) -> Value {
         let entry = &browsed.entry;
         let message = &entry.message;
         let envelope = message.envelope();
         let (payload, payload_encoding) = first_of(message.body(), self.truncate);
-        let mut shown = json!({
+        let mut json = json!({
             "id": MessageId { queue: self.queue, entry: entry.id }.to_string(),
             "position": position,
             "state": self.state.as_str(),
@@ -96,13 +96,13 @@ impl Shown {
             "redrives": redrives(message),
         });
         if let Some(at) = browsed.ready_at {
-            shown["ready_ms"] = json!(self.wall_ms(at));
+            json["ready_ms"] = json!(self.wall_ms(at));
         }
         if let Some(held_by) = &browsed.held_by {
-            shown["consumer_tag"] = json!(held_by.consumer_tag.as_deref());
-            shown["channel"] = json!(channel_name(&held_by.connection_name, held_by.channel));
+            json["consumer_tag"] = json!(held_by.consumer_tag.as_deref());
+            json["channel"] = json!(channel_name(&held_by.connection_name, held_by.channel));
         }
-        shown
+        json
     }
 
     fn wall_ms(&self, at: Time) -> u64 {
@@ -110,13 +110,13 @@ impl Shown {
     }
 }
 
-/// A moment on the wall clock, in milliseconds.
+/// A time on the wall clock, in milliseconds of the epoch. Future times are rounded up.
 pub(crate) fn wall_ms(now: Now, at: Time) -> u64 {
     let (ago, ahead) = (now.time.micros_since(at) / 1000, at.micros_since(now.time).div_ceil(1000));
     now.wall_ms.saturating_sub(ago).saturating_add(ahead)
 }
 
-/// What the broker knows of the deaths of a message, the last first.
+/// The deaths of a message, latest first.
 fn deaths(message: &Message) -> Vec<Value> {
     let deaths = message.deaths().into_iter().flat_map(|deaths| &deaths.entries);
     deaths.map(death).collect()
@@ -135,10 +135,9 @@ fn death(death: &Death) -> Value {
     })
 }
 
-/// Who has moved a message out of which queues, the last first: what its header `x-redrives` says, which
-/// is as true as whoever published it.
+/// The redrives of a message, latest first, from the header `x-redrives`, which any publisher can set.
 fn redrives(message: &Message) -> Vec<Value> {
-    // They were validated when the message was published.
+    // Properties were validated when the message was published.
     let properties = Properties::parse(message.properties()).unwrap_or_default();
     match properties.headers.and_then(|headers| headers.get(REDRIVES)) {
         Some(Field::Array(list)) => {
@@ -162,9 +161,9 @@ fn word(fields: &TableRef<'_>, name: &str) -> Option<String> {
     fields.get(name).and_then(|value| value.as_long_str()).map(bytes_to_text)
 }
 
-/// The properties that a message has; an empty list if it has none, as in RabbitMQ.
+/// The properties of a message; as in RabbitMQ, an empty list if there are none.
 pub(crate) fn properties(encoded: &[u8]) -> Value {
-    // They were validated when the message was published.
+    // Properties were validated when the message was published.
     let properties = Properties::parse(encoded).unwrap_or_default();
     let texts = [
         ("content_type", properties.content_type),
@@ -188,12 +187,12 @@ pub(crate) fn properties(encoded: &[u8]) -> Value {
         .map(|(name, value)| (name, value.map(|value| json!(bytes_to_text(value)))));
     let numbers = numbers.into_iter().map(|(name, value)| (name, value.map(Value::from)));
     let headers = [("headers", properties.headers.map(table_to_json))];
-    let shown: Map<String, Value> = texts
+    let json: Map<String, Value> = texts
         .chain(numbers)
         .chain(headers)
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect();
-    if shown.is_empty() { json!([]) } else { Value::Object(shown) }
+    if json.is_empty() { json!([]) } else { Value::Object(json) }
 }
 
 #[cfg(test)]
@@ -201,8 +200,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_is_cut_off_stays_text_and_octets_stay_octets() {
-        for (body, truncate, shown) in [
+    fn truncated_text_stays_text() {
+        for (body, truncate, json) in [
             ("häse".as_bytes(), 9, ("häse", "string")),
             ("häse".as_bytes(), 3, ("hä", "string")),
             ("häse".as_bytes(), 2, ("h", "string")),
@@ -210,15 +209,15 @@ mod tests {
             (b"h\xc3", 2, ("aMM=", "base64")),
             (b"\xff\xfe", 1, ("/w==", "base64")),
         ] {
-            assert_eq!(first_of(body, truncate), (shown.0.to_owned(), shown.1), "{body:?}");
+            assert_eq!(first_of(body, truncate), (json.0.to_owned(), json.1), "{body:?}");
         }
     }
 
     #[test]
-    fn moments_are_shown_on_the_wall_clock() {
+    fn wall_ms_rounds_future_times_up() {
         let now = Now { time: Time::from_millis(5_000), wall_ms: 1_000_000 };
         assert_eq!(wall_ms(now, Time::from_millis(4_000)), 999_000);
-        // A deadline is not shown before it is over.
+        // A deadline is rounded up, so that it is never shown too early.
         assert_eq!(wall_ms(now, Time::from_micros(6_000_001)), 1_001_001);
     }
 }

@@ -1,4 +1,4 @@
-//! `/api/queues`: the queues, what is in them, what is in force for them and what has happened there.
+//! `/api/queues`: queues with their settings and statistics; declare, delete, purge.
 
 mod browse;
 mod deadline_histogram;
@@ -16,33 +16,33 @@ use broker::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::api::list_query::{Conditions, Query};
-use crate::api::user_channel::{Entry, short};
+use crate::api::list_query::{DeleteConditions, Query};
+use crate::api::user_channel::{UserVhost, short};
 use crate::api::{consumers, rates};
 use crate::history::Trend;
 use crate::http::access::{Administrator, Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, made};
-use crate::http::extract::{Body, Name, NameInVhost, Shared};
+use crate::http::extract::{Body, Name, NameInVhost, SharedNode};
 use crate::http::fields::Fields;
-use crate::json::policy::json_of_definition;
+use crate::json::policy::definition_to_json;
 use crate::json::table::{table_from_json, table_to_json};
 use crate::json::timestamp::rfc3339;
 use crate::node::Caller;
 use crate::snapshot::fields::{QUEUE, StatsKind};
 use crate::snapshot::queue::QueueSnapshot;
 
-/// What RabbitMQ tells of the memory of a queue's process. Clients want all of it or nothing.
+/// RabbitMQ's fields about the memory of a queue's Erlang process. Clients expect all of them or none.
 const COLLECTED_BY_ERLANG: [&str; 5] =
     ["minor_gcs", "fullsweep_after", "min_heap_size", "min_bin_vheap_size", "max_heap_size"];
 
-/// How the numbers of a queue change.
+/// The change of a queue's numbers.
 type QueueTrend = Trend<{ QUEUE.len() }>;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/queues", get(list))
-        // As in RabbitMQ a vhost of that name cannot be asked for here.
+        // As in RabbitMQ, this path hides a vhost named `detailed`.
         .route("/api/queues/detailed", get(list_detailed))
         .route("/api/queues/{vhost}", get(list_of_vhost))
         .route("/api/users/{user}/queues", get(list_of_user))
@@ -55,7 +55,7 @@ pub(super) fn routes() -> Router<Shared> {
         .merge(get::routes())
 }
 
-/// Whether fields that have no value are shown. Tools that print lists know no null.
+/// Treatment of fields without a value. Tools that print lists do not expect nulls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nulls {
     Shown,
@@ -64,7 +64,7 @@ enum Nulls {
 
 /// The queues of the vhosts that the user has permissions in; an administrator sees all.
 async fn list(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
@@ -72,21 +72,21 @@ async fn list(
 }
 
 async fn list_detailed(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
     answer(&node, seen(&node, &caller), &query, Nulls::Shown)
 }
 
-fn seen(node: &Shared, caller: &Caller) -> Vec<QueueSnapshot> {
+fn seen(node: &SharedNode, caller: &Caller) -> Vec<QueueSnapshot> {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
-    // A vhost that has gone since has no queues.
+    // A vhost deleted meanwhile has no queues.
     seen.filter_map(|vhost| node.queues(&vhost)).flatten().collect()
 }
 
 async fn list_of_vhost(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(vhost): Name,
     query: Query,
@@ -96,9 +96,9 @@ async fn list_of_vhost(
     answer(&node, queues, &query, Nulls::LeftOut)
 }
 
-/// Those that a user has declared, whether he is still there or not.
+/// The queues that a user declared, even if the user was deleted.
 async fn list_of_user(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     Name(user): Name,
     query: Query,
@@ -109,7 +109,7 @@ async fn list_of_user(
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     query: Query,
@@ -118,29 +118,34 @@ async fn show(
     let (queue, consumers) = node.queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
     let name = node.snapshot().name;
     let trend = trend(&node, &queue, &query);
-    let mut object = shown(&name, (&queue, &trend), &query);
+    let mut object = to_json(&name, (&queue, &trend), &query);
     if !query.disable_stats {
-        let consumers = consumers.iter().map(|one| consumers::shown(&name, one));
+        let consumers = consumers.iter().map(|one| consumers::to_json(&name, one));
         object.insert("consumer_details".to_owned(), consumers.collect());
-        // By channel and exchange nothing is counted; RabbitMQ does so only if it is asked to.
+        // No counts by channel and exchange; RabbitMQ has them on demand only.
         object.insert("deliveries".to_owned(), json!([]));
         object.insert("incoming".to_owned(), json!([]));
     }
-    Ok(Json::ok(query.chosen(Value::Object(object))))
+    Ok(Json::ok(query.select_columns(Value::Object(object))))
 }
 
 fn answer(
-    node: &Shared,
+    node: &SharedNode,
     mut queues: Vec<QueueSnapshot>,
     query: &Query,
     nulls: Nulls,
 ) -> Result<Json, ApiError> {
     queues.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
-    let shown = |queues: Vec<QueueSnapshot>| all_shown(node, &queues, query, nulls);
-    query.answer_shown(queues, |queue| &queue.name, shown)
+    let json = |queues: Vec<QueueSnapshot>| list_to_json(node, &queues, query, nulls);
+    query.answer_lazily(queues, |queue| &queue.name, json)
 }
 
-fn all_shown(node: &Shared, queues: &[QueueSnapshot], query: &Query, nulls: Nulls) -> Vec<Value> {
+fn list_to_json(
+    node: &SharedNode,
+    queues: &[QueueSnapshot],
+    query: &Query,
+    nulls: Nulls,
+) -> Vec<Value> {
     let name = node.snapshot().name;
     let trends: Vec<QueueTrend> = node.history().read(|history| {
         let of =
@@ -148,28 +153,28 @@ fn all_shown(node: &Shared, queues: &[QueueSnapshot], query: &Query, nulls: Null
         queues.iter().map(of).collect()
     });
     let all = queues.iter().zip(&trends);
-    let shown = all.map(|queue| {
-        let mut shown = shown(&name, queue, query);
-        // As in RabbitMQ they are there when statistics are not.
+    let json = all.map(|queue| {
+        let mut json = to_json(&name, queue, query);
+        // As in RabbitMQ, nulls stay if statistics are left out.
         let keeps = nulls == Nulls::Shown || query.disable_stats;
-        shown.retain(|_, value| keeps || !value.is_null());
-        Value::Object(shown)
+        json.retain(|_, value| keeps || !value.is_null());
+        Value::Object(json)
     });
-    shown.collect()
+    json.collect()
 }
 
-fn trend(node: &Shared, queue: &QueueSnapshot, query: &Query) -> QueueTrend {
+fn trend(node: &SharedNode, queue: &QueueSnapshot, query: &Query) -> QueueTrend {
     node.history().read(|history| history.of_queue(&queue.vhost, queue.number, &query.ranges))
 }
 
-/// What is told of a queue wherever it is shown.
-fn shown(
+/// A queue in JSON.
+fn to_json(
     node: &str,
     (queue, trend): (&QueueSnapshot, &QueueTrend),
     query: &Query,
 ) -> Map<String, Value> {
-    let mut shown = Map::new();
-    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+    let mut json = Map::new();
+    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("name", json!(*queue.name));
     put("vhost", json!(*queue.vhost));
     put("type", json!(queue.kind.as_str()));
@@ -177,15 +182,15 @@ fn shown(
     put("auto_delete", json!(queue.auto_delete));
     put("exclusive", json!(queue.exclusive));
     put("arguments", table_to_json(queue.arguments.as_ref()));
-    // RabbitMQ has such queues for plugins.
+    // RabbitMQ has internal queues for plugins.
     put("internal", json!(false));
     put("internal_owner", json!(false));
     put("node", json!(node));
     put("state", json!("running"));
     put("policy", policy_name(queue.policies.user.as_deref()));
     put("operator_policy", policy_name(queue.policies.operator.as_deref()));
-    // An object, never null: clients wait for one.
-    put("effective_policy_definition", json_of_definition(&queue.policies.definition()));
+    // An object even if empty: clients do not expect null.
+    put("effective_policy_definition", definition_to_json(&queue.policies.definition()));
     if queue.kind == QueueType::Quorum {
         put("leader", json!(node));
         put("members", json!([node]));
@@ -194,16 +199,16 @@ fn shown(
         put("delivery_limit", limit.map_or_else(|| json!("unlimited"), |limit| json!(limit)));
     }
     if query.disable_stats && !query.enable_queue_totals {
-        return shown;
+        return json;
     }
     if query.disable_stats {
         put("messages", json!(queue.total().messages));
         put("messages_ready", json!(queue.ready.messages));
         put("messages_unacknowledged", json!(queue.unacked.messages));
-        return shown;
+        return json;
     }
-    rates::put(&mut shown, &QUEUE, StatsKind::Lengths, (&queue.numbers, trend));
-    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+    rates::put(&mut json, &QUEUE, StatsKind::Lengths, (&queue.numbers, trend));
+    let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("message_bytes", json!(queue.total().bytes));
     put("message_bytes_ready", json!(queue.ready.bytes));
     put("message_bytes_unacknowledged", json!(queue.unacked.bytes));
@@ -213,19 +218,19 @@ fn shown(
     let ready_in_memory = queue.ready.messages.saturating_sub(queue.paged_out.messages);
     put("messages_ready_ram", json!(ready_in_memory));
     put("messages_unacknowledged_ram", json!(queue.unacked.messages));
-    // StatsKind: the bodies; what else a message takes depends on its headers.
+    // Approximate: bodies only; the rest of a message depends on its headers.
     put("memory", json!(in_memory.bytes));
     put("messages_persistent", json!(queue.persistent.messages));
     put("message_bytes_persistent", json!(queue.persistent.bytes));
     put("messages_paged_out", json!(queue.paged_out.messages));
     put("message_bytes_paged_out", json!(queue.paged_out.bytes));
-    // What only Erlang counts: tools read it, and nothing of it happens here.
+    // Erlang's counters: tools read them, and they are always 0 here.
     put("reductions", json!(0));
     put("reductions_details", json!({"rate": 0.0}));
     put("garbage_collection", COLLECTED_BY_ERLANG.iter().map(|name| (*name, 0)).collect());
     put("consumers", json!(queue.consumers));
     put("head_message_timestamp", json!(queue.head_timestamp_s));
-    // What is the case now stands for what was lately.
+    // The current value stands for RabbitMQ's average of the past.
     let capacity = f64::from(u8::from(queue.has_waiting_consumer));
     put("consumer_capacity", json!(capacity));
     put("consumer_utilisation", json!(capacity));
@@ -255,14 +260,14 @@ fn shown(
     put_reasons(&mut stats, &queue.counters.deaths());
     stats.insert("redriven".to_owned(), json!(queue.counters.deaths().redriven));
     put("message_stats", Value::Object(stats));
-    shown
+    json
 }
 
 fn policy_name(policy: Option<&Policy>) -> Value {
     json!(policy.map(|policy| &*policy.name))
 }
 
-/// Why messages died that became dead letters, and why and how those went that left nothing.
+/// Puts dead-lettered messages by reason, and dropped messages by reason and cause.
 fn put_reasons(stats: &mut Map<String, Value>, deaths: &Deaths) {
     let reasons = || DeathReason::ALL.into_iter();
     let dead_lettered =
@@ -279,82 +284,82 @@ fn put_reasons(stats: &mut Map<String, Value>, deaths: &Deaths) {
     stats.insert("dropped_by_reason".to_owned(), reasons().map(dropped).collect());
 }
 
-/// COMPAT: names in a body: the path names a queue or an exchange; in RabbitMQ `queue` or `exchange` in
-/// the body wins.
+/// COMPAT: names in a body: the path names the queue or exchange; in RabbitMQ, `queue` or `exchange` in the
+/// body wins.
 async fn declare(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
     Body(body): Body,
 ) -> Result<StatusCode, ApiError> {
-    let entry = Entry::to_make(node, caller, vhost)?;
+    let user_vhost = UserVhost::for_create(node, caller, vhost)?;
     let fields = Fields::read(&body)?;
-    check_node(&entry, &fields)?;
+    check_node(&user_vhost, &fields)?;
     let exclusive = fields.flag("exclusive")?;
     let arguments = fields.get("arguments").map(table_from_json).transpose()?.unwrap_or_default();
     let declare = DeclareQueue {
         queue: short("queue", &name)?,
         passive: fields.flag("passive")?,
-        // A queue that nobody owns is not exclusive, but it does not outlive what it would be.
+        // A queue over HTTP has no owning connection, so it cannot be exclusive. It is transient instead.
         durable: fields.flag("durable")? && !exclusive,
         exclusive: false,
         auto_delete: fields.flag("auto_delete")?,
         nowait: false,
         arguments: arguments.as_ref(),
     };
-    let is_new = entry.node().queue(&entry.vhost, &name).is_none();
-    entry.perform(Command::DeclareQueue(declare)).await?;
+    let is_new = user_vhost.node().queue(&user_vhost.vhost, &name).is_none();
+    user_vhost.perform(Command::DeclareQueue(declare)).await?;
     Ok(made(is_new))
 }
 
-/// Who says on which node must mean this one.
-fn check_node(entry: &Entry, fields: &Fields) -> Result<(), ApiError> {
+/// Checks that the field `node`, if given, names this node.
+fn check_node(user_vhost: &UserVhost, fields: &Fields) -> Result<(), ApiError> {
     let wanted = fields.text("node")?;
-    if wanted.is_empty() || wanted == entry.node().snapshot().name {
+    if wanted.is_empty() || wanted == user_vhost.node().snapshot().name {
         return Ok(());
     }
     Err(ApiError::bad_request(format!("Node {wanted} is not a cluster member")))
 }
 
 async fn remove(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
-    conditions: Conditions,
+    conditions: DeleteConditions,
 ) -> Result<StatusCode, ApiError> {
-    let entry = existing(Entry::to_remove(node, caller, vhost)?, &name)?;
-    let Conditions { if_unused, if_empty } = conditions;
+    let user_vhost = existing(UserVhost::for_existing(node, caller, vhost)?, &name)?;
+    let DeleteConditions { if_unused, if_empty } = conditions;
     let delete = DeleteQueue { queue: &name, if_unused, if_empty, nowait: false };
-    entry.perform(Command::DeleteQueue(delete)).await?;
+    user_vhost.perform(Command::DeleteQueue(delete)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn purge(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<StatusCode, ApiError> {
-    let entry = existing(Entry::to_remove(node, caller, vhost)?, &name)?;
-    entry.perform(Command::PurgeQueue { queue: &name, nowait: false }).await?;
+    let user_vhost = existing(UserVhost::for_existing(node, caller, vhost)?, &name)?;
+    user_vhost.perform(Command::PurgeQueue { queue: &name, nowait: false }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn existing(entry: Entry, queue: &str) -> Result<Entry, ApiError> {
-    match entry.node().queue(&entry.vhost, queue) {
-        Some(_) => Ok(entry),
+fn existing(user_vhost: UserVhost, queue: &str) -> Result<UserVhost, ApiError> {
+    match user_vhost.node().queue(&user_vhost.vhost, queue) {
+        Some(_) => Ok(user_vhost),
         None => Err(ApiError::not_found()),
     }
 }
 
-/// Nothing can be done with a queue any more: mirrors, which were synchronised so, are gone.
+/// No action is supported: RabbitMQ's were about mirrored queues, which no longer exist.
 async fn act(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Administrator(caller): Administrator,
     NameInVhost { vhost, name }: NameInVhost,
     Body(body): Body,
 ) -> Result<StatusCode, ApiError> {
-    let entry = Entry::to_make(node, caller, vhost)?;
-    if entry.node().queue(&entry.vhost, &name).is_none() {
+    let user_vhost = UserVhost::for_create(node, caller, vhost)?;
+    if user_vhost.node().queue(&user_vhost.vhost, &name).is_none() {
         return Err(ApiError::missing("queue_not_found"));
     }
     let fields = Fields::read(&body)?;

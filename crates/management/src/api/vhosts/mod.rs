@@ -1,4 +1,4 @@
-//! `/api/vhosts`: the vhosts with what is in them.
+//! `/api/vhosts`: vhosts with their statistics.
 
 pub(crate) mod stats;
 
@@ -13,16 +13,16 @@ use crate::api::vhosts::stats::VhostStats;
 use crate::http::access::{Administrator, Management};
 use crate::http::answer::{ApiError, Json, made};
 use crate::http::body::Object;
-use crate::http::extract::{Name, NameInVhost, Shared};
+use crate::http::extract::{Name, NameInVhost, SharedNode};
 use crate::json::vhost::{vhost_metadata_from_json, vhost_metadata_to_json};
 use crate::node::{ChangeError, VhostChange, VhostSettings};
 use crate::snapshot::fields::StatsKind;
 
-/// Bytes of a vhost's name: AMQP has room for no more.
+/// Maximum length of a vhost's name in AMQP, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
 /// The paths.
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedNode> {
     Router::new()
         .route("/api/vhosts", get(list))
         .route("/api/vhosts/{name}", get(show).put(put).delete(delete))
@@ -30,29 +30,29 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/api/vhosts/{name}/deletion/protection", post(protect).delete(unprotect))
 }
 
-/// Those that the user may enter; a monitor sees all.
+/// The vhosts in which the user has permissions; a monitor sees all.
 async fn list(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Management(caller): Management,
     query: Query,
 ) -> Result<Json, ApiError> {
     let seen = node.vhost_names().into_iter().filter(|vhost| caller.can_list(vhost));
-    // One that has gone since is not shown.
-    query.answer(seen.filter_map(|vhost| shown(&node, &vhost, &query)).collect())
+    // A vhost deleted meanwhile is left out.
+    query.answer(seen.filter_map(|vhost| to_json(&node, &vhost, &query)).collect())
 }
 
 async fn show(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
     query: Query,
 ) -> Result<Json, ApiError> {
-    let vhost = shown(&node, &name, &query).ok_or_else(ApiError::not_found)?;
-    Ok(Json::ok(query.chosen(vhost)))
+    let vhost = to_json(&node, &name, &query).ok_or_else(ApiError::not_found)?;
+    Ok(Json::ok(query.select_columns(vhost)))
 }
 
 async fn put(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     Administrator(caller): Administrator,
     Name(name): Name,
     body: Object,
@@ -65,11 +65,11 @@ async fn put(
     Ok(made(node.put_vhost(&name, change, &caller.name).await?))
 }
 
-/// What a body changes. Of description, tags and default queue type those that are not named get their
-/// defaults, as in RabbitMQ.
+/// The change in a body. As in RabbitMQ, unnamed ones of description, tags and default queue type get their
+/// defaults.
 ///
-/// COMPAT: vhosts without metadata: a body that names none of them leaves them as they are, so that who
-/// only makes sure that a vhost is there, or traces it, changes nothing else.
+/// COMPAT: vhosts without metadata: a body that names none of the three leaves them unchanged, so that a
+/// client that only ensures that a vhost exists, or traces it, changes nothing else.
 fn change(body: &Object) -> Result<VhostChange, ApiError> {
     let tracing = match body.get("tracing") {
         None => None,
@@ -86,7 +86,7 @@ fn change(body: &Object) -> Result<VhostChange, ApiError> {
 }
 
 async fn delete(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
@@ -97,9 +97,9 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Every vhost runs already.
+/// All vhosts are running; nothing to start.
 async fn start(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     NameInVhost { vhost, name }: NameInVhost,
 ) -> Result<StatusCode, ApiError> {
@@ -117,7 +117,7 @@ async fn start(
 }
 
 async fn protect(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
@@ -125,14 +125,14 @@ async fn protect(
 }
 
 async fn unprotect(
-    State(node): State<Shared>,
+    State(node): State<SharedNode>,
     _: Administrator,
     Name(name): Name,
 ) -> Result<StatusCode, ApiError> {
     set_protection(&node, &name, false).await
 }
 
-async fn set_protection(node: &Shared, name: &str, on: bool) -> Result<StatusCode, ApiError> {
+async fn set_protection(node: &SharedNode, name: &str, on: bool) -> Result<StatusCode, ApiError> {
     let change = VhostChange { protected_from_deletion: Some(on), ..VhostChange::default() };
     let changed = node.change_vhost(name, change).await;
     match changed {
@@ -149,11 +149,11 @@ async fn set_protection(node: &Shared, name: &str, on: bool) -> Result<StatusCod
     }
 }
 
-fn shown(node: &Shared, name: &str, query: &Query) -> Option<Value> {
+fn to_json(node: &SharedNode, name: &str, query: &Query) -> Option<Value> {
     let settings = node.vhost_settings(name)?;
     let totals = node.vhost_totals(name, None)?;
     let VhostSettings { description, tags, protected_from_deletion, tracing, .. } = &settings;
-    let mut shown = json!({
+    let mut json = json!({
         "name": name,
         "description": description,
         "tags": tags,
@@ -163,15 +163,15 @@ fn shown(node: &Shared, name: &str, query: &Query) -> Option<Value> {
         "tracing": tracing,
         "cluster_state": {node.snapshot().name: "running"},
     });
-    if let Some(shown) = shown.as_object_mut()
+    if let Some(json) = json.as_object_mut()
         && !query.disable_stats
     {
         let stats = VhostStats::of_one(node, &totals, &query.ranges);
-        stats.put(shown, StatsKind::Data);
-        stats.put(shown, StatsKind::Lengths);
-        shown.insert("message_stats".to_owned(), stats.object(StatsKind::Messages));
+        stats.put(json, StatsKind::Data);
+        stats.put(json, StatsKind::Lengths);
+        json.insert("message_stats".to_owned(), stats.object(StatsKind::Messages));
     }
-    Some(shown)
+    Some(json)
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_named_gets_its_default_unless_nothing_is_named() {
+    fn vhost_change_has_defaults_if_a_field_is_named() {
         assert_eq!(read(&json!({})), Ok(VhostChange::default()));
         let traced = VhostChange { tracing: Some(true), ..VhostChange::default() };
         assert_eq!(read(&json!({"tracing": "true"})), Ok(traced));

@@ -1,14 +1,14 @@
-//! What vhosts add up to, with how it changes: for `/api/vhosts` and for the overview.
+//! Statistics over vhosts with their rates, for `/api/vhosts` and the overview.
 
 use serde_json::{Map, Value};
 
 use crate::api::rates;
 use crate::history::{TimeRanges, Trend};
-use crate::http::extract::Shared;
+use crate::http::extract::SharedNode;
 use crate::snapshot::fields::{StatsKind, VHOST, VhostNumbers};
 use crate::snapshot::vhost::VhostTotals;
 
-/// The numbers of one vhost or of several.
+/// Numbers of one vhost, or sums over several, with their trends.
 #[derive(Debug)]
 pub(crate) struct VhostStats {
     numbers: VhostNumbers,
@@ -16,14 +16,14 @@ pub(crate) struct VhostStats {
 }
 
 impl VhostStats {
-    /// Those of one vhost.
-    pub(crate) fn of_one(node: &Shared, totals: &VhostTotals, ranges: &TimeRanges) -> Self {
+    /// The statistics of one vhost.
+    pub(crate) fn of_one(node: &SharedNode, totals: &VhostTotals, ranges: &TimeRanges) -> Self {
         let trend = node.history().read(|history| history.of_vhost(&totals.name, ranges));
         Self { numbers: totals.numbers, trend }
     }
 
-    /// The sum over some vhosts.
-    pub(crate) fn of_all(node: &Shared, totals: &[VhostTotals], ranges: &TimeRanges) -> Self {
+    /// The sums over some vhosts.
+    pub(crate) fn of_all(node: &SharedNode, totals: &[VhostTotals], ranges: &TimeRanges) -> Self {
         let mut numbers = [0; VHOST.len()];
         for one in totals {
             add(&mut numbers, &one.numbers);
@@ -35,18 +35,18 @@ impl VhostStats {
         Self { numbers, trend }
     }
 
-    /// The same with what was counted in vhosts that are gone; `live` are all there are.
-    pub(crate) fn with_deleted_vhosts(mut self, node: &Shared, live: &[String]) -> Self {
+    /// Adds the counts of deleted vhosts. `live` names all existing vhosts.
+    pub(crate) fn with_deleted_vhosts(mut self, node: &SharedNode, live: &[String]) -> Self {
         add(&mut self.numbers, &node.history().read(|history| history.of_deleted_vhosts(live)));
         self
     }
 
-    /// Puts what is about `about` into `object`.
+    /// Puts the numbers of a kind into `object`.
     pub(crate) fn put(&self, object: &mut Map<String, Value>, about: StatsKind) {
         rates::put(object, &VHOST, about, (&self.numbers, &self.trend));
     }
 
-    /// What is about `about`, as an object of its own.
+    /// The numbers of a kind as an object.
     pub(crate) fn object(&self, about: StatsKind) -> Value {
         let mut object = Map::new();
         self.put(&mut object, about);
