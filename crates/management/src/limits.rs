@@ -50,7 +50,7 @@ pub(crate) const BROWSE_COUNT_DEFAULT: usize = 50;
 pub(crate) const BROWSE_TRUNCATE_DEFAULT: usize = 50_000;
 
 /// Reads of a queue per browse request, each of at most one page on disk. The cursor continues.
-pub(crate) const BROWSE_LOOKS_MAX: usize = 16;
+pub(crate) const BROWSE_READS_MAX: usize = 16;
 
 /// Buckets in an answer about expiry; 400.
 pub const EXPIRY_BUCKETS_MAX: usize = 200;

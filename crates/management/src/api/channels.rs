@@ -60,7 +60,7 @@ async fn show(
     let channel = channel.ok_or_else(ApiError::not_found)?;
     let name = node.snapshot().name;
     let trend = node.history().read(|history| trend(history, &channel, &query));
-    let mut object = to_json(&name, (&channel, &trend));
+    let mut object = to_json(&name, &channel, &trend);
     let consumers = node.consumers(&channel.client.vhost).unwrap_or_default();
     let is_here = |pid| pid == Some(&channel.client.pid);
     let here = consumers.iter().filter(|one| {
@@ -86,7 +86,8 @@ pub(crate) fn answer(
         .history()
         .read(|history| channels.iter().map(|one| trend(history, one, query)).collect());
     let all = channels.iter().zip(&trends);
-    query.answer(all.map(|channel| Value::Object(to_json(&name, channel))).collect())
+    query
+        .answer(all.map(|(channel, trend)| Value::Object(to_json(&name, channel, trend))).collect())
 }
 
 fn trend(history: &History, channel: &ChannelSnapshot, query: &Query) -> ChannelTrend {
@@ -94,7 +95,7 @@ fn trend(history: &History, channel: &ChannelSnapshot, query: &Query) -> Channel
     history.of_channel(&channel.client.vhost, of, &query.ranges)
 }
 
-fn to_json(node: &str, (channel, trend): (&ChannelSnapshot, &ChannelTrend)) -> Map<String, Value> {
+fn to_json(node: &str, channel: &ChannelSnapshot, trend: &ChannelTrend) -> Map<String, Value> {
     let client = &channel.client;
     let json = json!({
         "name": channel.name(),
@@ -122,7 +123,7 @@ fn to_json(node: &str, (channel, trend): (&ChannelSnapshot, &ChannelTrend)) -> M
     });
     let mut json = rates::object(json);
     let numbers = of_channel(&channel.counters);
-    let stats = rates::message_stats(&CHANNEL, (&numbers, trend));
+    let stats = rates::message_stats(&CHANNEL, &numbers, trend);
     json.insert("message_stats".to_owned(), Value::Object(stats));
     if let Some(idle_since_ms) = trend.idle_since_ms {
         json.insert("idle_since".to_owned(), json!(rfc3339(idle_since_ms)));

@@ -74,7 +74,7 @@ async fn show(
     let (connection, _) = node.connection(&name).ok_or_else(ApiError::not_found)?;
     check_can_see_client(&caller, &connection.client.user)?;
     let trend = node.history().read(|history| trend(history, &connection, &query));
-    Ok(Json::ok(query.select_columns(to_json(&node.snapshot().name, (&connection, &trend)))))
+    Ok(Json::ok(query.select_columns(to_json(&node.snapshot().name, &connection, &trend))))
 }
 
 /// The channels of a connection.
@@ -146,14 +146,14 @@ fn list_to_json(
     let trends: Vec<ConnectionTrend> = node
         .history()
         .read(|history| connections.iter().map(|one| trend(history, one, query)).collect());
-    connections.iter().zip(&trends).map(|one| to_json(&name, one)).collect()
+    connections.iter().zip(&trends).map(|(one, trend)| to_json(&name, one, trend)).collect()
 }
 
 fn trend(history: &History, connection: &ConnectionSnapshot, query: &Query) -> ConnectionTrend {
     history.of_connection(connection.client.pid.number(), &query.ranges)
 }
 
-fn to_json(node: &str, (connection, trend): (&ConnectionSnapshot, &ConnectionTrend)) -> Value {
+fn to_json(node: &str, connection: &ConnectionSnapshot, trend: &ConnectionTrend) -> Value {
     let ConnectionSnapshot { client, state, traffic, channels } = connection;
     let tls = |of: fn(&TlsDetails) -> &str| client.tls.as_ref().map_or("", of);
     let certificate = |of: fn(&CertificateDetails) -> &str| {
@@ -195,7 +195,7 @@ fn to_json(node: &str, (connection, trend): (&ConnectionSnapshot, &ConnectionTre
     });
     if let Some(json) = json.as_object_mut() {
         let numbers = of_connection(traffic);
-        rates::put(json, &CONNECTION, StatsKind::Data, (&numbers, trend));
+        rates::put(json, &CONNECTION, StatsKind::Data, &numbers, trend);
         if let Some(name) = &client.connection_name {
             json.insert("user_provided_name".to_owned(), json!(name));
         }

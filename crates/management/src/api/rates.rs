@@ -10,7 +10,8 @@ pub(crate) fn put<const N: usize>(
     object: &mut Map<String, Value>,
     fields: &[Field; N],
     about: StatsKind,
-    (values, trend): (&[u64; N], &Trend<N>),
+    values: &[u64; N],
+    trend: &Trend<N>,
 ) {
     let window = trend.window(about);
     for (at, (field, value)) in fields.iter().zip(values).enumerate() {
@@ -25,10 +26,11 @@ pub(crate) fn put<const N: usize>(
 /// The numbers about messages as an object.
 pub(crate) fn message_stats<const N: usize>(
     fields: &[Field; N],
-    numbers: (&[u64; N], &Trend<N>),
+    values: &[u64; N],
+    trend: &Trend<N>,
 ) -> Map<String, Value> {
     let mut stats = Map::new();
-    put(&mut stats, fields, StatsKind::Messages, numbers);
+    put(&mut stats, fields, StatsKind::Messages, values, trend);
     stats
 }
 

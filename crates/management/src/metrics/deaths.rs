@@ -10,7 +10,7 @@ use crate::snapshot::scrape::{QueueScrape, VhostScrape};
 
 /// Numbers of messages that left a queue, or the queues of a vhost, other than by delivery.
 #[derive(Debug)]
-pub(super) struct Fate {
+pub(super) struct DeathCounts {
     refused: u64,
     dead_lettered: ByReason<u64>,
     dropped: ByReason<ByCause>,
@@ -20,7 +20,7 @@ pub(super) struct Fate {
     purged: Option<u64>,
 }
 
-impl From<&VhostScrape> for Fate {
+impl From<&VhostScrape> for DeathCounts {
     fn from(vhost: &VhostScrape) -> Self {
         let VhostCounters { refused, dead_lettered, dropped, copies_dropped, redriven, .. } =
             vhost.counters;
@@ -28,7 +28,7 @@ impl From<&VhostScrape> for Fate {
     }
 }
 
-impl From<&QueueScrape> for Fate {
+impl From<&QueueScrape> for DeathCounts {
     fn from(queue: &QueueScrape) -> Self {
         let QueueCounters { refused, purged, .. } = queue.counters;
         let Deaths { dead_lettered, dropped, copies_dropped, redriven } = queue.counters.deaths();
@@ -36,7 +36,7 @@ impl From<&QueueScrape> for Fate {
     }
 }
 
-impl Fate {
+impl DeathCounts {
     /// Messages that died for `reason`, dead-lettered or dropped.
     fn died(&self, reason: DeathReason) -> u64 {
         self.dead_lettered.get(reason) + self.dropped.get(reason).total()
@@ -48,37 +48,38 @@ impl Fate {
 pub(super) fn write(
     text: &mut Text,
     namespace: Namespace,
-    fates: &[Fate],
+    counts: &[DeathCounts],
     labels: &Labels,
     detail: Detail,
 ) {
     let tells_zeros = detail == Detail::Totals;
-    let mut family = |name: &str, help: &str, put: &dyn Fn(&mut Samples<'_>, &str, &Fate)| {
-        let mut samples = text.family(namespace, name, Kind::Counter, help);
-        for (fate, labels) in fates.iter().zip(labels.iter()) {
-            put(&mut samples, labels, fate);
-        }
-    };
+    let mut family =
+        |name: &str, help: &str, put: &dyn Fn(&mut Samples<'_>, &str, &DeathCounts)| {
+            let mut samples = text.family(namespace, name, Kind::Counter, help);
+            for (count, labels) in counts.iter().zip(labels.iter()) {
+                put(&mut samples, labels, count);
+            }
+        };
     family(
         "queue_messages_expired_total",
         "Messages that expired, whatever became of them",
-        &|samples, labels, fate| samples.put(labels, fate.died(DeathReason::Expired)),
+        &|samples, labels, count| samples.put(labels, count.died(DeathReason::Expired)),
     );
     family("queue_messages_refused_total", "Messages that a full queue refused", {
-        &|samples, labels, fate| samples.put(labels, fate.refused)
+        &|samples, labels, count| samples.put(labels, count.refused)
     });
-    family("queue_messages_purged_total", "Messages purged", &|samples, labels, fate| {
-        if let Some(purged) = fate.purged {
+    family("queue_messages_purged_total", "Messages purged", &|samples, labels, count| {
+        if let Some(purged) = count.purged {
             samples.put(labels, purged);
         }
     });
     family(
         "queue_messages_dead_lettered_total",
         "Messages that died and became dead letters",
-        &|samples, labels, fate| {
+        &|samples, labels, count| {
             for reason in DeathReason::ALL {
                 let labels = format!("{labels},reason=\"{reason}\"");
-                samples.put(&labels, fate.dead_lettered.get(reason));
+                samples.put(&labels, count.dead_lettered.get(reason));
             }
         },
     );
@@ -93,51 +94,55 @@ pub(super) fn write(
     family(
         "queue_messages_dropped_total",
         "Messages that died and left nothing",
-        &|samples, labels, fate| {
+        &|samples, labels, count| {
             for reason in DeathReason::ALL {
                 let labels = format!("{labels},reason=\"{reason}\"");
-                put_causes(samples, &labels, fate.dropped.get(reason));
+                put_causes(samples, &labels, count.dropped.get(reason));
             }
         },
     );
     family(
         "queue_dead_letter_copies_dropped_total",
         "Dead letters that one of several targets did not take",
-        &|samples, labels, fate| put_causes(samples, labels, fate.copies_dropped),
+        &|samples, labels, count| put_causes(samples, labels, count.copies_dropped),
     );
     family(
         "queue_messages_redriven_total",
         "Messages that were redriven from a queue",
-        &|samples, labels, fate| {
-            if fate.redriven > 0 || tells_zeros {
-                samples.put(labels, fate.redriven);
+        &|samples, labels, count| {
+            if count.redriven > 0 || tells_zeros {
+                samples.put(labels, count.redriven);
             }
         },
     );
 }
 
 /// A histogram of lateness by vhost: name, help, and value.
-type Late = (&'static str, &'static str, fn(&VhostCounters) -> &Lateness);
+struct LatenessFamily {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&VhostCounters) -> &Lateness,
+}
 
-const LATENESS: [Late; 2] = [
-    (
-        "message_expiry_lateness_seconds",
-        "How long after its deadline a message expired",
-        |counters| &counters.message_expiry,
-    ),
-    (
-        "queue_expiry_lateness_seconds",
-        "How long after the end of its lease an unused queue expired",
-        |counters| &counters.queue_expiry,
-    ),
+const LATENESS: [LatenessFamily; 2] = [
+    LatenessFamily {
+        name: "message_expiry_lateness_seconds",
+        help: "How long after its deadline a message expired",
+        value: |counters| &counters.message_expiry,
+    },
+    LatenessFamily {
+        name: "queue_expiry_lateness_seconds",
+        help: "How long after the end of its lease an unused queue expired",
+        value: |counters| &counters.queue_expiry,
+    },
 ];
 
 /// Writes the families of `expiry_lateness_metrics`.
 pub(super) fn lateness(text: &mut Text, namespace: Namespace, vhosts: &[VhostScrape]) {
-    for (name, help, of) in LATENESS {
+    for LatenessFamily { name, help, value } in LATENESS {
         let mut samples = text.family(namespace, name, Kind::Histogram, help);
         for vhost in vhosts {
-            let lateness = of(&vhost.counters);
+            let lateness = value(&vhost.counters);
             let buckets = lateness.cumulative();
             let buckets = buckets.map(|(bound, up_to)| (bound.map(Value::Micros), up_to));
             let labels = labels(&[("vhost", &vhost.name)]);

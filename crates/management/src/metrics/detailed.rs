@@ -23,37 +23,37 @@ impl DetailedQuery {
     /// # Errors
     /// A sentence if the pattern of queues is invalid.
     pub(super) fn parse(query: &str) -> Result<Self, String> {
-        let mut wanted = Self::default();
+        let mut selection = Self::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
                 "family" => {
                     let group = Group::ALL.iter().find(|group| group.as_str() == value);
-                    wanted.groups.extend(group);
+                    selection.groups.extend(group);
                 }
-                "vhost" => wanted.vhosts.get_or_insert_default().push(value.into_owned()),
+                "vhost" => selection.vhosts.get_or_insert_default().push(value.into_owned()),
                 "queue" => {
                     // A filter does less work than a pattern of a policy; matching is case-sensitive here.
                     let pattern = Pattern::filter(&format!("(?-i){value}"));
-                    wanted.queue =
+                    selection.queue =
                         Some(pattern.map_err(|error| format!("Invalid 'queue' regex: {error}"))?);
                 }
                 _ => {}
             }
         }
-        if wanted.groups.contains(&Group::Queue) {
+        if selection.groups.contains(&Group::Queue) {
             // `queue_metrics` contains it.
-            wanted.groups.remove(&Group::QueueConsumerCount);
+            selection.groups.remove(&Group::QueueConsumerCount);
         }
-        Ok(wanted)
+        Ok(selection)
     }
 
     /// True if the query selects the vhost.
-    pub(super) fn wants_vhost(&self, name: &str) -> bool {
+    pub(super) fn selects_vhost(&self, name: &str) -> bool {
         self.vhosts.as_ref().is_none_or(|vhosts| vhosts.iter().any(|vhost| vhost == name))
     }
 
     /// True if the query selects the queue.
-    pub(super) fn wants_queue(&self, name: &str) -> bool {
+    pub(super) fn selects_queue(&self, name: &str) -> bool {
         self.queue.as_ref().is_none_or(|pattern| pattern.matches(name))
     }
 }
@@ -66,12 +66,15 @@ mod tests {
     fn detailed_query_selects_groups_vhosts_and_queues() {
         let query = "family=queue_metrics&family=queue_consumer_count&family=no&family=vhost_status\
                      &vhost=%2F&vhost=b&queue=%5Ea";
-        let wanted = DetailedQuery::parse(query).unwrap();
-        assert_eq!(wanted.groups, [Group::Queue, Group::VhostStatus].into());
-        assert_eq!(["/", "b", "c"].map(|vhost| wanted.wants_vhost(vhost)), [true, true, false]);
-        assert_eq!(["ab", "ba", "Ab"].map(|queue| wanted.wants_queue(queue)), [true, false, false]);
+        let query = DetailedQuery::parse(query).unwrap();
+        assert_eq!(query.groups, [Group::Queue, Group::VhostStatus].into());
+        assert_eq!(["/", "b", "c"].map(|vhost| query.selects_vhost(vhost)), [true, true, false]);
+        assert_eq!(
+            ["ab", "ba", "Ab"].map(|queue| query.selects_queue(queue)),
+            [true, false, false]
+        );
         let all = DetailedQuery::parse("").unwrap();
-        assert!(all.groups.is_empty() && all.wants_vhost("x") && all.wants_queue("x"));
+        assert!(all.groups.is_empty() && all.selects_vhost("x") && all.selects_queue("x"));
         assert!(DetailedQuery::parse("queue=(").is_err());
     }
 }

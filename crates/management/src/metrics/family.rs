@@ -39,6 +39,15 @@ pub(super) const fn counter<T>(
 
 /// A number that is there.
 #[expect(clippy::unnecessary_wraps, reason = "what families are made of")]
+/// A family of the type untyped.
+pub(super) const fn untyped<T>(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&T) -> Option<Value>,
+) -> Family<T> {
+    Family { name, kind: Kind::Untyped, help, value }
+}
+
 pub(super) fn whole(value: u64) -> Option<Value> {
     Some(Value::Whole(value))
 }

@@ -13,94 +13,135 @@ const PROTOCOL: &str = "amqp091";
 /// RabbitMQ's name for the queues that direct replies seem to come from.
 const VOLATILE: &str = "rabbit_volatile_queue";
 
-/// A count of publishes: its name, its help, and where it is.
-type Published = (&'static str, &'static str, fn(&VhostCounters) -> u64);
+/// A counter summed over the vhosts.
+struct PublishFamily {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&VhostCounters) -> u64,
+}
 
-const PUBLISHED: [Published; 9] = [
-    ("global_messages_received_total", "Messages published", |v| v.published),
-    (
+const fn published(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&VhostCounters) -> u64,
+) -> PublishFamily {
+    PublishFamily { name, help, value }
+}
+
+const PUBLISHED: [PublishFamily; 9] = [
+    published("global_messages_received_total", "Messages published", |v| v.published),
+    published(
         "global_messages_received_confirm_total",
         "Messages published on channels that confirm",
         |v| v.published_for_confirm,
     ),
-    ("global_messages_routed_total", "Queues that publishes were routed to, in all", |v| v.routed),
-    ("global_messages_confirmed_total", "Publishes confirmed", |v| v.confirmed),
-    (
+    published(
+        "global_messages_routed_total",
+        "Queues that publishes were routed to, in all",
+        |v| v.routed,
+    ),
+    published("global_messages_confirmed_total", "Publishes confirmed", |v| v.confirmed),
+    published(
         "global_messages_unroutable_dropped_total",
         "Publishes that no queue got and that were dropped",
         |v| v.dropped_unroutable,
     ),
-    (
+    published(
         "global_messages_unroutable_returned_total",
         "Publishes that no queue got and that came back",
         |v| v.returned_unroutable,
     ),
-    (
+    published(
         "global_messages_direct_replies_dropped_total",
         "Direct replies whose requester was gone or did not read",
         |v| v.direct_replies_dropped,
     ),
-    (
+    published(
         "global_messages_death_headers_cut_total",
         "Dead letters whose headers do not tell all of their history",
         |v| v.death_headers_cut,
     ),
-    (
+    published(
         "global_messages_firehose_untold_total",
         "What the firehose did not tell because an alarm was on",
         |v| v.firehose_untold,
     ),
 ];
 
-/// A count of deliveries: its name, its help, where it is, and whether direct replies are in it.
-type Delivered = (&'static str, &'static str, fn(&Deliveries) -> u64, bool);
+/// A counter of deliveries, by type of queue.
+struct DeliveryFamily {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&Deliveries) -> u64,
+    /// True if the counter includes direct replies.
+    has_direct_replies: bool,
+}
 
-const DELIVERED: [Delivered; 8] = [
-    (
+const fn delivered(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&Deliveries) -> u64,
+    has_direct_replies: bool,
+) -> DeliveryFamily {
+    DeliveryFamily { name, help, value, has_direct_replies }
+}
+
+const DELIVERED: [DeliveryFamily; 8] = [
+    delivered(
         "global_messages_delivered_total",
         "Messages delivered, to consumers and to gets",
         Deliveries::all,
         true,
     ),
-    (
+    delivered(
         "global_messages_delivered_consume_manual_ack_total",
         "Messages delivered to consumers that acknowledge",
         Deliveries::delivered,
         false,
     ),
-    (
+    delivered(
         "global_messages_delivered_consume_auto_ack_total",
         "Messages delivered to consumers that need not acknowledge",
         Deliveries::delivered_no_ack,
         true,
     ),
-    (
+    delivered(
         "global_messages_delivered_get_manual_ack_total",
         "Answers to gets that are to be acknowledged",
         Deliveries::got,
         false,
     ),
-    (
+    delivered(
         "global_messages_delivered_get_auto_ack_total",
         "Answers to gets that need no acknowledgement",
         Deliveries::got_no_ack,
         false,
     ),
-    ("global_messages_get_empty_total", "Gets that found nothing", |d| d.got_nothing, false),
-    (
+    delivered(
+        "global_messages_get_empty_total",
+        "Gets that found nothing",
+        |d| d.got_nothing,
+        false,
+    ),
+    delivered(
         "global_messages_redelivered_total",
         "Deliveries of messages that had been delivered before",
         |d| d.redelivered,
         false,
     ),
-    ("global_messages_acknowledged_total", "Messages acknowledged", |d| d.acknowledged, false),
+    delivered(
+        "global_messages_acknowledged_total",
+        "Messages acknowledged",
+        |d| d.acknowledged,
+        false,
+    ),
 ];
 
 /// Writes all of them.
 pub(super) fn write(text: &mut Text, vhosts: &[VhostScrape]) {
     let sum = |value: fn(&VhostCounters) -> u64| vhosts.iter().map(|v| value(&v.counters)).sum();
     let protocol = labels(&[("protocol", PROTOCOL)]);
-    for (name, help, value) in PUBLISHED {
+    for PublishFamily { name, help, value } in PUBLISHED {
         let value: u64 = sum(value);
         text.family(Namespace::Plain, name, Kind::Counter, help).put(&protocol, value);
     }
@@ -118,24 +159,24 @@ pub(super) fn write(text: &mut Text, vhosts: &[VhostScrape]) {
     ] {
         text.family(Namespace::Plain, name, Kind::Gauge, help).put(&protocol, value);
     }
-    delivered(text, vhosts, sum(|v| v.direct_replies));
+    write_delivered(text, vhosts, sum(|v| v.direct_replies));
     dead_lettered(text, vhosts);
     sizes(text, vhosts, &protocol);
 }
 
-fn delivered(text: &mut Text, vhosts: &[VhostScrape], direct_replies: u64) {
+fn write_delivered(text: &mut Text, vhosts: &[VhostScrape], direct_replies: u64) {
     let mut by_type = [Deliveries::default(); QueueType::ALL.len()];
     for vhost in vhosts {
         by_type.iter_mut().zip(&vhost.deliveries).for_each(|(sum, part)| sum.add(part));
     }
-    for (name, help, value, has_replies) in DELIVERED {
+    for DeliveryFamily { name, help, value, has_direct_replies } in DELIVERED {
         let mut samples = text.family(Namespace::Plain, name, Kind::Counter, help);
         for (kind, of_type) in QueueType::ALL.iter().zip(&by_type) {
             let labels = labels(&[("protocol", PROTOCOL), ("queue_type", kind.module())]);
             samples.put(&labels, value(of_type));
         }
         let labels = labels(&[("protocol", PROTOCOL), ("queue_type", VOLATILE)]);
-        samples.put(&labels, if has_replies { direct_replies } else { 0 });
+        samples.put(&labels, if has_direct_replies { direct_replies } else { 0 });
     }
 }
 

@@ -1,10 +1,8 @@
 //! Families of the node.
 
+use crate::metrics::family::{self, Family, Objects, counter, gauge, untyped};
 use crate::metrics::text::{Kind, Namespace, Text, Value, labels};
 use crate::snapshot::scrape::{Scrape, VhostScrape};
-
-/// A family without labels: name, type, help, and value.
-type Single = (&'static str, Kind, &'static str, fn(&Scrape) -> Option<Value>);
 
 /// The sum of a number over all vhosts.
 fn sum(scrape: &Scrape, value: impl Fn(&VhostScrape) -> u64) -> Option<Value> {
@@ -12,110 +10,100 @@ fn sum(scrape: &Scrape, value: impl Fn(&VhostScrape) -> u64) -> Option<Value> {
 }
 
 /// Families of `connection_churn_metrics`.
-pub(super) const CHURN: [Single; 7] = [
-    ("connections_opened_total", Kind::Counter, "Connections opened", |s| {
+pub(super) const CHURN: [Family<Scrape>; 7] = [
+    counter("connections_opened_total", "Connections opened", |s| {
         sum(s, |v| v.counters.connections_opened)
     }),
-    ("connections_closed_total", Kind::Counter, "Connections that have ended", |s| {
+    counter("connections_closed_total", "Connections that have ended", |s| {
         sum(s, |v| v.counters.connections_closed)
     }),
-    ("channels_opened_total", Kind::Counter, "Channels opened", |s| {
-        sum(s, |v| v.counters.channels_opened)
-    }),
-    ("channels_closed_total", Kind::Counter, "Channels that have ended", |s| {
+    counter("channels_opened_total", "Channels opened", |s| sum(s, |v| v.counters.channels_opened)),
+    counter("channels_closed_total", "Channels that have ended", |s| {
         sum(s, |v| v.counters.channels_closed)
     }),
-    ("queues_declared_total", Kind::Counter, "Queues declared, those included that were there", {
+    counter("queues_declared_total", "Queues declared, those included that were there", {
         |s| sum(s, |v| v.counters.queues_declared)
     }),
-    ("queues_created_total", Kind::Counter, "Queues made", |s| {
-        sum(s, |v| v.counters.queues_created)
-    }),
-    ("queues_deleted_total", Kind::Counter, "Queues deleted, in whichever way", |s| {
+    counter("queues_created_total", "Queues made", |s| sum(s, |v| v.counters.queues_created)),
+    counter("queues_deleted_total", "Queues deleted, in whichever way", |s| {
         sum(s, |v| v.counters.queues_deleted)
     }),
 ];
 
 /// Families of `node_coarse_metrics`.
-pub(super) const COARSE: [Single; 4] = [
-    ("process_open_fds", Kind::Gauge, "Open file descriptors", |s| {
-        s.process.fd_used.map(Value::Whole)
-    }),
+pub(super) const COARSE: [Family<Scrape>; 4] = [
+    gauge("process_open_fds", "Open file descriptors", |s| s.process.fd_used.map(Value::Whole)),
     // No longer in RabbitMQ 4.3, but used by dashboards.
-    ("process_open_tcp_sockets", Kind::Gauge, "Sockets of clients that have opened a vhost", |s| {
+    gauge("process_open_tcp_sockets", "Sockets of clients that have opened a vhost", |s| {
         sum(s, |v| v.connections.len() as u64)
     }),
-    ("process_resident_memory_bytes", Kind::Gauge, "Memory that the process holds", |s| {
+    gauge("process_resident_memory_bytes", "Memory that the process holds", |s| {
         s.node.resident_bytes.map(Value::Whole)
     }),
-    ("disk_space_available_bytes", Kind::Gauge, "Free on the disk of the data", |s| {
+    gauge("disk_space_available_bytes", "Free on the disk of the data", |s| {
         s.node.disk_free_bytes.map(Value::Whole)
     }),
 ];
 
 /// Families of `node_metrics`.
-pub(super) const METRICS: [Single; 4] = [
-    ("process_max_fds", Kind::Gauge, "File descriptors that may be open", |s| {
+pub(super) const METRICS: [Family<Scrape>; 4] = [
+    gauge("process_max_fds", "File descriptors that may be open", |s| {
         s.process.fd_total.map(Value::Whole)
     }),
-    ("resident_memory_limit_bytes", Kind::Gauge, "Memory at which publishers are blocked", |s| {
+    gauge("resident_memory_limit_bytes", "Memory at which publishers are blocked", |s| {
         s.node.memory_watermark_bytes.map(Value::Whole)
     }),
-    (
+    gauge(
         "disk_space_available_limit_bytes",
-        Kind::Gauge,
         "Free disk space below which publishers are blocked",
         |s| Some(s.node.disk_free_limit_bytes.into()),
     ),
-    ("erlang_uptime_seconds", Kind::Gauge, "Time since the start", |s| {
+    gauge("erlang_uptime_seconds", "Time since the start", |s| {
         Some(Value::Micros(s.node.uptime_ms.saturating_mul(1000)))
     }),
 ];
 
 /// Numbers of objects.
-pub(super) const TOTALS: [Single; 4] = [
-    ("connections", Kind::Gauge, "Connections", |s| sum(s, |v| v.connections.len() as u64)),
-    ("channels", Kind::Gauge, "Channels", |s| sum(s, |v| v.channels.len() as u64)),
-    ("consumers", Kind::Gauge, "Consumers of queues", |s| {
+pub(super) const TOTALS: [Family<Scrape>; 4] = [
+    gauge("connections", "Connections", |s| sum(s, |v| v.connections.len() as u64)),
+    gauge("channels", "Channels", |s| sum(s, |v| v.channels.len() as u64)),
+    gauge("consumers", "Consumers of queues", |s| {
         sum(s, |v| v.queues.iter().map(|queue| queue.consumers).sum())
     }),
-    ("queues", Kind::Gauge, "Queues", |s| sum(s, |v| v.queues.len() as u64)),
+    gauge("queues", "Queues", |s| sum(s, |v| v.queues.len() as u64)),
 ];
 
 /// Families of alarms.
-pub(super) const ALARMS: [Single; 4] = [
-    (
+pub(super) const ALARMS: [Family<Scrape>; 4] = [
+    untyped(
         "alarms_free_disk_space_watermark",
-        Kind::Untyped,
         "1 while publishers are blocked because the disk is full",
         |s| Some(u64::from(s.node.disk_alarm).into()),
     ),
-    (
+    untyped(
         "alarms_memory_used_watermark",
-        Kind::Untyped,
         "1 while publishers are blocked because memory is short",
         |s| Some(u64::from(s.node.memory_alarm).into()),
     ),
     // No longer in RabbitMQ 4.3, but used by alert rules.
-    ("alarms_file_descriptor_limit", Kind::Untyped, "0: descriptors raise no alarm", |_| {
+    untyped("alarms_file_descriptor_limit", "0: descriptors raise no alarm", |_| {
         Some(Value::Whole(0))
     }),
-    (
+    gauge(
         "unreachable_cluster_peers_count",
-        Kind::Gauge,
         "Other nodes that cannot be reached: there are none",
         |_| Some(Value::Whole(0)),
     ),
 ];
 
-/// Writes families without labels.
-pub(super) fn write(text: &mut Text, namespace: Namespace, families: &[Single], scrape: &Scrape) {
-    for (name, kind, help, value) in families {
-        let mut samples = text.family(namespace, name, *kind, help);
-        if let Some(value) = value(scrape) {
-            samples.put("", value);
-        }
-    }
+/// Writes families of the node.
+pub(super) fn write(
+    text: &mut Text,
+    namespace: Namespace,
+    families: &[Family<Scrape>],
+    scrape: &Scrape,
+) {
+    family::write(text, namespace, families, &Objects::Sum(scrape));
 }
 
 /// Writes the families of `auth_attempt_metrics`.

@@ -40,7 +40,7 @@ pub(crate) enum Audience {
 
 /// True if the answer may contain names.
 #[derive(Clone, Copy, Debug)]
-struct TellsNames(bool);
+struct NamesAllowed(bool);
 
 /// The paths.
 pub(crate) fn routes(node: &Arc<dyn Node>, audience: Audience) -> Router<Arc<dyn Node>> {
@@ -66,7 +66,7 @@ async fn admit(
     };
     match may {
         Ok(may) => {
-            request.extensions_mut().insert(TellsNames(may));
+            request.extensions_mut().insert(NamesAllowed(may));
             next.run(request).await
         }
         Err(error) => error.into_response(),
@@ -94,36 +94,36 @@ async fn may_see_names(
 
 fn paths() -> Router<Arc<dyn Node>> {
     Router::new()
-        .route("/metrics", get(|node, query, names| general(node, query, names, Detail::Totals)))
+        .route("/metrics", get(|node, query, names| aggregated(node, query, names, Detail::Totals)))
         .route(
             "/metrics/per-object",
-            get(|node, query, names| general(node, query, names, Detail::PerObject)),
+            get(|node, query, names| aggregated(node, query, names, Detail::PerObject)),
         )
-        .route("/metrics/detailed", get(chosen))
+        .route("/metrics/detailed", get(detailed))
         .route("/metrics/memory-breakdown", get(memory_breakdown))
 }
 
 /// Answers `/metrics` and `/metrics/per-object`.
-async fn general(
+async fn aggregated(
     State(node): State<Arc<dyn Node>>,
     RawQuery(query): RawQuery,
-    Extension(TellsNames(tells_names)): Extension<TellsNames>,
+    Extension(NamesAllowed(names_allowed)): Extension<NamesAllowed>,
     detail: Detail,
 ) -> Response {
     answer(node, query, move |node, text| {
         let scrape = node.scrape(&|_| true);
-        let (told, endpoint) = match detail {
+        let (view, endpoint) = match detail {
             Detail::Totals => (MetricsView::totals(&scrape), "aggregated"),
             Detail::PerObject => {
                 (MetricsView::each(&scrape, Namespace::Plain, |_| true), "per-object")
             }
         };
         for group in Group::ALL.into_iter().filter(|group| group.is_general()) {
-            if tells_names || !group.names_vhosts() {
-                told.write(text, group);
+            if names_allowed || !group.names_vhosts() {
+                view.write(text, group);
             }
         }
-        told.queue_info(text);
+        view.queue_info(text);
         node::write(text, Namespace::Plain, &node::TOTALS, &scrape);
         node::identity(text, endpoint, &scrape);
         global::write(text, &scrape.vhosts);
@@ -134,21 +134,21 @@ async fn general(
 }
 
 /// Answers `/metrics/detailed`.
-async fn chosen(State(node): State<Arc<dyn Node>>, RawQuery(query): RawQuery) -> Response {
-    let wanted = match DetailedQuery::parse(query.as_deref().unwrap_or_default()) {
-        Ok(wanted) => wanted,
+async fn detailed(State(node): State<Arc<dyn Node>>, RawQuery(query): RawQuery) -> Response {
+    let selection = match DetailedQuery::parse(query.as_deref().unwrap_or_default()) {
+        Ok(selection) => selection,
         Err(error) => return refused(error),
     };
     answer(node, query, move |node, text| {
-        let scrape = node.scrape(&|vhost| wanted.wants_vhost(vhost));
-        let told = MetricsView::each(&scrape, Namespace::Detailed, |queue| {
-            wanted.wants_queue(&queue.name)
+        let scrape = node.scrape(&|vhost| selection.selects_vhost(vhost));
+        let view = MetricsView::each(&scrape, Namespace::Detailed, |queue| {
+            selection.selects_queue(&queue.name)
         });
-        for group in &wanted.groups {
-            told.write(text, *group);
+        for group in &selection.groups {
+            view.write(text, *group);
         }
-        if wanted.groups.iter().any(|group| group.is_of_queues()) {
-            told.queue_info(text);
+        if selection.groups.iter().any(|group| group.is_of_queues()) {
+            view.queue_info(text);
         }
         node::identity(text, "detailed", &scrape);
     })

@@ -1,6 +1,6 @@
 //! Groups of families, written for each object or as sums.
 
-use crate::metrics::deaths::{self, Fate};
+use crate::metrics::deaths::{self, DeathCounts};
 use crate::metrics::family::{Detail, Family, Objects, write};
 use crate::metrics::group::Group;
 use crate::metrics::text::{Kind, Labels, Namespace, Text};
@@ -38,16 +38,16 @@ impl<'a, T> ObjectSet<'a, T> {
         }
     }
 
-    /// All objects that `list` finds in the vhosts and `wants` selects.
+    /// All objects that `list` finds in the vhosts and `select` selects.
     fn each(
         vhosts: &'a [VhostScrape],
         list: impl Fn(&'a VhostScrape) -> &'a [T],
-        wants: impl Fn(&T) -> bool,
+        select: impl Fn(&T) -> bool,
         label: impl Fn(&mut Labels, &str, &T),
     ) -> Self {
         let (mut each, mut labels) = (Vec::new(), Labels::default());
         for vhost in vhosts {
-            for object in list(vhost).iter().filter(|object| wants(object)) {
+            for object in list(vhost).iter().filter(|object| select(object)) {
                 label(&mut labels, &vhost.name, object);
                 each.push((&*vhost.name, object));
             }
@@ -76,17 +76,17 @@ impl<'a> MetricsView<'a> {
         }
     }
 
-    /// Every object; of the queues, the ones that `wants` selects.
+    /// Every object; of the queues, the ones that `select` selects.
     pub(super) fn each(
         scrape: &'a Scrape,
         namespace: Namespace,
-        wants: impl Fn(&QueueScrape) -> bool,
+        select: impl Fn(&QueueScrape) -> bool,
     ) -> Self {
         let vhosts = &scrape.vhosts;
         let queues = ObjectSet::each(
             vhosts,
             |v| &v.queues,
-            wants,
+            select,
             |labels, vhost, queue| {
                 labels.push(&[("vhost", vhost), ("queue", &queue.name)]);
             },
@@ -206,12 +206,13 @@ impl<'a> MetricsView<'a> {
                 let mut labels = Labels::default();
                 let vhosts = &self.scrape.vhosts;
                 vhosts.iter().for_each(|vhost| labels.push(&[("vhost", &vhost.name)]));
-                let fates: Vec<Fate> = vhosts.iter().map(Fate::from).collect();
-                deaths::write(text, self.namespace, &fates, &labels, Detail::Totals);
+                let counts: Vec<DeathCounts> = vhosts.iter().map(DeathCounts::from).collect();
+                deaths::write(text, self.namespace, &counts, &labels, Detail::Totals);
             }
             ObjectSet::Each(queues, labels) => {
-                let fates: Vec<Fate> = queues.iter().map(|(_, queue)| Fate::from(*queue)).collect();
-                deaths::write(text, self.namespace, &fates, labels, Detail::PerObject);
+                let counts: Vec<DeathCounts> =
+                    queues.iter().map(|(_, queue)| DeathCounts::from(*queue)).collect();
+                deaths::write(text, self.namespace, &counts, labels, Detail::PerObject);
             }
         }
     }

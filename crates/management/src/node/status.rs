@@ -76,8 +76,8 @@ pub trait NodeStatus {
     /// The samples of the past.
     fn history(&self) -> &SharedHistory;
 
-    /// Copies the numbers behind the metrics, for the vhosts that `wants` selects.
-    fn scrape(&self, wants: &dyn Fn(&str) -> bool) -> Scrape;
+    /// Copies the numbers behind the metrics, for the vhosts that `select` selects.
+    fn scrape(&self, select: &dyn Fn(&str) -> bool) -> Scrape;
 
     /// Formats a long text away from the threads that serve clients.
     fn format_aside(&self, format: Box<dyn FnOnce() -> String + Send>) -> TextFuture<'_>;

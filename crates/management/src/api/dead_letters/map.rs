@@ -96,17 +96,17 @@ impl Mapped {
     }
 
     /// True if the filter matches a queue or exchange of an edge.
-    fn is_wanted(&self, edge: &MapEdge, query: &Query) -> bool {
+    fn matches_edge(&self, edge: &MapEdge, query: &Query) -> bool {
         let Some(route) = self.map.route(edge) else { return false };
-        query.wants(self.name(edge.from))
-            || query.wants(self.exchange_name(route.exchange))
-            || route.to.iter().any(|to| query.wants(self.name(*to)))
+        query.matches_name(self.name(edge.from))
+            || query.matches_name(self.exchange_name(route.exchange))
+            || route.to.iter().any(|to| query.matches_name(self.name(*to)))
     }
 
-    fn is_warning_wanted(&self, warning: &MapWarning, query: &Query) -> bool {
+    fn matches_warning(&self, warning: &MapWarning, query: &Query) -> bool {
         let mut queues = warning.queues.iter().chain([&warning.queue]).chain(&warning.to_queue);
-        queues.any(|queue| query.wants(self.name(*queue)))
-            || query.wants(self.exchange_name(warning.exchange))
+        queues.any(|queue| query.matches_name(self.name(*queue)))
+            || query.matches_name(self.exchange_name(warning.exchange))
     }
 
     /// For each edge the worst that is said of it.
@@ -147,7 +147,7 @@ fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {
         }
     }
     let total_edges = edges.len();
-    edges.retain(|(.., mapped, edge)| mapped.is_wanted(edge, query));
+    edges.retain(|(.., mapped, edge)| mapped.matches_edge(edge, query));
     // The sort is stable: equal edges stay ordered by vhost, then by queue.
     edges.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let (page, place) = query.cut(edges, total_edges)?;
@@ -256,7 +256,7 @@ fn given(given: &GivenBy) -> (String, Value) {
 /// The worst warnings that the filter wants, and how many it wants.
 fn warnings(vhosts: &[Mapped], query: &Query) -> (Vec<Value>, usize) {
     let all = vhosts.iter().flat_map(|mapped| {
-        let wanted = mapped.map.warnings.iter().filter(|one| mapped.is_warning_wanted(one, query));
+        let wanted = mapped.map.warnings.iter().filter(|one| mapped.matches_warning(one, query));
         wanted.map(move |warning| (mapped, warning))
     });
     let mut all: Vec<_> = all.collect();

@@ -113,7 +113,7 @@ fn to_json(
     // As in RabbitMQ, an exchange without publishes has no statistics.
     if !query.disable_stats && exchange.counters.published_in > 0 {
         let numbers = of_exchange(&exchange.counters);
-        let stats = rates::message_stats(&EXCHANGE, (&numbers, trend));
+        let stats = rates::message_stats(&EXCHANGE, &numbers, trend);
         put("message_stats", Value::Object(stats));
     }
     json

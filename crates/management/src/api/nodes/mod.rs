@@ -145,7 +145,7 @@ fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, 
     let (live, totals) = totals(node);
     let sockets = totals.iter().map(|vhost| vhost.connections).sum();
     let numbers = of_node(now, &process, sockets);
-    rates::put(&mut json, &NODE, StatsKind::Node, (&numbers, &trend));
+    rates::put(&mut json, &NODE, StatsKind::Node, &numbers, &trend);
     let stats = VhostStats::of_all(node, &totals, &query.ranges).with_deleted_vhosts(node, &live);
     stats.put(&mut json, StatsKind::Node);
     json

@@ -19,7 +19,7 @@ use crate::http::access::{Management, check_can_enter};
 use crate::http::answer::{ApiError, Json, refused_read};
 use crate::http::extract::{NameInVhost, SharedNode};
 use crate::limits::{
-    BROWSE_COUNT_DEFAULT, BROWSE_COUNT_MAX, BROWSE_LOOKS_MAX, BROWSE_TRUNCATE_DEFAULT,
+    BROWSE_COUNT_DEFAULT, BROWSE_COUNT_MAX, BROWSE_READS_MAX, BROWSE_TRUNCATE_DEFAULT,
     GET_BYTES_MAX,
 };
 use crate::node::{BrowseBatch, BrowseError, Caller, MessageFilter, QueuePath};
@@ -33,10 +33,10 @@ async fn browse(
     State(node): State<SharedNode>,
     Management(caller): Management,
     NameInVhost { vhost, name }: NameInVhost,
-    wanted: BrowseQuery,
+    query: BrowseQuery,
 ) -> Result<Json, ApiError> {
     check_can_enter(&caller, &vhost)?;
-    wanted.browse(&node, &caller, QueuePath { vhost: &vhost, queue: &name }).await.map(Json::ok)
+    query.browse(&node, &caller, QueuePath { vhost: &vhost, queue: &name }).await.map(Json::ok)
 }
 
 impl From<BrowseError> for ApiError {
@@ -135,11 +135,11 @@ impl BrowseQuery {
         queue: QueuePath<'_>,
     ) -> Result<Value, ApiError> {
         let mut page = Page { next: Some(self.from), ..Page::default() };
-        for _ in 0..BROWSE_LOOKS_MAX {
+        for _ in 0..BROWSE_READS_MAX {
             let Some(from) = page.next else { break };
-            let count = if self.looks_at_all() { usize::MAX } else { self.missing(&page) };
+            let count = if self.reads_whole_batches() { usize::MAX } else { self.missing(&page) };
             let batch = node.browse(caller, queue, from.place, count).await?;
-            if page.take(self, &batch) {
+            if page.add(self, &batch) {
                 break;
             }
         }
@@ -152,7 +152,7 @@ impl BrowseQuery {
     }
 
     /// True if the number of messages to read is unknown, because not all of them match.
-    fn looks_at_all(&self) -> bool {
+    fn reads_whole_batches(&self) -> bool {
         !self.filter.is_empty() || self.from.place.state() == MessageState::Unacknowledged
     }
 
@@ -174,8 +174,8 @@ struct Page {
 
 impl Page {
     /// Adds the matching messages of a batch. True if the page is complete.
-    fn take(&mut self, wanted: &BrowseQuery, batch: &BrowseBatch) -> bool {
-        let BrowseQuery { from, truncate, filter, .. } = wanted;
+    fn add(&mut self, query: &BrowseQuery, batch: &BrowseBatch) -> bool {
+        let BrowseQuery { from, truncate, filter, .. } = query;
         let state = from.place.state();
         let json =
             MessageContext { queue: batch.queue, state, now: batch.now, truncate: *truncate };
@@ -191,7 +191,7 @@ impl Page {
             }
             self.bytes += message_bytes(&message.entry.message, Some(*truncate));
             self.messages.push(json.message(message, position));
-            if self.messages.len() == wanted.count || self.bytes >= GET_BYTES_MAX {
+            if self.messages.len() == query.count || self.bytes >= GET_BYTES_MAX {
                 let place = if number == last { batch.next } else { Some(message.behind) };
                 self.next = place.map(|place| Cursor { passed, place });
                 return true;
@@ -228,10 +228,10 @@ mod tests {
         assert!(plain.filter.is_empty());
         let query = "state=dead&count=500&truncate=0&reason=expired&first_queue=a%20b&text=x\
                      &header=k&header=tries=3=4&header=&cursor=7_d1";
-        let wanted = BrowseQuery::parse(query).unwrap();
-        assert_eq!(wanted.from, Cursor { passed: 7, place: "d1".parse().unwrap() });
-        assert_eq!(wanted.from.to_string(), "7_d1");
-        assert_eq!((wanted.count, wanted.truncate), (500, 0));
+        let parsed = BrowseQuery::parse(query).unwrap();
+        assert_eq!(parsed.from, Cursor { passed: 7, place: "d1".parse().unwrap() });
+        assert_eq!(parsed.from.to_string(), "7_d1");
+        assert_eq!((parsed.count, parsed.truncate), (500, 0));
         let headers = vec![("k".into(), None), ("tries".into(), Some("3=4".into()))];
         let filter = MessageFilter {
             reason: Some(DeathReason::Expired),
@@ -239,7 +239,7 @@ mod tests {
             headers,
             text: Some("x".into()),
         };
-        assert_eq!(wanted.filter, filter);
+        assert_eq!(parsed.filter, filter);
     }
 
     #[test]

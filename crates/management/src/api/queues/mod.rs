@@ -118,7 +118,7 @@ async fn show(
     let (queue, consumers) = node.queue(&vhost, &name).ok_or_else(ApiError::not_found)?;
     let name = node.snapshot().name;
     let trend = trend(&node, &queue, &query);
-    let mut object = to_json(&name, (&queue, &trend), &query);
+    let mut object = to_json(&name, &queue, &trend, &query);
     if !query.disable_stats {
         let consumers = consumers.iter().map(|one| consumers::to_json(&name, one));
         object.insert("consumer_details".to_owned(), consumers.collect());
@@ -136,8 +136,8 @@ fn answer(
     nulls: Nulls,
 ) -> Result<Json, ApiError> {
     queues.sort_by(|a, b| (&a.vhost, &a.name).cmp(&(&b.vhost, &b.name)));
-    let json = |queues: Vec<QueueSnapshot>| list_to_json(node, &queues, query, nulls);
-    query.answer_lazily(queues, |queue| &queue.name, json)
+    let show = |queues: Vec<QueueSnapshot>| list_to_json(node, &queues, query, nulls);
+    query.answer_lazily(queues, |queue| &queue.name, show)
 }
 
 fn list_to_json(
@@ -153,8 +153,8 @@ fn list_to_json(
         queues.iter().map(of).collect()
     });
     let all = queues.iter().zip(&trends);
-    let json = all.map(|queue| {
-        let mut json = to_json(&name, queue, query);
+    let json = all.map(|(queue, trend)| {
+        let mut json = to_json(&name, queue, trend, query);
         // As in RabbitMQ, nulls stay if statistics are left out.
         let keeps = nulls == Nulls::Shown || query.disable_stats;
         json.retain(|_, value| keeps || !value.is_null());
@@ -170,7 +170,8 @@ fn trend(node: &SharedNode, queue: &QueueSnapshot, query: &Query) -> QueueTrend 
 /// A queue in JSON.
 fn to_json(
     node: &str,
-    (queue, trend): (&QueueSnapshot, &QueueTrend),
+    queue: &QueueSnapshot,
+    trend: &QueueTrend,
     query: &Query,
 ) -> Map<String, Value> {
     let mut json = Map::new();
@@ -207,7 +208,7 @@ fn to_json(
         put("messages_unacknowledged", json!(queue.unacked.messages));
         return json;
     }
-    rates::put(&mut json, &QUEUE, StatsKind::Lengths, (&queue.numbers, trend));
+    rates::put(&mut json, &QUEUE, StatsKind::Lengths, &queue.numbers, trend);
     let mut put = |name: &str, value: Value| json.insert(name.to_owned(), value);
     put("message_bytes", json!(queue.total().bytes));
     put("message_bytes_ready", json!(queue.ready.bytes));
@@ -256,7 +257,7 @@ fn to_json(
             put("delayed_retry", json!(retry.as_str()));
         }
     }
-    let mut stats = rates::message_stats(&QUEUE, (&queue.numbers, trend));
+    let mut stats = rates::message_stats(&QUEUE, &queue.numbers, trend);
     put_reasons(&mut stats, &queue.counters.deaths());
     stats.insert("redriven".to_owned(), json!(queue.counters.deaths().redriven));
     put("message_stats", Value::Object(stats));

@@ -43,7 +43,7 @@ impl VhostStats {
 
     /// Puts the numbers of a kind into `object`.
     pub(crate) fn put(&self, object: &mut Map<String, Value>, about: StatsKind) {
-        rates::put(object, &VHOST, about, (&self.numbers, &self.trend));
+        rates::put(object, &VHOST, about, &self.numbers, &self.trend);
     }
 
     /// The numbers of a kind as an object.

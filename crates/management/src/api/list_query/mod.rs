@@ -1,20 +1,20 @@
 //! The query of a list: filter, order, page, columns, and ranges of time.
 //!
 //! As in RabbitMQ, a filter applies to pages only, names are compared without regard to case, and an invalid
-//! pattern matches nothing. [`Pattern::filter`] bounds the work of a pattern per name.
+//! pattern matches nothing. `Pattern::filter` bounds the work of a pattern per name.
 
-use std::cmp::Ordering;
+mod columns;
+mod page;
 
 use axum::extract::FromRequestParts;
-use axum::http::StatusCode;
 use axum::http::request::Parts;
-use broker::Pattern;
-use broker::limits::PATTERN_BYTES_MAX;
 use serde_json::{Map, Value, json};
 
+use crate::api::list_query::columns::{at, compare, select_paths};
+use crate::api::list_query::page::{Filter, Page};
 use crate::history::{TimeRange, TimeRanges};
 use crate::http::answer::{ApiError, Json};
-use crate::limits::{AGE_S_MAX, MOMENTS_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use crate::limits::{AGE_S_MAX, MOMENTS_MAX};
 
 /// The decoded query of a list.
 #[derive(Default, Debug)]
@@ -54,23 +54,6 @@ impl<S: Sync> FromRequestParts<S> for DeleteConditions {
         };
         Ok(Self { if_unused: is_set("if-unused"), if_empty: is_set("if-empty") })
     }
-}
-
-#[derive(Debug)]
-struct Page {
-    number: u64,
-    size: u64,
-    filter: Filter,
-}
-
-/// A filter of names.
-#[derive(Debug)]
-enum Filter {
-    All,
-    None,
-    /// Lower-case text in the name.
-    Containing(String),
-    Matching(Pattern),
 }
 
 impl<S: Sync> FromRequestParts<S> for Query {
@@ -143,18 +126,18 @@ impl Query {
             return self.answer(show(things));
         };
         let total_count = things.len();
-        things.retain(|thing| page.filter.wants(name(thing)));
+        things.retain(|thing| page.filter.matches(name(thing)));
         if self.sort_reverse {
             things.reverse();
         }
         let filtered_count = things.len();
         let items = show(page.cut(things)?.collect());
-        Ok(self.page_of(page, items, (filtered_count, total_count)))
+        Ok(self.page_of(page, items, filtered_count, total_count))
     }
 
     /// True if the filter matches the name.
-    pub(crate) fn wants(&self, name: &str) -> bool {
-        self.page.as_ref().is_none_or(|page| page.filter.wants(name))
+    pub(crate) fn matches_name(&self, name: &str) -> bool {
+        self.page.as_ref().is_none_or(|page| page.filter.matches(name))
     }
 
     /// The page of filtered items, and its position. `total_count` is the number before the filter.
@@ -168,15 +151,15 @@ impl Query {
         };
         let filtered_count = things.len();
         let things: Vec<T> = page.cut(things)?.collect();
-        let place = page.place(things.len(), (filtered_count, total_count));
-        Ok((things, place))
+        let position = page.position(things.len(), filtered_count, total_count);
+        Ok((things, position))
     }
 
     /// Answers with a list. `items` have names and are in order.
     pub(crate) fn answer(&self, mut items: Vec<Value>) -> Result<Json, ApiError> {
         let total_count = items.len();
         if let Some(page) = &self.page {
-            items.retain(|item| page.filter.wants(item["name"].as_str().unwrap_or_default()));
+            items.retain(|item| page.filter.matches(item["name"].as_str().unwrap_or_default()));
         }
         if let Some(path) = &self.sort {
             items.sort_by(|a, b| compare(at(a, path), at(b, path)));
@@ -189,7 +172,7 @@ impl Query {
         };
         let filtered_count = items.len();
         let items = page.cut(items)?.collect();
-        Ok(self.page_of(page, items, (filtered_count, total_count)))
+        Ok(self.page_of(page, items, filtered_count, total_count))
     }
 
     /// A page of items with its position.
@@ -197,9 +180,10 @@ impl Query {
         &self,
         page: &Page,
         items: Vec<Value>,
-        (filtered_count, total_count): (usize, usize),
+        filtered_count: usize,
+        total_count: usize,
     ) -> Json {
-        let mut json = page.place(items.len(), (filtered_count, total_count));
+        let mut json = page.position(items.len(), filtered_count, total_count);
         let items = items.into_iter().map(|item| self.select_columns(item)).collect();
         // RabbitMQ's order of fields.
         json.shift_insert(2, "items".to_owned(), items);
@@ -246,149 +230,12 @@ fn is_integer(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn bad_page(reason: impl Into<Value>) -> ApiError {
-    ApiError::new(StatusCode::BAD_REQUEST, "invalid_pagination_parameters", reason)
-}
-
-impl Page {
-    fn new(
-        number: i64,
-        size: Option<i64>,
-        filter: impl FnOnce() -> Result<Filter, ApiError>,
-    ) -> Result<Self, ApiError> {
-        let positive = |value: i64| u64::try_from(value).ok().filter(|value| *value > 0);
-        let wanted_size = size.map_or(Some(PAGE_SIZE_DEFAULT), positive);
-        match (positive(number), wanted_size.filter(|size| *size <= PAGE_SIZE_MAX)) {
-            (Some(number), Some(size)) => Ok(Self { number, size, filter: filter()? }),
-            _ => {
-                let size = size.map_or_else(|| "undefined".to_owned(), |size| size.to_string());
-                let what = format!("page number {number}, page size {size}");
-                Err(bad_page(format!("Invalid pagination parameters: {what}")))
-            }
-        }
-    }
-
-    /// The position of the page.
-    fn place(
-        &self,
-        item_count: usize,
-        (filtered_count, total_count): (usize, usize),
-    ) -> Map<String, Value> {
-        let place = json!({
-            "filtered_count": filtered_count,
-            "item_count": item_count,
-            "page": self.number,
-            "page_count": self.count(filtered_count),
-            "page_size": self.size,
-            "total_count": total_count,
-        });
-        crate::api::rates::object(place)
-    }
-
-    fn count(&self, items: usize) -> u64 {
-        (items as u64).div_ceil(self.size)
-    }
-
-    /// The items of the page. The first page exists even if it is empty.
-    fn cut<T>(&self, items: Vec<T>) -> Result<impl Iterator<Item = T>, ApiError> {
-        let Self { number, size, .. } = self;
-        if *number > self.count(items.len()).max(1) {
-            let len = items.len();
-            let reason = format!("Page out of range, page: {number} page size: {size}, len: {len}");
-            return Err(ApiError::new(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
-        }
-        // Within the list, as checked above.
-        let skipped = (number - 1).saturating_mul(*size);
-        let as_count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        Ok(items.into_iter().skip(as_count(skipped)).take(as_count(*size)))
-    }
-}
-
-impl Filter {
-    fn new(name: &str, is_pattern: bool) -> Result<Self, ApiError> {
-        if name.is_empty() {
-            return Ok(Self::All);
-        }
-        if !is_pattern {
-            return Ok(Self::Containing(name.to_lowercase()));
-        }
-        if name.len() > PATTERN_BYTES_MAX {
-            return Err(bad_page("name filter regex is too long"));
-        }
-        Ok(Pattern::filter(name).map_or(Self::None, Self::Matching))
-    }
-
-    fn wants(&self, name: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::None => false,
-            Self::Containing(part) => name.to_lowercase().contains(part),
-            Self::Matching(pattern) => pattern.matches(name),
-        }
-    }
-}
-
-/// The value at a path with dots.
-fn at<'a>(item: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(item, |value, name| value.get(name))
-}
-
-/// The order of values: missing, numbers, literals, objects and lists, strings.
-fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
-    let (Some(a), Some(b)) = (a, b) else {
-        return a.is_some().cmp(&b.is_some());
-    };
-    let rank = |value: &Value| match value {
-        Value::Number(_) => 0,
-        Value::Null | Value::Bool(_) => 1,
-        Value::Object(_) | Value::Array(_) => 2,
-        Value::String(_) => 3,
-    };
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => match (a.as_u64(), b.as_u64()) {
-            (Some(a), Some(b)) => a.cmp(&b),
-            _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal),
-        },
-        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-        (Value::String(a), Value::String(b)) => a.cmp(b),
-        _ => rank(a).cmp(&rank(b)),
-    }
-}
-
-/// The parts of a value at the given paths. Arguments are one column, because their names may contain dots.
-fn select_paths(value: &Value, paths: &[&str]) -> Option<Value> {
-    match value {
-        Value::Object(fields) => {
-            let mut found = Map::new();
-            for (name, field) in fields {
-                let below = paths.iter().filter_map(|path| match path.split_once('.') {
-                    Some((first, rest)) if first == name => Some(Some(rest)),
-                    None if path == name => Some(None),
-                    _ => None,
-                });
-                let below: Vec<Option<&str>> = below.collect();
-                let rests: Option<Vec<&str>> = below.iter().copied().collect();
-                let json = match rests {
-                    Some(rests) if rests.is_empty() => None,
-                    Some(rests) if name != "arguments" => select_paths(field, &rests),
-                    _ => Some(field.clone()),
-                };
-                if let Some(json) = json {
-                    found.insert(name.clone(), json);
-                }
-            }
-            (!found.is_empty()).then_some(Value::Object(found))
-        }
-        Value::Array(items) => {
-            Some(items.iter().filter_map(|one| select_paths(one, paths)).collect())
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use broker::limits::PATTERN_BYTES_MAX;
+
     use super::*;
+    use crate::limits::PAGE_SIZE_MAX;
 
     fn answer(query: &str, items: Vec<Value>) -> Value {
         Query::parse(query).and_then(|query| query.answer(items)).expect("a list").1
@@ -439,8 +286,11 @@ mod tests {
         assert_eq!((page, place["page_count"].clone()), (vec![3], json!(2)));
         assert_eq!((&place["filtered_count"], &place["total_count"]), (&json!(3), &json!(5)));
         assert!(query.cut(vec![1], 5).is_err());
-        assert!(query.wants("BAR") && !query.wants("b"));
-        assert!(Query::parse("name=a").unwrap().wants("b"), "without a page there is no filter");
+        assert!(query.matches_name("BAR") && !query.matches_name("b"));
+        assert!(
+            Query::parse("name=a").unwrap().matches_name("b"),
+            "without a page there is no filter"
+        );
     }
 
     #[test]

@@ -1,0 +1,114 @@
+//! A page of a list, and the filter of names.
+
+use axum::http::StatusCode;
+use broker::Pattern;
+use broker::limits::PATTERN_BYTES_MAX;
+use serde_json::{Map, Value, json};
+
+use crate::api::rates::object;
+use crate::http::answer::ApiError;
+use crate::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+
+/// A page of a list.
+#[derive(Debug)]
+pub(super) struct Page {
+    number: u64,
+    size: u64,
+    pub(super) filter: Filter,
+}
+
+/// A filter of names.
+#[derive(Debug)]
+pub(super) enum Filter {
+    All,
+    None,
+    /// Lower-case text in the name.
+    Containing(String),
+    Matching(Pattern),
+}
+
+fn bad_page(reason: impl Into<Value>) -> ApiError {
+    ApiError::new(StatusCode::BAD_REQUEST, "invalid_pagination_parameters", reason)
+}
+
+impl Page {
+    /// Checks the parameters of a page.
+    pub(super) fn new(
+        number: i64,
+        size: Option<i64>,
+        filter: impl FnOnce() -> Result<Filter, ApiError>,
+    ) -> Result<Self, ApiError> {
+        let positive = |value: i64| u64::try_from(value).ok().filter(|value| *value > 0);
+        let wanted_size = size.map_or(Some(PAGE_SIZE_DEFAULT), positive);
+        match (positive(number), wanted_size.filter(|size| *size <= PAGE_SIZE_MAX)) {
+            (Some(number), Some(size)) => Ok(Self { number, size, filter: filter()? }),
+            _ => {
+                let size = size.map_or_else(|| "undefined".to_owned(), |size| size.to_string());
+                let what = format!("page number {number}, page size {size}");
+                Err(bad_page(format!("Invalid pagination parameters: {what}")))
+            }
+        }
+    }
+
+    /// The position of the page.
+    pub(super) fn position(
+        &self,
+        item_count: usize,
+        filtered_count: usize,
+        total_count: usize,
+    ) -> Map<String, Value> {
+        let position = json!({
+            "filtered_count": filtered_count,
+            "item_count": item_count,
+            "page": self.number,
+            "page_count": self.count(filtered_count),
+            "page_size": self.size,
+            "total_count": total_count,
+        });
+        object(position)
+    }
+
+    fn count(&self, items: usize) -> u64 {
+        (items as u64).div_ceil(self.size)
+    }
+
+    /// The items of the page. The first page exists even if it is empty.
+    pub(super) fn cut<T>(&self, items: Vec<T>) -> Result<impl Iterator<Item = T>, ApiError> {
+        let Self { number, size, .. } = self;
+        if *number > self.count(items.len()).max(1) {
+            let len = items.len();
+            let reason = format!("Page out of range, page: {number} page size: {size}, len: {len}");
+            return Err(ApiError::new(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
+        }
+        // Within the list, as checked above.
+        let skipped = (number - 1).saturating_mul(*size);
+        let as_count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(items.into_iter().skip(as_count(skipped)).take(as_count(*size)))
+    }
+}
+
+impl Filter {
+    /// A filter for names that contain `name`, or match it as a pattern.
+    pub(super) fn new(name: &str, is_pattern: bool) -> Result<Self, ApiError> {
+        if name.is_empty() {
+            return Ok(Self::All);
+        }
+        if !is_pattern {
+            return Ok(Self::Containing(name.to_lowercase()));
+        }
+        if name.len() > PATTERN_BYTES_MAX {
+            return Err(bad_page("name filter regex is too long"));
+        }
+        Ok(Pattern::filter(name).map_or(Self::None, Self::Matching))
+    }
+
+    /// True if the filter matches the name.
+    pub(super) fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::Containing(part) => name.to_lowercase().contains(part),
+            Self::Matching(pattern) => pattern.matches(name),
+        }
+    }
+}
