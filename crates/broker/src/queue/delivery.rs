@@ -79,7 +79,7 @@ impl Delivery {
         self.delivered_up_to
     }
 
-    /// The log told, while it was read, that messages up to this number may have been delivered.
+    /// Restores a note from the log during recovery: messages up to this number may have been delivered.
     pub(crate) fn restore_note(&mut self, up_to: u64) {
         self.delivered_up_to = self.delivered_up_to.max(up_to);
     }

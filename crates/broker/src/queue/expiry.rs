@@ -179,7 +179,7 @@ impl Expiry {
         }
     }
 
-    /// Drops the first deadlines as long as their messages have left, at most so many.
+    /// Drops up to `at_most` of the first deadlines, as long as their messages have left.
     pub(super) fn forget_gone(&mut self, at_most: usize, waiting: &WaitingMessages) {
         for _ in 0..at_most {
             let Some((_, id)) = self.deadlines.first() else { return };
@@ -196,7 +196,7 @@ impl Expiry {
         self.last_used = now;
     }
 
-    /// The end of a lease of so many milliseconds.
+    /// The end of a lease of `expires_ms` milliseconds.
     pub(super) fn lease_end(&self, expires_ms: u64) -> Time {
         self.last_used.plus_ms(expires_ms)
     }

@@ -115,7 +115,7 @@ impl Queue {
         self.delivery.note(entry)
     }
 
-    /// Counts the end of a delivery that was unacknowledged, whatever ended it.
+    /// Counts the end of an unacknowledged delivery, for any reason.
     pub(crate) fn taken_back(&mut self, entry: &Entry, by_get: bool) {
         self.delivery.end(entry, by_get);
     }
@@ -156,7 +156,7 @@ impl Queue {
         self.expiry.first_deadline(&self.settings, &self.waiting)
     }
 
-    /// The next message deadline; perhaps of a message that is gone.
+    /// The next message deadline; its message may be gone.
     fn next_deadline(&self) -> Option<Time> {
         self.expiry.next_deadline(&self.settings, &self.waiting)
     }
@@ -172,14 +172,14 @@ impl Queue {
         self.expiry.pop_due(now, &self.settings, &mut self.waiting)
     }
 
-    /// True if a message waits here, at hand or in a page, and has not passed its deadline.
+    /// True if a message waits in the queue, in memory or in a page, and has not passed its deadline.
     pub(crate) fn is_redrivable(&self, entry: &Entry, now: Time) -> bool {
         let ready = &self.waiting.ready;
         let waits = self.waiting.contains(entry.id) || ready.page_of(entry.id).is_some();
         waits && !self.is_expired(entry, now)
     }
 
-    /// Drops the first deadlines as long as their messages are gone, at most so many.
+    /// Drops up to `at_most` of the first deadlines, as long as their messages have left.
     pub(crate) fn forget_gone_deadlines(&mut self, at_most: usize) {
         self.expiry.forget_gone(at_most, &self.waiting);
     }

@@ -1,5 +1,5 @@
-//! What the dead-letter map tells is what happens to dead letters, in any topology; and what is wrong in
-//! one is said in words.
+//! The dead-letter map agrees with the real routes of dead letters in any topology, and reports problems as
+//! sentences.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl Broker {
         taking.end()
     }
 
-    /// What is said, as `severity kind: text`.
+    /// The warnings, as `severity kind: text`.
     fn told(&self) -> Vec<String> {
         let warnings = self.map().warnings.into_iter();
         warnings

@@ -1,4 +1,4 @@
-//! What a dry run tells is what then happens: for any backlog and any policy, in memory and on disk.
+//! Dry runs agree with the real effects of a policy: for any backlog and any policy, in memory and on disk.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! What `explain` tells is what is in force: for any arguments and policies, each value it names is
-//! the one that the queue acts by, whoever it says gave it has given it, and everybody who gave another
-//! is named as a loser.
+//! Explanations agree with the settings in force: for any arguments and policies, each value is the one that
+//! the queue uses, its source is the one that gave it, and every source of another value is listed as
+//! overridden.
 
 use amqp::table::{Table, TableBuilder, Value};
 use broker::time::Now;
@@ -111,7 +111,7 @@ fn in_force(settings: &Settings, key: PolicyKey) -> Option<PolicyValue> {
     }
 }
 
-/// What was given for `key` by the argument and by each policy in force.
+/// The values for `key` from the argument and from each policy in force.
 fn given(queue: &Queue, arguments: &Entries, key: PolicyKey) -> Vec<(Source, PolicyValue)> {
     let argument = arguments.iter().find(|(name, _)| *name == key.as_str());
     let argument = argument.map(|(_, value)| (Source::Argument, value.clone()));

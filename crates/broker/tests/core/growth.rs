@@ -1,4 +1,4 @@
-//! What queues, exchanges and bindings may take while memory is short.
+//! Bounds on the memory of queues, exchanges and bindings while memory is short.
 
 use amqp::reply_code::ReplyCode;
 use amqp::table::{Table, TableBuilder, Value};

@@ -26,7 +26,7 @@ struct Broker {
     now_us: u64,
     shelf: Shelf,
     disk: Disk,
-    /// What was delivered: when, the tag, and the number that is the body.
+    /// Deliveries: time, tag, and the number in the body.
     delivered: Vec<(u64, DeliveryTag, u64)>,
     resident_most: u64,
     told: Vec<Event>,
@@ -246,7 +246,7 @@ fn pages_of_which_all_messages_had_left_count_no_bytes_after_a_restart() {
     assert_eq!((queue.persistent(), queue.ready_bytes()), (expected, expected.bytes));
 }
 
-/// How long a message lives.
+/// The TTL of a message.
 fn ttl_ms(number: u64) -> u64 {
     1000 + number.wrapping_mul(7919) % 60_000
 }

@@ -15,7 +15,7 @@ use broker::{
     RecoveredQueue, Replay, Request, Vhost, VhostOptions,
 };
 
-/// Nothing is put aside here.
+/// Pages that are never used.
 #[derive(Debug)]
 struct NoPages;
 

@@ -1,4 +1,4 @@
-//! What is marked `redelivered` after a crash: whatever somebody may have seen, and nothing newer.
+//! Redelivered flags after a crash: set for every message that a client may have seen, and for none newer.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use broker::{
     Vhost, VhostOptions,
 };
 
-/// Nothing is put aside here.
+/// Pages that are never used.
 #[derive(Debug)]
 struct NoPages;
 

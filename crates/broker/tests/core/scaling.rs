@@ -1,4 +1,4 @@
-//! What must stay cheap however much there is of everything.
+//! Operations that must stay cheap, however large everything is.
 //!
 //! Each of these takes minutes where the work grows with the square of the size, and a moment where it
 //! does not; the time allowed lies far from both.

@@ -29,7 +29,7 @@ fn every_script_gives_the_effects_it_says() {
     assert!(scenarios > 150, "only {scenarios} scenarios were found");
 }
 
-/// What waits on disk is not to be told from what waits in memory.
+/// Messages on disk behave like messages in memory.
 #[test]
 fn every_script_gives_the_same_with_queues_that_are_put_aside() {
     let (wrong, _, pages) = run_all(SMALL_PAGES);

@@ -7,9 +7,9 @@ use crate::node::alarm_limits::AlarmLimits;
 /// The reason why publishers are blocked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Alarm {
-    /// The memory watermark is exceeded.
+    /// The process uses more memory than the watermark.
     Memory,
-    /// Less is free on the disk than the limit.
+    /// Less disk space is free than the limit.
     Disk,
     /// Both.
     MemoryAndDisk,
@@ -53,7 +53,7 @@ pub(crate) struct Alarms {
 }
 
 impl Alarms {
-    /// No alarm yet.
+    /// Creates the state without an alarm.
     pub(super) fn new(limits: AlarmLimits) -> Self {
         Self { current: watch::Sender::new(None), limits }
     }

@@ -1,8 +1,9 @@
 //! Checks of memory and disk, which set the alarm.
 //!
-//! The memory alarm is on while the process holds more than its watermark, the disk alarm while less is
-//! free than `disk_free_limit`. Clients that publish meanwhile are sent `connection.blocked` and not read;
-//! consumers go on and make room. Work that vhosts do by themselves waits as publishers do.
+//! The memory alarm is on while the process uses more memory than its watermark, the disk alarm while less is
+//! free than `disk_free_limit`. A client that publishes meanwhile gets `connection.blocked` and is not read;
+//! consumers continue and make room. In the vhosts, work without a client's command waits as publishers do.
+//! See `docs/concepts/alarms.md`.
 
 use std::sync::Arc;
 use std::time::Instant;

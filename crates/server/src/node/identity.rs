@@ -9,14 +9,14 @@ use crate::config::Config;
 pub(crate) struct NodeIdentity {
     /// Name of the node, in RabbitMQ's form `NAME@HOST`.
     pub(crate) name: String,
-    /// Product and version that clients are told.
+    /// Product name and version reported to clients.
     pub(crate) product: Identity,
-    /// Name of the cluster, unless a global parameter says something else.
+    /// Name of the cluster, if no global parameter sets one.
     pub(crate) default_cluster_name: String,
 }
 
 impl NodeIdentity {
-    /// The identity that the configuration says, with the host's name where it says none.
+    /// The configured identity; the host's name completes it.
     pub(crate) fn new(config: &Config) -> Self {
         let name = node_name(config.node_name.as_deref());
         let default_cluster_name = config.cluster_name.clone().unwrap_or_else(|| name.clone());

@@ -1,4 +1,4 @@
-//! Permits for what only so many may do at once.
+//! Permits for activities that are limited in number.
 
 use tokio::sync::Semaphore;
 
@@ -9,11 +9,11 @@ use crate::limits::METRICS_AT_ONCE;
 /// Permits of the node.
 #[derive(Debug)]
 pub(crate) struct Permits {
-    /// To read from connections that always have more to send.
+    /// Permits to read from connections with more input than one read takes.
     pub(crate) reads: ReadPermits,
-    /// To make metrics.
+    /// Permits to compute metrics.
     pub(crate) metrics: Semaphore,
-    /// To be connected; none for any number of connections.
+    /// Slots for connections; none for unlimited.
     pub(crate) connections: Option<ConnectionSlots>,
 }
 

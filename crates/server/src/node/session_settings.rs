@@ -12,7 +12,7 @@ use crate::node::identity::NodeIdentity;
 #[derive(Debug)]
 pub(crate) struct SessionSettings {
     options: Arc<SessionOptions>,
-    /// For clients with a verified certificate: only they may log in by it.
+    /// Options for clients with a verified certificate: only they are offered a login by certificate.
     certified_options: Arc<SessionOptions>,
     pub(crate) certificate_login: CertificateLogin,
     pub(crate) anonymous_login: AnonymousLogin,

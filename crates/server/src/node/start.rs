@@ -38,8 +38,8 @@ use crate::vhost::{Threads, Timer, Vhosts};
 const DEFAULT_VHOST_DESCRIPTION: &str = "Default virtual host";
 
 impl Node {
-    /// Starts a node: opens the data directory, recovers its vhosts and users or makes the default ones, and
-    /// imports definitions. `listeners` are the ones that clients will connect to.
+    /// Starts a node: opens the data directory, recovers its vhosts and users or creates the default ones,
+    /// and imports definitions. `listeners` are those that will accept clients.
     ///
     /// # Errors
     /// [`StartError`], a sentence for the operator.
@@ -120,8 +120,8 @@ impl Node {
         Ok(node)
     }
 
-    /// Recovers vhosts and does the work that fell due in them meanwhile. Memory and disk are checked before
-    /// and all the while: the timer ticks a vhost as soon as it is open.
+    /// Recovers vhosts and does the work that has become due meanwhile. Memory and disk are checked before
+    /// and during recovery, because the timer serves a vhost as soon as it is open.
     fn open_vhosts(&self, vhosts: Vec<VhostEntry>) -> Result<(), StartError> {
         for vhost in vhosts {
             alarms::check(self);

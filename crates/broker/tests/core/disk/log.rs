@@ -51,7 +51,7 @@ impl Disk {
         self.records.retain(|(lsn, kind, _)| *kind != publish || references.contains_key(lsn));
     }
 
-    /// How many references there are to all records.
+    /// The number of references to all records.
     pub(crate) fn references(&self) -> u64 {
         self.references.values().map(|count| u64::from(*count)).sum()
     }
@@ -94,7 +94,7 @@ pub(crate) fn check(
     assert_eq!(disk.references(), kept, "what the log keeps after `{after}`");
 }
 
-/// What a restart would find.
+/// The entries that a restart would restore.
 #[derive(Default)]
 pub(crate) struct Replay(BTreeMap<QueueNumber, BTreeSet<EntryId>>);
 

@@ -33,7 +33,7 @@ pub(crate) fn browse_all(
     messages
 }
 
-/// When all messages of a queue expire, looked at so many at a time.
+/// The deadlines of all messages of a queue, read in slices of `count`.
 pub(crate) fn expiry_of(queue: &Queue, count: usize) -> ExpirySlice {
     let mut all = queue.expiry(ExpiryCursor::START, count);
     while let Some(next) = all.next {

@@ -8,7 +8,7 @@ use broker::{EntryId, Envelopes, Lsn, PageId, QueueNumber, Vhost};
 
 use super::log::Disk;
 
-/// Everything that can be put aside is, in pages as small as they come.
+/// The smallest possible pages, with as many messages as possible in them.
 pub(crate) const SMALL_PAGES: Paging =
     Paging { resident_bytes_max: 0, page_bytes: 1 << 20, page_messages: 1 };
 
@@ -16,7 +16,7 @@ pub(crate) const SMALL_PAGES: Paging =
 #[derive(Default, Debug)]
 pub(crate) struct Shelf {
     pages: BTreeMap<PageId, Vec<(PagedFacts, Vec<u8>)>>,
-    /// How many were ever written.
+    /// The number of pages ever written.
     pub(crate) written: usize,
 }
 

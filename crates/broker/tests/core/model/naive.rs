@@ -155,7 +155,7 @@ impl Model {
         self.queues.iter().enumerate().map(of_queue).collect()
     }
 
-    /// What is ready in each queue, in the order of delivery, and after that who is unacknowledged.
+    /// The ready messages of each queue in the order of delivery, and the unacknowledged ones.
     pub(crate) fn waiting(&self) -> Vec<(Vec<String>, Vec<String>)> {
         let waiting = |(q, queue): (usize, &Queue)| {
             let mut ready: Vec<&Entry> = queue.ready.iter().collect();
@@ -173,7 +173,7 @@ impl Model {
         self.queues.iter().enumerate().map(waiting).collect()
     }
 
-    /// When what is ready in each queue expires, in that order; those that never do come first.
+    /// The deadlines of the ready messages of each queue, ascending; messages without a deadline come first.
     pub(crate) fn deadlines(&self) -> Vec<Vec<Option<u64>>> {
         let of_queue = |(q, queue): (usize, &Queue)| {
             let deadlines = queue.ready.iter().map(|entry| self.deadline(q, entry));
@@ -307,7 +307,7 @@ impl Model {
         self.now = until;
     }
 
-    /// Whether the queue took the message.
+    /// Publishes a message; true if the queue accepted it.
     fn publish(&mut self, q: usize, message: Message) -> bool {
         if self.refuses(q) {
             if self.queues[q].spec.overflow == Overflow::RejectDlx {

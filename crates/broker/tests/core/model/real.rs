@@ -125,7 +125,7 @@ impl Broker {
         self.take_said()
     }
 
-    /// How much is in each queue.
+    /// The message counts of each queue.
     pub(crate) fn counts(&self) -> Vec<Counts> {
         let queues = NAMES.iter().map(|name| self.vhost.queue(name).unwrap());
         let counts = queues.map(|queue| Counts {
@@ -138,7 +138,7 @@ impl Broker {
         counts.collect()
     }
 
-    /// What a look at the queues tells, so many messages at a time.
+    /// The result of browsing each queue in slices of `count`.
     pub(crate) fn browsed(&mut self, count: usize) -> Vec<(Vec<String>, Vec<String>)> {
         NAMES
             .map(|name| (self.browse_ready(name, count), self.browse_unacked(name, count)))
@@ -194,8 +194,8 @@ impl Broker {
         log::check(&self.vhost, Some(&self.shelf), &self.replay, &self.disk, "the last step");
     }
 
-    /// What the log holds gives the same durable messages again, each as it was. The client goes
-    /// first: what it holds counts against the limits again, in both.
+    /// Checks that replaying the log restores the same durable messages. The client disconnects first,
+    /// because its deliveries then count against the limits again, in both vhosts.
     pub(crate) fn check_restart(&mut self) {
         self.vhost.close_connection(self.now(), self.connection);
         self.collect();

@@ -1,8 +1,8 @@
-//! What can happen in a history.
+//! The steps of a history.
 
 use proptest::prelude::*;
 
-/// What happens when a queue is full.
+/// The behaviour of a full queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Overflow {
     DropHead,
@@ -10,7 +10,7 @@ pub(crate) enum Overflow {
     RejectDlx,
 }
 
-/// How a queue is declared.
+/// The declaration of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct QueueSpec {
     pub(crate) quorum: bool,
@@ -69,7 +69,7 @@ impl QueueSpec {
     }
 }
 
-/// How much is in a queue.
+/// The message counts of a queue.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Counts {
     pub(crate) ready: u64,

@@ -85,7 +85,8 @@ impl History {
         at.is_none_or(|at| !self.transactional.contains(&at))
     }
 
-    /// Whether the line would only be refused: about what is not there, or is there already.
+    /// True if the line would only be refused, because it names something missing or declares something
+    /// existing.
     fn is_pointless(&self, connection: Option<ConnectionId>, channel: u16, words: &[&str]) -> bool {
         let is_there = |name: &&str| match *name {
             "q0" | "q1" | "q2" | "q3" => self.world.vhost.queue(name).is_some(),

@@ -187,7 +187,7 @@ pub(crate) fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Where histories begin: with four queues, three exchanges and channels in every mode.
+/// The first lines of every history: four queues, three exchanges, and channels in every mode.
 pub(crate) fn beginning() -> impl Strategy<Value = Vec<String>> {
     let queues = ["q0", "q1", "q2", "q3"].map(|name| declare(Just(name)));
     let notify = select(&["set cancel-notify", "set no-cancel-notify"][..]);

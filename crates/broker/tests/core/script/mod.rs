@@ -119,7 +119,7 @@ fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     blocks
 }
 
-/// What a scenario wants to see beside what clients see.
+/// The output that a scenario asks for beside that of clients.
 #[derive(Default)]
 struct Shows {
     /// The records for the log.
@@ -140,7 +140,7 @@ struct World {
     batches: bool,
     /// Records become durable only when the script says so.
     holds_log: bool,
-    /// What the log so far would give.
+    /// The entries that the log so far would restore.
     replay: Replay,
     disk: Disk,
     shelf: Shelf,
@@ -148,7 +148,7 @@ struct World {
     durable: Lsn,
     /// Answers that wait for it.
     waiting: Vec<Effect>,
-    /// What clients were told that is of use to a history.
+    /// Methods sent to clients that a history uses.
     told: Vec<(ConnectionId, ChannelNumber, Outgoing)>,
 }
 
@@ -252,7 +252,7 @@ impl World {
         check(&self.vhost, shelf, &self.replay, &self.disk, after);
     }
 
-    /// What the log holds gives the same durable messages again, once clients have gone.
+    /// Checks that replaying the log restores the same durable messages, after clients have disconnected.
     fn check_restart(&mut self) {
         let now = self.now();
         let clients: Vec<ConnectionId> = self.vhost.connections().map(|(id, _)| id).collect();

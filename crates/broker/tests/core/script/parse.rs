@@ -252,7 +252,7 @@ fn publish(words: &mut Words) -> Owned {
     owned
 }
 
-/// What a session refuses before it becomes a command: `refused CODE TEXT`.
+/// An input that a session refuses before it becomes a command: `refused CODE TEXT`.
 fn refused(words: &mut Words) -> Owned {
     let mut owned = Owned::new(|o| {
         let code = ReplyCode::ALL.into_iter().find(|code| u64::from(code.code()) == o.number);

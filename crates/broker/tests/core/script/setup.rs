@@ -1,4 +1,4 @@
-//! What a scenario sets up beside the commands of clients: options, users and policies.
+//! Setup of a scenario beside the commands of clients: options, users and policies.
 
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ impl World {
     }
 }
 
-/// What `user` may do: patterns for configure, write and read.
+/// The permissions of `user`: patterns for configure, write and read.
 pub(super) fn access(user: &str, [configure, write, read]: [&str; 3]) -> Arc<Access> {
     let pattern = |text| PermissionPattern::new(text).unwrap();
     Arc::new(Access {

@@ -1,4 +1,4 @@
-//! What `show`, `policies`, `consumers` and `counters` print: the state of a vhost as lines of text.
+//! Output of `show`, `policies`, `consumers` and `counters`: the state of a vhost as lines of text.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use broker::statistics::Strategy;
 use broker::time::Time;
 use broker::{Definition, Deliveries, DropCause, Policy, QueueType, Vhost};
 
-/// What is in a queue and what became of the rest.
+/// The messages in a queue, and counts of those that have left it.
 pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
     let Some(queue) = vhost.queue(name) else {
         return format!("{name} is gone");
@@ -42,7 +42,7 @@ pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
     out
 }
 
-/// When the oldest message in a queue arrived, and the first deadline there, in milliseconds.
+/// The arrival time of the oldest message in a queue and its earliest deadline, in milliseconds.
 pub(crate) fn ages(vhost: &mut Vhost, name: &str) -> String {
     let id = vhost.queues().find(|(_, queue)| *queue.name == *name).map(|(id, _)| id);
     let Some(id) = id else { return format!("{name} is gone") };
@@ -102,7 +102,7 @@ pub(crate) fn consumers(vhost: &Vhost, name: &str) -> String {
     format!("{name}: [{}]", consumers.join(", "))
 }
 
-/// What the vhost has counted, zeros left out.
+/// The counters of the vhost that are not zero.
 pub(crate) fn counters(vhost: &Vhost) -> String {
     let counters = vhost.counters();
     let mut out = "counters:".to_owned();
@@ -152,7 +152,7 @@ pub(crate) fn counters(vhost: &Vhost) -> String {
     out
 }
 
-/// What has happened on every open channel, zeros left out.
+/// The counters of every open channel that are not zero.
 pub(crate) fn channels(vhost: &Vhost) -> Vec<String> {
     let channels = vhost.connections().flat_map(|(_, connection)| connection.channels());
     let open = channels.filter(|(_, channel)| channel.is_open());
@@ -180,7 +180,7 @@ pub(crate) fn channels(vhost: &Vhost) -> Vec<String> {
     .collect()
 }
 
-/// What the exchanges have routed, if anything.
+/// The counters of exchanges that have routed messages.
 pub(crate) fn exchanges(vhost: &Vhost) -> Vec<String> {
     let used = vhost.exchanges().filter(|(_, exchange)| exchange.counters.published_in > 0);
     used.map(|(_, exchange)| {
