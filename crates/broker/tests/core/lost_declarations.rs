@@ -42,6 +42,7 @@ type Written = (Lsn, u8, Vec<u8>);
 
 const DECLARE_QUEUE: u8 = 16;
 const DECLARE_EXCHANGE: u8 = 18;
+const UNBIND: u8 = 21;
 
 struct Broker {
     vhost: Vhost,
@@ -301,4 +302,19 @@ fn a_binding_whose_exchange_is_lost_is_told() {
     let (_, found) = broker.restart();
     let [(_, problem)] = &found.problems[..] else { panic!("{found:?}") };
     assert_eq!(problem, "binding from 'in' to 'q' has lost an end");
+}
+
+#[test]
+fn lost_unbinding_leaves_no_binding_to_a_deleted_queue() {
+    let mut broker = Broker::new();
+    broker.declare("q");
+    broker.bind("q", "k");
+    let (if_unused, if_empty, nowait) = (false, false, true);
+    broker.apply(Command::DeleteQueue(DeleteQueue { queue: "q", if_unused, if_empty, nowait }));
+    broker.lose(UNBIND, "k");
+    let (mut broker, found) = broker.restart();
+    assert!(found.queues.is_empty() && found.problems.is_empty(), "{found:?}");
+    // It is routed to no queue, and to none that is gone.
+    broker.publish("amq.direct", "k", None);
+    assert_eq!(broker.vhost.counters().dropped_unroutable, 1);
 }

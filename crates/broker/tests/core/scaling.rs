@@ -508,3 +508,32 @@ fn many_consumers_and_many_weights_go_one_after_another() {
 fn delete(queue: &str) -> Command<'_> {
     Command::DeleteQueue(DeleteQueue { queue, if_unused: false, if_empty: false, nowait: true })
 }
+
+/// Every rejected message comes back to its queue and evicts another there, which dies while the queue is deleted.
+#[test]
+fn queue_deleted_during_a_mass_death_ends_all_its_deaths() {
+    let mut broker = Broker::new();
+    broker.declare("end", &none());
+    broker.declare(
+        "q",
+        &table(&[
+            ("x-dead-letter-exchange", Value::LongStr(b"")),
+            ("x-dead-letter-routing-key", Value::LongStr(b"q")),
+            ("x-max-length", Value::I32(1)),
+        ]),
+    );
+    for _ in 0..5000 {
+        broker.publish_to("q", 1);
+        broker.get("q", 1);
+    }
+    let (tag, outcome) = (DeliveryTag(0), Outcome::Reject);
+    broker.apply(Command::Settle { tag, multiple: true, outcome });
+    assert!(broker.vhost.next_wake().is_some(), "the timer goes on with the deaths");
+    let (if_unused, if_empty, nowait) = (false, false, true);
+    let delete = ::broker::DeleteQueue { queue: "q", if_unused, if_empty, nowait };
+    broker.apply(Command::DeleteQueue(delete));
+    assert!(broker.vhost.broken_invariants().is_empty());
+    broker.tick();
+    assert!(broker.vhost.queue("q").is_none());
+    assert!(broker.vhost.broken_invariants().is_empty());
+}
