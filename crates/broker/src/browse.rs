@@ -46,11 +46,11 @@ impl MessageState {
 /// The position up to which messages of a queue have been browsed. Clients receive it as text and send it
 /// back; any text that parses is a valid position between two messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BrowseCursor(pub(crate) Passed);
+pub struct BrowseCursor(pub(crate) CursorPosition);
 
 /// The last browsed message, identified by the sort key of its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Passed {
+pub(crate) enum CursorPosition {
     /// Sequence number in the order of delivery.
     Ready(u64),
     /// The holder of the delivery.
@@ -75,20 +75,20 @@ impl BrowseCursor {
     /// The position before all messages of this state.
     pub fn start(state: MessageState) -> Self {
         Self(match state {
-            MessageState::Ready => Passed::Ready(0),
-            MessageState::Unacknowledged => Passed::Unacknowledged(Holder::default()),
-            MessageState::Delayed => Passed::Delayed(Time::default(), 0),
-            MessageState::Dead => Passed::Dead(0),
+            MessageState::Ready => CursorPosition::Ready(0),
+            MessageState::Unacknowledged => CursorPosition::Unacknowledged(Holder::default()),
+            MessageState::Delayed => CursorPosition::Delayed(Time::default(), 0),
+            MessageState::Dead => CursorPosition::Dead(0),
         })
     }
 
     /// The state of the messages that the cursor moves through.
     pub fn state(self) -> MessageState {
         match self.0 {
-            Passed::Ready(_) => MessageState::Ready,
-            Passed::Unacknowledged(_) => MessageState::Unacknowledged,
-            Passed::Delayed(..) => MessageState::Delayed,
-            Passed::Dead(_) => MessageState::Dead,
+            CursorPosition::Ready(_) => MessageState::Ready,
+            CursorPosition::Unacknowledged(_) => MessageState::Unacknowledged,
+            CursorPosition::Delayed(..) => MessageState::Delayed,
+            CursorPosition::Dead(_) => MessageState::Dead,
         }
     }
 }
@@ -96,13 +96,18 @@ impl BrowseCursor {
 impl fmt::Display for BrowseCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Passed::Ready(place) => write!(f, "r{place:x}"),
-            Passed::Unacknowledged(Holder { connection, channel, in_transaction, number }) => {
+            CursorPosition::Ready(place) => write!(f, "r{place:x}"),
+            CursorPosition::Unacknowledged(Holder {
+                connection,
+                channel,
+                in_transaction,
+                number,
+            }) => {
                 let in_transaction = u8::from(in_transaction);
                 write!(f, "u{connection:x}.{:x}.{in_transaction}.{number:x}", channel.0)
             }
-            Passed::Delayed(at, seq) => write!(f, "w{:x}.{seq:x}", at.as_micros()),
-            Passed::Dead(count) => write!(f, "d{count:x}"),
+            CursorPosition::Delayed(at, seq) => write!(f, "w{:x}.{seq:x}", at.as_micros()),
+            CursorPosition::Dead(count) => write!(f, "d{count:x}"),
         }
     }
 }
@@ -121,18 +126,18 @@ impl FromStr for BrowseCursor {
         let numbers = numbers.map(|number| u64::from_str_radix(number, 16).map_err(|_| NoCursor));
         let numbers = numbers.collect::<Result<Vec<u64>, NoCursor>>()?;
         Ok(Self(match (kind, numbers.as_slice()) {
-            ('r', [place]) => Passed::Ready(*place),
+            ('r', [place]) => CursorPosition::Ready(*place),
             ('u', [connection, channel, in_transaction, number]) => {
                 let channel = u16::try_from(*channel).map_err(|_| NoCursor)?;
-                Passed::Unacknowledged(Holder {
+                CursorPosition::Unacknowledged(Holder {
                     connection: *connection,
                     channel: ChannelNumber(channel),
                     in_transaction: *in_transaction > 0,
                     number: *number,
                 })
             }
-            ('w', [at, seq]) => Passed::Delayed(Time::from_micros(*at), *seq),
-            ('d', [count]) => Passed::Dead(*count),
+            ('w', [at, seq]) => CursorPosition::Delayed(Time::from_micros(*at), *seq),
+            ('d', [count]) => CursorPosition::Dead(*count),
             _ => return Err(NoCursor),
         }))
     }
@@ -207,10 +212,10 @@ mod tests {
             number: 12,
         };
         for passed in [
-            Passed::Ready(u64::MAX),
-            Passed::Unacknowledged(holder),
-            Passed::Delayed(Time::MAX, 3),
-            Passed::Dead(255),
+            CursorPosition::Ready(u64::MAX),
+            CursorPosition::Unacknowledged(holder),
+            CursorPosition::Delayed(Time::MAX, 3),
+            CursorPosition::Dead(255),
         ] {
             let cursor = BrowseCursor(passed);
             assert_eq!(cursor.to_string().parse(), Ok(cursor));

@@ -57,7 +57,7 @@ pub(crate) struct LastDeath {
 
 /// A dead letter and the completeness of its headers.
 #[derive(Debug)]
-pub(crate) struct Letter {
+pub(crate) struct DeadLetter {
     pub(crate) message: Message,
     /// True if the headers do not hold the whole history, which would not fit into a frame.
     pub(crate) is_cut: bool,
@@ -68,7 +68,7 @@ pub(crate) fn die(
     message: &Message,
     circumstances: Circumstances<'_>,
     last: &mut Option<LastDeath>,
-) -> Letter {
+) -> DeadLetter {
     if let Some(last) = last
         && last.is_like(message, circumstances)
     {
@@ -134,12 +134,12 @@ impl LastDeath {
             && *self.properties == *message.properties()
     }
 
-    fn letter(&self, message: &Message, maybe_seen: bool) -> Letter {
+    fn letter(&self, message: &Message, maybe_seen: bool) -> DeadLetter {
         let (envelope, deaths) =
             (Arc::clone(&self.letter_envelope), Arc::clone(&self.letter_deaths));
         let properties = self.letter_properties.clone();
         let message = message.dead_letter(envelope, properties, deaths, maybe_seen);
-        Letter { message, is_cut: self.is_cut }
+        DeadLetter { message, is_cut: self.is_cut }
     }
 }
 

@@ -47,28 +47,25 @@ mod term;
 mod timers;
 mod vhost;
 
-pub use browse::{BrowseCursor, Browsed, BrowsedMessage, HeldBy, MessageState, NoCursor};
-pub use channel::Channel;
+// The vhost, what it is asked and what it answers.
 pub use command::{
     Bind, Command, Consume, DeclareExchange, DeclareQueue, DeleteQueue, Outcome, Publish, Request,
 };
-pub use dead_letter_map::{
-    DeadLetterMap, DeadLetterMapTaking, GivenBy, MapEdge, MapExchange, MapQueue, MapRoute,
-    MapWarning, Severity, WarningKind,
-};
-pub use delivery::{Delivery, DeliveryCounts};
 pub use effect::{Effect, Event, Outgoing};
-pub use exchange::{
-    Binding, BindingArguments, Destination, Exchange, ExchangeCounters, ExchangeType,
-};
 pub use ids::{
     ChannelNumber, ConnectionId, ConsumerId, DeliveryTag, EntryId, ExchangeId, Lsn, PageId,
     PublishSeq, QueueId, QueueNumber,
 };
+pub use vhost::{Connection, Vhost, VhostOptions};
+
+// Messages and deliveries.
+pub use delivery::{Delivery, DeliveryCounts};
 pub use message::{Content, Envelope, Facts, Message, Name, RoutingKey};
-pub use policy::{
-    ApplyTo, Definition, ExplainedKey, Explanation, InForce, LostValue, Pattern, Policies, Policy,
-    PolicyKind, Source,
+
+// Exchanges, queues and channels.
+pub use channel::Channel;
+pub use exchange::{
+    Binding, BindingArguments, Destination, Exchange, ExchangeCounters, ExchangeType,
 };
 pub use queue::{
     ByCause, ByReason, Consumer, DeadlineSpan, Deaths, DelayedRetry, Deliveries, DropCause, Entry,
@@ -76,15 +73,30 @@ pub use queue::{
     QueueCounters, QueueDefaults, Settings, Span,
 };
 pub use queue_type::QueueType;
-pub use record::{
-    BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record,
-    record_in_words,
+
+// Policies and the settings they have.
+pub use policy::{
+    ApplyTo, Definition, ExplainedKey, Explanation, InForce, LostValue, Pattern, Policies, Policy,
+    PolicyKind, Source,
 };
 pub use setting::{
     DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Group, Overflow, PolicyKey, PolicyValue,
     Setting, Unit, ValueKind, WordList, settings,
 };
-pub use vhost::{
-    Connection, DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, Recovered, RecoveredQueue,
-    Replay, ReplayProblem, SettingChange, Vhost, VhostOptions,
+
+// Views: browsing, dry runs, the dead-letter map.
+pub use browse::{BrowseCursor, Browsed, BrowsedMessage, HeldBy, MessageState, NoCursor};
+pub use dead_letter_map::{
+    DeadLetterMap, GivenBy, MapEdge, MapExchange, MapQueue, MapRoute, MapWarning, Severity,
+    WarningKind,
 };
+pub use vhost::{
+    DeadLetterMapBuilder, DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, SettingChange,
+};
+
+// Records of the log, and recovery from them.
+pub use record::{
+    BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record,
+    record_in_words,
+};
+pub use vhost::{Recovered, RecoveredQueue, Replay, ReplayProblem};

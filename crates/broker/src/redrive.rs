@@ -98,15 +98,15 @@ fn count(headers: TableRef<'_>) -> u64 {
 
 /// The destination of one redriven message, with its new envelope and expiration.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct RedriveTarget {
     /// The destination queue; if none, the message is routed through its exchange.
     pub(crate) queue: Option<Name>,
     envelope: Envelope,
     expiration_ms: Option<u64>,
 }
 
-/// The way of `message`; none if the message never died and so has no queue to return to.
-pub(crate) fn way(message: &Message, to: &RedriveTo) -> Option<Way> {
+/// The target of `message`; none if the message never died and so has no queue to return to.
+pub(crate) fn target(message: &Message, to: &RedriveTo) -> Option<RedriveTarget> {
     let deaths = message.deaths();
     let of = |summary: &DeathSummary| {
         let same = |death: &&Death| death.queue == summary.queue && death.reason == summary.reason;
@@ -115,7 +115,7 @@ pub(crate) fn way(message: &Message, to: &RedriveTo) -> Option<Way> {
     let last = deaths.and_then(|deaths| of(&deaths.last));
     let before = last.map_or_else(|| (**message.envelope()).clone(), envelope_before);
     let expiration_ms = message.facts().expiration_ms;
-    let back = |death: &Death| Way {
+    let back = |death: &Death| RedriveTarget {
         queue: Some(Arc::clone(&death.queue)),
         envelope: envelope_before(death),
         expiration_ms: death.original_expiration_ms,
@@ -124,7 +124,7 @@ pub(crate) fn way(message: &Message, to: &RedriveTo) -> Option<Way> {
         RedriveTo::Origin => back(last?),
         RedriveTo::First => back(of(&deaths?.first)?),
         RedriveTo::Queue(queue) => {
-            Way { queue: Some(Arc::clone(queue)), envelope: before, expiration_ms }
+            RedriveTarget { queue: Some(Arc::clone(queue)), envelope: before, expiration_ms }
         }
         RedriveTo::Exchange { exchange, routing_key } => {
             let exchange = Arc::clone(exchange);
@@ -132,7 +132,7 @@ pub(crate) fn way(message: &Message, to: &RedriveTo) -> Option<Way> {
                 Some(key) => Envelope::new(exchange, key.clone()),
                 None => Envelope { exchange, ..before },
             };
-            Way { queue: None, envelope, expiration_ms }
+            RedriveTarget { queue: None, envelope, expiration_ms }
         }
     })
 }
@@ -146,7 +146,7 @@ fn envelope_before(death: &Death) -> Envelope {
 
 /// The facts about a redrive that its messages carry in their headers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told<'a> {
+pub(crate) struct RedriveNote<'a> {
     /// The queue that the messages leave.
     pub(crate) queue: &'a str,
     /// The user of the redrive.
@@ -157,19 +157,19 @@ pub(crate) struct Told<'a> {
     pub(crate) maybe_seen: bool,
 }
 
-impl Way {
+impl RedriveTarget {
     /// The new message for this destination.
-    pub(crate) fn redriven(self, message: &Message, told: Told<'_>) -> Message {
+    pub(crate) fn redriven(self, message: &Message, note: RedriveNote<'_>) -> Message {
         let Self { envelope, expiration_ms, .. } = self;
-        let properties = rewritten(message, told, expiration_ms);
+        let properties = rewritten(message, note, expiration_ms);
         let facts = Facts { expiration_ms, ..message.facts() };
-        message.retold(Arc::new(envelope), facts, &properties, told.maybe_seen)
+        message.retold(Arc::new(envelope), facts, &properties, note.maybe_seen)
     }
 }
 
 /// The properties of a redriven message. Death headers written by the broker are removed; such headers on a
 /// message that never died are a client's data and stay.
-fn rewritten(message: &Message, told: Told<'_>, expiration_ms: Option<u64>) -> Vec<u8> {
+fn rewritten(message: &Message, note: RedriveNote<'_>, expiration_ms: Option<u64>) -> Vec<u8> {
     // The publish has already validated the properties.
     let properties = Properties::parse(message.properties()).unwrap_or_default();
     let old = properties.headers.unwrap_or(TableRef::EMPTY);
@@ -191,7 +191,7 @@ fn rewritten(message: &Message, told: Told<'_>, expiration_ms: Option<u64>) -> V
     let sent = others.iter().map(|(key, value)| key.len() + value_bytes(*value)).sum::<usize>();
     let room = DEATH_HEADERS_FRAME_BYTES.saturating_sub(sent + REDRIVE_COUNT_BYTES);
     let room = room.min(REDRIVES_BYTES_MAX);
-    headers.array(REDRIVES, |list| fill_redrives(list, (message, told), old, room));
+    headers.array(REDRIVES, |list| fill_redrives(list, message, note, old, room));
     for (key, value) in behind {
         headers.insert(key, *value);
     }
@@ -212,23 +212,24 @@ const REDRIVE_COUNT_BYTES: usize = 64;
 
 /// Bytes of a header's value and of the length of its name.
 fn value_bytes(value: Value<'_>) -> usize {
-    let mut octets = ArrayBuilder::new();
-    octets.push(value);
-    octets.finish().as_ref().as_bytes().len() + 1
+    let mut array = ArrayBuilder::new();
+    array.push(value);
+    array.finish().as_ref().as_bytes().len() + 1
 }
 
 /// Adds this redrive and those before it, as far as their number and size allow.
 fn fill_redrives(
     list: &mut ArrayBuilder,
-    (message, told): (&Message, Told<'_>),
+    message: &Message,
+    note: RedriveNote<'_>,
     old: TableRef<'_>,
     bytes_max: usize,
 ) {
     let entry = |with_deaths| {
         let mut entry = TableBuilder::new();
-        entry.insert("queue", Value::LongStr(told.queue.as_bytes()));
-        entry.insert("time", Value::Timestamp(told.time_s));
-        entry.insert("user", Value::LongStr(told.user.as_bytes()));
+        entry.insert("queue", Value::LongStr(note.queue.as_bytes()));
+        entry.insert("time", Value::Timestamp(note.time_s));
+        entry.insert("user", Value::LongStr(note.user.as_bytes()));
         if let Some(deaths) = message.deaths().filter(|_| with_deaths) {
             entry.array("x-death", |list| death_headers::fill_all(list, deaths));
         }
@@ -255,7 +256,8 @@ mod tests {
     use crate::death_history::{DeathReason, Deaths};
     use crate::message::{Content, SharedProperties};
 
-    const TOLD: Told<'static> = Told { queue: "dlq", user: "u", time_s: 7, maybe_seen: false };
+    const NOTE: RedriveNote<'static> =
+        RedriveNote { queue: "dlq", user: "u", time_s: 7, maybe_seen: false };
 
     /// A message that died in `queues` queues with long names.
     fn dead(queues: usize) -> Message {
@@ -285,11 +287,11 @@ mod tests {
     }
 
     fn redriven(message: &Message) -> Message {
-        way(message, &RedriveTo::Origin).unwrap().redriven(message, TOLD)
+        target(message, &RedriveTo::Origin).unwrap().redriven(message, NOTE)
     }
 
     /// Bytes of the list, and for each entry whether it still has its deaths.
-    fn told(message: &Message) -> (usize, Vec<bool>) {
+    fn redrives_of(message: &Message) -> (usize, Vec<bool>) {
         let properties = Properties::parse(message.properties()).unwrap();
         let Some(Value::Array(list)) = properties.headers.unwrap().get(REDRIVES) else {
             panic!("no list");
@@ -304,10 +306,10 @@ mod tests {
     #[test]
     fn a_long_history_is_cut_short() {
         let few = redriven(&dead(20));
-        assert_eq!(told(&few).1, [true]);
+        assert_eq!(redrives_of(&few).1, [true]);
         // A single history is too long: the redrive is still listed, without the deaths.
         let many = redriven(&dead(200));
-        assert_eq!(told(&many).1, [false]);
+        assert_eq!(redrives_of(&many).1, [false]);
         assert_eq!(redrive_count(&many), 1);
         // Each history fits alone, but not all of them together.
         let mut message = few;
@@ -318,8 +320,8 @@ mod tests {
             let again =
                 message.dead_letter(Arc::clone(message.envelope()), properties, deaths, false);
             message = redriven(&again);
-            let (bytes, entries) = told(&message);
-            assert!(bytes <= REDRIVES_BYTES_MAX + 64, "{bytes} octets");
+            let (bytes, entries) = redrives_of(&message);
+            assert!(bytes <= REDRIVES_BYTES_MAX + 64, "{bytes} bytes");
             assert!(entries.len() <= 3 && entries[0], "{entries:?}");
             assert_eq!(redrive_count(&message), count);
         }

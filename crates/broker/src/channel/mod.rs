@@ -21,7 +21,7 @@ use confirms::Confirms;
 use transaction::Transaction;
 use unacked::{Unacked, UnackedList};
 
-/// How the channel publishes.
+/// The publish mode of a channel.
 #[derive(Default, Debug)]
 pub(crate) enum PublishMode {
     /// Without answer.
@@ -33,10 +33,10 @@ pub(crate) enum PublishMode {
     Transactional(Transaction),
 }
 
-/// Where the last publish went, so that the next one to the same place need not ask again.
+/// The route of the last publish, which the next one with the same exchange and key reuses.
 #[derive(Clone, Debug)]
 pub(crate) struct LastRoute {
-    /// The topology it was found in.
+    /// The version of the topology that the route was found in.
     pub(crate) topology: u64,
     pub(crate) exchange: ExchangeId,
     pub(crate) envelope: Arc<Envelope>,
@@ -72,7 +72,7 @@ pub struct Channel {
     pub(crate) unacked_by_consumers: u32,
     /// Memory of the deliveries that are not settled for good, in bytes.
     pub(crate) unacked_bytes: u64,
-    /// Its deliveries have waited because that was too much.
+    /// Deliveries have waited because `unacked_bytes` was too much; the event is sent once.
     pub(crate) was_without_memory: bool,
     pub(crate) reply_consumer: Option<ReplyConsumer>,
     pub(crate) last_route: Option<LastRoute>,
@@ -88,7 +88,7 @@ pub struct Channel {
     pub(crate) flush_listed: bool,
     /// The wake-up that the vhost's timers hold for acknowledgement timeouts.
     pub(crate) armed: Option<Time>,
-    /// What has happened on it.
+    /// Counters since the channel was opened.
     pub counters: ChannelCounters,
     last_tag: u64,
 }
@@ -122,7 +122,7 @@ impl Channel {
         }
     }
 
-    /// Whether it takes part in the life of its client: one that the broker has closed does not.
+    /// True if the broker has not closed the channel.
     pub fn is_open(&self) -> bool {
         !self.closing
     }
@@ -137,7 +137,7 @@ impl Channel {
         self.prefetch_count_global
     }
 
-    /// Whether its publishes are confirmed.
+    /// True in confirm mode.
     pub fn is_confirming(&self) -> bool {
         matches!(self.mode, PublishMode::Confirm(_))
     }
@@ -150,13 +150,13 @@ impl Channel {
         }
     }
 
-    /// Whether it is in tx mode; then the publishes and the settled deliveries that wait for commit.
+    /// Numbers of publishes and of settled deliveries that wait for commit; none outside tx mode.
     pub fn uncommitted_counts(&self) -> Option<(usize, usize)> {
         let transaction = self.in_transaction()?;
         Some((transaction.publishes.len(), transaction.deliveries().count()))
     }
 
-    /// Whether the global prefetch leaves room for another delivery.
+    /// True if the global prefetch leaves room for another delivery.
     pub(crate) fn has_room(&self) -> bool {
         self.prefetch_count_global == 0
             || self.unacked_by_consumers < u32::from(self.prefetch_count_global)
@@ -181,7 +181,7 @@ impl Channel {
         }
     }
 
-    /// How many consumers it has.
+    /// Number of consumers, including that of direct replies.
     pub fn consumer_count(&self) -> usize {
         self.consumers.len() + usize::from(self.reply_consumer.is_some())
     }

@@ -1,7 +1,7 @@
 //! Cycles of dead letters: messages that return to a queue in which they died.
 
 use super::components::{Components, components};
-use super::warnings::{MapWarning, Severity, WarningKind, keeps};
+use super::warning::{MapWarning, Severity, WarningKind, keeps};
 use super::{DeadLetterMap, MapEdge, MapQueue};
 use crate::limits::MAP_NAMES_TOLD_MAX;
 use crate::message::Name;

@@ -1,13 +1,14 @@
 //! The dead-letter map: the queues that dead letters come from, the exchanges they pass through, the queues
 //! they reach, and the problems on these routes.
 //!
-//! [`DeadLetterMapTaking`] copies the topology from a vhost in slices; evaluating the copy does not need the
+//! [`DeadLetterMapBuilder`](crate::DeadLetterMapBuilder) copies the topology from a vhost in slices; evaluating the copy does not need the
 //! vhost any more. `warnings` reports dead ends, `loops` reports cycles, and `targets` checks the queues that
 //! dead letters reach.
 
 mod components;
 mod loops;
 mod targets;
+mod warning;
 mod warnings;
 
 use std::sync::Arc;
@@ -18,8 +19,7 @@ use crate::message::{Name, RoutingKey};
 use crate::policy::Source;
 use crate::queue::{Deaths, QueueType, Settings};
 use crate::setting::PolicyKey;
-pub use crate::vhost::DeadLetterMapTaking;
-pub use warnings::{MapWarning, Severity, WarningKind};
+pub use warning::{MapWarning, Severity, WarningKind};
 
 /// The part of a vhost's topology that takes part in dead-lettering. Queues, exchanges and routes refer to
 /// each other by index into these lists.

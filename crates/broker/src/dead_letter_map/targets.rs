@@ -1,6 +1,6 @@
 //! Problems in queues that dead letters reach: TTLs that are too short, length limits, missing consumers.
 
-use super::warnings::{MapWarning, Severity, WarningKind, first_of, keeps};
+use super::warning::{MapWarning, Severity, WarningKind, first_of, keeps};
 use super::{DeadLetterMap, MapQueue};
 use crate::setting::Overflow;
 

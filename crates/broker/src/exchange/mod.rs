@@ -41,7 +41,7 @@ pub(crate) use keys::Keys;
 pub use kind::ExchangeType;
 use local_random::LocalRandom;
 use modulus_hash::ModulusHash;
-pub(crate) use reach::Chance;
+pub(crate) use reach::Certainty;
 pub(crate) use routable::Routable;
 use topic::Topic;
 

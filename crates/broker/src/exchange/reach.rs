@@ -9,7 +9,7 @@ use super::{Exchange, Router};
 
 /// Certainty that something happens to every message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Chance {
+pub(crate) enum Certainty {
     /// Depends on parts of the message that are not known.
     Possible,
     /// Happens to every message.
@@ -23,14 +23,14 @@ impl Exchange {
     pub(crate) fn reach(
         &self,
         key: Option<&[u8]>,
-        found: &mut dyn FnMut(Destination, Chance),
-    ) -> Option<Chance> {
+        found: &mut dyn FnMut(Destination, Certainty),
+    ) -> Option<Certainty> {
         let mut matched = None;
         let mut find = |destination, chance| {
             matched = matched.max(Some(chance));
             found(destination, chance);
         };
-        let mut always = |destination| find(destination, Chance::Certain);
+        let mut always = |destination| find(destination, Certainty::Certain);
         match (&self.router, key) {
             (Router::Direct(r), Some(key)) => r.route(key, &mut always),
             (Router::Topic(r), Some(key)) => r.route(key, &mut always),
@@ -51,7 +51,7 @@ impl Exchange {
                 let is_only = self.bindings.iter().all(|b| Some(b.destination) == first);
                 self.find_all(|_| is_only, &mut find);
                 // Hash and random exchanges choose one destination for any message.
-                return self.is_bound().then_some(Chance::Certain);
+                return self.is_bound().then_some(Certainty::Certain);
             }
         }
         matched
@@ -84,10 +84,10 @@ impl Exchange {
     fn find_all(
         &self,
         is_certain: impl Fn(&Binding) -> bool,
-        find: &mut dyn FnMut(Destination, Chance),
+        find: &mut dyn FnMut(Destination, Certainty),
     ) {
         for binding in &self.bindings {
-            let chance = if is_certain(binding) { Chance::Certain } else { Chance::Possible };
+            let chance = if is_certain(binding) { Certainty::Certain } else { Certainty::Possible };
             find(binding.destination, chance);
         }
     }

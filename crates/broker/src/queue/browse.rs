@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::level::{Fresh, Level, Page, Piece};
 use super::ready::{Place, Ready};
 use super::{Entry, Queue};
-use crate::browse::{BrowseCursor, BrowsedMessage, Passed};
+use crate::browse::{BrowseCursor, BrowsedMessage, CursorPosition};
 use crate::ids::{EntryId, PageId};
 use crate::page::PagedMessage;
 use crate::time::Time;
@@ -91,7 +91,7 @@ impl Queue {
             }
             Next::Read(id, page, PagedMessage { facts, message }) => {
                 let entry = self.waiting.ready.entry(id, message.clone(), facts.lsn, facts.arrived);
-                let passed = Passed::Ready(Place::of(id).0);
+                let passed = CursorPosition::Ready(Place::of(id).0);
                 let paged = Some((page, *facts));
                 Found::message(BrowsedMessage { paged, ..self.browsed(entry, passed) })
             }
@@ -100,11 +100,11 @@ impl Queue {
     }
 
     fn found(&self, entry: Entry, place: Place) -> Found {
-        Found::message(self.browsed(entry, Passed::Ready(place.0)))
+        Found::message(self.browsed(entry, CursorPosition::Ready(place.0)))
     }
 
     /// A browsed message of the queue.
-    pub(crate) fn browsed(&self, entry: Entry, passed: Passed) -> BrowsedMessage {
+    pub(crate) fn browsed(&self, entry: Entry, passed: CursorPosition) -> BrowsedMessage {
         let deadline = self.deadline(&entry.front());
         let behind = BrowseCursor(passed);
         BrowsedMessage { entry, deadline, paged: None, held_by: None, ready_at: None, behind }
@@ -120,7 +120,7 @@ impl Queue {
     /// The delayed messages after a position.
     pub(crate) fn browse_delayed(&self, passed: (Time, u64)) -> impl Iterator<Item = Found> {
         self.waiting.delayed.after(passed).map(|((at, seq), entry)| {
-            let passed = Passed::Delayed(at, seq);
+            let passed = CursorPosition::Delayed(at, seq);
             let ready_at = Some(at);
             Found::message(BrowsedMessage { ready_at, ..self.browsed(entry.clone(), passed) })
         })
@@ -130,7 +130,7 @@ impl Queue {
     pub(crate) fn browse_dead(&self, passed: u64) -> impl Iterator<Item = Found> {
         let skipped = usize::try_from(passed).unwrap_or(usize::MAX);
         self.dead_letters.pending.skip(skipped).zip(1_u64..).map(move |(entry, count)| {
-            let passed = Passed::Dead(passed.saturating_add(count));
+            let passed = CursorPosition::Dead(passed.saturating_add(count));
             // A dead message does not expire.
             Found::message(BrowsedMessage { deadline: None, ..self.browsed(entry.clone(), passed) })
         })

@@ -1,17 +1,18 @@
-//! A virtual host: the sequential core that everything of it goes through.
+//! A virtual host: the sequential core that all its clients share.
 //!
-//! `apply` takes one command of a client at a given moment and leaves effects; `tick` makes happen
-//! what is due by then; `durable` says how far the log is. There is no clock, no socket, no file, no
-//! lock and no randomness in here but what was handed in. Between calls these hold:
+//! `apply` performs one command of a client at a given time and leaves effects; `tick` does what is due by then;
+//! `durable` says how far the log is on disk. There is no clock, socket, file, lock or source of randomness in
+//! here: time and seed are arguments. Between calls these hold:
 //!
-//! - no message waits in a queue for which a consumer has room, unless what is in front of it has
-//!   expired and is being removed in slices;
-//! - no message that died is left over: it became dead letters, was kept, or was counted as dropped,
-//!   unless more died at once than one call may move and the timer goes on with it, or an alarm is on;
-//! - `next_wake` is not later than the next thing that happens by itself.
+//! - no message waits in a queue for which a consumer has room, unless expired messages in front of it are being
+//!   removed in slices;
+//! - every message that died was dead-lettered, kept, or counted as dropped, unless more died at once than one
+//!   call may move and the timer goes on with them, or an alarm is on;
+//! - `next_wake` is not later than the next deadline.
 //!
-//! The commands stand in files by AMQP's classes, the life of a message in `publish`, `deliver`,
-//! `settle` and `death`.
+//! `state` has the nouns that a vhost is made of, `commands` the commands by AMQP's classes, `lifecycle` the life of
+//! a message, `log` the boundary to the log, and `views` read access. Ids are looked up as `state::topology`
+//! explains: an id of this call is known to exist, any other may be stale.
 
 mod commands;
 mod lifecycle;
@@ -51,10 +52,10 @@ use state::paging::VhostPaging;
 use state::policy_book::PolicyBook;
 use state::topology::Topology;
 use state::unacked_memory::UnackedMemory;
-pub use views::dead_letter_map::DeadLetterMapTaking;
+pub use views::dead_letter_map::DeadLetterMapBuilder;
 pub use views::dry_run::{DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun, SettingChange};
 
-/// What a node grants to its vhosts.
+/// Limits and defaults that a node gives its vhosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VhostOptions {
     /// For queues that say nothing themselves.
@@ -64,7 +65,7 @@ pub struct VhostOptions {
     pub permits_global_qos: bool,
     /// `consumer_max_per_channel`; none is unlimited.
     pub consumers_per_channel_max: Option<u32>,
-    /// How much of the queues stays in memory.
+    /// Limits of the memory that long queues take.
     pub paging: Paging,
     /// `default_queue_type`: the type of queues that could have any and say none.
     pub default_queue_type: QueueType,
@@ -137,7 +138,7 @@ impl Vhost {
         vhost
     }
 
-    /// Its name.
+    /// The name of the vhost.
     pub fn name(&self) -> &Name {
         &self.name
     }
@@ -239,14 +240,14 @@ impl Vhost {
         self.effects.drain()
     }
 
-    /// When something happens by itself the next time; call `tick` then.
+    /// The time of the next deadline; call `tick` then.
     pub fn next_wake(&self) -> Option<Time> {
         self.timers.next()
     }
 
-    // ---- looking in ----
+    // ---- read access ----
 
-    /// What its node grants it.
+    /// The limits and defaults of the vhost.
     pub fn options(&self) -> VhostOptions {
         self.options
     }
@@ -321,12 +322,12 @@ impl Vhost {
         self.paging.resident_bytes()
     }
 
-    /// What it has counted.
+    /// Counters of the vhost since it was opened.
     pub fn counters(&self) -> &VhostCounters {
         &self.counters
     }
 
-    // ---- small things every command needs ----
+    // ---- for every command ----
 
     fn queue_resource<'a>(&'a self, name: &'a str) -> Resource<'a> {
         Resource { kind: ResourceKind::Queue, name, vhost: &self.name }
@@ -348,7 +349,7 @@ impl Vhost {
         }
     }
 
-    /// Whose command it is.
+    /// The user who gave the command.
     fn user(&self, at: ChannelKey) -> Name {
         match self.connections.get(at.connection) {
             Some(connection) => Arc::clone(&connection.access.user),
@@ -364,7 +365,7 @@ impl Vhost {
         }
     }
 
-    /// How far the log must be on disk before the command at hand is answered.
+    /// The position up to which the log must be on disk before the command at hand is answered.
     fn needed_for_answer(&self, at: ChannelKey) -> Lsn {
         self.log.written_by_command().unwrap_or_else(|| {
             let before = self.connections.get(at.connection).map(|connection| connection.logged);

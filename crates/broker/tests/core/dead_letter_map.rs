@@ -11,7 +11,7 @@ use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
     ApplyTo, Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeadLetterMap,
-    DeadLetterMapTaking, DeclareExchange, DeclareQueue, Definition, Effect, MapEdge, Outgoing,
+    DeadLetterMapBuilder, DeclareExchange, DeclareQueue, Definition, Effect, MapEdge, Outgoing,
     Pattern, Policy, PolicyKey, PolicyKind, PolicyValue, Publish, QueueId, Request, Severity,
     Source, Vhost, VhostOptions, WarningKind,
 };
@@ -149,7 +149,7 @@ impl Broker {
 
     fn map(&self) -> DeadLetterMap {
         let queues: Vec<QueueId> = self.vhost.queues().map(|(id, _)| id).collect();
-        let mut taking = DeadLetterMapTaking::default();
+        let mut taking = DeadLetterMapBuilder::default();
         let mut rest = queues.as_slice();
         while !rest.is_empty() {
             rest = &rest[taking.sources(&self.vhost, rest)..];

@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::vhost::Vhost;
 use crate::vhost::lifecycle::growth::check_arguments;
 
-/// Which end of a binding is a queue.
+/// The kind of the destination of a binding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BindTo {
     Queue,

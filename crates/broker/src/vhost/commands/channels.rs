@@ -37,7 +37,7 @@ impl Vhost {
         self.finish_deaths();
     }
 
-    /// What a user may do has changed.
+    /// Replaces the user's permissions.
     ///
     /// Consumers of queues that the user may not read any more are cancelled: `basic.cancel`, for clients
     /// that can be told.
@@ -107,7 +107,7 @@ impl Vhost {
         }
     }
 
-    /// Whether a command is to be performed: not on a connection or channel that is closing.
+    /// True if a command is performed: not on a connection or channel that is closing.
     ///
     /// # Errors
     /// 504 for a command on a channel that is not open.

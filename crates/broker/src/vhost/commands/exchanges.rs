@@ -31,7 +31,8 @@ const PREDECLARED: [(&str, ExchangeType, bool); 7] = [
     ("amq.topic", ExchangeType::Topic, false),
 ];
 
-/// Where RabbitMQ can send its log, which the vhost `/` has, too. Nothing is sent there.
+/// The exchange of the vhost `/` that RabbitMQ can publish its log to. Leveret declares it and publishes nothing
+/// there.
 const LOG_EXCHANGE: (&str, ExchangeType, bool) = ("amq.rabbitmq.log", ExchangeType::Topic, true);
 
 impl Vhost {

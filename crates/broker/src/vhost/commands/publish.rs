@@ -1,4 +1,4 @@
-//! A publish: checked, routed, and into its queues (spec 1.2, 1.6, 4, 7.5).
+//! `basic.publish`: checked, routed, and into its queues.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use crate::route::Route;
 use crate::vhost::Vhost;
 use crate::vhost::lifecycle::enqueue::EnqueuePlan;
 
-/// What became of a publish.
+/// The outcome of a publish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::vhost) enum Verdict {
-    /// Its queues have it; it is safe once the log is durable up to there, or at once.
+    /// The queues have the message; it is safe once the log is durable up to this position, or at once.
     Accepted(Option<Lsn>),
     /// ChannelKey least one queue refused it.
     Refused,
 }
 
-/// What is counted of a publish.
+/// A publish as it is counted.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::vhost) struct RoutedPublish<'a> {
     pub(in crate::vhost) exchange: ExchangeId,

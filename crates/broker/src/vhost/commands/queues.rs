@@ -1,4 +1,4 @@
-//! Class queue: declare, delete, purge (spec 6.1 to 6.5).
+//! Class queue: declare, delete, purge.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Vhost {
             .then(|| arguments::with_queue_type(declare.arguments, default))
     }
 
-    /// Whether there may be one more queue.
+    /// Checks that one more queue may be declared.
     ///
     /// # Errors
     /// 406 with RabbitMQ's text.
@@ -194,7 +194,7 @@ impl Vhost {
         }
     }
 
-    /// A queue that exists may be declared again, but only the same (spec 6.2).
+    /// A queue that exists may be declared again, but only with the same properties and arguments.
     fn check_same_queue(
         &self,
         at: ChannelKey,
@@ -245,7 +245,7 @@ impl Vhost {
         id
     }
 
-    /// Answers a declaration, which counts as use of the queue (spec 2).
+    /// Answers a declaration, which counts as use of the queue.
     ///
     /// COMPAT: queue lease: declaring a quorum queue again renews its lease, too.
     fn declared(&mut self, at: ChannelKey, id: QueueId, nowait: bool) {
@@ -269,7 +269,7 @@ impl Vhost {
         self.answer(at, nowait, outgoing);
     }
 
-    /// Passive declaration needs any permission at all (spec 6.1).
+    /// Checks the permission for a passive declaration: any of the three will do.
     pub(in crate::vhost) fn require_any(
         &self,
         at: ChannelKey,
@@ -333,7 +333,7 @@ impl Vhost {
         Ok(())
     }
 
-    /// What the channels hold of a queue, in order of arrival, with the records that brought it.
+    /// Unacknowledged messages of a queue, in order of arrival, with the records that brought them.
     fn unacked_entries(&self, id: QueueId) -> Vec<(EntryId, Lsn)> {
         let held = self.connections.channels().flat_map(|(_, channel)| channel.deliveries());
         let mut entries: Vec<(EntryId, Lsn)> = held
@@ -479,13 +479,13 @@ impl Vhost {
     }
 }
 
-/// What a queue had when it was removed.
+/// Messages and consumers of a queue that was removed.
 #[derive(Default, Debug)]
 #[must_use = "the clients of its consumers do not know yet"]
 struct RemovedQueue {
     /// Messages that were ready.
     ready_count: u64,
-    /// Its consumers, which are removed, too.
+    /// Consumers that were removed with the queue.
     consumers: Vec<(ChannelKey, Name)>,
 }
 

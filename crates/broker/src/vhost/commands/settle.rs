@@ -1,4 +1,4 @@
-//! The end of a delivery: acknowledged, dead, or back in its queue (spec 7.2, 7.5).
+//! The end of a delivery: acknowledged, rejected, or back in its queue.
 
 use smallvec::SmallVec;
 
@@ -68,7 +68,7 @@ impl Vhost {
         if freed_global {
             self.unpark_channel(at);
         }
-        self.go_on_with_memory(at);
+        self.resume_deliveries(at);
     }
 
     /// Counts the end of a delivery in its queue, consumer, channel and vhost. True if that makes room under a

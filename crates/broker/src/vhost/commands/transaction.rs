@@ -1,4 +1,4 @@
-//! `tx.commit` and `tx.rollback` (spec 7.5).
+//! `tx.commit` and `tx.rollback`.
 
 use super::publish::{RoutedPublish, Verdict};
 use crate::channel::PublishMode;

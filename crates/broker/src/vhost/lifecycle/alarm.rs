@@ -1,8 +1,8 @@
 //! Alarms: while memory or disk is short, the vhost makes no dead letters, as no publisher is read.
 //!
-//! What dies in a queue with a dead-letter exchange leaves its queue and waits here, undelivered, until the
-//! alarm is over; in the log it is still where it was. What dies without one goes at once, for that makes
-//! room. When much waits, such queues expire, evict and deliver nothing more: what waits here is in memory.
+//! A message that dies in a queue with a dead-letter exchange leaves its queue and waits, undelivered, until the
+//! alarm is over; in the log it is still in its queue. A message that dies without one is dropped at once, for that
+//! makes room. Deaths wait in memory: when many wait, such queues expire, evict and deliver nothing more.
 
 // COMPAT: alarms and dead letters: they wait until the alarm is over, so that one message cannot fill a disk.
 
@@ -33,7 +33,7 @@ impl Vhost {
         } else {
             self.counters.deaths_waiting = 0;
             self.dead_lettering.extend(self.alarm.take_all());
-            self.go_on_with_stalled();
+            self.resume_stalled();
             // In slices, however many they are.
             self.dead_lettering.arm(&mut self.timers, self.now.time);
         }
@@ -67,7 +67,7 @@ impl Vhost {
     }
 
     /// True if the queue is kept although its lease is over: what died in it would go with it.
-    pub(in crate::vhost) fn outlives_its_lease(&mut self, queue: QueueId) -> bool {
+    pub(in crate::vhost) fn is_kept_by_alarm(&mut self, queue: QueueId) -> bool {
         let outlives =
             self.alarm.is_on() && self.topology.known_queue(queue).dead_letters.dying() > 0;
         if outlives {
@@ -77,7 +77,7 @@ impl Vhost {
     }
 
     /// Goes on with queues that had to wait; they may wait again, or be gone.
-    fn go_on_with_stalled(&mut self) {
+    fn resume_stalled(&mut self) {
         for queue in self.alarm.take_stalled() {
             if self.topology.queue(queue).is_some() {
                 self.enforce_limits(queue);
@@ -127,7 +127,7 @@ impl Vhost {
     /// Deaths that waited were taken: there may be room for queues that had to wait.
     pub(in crate::vhost) fn waiting_deaths_taken(&mut self) {
         if !self.alarm.is_full() {
-            self.go_on_with_stalled();
+            self.resume_stalled();
         }
     }
 

@@ -1,15 +1,15 @@
-//! Dead-lettering: out of one queue and into others, in one step (spec 3).
+//! Dead-lettering: out of one queue and into others, in one step.
 //!
-//! Whatever dies in a call is put on a list and moved before the call returns, so that chains of
-//! queues need no recursion. Only when more dies at once than a call may move is the rest left to the
-//! timer. A death is one record in the log, so that nobody sees a message half moved.
+//! Messages that die in a call are put on a list and moved before the call returns, so that chains of queues need
+//! no recursion. If more die than a call may move, the rest is left to the timer. A death is one record in the
+//! log, so that a crash leaves no message half moved.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::enqueue::EnqueuePlan;
-use crate::dead_letter::{self, Circumstances, DeathReason, Letter};
+use crate::dead_letter::{self, Circumstances, DeadLetter, DeathReason};
 use crate::effect::Event;
 use crate::ids::{Lsn, QueueId};
 use crate::limits::{DEAD_LETTER_RETRY_SLICE, DEATHS_PER_CALL_MAX};
@@ -22,10 +22,10 @@ use crate::statistics::Strategy;
 use crate::vhost::Vhost;
 use crate::vhost::state::pending_death::{DeadMessage, PendingDeath};
 
-/// The queues that take a dead letter, and what became of the others.
+/// The queues that a dead letter was routed to, by what they do with it.
 struct Targets {
     accepting: SmallVec<[QueueId; 4]>,
-    /// Those that are full and dead-letter what they refuse.
+    /// Full queues that dead-letter the messages they refuse.
     passing_on: SmallVec<[QueueId; 1]>,
     cyclic: u64,
     full: u64,
@@ -79,7 +79,7 @@ impl Vhost {
     }
 
     /// Goes on where `finish_deaths` stopped, with up to `budget` messages; returns how much of that is used up.
-    pub(in crate::vhost) fn go_on_with_deaths(&mut self, budget: usize) -> usize {
+    pub(in crate::vhost) fn resume_deaths(&mut self, budget: usize) -> usize {
         self.dead_lettering.woken();
         let moved = self.move_deaths(budget);
         // The rest has its turn when other wake-ups have had theirs.
@@ -133,7 +133,7 @@ impl Vhost {
             queue.dead_letters.end_deaths(1);
         }
         let Some(target) = &queue.settings.dead_letter else {
-            return self.leave_nothing(death, DropCause::NoDeadLetterExchange);
+            return self.keep_or_drop(death, DropCause::NoDeadLetterExchange);
         };
         let circumstances = Circumstances {
             queue: &queue.name,
@@ -146,12 +146,12 @@ impl Vhost {
             },
         };
         let last_death = &mut self.dead_lettering.last_death;
-        let Letter { message, is_cut } =
+        let DeadLetter { message, is_cut } =
             dead_letter::die(death.message(), circumstances, last_death);
         self.dead_lettering.count_bytes(message.log_bytes());
         let at_least_once = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
         let Some(route) = self.dead_letter_route(&message) else {
-            return self.leave_nothing(death, DropCause::ExchangeMissing);
+            return self.keep_or_drop(death, DropCause::ExchangeMissing);
         };
         let targets = self.targets(&message, &route.queues);
         let refused = targets.cyclic + targets.full;
@@ -162,7 +162,7 @@ impl Vhost {
                 (0, 1..) => DropCause::Cycle,
                 (0, 0) => DropCause::Unroutable,
             };
-            return self.leave_nothing(death, cause);
+            return self.keep_or_drop(death, cause);
         }
         let queue = self.topology.known_queue_mut(death.queue);
         if let DeadMessage::Entry(_) = death.dead {
@@ -256,7 +256,7 @@ impl Vhost {
     }
 
     /// Keeps or drops a dead message that has nowhere to go, and counts it.
-    fn leave_nothing(&mut self, death: PendingDeath, cause: DropCause) {
+    fn keep_or_drop(&mut self, death: PendingDeath, cause: DropCause) {
         let queue = self.topology.known_queue_mut(death.queue);
         let keeps = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
         let DeadMessage::Entry(entry) = death.dead else {

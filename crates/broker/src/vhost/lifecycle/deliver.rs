@@ -1,7 +1,7 @@
-//! From a queue to its consumers: who gets the next message, and when nobody can.
+//! Delivery: the choice of the consumer that gets the next message of a queue.
 //!
-//! A consumer gets a message when its own prefetch, its channel's and its connection's outbox leave
-//! room. One that has none is parked with its channel until something makes room there.
+//! A consumer gets a message when its own prefetch, its channel's and its connection's outbox leave room. A
+//! consumer without room is parked with its channel until there is some.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! The firehose: while it is on, whatever is published or delivered is also told to the exchange
-//! `amq.rabbitmq.trace`, with the same body and in its headers where it came from and where it went.
+//! The firehose: while it is on, every message that is published or delivered is copied to the exchange
+//! `amq.rabbitmq.trace`, with the same body and with its origin and destination in headers.
 //!
-//! What is told enters its queues at the end of the call that caused it, so that no queue gets a message
-//! while another is being handed out there. What came through the trace exchange is not told again,
-//! nor what became of it by dead-lettering: there is always an end.
+//! Copies enter their queues at the end of the call that caused them, so that no queue gets a message while another
+//! is being delivered from it. Messages from the trace exchange are not copied again, nor are their dead letters:
+//! there is always an end.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::queue::Entry;
 use crate::route::Route;
 use crate::vhost::Vhost;
 
-/// The exchange that it is told to.
+/// The exchange that copies are published to.
 pub(in crate::vhost) const TRACE_EXCHANGE: &str = "amq.rabbitmq.trace";
 
-/// A string in a list of headers without its octets: type and length.
+/// Type and length of a string in a list of headers, in bytes.
 const LIST_VALUE_BYTES: usize = 5;
 
 /// The event that a copy of a message is made for.
@@ -124,8 +124,8 @@ impl Vhost {
         Some(&channel.reply_consumer.as_ref()?.address)
     }
 
-    /// The headers of what is told. Those of the message are left out if they would be nested too
-    /// deeply there, or if all would not fit into a frame; of very many keys or queues the first are told.
+    /// The headers of a copy. The message's own headers are left out if they would be nested too deeply, or if all
+    /// would not fit into a frame; of very many keys or queues the first are listed.
     fn trace_headers(
         &self,
         at: ChannelKey,
@@ -136,16 +136,16 @@ impl Vhost {
         // They were validated when the message was published.
         let properties = Properties::parse(properties).unwrap_or_default();
         let all = self.headers_with(at, message, &fields(&properties), traced);
-        let octets = all.as_ref();
-        let fits = octets.as_bytes().len() <= TRACE_HEADERS_BYTES_MAX;
-        if fits && TableRef::from_bytes(octets.as_bytes()).is_ok() {
+        let table = all.as_ref();
+        let fits = table.as_bytes().len() <= TRACE_HEADERS_BYTES_MAX;
+        if fits && TableRef::from_bytes(table.as_bytes()).is_ok() {
             return all;
         }
         let others = Properties { headers: None, ..properties };
         self.headers_with(at, message, &fields(&others), traced)
     }
 
-    /// The same with the properties as they are told, sorted by key.
+    /// The headers of a copy with these properties of the message, sorted by key.
     fn headers_with(
         &self,
         at: ChannelKey,
@@ -228,7 +228,7 @@ fn text(text: &str) -> Value<'_> {
     Value::LongStr(text.as_bytes())
 }
 
-/// The properties that a message has, as RabbitMQ tells them.
+/// The properties of a message as the firehose of RabbitMQ shows them.
 fn fields(properties: &Properties<'_>) -> Table {
     let mut table = TableBuilder::new();
     let text = Value::LongStr;

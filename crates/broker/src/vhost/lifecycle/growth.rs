@@ -1,4 +1,4 @@
-//! What bounds the memory of queues, exchanges and bindings: the size of the arguments of each, and while the
+//! Limits on the memory of queues, exchanges and bindings: the size of the arguments of each, and while the
 //! node's memory alarm is on, the size of all of them together.
 //!
 //! COMPAT: topology under the memory alarm: a new queue, exchange or binding is refused with 406 while the
@@ -22,7 +22,7 @@ impl Vhost {
         self.topology.memory().bytes()
     }
 
-    /// Whether there is room for something new of `bytes`.
+    /// Checks that there is room for a new queue, exchange or binding of `bytes`.
     ///
     /// # Errors
     /// 406 while the memory alarm is on.

@@ -1,7 +1,7 @@
-//! Long queues: what of them is put aside, when it is read back, and who waits for that meanwhile.
+//! Long queues: cutting pages, reading them back, and the consumers and `basic.get`s that wait for that.
 //!
-//! Pages are written and read by whoever has the disk, without the vhost being held up. A queue whose
-//! next message is still being read delivers nothing until it is there; `basic.get` is answered then.
+//! The shell writes and reads pages while the vhost goes on. A queue whose next message is still being read
+//! delivers nothing until it is there; `basic.get` is answered then.
 
 use smallvec::SmallVec;
 
@@ -82,7 +82,7 @@ impl Vhost {
         self.finish_deaths();
     }
 
-    /// Something else comes first in a queue, which may have to be read, or has been waited for.
+    /// Does what a new head of the queue allows or requires: pages are read, consumers and `basic.get`s served.
     pub(in crate::vhost) fn head_changed(&mut self, id: QueueId) {
         let queue = self.topology.known_queue_mut(id);
         self.timers.disarm(&mut queue.expiry.armed, Wake::Queue(id));
@@ -114,7 +114,7 @@ impl Vhost {
         self.effects.push(Effect::AwaitGet(at.connection));
     }
 
-    /// Whether a `basic.get` of the connection still waits for its answer.
+    /// True if a `basic.get` of the connection waits for its answer.
     pub fn awaits_get(&self, connection: ConnectionId) -> bool {
         let connection = self.connections.get(connection);
         connection.is_some_and(|known| known.channels().any(|(_, c)| c.awaited_gets > 0))
@@ -142,7 +142,7 @@ impl Vhost {
         }
     }
 
-    /// Whether the channel is still there and waits; it waits no more then.
+    /// True if the channel is open and waits for a `basic.get`, which is counted as answered then.
     fn is_awaited(&mut self, at: ChannelKey) -> bool {
         let channel = self.connections.channel_mut(at).filter(|channel| channel.awaited_gets > 0);
         channel.map(|channel| channel.awaited_gets -= 1).is_some()

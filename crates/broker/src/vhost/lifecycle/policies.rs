@@ -1,9 +1,9 @@
-//! Policies come and go: what is in force for each queue and exchange is resolved anew and replaced
-//! as a whole (spec 1.4, 4.3, 5).
+//! Policies are set and cleared; the settings of each queue and exchange are resolved again and replaced as a
+//! whole.
 //!
-//! A change is tried on every name there is, in slices between which others have the vhost; meanwhile it
-//! is in force for some and not yet for others. Only what one change can decide is decided: a queue that
-//! has another policy in force keeps that one or gets the new one, and no other policy is tried.
+//! A change is matched with every name, in slices between which clients are served; meanwhile it is in force for
+//! some and not yet for others. Only the changed policy is tried: a queue with another policy in force keeps that
+//! one or gets the changed one.
 //!
 //! COMPAT: retroactive TTL: a message's deadline is its arrival plus the lowest TTL now in force, so
 //! a new `message-ttl` acts on the whole backlog and a cleared one lifts it. RabbitMQ fixes deadlines
@@ -16,8 +16,7 @@ use crate::ids::{ExchangeId, QueueId};
 use crate::limits::{EXPIRY_SLICE, POLICY_MATCHES_PER_SLICE};
 use crate::message::Name;
 use crate::policy::decision::Decision;
-use crate::policy::{Explanation, InForce, MatchCost, Policy, PolicyKind, Thing};
-use crate::queue::resolved_keys::ResolvedKeys;
+use crate::policy::{InForce, MatchCost, Policy, PolicyKind, Thing};
 use crate::queue::{QueueType, Settings};
 use crate::record::Record;
 use crate::setting::{PolicyKey, SettingValue};
@@ -78,30 +77,7 @@ impl Vhost {
         self.policies.is_changing()
     }
 
-    /// What is in force for a queue and why, if there is one of that name.
-    pub fn explain_queue(&self, name: &str) -> Option<Explanation> {
-        let queue = self.queue(name)?;
-        let keys = ResolvedKeys::of(&queue.arguments, &queue.policies, self.options.queue_defaults);
-        let thing = Thing::Queue(queue.kind());
-        let about = (name, thing);
-        Some(Explanation::of(self.policies.policies(), &queue.policies, about, keys.iter()))
-    }
-
-    /// What is in force for an exchange and why, if there is one of that name.
-    pub fn explain_exchange(&self, name: &str) -> Option<Explanation> {
-        let exchange = self.exchange(name)?;
-        let in_force = self.policies.policies().for_exchange(name);
-        let decision = decide_alternate(exchange, &in_force);
-        let about = (name, Thing::Exchange);
-        Some(Explanation::of(
-            self.policies.policies(),
-            &in_force,
-            about,
-            std::iter::once(&decision),
-        ))
-    }
-
-    /// Everything has to be looked at because of this policy.
+    /// Lists every queue and exchange, to have this policy applied to them.
     fn policy_changed(&mut self, kind: PolicyKind, name: Name) {
         self.policies.push_change(PolicyChanged {
             kind,
@@ -115,7 +91,7 @@ impl Vhost {
 
     /// Goes on with policies that have changed when the timer has time for it, about `budget` matches; how
     /// many that were.
-    pub(in crate::vhost) fn go_on_with_policies(&mut self, budget: usize) -> usize {
+    pub(in crate::vhost) fn resume_policies(&mut self, budget: usize) -> usize {
         self.policies.woken();
         let (changed, cost) = self.resolve_changed(budget);
         self.policies_changed_for(changed);
@@ -153,7 +129,7 @@ impl Vhost {
         (changed, cost.0)
     }
 
-    /// Something else is in force for these queues now.
+    /// Delivers and evicts where the settings in force have changed.
     fn policies_changed_for(&mut self, queues: Vec<QueueId>) {
         for id in queues {
             // A message that had expired in front of the others may have more time again.

@@ -16,7 +16,7 @@ use crate::limits::REDRIVE_BYTES_PER_CALL_MAX;
 use crate::message::{Message, Name};
 use crate::page::PageTask;
 use crate::queue::Entry;
-use crate::redrive::{self, Redrive, RedriveTo, Redriven, Told};
+use crate::redrive::{self, Redrive, RedriveNote, RedriveTo, Redriven};
 use crate::refusal::Refusal;
 use crate::time::Now;
 use crate::vhost::Vhost;
@@ -60,10 +60,10 @@ impl Vhost {
         Ok(outcomes)
     }
 
-    /// Whether the user may redrive anything so, and whether there is a queue and something to send to.
+    /// Checks that the user may redrive messages from the queue to the target, and that both exist.
     ///
     /// # Errors
-    /// What a client would be refused with that consumes there and publishes here.
+    /// The refusal of a `basic.consume` there or of a `basic.publish` here.
     pub fn check_redrive(&self, redrive: Redrive<'_>) -> Result<(), Refusal> {
         let Redrive { queue, to, access } = redrive;
         let queue = self
@@ -108,7 +108,7 @@ impl Vhost {
         message: &Message,
     ) -> Result<Vec<Name>, Refusal> {
         self.advance(now);
-        let targets = match self.find_way(redrive, (message, false)) {
+        let targets = match self.find_targets(redrive, message, false) {
             Ok((_, targets)) => targets,
             Err(Redriven::Refused(refusal)) => return Err(refusal),
             Err(_) => Targets::new(),
@@ -126,7 +126,7 @@ impl Vhost {
             return Err(Redriven::Gone);
         }
         let maybe_seen = queue.may_have_been_seen(chosen);
-        let (message, targets) = self.find_way(redrive, (&chosen.message, maybe_seen))?;
+        let (message, targets) = self.find_targets(redrive, &chosen.message, maybe_seen)?;
         // It may have expired when there was to be room.
         let entry = self.take_redriven(redrive.queue, chosen).ok_or(Redriven::Gone)?;
         let mut plan = EnqueuePlan::default();
@@ -140,19 +140,20 @@ impl Vhost {
     }
 
     /// The message as it would be redriven, and the queues that take it.
-    fn find_way(
+    fn find_targets(
         &mut self,
         redrive: Redrive<'_>,
-        (message, maybe_seen): (&Message, bool),
+        message: &Message,
+        maybe_seen: bool,
     ) -> Result<(Message, Targets), Redriven> {
         let Redrive { queue, to, access } = redrive;
         let queue = self.topology.queue(queue).ok_or(Redriven::Gone)?;
-        let way = redrive::way(message, to).ok_or(Redriven::Unroutable)?;
+        let target = redrive::target(message, to).ok_or(Redriven::Unroutable)?;
         let time_s = self.now.wall_ms / 1000;
-        let told = Told { queue: &queue.name, user: &access.user, time_s, maybe_seen };
-        let target = way.queue.clone();
-        let message = way.redriven(message, told);
-        let targets = match target {
+        let note = RedriveNote { queue: &queue.name, user: &access.user, time_s, maybe_seen };
+        let into_queue = target.queue.clone();
+        let message = target.redriven(message, note);
+        let targets = match into_queue {
             Some(queue) => self.topology.queue_id(&queue).into_iter().collect(),
             None => self.redrive_route(redrive, &message)?,
         };

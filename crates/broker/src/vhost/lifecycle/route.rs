@@ -1,6 +1,6 @@
-//! From an exchange and keys to queues: exchange-to-exchange bindings, alternate exchanges and the
-//! default exchange included, each exchange visited once, each queue found once (spec C-4). The
-//! default exchange also knows the addresses of those who wait for direct replies.
+//! Routing: from an exchange and keys to queues, through exchange-to-exchange bindings, alternate exchanges and the
+//! default exchange. Each exchange is visited once and each queue found once. The default exchange also routes to
+//! the addresses of direct replies.
 
 use std::collections::BTreeSet;
 

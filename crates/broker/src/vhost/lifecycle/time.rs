@@ -1,7 +1,6 @@
-//! What happens by itself: messages and queues expire, delayed messages are ready again, deliveries
-//! time out (spec 1, 2, 7.4, 8.3).
+//! Deadlines: messages and queues expire, delayed messages become ready again, deliveries time out.
 //!
-//! Everything is done in slices, so that a million simultaneous deadlines never hold up a publisher.
+//! Due work is done in slices, so that a million simultaneous deadlines never hold up a publisher.
 //! Messages leave in the order of their deadlines.
 
 use std::collections::BTreeSet;
@@ -22,7 +21,7 @@ use crate::timers::Wake;
 use crate::vhost::Vhost;
 
 impl Vhost {
-    /// Makes happen what is due at `now`, at most a slice of it; `next_wake` says whether more is.
+    /// Does what is due at `now`, at most a slice of it; `next_wake` says if more is due.
     pub fn tick(&mut self, now: Now) {
         self.advance(now);
         self.dead_lettering.begin_batch();
@@ -40,8 +39,8 @@ impl Vhost {
                 Wake::Channel(connection, channel) => {
                     self.time_out_deliveries(ChannelKey { connection, channel }, budget)
                 }
-                Wake::Deaths => self.go_on_with_deaths(budget),
-                Wake::Policies => self.go_on_with_policies(budget),
+                Wake::Deaths => self.resume_deaths(budget),
+                Wake::Policies => self.resume_policies(budget),
             });
         }
     }
@@ -60,7 +59,7 @@ impl Vhost {
             done += self.expire_until(id, end.just_before(), budget);
             if done <= budget
                 && !self.topology.known_queue(id).is_being_read()
-                && !self.outlives_its_lease(id)
+                && !self.is_kept_by_alarm(id)
             {
                 self.expire_queue(id);
                 return done;
@@ -231,8 +230,8 @@ impl Vhost {
         count
     }
 
-    /// Tells who did not settle in time: a consumer, or `basic.get` if there is none. A consumer is
-    /// cancelled, unless its channel closes anyway.
+    /// Reports a consumer, or `basic.get` if there is none, whose deliveries timed out. A consumer is cancelled,
+    /// unless its channel closes anyway. The queue may be gone.
     fn time_out_source(
         &mut self,
         at: ChannelKey,

@@ -1,4 +1,4 @@
-//! How much memory unacknowledged deliveries may take.
+//! The limit on the memory of unacknowledged deliveries.
 //!
 //! A message that a client has and does not acknowledge stays in memory, and behind it the next page of a
 //! long queue is read: a consumer without prefetch that never acknowledges would get a whole backlog into
@@ -61,7 +61,7 @@ impl Vhost {
     }
 
     /// Delivers to the channels that have room now that `acknowledged` has acknowledged something.
-    pub(in crate::vhost) fn go_on_with_memory(&mut self, acknowledged: ChannelKey) {
+    pub(in crate::vhost) fn resume_deliveries(&mut self, acknowledged: ChannelKey) {
         if !self.unacked_memory.has_waiting() {
             return;
         }
@@ -72,7 +72,7 @@ impl Vhost {
         }
     }
 
-    /// What is counted and what is held, for checks.
+    /// Compares the counted bytes with the deliveries that channels hold; for checks.
     pub(in crate::vhost) fn check_unacked_bytes(&self, broken: &mut Vec<String>) {
         let mut sum = 0;
         for (at, channel) in self.connections.channels() {

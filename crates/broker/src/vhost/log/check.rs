@@ -1,4 +1,4 @@
-//! What must hold between any two calls, checked from outside by tests and simulation.
+//! Invariants that hold between any two calls. Tests, the model and fuzzing check them after every step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,8 +85,7 @@ impl Vhost {
         queues + exchanges + self.topology.durable_binding_count() + self.policies.durable_count()
     }
 
-    /// Everything a restart must bring back of each durable message that is not in a page, as text; for
-    /// tests.
+    /// Each durable message that is not in a page, with everything that a restart must restore, as text; for tests.
     pub fn durable_messages(&self) -> Vec<String> {
         let told = |queue: &Queue, entry: &Entry| {
             let Entry { id, message, lsn, arrived, .. } = entry;
@@ -119,7 +118,7 @@ impl Vhost {
         }
     }
 
-    /// What queues and consumers count as unacknowledged is what channels hold.
+    /// The unacknowledged counts of queues and consumers match the deliveries that channels hold.
     fn check_unacked(&self, broken: &mut Vec<String>) {
         let mut held: BTreeMap<(QueueId, Option<ConsumerId>), u64> = BTreeMap::new();
         for (at, channel) in self.connections.channels() {
@@ -150,7 +149,7 @@ impl Vhost {
         }
     }
 
-    /// What queues count as persistent outlives a restart; of messages in pages only the number is known.
+    /// The persistent counts of queues match their durable messages; of messages in pages only the number is known.
     fn check_persistent(&self, broken: &mut Vec<String>) {
         let mut found: BTreeMap<QueueId, PersistentMessages> = BTreeMap::new();
         let one = |queue: &Queue, entry: &Entry| PersistentMessages {
@@ -190,7 +189,8 @@ impl Vhost {
         }
     }
 
-    /// Nothing that could be done is left undone, and nothing due is forgotten.
+    /// No delivery, expiry or dead letter that is possible now is left undone, and a wake-up is armed for each later
+    /// one.
     fn check_progress(&self, broken: &mut Vec<String>) {
         if !self.dead_lettering.is_empty()
             && !self.is_armed(self.dead_lettering.armed(), Some(self.now.time))
@@ -233,7 +233,7 @@ impl Vhost {
         }
     }
 
-    /// Whether the wake-up at `armed` comes in time; what is overdue may wait for its turn now.
+    /// True if the wake-up at `armed` comes in time; overdue work may wait for its turn now.
     fn is_armed(&self, armed: Option<Time>, due: Option<Time>) -> bool {
         let due = due.map(|due| due.max(self.now.time));
         due.is_none_or(|due| armed.is_some_and(|armed| armed <= due))

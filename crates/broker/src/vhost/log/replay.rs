@@ -27,7 +27,7 @@ use crate::vhost::Vhost;
 pub struct Replay {
     vhost: Vhost,
     queues: Lookup<QueueNumber, QueueId>,
-    /// When the node began to read: nothing has arrived after that.
+    /// The time at which the node began to read the log; no message has arrived after that.
     now: Time,
     undeclared: UndeclaredQueues,
     /// Bindings of which an end is not there.
@@ -35,7 +35,7 @@ pub struct Replay {
     recovered: Vec<RecoveredQueue>,
 }
 
-/// What became of damage to declarations.
+/// The outcome of recovery where declarations are damaged.
 #[derive(Default, Debug)]
 pub struct Recovered {
     /// Queues whose declaration is lost, with their messages.
@@ -44,7 +44,7 @@ pub struct Recovered {
     pub problems: Vec<(Lsn, ReplayProblem)>,
 }
 
-/// Why a record cannot be replayed; the rest of the log can be.
+/// The reason that a record cannot be replayed; the rest of the log can be.
 pub type ReplayProblem = String;
 
 impl Replay {

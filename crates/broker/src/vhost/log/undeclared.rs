@@ -20,25 +20,25 @@ use crate::queue::{Queue, QueueArguments, QueueDeclaration};
 use crate::record::{QueueRecord, Record};
 use crate::vhost::Vhost;
 
-/// What came back although its declaration is lost.
+/// A queue with messages whose declaration is lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecoveredQueue {
-    /// Its number in the log.
+    /// Number of the queue in the log.
     pub number: QueueNumber,
-    /// The name it has now.
+    /// Present name of the queue.
     pub name: Name,
-    /// Whether that is the name it had.
+    /// True if `name` is certain to be the original name.
     pub is_original_name: bool,
-    /// Messages in it.
+    /// Messages in the queue.
     pub messages: u64,
 }
 
-/// What is known of the name of a queue.
+/// The name of an undeclared queue, as far as its messages tell.
 #[derive(Debug)]
 enum KnownName {
     Nothing,
     One(Name),
-    /// Its messages contradict each other.
+    /// The messages contradict each other.
     Several,
 }
 
@@ -49,7 +49,7 @@ struct Undeclared {
     name: KnownName,
 }
 
-/// All of them, while a log is read.
+/// All undeclared queues, while a log is read.
 #[derive(Default, Debug)]
 pub(in crate::vhost) struct UndeclaredQueues(BTreeMap<QueueNumber, Undeclared>);
 

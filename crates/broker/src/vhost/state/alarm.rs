@@ -8,7 +8,7 @@ use crate::limits::DEATHS_WAITING_BYTES_MAX;
 
 /// Deaths that wait for the end of an alarm.
 #[derive(Default, Debug)]
-pub(in crate::vhost) struct Alarm {
+pub(crate) struct Alarm {
     is_on: bool,
     /// Messages that died, in order of death.
     waiting: Vec<PendingDeath>,
@@ -18,34 +18,34 @@ pub(in crate::vhost) struct Alarm {
 }
 
 impl Alarm {
-    pub(in crate::vhost) fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.is_on
     }
 
     /// Turns the alarm on or off; false if it is so already.
-    pub(in crate::vhost) fn set(&mut self, is_on: bool) -> bool {
+    pub(crate) fn set(&mut self, is_on: bool) -> bool {
         std::mem::replace(&mut self.is_on, is_on) != is_on
     }
 
     /// Messages that wait, in order of death.
-    pub(in crate::vhost) fn waiting(&self) -> &[PendingDeath] {
+    pub(crate) fn waiting(&self) -> &[PendingDeath] {
         &self.waiting
     }
 
     /// Keeps a death until the end of the alarm.
-    pub(in crate::vhost) fn push(&mut self, death: PendingDeath) {
+    pub(crate) fn push(&mut self, death: PendingDeath) {
         self.waiting_bytes += death.message().delivery_bytes();
         self.waiting.push(death);
     }
 
     /// Takes all deaths that wait.
-    pub(in crate::vhost) fn take_all(&mut self) -> Vec<PendingDeath> {
+    pub(crate) fn take_all(&mut self) -> Vec<PendingDeath> {
         self.waiting_bytes = 0;
         std::mem::take(&mut self.waiting)
     }
 
     /// Takes the deaths in `queue` that wait and that are wanted, in order.
-    pub(in crate::vhost) fn take_of(
+    pub(crate) fn take_of(
         &mut self,
         queue: QueueId,
         wants: impl Fn(&PendingDeath) -> bool,
@@ -61,22 +61,22 @@ impl Alarm {
     // ---- queues that wait ----
 
     /// True if so much waits that nothing more may die in queues whose deaths wait.
-    pub(in crate::vhost) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.waiting_bytes >= DEATHS_WAITING_BYTES_MAX
     }
 
     /// The queue goes on when there is room.
-    pub(in crate::vhost) fn stall(&mut self, queue: QueueId) {
+    pub(crate) fn stall(&mut self, queue: QueueId) {
         self.stalled.insert(queue);
     }
 
     /// True if the queue goes on when there is room.
-    pub(in crate::vhost) fn has_stalled(&self, queue: QueueId) -> bool {
+    pub(crate) fn has_stalled(&self, queue: QueueId) -> bool {
         self.stalled.contains(&queue)
     }
 
     /// Takes the queues that have to wait.
-    pub(in crate::vhost) fn take_stalled(&mut self) -> BTreeSet<QueueId> {
+    pub(crate) fn take_stalled(&mut self) -> BTreeSet<QueueId> {
         std::mem::take(&mut self.stalled)
     }
 }

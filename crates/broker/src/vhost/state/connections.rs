@@ -81,7 +81,7 @@ pub(crate) struct Backlog {
 
 /// All connections of a vhost.
 #[derive(Debug)]
-pub(in crate::vhost) struct Connections {
+pub(crate) struct Connections {
     connections: SlotMap<ConnectionId, Connection>,
     /// Channels that consume direct replies, by their address.
     reply_addresses: Lookup<Name, ChannelKey>,
@@ -89,50 +89,50 @@ pub(in crate::vhost) struct Connections {
 
 impl Connections {
     /// No connections; `seed` makes the hashes of reply addresses unpredictable.
-    pub(in crate::vhost) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { connections: SlotMap::with_key(), reply_addresses: Lookup::new(seed) }
     }
 
-    pub(in crate::vhost) fn insert(&mut self, connection: Connection) -> ConnectionId {
+    pub(crate) fn insert(&mut self, connection: Connection) -> ConnectionId {
         self.connections.insert(connection)
     }
 
-    pub(in crate::vhost) fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
+    pub(crate) fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
         self.connections.remove(id)
     }
 
     /// The connection of that id; none if it is closed.
-    pub(in crate::vhost) fn get(&self, id: ConnectionId) -> Option<&Connection> {
+    pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
         self.connections.get(id)
     }
 
     /// The connection of that id, to change; none if it is closed.
-    pub(in crate::vhost) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+    pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.connections.get_mut(id)
     }
 
     /// All connections, in a stable order.
-    pub(in crate::vhost) fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
         self.connections.iter()
     }
 
     /// Ids of all connections, in a stable order.
-    pub(in crate::vhost) fn ids(&self) -> Vec<ConnectionId> {
+    pub(crate) fn ids(&self) -> Vec<ConnectionId> {
         self.connections.keys().collect()
     }
 
     /// The channel of that key; none if it is closed.
-    pub(in crate::vhost) fn channel(&self, key: ChannelKey) -> Option<&Channel> {
+    pub(crate) fn channel(&self, key: ChannelKey) -> Option<&Channel> {
         self.connections.get(key.connection)?.channel(key.channel)
     }
 
     /// The channel of that key, to change; none if it is closed.
-    pub(in crate::vhost) fn channel_mut(&mut self, key: ChannelKey) -> Option<&mut Channel> {
+    pub(crate) fn channel_mut(&mut self, key: ChannelKey) -> Option<&mut Channel> {
         self.connections.get_mut(key.connection)?.channel_mut(key.channel)
     }
 
     /// The channel of that key with the backlog of its connection; none if it is closed.
-    pub(in crate::vhost) fn delivery_ends(
+    pub(crate) fn delivery_ends(
         &mut self,
         key: ChannelKey,
     ) -> Option<(&mut Backlog, &mut Channel)> {
@@ -144,15 +144,12 @@ impl Connections {
     ///
     /// # Panics
     /// If it is closed: nothing between the two look-ups closes channels.
-    pub(in crate::vhost) fn known_delivery_ends(
-        &mut self,
-        key: ChannelKey,
-    ) -> (&mut Backlog, &mut Channel) {
+    pub(crate) fn known_delivery_ends(&mut self, key: ChannelKey) -> (&mut Backlog, &mut Channel) {
         self.delivery_ends(key).expect("the channel was found in this call")
     }
 
     /// All channels of all connections, in a stable order.
-    pub(in crate::vhost) fn channels(&self) -> impl Iterator<Item = (ChannelKey, &Channel)> {
+    pub(crate) fn channels(&self) -> impl Iterator<Item = (ChannelKey, &Channel)> {
         self.connections.iter().flat_map(|(connection, known)| {
             let key = move |channel| ChannelKey { connection, channel };
             known.channels().map(move |(number, channel)| (key(number), channel))
@@ -160,23 +157,23 @@ impl Connections {
     }
 
     /// True if the client of this connection understands `basic.cancel` from the broker.
-    pub(in crate::vhost) fn understands_cancel(&self, id: ConnectionId) -> bool {
+    pub(crate) fn understands_cancel(&self, id: ConnectionId) -> bool {
         self.connections.get(id).is_some_and(|connection| connection.cancel_notify)
     }
 
     // ---- direct reply-to ----
 
     /// The channel that consumes direct replies under this address.
-    pub(in crate::vhost) fn replies_at(&self, address: &str) -> Option<ChannelKey> {
+    pub(crate) fn replies_at(&self, address: &str) -> Option<ChannelKey> {
         self.reply_addresses.get(address).copied()
     }
 
     /// Direct replies to `address` go to this channel.
-    pub(in crate::vhost) fn add_reply_address(&mut self, address: Name, key: ChannelKey) {
+    pub(crate) fn add_reply_address(&mut self, address: Name, key: ChannelKey) {
         self.reply_addresses.insert(address, key);
     }
 
-    pub(in crate::vhost) fn remove_reply_address(&mut self, address: &str) {
+    pub(crate) fn remove_reply_address(&mut self, address: &str) {
         self.reply_addresses.remove(address);
     }
 }

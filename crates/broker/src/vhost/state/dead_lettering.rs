@@ -15,7 +15,7 @@ use crate::timers::{Timers, Wake};
 
 /// The dead-lettering of a vhost.
 #[derive(Default, Debug)]
-pub(in crate::vhost) struct DeadLettering {
+pub(crate) struct DeadLettering {
     /// Deaths in the order in which they are moved; none between calls, except after a mass expiry.
     pending: VecDeque<PendingDeath>,
     /// The wake-up that the timers hold for the pending deaths.
@@ -23,14 +23,14 @@ pub(in crate::vhost) struct DeadLettering {
     /// Bytes of dead letters made in this batch.
     batch_bytes: u64,
     /// The last death, whose dead letter the next one may share.
-    pub(in crate::vhost) last_death: Option<LastDeath>,
+    pub(crate) last_death: Option<LastDeath>,
     /// The route of the last dead letter.
     last_route: Option<LastRoute>,
     /// Cycles of dead letters that were reported.
     reported_cycles: BTreeSet<Vec<Name>>,
     /// Queues with dead letters that have nowhere to go.
     sources: BTreeSet<QueueId>,
-    /// Something has changed that may give these somewhere to go.
+    /// Dead letters in `sources` are to be offered again, because a target may take them now.
     retry: bool,
     /// Queues in which messages expired in front of others, since consumers were last served.
     unblocked: Vec<QueueId>,
@@ -40,22 +40,22 @@ impl DeadLettering {
     // ---- pending deaths ----
 
     /// Adds a death behind the others.
-    pub(in crate::vhost) fn push(&mut self, death: PendingDeath) {
+    pub(crate) fn push(&mut self, death: PendingDeath) {
         self.pending.push_back(death);
     }
 
     /// Adds deaths behind the others.
-    pub(in crate::vhost) fn extend(&mut self, deaths: Vec<PendingDeath>) {
+    pub(crate) fn extend(&mut self, deaths: Vec<PendingDeath>) {
         self.pending.extend(deaths);
     }
 
     /// Takes the next death, unless the batch has made as many bytes of dead letters as it may.
-    pub(in crate::vhost) fn next(&mut self) -> Option<PendingDeath> {
+    pub(crate) fn next(&mut self) -> Option<PendingDeath> {
         if self.batch_bytes < DEATH_BYTES_PER_BATCH_MAX { self.pending.pop_front() } else { None }
     }
 
     /// Takes the deaths in `queue`, in order.
-    pub(in crate::vhost) fn take_of(&mut self, queue: QueueId) -> VecDeque<PendingDeath> {
+    pub(crate) fn take_of(&mut self, queue: QueueId) -> VecDeque<PendingDeath> {
         if self.pending.is_empty() {
             return VecDeque::new();
         }
@@ -65,21 +65,21 @@ impl DeadLettering {
         of_queue
     }
 
-    pub(in crate::vhost) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    pub(in crate::vhost) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.pending.len()
     }
 
     /// Pending deaths, in order.
-    pub(in crate::vhost) fn iter(&self) -> impl Iterator<Item = &PendingDeath> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PendingDeath> {
         self.pending.iter()
     }
 
     /// Moves the deaths behind the first `others` to the front, the last of them first.
-    pub(in crate::vhost) fn put_first(&mut self, others: usize) {
+    pub(crate) fn put_first(&mut self, others: usize) {
         for _ in others..self.pending.len() {
             if let Some(last) = self.pending.pop_back() {
                 self.pending.push_front(last);
@@ -88,41 +88,41 @@ impl DeadLettering {
     }
 
     /// Frees the memory of a mass expiry that is over.
-    pub(in crate::vhost) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         if self.pending.is_empty() && self.pending.capacity() > EFFECTS_KEPT_MAX {
             self.pending = VecDeque::new();
         }
     }
 
     /// Counts the bytes of a dead letter.
-    pub(in crate::vhost) fn count_bytes(&mut self, bytes: u64) {
+    pub(crate) fn count_bytes(&mut self, bytes: u64) {
         self.batch_bytes += bytes;
     }
 
     /// The shell has the vhost's effects, or the timer gives it time: dead letters may be made again.
-    pub(in crate::vhost) fn begin_batch(&mut self) {
+    pub(crate) fn begin_batch(&mut self) {
         self.batch_bytes = 0;
     }
 
     // ---- the timer ----
 
     /// True if the timer goes on with the pending deaths, so that nothing else may.
-    pub(in crate::vhost) fn is_armed(&self) -> bool {
+    pub(crate) fn is_armed(&self) -> bool {
         self.armed.is_some()
     }
 
-    /// When the timer goes on; for checks.
-    pub(in crate::vhost) fn armed(&self) -> Option<Time> {
+    /// The armed wake-up; for checks.
+    pub(crate) fn armed(&self) -> Option<Time> {
         self.armed
     }
 
     /// The timer has come.
-    pub(in crate::vhost) fn woken(&mut self) {
+    pub(crate) fn woken(&mut self) {
         self.armed = None;
     }
 
     /// Makes sure that the timer goes on with the pending deaths, if there are any.
-    pub(in crate::vhost) fn arm(&mut self, timers: &mut Timers, now: Time) {
+    pub(crate) fn arm(&mut self, timers: &mut Timers, now: Time) {
         if !self.pending.is_empty() {
             timers.arm(&mut self.armed, now, Wake::Deaths);
         }
@@ -131,7 +131,7 @@ impl DeadLettering {
     // ---- routes and cycles ----
 
     /// The route of the last dead letter, if this one has the same envelope in the same topology.
-    pub(in crate::vhost) fn remembered_route(
+    pub(crate) fn remembered_route(
         &self,
         topology: u64,
         envelope: &Arc<Envelope>,
@@ -142,7 +142,7 @@ impl DeadLettering {
     }
 
     /// Remembers a route, if others may share it.
-    pub(in crate::vhost) fn remember_route(
+    pub(crate) fn remember_route(
         &mut self,
         topology: u64,
         exchange: ExchangeId,
@@ -156,7 +156,7 @@ impl DeadLettering {
     }
 
     /// True if this cycle was not reported yet; it is from now on.
-    pub(in crate::vhost) fn is_new_cycle(&mut self, queues: &[Name]) -> bool {
+    pub(crate) fn is_new_cycle(&mut self, queues: &[Name]) -> bool {
         self.reported_cycles.len() < CYCLES_REMEMBERED_MAX
             && self.reported_cycles.insert(queues.to_vec())
     }
@@ -164,54 +164,54 @@ impl DeadLettering {
     // ---- dead letters without a target ----
 
     /// The queue has dead letters that have nowhere to go.
-    pub(in crate::vhost) fn add_source(&mut self, queue: QueueId) {
+    pub(crate) fn add_source(&mut self, queue: QueueId) {
         self.sources.insert(queue);
     }
 
     /// The queue has no dead letters that have nowhere to go.
-    pub(in crate::vhost) fn remove_source(&mut self, queue: QueueId) {
+    pub(crate) fn remove_source(&mut self, queue: QueueId) {
         self.sources.remove(&queue);
     }
 
     /// True if the queue is known to have dead letters that have nowhere to go.
-    pub(in crate::vhost) fn has_source(&self, queue: QueueId) -> bool {
+    pub(crate) fn has_source(&self, queue: QueueId) -> bool {
         self.sources.contains(&queue)
     }
 
     /// Queues with dead letters that have nowhere to go.
-    pub(in crate::vhost) fn sources(&self) -> Vec<QueueId> {
+    pub(crate) fn sources(&self) -> Vec<QueueId> {
         self.sources.iter().copied().collect()
     }
 
     /// Dead letters that have nowhere to go are to be offered again.
-    pub(in crate::vhost) fn request_retry(&mut self) {
+    pub(crate) fn request_retry(&mut self) {
         self.retry = true;
     }
 
     /// True if dead letters that have nowhere to go are to be offered again.
-    pub(in crate::vhost) fn wants_retry(&self) -> bool {
+    pub(crate) fn wants_retry(&self) -> bool {
         self.retry
     }
 
     /// Dead letters that have nowhere to go are being offered again.
-    pub(in crate::vhost) fn retry_begins(&mut self) {
+    pub(crate) fn retry_begins(&mut self) {
         self.retry = false;
     }
 
     // ---- consumers behind expired messages ----
 
     /// Messages have expired in front of others, which consumers are to get at the end of the call.
-    pub(in crate::vhost) fn unblock(&mut self, queue: QueueId) {
+    pub(crate) fn unblock(&mut self, queue: QueueId) {
         self.unblocked.push(queue);
     }
 
     /// True if a queue was unblocked.
-    pub(in crate::vhost) fn has_unblocked(&self) -> bool {
+    pub(crate) fn has_unblocked(&self) -> bool {
         !self.unblocked.is_empty()
     }
 
     /// Takes the queues that were unblocked.
-    pub(in crate::vhost) fn take_unblocked(&mut self) -> Vec<QueueId> {
+    pub(crate) fn take_unblocked(&mut self) -> Vec<QueueId> {
         std::mem::take(&mut self.unblocked)
     }
 }

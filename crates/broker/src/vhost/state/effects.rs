@@ -8,43 +8,43 @@ use crate::page::PageTask;
 
 /// Effects that the shell has not taken yet.
 #[derive(Default, Debug)]
-pub(in crate::vhost) struct Effects(Vec<Effect>);
+pub(crate) struct Effects(Vec<Effect>);
 
 impl Effects {
     /// Adds an effect behind the others.
-    pub(in crate::vhost) fn push(&mut self, effect: Effect) {
+    pub(crate) fn push(&mut self, effect: Effect) {
         self.0.push(effect);
     }
 
     /// Sends a method to a client.
-    pub(in crate::vhost) fn send(&mut self, to: ChannelKey, outgoing: Outgoing) {
+    pub(crate) fn send(&mut self, to: ChannelKey, outgoing: Outgoing) {
         let ChannelKey { connection, channel } = to;
         self.0.push(Effect::Send { connection, channel, outgoing });
     }
 
     /// Sends a method to a client when the log is durable up to `lsn`.
-    pub(in crate::vhost) fn send_durable(&mut self, lsn: Lsn, to: ChannelKey, outgoing: Outgoing) {
+    pub(crate) fn send_durable(&mut self, lsn: Lsn, to: ChannelKey, outgoing: Outgoing) {
         let ChannelKey { connection, channel } = to;
         self.0.push(Effect::SendDurable { lsn, connection, channel, outgoing });
     }
 
     /// Reports an event to the operator.
-    pub(in crate::vhost) fn event(&mut self, event: Event) {
+    pub(crate) fn event(&mut self, event: Event) {
         self.0.push(Effect::Event(event));
     }
 
     /// Has a page written, read or dropped.
-    pub(in crate::vhost) fn page(&mut self, task: PageTask) {
+    pub(crate) fn page(&mut self, task: PageTask) {
         self.0.push(Effect::Page(task));
     }
 
     /// Takes all effects, in order.
-    pub(in crate::vhost) fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
+    pub(crate) fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
         self.0.drain(..)
     }
 
     /// Frees the memory of a burst of effects that has been taken.
-    pub(in crate::vhost) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         if self.0.is_empty() && self.0.capacity() > EFFECTS_KEPT_MAX {
             self.0 = Vec::new();
         }

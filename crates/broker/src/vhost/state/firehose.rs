@@ -4,7 +4,7 @@ use crate::message::{Message, Name};
 
 /// The firehose of a vhost.
 #[derive(Default, Debug)]
-pub(in crate::vhost) struct Firehose {
+pub(crate) struct Firehose {
     is_on: bool,
     /// Name of the node in the copies' headers.
     node: Name,
@@ -12,34 +12,34 @@ pub(in crate::vhost) struct Firehose {
 }
 
 impl Firehose {
-    pub(in crate::vhost) fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.is_on
     }
 
-    pub(in crate::vhost) fn set(&mut self, is_on: bool) {
+    pub(crate) fn set(&mut self, is_on: bool) {
         self.is_on = is_on;
     }
 
-    pub(in crate::vhost) fn node(&self) -> &str {
+    pub(crate) fn node(&self) -> &str {
         &self.node
     }
 
-    pub(in crate::vhost) fn set_node(&mut self, name: &str) {
+    pub(crate) fn set_node(&mut self, name: &str) {
         self.node = name.into();
     }
 
     /// True if no copy waits.
-    pub(in crate::vhost) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.copies.is_empty()
     }
 
     /// Adds a copy that enters its queues at the end of the call.
-    pub(in crate::vhost) fn push(&mut self, copy: Message) {
+    pub(crate) fn push(&mut self, copy: Message) {
         self.copies.push(copy);
     }
 
     /// Takes the copies that wait.
-    pub(in crate::vhost) fn take_copies(&mut self) -> Vec<Message> {
+    pub(crate) fn take_copies(&mut self) -> Vec<Message> {
         std::mem::take(&mut self.copies)
     }
 }

@@ -11,19 +11,19 @@ use crate::time::Now;
 
 /// A record with the references to others that end with it.
 #[derive(Debug)]
-pub(in crate::vhost) struct Appended {
+pub(crate) struct Appended {
     /// The record this one is about; 0 for none.
-    pub(in crate::vhost) about: Lsn,
+    pub(crate) about: Lsn,
     /// Records of which one reference ends with this one, in addition to `about`.
-    pub(in crate::vhost) ended: Vec<Lsn>,
-    pub(in crate::vhost) record: Record,
+    pub(crate) ended: Vec<Lsn>,
+    pub(crate) record: Record,
     /// Continues the record before it: after a crash both are there, or neither.
-    pub(in crate::vhost) is_joined: bool,
+    pub(crate) is_joined: bool,
 }
 
-/// How far the log is written and durable, and what waits for it.
+/// Positions up to which the log is written and durable, and the channels and queues that wait for it.
 #[derive(Default, Debug)]
-pub(in crate::vhost) struct LogState {
+pub(crate) struct LogState {
     last: Lsn,
     /// The newest record before the command that is being performed.
     command_began: Lsn,
@@ -38,12 +38,7 @@ pub(in crate::vhost) struct LogState {
 
 impl LogState {
     /// Appends a record and returns its position.
-    pub(in crate::vhost) fn append(
-        &mut self,
-        effects: &mut Effects,
-        at: Now,
-        appended: Appended,
-    ) -> Lsn {
+    pub(crate) fn append(&mut self, effects: &mut Effects, at: Now, appended: Appended) -> Lsn {
         self.last.0 += 1;
         let lsn = self.last;
         let Appended { about, ended, record, is_joined } = appended;
@@ -52,22 +47,22 @@ impl LogState {
     }
 
     /// Position of the newest record.
-    pub(in crate::vhost) fn last(&self) -> Lsn {
+    pub(crate) fn last(&self) -> Lsn {
         self.last
     }
 
     /// Position that the next record gets.
-    pub(in crate::vhost) fn next(&self) -> Lsn {
+    pub(crate) fn next(&self) -> Lsn {
         Lsn(self.last.0 + 1)
     }
 
     /// The log has been read up to `lsn`.
-    pub(in crate::vhost) fn replayed(&mut self, lsn: Lsn) {
+    pub(crate) fn replayed(&mut self, lsn: Lsn) {
         self.last = self.last.max(lsn);
     }
 
-    /// Everything that the log holds was read from it.
-    pub(in crate::vhost) fn all_replayed(&mut self, lsn: Lsn) {
+    /// The whole log has been read, up to `lsn`.
+    pub(crate) fn all_replayed(&mut self, lsn: Lsn) {
         self.replayed(lsn);
         self.durable = self.last;
     }
@@ -75,71 +70,71 @@ impl LogState {
     // ---- answers ----
 
     /// A command begins: records from here on are its own.
-    pub(in crate::vhost) fn begin_command(&mut self) {
+    pub(crate) fn begin_command(&mut self) {
         self.command_began = self.last;
     }
 
     /// Position of the newest record of the command, if it has written any.
-    pub(in crate::vhost) fn written_by_command(&self) -> Option<Lsn> {
+    pub(crate) fn written_by_command(&self) -> Option<Lsn> {
         (self.last > self.command_began).then_some(self.last)
     }
 
     /// True if the log is durable up to `lsn`.
-    pub(in crate::vhost) fn is_durable(&self, lsn: Lsn) -> bool {
+    pub(crate) fn is_durable(&self, lsn: Lsn) -> bool {
         lsn <= self.durable
     }
 
     // ---- confirms ----
 
     /// Position up to which the log is durable.
-    pub(in crate::vhost) fn durable(&self) -> Lsn {
+    pub(crate) fn durable(&self) -> Lsn {
         self.durable
     }
 
     /// The log is durable up to `lsn`.
-    pub(in crate::vhost) fn set_durable(&mut self, lsn: Lsn) {
+    pub(crate) fn set_durable(&mut self, lsn: Lsn) {
         self.durable = self.durable.max(lsn);
     }
 
     /// The channel has publishes that wait for the log to be durable up to `lsn`.
-    pub(in crate::vhost) fn await_durable(&mut self, lsn: Lsn, channel: ChannelKey) {
+    pub(crate) fn await_durable(&mut self, lsn: Lsn, channel: ChannelKey) {
         self.awaiting.insert((lsn, channel));
     }
 
     /// Takes a channel that waits for a position up to `lsn`.
-    pub(in crate::vhost) fn pop_reached(&mut self, lsn: Lsn) -> Option<ChannelKey> {
+    pub(crate) fn pop_reached(&mut self, lsn: Lsn) -> Option<ChannelKey> {
         let (_, channel) = self.awaiting.first().copied().filter(|(needed, _)| *needed <= lsn)?;
         self.awaiting.pop_first();
         Some(channel)
     }
 
     /// The channel has confirms to send.
-    pub(in crate::vhost) fn list_for_flush(&mut self, channel: ChannelKey) {
+    pub(crate) fn list_for_flush(&mut self, channel: ChannelKey) {
         self.to_flush.push(channel);
     }
 
     /// Takes the channels that have confirms to send; [`LogState::flushed`] gives the memory back.
-    pub(in crate::vhost) fn take_to_flush(&mut self) -> Vec<ChannelKey> {
+    pub(crate) fn take_to_flush(&mut self) -> Vec<ChannelKey> {
         std::mem::take(&mut self.to_flush)
     }
 
-    pub(in crate::vhost) fn flushed(&mut self, emptied: Vec<ChannelKey>) {
+    pub(crate) fn flushed(&mut self, emptied: Vec<ChannelKey>) {
         self.to_flush = emptied;
     }
 
     // ---- deliveries ----
 
     /// The queue has delivered a message that it had not delivered before.
-    pub(in crate::vhost) fn note_delivered(&mut self, queue: QueueId) {
+    pub(crate) fn note_delivered(&mut self, queue: QueueId) {
         self.delivered.push(queue);
     }
 
     /// Takes the queues that have delivered new messages; [`LogState::delivered_logged`] gives the memory back.
-    pub(in crate::vhost) fn take_delivered(&mut self) -> Vec<QueueId> {
+    pub(crate) fn take_delivered(&mut self) -> Vec<QueueId> {
         std::mem::take(&mut self.delivered)
     }
 
-    pub(in crate::vhost) fn delivered_logged(&mut self, emptied: Vec<QueueId>) {
+    pub(crate) fn delivered_logged(&mut self, emptied: Vec<QueueId>) {
         self.delivered = emptied;
     }
 }

@@ -4,9 +4,9 @@ use crate::ids::PageId;
 use crate::page::Paging;
 use crate::queue::meter::Meter;
 
-/// What the queues of a vhost share for paging.
+/// Options, page numbers and memory that all queues of a vhost share.
 #[derive(Debug)]
-pub(in crate::vhost) struct VhostPaging {
+pub(crate) struct VhostPaging {
     options: Paging,
     last_page: PageId,
     /// Memory of the messages that wait in all queues.
@@ -14,26 +14,26 @@ pub(in crate::vhost) struct VhostPaging {
 }
 
 impl VhostPaging {
-    pub(in crate::vhost) fn new(options: Paging) -> Self {
+    pub(crate) fn new(options: Paging) -> Self {
         Self { options, last_page: PageId(0), resident: Meter::default() }
     }
 
     /// The options and the meter that a new queue shares.
-    pub(in crate::vhost) fn for_queue(&self) -> (Paging, Meter) {
+    pub(crate) fn for_queue(&self) -> (Paging, Meter) {
         (self.options, self.resident.clone())
     }
 
-    pub(in crate::vhost) fn resident_bytes(&self) -> u64 {
+    pub(crate) fn resident_bytes(&self) -> u64 {
         self.resident.bytes()
     }
 
     /// The number of the next page that is cut.
-    pub(in crate::vhost) fn next_page(&self) -> PageId {
+    pub(crate) fn next_page(&self) -> PageId {
         PageId(self.last_page.0 + 1)
     }
 
     /// The page of that number was cut.
-    pub(in crate::vhost) fn page_cut(&mut self, page: PageId) {
+    pub(crate) fn page_cut(&mut self, page: PageId) {
         self.last_page = page;
     }
 }

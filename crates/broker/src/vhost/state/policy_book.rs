@@ -11,16 +11,16 @@ use crate::timers::{Timers, Wake};
 
 /// A policy that was set or cleared, with the queues and exchanges it has not been applied to yet.
 #[derive(Debug)]
-pub(in crate::vhost) struct PolicyChanged {
-    pub(in crate::vhost) kind: PolicyKind,
-    pub(in crate::vhost) name: Name,
-    pub(in crate::vhost) exchanges: Vec<ExchangeId>,
-    pub(in crate::vhost) queues: Vec<QueueId>,
+pub(crate) struct PolicyChanged {
+    pub(crate) kind: PolicyKind,
+    pub(crate) name: Name,
+    pub(crate) exchanges: Vec<ExchangeId>,
+    pub(crate) queues: Vec<QueueId>,
 }
 
 /// The policies of a vhost.
 #[derive(Default, Debug)]
-pub(in crate::vhost) struct PolicyBook {
+pub(crate) struct PolicyBook {
     policies: Policies,
     /// Records of the policies.
     lsns: BTreeMap<(PolicyKind, Name), Lsn>,
@@ -32,71 +32,71 @@ pub(in crate::vhost) struct PolicyBook {
 
 impl PolicyBook {
     /// The policies as they are set.
-    pub(in crate::vhost) fn policies(&self) -> &Policies {
+    pub(crate) fn policies(&self) -> &Policies {
         &self.policies
     }
 
     /// Adds or replaces a policy.
-    pub(in crate::vhost) fn set(&mut self, kind: PolicyKind, policy: Policy) -> Arc<Policy> {
+    pub(crate) fn set(&mut self, kind: PolicyKind, policy: Policy) -> Arc<Policy> {
         self.policies.set(kind, policy)
     }
 
     /// Removes a policy; false if there is none of that name.
-    pub(in crate::vhost) fn clear(&mut self, kind: PolicyKind, name: &str) -> bool {
+    pub(crate) fn clear(&mut self, kind: PolicyKind, name: &str) -> bool {
         self.policies.clear(kind, name)
     }
 
     // ---- records ----
 
     /// The record that has set the policy; 0 if there is none.
-    pub(in crate::vhost) fn lsn(&self, kind: PolicyKind, name: &Name) -> Lsn {
+    pub(crate) fn lsn(&self, kind: PolicyKind, name: &Name) -> Lsn {
         self.lsns.get(&(kind, Arc::clone(name))).copied().unwrap_or_default()
     }
 
     /// Remembers the record that has set a policy.
-    pub(in crate::vhost) fn logged(&mut self, kind: PolicyKind, name: Name, lsn: Lsn) {
+    pub(crate) fn logged(&mut self, kind: PolicyKind, name: Name, lsn: Lsn) {
         self.lsns.insert((kind, name), lsn);
     }
 
     /// Takes the record that has set a policy, if there is one.
-    pub(in crate::vhost) fn take_lsn(&mut self, kind: PolicyKind, name: &Name) -> Option<Lsn> {
+    pub(crate) fn take_lsn(&mut self, kind: PolicyKind, name: &Name) -> Option<Lsn> {
         self.lsns.remove(&(kind, Arc::clone(name)))
     }
 
     /// Policies that survive a restart.
-    pub(in crate::vhost) fn durable_count(&self) -> usize {
+    pub(crate) fn durable_count(&self) -> usize {
         self.lsns.len()
     }
 
     // ---- changes ----
 
     /// True if a change is not applied to everything yet.
-    pub(in crate::vhost) fn is_changing(&self) -> bool {
+    pub(crate) fn is_changing(&self) -> bool {
         !self.changes.is_empty()
     }
 
     /// Adds a change behind the others.
-    pub(in crate::vhost) fn push_change(&mut self, change: PolicyChanged) {
+    pub(crate) fn push_change(&mut self, change: PolicyChanged) {
         self.changes.push_back(change);
     }
 
     /// Takes the earliest change.
-    pub(in crate::vhost) fn next_change(&mut self) -> Option<PolicyChanged> {
+    pub(crate) fn next_change(&mut self) -> Option<PolicyChanged> {
         self.changes.pop_front()
     }
 
     /// Puts the rest of the earliest change back.
-    pub(in crate::vhost) fn resume_change(&mut self, change: PolicyChanged) {
+    pub(crate) fn resume_change(&mut self, change: PolicyChanged) {
         self.changes.push_front(change);
     }
 
     /// The wake-up of the timers has come.
-    pub(in crate::vhost) fn woken(&mut self) {
+    pub(crate) fn woken(&mut self) {
         self.armed = None;
     }
 
     /// Makes the timers go on with the changes, as long as there are any.
-    pub(in crate::vhost) fn arm(&mut self, timers: &mut Timers, now: Time) {
+    pub(crate) fn arm(&mut self, timers: &mut Timers, now: Time) {
         if self.changes.is_empty() {
             timers.disarm(&mut self.armed, Wake::Policies);
         } else {
@@ -104,8 +104,8 @@ impl PolicyBook {
         }
     }
 
-    /// When the timers wake the changes; for checks.
-    pub(in crate::vhost) fn armed(&self) -> Option<Time> {
+    /// The armed wake-up; for checks.
+    pub(crate) fn armed(&self) -> Option<Time> {
         self.armed
     }
 }

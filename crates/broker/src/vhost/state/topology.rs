@@ -19,7 +19,7 @@ use crate::queue::{Queue, QueueArguments};
 
 /// The exchanges, queues and bindings of a vhost.
 #[derive(Debug)]
-pub(in crate::vhost) struct Topology {
+pub(crate) struct Topology {
     /// Makes hashes of exchanges unpredictable.
     seed: u64,
     exchanges: SlotMap<ExchangeId, Exchange>,
@@ -42,7 +42,7 @@ pub(in crate::vhost) struct Topology {
 
 impl Topology {
     /// An empty topology; `seed` makes its hashes unpredictable.
-    pub(in crate::vhost) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,
             exchanges: SlotMap::with_key(),
@@ -58,29 +58,29 @@ impl Topology {
         }
     }
 
-    pub(in crate::vhost) fn seed(&self) -> u64 {
+    pub(crate) fn seed(&self) -> u64 {
         self.seed
     }
 
     /// The version that remembered routes are compared with.
-    pub(in crate::vhost) fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
     /// Makes remembered routes stale.
-    pub(in crate::vhost) fn changed(&mut self) {
+    pub(crate) fn changed(&mut self) {
         self.version += 1;
     }
 
     // ---- queues ----
 
     /// The queue of that id; none if it was deleted.
-    pub(in crate::vhost) fn queue(&self, id: QueueId) -> Option<&Queue> {
+    pub(crate) fn queue(&self, id: QueueId) -> Option<&Queue> {
         self.queues.get(id).map(Box::as_ref)
     }
 
     /// The queue of that id, to change; none if it was deleted.
-    pub(in crate::vhost) fn queue_mut(&mut self, id: QueueId) -> Option<&mut Queue> {
+    pub(crate) fn queue_mut(&mut self, id: QueueId) -> Option<&mut Queue> {
         self.queues.get_mut(id).map(Box::as_mut)
     }
 
@@ -88,7 +88,7 @@ impl Topology {
     ///
     /// # Panics
     /// If it was deleted.
-    pub(in crate::vhost) fn known_queue(&self, id: QueueId) -> &Queue {
+    pub(crate) fn known_queue(&self, id: QueueId) -> &Queue {
         self.queues.get(id).expect("the queue was found in this call")
     }
 
@@ -96,35 +96,35 @@ impl Topology {
     ///
     /// # Panics
     /// If it was deleted.
-    pub(in crate::vhost) fn known_queue_mut(&mut self, id: QueueId) -> &mut Queue {
+    pub(crate) fn known_queue_mut(&mut self, id: QueueId) -> &mut Queue {
         self.queues.get_mut(id).expect("the queue was found in this call")
     }
 
-    pub(in crate::vhost) fn queue_id(&self, name: &str) -> Option<QueueId> {
+    pub(crate) fn queue_id(&self, name: &str) -> Option<QueueId> {
         self.queue_names.get(name).copied()
     }
 
-    pub(in crate::vhost) fn queue_count(&self) -> usize {
+    pub(crate) fn queue_count(&self) -> usize {
         self.queues.len()
     }
 
     /// All queues, in a stable order.
-    pub(in crate::vhost) fn queues(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
         self.queues.iter().map(|(id, queue)| (id, &**queue))
     }
 
     /// All queues to change, in a stable order.
-    pub(in crate::vhost) fn queues_mut(&mut self) -> impl Iterator<Item = (QueueId, &mut Queue)> {
+    pub(crate) fn queues_mut(&mut self) -> impl Iterator<Item = (QueueId, &mut Queue)> {
         self.queues.iter_mut().map(|(id, queue)| (id, &mut **queue))
     }
 
     /// Ids of all queues, in a stable order.
-    pub(in crate::vhost) fn queue_ids(&self) -> Vec<QueueId> {
+    pub(crate) fn queue_ids(&self) -> Vec<QueueId> {
         self.queues.keys().collect()
     }
 
     /// Adds a queue under its name.
-    pub(in crate::vhost) fn insert_queue(&mut self, queue: Queue) -> QueueId {
+    pub(crate) fn insert_queue(&mut self, queue: Queue) -> QueueId {
         let name = Arc::clone(&queue.name);
         let id = self.insert_unnamed_queue(queue);
         self.queue_names.insert(name, id);
@@ -132,7 +132,7 @@ impl Topology {
     }
 
     /// Adds a queue whose name is not known yet; [`Topology::name_queue`] follows, or it is removed.
-    pub(in crate::vhost) fn insert_unnamed_queue(&mut self, mut queue: Queue) -> QueueId {
+    pub(crate) fn insert_unnamed_queue(&mut self, mut queue: Queue) -> QueueId {
         queue.count_memory(&self.memory);
         self.last_queue_number = self.last_queue_number.max(queue.number.0);
         self.queues.insert(Box::new(queue))
@@ -142,7 +142,7 @@ impl Topology {
     ///
     /// # Panics
     /// If there is no queue of that id.
-    pub(in crate::vhost) fn name_queue(&mut self, id: QueueId, name: Name) -> &mut Queue {
+    pub(crate) fn name_queue(&mut self, id: QueueId, name: Name) -> &mut Queue {
         self.queue_names.insert(Arc::clone(&name), id);
         let queue = self.known_queue_mut(id);
         queue.name = name;
@@ -150,7 +150,7 @@ impl Topology {
     }
 
     /// Removes a queue and its name, if that leads to it.
-    pub(in crate::vhost) fn remove_queue(&mut self, id: QueueId) -> Option<Box<Queue>> {
+    pub(crate) fn remove_queue(&mut self, id: QueueId) -> Option<Box<Queue>> {
         let queue = self.queues.remove(id)?;
         if self.queue_id(&queue.name) == Some(id) {
             self.queue_names.remove(&*queue.name);
@@ -159,15 +159,12 @@ impl Topology {
     }
 
     /// The number of the next queue that is declared; it is the queue's identity in the log.
-    pub(in crate::vhost) fn next_queue_number(&self) -> QueueNumber {
+    pub(crate) fn next_queue_number(&self) -> QueueNumber {
         QueueNumber(self.last_queue_number + 1)
     }
 
     /// The arguments in one allocation for all queues that are declared with the same ones one after another.
-    pub(in crate::vhost) fn shared_arguments(
-        &mut self,
-        arguments: QueueArguments,
-    ) -> Arc<QueueArguments> {
+    pub(crate) fn shared_arguments(&mut self, arguments: QueueArguments) -> Arc<QueueArguments> {
         // The table holds everything that the parsed fields say.
         if self.last_arguments.table != arguments.table {
             self.last_arguments = Arc::new(arguments);
@@ -178,12 +175,12 @@ impl Topology {
     // ---- exchanges ----
 
     /// The exchange of that id; none if it was deleted.
-    pub(in crate::vhost) fn exchange(&self, id: ExchangeId) -> Option<&Exchange> {
+    pub(crate) fn exchange(&self, id: ExchangeId) -> Option<&Exchange> {
         self.exchanges.get(id)
     }
 
     /// The exchange of that id, to change; none if it was deleted.
-    pub(in crate::vhost) fn exchange_mut(&mut self, id: ExchangeId) -> Option<&mut Exchange> {
+    pub(crate) fn exchange_mut(&mut self, id: ExchangeId) -> Option<&mut Exchange> {
         self.exchanges.get_mut(id)
     }
 
@@ -191,7 +188,7 @@ impl Topology {
     ///
     /// # Panics
     /// If it was deleted.
-    pub(in crate::vhost) fn known_exchange(&self, id: ExchangeId) -> &Exchange {
+    pub(crate) fn known_exchange(&self, id: ExchangeId) -> &Exchange {
         self.exchanges.get(id).expect("the exchange was found in this call")
     }
 
@@ -199,31 +196,31 @@ impl Topology {
     ///
     /// # Panics
     /// If it was deleted.
-    pub(in crate::vhost) fn known_exchange_mut(&mut self, id: ExchangeId) -> &mut Exchange {
+    pub(crate) fn known_exchange_mut(&mut self, id: ExchangeId) -> &mut Exchange {
         self.exchanges.get_mut(id).expect("the exchange was found in this call")
     }
 
-    pub(in crate::vhost) fn exchange_id(&self, name: &str) -> Option<ExchangeId> {
+    pub(crate) fn exchange_id(&self, name: &str) -> Option<ExchangeId> {
         self.exchange_names.get(name).copied()
     }
 
     /// All exchanges, in a stable order.
-    pub(in crate::vhost) fn exchanges(&self) -> impl Iterator<Item = (ExchangeId, &Exchange)> {
+    pub(crate) fn exchanges(&self) -> impl Iterator<Item = (ExchangeId, &Exchange)> {
         self.exchanges.iter()
     }
 
     /// All exchanges to change, in a stable order.
-    pub(in crate::vhost) fn exchanges_mut(&mut self) -> impl Iterator<Item = &mut Exchange> {
+    pub(crate) fn exchanges_mut(&mut self) -> impl Iterator<Item = &mut Exchange> {
         self.exchanges.values_mut()
     }
 
     /// Ids of all exchanges, in a stable order.
-    pub(in crate::vhost) fn exchange_ids(&self) -> Vec<ExchangeId> {
+    pub(crate) fn exchange_ids(&self) -> Vec<ExchangeId> {
         self.exchanges.keys().collect()
     }
 
     /// Adds an exchange under its name.
-    pub(in crate::vhost) fn insert_exchange(&mut self, exchange: Exchange) -> ExchangeId {
+    pub(crate) fn insert_exchange(&mut self, exchange: Exchange) -> ExchangeId {
         let name = Arc::clone(&exchange.name);
         let id = self.exchanges.insert(exchange);
         self.exchange_names.insert(name, id);
@@ -231,7 +228,7 @@ impl Topology {
     }
 
     /// Removes an exchange and its name, if that leads to it.
-    pub(in crate::vhost) fn remove_exchange(&mut self, id: ExchangeId) -> Option<Exchange> {
+    pub(crate) fn remove_exchange(&mut self, id: ExchangeId) -> Option<Exchange> {
         let exchange = self.exchanges.remove(id)?;
         if self.exchange_id(&exchange.name) == Some(id) {
             self.exchange_names.remove(&*exchange.name);
@@ -242,7 +239,7 @@ impl Topology {
     // ---- bindings ----
 
     /// Adds a binding at both ends, which must exist; false if it was there.
-    pub(in crate::vhost) fn add_binding(&mut self, source: ExchangeId, binding: &Binding) -> bool {
+    pub(crate) fn add_binding(&mut self, source: ExchangeId, binding: &Binding) -> bool {
         if !self.known_exchange_mut(source).bind(binding.clone()) {
             return false;
         }
@@ -260,11 +257,7 @@ impl Topology {
     }
 
     /// Removes a binding at both ends, as far as they exist; false if the source does not have it.
-    pub(in crate::vhost) fn remove_binding(
-        &mut self,
-        source: ExchangeId,
-        binding: &Binding,
-    ) -> bool {
+    pub(crate) fn remove_binding(&mut self, source: ExchangeId, binding: &Binding) -> bool {
         let Some(exchange) = self.exchanges.get_mut(source) else {
             return false;
         };
@@ -274,7 +267,7 @@ impl Topology {
     }
 
     /// Removes a binding at its destination, if that exists.
-    pub(in crate::vhost) fn forget_binding(&mut self, source: ExchangeId, binding: &Binding) {
+    pub(crate) fn forget_binding(&mut self, source: ExchangeId, binding: &Binding) {
         let known = (source, binding.clone());
         match binding.destination {
             Destination::Queue(queue) => {
@@ -291,17 +284,12 @@ impl Topology {
     }
 
     /// Remembers the record of a binding that survives a restart.
-    pub(in crate::vhost) fn binding_logged(
-        &mut self,
-        source: ExchangeId,
-        binding: Binding,
-        lsn: Lsn,
-    ) {
+    pub(crate) fn binding_logged(&mut self, source: ExchangeId, binding: Binding, lsn: Lsn) {
         self.durable_bindings.insert((source, binding), lsn);
     }
 
     /// Takes the record of a binding, if it has one.
-    pub(in crate::vhost) fn take_binding_lsn(
+    pub(crate) fn take_binding_lsn(
         &mut self,
         source: ExchangeId,
         binding: &Binding,
@@ -309,23 +297,23 @@ impl Topology {
         self.durable_bindings.remove(&(source, binding.clone()))
     }
 
-    pub(in crate::vhost) fn durable_binding_count(&self) -> usize {
+    pub(crate) fn durable_binding_count(&self) -> usize {
         self.durable_bindings.len()
     }
 
     // ---- memory ----
 
     /// The meter of queues without their messages, exchanges and bindings.
-    pub(in crate::vhost) fn memory(&self) -> &Meter {
+    pub(crate) fn memory(&self) -> &Meter {
         &self.memory
     }
 
-    pub(in crate::vhost) fn set_memory_bytes_max(&mut self, bytes_max: Option<u64>) {
+    pub(crate) fn set_memory_bytes_max(&mut self, bytes_max: Option<u64>) {
         self.memory_bytes_max = bytes_max;
     }
 
     /// The limit that something new of `bytes` would exceed, if any.
-    pub(in crate::vhost) fn exceeded_by(&self, bytes: u64) -> Option<u64> {
+    pub(crate) fn exceeded_by(&self, bytes: u64) -> Option<u64> {
         self.memory_bytes_max.filter(|max| self.memory.bytes() + bytes > *max)
     }
 }

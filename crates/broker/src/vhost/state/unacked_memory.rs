@@ -9,9 +9,9 @@ use crate::message::Message;
 
 /// Memory of the unacknowledged deliveries of a vhost.
 #[derive(Debug)]
-pub(in crate::vhost) struct UnackedMemory {
+pub(crate) struct UnackedMemory {
     usage: Usage,
-    /// What one channel could have when all that wait were last looked at, in bytes.
+    /// The limit of one channel when all that wait were last checked, in bytes.
     looked_at: Option<u64>,
     /// Channels whose deliveries wait.
     waiting: BTreeSet<ChannelKey>,
@@ -49,7 +49,7 @@ impl Usage {
 
 impl UnackedMemory {
     /// No deliveries; channels wait when all take more than `bytes_max`.
-    pub(in crate::vhost) fn new(bytes_max: u64) -> Self {
+    pub(crate) fn new(bytes_max: u64) -> Self {
         Self {
             usage: Usage { bytes: 0, bytes_max },
             looked_at: None,
@@ -58,24 +58,24 @@ impl UnackedMemory {
         }
     }
 
-    pub(in crate::vhost) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.usage.bytes
     }
 
     /// True if a channel may have another delivery that it is to acknowledge.
-    pub(in crate::vhost) fn leaves_room(&self, channel: &Channel) -> bool {
+    pub(crate) fn leaves_room(&self, channel: &Channel) -> bool {
         self.usage.leaves_room(channel)
     }
 
     /// Counts a delivery that a channel is to acknowledge.
-    pub(in crate::vhost) fn add(&mut self, channel: &mut Channel, message: &Message) {
+    pub(crate) fn add(&mut self, channel: &mut Channel, message: &Message) {
         let bytes = message.memory_bytes();
         self.usage.bytes += bytes;
         channel.unacked_bytes += bytes;
     }
 
     /// Counts the end of a delivery of so many bytes; its channel counts that itself.
-    pub(in crate::vhost) fn subtract(&mut self, bytes: u64) {
+    pub(crate) fn subtract(&mut self, bytes: u64) {
         assert!(bytes <= self.usage.bytes, "a delivery ended twice, or was never counted");
         self.usage.bytes -= bytes;
     }
@@ -83,22 +83,22 @@ impl UnackedMemory {
     // ---- channels that wait ----
 
     /// A consumer of this channel has found no memory.
-    pub(in crate::vhost) fn found_without(&mut self, channel: ChannelKey) {
+    pub(crate) fn found_without(&mut self, channel: ChannelKey) {
         self.found.push(channel);
     }
 
     /// True if channels were found without memory and are not listed yet.
-    pub(in crate::vhost) fn has_found(&self) -> bool {
+    pub(crate) fn has_found(&self) -> bool {
         !self.found.is_empty()
     }
 
     /// Takes the channels that were found without memory.
-    pub(in crate::vhost) fn take_found(&mut self) -> Vec<ChannelKey> {
+    pub(crate) fn take_found(&mut self) -> Vec<ChannelKey> {
         std::mem::take(&mut self.found)
     }
 
     /// Lists a channel whose deliveries wait; false if it is listed.
-    pub(in crate::vhost) fn list_waiting(&mut self, channel: ChannelKey) -> bool {
+    pub(crate) fn list_waiting(&mut self, channel: ChannelKey) -> bool {
         if !self.waiting.insert(channel) {
             return false;
         }
@@ -108,23 +108,23 @@ impl UnackedMemory {
     }
 
     /// The channel is closed or goes on.
-    pub(in crate::vhost) fn stop_waiting(&mut self, channel: ChannelKey) {
+    pub(crate) fn stop_waiting(&mut self, channel: ChannelKey) {
         self.waiting.remove(&channel);
     }
 
     /// True if deliveries of any channel wait.
-    pub(in crate::vhost) fn has_waiting(&self) -> bool {
+    pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
     /// True if deliveries of this channel wait; for checks.
-    pub(in crate::vhost) fn is_waiting(&self, channel: ChannelKey) -> bool {
+    pub(crate) fn is_waiting(&self, channel: ChannelKey) -> bool {
         self.waiting.contains(&channel)
     }
 
     /// Channels that have room now that `acknowledged` has acknowledged something, and channels that are
     /// closed; `channel` looks a channel up.
-    pub(in crate::vhost) fn with_room<'a>(
+    pub(crate) fn with_room<'a>(
         &mut self,
         acknowledged: ChannelKey,
         channel: impl Fn(ChannelKey) -> Option<&'a Channel>,

@@ -1,7 +1,7 @@
-//! Looking at the messages of a queue, which changes nothing: no order, no flag, no counter.
+//! Browsing the messages of a queue changes nothing: no order, no flag, no counter.
 //!
-//! A look is short: it takes so many messages and says where to go on. What is in pages is read by
-//! whoever has the disk, who then looks again with what was read.
+//! A call takes a limited number of messages and returns a cursor to continue from. Messages in pages are read by
+//! the shell, which then browses again with what was read.
 
 use std::sync::Arc;
 
@@ -9,7 +9,9 @@ use amqp::reply_code::ReplyCode;
 use slotmap::Key;
 
 use crate::access::{Access, Permission};
-use crate::browse::{BrowseCursor, Browsed, BrowsedMessage, HeldBy, Holder, MessageState, Passed};
+use crate::browse::{
+    BrowseCursor, Browsed, BrowsedMessage, CursorPosition, HeldBy, Holder, MessageState,
+};
 use crate::channel::Channel;
 use crate::channel::transaction::Transaction;
 use crate::channel::unacked::Unacked;
@@ -21,11 +23,10 @@ use crate::refusal::Refusal;
 use crate::vhost::{Connection, Vhost};
 
 impl Vhost {
-    /// Whether a user may look at the messages of a queue.
+    /// Checks that a user may browse the messages of a queue.
     ///
     /// # Errors
-    /// What a client would be refused with that gets messages from there: an exclusive queue is that of
-    /// one connection.
+    /// The refusal of a `basic.get` there: the user may not read, or the queue belongs to one connection.
     pub fn check_browse(&self, queue: QueueId, access: &Access) -> Result<(), Refusal> {
         let queue = self
             .topology
@@ -52,21 +53,23 @@ impl Vhost {
     ) -> Option<Browsed> {
         let known = self.topology.queue(queue)?;
         Some(match from.0 {
-            Passed::Ready(place) => collect(queue, from, known.browse_ready(place, read), count),
-            Passed::Delayed(at, seq) => {
+            CursorPosition::Ready(place) => {
+                collect(queue, from, known.browse_ready(place, read), count)
+            }
+            CursorPosition::Delayed(at, seq) => {
                 collect(queue, from, known.browse_delayed((at, seq)), count)
             }
-            Passed::Dead(passed) => collect(queue, from, known.browse_dead(passed), count),
-            Passed::Unacknowledged(holder) => self.browse_held(queue, known, holder, count),
+            CursorPosition::Dead(passed) => collect(queue, from, known.browse_dead(passed), count),
+            CursorPosition::Unacknowledged(holder) => self.browse_held(queue, known, holder, count),
         })
     }
 
-    /// Whether a queue still has messages in a page.
+    /// True if a queue still has messages in the page.
     pub fn has_page(&self, at: PageAt) -> bool {
         self.topology.queue(at.queue).is_some_and(|queue| queue.has_page(at.level, at.page))
     }
 
-    /// How many messages of a state a queue has.
+    /// Messages of a state in a queue; none if the queue is gone.
     pub fn count_of(&self, queue: QueueId, state: MessageState) -> Option<u64> {
         let queue = self.topology.queue(queue)?;
         Some(match state {
@@ -86,12 +89,15 @@ impl Vhost {
             passed = holder;
             messages.extend(held.filter(|held| held.unacked.queue == id).map(|h| h.browsed(queue)));
         }
-        let next = steps.next().map(|_| BrowseCursor(Passed::Unacknowledged(passed)));
+        let next = steps.next().map(|_| BrowseCursor(CursorPosition::Unacknowledged(passed)));
         Browsed { messages, next, page: None }
     }
 
     /// Every unsettled delivery of the vhost behind one of them, and behind those of a channel nothing.
-    fn held_after(&self, after: Holder) -> impl Iterator<Item = (Holder, Option<Held<'_>>)> {
+    fn held_after(
+        &self,
+        after: Holder,
+    ) -> impl Iterator<Item = (Holder, Option<HeldDelivery<'_>>)> {
         // Connections are in the order of their slots, which is the lower half of their keys.
         let slot = |key: u64| key & u64::from(u32::MAX);
         let key = |id: ConnectionId| id.data().as_ffi();
@@ -106,8 +112,13 @@ impl Vhost {
                 let first = Holder { channel: *number, ..first };
                 let after = if *number == after.channel { after } else { first };
                 held_by_channel(channel, after).map(move |(holder, held)| {
-                    let held =
-                        held.map(|(tag, unacked)| Held { id, connection, holder, tag, unacked });
+                    let held = held.map(|(tag, unacked)| HeldDelivery {
+                        id,
+                        connection,
+                        holder,
+                        tag,
+                        unacked,
+                    });
                     (holder, held)
                 })
             })
@@ -136,7 +147,7 @@ fn held_by_channel(
 }
 
 /// An unsettled delivery, and where it is.
-struct Held<'a> {
+struct HeldDelivery<'a> {
     id: ConnectionId,
     connection: &'a Connection,
     holder: Holder,
@@ -144,7 +155,7 @@ struct Held<'a> {
     unacked: &'a Unacked,
 }
 
-impl Held<'_> {
+impl HeldDelivery<'_> {
     fn browsed(&self, queue: &Queue) -> BrowsedMessage {
         let consumer = self.unacked.consumer.and_then(|consumer| queue.consumers.get(consumer));
         let held_by = HeldBy {
@@ -154,7 +165,7 @@ impl Held<'_> {
             tag: self.tag,
             consumer_tag: consumer.map(|consumer| Arc::clone(&consumer.tag)),
         };
-        let passed = Passed::Unacknowledged(self.holder);
+        let passed = CursorPosition::Unacknowledged(self.holder);
         let browsed = queue.browsed(self.unacked.entry.clone(), passed);
         BrowsedMessage { held_by: Some(held_by), ..browsed }
     }

@@ -13,9 +13,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::reach::Reach;
+use super::reach::ReachableQueues;
 use crate::dead_letter_map::{DeadLetterMap, GivenBy, MapEdge, MapExchange, MapQueue, MapRoute};
-use crate::exchange::Chance;
+use crate::exchange::Certainty;
 use crate::ids::QueueId;
 use crate::limits::{MAP_OWN_KEYS_MAX, MAP_STEPS_MAX, MAP_STEPS_PER_SLICE};
 use crate::message::{Name, RoutingKey};
@@ -49,7 +49,7 @@ struct Routed {
 
 /// A dead-letter map under construction.
 #[derive(Debug)]
-pub struct DeadLetterMapTaking {
+pub struct DeadLetterMapBuilder {
     queues: BTreeMap<QueueId, MapQueue>,
     exchanges: BTreeMap<Name, MapExchange>,
     routes: Vec<Routed>,
@@ -60,7 +60,7 @@ pub struct DeadLetterMapTaking {
     is_whole: bool,
 }
 
-impl Default for DeadLetterMapTaking {
+impl Default for DeadLetterMapBuilder {
     fn default() -> Self {
         Self {
             queues: BTreeMap::new(),
@@ -74,7 +74,7 @@ impl Default for DeadLetterMapTaking {
     }
 }
 
-impl DeadLetterMapTaking {
+impl DeadLetterMapBuilder {
     /// Copies queues of the vhost, each once; stops early to keep the slice short. Returns the number of
     /// queues done.
     pub fn sources(&mut self, vhost: &Vhost, queues: &[QueueId]) -> usize {
@@ -154,7 +154,7 @@ impl DeadLetterMapTaking {
             MapExchange { name: Arc::clone(exchange), kind: found.map(|exchange| exchange.kind) };
         self.exchanges.insert(Arc::clone(exchange), described);
         let (reach, lost_keys) = match vhost.exchange_id(exchange) {
-            None => (Reach::default(), Vec::new()),
+            None => (ReachableQueues::default(), Vec::new()),
             Some(id) => {
                 let mut reach = |key: Option<&[u8]>| vhost.reach(id, key, &mut self.steps);
                 match &keys {
@@ -167,7 +167,7 @@ impl DeadLetterMapTaking {
         self.is_whole &= !reach.is_cut;
         let keys = if reach.depends_on_key { keys } else { Keys::Any };
         let is_told = !reach.depends_on_key || matches!(keys, Keys::Given(_));
-        let is_certain = reach.queues.values().all(|chance| *chance == Chance::Certain);
+        let is_certain = reach.queues.values().all(|certainty| *certainty == Certainty::Certain);
         let route = MapRoute {
             exchange: 0,
             to: Vec::new(),
@@ -228,8 +228,11 @@ impl DeadLetterMapTaking {
 }
 
 /// The combined reach of these keys, and the keys that reach nothing.
-fn each_of(keys: &[Name], mut reach: impl FnMut(&Name) -> Reach) -> (Reach, Vec<Name>) {
-    let mut all: Option<Reach> = None;
+fn each_of(
+    keys: &[Name],
+    mut reach: impl FnMut(&Name) -> ReachableQueues,
+) -> (ReachableQueues, Vec<Name>) {
+    let mut all: Option<ReachableQueues> = None;
     let mut lost = Vec::new();
     for key in keys {
         let reached = reach(key);

@@ -1,8 +1,8 @@
-//! What a policy would do, without doing it: the policies are copied, changed and resolved for every
-//! queue and exchange by the code that does it in earnest, and each queue that would have other
-//! settings says what would leave it at once.
+//! Dry run of a policy change: the policies are copied, changed and resolved for every queue and exchange by the
+//! code that applies policies. Each queue whose settings would change forecasts which messages would leave it
+//! at once.
 //!
-//! What follows from that is not told: where dead letters go then, and what they push out there.
+//! The dry run does not follow dead letters into their targets, nor the messages that these would evict.
 
 use std::sync::Arc;
 
@@ -19,77 +19,77 @@ use crate::vhost::lifecycle::policies::decide_alternate;
 /// A change of the policies.
 #[derive(Clone, Debug)]
 pub enum PolicyChange {
-    /// This policy is added, or replaces the one of its name.
+    /// Adds this policy, or replaces the one of its name.
     Set(Policy),
-    /// The policy of this name is removed.
+    /// Removes the policy of this name.
     Clear(Name),
 }
 
-/// What a change of the policies would do now.
+/// The effects that a policy change would have now.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DryRun {
-    /// Queues that the policy would be in force for, or is until it is removed.
+    /// Queues that the policy would apply to, or applies to until it is removed.
     pub queues_matched: u64,
-    /// Queues that would have other settings.
+    /// Queues whose settings would change.
     pub queues: Vec<QueueDryRun>,
-    /// Exchanges that would have another alternate exchange.
+    /// Exchanges whose alternate exchange would change.
     pub exchanges: Vec<ExchangeDryRun>,
 }
 
-/// What would happen to a queue.
+/// The effects on one queue.
 #[derive(Clone, PartialEq, Debug)]
 pub struct QueueDryRun {
-    /// Its name.
+    /// Name of the queue.
     pub name: Name,
-    /// Its type.
+    /// Type of the queue.
     pub kind: QueueType,
-    /// The settings that would change: as they are, and as they would be.
+    /// The settings that would change, before and after.
     pub changes: Vec<SettingChange>,
-    /// Messages in it, those that are out for delivery too.
+    /// Messages in the queue, including unacknowledged ones.
     pub messages: u64,
-    /// What would leave it.
+    /// Messages that would leave the queue.
     pub leaving: Forecast,
-    /// What would become of that.
+    /// The fate of the messages that would leave.
     pub fate: Fate,
-    /// When the queue would be deleted if nobody used it, in milliseconds from then.
+    /// Time until an unused queue would be deleted, counted from the change, in milliseconds.
     pub deleted_in_ms: Option<u64>,
 }
 
 /// A setting that would change.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SettingChange {
-    /// Its key.
+    /// Policy key of the setting.
     pub key: PolicyKey,
-    /// What is in force.
+    /// Value in force now.
     pub before: Option<PolicyValue>,
-    /// What would be.
+    /// Value that would be in force.
     pub after: Option<PolicyValue>,
 }
 
-/// What becomes of messages that die in a queue.
+/// The fate of messages that die in a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// They go to an exchange, which knows where then.
+    /// Dead-lettered to an exchange that exists.
     DeadLettered,
-    /// They are dropped: there is no dead-letter exchange, or none of its name.
+    /// Dropped: the queue has no dead-letter exchange, or it does not exist.
     Dropped,
-    /// They stay and wait for their exchange to come.
+    /// Kept until the dead-letter exchange exists (at-least-once).
     Kept,
 }
 
-/// What would happen to an exchange.
+/// The effects on one exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExchangeDryRun {
-    /// Its name.
+    /// Name of the exchange.
     pub name: Name,
-    /// Its alternate exchange.
+    /// Alternate exchange now.
     pub before: Option<Name>,
-    /// Its alternate exchange then.
+    /// Alternate exchange after the change.
     pub after: Option<Name>,
 }
 
 impl DryRun {
-    /// Messages that would leave in some way and have this fate.
+    /// Messages that would leave in any way and have this fate.
     pub fn leaving(&self, fate: Fate) -> Span {
         let queues = self.queues.iter().filter(|queue| queue.fate == fate);
         sum(queues.flat_map(|queue| [queue.leaving.expired, queue.leaving.evicted]))
@@ -100,7 +100,7 @@ impl DryRun {
         sum(self.queues.iter().map(|queue| queue.leaving.expired))
     }
 
-    /// Messages that would make room.
+    /// Messages that would be evicted.
     pub fn evicted(&self) -> Span {
         sum(self.queues.iter().map(|queue| queue.leaving.evicted))
     }
@@ -111,7 +111,7 @@ fn sum(spans: impl Iterator<Item = Span>) -> Span {
 }
 
 impl Vhost {
-    /// What `change` would do at `now`; none if there is no policy of the name that is to be removed.
+    /// The effects of `change` at `now`; none if there is no policy of the name that is to be removed.
     pub fn dry_run(&self, now: Now, kind: PolicyKind, change: PolicyChange) -> Option<DryRun> {
         let mut changed = self.policies.policies().clone();
         let (name, after): (Name, _) = match change {

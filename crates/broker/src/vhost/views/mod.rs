@@ -1,6 +1,7 @@
-//! Views of a vhost, which change nothing: every function takes `&Vhost`.
+//! Views of a vhost. Every function takes `&Vhost`: a view changes nothing.
 
 mod browse;
 pub(super) mod dead_letter_map;
 pub(super) mod dry_run;
+mod explain;
 mod reach;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use broker::{
-    DeadLetterMap, DeadLetterMapTaking, DryRun, Policy, PolicyChange, PolicyKind, QueueId,
+    DeadLetterMap, DeadLetterMapBuilder, DryRun, Policy, PolicyChange, PolicyKind, QueueId,
 };
 use management::{
     BindingFilter, BindingSnapshot, ChangeError, ChangeFuture, ConsumerSnapshot, ExchangeSnapshot,
@@ -157,7 +157,7 @@ impl Topology for Node {
     fn dead_letter_map(&self, vhost: &str) -> Option<DeadLetterMap> {
         let handle = self.vhosts.get(vhost)?;
         let queues: Vec<QueueId> = handle.read(|v, _| v.queues().map(|(id, _)| id).collect());
-        let mut taking = DeadLetterMapTaking::default();
+        let mut taking = DeadLetterMapBuilder::default();
         for mut slice in queues.chunks(MAPPED_PER_LOCK) {
             while !slice.is_empty() {
                 let done = handle.read(|v, _| taking.sources(v, slice));
