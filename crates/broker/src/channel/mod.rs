@@ -84,7 +84,7 @@ pub struct Channel {
     pub(crate) awaited_gets: u32,
     /// Closed by the broker; the client has not agreed yet and everything else is ignored.
     pub(crate) closing: bool,
-    /// Listed among the channels that have confirms to tell.
+    /// Listed among the channels that have confirms to send.
     pub(crate) flush_listed: bool,
     /// The wake-up that the vhost's timers hold for acknowledgement timeouts.
     pub(crate) armed: Option<Time>,

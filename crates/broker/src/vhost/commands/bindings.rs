@@ -63,7 +63,7 @@ impl Vhost {
         Ok(())
     }
 
-    /// Binding and unbinding ask the same questions; unbinding what is not there is no error.
+    /// Binds or unbinds, after the same checks; removing a binding that does not exist is no error.
     fn bind_or_unbind(
         &mut self,
         at: ChannelKey,

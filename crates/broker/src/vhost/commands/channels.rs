@@ -1,4 +1,4 @@
-//! Connections and channels: opening, closing, and what their end does to what they held.
+//! Connections and channels: opening and closing, which returns deliveries and removes consumers and queues.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::vhost::Vhost;
 use crate::vhost::state::connections::Connection;
 
 impl Vhost {
-    /// A client has opened a connection to this vhost.
+    /// Adds a connection that a client has opened.
     pub fn open_connection(&mut self, access: Arc<Access>, cancel_notify: bool) -> ConnectionId {
         self.counters.connections_opened += 1;
         self.connections.insert(Connection::new(access, cancel_notify))
     }
 
-    /// The connection is gone, in whatever way: everything on it goes back or away.
+    /// Removes a connection: its deliveries return to their queues, its consumers and exclusive queues are deleted.
     pub fn close_connection(&mut self, now: Now, id: ConnectionId) {
         self.advance(now);
         self.clear_connection(id);
@@ -40,7 +40,7 @@ impl Vhost {
     /// Replaces the user's permissions.
     ///
     /// Consumers of queues that the user may not read any more are cancelled: `basic.cancel`, for clients
-    /// that can be told.
+    /// that understand it.
     ///
     /// COMPAT: permissions of consumers: RabbitMQ asks for the permission at `basic.consume` alone.
     pub fn set_access(&mut self, now: Now, id: ConnectionId, access: Arc<Access>) {
@@ -83,7 +83,7 @@ impl Vhost {
         }
     }
 
-    /// Returns and removes everything that the connection holds.
+    /// Returns the deliveries and removes the consumers, channels and exclusive queues of a connection.
     fn clear_connection(&mut self, connection: ConnectionId) {
         let Some(known) = self.connections.get_mut(connection) else {
             return;
@@ -179,8 +179,8 @@ impl Vhost {
         }
     }
 
-    /// Closes a channel because of an error: it holds nothing any more and ignores everything until
-    /// the client agrees.
+    /// Closes a channel because of an error: it gives up all that it holds and ignores commands until the client
+    /// agrees.
     pub(in crate::vhost) fn fail_channel(
         &mut self,
         at: ChannelKey,
@@ -217,7 +217,7 @@ impl Vhost {
         }
     }
 
-    /// The broker stops: clients that can be told that their consumers are gone are told.
+    /// Cancels all consumers, because the broker stops; clients that understand `basic.cancel` get it.
     pub fn cancel_consumers(&mut self, now: Now) {
         self.advance(now);
         for connection in self.connections.ids() {
@@ -252,7 +252,7 @@ impl Vhost {
         tags
     }
 
-    /// Returns what is unacknowledged on a channel and forgets what it was about to do.
+    /// Returns the unacknowledged deliveries of a channel to their queues and drops its transaction.
     fn clear_channel(&mut self, at: ChannelKey) {
         let Some(channel) = self.connections.channel_mut(at) else {
             return;

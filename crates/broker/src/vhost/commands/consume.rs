@@ -40,7 +40,7 @@ impl Vhost {
             return Ok(());
         }
         channel.prefetch_count_global = prefetch_count;
-        // ChannelKey once: what there is room for now follows it.
+        // At once: what there is room for now follows it.
         self.effects.send(at, Outgoing::QosOk);
         self.unpark_channel(at);
         Ok(())
@@ -79,14 +79,14 @@ impl Vhost {
             channel.consumers.insert(Arc::clone(&tag), ConsumerAt { queue: id, consumer });
         }
         if !consume.nowait {
-            // ChannelKey once: deliveries follow it.
+            // At once: deliveries follow it.
             self.effects.send(at, Outgoing::ConsumeOk { consumer_tag: tag });
         }
         self.dispatch(id);
         Ok(())
     }
 
-    /// The tag of a new consumer; one is made up if the client gives none.
+    /// The tag of a new consumer, generated if the client gives none.
     fn consumer_tag(&mut self, at: ChannelKey, tag: &str) -> Result<Name, Refusal> {
         let max = self.options.consumers_per_channel_max;
         let made_up = tag.is_empty().then(|| names::generate("amq.ctag-", &mut self.random));
@@ -161,7 +161,7 @@ impl Vhost {
         Ok(())
     }
 
-    /// `basic.cancel`; a tag that does not exist is answered like one that did.
+    /// `basic.cancel`; an unknown tag gets the same answer.
     pub(in crate::vhost) fn cancel(
         &mut self,
         at: ChannelKey,

@@ -12,7 +12,7 @@ use crate::timers::Wake;
 use crate::vhost::Vhost;
 
 impl Vhost {
-    /// `basic.get`. Where what comes next is still being read, the answer comes later.
+    /// `basic.get`. While the next message is being read from its page, the answer waits.
     pub(in crate::vhost) fn get(
         &mut self,
         at: ChannelKey,
@@ -49,7 +49,7 @@ impl Vhost {
         Ok(())
     }
 
-    /// Answers `basic.get` with what comes next.
+    /// Answers `basic.get` with the next message.
     pub(in crate::vhost) fn answer_get(&mut self, at: ChannelKey, id: QueueId, no_ack: bool) {
         // What is left in front may have expired, if more had than a slice holds.
         let expired = self.topology.known_queue(id).front_is_expired(self.now.time);
@@ -62,7 +62,7 @@ impl Vhost {
         }
     }
 
-    /// Answers `basic.get` with nothing.
+    /// Answers `basic.get` with `basic.get-empty`.
     pub(in crate::vhost) fn send_get_empty(&mut self, at: ChannelKey) {
         if let Some(channel) = self.connections.channel_mut(at) {
             channel.counters.deliveries.got_nothing += 1;

@@ -24,7 +24,7 @@ use crate::vhost::lifecycle::enqueue::EnqueuePlan;
 pub(in crate::vhost) enum Verdict {
     /// The queues have the message; it is safe once the log is durable up to this position, or at once.
     Accepted(Option<Lsn>),
-    /// ChannelKey least one queue refused it.
+    /// At least one queue refused it.
     Refused,
 }
 
@@ -64,7 +64,7 @@ impl Vhost {
         Ok(())
     }
 
-    /// A publish whose way is known.
+    /// Lets a publish with a known route into its queues, or into the transaction.
     fn publish_along(
         &mut self,
         at: ChannelKey,
@@ -104,7 +104,7 @@ impl Vhost {
         Ok(())
     }
 
-    /// Takes the last route of the channel, if it is for the same place and still true.
+    /// Takes the last route of the channel, if exchange, key and topology are the same.
     fn take_remembered(&mut self, at: ChannelKey, publish: &Publish<'_>) -> Option<LastRoute> {
         let topology = self.topology.version();
         let remembered = &mut self.connections.channel_mut(at)?.last_route;
@@ -169,7 +169,7 @@ impl Vhost {
         publish_properties::prepare(properties, publish.content.properties(), reply_to)
     }
 
-    /// Routes a publish; what comes of it may be true for the next one, too.
+    /// Routes a publish.
     fn find_route(
         &mut self,
         at: ChannelKey,
@@ -216,7 +216,7 @@ impl Vhost {
         self.counters.message_sizes.record(body_bytes);
     }
 
-    /// Lets a publish into its queues. One that has none comes back if it is mandatory.
+    /// Lets a publish into its queues. A mandatory publish without a queue is returned.
     pub(in crate::vhost) fn enter(
         &mut self,
         at: ChannelKey,
@@ -266,7 +266,7 @@ impl Vhost {
         Verdict::Accepted(None)
     }
 
-    /// Notes how a publish ended for the channel's next confirms.
+    /// Notes the outcome of a publish for the channel's next confirms.
     pub(in crate::vhost) fn confirm(&mut self, at: ChannelKey, seq: PublishSeq, verdict: Verdict) {
         let Some(channel) = self.connections.channel_mut(at) else {
             return;

@@ -22,7 +22,8 @@ use crate::vhost::Vhost;
 use crate::vhost::lifecycle::growth::check_arguments;
 
 impl Vhost {
-    /// The name a client means: an empty one stands for the queue last declared on the channel.
+    /// The name of the queue that a command is about: an empty one stands for the queue last declared on the
+    /// channel.
     ///
     /// # Errors
     /// 404 if it is empty and nothing was declared.
@@ -44,7 +45,7 @@ impl Vhost {
     /// The queue of that name, if the connection may use it.
     ///
     /// # Errors
-    /// 404 if there is none, 405 if another connection has it for itself.
+    /// 404 if there is none, 405 if it is exclusive to another connection.
     pub(in crate::vhost) fn find_queue(
         &self,
         at: ChannelKey,
@@ -57,7 +58,7 @@ impl Vhost {
         Ok(id)
     }
 
-    /// An exclusive queue belongs to one connection.
+    /// Refuses an exclusive queue to other connections than its own.
     pub(in crate::vhost) fn check_owner(&self, at: ChannelKey, id: QueueId) -> Result<(), Refusal> {
         let queue = self.topology.known_queue(id);
         match queue.ownership.exclusive_owner {
@@ -380,7 +381,7 @@ impl Vhost {
         Ok(())
     }
 
-    /// `if-unused` and `if-empty`.
+    /// Checks `if-unused` and `if-empty`.
     fn check_conditions(&self, id: QueueId, delete: DeleteQueue<'_>) -> Result<(), Refusal> {
         let queue = self.topology.known_queue(id);
         let resource = self.queue_resource(&queue.name);
@@ -402,8 +403,8 @@ impl Vhost {
         Ok(())
     }
 
-    /// Removes a queue with everything in it, and its consumers; none of it is dead-lettered but what
-    /// has died before, and not that while an alarm is on.
+    /// Removes a queue with its messages and consumers. Only messages that have died before are dead-lettered, and
+    /// not while an alarm is on.
     fn remove_queue(&mut self, id: QueueId) -> RemovedQueue {
         self.finish_deaths_of(id);
         let dead = self.take_all_deaths(id);
@@ -502,7 +503,7 @@ fn same_flag(
     Err(inequivalent(name, resource, quoted(received), quoted(current)))
 }
 
-/// Counts on the wire are 32 bits wide.
+/// A count as AMQP has it, 32 bits wide: more is shown as the highest number.
 pub(in crate::vhost) fn count(messages: u64) -> u32 {
     u32::try_from(messages).unwrap_or(u32::MAX)
 }

@@ -111,8 +111,7 @@ impl Vhost {
         }
     }
 
-    /// A message comes back to its queue, unless it has been returned too often or its deadline has
-    /// passed meanwhile.
+    /// Returns a message to its queue, unless it has been returned too often or its deadline has passed meanwhile.
     fn requeue(&mut self, id: QueueId, mut entry: Entry, failed: bool) {
         let now = self.now.time;
         let queue = self.topology.known_queue_mut(id);
@@ -148,8 +147,8 @@ impl Vhost {
         self.arm_queue(id);
     }
 
-    /// `basic.recover`: everything unacknowledged on the channel goes back, but not what an open
-    /// transaction has settled.
+    /// `basic.recover`: all unacknowledged deliveries of the channel return to their queues, except those that an
+    /// open transaction has settled.
     pub(in crate::vhost) fn recover(
         &mut self,
         at: ChannelKey,
@@ -160,7 +159,7 @@ impl Vhost {
         };
         let all = channel.unacked.take_all();
         if answer {
-            // ChannelKey once: what is delivered again follows it.
+            // At once: what is delivered again follows it.
             self.effects.send(at, Outgoing::RecoverOk);
         }
         self.settle_all(at, all, Outcome::Requeue { failed: false });

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::vhost::Vhost;
 
 impl Vhost {
-    /// Publishes enter their queues, then deliveries are settled; the answer waits until all of it is
+    /// Lets the publishes into their queues, then settles the deliveries; the answer waits until all of it is
     /// durable.
     pub(in crate::vhost) fn tx_commit(&mut self, at: ChannelKey) -> Result<(), Refusal> {
         let transaction = self.take_transaction(at)?;
@@ -36,7 +36,7 @@ impl Vhost {
         Ok(())
     }
 
-    /// Publishes are forgotten and settled deliveries are outstanding again.
+    /// Drops the publishes and makes settled deliveries outstanding again.
     pub(in crate::vhost) fn tx_rollback(&mut self, at: ChannelKey) -> Result<(), Refusal> {
         let transaction = self.take_transaction(at)?;
         if let Some(channel) = self.connections.channel_mut(at) {

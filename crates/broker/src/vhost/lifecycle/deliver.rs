@@ -30,7 +30,7 @@ struct Chosen {
 }
 
 impl Vhost {
-    /// Hands out what waits in a queue for as long as a consumer has room. The queue may be gone.
+    /// Delivers the messages of a queue as long as a consumer has room. The queue may be gone.
     pub(in crate::vhost) fn dispatch(&mut self, id: QueueId) {
         let mut expiry_budget = EXPIRY_SLICE;
         loop {
@@ -65,7 +65,7 @@ impl Vhost {
         }
     }
 
-    /// Takes what is delivered next; none if nothing is at hand.
+    /// Takes the next message; none if the queue is empty or the message is still being read.
     pub(in crate::vhost) fn pop_front(&mut self, id: QueueId) -> Option<Entry> {
         let entry = self.topology.known_queue_mut(id).pop_front();
         self.head_moved(id);

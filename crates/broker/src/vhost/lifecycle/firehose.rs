@@ -233,7 +233,7 @@ fn fields(properties: &Properties<'_>) -> Table {
     let mut table = TableBuilder::new();
     let text = Value::LongStr;
     let octet = |value: u8| Value::I32(value.into());
-    // COMPAT: firehose: a timestamp after 2038 is told as it is; RabbitMQ cuts it to 32 bits.
+    // COMPAT: firehose: a timestamp after 2038 is shown as it is; RabbitMQ cuts it to 32 bits.
     let seconds = |value: u64| match i32::try_from(value) {
         Ok(value) => Value::I32(value),
         Err(_) => Value::I64(value.cast_signed()),

@@ -11,13 +11,13 @@ use crate::refusal::{Refusal, Resource};
 use crate::vhost::Vhost;
 
 impl Vhost {
-    /// While the node has little memory left queues, exchanges and bindings may take so many bytes
-    /// together; none while there is enough.
+    /// Sets the limit on the memory of queues, exchanges and bindings together, in bytes; none while the node has
+    /// enough memory.
     pub fn set_topology_bytes_max(&mut self, bytes_max: Option<u64>) {
         self.topology.set_memory_bytes_max(bytes_max);
     }
 
-    /// Memory that queues without their messages, exchanges and bindings take, about, in bytes.
+    /// Approximate memory of queues without their messages, exchanges and bindings, in bytes.
     pub fn topology_bytes(&self) -> u64 {
         self.topology.memory().bytes()
     }
@@ -41,7 +41,8 @@ impl Vhost {
         }
     }
 
-    /// While memory is short consumers come without large arguments: they take messages out.
+    /// Checks the arguments of a consumer. Small ones are free of the memory alarm, because consumers take messages
+    /// out.
     pub(in crate::vhost) fn check_consumer_growth(
         &self,
         queue: Resource<'_>,

@@ -68,7 +68,7 @@ impl Vhost {
         }
     }
 
-    /// Takes in what was read of a page, in answer to [`PageTask::Read`].
+    /// Puts messages that were read from a page back into their queue, in answer to [`PageTask::Read`].
     pub fn page_read(&mut self, now: Now, at: PageAt, read: PageRead) {
         self.advance(now);
         let PageAt { queue: id, level, page } = at;
@@ -92,8 +92,7 @@ impl Vhost {
         self.answer_gets(id);
     }
 
-    /// Pages of a queue that was purged or is gone are not needed any more, and what is in them has
-    /// left its queue.
+    /// Drops the pages of a queue that was purged or deleted; their messages have left the queue.
     pub(in crate::vhost) fn end_pages(&mut self, pages: Vec<(PageId, Held)>) {
         for (page, held) in pages {
             let ended = Some(held);
@@ -103,7 +102,7 @@ impl Vhost {
 
     // ---- basic.get ----
 
-    /// A `basic.get` waits until what comes next is at hand. Nothing more is to be applied for its
+    /// Lets a `basic.get` wait until the next message has been read. The shell applies no further command of its
     /// connection until it is answered.
     pub(in crate::vhost) fn await_get(&mut self, at: ChannelKey, id: QueueId, no_ack: bool) {
         let Some(channel) = self.connections.channel_mut(at) else {
@@ -120,7 +119,8 @@ impl Vhost {
         connection.is_some_and(|known| known.channels().any(|(_, c)| c.awaited_gets > 0))
     }
 
-    /// Answers those that wait, as far as there is something at hand, or nothing at all. The queue may be gone.
+    /// Answers waiting `basic.get`s as long as the next message is in memory, or the queue is empty. The queue may be
+    /// gone.
     pub(in crate::vhost) fn answer_gets(&mut self, id: QueueId) {
         let awaited = |queue: &mut Queue| {
             if queue.is_away() { None } else { queue.delivery.awaited_gets.pop_front() }
@@ -132,7 +132,7 @@ impl Vhost {
         }
     }
 
-    /// Answers those that wait for a queue in which nothing is left.
+    /// Answers the `basic.get`s that wait for a queue that is deleted.
     pub(in crate::vhost) fn answer_gets_empty(&mut self, queue: &mut Queue) {
         for (at, _) in std::mem::take(&mut queue.delivery.awaited_gets) {
             if self.is_awaited(at) {

@@ -39,8 +39,8 @@ impl Vhost {
         existed
     }
 
-    /// Adds or replaces a policy; it is in force for everything when [`Vhost::apply_policies`] says so, or
-    /// `tick` has done as much.
+    /// Adds or replaces a policy. It is in force for everything when [`Vhost::apply_policies`] returns false, or
+    /// when `tick` has done as much.
     pub fn start_policy(&mut self, now: Now, kind: PolicyKind, policy: Policy) {
         self.advance(now);
         let name = Arc::clone(&policy.name);
@@ -65,8 +65,7 @@ impl Vhost {
         existed
     }
 
-    /// Puts policies that have changed in force, for about [`POLICY_MATCHES_PER_SLICE`] queues and
-    /// exchanges: whether more are left.
+    /// Applies changed policies to about [`POLICY_MATCHES_PER_SLICE`] queues and exchanges. True if more are left.
     pub fn apply_policies(&mut self, now: Now) -> bool {
         self.advance(now);
         let (changed, _) = self.resolve_changed(POLICY_MATCHES_PER_SLICE);
@@ -89,8 +88,7 @@ impl Vhost {
         self.policies.arm(&mut self.timers, self.now.time);
     }
 
-    /// Goes on with policies that have changed when the timer has time for it, about `budget` matches; how
-    /// many that were.
+    /// Applies changed policies when the timer has come, about `budget` matches; returns the number of matches.
     pub(in crate::vhost) fn resume_policies(&mut self, budget: usize) -> usize {
         self.policies.woken();
         let (changed, cost) = self.resolve_changed(budget);
@@ -99,8 +97,8 @@ impl Vhost {
         cost
     }
 
-    /// Resolves anew what is in force because of policies that have changed, about `budget` matches: the
-    /// queues for which that is something else than before, and how many matches that took.
+    /// Resolves the settings under changed policies, about `budget` matches. Returns the queues whose policies in
+    /// force have changed, and the number of matches.
     fn resolve_changed(&mut self, budget: usize) -> (Vec<QueueId>, usize) {
         let mut cost = MatchCost::default();
         let mut changed = Vec::new();
@@ -154,7 +152,7 @@ impl Vhost {
         self.topology_changed();
     }
 
-    /// Resolves anew what is in force for a queue; true if that is something else than before.
+    /// Resolves the settings of a queue; true if its policies in force have changed. The queue may be gone.
     fn resolve_queue(&mut self, id: QueueId, change: &PolicyChanged, cost: &mut MatchCost) -> bool {
         let Some(queue) = self.topology.queue(id) else {
             return false;
@@ -166,8 +164,8 @@ impl Vhost {
         self.put_in_force(id, in_force)
     }
 
-    /// Resolves what is in force for every queue and exchange of a vhost that comes back, and does nothing
-    /// that follows from it.
+    /// Resolves the settings of every queue and exchange of a vhost that is recovered; messages are neither delivered
+    /// nor evicted because of that.
     pub(in crate::vhost) fn resolve_all_policies(&mut self) {
         for exchange in self.topology.exchanges_mut() {
             let in_force = self.policies.policies().for_exchange(&exchange.name);
@@ -187,7 +185,7 @@ impl Vhost {
         exchange.alternate = alternate(exchange, &exchange.policies);
     }
 
-    /// False if that is in force for the queue already.
+    /// Puts policies in force for a queue; false if they are already.
     ///
     /// COMPAT: queue lease: a changed policy restarts the lease of a quorum queue, too.
     fn put_in_force(&mut self, id: QueueId, in_force: InForce) -> bool {
@@ -203,8 +201,8 @@ impl Vhost {
         true
     }
 
-    /// Queues and exchanges for which something else is in force than should be, although no change of a
-    /// policy is left to be followed; for checks.
+    /// Reports queues and exchanges with other policies in force than those that match, unless changes are still
+    /// being applied; for checks.
     pub(in crate::vhost) fn check_policies(&self, broken: &mut Vec<String>) {
         if self.policies.is_changing() {
             return;

@@ -167,8 +167,8 @@ impl Vhost {
         Ok((message, targets))
     }
 
-    /// The queues that a redriven message reaches through its exchange. Whoever waits for direct replies
-    /// is none: what he does not read would be lost.
+    /// The queues that a redriven message reaches through its exchange. Requesters of direct replies are none: a
+    /// message that they do not read would be lost.
     fn redrive_route(
         &mut self,
         redrive: Redrive<'_>,

@@ -172,8 +172,8 @@ impl Vhost {
         }
     }
 
-    /// Makes sure that the channel is looked at when its next delivery times out, or in its turn if
-    /// that is overdue.
+    /// Makes sure that the timer looks at the channel when its next delivery times out, or in its turn if that is
+    /// overdue.
     pub(in crate::vhost) fn arm_channel(&mut self, at: ChannelKey) {
         if let Some(channel) = self.connections.channel_mut(at)
             && let Some(timeout) = channel.unacked.next_timeout()
@@ -184,9 +184,9 @@ impl Vhost {
     }
 
     /// Returns up to `budget` deliveries that were not settled in time. Their consumers are cancelled
-    /// if the client can be told; otherwise, and for `basic.get`, the channel closes.
+    /// if the client understands that; otherwise, and for `basic.get`, the channel closes.
     ///
-    /// COMPAT: consumer timeout: the cancelled consumer is gone and gets nothing more.
+    /// COMPAT: consumer timeout: the cancelled consumer is gone and gets no more messages.
     fn time_out_deliveries(&mut self, at: ChannelKey, budget: usize) -> usize {
         let now = self.now.time;
         let Some(connection) = self.connections.get_mut(at.connection) else {

@@ -2,9 +2,9 @@
 //!
 //! A message that a client has and does not acknowledge stays in memory, and behind it the next page of a
 //! long queue is read: a consumer without prefetch that never acknowledges would get a whole backlog into
-//! memory. So deliveries to a channel wait while the vhost has more unacknowledged than it may, and the
-//! channel more than its share. A client that acknowledges goes on, whatever others do; one that does not
-//! waits until it does, or until others have made room. Alarms do not matter here: whoever takes messages
+//! memory. So deliveries to a channel wait while the unacknowledged deliveries of the vhost exceed its limit, and
+//! those of the channel its share. A client that acknowledges continues, regardless of others; one that does not
+//! waits until it does, or until others have made room. Alarms have no influence here: a client that takes messages
 //! and acknowledges them makes room.
 //!
 //! COMPAT: unacknowledged deliveries: a channel that has more than its share and does not acknowledge gets
@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 use crate::vhost::Vhost;
 
 impl Vhost {
-    /// Memory that unacknowledged deliveries take, about, in bytes.
+    /// Approximate memory of unacknowledged deliveries, in bytes.
     pub fn unacked_bytes(&self) -> u64 {
         self.unacked_memory.bytes()
     }

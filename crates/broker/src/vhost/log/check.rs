@@ -16,8 +16,7 @@ use crate::vhost::Vhost;
 use crate::vhost::state::pending_death::PendingDeath;
 
 impl Vhost {
-    /// Every invariant that does not hold, as a sentence; none if all is well. It looks at
-    /// everything, so it is for tests.
+    /// Every invariant that does not hold, as a sentence. The check reads all of the vhost, so it is for tests.
     pub fn broken_invariants(&self) -> Vec<String> {
         let mut broken = Vec::new();
         self.check_conservation(&mut broken);
@@ -35,7 +34,7 @@ impl Vhost {
         broken
     }
 
-    /// The pages there are, with what is in them.
+    /// All pages, with the messages that each still holds.
     pub fn pages(&self) -> Vec<(PageAt, QueueNumber, Held)> {
         let of_queue = |(id, queue): (QueueId, &Queue)| {
             let number = queue.number;
@@ -106,7 +105,7 @@ impl Vhost {
         out
     }
 
-    /// Every message that entered a queue is in exactly one place (C-1, C-2).
+    /// Every message that entered a queue is in exactly one place.
     fn check_conservation(&self, broken: &mut Vec<String>) {
         for (_, queue) in self.topology.queues() {
             let here = queue.message_count() + queue.dead_letters.dying();
@@ -239,7 +238,7 @@ impl Vhost {
         due.is_none_or(|due| armed.is_some_and(|armed| armed <= due))
     }
 
-    /// Every wake-up is for something that is there and knows of it.
+    /// Every wake-up belongs to a queue, channel or list that has noted it.
     fn check_timers(&self, broken: &mut Vec<String>) {
         for (time, wake) in self.timers.iter() {
             let armed = match wake {
@@ -257,8 +256,7 @@ impl Vhost {
         }
     }
 
-    /// Queues and channels know of the same consumers, and those that wait for room elsewhere are
-    /// woken when there is some.
+    /// Queues and channels have the same consumers, and parked consumers are on the list of their channel.
     fn check_consumers(&self, broken: &mut Vec<String>) {
         for (at, channel) in self.connections.channels() {
             for (tag, consumer) in &channel.consumers {
@@ -294,7 +292,7 @@ impl Vhost {
         }
     }
 
-    /// Bindings are known at both ends.
+    /// Both ends of each binding have it.
     fn check_bindings(&self, broken: &mut Vec<String>) {
         for (id, exchange) in self.topology.exchanges() {
             for binding in exchange.bindings() {

@@ -1,9 +1,8 @@
-//! The boundary to the log: what must be durable gets a position, and confirms wait for it.
+//! Positions in the log, and the confirms that wait for them.
 //!
-//! Records are effects like any other. Whoever writes them calls `durable` with the position up to
-//! which they will survive a crash; publishes that wait for that position are confirmed then, all of a
-//! batch at once (`flush`). The answer to any other change carries the position it waits for
-//! (`Effect::SendDurable`).
+//! Records are effects like any other. The shell writes them and calls `durable` with the position up to which they
+//! survive a crash; publishes that wait for that position are confirmed then, all of a batch at once (`flush`). The
+//! answer to any other change carries the position it waits for (`Effect::SendDurable`).
 
 use crate::channel::{Channel, PublishMode};
 use crate::channel_key::ChannelKey;
@@ -64,7 +63,7 @@ impl Vhost {
         self.log.last()
     }
 
-    /// The log is durable up to `lsn`; call `flush` when everything that is known has been said.
+    /// Takes note that the log is durable up to `lsn`; call `flush` at the end of the batch.
     pub fn durable(&mut self, lsn: Lsn) {
         self.log.set_durable(lsn);
         while let Some(at) = self.log.pop_reached(lsn) {
@@ -79,7 +78,7 @@ impl Vhost {
         }
     }
 
-    /// The channel has something to tell its publisher, or waits for the log to.
+    /// Lists a channel with confirms to send, or with publishes that wait for the log.
     pub(in crate::vhost) fn list_for_flush(&mut self, at: ChannelKey) {
         if let Some(channel) = self.connections.channel_mut(at)
             && !channel.flush_listed
@@ -89,7 +88,7 @@ impl Vhost {
         }
     }
 
-    /// Tells publishers what can be told; call it at the end of every batch.
+    /// Sends the confirms that can be sent; call it at the end of every batch.
     pub fn flush(&mut self) {
         self.dead_lettering.begin_batch();
         self.log_delivered();

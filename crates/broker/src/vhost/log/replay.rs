@@ -1,9 +1,9 @@
-//! A vhost comes back from its log: the records in order, then one last step that makes it live.
+//! Recovery of a vhost from its log: the records in order, then one last step that makes the vhost live.
 //!
-//! Replaying asks no questions and answers nobody: what is in the log was allowed once. Messages are
-//! where they were, with the deadlines they had; whatever had been handed out and not settled is ready
-//! again and marked as delivered before. Nothing expires while the log is read: what is due by then
-//! expires in the order of deadlines once it is.
+//! Replay checks no permissions and sends no answers: each record was allowed once. Messages are where they were,
+//! with the deadlines they had; messages that were delivered and not settled are ready again and marked as
+//! redelivered. Messages do not expire while the log is read; those that are due expire afterwards, in the order of
+//! deadlines.
 
 use std::sync::Arc;
 
@@ -57,12 +57,12 @@ impl Replay {
         Self { vhost, queues, now, undeclared, unbound, recovered }
     }
 
-    /// Takes in the next record, which has this position. With `is_spent` it only tells of others: the
-    /// copies it once brought are gone. `ended` is called with every record of which one reference has
-    /// ended, beside the one it is about.
+    /// Applies the next record, which has this position. With `is_spent`, all messages that the record brought are
+    /// gone, and only its effect on others is applied. `ended` is called with every record of which one reference
+    /// has ended, except the one that the record is about.
     ///
     /// # Errors
-    /// When it does not fit what was replayed before, because records in front of it were lost.
+    /// If the record does not fit the records before it, because some of these are lost.
     pub fn apply(
         &mut self,
         lsn: Lsn,
@@ -322,9 +322,8 @@ impl Replay {
         Some((source, Binding { destination, routing_key, arguments }))
     }
 
-    /// Records are missing, or may be: a delivery does not wait for the log, so that a crash can come
-    /// between them. Who waits may have been handed out, and even acknowledged, in one of them. That is
-    /// in the log with the first batch of the vhost's new life, for the case that it ends well.
+    /// Marks all waiting messages as possibly delivered: records are missing, or may be, because a delivery does not
+    /// wait for the log. The first batch of the recovered vhost logs this.
     pub fn records_lost(&mut self) {
         for (id, queue) in self.vhost.topology.queues_mut() {
             if queue.deliveries_forgotten() {

@@ -1,11 +1,9 @@
-//! Queues whose declaration is lost, because its record in the log is damaged, while their messages are
-//! not.
+//! Queues with messages whose declaration is lost, because its record in the log is damaged.
 //!
-//! Messages of a queue that is not declared are kept while the log is read. If the log tells that the
-//! queue was deleted, all is well: its declaration is only not kept any more. What is left at the end
-//! comes back in a queue without arguments, under its old name where that is certain, and is declared
-//! anew, so that the next start knows it. Its messages do not expire by their own `expiration` there:
-//! where they would go then is lost.
+//! Messages of an undeclared queue are kept while the log is read. If the log says that the queue was deleted, its
+//! declaration was only left out. Messages that are left at the end are restored in a queue without arguments,
+//! under its old name where that is certain, and the queue is declared again for the next start. Messages do not
+//! expire by their own `expiration` there: the dead-letter exchange they would go to is lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +52,7 @@ struct Undeclared {
 pub(in crate::vhost) struct UndeclaredQueues(BTreeMap<QueueNumber, Undeclared>);
 
 impl UndeclaredQueues {
-    /// The queue with that number, which is not declared, is made for what enters it.
+    /// Adds an undeclared queue of that number.
     pub(in crate::vhost) fn make(&mut self, vhost: &mut Vhost, number: QueueNumber) -> QueueId {
         let name: Name = format!("recovered.{number}").into();
         let declaration = QueueDeclaration {
@@ -73,8 +71,8 @@ impl UndeclaredQueues {
         id
     }
 
-    /// A message enters the queue with that number, alone or with others. As it is kept there, if the
-    /// queue is not declared.
+    /// Takes note of a message that enters the queue of that number, alone or with others. Returns the message as
+    /// an undeclared queue keeps it; none if the queue is declared.
     pub(in crate::vhost) fn enter(
         &mut self,
         number: QueueNumber,
@@ -86,13 +84,13 @@ impl UndeclaredQueues {
         Some(message.without_expiration())
     }
 
-    /// The queue is declared, or was deleted.
+    /// Removes a queue that is declared, or was deleted.
     pub(in crate::vhost) fn remove(&mut self, number: QueueNumber) -> Option<QueueId> {
         self.0.remove(&number).map(|undeclared| undeclared.id)
     }
 
-    /// Gives names to those that hold messages; `missing` are the names of queues that bindings lead to
-    /// and that are not there. The others were queues that are deleted.
+    /// Names the queues that hold messages and removes the others, which were deleted. `missing` are the names of
+    /// queues that bindings lead to and that do not exist.
     pub(in crate::vhost) fn recover(
         self,
         vhost: &mut Vhost,
@@ -153,7 +151,7 @@ impl Vhost {
         name.into()
     }
 
-    /// The next start knows of a recovered queue.
+    /// Declares a recovered queue in the log, for the next start.
     pub(in crate::vhost) fn declare_recovered(&mut self, recovered: &RecoveredQueue) -> Lsn {
         self.log(Record::DeclareQueue(QueueRecord {
             queue: recovered.number,
