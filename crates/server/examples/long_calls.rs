@@ -1,4 +1,4 @@
-//! How long single commands hold a vhost when there is much of what they are about:
+//! Times the single commands that hold a vhost longest, on large queues and topologies:
 //! `cargo run --release -p leveret --example long_calls [PART OF A NAME]`.
 //!
 //! Each line is the longest call of what was done, in milliseconds. Nobody else is served in the vhost

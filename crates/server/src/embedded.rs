@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broker_that_is_dropped_leaves_nothing() {
+    fn embedded_drop_leaves_nothing() {
         let folder = std::env::temp_dir().join(format!("leveret-embedded-{}", std::process::id()));
         let text = format!("data_dir = {}\n", folder.display());
         let configuration = Configuration::parse(&text, Path::new("a.conf")).unwrap();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn parse_errors_name_their_place() {
         let wrong = Configuration::parse("heartbeat = soon\n", Path::new("a.conf")).unwrap_err();
         assert_eq!(wrong.len(), 1);
         assert!(wrong[0].starts_with("a.conf, line 1: heartbeat "), "{wrong:?}");

@@ -137,7 +137,7 @@ async fn run(
     drop(alive);
     tracing::info!(
         took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "leveret {} started: {addresses}, data in {}, durability {}, clients are told {} {}",
+        "leveret {} started: {addresses}, data in {}, durability {}, presented to clients as {} {}",
         env!("CARGO_PKG_VERSION"),
         config.data_dir.display(),
         config.durability.as_str(),
@@ -154,9 +154,9 @@ async fn run(
         // Every connection holds a sender until it has ended.
         _ = gone.recv() => {}
         () = tokio::time::sleep(STOP_TIMEOUT) => {
-            tracing::warn!("some clients did not agree to close in time");
+            tracing::warn!("timed out waiting for clients to close");
         }
-        () = signals.next() => tracing::warn!("asked again: not waiting for clients"),
+        () = signals.next() => tracing::warn!("second signal: stopping without waiting for clients"),
     }
     // Pending HTTP requests are answered before the node closes.
     servers.over().await;
@@ -170,7 +170,7 @@ async fn run(
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
-        Ok(()) => tracing::info!(limit = limit.maximum, "open files and sockets at most"),
+        Ok(()) => tracing::info!(limit = limit.maximum, "limit of open files and sockets"),
         Err(error) => {
             tracing::warn!(%error, limit = ?limit.current, "cannot raise the limit of open files");
         }

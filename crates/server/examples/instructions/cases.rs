@@ -13,10 +13,10 @@ use crate::{codec, whole};
 /// Handles so many messages.
 pub(crate) type Run = Box<dyn FnMut(u64)>;
 
-/// Something that is counted.
+/// A case, of which instructions are counted.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// How many messages are counted, after as many to get warm.
+    /// Number of messages that are counted, after as many to warm up.
     pub(crate) messages: u64,
     /// Sets everything up.
     pub(crate) begin: fn() -> Run,
@@ -38,7 +38,7 @@ pub(crate) const CASES: &[Case] = &[
         "codec: encode a delivery of 1 KB with headers",
         || codec::encode_deliver(Sample::large()),
     ),
-    case("session: octets of a publish of 16 B to a command", || {
+    case("session: bytes of a publish of 16 B to a command", || {
         whole::session_publish(&Sample::small())
     }),
     case("core: publish, nobody consumes", || publish(Sample::small())),
@@ -61,9 +61,9 @@ pub(crate) const CASES: &[Case] = &[
     case("core: publish, overflow into a queue", overflow),
     case("core: publish persistently, log, confirm", persistent),
     case("core: the same, deliver, ack, log", persistent_with_ack),
-    case("octets to octets: 16 B without ack", || whole::through(&Sample::small())),
-    case("octets to octets: 1 KB with headers without ack", || whole::through(&Sample::large())),
-    case("octets to octets: 16 B, confirm, ack", || whole::through_with_acks(&Sample::small())),
+    case("bytes to bytes: 16 B without ack", || whole::through(&Sample::small())),
+    case("bytes to bytes: 1 KB with headers without ack", || whole::through(&Sample::large())),
+    case("bytes to bytes: 16 B, confirm, ack", || whole::through_with_acks(&Sample::small())),
 ];
 
 /// Publishes wait in their queue.

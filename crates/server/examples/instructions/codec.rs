@@ -12,10 +12,10 @@ use crate::samples::{FRAME_MAX, Sample};
 
 /// Splits the frames of a publish and decodes what is in them.
 pub(crate) fn decode_publish(sample: &Sample) -> Run {
-    let octets = sample.publish("amq.topic", "orders.eu.new");
+    let bytes = sample.publish("amq.topic", "orders.eu.new");
     Box::new(move |messages| {
         for _ in 0..messages {
-            assert!(black_box(decode(black_box(&octets))).is_some(), "a publish");
+            assert!(black_box(decode(black_box(&bytes))).is_some(), "a publish");
         }
     })
 }

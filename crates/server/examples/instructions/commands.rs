@@ -148,7 +148,7 @@ impl Core {
                         references: record.references(),
                         is_joined,
                     };
-                    self.pending.push(new, |octets| record.encode(at, octets));
+                    self.pending.push(new, |bytes| record.encode(at, bytes));
                 }
                 Effect::Send { outgoing, .. } => {
                     let is_error = matches!(
@@ -188,7 +188,7 @@ impl Core {
         }
     }
 
-    /// How many messages wait in a queue.
+    /// Number of messages that wait in a queue.
     pub(crate) fn waiting(&self, queue: &str) -> u64 {
         self.vhost.queue(queue).map_or(0, |queue| queue.ready_count())
     }
@@ -205,7 +205,7 @@ pub(crate) fn dead_letters_to(queue: &str, more: &[(&str, i64)]) -> Table {
     arguments.finish()
 }
 
-/// Somebody who may do everything.
+/// A user with all permissions.
 pub(crate) fn everything() -> Arc<Access> {
     Arc::new(Access::matching("guest".into(), ".*").expect("a pattern"))
 }

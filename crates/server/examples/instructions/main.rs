@@ -12,10 +12,10 @@
     reason = "cases care for a few of what can come, and fail at the rest"
 )]
 
+mod bytes;
 mod cases;
 mod codec;
 mod commands;
-mod octets;
 mod samples;
 mod whole;
 
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What is counted: a function of its own, by whose name the counting begins.
+/// The counted code: a function of its own, by whose name the counting begins.
 #[inline(never)]
 fn measured(run: &mut cases::Run, messages: u64) {
     run(messages);

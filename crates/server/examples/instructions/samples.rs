@@ -7,7 +7,7 @@ use amqp::properties::Properties;
 use amqp::table::{TableBuilder, Value};
 use broker::Content;
 
-/// Largest frame, in octets, as most clients agree on.
+/// Largest frame, in bytes, as most clients agree on.
 pub(crate) const FRAME_MAX: u32 = 131_072;
 
 /// A message as it comes.
@@ -18,7 +18,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// 16 octets and no properties.
+    /// 16 bytes and no properties.
     pub(crate) fn small() -> Self {
         Self::new(&Properties::default(), 16)
     }
@@ -37,12 +37,12 @@ impl Sample {
         Self::new(&properties, 1024)
     }
 
-    /// 16 octets that are to be written to disk.
+    /// 16 bytes that are to be written to disk.
     pub(crate) fn persistent() -> Self {
         Self::new(&Properties { delivery_mode: Some(2), ..Properties::default() }, 16)
     }
 
-    /// 16 octets that expire after so long.
+    /// 16 bytes that expire after so long.
     pub(crate) fn expiring(milliseconds: u64) -> Self {
         let text = milliseconds.to_string();
         let expiration = Some(text.as_bytes());

@@ -1,22 +1,22 @@
-//! Cases of the way from octets to octets, and of its two ends.
+//! Cases of the way from bytes to bytes, and of its two ends.
 
 use std::hint::black_box;
 
 use session::{Session, Step};
 
+use crate::bytes::{Octets, acks};
 use crate::cases::Run;
 use crate::commands::BATCH;
-use crate::octets::{Octets, acks};
 use crate::samples::Sample;
 
 const QUEUE: &str = "orders";
 
-/// From octets to commands.
+/// From bytes to commands.
 pub(crate) fn session_publish(sample: &Sample) -> Run {
-    let mut octets = Octets::new(1);
+    let mut bytes = Octets::new(1);
     let batch = sample.publish("", QUEUE).repeat(64);
     Box::new(move |messages| {
-        let session: &mut Session = octets.session(0);
+        let session: &mut Session = bytes.session(0);
         let mut out = Vec::new();
         for _ in 0..messages / BATCH {
             let mut input = black_box(batch.as_slice());
@@ -27,36 +27,36 @@ pub(crate) fn session_publish(sample: &Sample) -> Run {
     })
 }
 
-/// From octets to octets, without acknowledgements.
+/// From bytes to bytes, without acknowledgements.
 pub(crate) fn through(sample: &Sample) -> Run {
-    let mut octets = Octets::new(2);
-    octets.queue(1, QUEUE);
-    octets.consume(1, QUEUE, true);
+    let mut bytes = Octets::new(2);
+    bytes.queue(1, QUEUE);
+    bytes.consume(1, QUEUE, true);
     let batch = sample.publish("", QUEUE).repeat(64);
     Box::new(move |messages| {
         for _ in 0..messages / BATCH {
-            octets.receive(0, black_box(&batch));
-            assert!(octets.write() > batch.len() / 2, "all of them are delivered");
+            bytes.receive(0, black_box(&batch));
+            assert!(bytes.write() > batch.len() / 2, "all of them are delivered");
         }
     })
 }
 
-/// From octets to octets, each confirmed, delivered and acknowledged.
+/// From bytes to bytes, each confirmed, delivered and acknowledged.
 pub(crate) fn through_with_acks(sample: &Sample) -> Run {
-    let mut octets = Octets::new(2);
-    octets.queue(1, QUEUE);
-    octets.consume(1, QUEUE, false);
-    octets.select_confirms(0);
+    let mut bytes = Octets::new(2);
+    bytes.queue(1, QUEUE);
+    bytes.consume(1, QUEUE, false);
+    bytes.select_confirms(0);
     let batch = sample.publish("", QUEUE).repeat(64);
     // Made before anything is counted: they are the client's work.
     let mut replies: Vec<Vec<u8>> = (0..256).map(|i| acks(1 + i * BATCH, BATCH)).rev().collect();
     Box::new(move |messages| {
         for _ in 0..messages / BATCH {
-            octets.receive(0, black_box(&batch));
-            assert!(octets.write() > batch.len() / 2, "all of them are delivered");
+            bytes.receive(0, black_box(&batch));
+            assert!(bytes.write() > batch.len() / 2, "all of them are delivered");
             let Some(acks) = replies.pop() else { panic!("too few acknowledgements") };
-            octets.receive(1, &acks);
-            octets.write();
+            bytes.receive(1, &acks);
+            bytes.write();
         }
     })
 }

@@ -39,9 +39,9 @@ impl CtlToken {
     /// # Errors
     /// If the operating system provides no randomness.
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
-        let mut octets = [0; TOKEN_BYTES];
-        getrandom::fill(&mut octets)?;
-        Ok(Self(octets.iter().map(|octet| format!("{octet:02x}")).collect()))
+        let mut bytes = [0; TOKEN_BYTES];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
     /// The text that a client must present.
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_for_this_machine() {
+    fn token_is_valid_on_this_machine_only() {
         let (token, other) = (CtlToken::new().unwrap(), CtlToken::new().unwrap());
         let login = |shown: &CtlToken, peer: &str| {
             token.login(shown.0.as_bytes(), peer.parse().unwrap(), vec!["/".to_owned()])
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_its_owner_s_and_goes() {
+    fn ctl_file_is_private_and_removed_at_the_end() {
         let folder = std::env::temp_dir().join(format!("leveret-ctl-token-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("ctl.json.new"), "left").unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn he_may_do_everything() {
+    fn local_administrator_has_all_permissions() {
         let access = full_access().unwrap();
         for pattern in
             [&access.permissions.configure, &access.permissions.write, &access.permissions.read]

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn jobs_are_done_elsewhere_and_with_low_priority() {
+    async fn hashers_run_jobs_on_low_priority_threads() {
         let hashers = Hashers::start().unwrap();
         let here = std::thread::current().id();
         let there = || {

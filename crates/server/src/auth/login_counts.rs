@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_tried_is_told() {
+    fn login_counts_list_used_protocols_only() {
         let counts = LoginCounts::default();
         assert_eq!(counts.attempts(), []);
         counts.count(Protocol::Amqp091, true);

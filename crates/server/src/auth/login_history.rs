@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_fade_and_are_counted_by_source_and_account() {
+    fn login_failures_fade_and_count_by_source_and_account() {
         let (source, now) = (Source::from(IpAddr::from([10, 0, 0, 1])), Instant::now());
         let (anna, bob) = (Account::Known("anna".to_owned()), Account::Unknown(1));
         let mut history = LoginHistory::default();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn login_history_is_bounded() {
         let now = Instant::now();
         let mut history = LoginHistory::default();
         for n in 0..u16::try_from(LOGIN_HISTORY_MAX).unwrap() {

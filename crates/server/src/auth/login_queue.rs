@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_failed_waits_for_those_who_have_not() {
+    async fn failed_sources_wait_for_others() {
         let (queue, _permits) = busy().await;
         for _ in 0..10 {
             queue.checked(source(1), &account("guest"), &[255; 32], false);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn too_many_make_the_largest_crowd_smaller() {
+    async fn full_queue_drops_from_the_largest_source() {
         let (queue, _permits) = busy().await;
         let mut innocent = waiting(&queue, source(2), "anna", 0);
         let crowd: Vec<_> =
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_password_that_was_checked_is_checked_for_all_who_wait_with_it() {
+    async fn checked_password_answers_every_login_that_waits_with_it() {
         let (queue, permits) = busy().await;
         let mut alike: Vec<_> = (0..3).map(|n| waiting(&queue, source(n), "anna", 9)).collect();
         let mut other = waiting(&queue, source(1), "anna", 8);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_goes_gives_the_turn_away() {
+    async fn dropped_login_gives_its_turn_away() {
         let (queue, permits) = busy().await;
         drop(waiting(&queue, source(1), "anna", 1));
         let mut second = waiting(&queue, source(1), "anna", 2);

@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_this_machine_are_loopback() {
+    fn loopback_is_this_machine_only() {
         for (address, expected) in [
             ("127.0.0.1", true),
             ("127.5.5.5", true),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_empty_password_lets_nobody_in() {
+    async fn empty_password_is_refused() {
         let auth = Auth::new(Vec::new()).unwrap();
         auth.put(user("empty", ""));
         auth.put(user("full", "secret"));
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_loopback_user_is_refused_elsewhere_even_right_after_he_was_here() {
+    async fn loopback_user_is_refused_from_elsewhere_right_after_a_local_login() {
         let auth = Auth::new(vec!["guest".to_owned()]).unwrap();
         auth.put(user("guest", "secret"));
         auth.put(user("bob", "secret"));
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_who_come_at_once_with_one_password_wait_for_one_hash() {
+    async fn logins_with_one_password_share_one_hash() {
         let auth = Arc::new(Auth::new(Vec::new()).unwrap());
         auth.put(user("bob", "secret"));
         let began = Instant::now();
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_old_password_is_forgotten_at_once() {
+    async fn old_password_is_refused_at_once() {
         let auth = Auth::new(Vec::new()).unwrap();
         auth.put(user("bob", "old"));
         assert_eq!(login(&auth, "bob", "old", HERE).await, Ok(()));
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_was_there_before_does_not_wait_behind_guesses() {
+    async fn known_accounts_do_not_wait_behind_guesses() {
         let auth = Arc::new(Auth::new(Vec::new()).unwrap());
         auth.put(user("bob", "secret"));
         assert_eq!(login(&auth, "bob", "secret", HERE).await, Ok(()));
@@ -448,12 +448,12 @@ mod tests {
     fn hash_of_test12() -> PasswordHash {
         use base64::Engine as _;
         use base64::engine::general_purpose::STANDARD;
-        let octets = STANDARD.decode("kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR").unwrap();
-        PasswordHash::from_rabbitmq(&octets, "rabbit_password_hashing_sha256").unwrap()
+        let bytes = STANDARD.decode("kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR").unwrap();
+        PasswordHash::from_rabbitmq(&bytes, "rabbit_password_hashing_sha256").unwrap()
     }
 
     #[tokio::test]
-    async fn one_wrong_password_is_hashed_once() {
+    async fn wrong_password_is_hashed_once() {
         let auth = Auth::new(Vec::new()).unwrap();
         auth.put(user("bob", "secret"));
         let refused = Err(LoginError::Credentials);
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_guesses_of_a_crowd_are_answered_late() {
+    async fn penalty_applies_to_crowds_of_failures_only() {
         let auth = Arc::new(Auth::new(Vec::new()).unwrap());
         auth.put(user("bob", "secret"));
         let here = IpAddr::from(HERE);

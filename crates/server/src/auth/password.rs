@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_password_is_the_only_one_that_verifies() {
+    fn new_password_alone_verifies() {
         let hash = PasswordHash::new(b"guest").unwrap();
         assert!(hash.verify(b"guest"));
         assert!(!hash.verify(b"Guest"));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_tells_the_algorithm_of_a_hash() {
+    fn hash_algorithm_is_told_by_its_length() {
         let (salt, password) = ([7; RABBITMQ_SALT_BYTES], b"test12");
         let sha256 = Sha256::new().chain_update(salt).chain_update(password).finalize();
         let sha512 = Sha512::new().chain_update(salt).chain_update(password).finalize();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_of_the_wrong_length_is_refused_and_none_lets_nobody_in() {
+    fn hash_of_the_wrong_length_is_refused_and_no_hash_verifies_nothing() {
         let refused = PasswordHash::from_rabbitmq(&[1; 20], "rabbit_password_hashing_sha256");
         assert_eq!(refused, Err(HashError::Length));
         let refused = PasswordHash::from_rabbitmq(&[1; 36], "rabbit_password_hashing_md5");

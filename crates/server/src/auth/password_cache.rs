@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_known_until_the_user_has_another() {
+    fn cached_password_is_valid_until_the_user_has_another() {
         let cache = PasswordCache::default();
         let hash = |n| PasswordHash::Argon2 { salt: [n; 16], digest: [n; 32] };
         assert_eq!(cache.get("anna", &hash(1), &[1; 32]), None);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_push_each_other_out_and_no_right_password() {
+    fn wrong_passwords_never_evict_a_right_one() {
         let cache = PasswordCache::default();
         cache.put("anna", &PasswordHash::None, [0; 32], true);
         for n in 0..=WRONG_PASSWORDS_MAX as u64 {

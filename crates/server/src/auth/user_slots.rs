@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_has_his_connections_and_the_channels_of_all_of_them() {
+    fn user_slots_count_connections_and_their_channels() {
         let slots = Arc::new(UserSlots::default());
         let mut first = slots.take("anna", Some(2)).unwrap();
         let mut second = slots.take("anna", Some(2)).unwrap();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_wins_over_files_and_its_own_names_over_rabbitmqs() {
+    fn environment_wins_over_files_and_own_names_over_rabbitmqs() {
         let config = config(&[
             ("RABBITMQ_NODE_PORT", "5700"),
             ("RABBITMQ_DEFAULT_USER", "bob"),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_is_told_where_to_go() {
+    fn log_outputs_are_configured() {
         let on =
             config(&[("RABBITMQ_LOGS", "-"), ("RABBITMQ_LOG", "debug,connection=error,+color")]);
         assert!(on.log.console.is_on && on.log.file_name.is_none());

@@ -171,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn a_dot_may_be_part_of_a_name() {
+    fn name_may_contain_a_dot() {
         let parts = |text| KeyName::new(text).0;
         assert_eq!(parts("loopback_users.a\\.b"), ["loopback_users", "a.b"]);
         assert_eq!(parts("loopback_users.a.b"), ["loopback_users", "a", "b"]);
     }
 
     #[test]
-    fn what_is_no_setting_is_told() {
+    fn unknown_setting_is_reported() {
         for (text, problem) in [
             ("heartbeat", "expected 'key = value', got 'heartbeat'"),
             ("a =", "a: there is no value"),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_is_named() {
+    fn config_file_may_be_named() {
         let line = Line::Include("/etc/more.conf".to_owned());
         assert_eq!(lines("include /etc/more.conf"), [Ok((1, line))]);
     }

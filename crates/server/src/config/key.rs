@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_have_parts_that_vary() {
+    fn name_may_have_variable_parts() {
         let variable = |pattern, name| matched(pattern, &KeyName::new(name));
         assert_eq!(variable("heartbeat", "heartbeat").as_deref(), Some(""));
         assert_eq!(variable("heartbeat", "heartbeat.x"), None);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_is_recognised() {
+    fn misspelt_name_is_recognised() {
         let names = ["heartbeat", "frame_max", "channel_max", "disk_free_limit.absolute"];
         let meant = |wrong| nearest(wrong, names.into_iter());
         assert_eq!(meant("hearbeat"), Some("heartbeat"));

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_written_if_neither_its_category_nor_the_place_refuses_it() {
+    fn level_is_the_stricter_of_category_and_output() {
         use LogLevel::{Debug, Error, Info, Warning};
 
         let level = |all, place, category| {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_in_the_directory_unless_its_name_says_another() {
+    fn log_file_is_in_the_directory_unless_its_name_is_a_path() {
         let path = |name: &str| {
             let file_name = Some(PathBuf::from(name));
             LogOptions { file_name, dir: "/var/log".into(), ..LogOptions::default() }.file_path()

@@ -149,7 +149,7 @@ const VALUES: &[(&str, &[&str], &[&str])] = &[
 ];
 
 #[test]
-fn every_key_takes_what_it_may_be_and_refuses_the_rest() {
+fn keys_accept_valid_values_and_refuse_others() {
     for (name, good, bad) in VALUES {
         for value in *good {
             let text = format!("{name} = {value}");
@@ -165,7 +165,7 @@ fn every_key_takes_what_it_may_be_and_refuses_the_rest() {
 }
 
 #[test]
-fn every_key_with_an_effect_has_values_here() {
+fn keys_with_an_effect_are_all_tested() {
     for key in keys::all().filter(|key| matches!(key.effect, key::Effect::Sets(_))) {
         let mut tested = VALUES.iter().map(|(name, ..)| file::KeyName::new(name));
         assert!(tested.any(|name| key.matches(&name).is_some()), "{} is not tested", key.name);
@@ -173,7 +173,7 @@ fn every_key_with_an_effect_has_values_here() {
 }
 
 #[test]
-fn what_is_shown_as_a_default_is_the_default() {
+fn shown_defaults_are_the_defaults() {
     let mut text = String::new();
     for shown in parse("").unwrap().effective {
         assert_eq!(shown.source, Source::Default);
@@ -186,7 +186,7 @@ fn what_is_shown_as_a_default_is_the_default() {
 }
 
 #[test]
-fn a_default_list_is_replaced_as_a_whole() {
+fn default_list_is_replaced_as_a_whole() {
     let config = parse("listeners.tcp.1 = 127.0.0.1:1\nlisteners.tcp.2 = 2\n").unwrap();
     assert_eq!(config.amqp_listeners, ["127.0.0.1:1".parse().unwrap(), "[::]:2".parse().unwrap()]);
     assert!(parse("listeners.tcp = none\nlisteners.tcp.1 = 1").unwrap().amqp_listeners.is_empty());
@@ -195,7 +195,7 @@ fn a_default_list_is_replaced_as_a_whole() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place_all_at_once() {
+fn all_problems_are_named_with_their_place() {
     assert_eq!(
         problem("\n\nheartbeet = 1\nframe_max = 100\nx\n"),
         "a.conf, line 3: unknown key 'heartbeet', did you mean 'heartbeat'?\n\
@@ -206,7 +206,7 @@ fn what_is_wrong_is_named_with_its_place_all_at_once() {
 }
 
 #[test]
-fn of_two_that_exclude_each_other_the_absolute_one_is_in_force() {
+fn absolute_limit_wins_over_relative() {
     for text in [
         "vm_memory_high_watermark.absolute = 1GB\nvm_memory_high_watermark.relative = 0.4",
         "vm_memory_high_watermark.relative = 0.4\nvm_memory_high_watermark.absolute = 1GB",
@@ -219,7 +219,7 @@ fn of_two_that_exclude_each_other_the_absolute_one_is_in_force() {
 }
 
 #[test]
-fn a_key_without_effect_is_a_warning_and_one_that_cannot_be_left_out_an_error() {
+fn key_without_effect_warns_and_refused_key_fails() {
     let config = parse("queue_master_locator = min-masters\nproxy_protocol = false").unwrap();
     assert_eq!(
         config.warnings,
@@ -232,7 +232,7 @@ fn a_key_without_effect_is_a_warning_and_one_that_cannot_be_left_out_an_error() 
 }
 
 #[test]
-fn a_value_may_stand_for_another() {
+fn value_may_refer_to_another() {
     let config = parse("default_vhost = qa\ncluster_name = x-$(default_vhost)-y").unwrap();
     assert_eq!(config.cluster_name.as_deref(), Some("x-qa-y"));
     let home = std::env::var("HOME").unwrap_or_default();
@@ -251,7 +251,7 @@ fn a_value_may_stand_for_another() {
 }
 
 #[test]
-fn tls_is_complete_or_not_there() {
+fn tls_needs_certificate_and_key() {
     assert_eq!(problem("listeners.ssl.1 = 5671"), "listeners.ssl needs ssl_options.certfile");
     let files = "ssl_options.certfile = Cargo.toml\nssl_options.keyfile = Cargo.toml\n";
     let with = |more: &str| format!("listeners.ssl.1 = 5671\n{files}{more}");
@@ -280,7 +280,7 @@ fn secrets_are_not_shown() {
 }
 
 #[test]
-fn the_command_line_is_the_last_word() {
+fn command_line_wins() {
     let mut settings = Settings::default();
     settings.read_text("listeners.tcp.1 = 1\nlisteners.tcp.2 = 2\n", Path::new("a.conf"), 0);
     let by = || Source::CommandLine("--amqp");
@@ -327,7 +327,7 @@ fn names(cell: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_documentation_lists_the_same_keys_with_the_same_defaults() {
+fn documentation_lists_the_same_keys_with_the_same_defaults() {
     let mut listed: Vec<String> = Vec::new();
     for row in documented("Default") {
         let default = row.get(2).copied().unwrap_or_default();
@@ -349,7 +349,7 @@ fn the_documentation_lists_the_same_keys_with_the_same_defaults() {
 }
 
 #[test]
-fn the_documentation_lists_the_keys_without_effect_with_their_reasons() {
+fn documentation_lists_the_keys_without_effect_with_their_reasons() {
     let mut listed = BTreeMap::new();
     for row in documented("Why") {
         listed.extend(names(row[0]).into_iter().map(|name| (name, row[1])));
@@ -364,7 +364,7 @@ fn the_documentation_lists_the_keys_without_effect_with_their_reasons() {
 }
 
 #[test]
-fn clients_without_a_name_log_in_only_where_that_is_configured() {
+fn anonymous_login_needs_configuration() {
     let mechanisms = |text: &str| {
         let mut settings = Settings::default();
         settings.read_text(text, Path::new("a.conf"), 0);
@@ -382,7 +382,7 @@ fn clients_without_a_name_log_in_only_where_that_is_configured() {
 }
 
 #[test]
-fn an_identity_is_a_name_and_a_version_that_clients_can_read() {
+fn identity_is_a_printable_name_and_version() {
     let identity = |text: &str| {
         let mut settings = Settings::default();
         settings.read_text(text, Path::new("a.conf"), 0);

@@ -66,7 +66,7 @@ pub(super) fn product(value: &str) -> Result<String, String> {
         && value.chars().all(|c| !c.is_control());
     if !is_one {
         return Err(format!(
-            "must be a name of 1 to {IDENTITY_BYTES_MAX} octets without control characters, got \
+            "must be a name of 1 to {IDENTITY_BYTES_MAX} bytes without control characters, got \
              '{value}'"
         ));
     }
@@ -84,7 +84,7 @@ pub(super) fn version(value: &str) -> Result<String, String> {
         && suffix.chars().all(is_suffix);
     if !is_one {
         return Err(format!(
-            "must be a version such as 4.3.6 or 4.3.6-beta.1, of at most {IDENTITY_BYTES_MAX} octets, \
+            "must be a version such as 4.3.6 or 4.3.6-beta.1, of at most {IDENTITY_BYTES_MAX} bytes, \
              got '{value}'"
         ));
     }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_stand_there_is_said() {
+    fn errors_list_the_accepted_values() {
         assert_eq!(number("x", 0..=9), Err("must be a number from 0 to 9, got 'x'".to_owned()));
         assert_eq!(
             number_or("infinity", "x", 0..=9),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_connection_that_has_waited_longest_for_its_client_goes_first() {
+    fn admit_evicts_the_longest_wait_for_a_client() {
         let admission = Arc::new(Admission::new(3));
         let [first, second, third] = [(); 3].map(|()| admission.admit(HERE).unwrap());
         first.connection().progressed();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_source_with_the_most_connections_makes_room() {
+    fn admit_evicts_from_the_source_with_the_most_connections() {
         let admission = Arc::new(Admission::new(3));
         let innocent = admission.admit(ELSEWHERE).unwrap();
         let crowd = [(); 2].map(|()| admission.admit(HERE).unwrap());
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_users_outlive_connections_that_wait_for_their_clients() {
+    fn admit_spares_requests_of_users() {
         let admission = Arc::new(Admission::new(2));
         let [user, idle] = [(); 2].map(|()| admission.admit(HERE).unwrap());
         user.connection().user_logged_in();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_administrator_of_this_machine_is_never_closed() {
+    fn admit_never_evicts_the_local_administrator() {
         let admission = Arc::new(Admission::new(2));
         let both = [(); 2].map(|()| admission.admit(HERE).unwrap());
         both.iter().for_each(|one| one.connection().local_administrator());
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_learns_that_it_has_to_go() {
+    async fn evicted_resolves_at_eviction() {
         let admission = Arc::new(Admission::new(1));
         let first = admission.admit(HERE).unwrap();
         let waits = {

@@ -69,12 +69,12 @@ impl Listener {
     async fn closed_while(self, suspended: &mut watch::Receiver<bool>) -> Option<Self> {
         let (what, address) = (self.what, self.local_addr().ok()?);
         drop(self);
-        tracing::warn!("no {what} clients are accepted on {address}");
+        tracing::warn!("{what} listener on {address} suspended");
         loop {
             suspended.wait_for(|suspended| !suspended).await.ok()?;
             match Self::bind(what, address) {
                 Ok(again) => {
-                    tracing::warn!("{what} clients are accepted on {address} again");
+                    tracing::warn!("{what} listener on {address} resumed");
                     return Some(again);
                 }
                 Err(error) => tracing::error!("{error}"),
@@ -151,7 +151,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(LISTEN_BACKLOG)
 }
 
-/// Accepts AMQP clients until the broker stops. Each holds a clone of `alive` for as long as it lasts.
+/// Accepts AMQP clients until the broker stops. Each connection holds a clone of `alive` until it ends.
 pub(crate) async fn accept_amqp(
     mut listener: Listener,
     tls: Option<Arc<Tls>>,
@@ -181,7 +181,7 @@ pub(crate) async fn accept_amqp(
                 let (tls, node, alive) = (tls.clone(), Arc::clone(&node), alive.clone());
                 tokio::spawn(async move {
                     let admitted = ticket.connection();
-                    if let Some(client) = greet(socket, peer, tls.as_deref(), admitted).await {
+                    if let Some(client) = prepare(socket, peer, tls.as_deref(), admitted).await {
                         task::serve(client, peer, node, ticket).await;
                     }
                     drop(alive);
@@ -194,7 +194,7 @@ pub(crate) async fn accept_amqp(
 }
 
 /// The client of a socket, after the TLS handshake if there is one.
-async fn greet(
+async fn prepare(
     socket: TcpStream,
     peer: SocketAddr,
     tls: Option<&Tls>,
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_port_of_ipv6_that_is_taken_is_not_exchanged_for_one_of_ipv4() {
+    async fn bind_does_not_replace_a_taken_ipv6_port_by_ipv4() {
         let any = |address: [u16; 8], port| SocketAddr::from((address, port));
         // A machine without IPv6 cannot run this test.
         let Ok(taken) = listen(any([0, 0, 0, 0, 0, 0, 0, 1], 0)) else { return };

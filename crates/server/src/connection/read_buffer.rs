@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_for_more_is_kept_in_little_and_goes_on_where_it_stopped() {
+    async fn read_buffer_parks_partial_frames_in_little_memory() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (socket, _) = listener.accept().await.unwrap();

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_free_again_when_its_connection_is_gone() {
+    fn connection_slot_is_free_again_when_dropped() {
         let slots = ConnectionSlots::new(1);
         let first = slots.take().unwrap();
         assert_eq!(

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_burst_is_written_whole_and_its_buffers_are_given_back() {
+    async fn write_sends_bursts_whole_and_frees_buffers() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (_reads, writes) = listener.accept().await.unwrap().0.into_split();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_made_in_an_order_that_works() {
+    fn definitions_are_applied_in_a_working_order() {
         let node = start(
             "order",
             &json!({
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn problems_name_their_place() {
         let in_vhost = |family: &str, item: Value| json!({"vhosts": [{"name": "/"}], "users": [{"name": "u"}], family: [item]});
         let long = "x".repeat(256);
         let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));

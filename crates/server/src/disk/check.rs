@@ -44,16 +44,16 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
     let known = node_file::read(data_dir).map_err(|error| error.to_string())?;
     let known = known.ok_or_else(|| format!("{} holds no broker", data_dir.display()))?;
     let mut faults = 0;
-    let mut say = |line: String| writeln!(out, "{line}").map_err(|error| error.to_string());
-    say(format!("node.json: {} vhosts, {} users", known.vhosts.len(), known.users.len()))?;
+    let mut print = |line: String| writeln!(out, "{line}").map_err(|error| error.to_string());
+    print(format!("node.json: {} vhosts, {} users", known.vhosts.len(), known.users.len()))?;
     if !node_file::has_first_format(data_dir) {
         match GlobalParameters::open(data_dir, false) {
             Ok(parameters) => {
-                say(format!("global_parameters.json: {} parameters", parameters.all().len()))?;
+                print(format!("global_parameters.json: {} parameters", parameters.all().len()))?;
             }
             Err(error) => {
                 faults += 1;
-                say(error.to_string())?;
+                print(error.to_string())?;
             }
         }
     }
@@ -63,12 +63,12 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
             Ok(found) => found,
             Err(problem) => {
                 faults += 1;
-                say(format!("vhost '{name}' in {}: {problem}", path.display()))?;
+                print(format!("vhost '{name}' in {}: {problem}", path.display()))?;
                 continue;
             }
         };
         let Found { report, problems, queues, messages } = found;
-        say(format!(
+        print(format!(
             "vhost '{name}' in {}: {} files, {} records up to {}, {queues} queues, {messages} messages",
             path.display(),
             report.files,
@@ -76,16 +76,16 @@ fn check(data_dir: &Path, out: &mut dyn Write) -> Result<u64, String> {
             report.last
         ))?;
         if report.torn_bytes > 0 {
-            say(format!("  {} octets that a crash left half written", report.torn_bytes))?;
+            print(format!("  {} bytes that a crash left half written", report.torn_bytes))?;
         }
         let damages =
             report.damages.iter().map(|damage| format!("{damage}{}", damaged_record(damage)));
         for fault in damages.chain(problems) {
             faults += 1;
-            say(format!("  {fault}"))?;
+            print(format!("  {fault}"))?;
         }
     }
-    say(if faults == 0 { "nothing is wrong".to_owned() } else { format!("{faults} faults") })?;
+    print(if faults == 0 { "nothing is wrong".to_owned() } else { format!("{faults} faults") })?;
     Ok(faults)
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use crate::disk::node_file::NodeFile;
 
     #[test]
-    fn a_directory_without_a_broker_is_told() {
+    fn check_reports_missing_brokers_and_vhosts() {
         let folder = std::env::temp_dir().join(format!("leveret-check-{}", std::process::id()));
         let mut out = Vec::new();
         let missing = check(&folder, &mut out).unwrap_err();

@@ -74,7 +74,7 @@ impl DataDir {
                     tracing::warn!(path = %path.display(), "the lock was removed; it is made again");
                 }
                 // The next check tries again.
-                Ok((Err(error), _)) => tracing::error!(%error, "somebody else holds {LOCK}"),
+                Ok((Err(error), _)) => tracing::error!(%error, "another process holds {LOCK}"),
                 Err(error) => {
                     tracing::error!(%error, "{LOCK} was removed and cannot be made again")
                 }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_gets_in_whatever_becomes_of_the_lock() {
+    fn data_dir_refuses_others_even_without_its_lock_file() {
         let folder = folder("lock");
         let held = DataDir::open(&folder).unwrap();
         let lock = folder.join(LOCK);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_was_moved_is_seen() {
+    fn is_there_notices_a_moved_directory() {
         let (folder, aside) = (folder("moved"), folder("aside"));
         let held = DataDir::open(&folder).unwrap();
         std::fs::rename(&folder, &aside).unwrap();

@@ -44,7 +44,7 @@ pub(crate) struct VhostEntry {
     pub(crate) settings: Arc<VhostSettings>,
 }
 
-/// The id of the first vhost.
+/// Id of the first vhost.
 pub(crate) const FIRST_VHOST_ID: u64 = 1;
 
 /// The reason why the file cannot be used.
@@ -153,7 +153,7 @@ fn texts(list: &Value) -> Option<Vec<String>> {
 /// The checksum of the file: a hash of its contents.
 pub(crate) fn checksum(root: &Value) -> String {
     let hash = Sha256::digest(root.to_string().as_bytes());
-    hash.iter().map(|octet| format!("{octet:02x}")).collect()
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn text(value: &Value, key: &str) -> Option<String> {
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_back() {
+    fn node_file_reads_back() {
         let folder = folder("back");
         assert!(read(&folder).unwrap().is_none());
         let contents = contents();
@@ -349,7 +349,7 @@ mod tests {
             changed[at] ^= 1;
             std::fs::write(folder.join(NAME), &changed).unwrap();
             let is_space = text.as_bytes()[at].is_ascii_whitespace();
-            assert!(read(&folder).is_err() || is_space, "octet {at}");
+            assert!(read(&folder).is_err() || is_space, "byte {at}");
         }
         std::fs::write(folder.join(NAME), "{\"format\": 3}").unwrap();
         assert!(matches!(read(&folder), Err(NodeFileError::Version { version: 3, .. })));
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_format_is_read() {
+    fn format_1_is_read() {
         let folder = folder("older");
         let mut root = json!({
             "format": 1,

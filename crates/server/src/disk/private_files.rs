@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_read_is_the_owner_s() {
+    fn readable_files_are_made_private() {
         let folder = std::env::temp_dir().join(format!("leveret-private-{}", std::process::id()));
         std::fs::create_dir_all(folder.join("vhosts/1/pages")).unwrap();
         let files = ["node.json", "vhosts/1/manifest", "vhosts/1/pages/1.page"];
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_other_things_in_it_stays_open() {
+    fn directory_with_other_files_stays_readable() {
         let folder = std::env::temp_dir().join(format!("leveret-shared-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("lock"), "").unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_left_is_tightened_before_it_is_written() {
+    fn leftover_file_is_made_private_before_it_is_written() {
         let path = std::env::temp_dir().join(format!("leveret-left-{}", std::process::id()));
         std::fs::write(&path, "left").unwrap();
         set_mode(&path, 0o666);

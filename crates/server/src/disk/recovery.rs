@@ -154,7 +154,7 @@ pub(crate) fn restore(
         std::fs::metadata(path).map_err(unusable)?;
     }
     let room = Arc::clone(reserve);
-    let directory = RealDirectory::open(path).map_err(unusable)?.with_room(move || room.give());
+    let directory = RealDirectory::open(path).map_err(unusable)?.with_room(move || room.release());
     let page_files = PageFiles::open(path, now.time.as_micros(), Some(Arc::clone(reserve)));
     let page_files = Arc::new(page_files.map_err(unusable)?);
     let mut pages = PageRecovery::start(Arc::clone(&page_files)).map_err(unusable)?;

@@ -23,7 +23,7 @@ enum State {
     /// The file exists.
     Kept,
     /// The space is free for the log, or there never was any.
-    Given,
+    Released,
 }
 
 /// The reserve of a data directory.
@@ -43,7 +43,7 @@ impl Reserve {
         let path = data_dir.join(NAME);
         let bytes = share.min(RESERVE_BYTES_MAX);
         let is_there = std::fs::metadata(&path).is_ok_and(|file| file.len() >= bytes);
-        let state = if is_there { State::Kept } else { State::Given };
+        let state = if is_there { State::Kept } else { State::Released };
         let reserve = Self { data_dir: data_dir.to_owned(), bytes, state: Mutex::new(state) };
         reserve.tend();
         reserve
@@ -56,9 +56,9 @@ impl Reserve {
     }
 
     /// Releases the space for all writes below `data_dir`; false if there was no reserve.
-    pub(crate) fn give(&self) -> bool {
+    pub(crate) fn release(&self) -> bool {
         let mut state = self.state.lock();
-        if *state == State::Given {
+        if *state == State::Released {
             return false;
         }
         let removed = std::fs::remove_file(self.data_dir.join(NAME))
@@ -67,9 +67,9 @@ impl Reserve {
             Ok(()) => {
                 tracing::warn!(
                     bytes = self.bytes,
-                    "the disk is full: the reserve is given to what makes room again"
+                    "the disk is full: reserve released to deletions and acknowledgements"
                 );
-                *state = State::Given;
+                *state = State::Released;
                 true
             }
             Err(error) => {
@@ -83,7 +83,7 @@ impl Reserve {
     pub(crate) fn tend(&self) {
         let Some(free) = self.free_bytes() else { return };
         if free < self.bytes / 4 {
-            self.give();
+            self.release();
             return;
         }
         let mut state = self.state.lock();
@@ -109,7 +109,7 @@ impl Reserve {
         let needed = match *self.state.lock() {
             // So much that the reserve is not released.
             State::Kept => self.bytes / 2,
-            State::Given => self.bytes.saturating_mul(2),
+            State::Released => self.bytes.saturating_mul(2),
         };
         self.free_bytes().is_none_or(|free| free >= needed)
     }
@@ -117,7 +117,7 @@ impl Reserve {
     /// True if publishers must be blocked at this much free space, whatever the limit is: the reserve is
     /// released, and the rest of it is not for publishers.
     pub(crate) fn is_used_up_at(&self, free: u64) -> bool {
-        free < self.bytes && *self.state.lock() == State::Given
+        free < self.bytes && *self.state.lock() == State::Released
     }
 
     fn free_bytes(&self) -> Option<u64> {
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_there_until_it_is_given() {
+    fn reserve_is_there_until_released() {
         let folder = std::env::temp_dir().join(format!("leveret-reserve-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let reserve = Reserve::open(&folder);
@@ -164,13 +164,13 @@ mod tests {
         assert_eq!(path.metadata().unwrap().len(), reserve.bytes());
         assert!(reserve.bytes() <= RESERVE_BYTES_MAX && reserve.leaves_room());
         assert!(!reserve.is_used_up_at(0));
-        assert!(reserve.give() && !path.exists());
+        assert!(reserve.release() && !path.exists());
         assert!(reserve.is_used_up_at(1) && !reserve.is_used_up_at(reserve.bytes()));
-        assert!(!reserve.give(), "there is only one");
+        assert!(!reserve.release(), "released once");
         reserve.tend();
-        assert!(path.exists(), "there is room for it again");
+        assert!(path.exists(), "made again, for there is room");
         drop(reserve);
-        assert!(Reserve::open(&folder).give());
+        assert!(Reserve::open(&folder).release());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

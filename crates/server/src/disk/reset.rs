@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_node_keeps_is_forgotten() {
+    fn reset_removes_the_nodes_files_only() {
         let folder = filled("reset");
         finish(&folder).unwrap();
         assert_eq!(names(&folder), ["lock", "my.conf", "node.json", "vhosts"]);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_at_any_step_is_made_good() {
+    fn finish_completes_a_reset_after_a_crash_at_any_step() {
         for step in 0..3 {
             let folder = filled(&format!("reset-{step}"));
             std::fs::write(folder.join(MARK), "").unwrap();

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_below_the_prefix_and_nowhere_else() {
+    fn path_prefix_covers_every_route() {
         let without = |uri: &'static str| without("/rabbit", &Uri::from_static(uri)).to_string();
         assert_eq!(without("/rabbit/api/queues/%2F?page=1"), "/api/queues/%2F?page=1");
         assert_eq!(without("/metrics/per-object"), "/metrics/per-object");

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_full_is_put_aside_and_only_so_many_are_kept() {
+    fn full_file_is_rotated_and_old_ones_are_removed() {
         let directory = Directory::new("rotation");
         let file = LogFile::open(directory.0.join("a.log"), Some(10), 2).unwrap();
         for line in ["one\n", "two\n", "three\n", "four\n", "five is longer\n", "six\n"] {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn none_need_be_kept() {
+    fn rotation_may_keep_no_files() {
         let directory = Directory::new("none");
         let file = LogFile::open(directory.0.join("a.log"), Some(4), 0).unwrap();
         for line in ["one\n", "two\n"] {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_moved_is_begun_again_and_one_that_is_there_goes_on() {
+    fn reopen_begins_a_moved_file_and_continues_an_existing_one() {
         let directory = Directory::new("moved");
         let path = directory.0.join("a.log");
         let file = LogFile::open(path.clone(), None, 1).unwrap();

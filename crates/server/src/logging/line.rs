@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_one_line() {
+    fn event_is_one_line() {
         let written = |event: &str, has_colours| {
             let mut writer = LineWriter { to: Vec::new(), has_colours };
             writer.write_all(event.as_bytes()).unwrap();

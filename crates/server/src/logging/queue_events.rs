@@ -10,11 +10,11 @@ pub(crate) fn write(vhost: &str, event: &Event) {
     match event {
         Event::DroppedDeadLetters { queue, reason, cause } => {
             let (queue, reason, cause) = (&**queue, reason.as_str(), cause.as_str());
-            tracing::warn!(vhost, queue, reason, cause, "dead messages are dropped");
+            tracing::warn!(vhost, queue, reason, cause, "dead messages dropped");
         }
         Event::DeadLetterCycle { queues } => {
-            let circle = queues.join(" <- ");
-            tracing::warn!(vhost, circle, "dead letters would go round in a circle, dropped");
+            let cycle = queues.join(" <- ");
+            tracing::warn!(vhost, cycle, "dead-letter cycle: messages dropped");
         }
         Event::QueueExpired { queue, message_count } => {
             let queue = &**queue;

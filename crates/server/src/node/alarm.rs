@@ -11,7 +11,7 @@ pub(crate) enum Alarm {
     Memory,
     /// Less disk space is free than the limit.
     Disk,
-    /// Both.
+    /// Memory and disk are short.
     MemoryAndDisk,
 }
 

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_of_the_machines_memory() {
+    fn relative_limits_are_shares_of_the_memory() {
         let (half, twice) = (MemoryWatermark::Relative(0.5), DiskFreeLimit::Relative(2.0));
         let limits = AlarmLimits::new(Some(1000), half, twice);
         assert_eq!(limits.memory_watermark_bytes(), Some(500));

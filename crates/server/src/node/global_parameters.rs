@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_come_back_and_damage_is_seen() {
+    fn global_parameters_are_read_back_and_damage_is_noticed() {
         let folder =
             std::env::temp_dir().join(format!("leveret-parameters-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();

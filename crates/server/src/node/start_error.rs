@@ -49,7 +49,7 @@ pub(crate) enum StartError {
     Reset(io::Error),
     #[error("cannot write ctl.json into the data directory: {0}")]
     CtlFile(io::Error),
-    #[error("cannot stay as a stopped node: {0}")]
+    #[error("cannot restart as a stopped node: {0}")]
     NextImage(io::Error),
     #[error("cannot listen for {what} on {address}: {error}")]
     Listen { what: &'static str, address: SocketAddr, error: io::Error },

@@ -55,7 +55,7 @@ impl management::Lifecycle for Stopped {
                         LifecycleError::Failed(format!("cannot reset the node: {error}"))
                     };
                     done.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
-                    tracing::warn!("reset: everything is forgotten");
+                    tracing::warn!("node reset: all data removed");
                 }
             }
             Ok(())
@@ -94,7 +94,7 @@ pub(crate) async fn run(
     let (over, stopping) = watch::channel(false);
     let servers =
         endpoints.serve_http(management::stopped_router(Arc::clone(&node) as _), &stopping)?;
-    tracing::info!("stopped: no clients are served; {addresses} waits for start_app");
+    tracing::info!("stopped: not serving clients; {addresses} waits for start_app");
     let end = tokio::select! {
         end = node.shutdown.requested() => end,
         () = interrupted => ExitReason::Stop,

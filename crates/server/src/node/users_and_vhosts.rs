@@ -289,16 +289,16 @@ impl Node {
 
     /// Applies the current permissions of a user to open connections.
     pub(crate) fn refresh_access(&self, name: &str) {
-        let mut told = None;
+        let mut applied = None;
         // Again if the user has changed meanwhile, so that the newest permissions are applied last.
         while let Some(user) = self.auth.user(name)
-            && told.as_ref().is_none_or(|told| !Arc::ptr_eq(told, &user))
+            && applied.as_ref().is_none_or(|applied| !Arc::ptr_eq(applied, &user))
         {
             for handle in self.vhosts.all() {
                 let nothing = || Arc::new(Access::nothing(name.into()));
                 handle.set_access(&user.access(handle.name()).unwrap_or_else(nothing));
             }
-            told = Some(user);
+            applied = Some(user);
         }
     }
 
@@ -336,7 +336,7 @@ impl Node {
         let written = node_file::write(&self.disk.data_dir, &contents);
         if let Err(error @ NodeFileError::Replace { .. }) = &written {
             tracing::error!(
-                "{error}, so that nobody knows which users and vhosts there are; the broker ends"
+                "{error}; it is unknown which users and vhosts are on the disk, so the broker ends"
             );
             std::process::exit(EXIT_DISK);
         }
@@ -351,7 +351,7 @@ impl Node {
         match vhost_files::remove_vhost(&self.disk.data_dir, id) {
             Ok(()) => tracing::info!(vhost, "vhost deleted"),
             Err(error) => {
-                tracing::warn!(vhost, %error, "files of a deleted vhost stay until the next start");
+                tracing::warn!(vhost, %error, "cannot remove the files of a deleted vhost before the next start");
             }
         }
     }
@@ -395,6 +395,6 @@ fn everything() -> Result<Permissions, ChangeError> {
 
 /// Logs why the node cannot make the change, and tells the caller that it was not made.
 fn unable(error: &dyn std::error::Error) -> ChangeError {
-    tracing::error!(%error, "a change of users or vhosts is not made");
+    tracing::error!(%error, "users and vhosts not changed");
     ChangeError::Unable("the change cannot be written to the disk".to_owned())
 }

@@ -67,12 +67,12 @@ async fn shake_hands(
 
 /// Sends the pending records of the connection.
 async fn send(connection: &mut ServerConnection, socket: &mut TcpStream) -> io::Result<()> {
-    let (mut records, mut octets) = (Vec::new(), Vec::new());
+    let (mut records, mut bytes) = (Vec::new(), Vec::new());
     while connection.wants_write() {
         connection.write_tls(&mut records)?;
     }
-    open_envelopes(&records, &mut octets);
-    socket.write_all(&octets).await
+    open_envelopes(&records, &mut bytes);
+    socket.write_all(&bytes).await
 }
 
 /// Reads the data that a socket has received, without waiting.

@@ -63,11 +63,11 @@ fn alternative(name: &GeneralName<'_>, wanted: SanType) -> Option<String> {
         (SanType::Dns, GeneralName::DNSName(text))
         | (SanType::Email, GeneralName::RFC822Name(text))
         | (SanType::Uri, GeneralName::URI(text)) => Some((*text).to_owned()),
-        (SanType::Ip, GeneralName::IPAddress(octets)) => match <[u8; 4]>::try_from(*octets) {
-            Ok(octets) => Some(std::net::Ipv4Addr::from(octets).to_string()),
+        (SanType::Ip, GeneralName::IPAddress(bytes)) => match <[u8; 4]>::try_from(*bytes) {
+            Ok(bytes) => Some(std::net::Ipv4Addr::from(bytes).to_string()),
             Err(_) => {
-                let octets = <[u8; 16]>::try_from(*octets).ok()?;
-                Some(std::net::Ipv6Addr::from(octets).to_string())
+                let bytes = <[u8; 16]>::try_from(*bytes).ok()?;
+                Some(std::net::Ipv6Addr::from(bytes).to_string())
             }
         },
         _ => None,
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_says_whose_it_is() {
+    fn certificate_subject_and_issuer_are_read() {
         let info = info(&der()).unwrap();
         assert_eq!(info.subject, "CN=smith,CN=bob,O=Hare\\, Inc.,C=SE");
         assert_eq!(info.issuer, "CN=ca");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_the_name_that_is_asked_for() {
+    fn user_name_is_the_configured_field() {
         let name = |name, san_type, san_index| {
             user_name(&der(), CertificateLogin { name, san_type, san_index })
         };
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_says_nothing() {
+    fn invalid_certificate_has_no_details() {
         let whole = der();
         for length in 0..whole.len() {
             let part = whole.get(..length).unwrap_or_default();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_separates_parts_of_a_name_is_escaped() {
+    fn separators_in_names_are_escaped() {
         assert_eq!(escaped("a,b+c"), "a\\,b\\+c");
         assert_eq!(escaped(" #a "), "\\ #a\\ ");
         assert_eq!(escaped("#a"), "\\#a");

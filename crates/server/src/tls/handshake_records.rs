@@ -48,17 +48,17 @@ pub(super) fn provider() -> CryptoProvider {
 }
 
 /// Appends the bytes of whole records to `out`, replacing an envelope by the records in it.
-pub(super) fn open_envelopes(mut octets: &[u8], out: &mut Vec<u8>) {
-    while let Some((header, after)) = octets.split_first_chunk::<RECORD_HEADER_BYTES>() {
+pub(super) fn open_envelopes(mut bytes: &[u8], out: &mut Vec<u8>) {
+    while let Some((header, after)) = bytes.split_first_chunk::<RECORD_HEADER_BYTES>() {
         let [kind, _, _, length @ ..] = *header;
         let (content, rest) = after.split_at(usize::from(u16::from_be_bytes(length)));
         if kind != ENVELOPE {
             out.extend_from_slice(header);
         }
         out.extend_from_slice(content);
-        octets = rest;
+        bytes = rest;
     }
-    assert!(octets.is_empty(), "rustls queues whole records");
+    assert!(bytes.is_empty(), "rustls queues whole records");
 }
 
 /// The TLS 1.3 suites of `ring` with encrypters that separate handshake messages.
@@ -129,19 +129,19 @@ impl MessageEncrypter for Encrypter {
         if message.typ != ContentType::Handshake {
             return self.encrypter.encrypt(message, sequence);
         }
-        let octets = message.payload.to_vec();
+        let bytes = message.payload.to_vec();
         if self.flight.is_none() {
             // Any other message is sent after the handshake.
-            if octets.first().copied().map(HandshakeType::from)
+            if bytes.first().copied().map(HandshakeType::from)
                 != Some(HandshakeType::EncryptedExtensions)
             {
                 return self.encrypter.encrypt(message, sequence);
             }
             self.flight = Some(MessageEnds::default());
         }
-        let mut records = PrefixedPayload::with_capacity(2 * octets.len());
+        let mut records = PrefixedPayload::with_capacity(2 * bytes.len());
         let mut count = 0;
-        let mut rest = octets.as_slice();
+        let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let ends = self.flight.get_or_insert_default();
             let (part, after) = rest.split_at(ends.next(rest));
@@ -178,11 +178,11 @@ struct MessageEnds {
 
 impl MessageEnds {
     /// Returns the number of leading bytes that belong to the current message.
-    fn next(&mut self, octets: &[u8]) -> usize {
+    fn next(&mut self, bytes: &[u8]) -> usize {
         let mut used = 0;
         while let Some(place) = self.header.get_mut(self.header_bytes) {
-            let Some(octet) = octets.get(used) else { return used };
-            *place = *octet;
+            let Some(byte) = bytes.get(used) else { return used };
+            *place = *byte;
             (self.header_bytes, used) = (self.header_bytes + 1, used + 1);
             if self.header_bytes == MESSAGE_HEADER_BYTES {
                 let [_, high, middle, low] = self.header;
@@ -190,7 +190,7 @@ impl MessageEnds {
                     usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
             }
         }
-        let body = self.missing_bytes.min(octets.len() - used);
+        let body = self.missing_bytes.min(bytes.len() - used);
         self.missing_bytes -= body;
         if self.missing_bytes == 0 {
             self.header_bytes = 0;
@@ -274,28 +274,28 @@ mod tests {
         let mut server = ServerConnection::new(Arc::clone(server)).unwrap();
         let mut flights = Vec::new();
         while client.is_handshaking() || server.is_handshaking() || server.wants_write() {
-            let mut octets = Vec::new();
+            let mut bytes = Vec::new();
             while client.wants_write() {
-                client.write_tls(&mut octets).unwrap();
+                client.write_tls(&mut bytes).unwrap();
             }
-            transfer(&octets, |input| server.read_tls(input).unwrap());
+            transfer(&bytes, |input| server.read_tls(input).unwrap());
             server.process_new_packets().unwrap();
-            let (mut queued, mut octets) = (Vec::new(), Vec::new());
+            let (mut queued, mut bytes) = (Vec::new(), Vec::new());
             while server.wants_write() {
                 server.write_tls(&mut queued).unwrap();
             }
-            open_envelopes(&queued, &mut octets);
-            flights.push(types(&octets));
-            transfer(&octets, |input| {
+            open_envelopes(&queued, &mut bytes);
+            flights.push(types(&bytes));
+            transfer(&bytes, |input| {
                 let read = client.read_tls(input).unwrap();
                 client.process_new_packets().unwrap();
                 read
             });
         }
         std::io::Write::write_all(&mut server.writer(), b"hello").unwrap();
-        let mut octets = Vec::new();
-        server.write_tls(&mut octets).unwrap();
-        transfer(&octets, |input| client.read_tls(input).unwrap());
+        let mut bytes = Vec::new();
+        server.write_tls(&mut bytes).unwrap();
+        transfer(&bytes, |input| client.read_tls(input).unwrap());
         client.process_new_packets().unwrap();
         let mut received = [0; 5];
         std::io::Read::read_exact(&mut client.reader(), &mut received).unwrap();
@@ -304,24 +304,24 @@ mod tests {
         [flights.concat(), after.concat()]
     }
 
-    fn transfer(octets: &[u8], mut read: impl FnMut(&mut dyn std::io::Read) -> usize) {
-        let mut rest = octets;
+    fn transfer(bytes: &[u8], mut read: impl FnMut(&mut dyn std::io::Read) -> usize) {
+        let mut rest = bytes;
         while !rest.is_empty() {
             assert_ne!(read(&mut rest), 0);
         }
     }
 
-    fn types(mut octets: &[u8]) -> Vec<u8> {
+    fn types(mut bytes: &[u8]) -> Vec<u8> {
         let mut types = Vec::new();
-        while let [kind, _, _, high, low, rest @ ..] = octets {
+        while let [kind, _, _, high, low, rest @ ..] = bytes {
             types.push(*kind);
-            octets = rest.get(usize::from(u16::from_be_bytes([*high, *low]))..).unwrap();
+            bytes = rest.get(usize::from(u16::from_be_bytes([*high, *low]))..).unwrap();
         }
         types
     }
 
     #[test]
-    fn each_message_of_the_flight_has_a_record() {
+    fn handshake_messages_have_a_record_each() {
         for suite in ring::ALL_CIPHER_SUITES.iter().filter(|suite| suite.tls13().is_some()) {
             let (client, server) = (client(*suite), server(1));
             let [first, tickets] = shake_hands(&client, &server);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_longer_than_a_record_is_cut_and_nothing_else() {
+    fn only_a_chain_longer_than_a_record_is_cut() {
         let client = client(ring::cipher_suite::TLS13_AES_256_GCM_SHA384);
         // 428 bytes each, at 16384 per record: two cuts within `Certificate`.
         let [first, _] = shake_hands(&client, &server(90));
@@ -346,12 +346,12 @@ mod tests {
     }
 
     #[test]
-    fn messages_end_where_their_headers_say() {
-        let octets = [8, 0, 0, 2, 1, 1, 11, 0, 0, 0, 15, 0, 0, 1, 9];
-        for first in 0..=octets.len() {
+    fn handshake_messages_end_where_their_headers_say() {
+        let bytes = [8, 0, 0, 2, 1, 1, 11, 0, 0, 0, 15, 0, 0, 1, 9];
+        for first in 0..=bytes.len() {
             let mut ends = MessageEnds::default();
             let (mut found, mut at) = (Vec::new(), 0);
-            for part in [octets.get(..first).unwrap(), octets.get(first..).unwrap()] {
+            for part in [bytes.get(..first).unwrap(), bytes.get(first..).unwrap()] {
                 let mut rest = part;
                 while !rest.is_empty() {
                     let used = ends.next(rest);

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_suite_that_is_spoken_has_its_words() {
+    fn cipher_suites_all_have_descriptions() {
         let words = |name| {
             let suite = Suite::of(name);
             (suite.key_exchange, suite.cipher, suite.hash)

@@ -24,7 +24,7 @@ const CHANNEL: ChannelNumber = ChannelNumber(1);
 pub(crate) struct InternalChannel {
     handle: Arc<VhostHandle>,
     connection: ConnectionId,
-    told: UnboundedReceiver<Outgoing>,
+    answers: UnboundedReceiver<Outgoing>,
 }
 
 impl InternalChannel {
@@ -34,8 +34,8 @@ impl InternalChannel {
         access: Arc<Access>,
     ) -> Result<Self, Refusal> {
         handle.caught_up().await;
-        let (connection, told) = handle.open_internal(NAME, access);
-        let mut channel = Self { handle, connection, told };
+        let (connection, answers) = handle.open_internal(NAME, access);
+        let mut channel = Self { handle, connection, answers };
         channel.request(Command::OpenChannel);
         channel.next().await?;
         Ok(channel)
@@ -48,7 +48,7 @@ impl InternalChannel {
     pub(crate) fn access(&mut self) -> Result<Arc<Access>, Refusal> {
         if let Ok(
             Outgoing::ChannelClose { refusal, .. } | Outgoing::ConnectionClose { refusal, .. },
-        ) = self.told.try_recv()
+        ) = self.answers.try_recv()
         {
             return Err(refusal);
         }
@@ -75,7 +75,7 @@ impl InternalChannel {
     }
 
     async fn next(&mut self) -> Result<Outgoing, Refusal> {
-        match self.told.recv().await {
+        match self.answers.recv().await {
             Some(
                 Outgoing::ChannelClose { refusal, .. } | Outgoing::ConnectionClose { refusal, .. },
             ) => Err(refusal),

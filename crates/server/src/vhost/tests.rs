@@ -102,7 +102,7 @@ fn hold(handle: &Arc<VhostHandle>) -> (Sender<()>, JoinHandle<()>) {
 /// The timer, the log writer and the only worker of the runtime have work in the vhost whose lock is held,
 /// and still serve the other vhost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_vhost_whose_lock_is_held_delays_no_other() {
+async fn held_lock_of_a_vhost_delays_no_other_vhost() {
     let broker = Broker::start("isolation");
     let (slow, quick) = (broker.vhost("other"), broker.vhost("/"));
     let mut in_slow = open(&slow).await;

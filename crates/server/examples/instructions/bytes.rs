@@ -1,7 +1,7 @@
-//! Connections without sockets: octets in, octets out, a vhost between them.
+//! Connections without sockets: bytes in, bytes out, a vhost between them.
 //!
 //! What the server does with what it has read, but the reading, the locks and the writing: the session
-//! makes commands of octets, up to 64 at a time, the vhost applies them, and its effects become octets
+//! makes commands of bytes, up to 64 at a time, the vhost applies them, and its effects become bytes
 //! in the outboxes of their connections, which are then forgotten as if they were written.
 
 use std::io::IoSlice;
@@ -40,20 +40,20 @@ pub(crate) struct Octets {
 impl Octets {
     /// With so many connections, each with channel 1.
     pub(crate) fn new(peers: usize) -> Self {
-        let mut octets =
+        let mut bytes =
             Self { vhost: Vhost::new("/", [7; 32], VhostOptions::default()), peers: Vec::new() };
         for _ in 0..peers {
-            octets.connect();
+            bytes.connect();
         }
-        octets
+        bytes
     }
 
     fn connect(&mut self) {
         let now = now();
         let mut session = Session::new(Arc::new(SessionOptions::default()), now.time);
         let mut out = Vec::new();
-        let mut hear = |session: &mut Session, octets: &[u8]| {
-            let mut input = octets;
+        let mut hear = |session: &mut Session, bytes: &[u8]| {
+            let mut input = bytes;
             match session.next(&mut input, &mut out) {
                 Step::Login(_) => session.login_accepted(&mut out),
                 Step::OpenVhost(_) => session.vhost_opened(now.time, &mut out),
@@ -119,9 +119,9 @@ impl Octets {
         &mut self.peers.get_mut(peer).expect("a connection").session
     }
 
-    /// A connection's octets, up to the last.
-    pub(crate) fn receive(&mut self, peer: usize, octets: &[u8]) {
-        let mut input = octets;
+    /// A connection's bytes, up to the last.
+    pub(crate) fn receive(&mut self, peer: usize, bytes: &[u8]) {
+        let mut input = bytes;
         let now = now();
         while !input.is_empty() {
             let Some(Peer { session, id, out, .. }) = self.peers.get_mut(peer) else { return };
@@ -140,7 +140,7 @@ impl Octets {
         }
     }
 
-    /// Effects become octets in outboxes.
+    /// Effects become bytes in outboxes.
     fn transmit(&mut self) {
         self.vhost.flush();
         for effect in self.vhost.drain_effects() {
@@ -153,7 +153,7 @@ impl Octets {
         }
     }
 
-    /// The sockets take everything; how many octets that was.
+    /// The sockets take everything; how many bytes that was.
     pub(crate) fn write(&mut self) -> usize {
         let mut written = 0;
         for Peer { id, outbox, .. } in &mut self.peers {
