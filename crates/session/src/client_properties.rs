@@ -1,26 +1,26 @@
-//! What a client says of itself in `connection.start-ok`.
+//! The client's properties in `connection.start-ok`: its name and capabilities.
 
 use amqp::table::{Table, TableRef, Value};
 
-/// What a client can be told (spec 7.6).
+/// Capabilities that a client has announced. Without one, the broker does not send the method.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Capabilities {
     /// `consumer_cancel_notify`: `basic.cancel` when a consumer is gone.
     pub consumer_cancel_notify: bool,
-    /// `connection.blocked`: that the broker does not read publishes.
+    /// `connection.blocked`: `connection.blocked` and `connection.unblocked`.
     pub connection_blocked: bool,
-    /// `authentication_failure_close`: a refused login by `connection.close`.
+    /// `authentication_failure_close`: `connection.close` after a refused login.
     pub authentication_failure_close: bool,
 }
 
-/// A client as it describes itself.
+/// Properties of a client.
 #[derive(Clone, Default, Debug)]
 pub struct Client {
-    /// Everything it said.
+    /// The whole table that the client sent.
     pub properties: Table,
-    /// What it can be told.
+    /// Capabilities from the table.
     pub capabilities: Capabilities,
-    /// `connection_name`, as given by its user.
+    /// `connection_name`, chosen by the application.
     pub connection_name: Option<String>,
 }
 

@@ -1,24 +1,24 @@
-//! What a channel's next frame must be: a method, or the header or a part of the body of a publish.
+//! Assembly of a publish from several frames: the state of each channel between frames.
 
 use bytes::Bytes;
 
 use crate::methods::PublishMethod;
 
-/// Where a channel stands between methods and contents. What few channels need is boxed: a connection
-/// has room for several even if there is one.
+/// The frame that a channel expects next. Rare states are boxed, because the map of channels reserves
+/// room for several entries.
 #[derive(Debug)]
 pub(crate) enum ChannelContent {
-    /// A method comes next.
+    /// A method.
     Method,
-    /// The header of this publish comes next.
+    /// The content header of this publish.
     Header(Box<PublishMethod<'static>>),
-    /// A part of this body comes next.
+    /// A part of this body.
     Body(Box<Assembly>),
-    /// The publish was refused; what is left of it is ignored until the channel closes.
+    /// Any frame: the publish was refused, and its rest is ignored until the channel closes.
     Refused,
 }
 
-/// A body that comes in several frames.
+/// A publish whose body comes in several frames.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     pub(crate) publish: PublishMethod<'static>,
@@ -29,7 +29,7 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Bytes that are still to come.
+    /// Bytes of the body that have not come yet.
     pub(crate) fn missing(&self) -> u64 {
         self.body_size.saturating_sub(self.body.len() as u64)
     }

@@ -1,7 +1,7 @@
-//! An open connection: frames in, commands out.
+//! Frames of an open connection, translated to requests.
 //!
-//! The common publish, whose three frames stand whole in the buffer, becomes a command that borrows
-//! from the buffer. Everything else is assembled frame by frame.
+//! A publish whose three frames are complete in the buffer, the common case, becomes a command that
+//! borrows from the buffer. Any other publish is assembled frame by frame.
 
 use std::borrow::Cow;
 
@@ -19,21 +19,21 @@ use crate::limits::{ASSEMBLY_BYTES_MAX, EMPTY_BODY_FRAMES_MAX};
 use crate::methods::{PublishMethod, command};
 use crate::session::{Phase, Session, Step};
 
-/// `basic.publish`, which errors in its content name.
+/// Id of `basic.publish`, which errors in a content name.
 const PUBLISH: MethodId = MethodId { class_id: 60, method_id: 40 };
 
-/// What is said of something else where the header of a publish must be, and where its body must be.
+/// RabbitMQ's texts for a wrong frame in place of the header and of the body of a publish.
 const NO_HEADER: &str =
     "expected content header for class 60, got non content header frame instead";
 const NO_BODY: &str = "expected content body, got non content body frame instead";
 
-/// What stands behind a `basic.publish` in the buffer.
-enum Ahead<'a> {
-    /// Its whole content, and how many bytes that takes.
+/// Frames behind a `basic.publish` in the buffer.
+enum Lookahead<'a> {
+    /// The whole content, and its length in the buffer in bytes.
     Content(Content<'a>, usize),
-    /// Not all of it has come, but it is worth waiting for.
+    /// A part of the content that may become whole: wait for more bytes.
     Wait,
-    /// Something that is to be looked at frame by frame.
+    /// Any other frames: read them one by one.
     Frames,
 }
 
@@ -44,7 +44,7 @@ impl Session {
             Ok(None) => return Some(Step::More),
             Err(error) => {
                 let text = error.to_string();
-                let refused = bytes(ReplyCode::FrameError, text, MethodId::NONE);
+                let refused = bytes_refused(ReplyCode::FrameError, text, MethodId::NONE);
                 return Some(self.refuse(0, refused));
             }
         };
@@ -75,8 +75,8 @@ impl Session {
         }
     }
 
-    /// Refuses what came on a channel; the core closes the channel or the connection. Nothing after
-    /// bytes that are no AMQP can be trusted.
+    /// Refuses a frame; the core closes the channel or the connection. After bytes that are no AMQP, no
+    /// more input is read.
     fn refuse<'a>(&mut self, channel: u16, refused: Refused) -> Step<'a> {
         let Refused { refusal, method, about } = refused;
         let is_fatal = about == About::Bytes && refusal.code.is_connection_error();
@@ -97,13 +97,13 @@ impl Session {
             Method::ConnectionUpdateSecret(_) => Ok(Some(Step::UpdateSecret)),
             other => {
                 let text = "unexpected method in connection state running";
-                Err(bytes(ReplyCode::ChannelError, text, other.id()))
+                Err(bytes_refused(ReplyCode::ChannelError, text, other.id()))
             }
         }
     }
 
-    /// A method on a channel. `rest` is what follows it; the number says how much of that belongs to
-    /// it.
+    /// Handles a method on a channel. `rest` is the input behind it. Returns the step and the number of
+    /// bytes of `rest` that were used.
     fn channel_method<'a>(
         &mut self,
         channel: u16,
@@ -114,10 +114,10 @@ impl Session {
             None => return self.unopened_channel(channel, payload),
             Some(ChannelContent::Method | ChannelContent::Refused) => {}
             Some(ChannelContent::Header(_)) => {
-                return Err(bytes(ReplyCode::UnexpectedFrame, NO_HEADER, PUBLISH));
+                return Err(bytes_refused(ReplyCode::UnexpectedFrame, NO_HEADER, PUBLISH));
             }
             Some(ChannelContent::Body(_)) => {
-                return Err(bytes(ReplyCode::UnexpectedFrame, NO_BODY, PUBLISH));
+                return Err(bytes_refused(ReplyCode::UnexpectedFrame, NO_BODY, PUBLISH));
             }
         }
         let method = Method::decode(payload).map_err(|error| malformed(error, payload, channel))?;
@@ -131,12 +131,12 @@ impl Session {
             Method::BasicPublish(publish) => return self.publish(channel, &publish, rest),
             _ => {}
         }
-        let command = command(&method).map_err(|refusal| asked(refusal, id))?;
+        let command = command(&method).map_err(|refusal| command_refused(refusal, id))?;
         Ok((Some(request(channel, id, command)), 0))
     }
 
-    /// The only method for a channel that is not open is `channel.open`, unless both sides have closed
-    /// it and the client agrees now: the core knows.
+    /// Handles a method on a channel that is not open: `channel.open`, or `channel.close-ok` after both
+    /// sides have closed the channel, which the core knows.
     fn unopened_channel<'a>(
         &mut self,
         channel: u16,
@@ -153,7 +153,7 @@ impl Session {
                         "number of channels opened ({open}) has reached the negotiated channel_max \
                          ({max})"
                     );
-                    return Err(bytes(ReplyCode::NotAllowed, text, MethodId::NONE));
+                    return Err(bytes_refused(ReplyCode::NotAllowed, text, MethodId::NONE));
                 }
                 self.channels.insert(channel, ChannelContent::Method);
                 Ok((Some(request(channel, id, Command::OpenChannel)), 0))
@@ -163,7 +163,7 @@ impl Session {
             }
             _ => {
                 let text = "expected 'channel.open'";
-                Err(bytes(ReplyCode::ChannelError, text, id))
+                Err(bytes_refused(ReplyCode::ChannelError, text, id))
             }
         }
     }
@@ -184,9 +184,11 @@ impl Session {
             immediate: publish.immediate,
         };
         match self.look_ahead(channel, rest) {
-            Ahead::Content(content, used) => Ok((Some(published(channel, method, content)), used)),
-            Ahead::Wait => Ok((Some(Step::More), 0)),
-            Ahead::Frames => {
+            Lookahead::Content(content, used) => {
+                Ok((Some(published(channel, method, content)), used))
+            }
+            Lookahead::Wait => Ok((Some(Step::More), 0)),
+            Lookahead::Frames => {
                 let method = PublishMethod {
                     exchange: method.exchange.into_owned().into(),
                     routing_key: method.routing_key.into_owned().into(),
@@ -199,21 +201,21 @@ impl Session {
         }
     }
 
-    /// Looks for the content of a publish right behind it.
-    fn look_ahead<'a>(&self, channel: u16, rest: &'a [u8]) -> Ahead<'a> {
+    /// Looks for the content of a publish directly behind its method.
+    fn look_ahead<'a>(&self, channel: u16, rest: &'a [u8]) -> Lookahead<'a> {
         let (header, header_len) = match split_frame(rest, self.payload_max) {
             Ok(Some(split)) => split,
-            Ok(None) => return Ahead::Wait,
-            Err(_) => return Ahead::Frames,
+            Ok(None) => return Lookahead::Wait,
+            Err(_) => return Lookahead::Frames,
         };
         if header.frame_type != FrameType::Header || header.channel != channel {
-            return Ahead::Frames;
+            return Lookahead::Frames;
         }
-        let Ok(content) = ContentHeader::parse(header.payload) else { return Ahead::Frames };
+        let Ok(content) = ContentHeader::parse(header.payload) else { return Lookahead::Frames };
         let one_frame = u64::from(self.payload_max).saturating_sub(FRAME_OVERHEAD as u64);
         let body_max = self.options.message_bytes_max.min(one_frame);
         if content.class_id != CLASS_BASIC || content.weight != 0 || content.body_size > body_max {
-            return Ahead::Frames;
+            return Lookahead::Frames;
         }
         let properties_len = content.properties.len();
         let start = FRAME_HEADER_SIZE + CONTENT_HEADER_SIZE;
@@ -224,23 +226,23 @@ impl Session {
             let behind = rest.get(header_len..).unwrap_or_default();
             let (body, body_len) = match split_frame(behind, self.payload_max) {
                 Ok(Some(split)) => split,
-                Ok(None) => return Ahead::Wait,
-                Err(_) => return Ahead::Frames,
+                Ok(None) => return Lookahead::Wait,
+                Err(_) => return Lookahead::Frames,
             };
             let is_whole = body.frame_type == FrameType::Body
                 && body.channel == channel
                 && body.payload.len() as u64 == content.body_size;
             if !is_whole {
-                return Ahead::Frames;
+                return Lookahead::Frames;
             }
             (start + body_start + body.payload.len(), header_len + body_len)
         };
-        let Some(bytes) = rest.get(start..end) else { return Ahead::Frames };
+        let Some(bytes) = rest.get(start..end) else { return Lookahead::Frames };
         let body_start = body_start.min(bytes.len());
-        Ahead::Content(Content::Framed { bytes, properties_len, body_start }, used)
+        Lookahead::Content(Content::Framed { bytes, properties_len, body_start }, used)
     }
 
-    /// A header or body frame.
+    /// Handles a header or body frame.
     fn content_frame<'a>(&mut self, frame: &Frame<'_>) -> Refusable<Option<Step<'a>>> {
         let state = self.channels.remove(&frame.channel);
         match (state, frame.frame_type) {
@@ -255,14 +257,14 @@ impl Session {
                 Ok(None)
             }
             (Some(ChannelContent::Header(_)), _) => {
-                Err(bytes(ReplyCode::UnexpectedFrame, NO_HEADER, PUBLISH))
+                Err(bytes_refused(ReplyCode::UnexpectedFrame, NO_HEADER, PUBLISH))
             }
             (Some(ChannelContent::Body(_)), _) => {
-                Err(bytes(ReplyCode::UnexpectedFrame, NO_BODY, PUBLISH))
+                Err(bytes_refused(ReplyCode::UnexpectedFrame, NO_BODY, PUBLISH))
             }
             (Some(ChannelContent::Method) | None, _) => {
                 let text = "expected method frame, got non method frame instead";
-                Err(bytes(ReplyCode::UnexpectedFrame, text, MethodId::NONE))
+                Err(bytes_refused(ReplyCode::UnexpectedFrame, text, MethodId::NONE))
             }
         }
     }
@@ -272,7 +274,7 @@ impl Session {
         frame: &Frame<'_>,
         publish: PublishMethod<'static>,
     ) -> Refusable<Option<Step<'a>>> {
-        let unexpected = |text: &str| bytes(ReplyCode::UnexpectedFrame, text, PUBLISH);
+        let unexpected = |text: &str| bytes_refused(ReplyCode::UnexpectedFrame, text, PUBLISH);
         let header = ContentHeader::parse(frame.payload).map_err(|_| {
             unexpected("expected content header for class 60, got a malformed one instead")
         })?;
@@ -289,12 +291,12 @@ impl Session {
         if size > BODY_SIZE_MAX {
             let text =
                 format!("content body size {size} exceeds maximum allowed size {BODY_SIZE_MAX}");
-            return Err(bytes(ReplyCode::FrameError, text, PUBLISH));
+            return Err(bytes_refused(ReplyCode::FrameError, text, PUBLISH));
         }
         if size > max {
             self.channels.insert(frame.channel, ChannelContent::Refused);
             let text = format!("message size {size} is larger than configured max size {max}");
-            return Err(asked(Refusal::precondition_failed(text), PUBLISH));
+            return Err(command_refused(Refusal::precondition_failed(text), PUBLISH));
         }
         let properties = Bytes::copy_from_slice(header.properties);
         if size == 0 {
@@ -302,7 +304,7 @@ impl Session {
             let content = Content::Assembled { properties, body: Bytes::new() };
             return Ok(Some(published(frame.channel, publish, content)));
         }
-        // Nothing is reserved for what is only announced.
+        // No memory is reserved for an announced size: the client may never send the bytes.
         let assembly =
             Assembly { publish, properties, body: Vec::new(), body_size: size, empty_frames: 0 };
         self.channels.insert(frame.channel, ChannelContent::Body(Box::new(assembly)));
@@ -314,7 +316,7 @@ impl Session {
         frame: &Frame<'_>,
         mut assembly: Box<Assembly>,
     ) -> Refusable<Option<Step<'a>>> {
-        let frame_error = |text: &str| bytes(ReplyCode::FrameError, text, PUBLISH);
+        let frame_error = |text: &str| bytes_refused(ReplyCode::FrameError, text, PUBLISH);
         let len = frame.payload.len() as u64;
         if len > assembly.missing() {
             return Err(frame_error("content body frame exceeds remaining content size"));
@@ -331,14 +333,15 @@ impl Session {
             let text = format!(
                 "more than {assembling_bytes_max} bytes of unfinished messages on one connection"
             );
-            return Err(bytes(ReplyCode::ResourceError, text, PUBLISH));
+            return Err(bytes_refused(ReplyCode::ResourceError, text, PUBLISH));
         }
         assembly.body.extend_from_slice(frame.payload);
         if assembly.missing() > 0 {
             self.channels.insert(frame.channel, ChannelContent::Body(assembly));
             return Ok(None);
         }
-        self.assembling_bytes -= assembly.body_size;
+        let left = self.assembling_bytes.checked_sub(assembly.body_size);
+        self.assembling_bytes = left.expect("all bytes of a body were counted when they came");
         self.channels.insert(frame.channel, ChannelContent::Method);
         let Assembly { publish, properties, body, .. } = *assembly;
         let content = Content::Assembled { properties, body: body.into() };
@@ -346,33 +349,33 @@ impl Session {
     }
 }
 
-/// What can be refused.
+/// Result of a step that can be refused.
 type Refusable<T> = Result<T, Refused>;
 
-/// Something that came on a channel is refused.
+/// A refused frame or method.
 struct Refused {
     refusal: Refusal,
-    /// What an error names.
+    /// Method that the error names.
     method: MethodId,
     about: About,
 }
 
-/// What is wrong.
+/// Subject of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum About {
-    /// The bytes: they are no AMQP, whatever state their channel is in.
+    /// The bytes: they are no valid AMQP in any state of the channel.
     Bytes,
-    /// What they ask, which nobody listens to on a channel that is closing.
+    /// The command, which is ignored on a channel that is closing.
     Command,
 }
 
-/// Refuses bytes that are no AMQP.
-fn bytes(code: ReplyCode, text: impl Into<String>, method: MethodId) -> Refused {
+/// Refusal of bytes that are no AMQP.
+fn bytes_refused(code: ReplyCode, text: impl Into<String>, method: MethodId) -> Refused {
     Refused { refusal: Refusal::new(code, text), method, about: About::Bytes }
 }
 
-/// Refuses what is asked.
-fn asked(refusal: Refusal, method: MethodId) -> Refused {
+/// Refusal of a command.
+fn command_refused(refusal: Refusal, method: MethodId) -> Refused {
     Refused { refusal, method, about: About::Command }
 }
 
@@ -380,7 +383,7 @@ fn request(channel: u16, method: MethodId, command: Command<'_>) -> Step<'_> {
     Step::Request(Request { channel: ChannelNumber(channel), method, command })
 }
 
-/// A publish that is complete, and therefore judged.
+/// The step for a complete publish.
 fn published<'a>(channel: u16, method: PublishMethod<'a>, content: Content<'a>) -> Step<'a> {
     let PublishMethod { exchange, routing_key, mandatory, immediate } = method;
     if immediate {
@@ -391,12 +394,12 @@ fn published<'a>(channel: u16, method: PublishMethod<'a>, content: Content<'a>) 
     request(channel, PUBLISH, Command::Publish(publish))
 }
 
-/// A frame that cannot be on its channel at all.
+/// Refusal of a frame that is not allowed on its channel.
 fn misplaced(frame: &Frame<'_>) -> Refused {
-    bytes(ReplyCode::UnexpectedFrame, frame.to_string(), MethodId::NONE)
+    bytes_refused(ReplyCode::UnexpectedFrame, frame.to_string(), MethodId::NONE)
 }
 
-/// What a method that cannot be read is answered with.
+/// Refusal of a method that cannot be decoded.
 ///
 /// COMPAT: undecodable methods: 540 for an unknown method and 502 for a malformed table, where
 /// RabbitMQ drops the socket.
@@ -406,15 +409,15 @@ fn malformed(error: MethodError, payload: &[u8], channel: u16) -> Refused {
     match error.kind {
         MethodErrorKind::TooShort
         | MethodErrorKind::Malformed(_)
-        | MethodErrorKind::TrailingBytes(_) => bytes(ReplyCode::FrameError, text, id),
+        | MethodErrorKind::TrailingBytes(_) => bytes_refused(ReplyCode::FrameError, text, id),
         MethodErrorKind::MalformedUtf8 => {
             let id = if channel == 0 { id } else { MethodId::NONE };
-            bytes(ReplyCode::FrameError, text, id)
+            bytes_refused(ReplyCode::FrameError, text, id)
         }
         MethodErrorKind::UnknownMethod => {
             let text = format!("unknown method {} of class {}", id.method_id, id.class_id);
-            bytes(ReplyCode::NotImplemented, text, id)
+            bytes_refused(ReplyCode::NotImplemented, text, id)
         }
-        MethodErrorKind::MalformedTable(_) => bytes(ReplyCode::SyntaxError, text, id),
+        MethodErrorKind::MalformedTable(_) => bytes_refused(ReplyCode::SyntaxError, text, id),
     }
 }

@@ -1,4 +1,4 @@
-//! From the protocol header to `connection.open`: versions, login, tuning (spec 7.6).
+//! The handshake, from the protocol header to `connection.open`: versions, login, tuning.
 
 use amqp::frame::{FrameType, split_frame};
 use amqp::limits::FRAME_MIN_SIZE;
@@ -9,93 +9,14 @@ use amqp::method::{
 use amqp::protocol_header::{self, AMQP_0_9_1, ProtocolHeader};
 use amqp::reply_code::ReplyCode;
 use amqp::sasl;
-use amqp::table::{Table, TableBuilder, Value};
 use broker::refusal::Refusal;
 use broker::time::Time;
 
 use crate::client_properties::Client;
 use crate::limits::REFUSED_LOGIN_DELAY_MS;
+use crate::login::{ANONYMOUS, CR_DEMO, Credentials, EXTERNAL};
+use crate::outgoing::write_connection_close;
 use crate::session::{Phase, Session, Step};
-
-/// Mechanism of clients whose certificate was verified: only the server knows it, and the user.
-pub const EXTERNAL: &str = "EXTERNAL";
-
-/// Mechanism of clients without a name: the configuration of the server says which user they are.
-///
-/// COMPAT: login mechanisms: ANONYMOUS is off unless it is configured; RabbitMQ 4 offers it by default.
-pub const ANONYMOUS: &str = "ANONYMOUS";
-
-/// Mechanism in two steps: the user, and as the answer to a challenge the password.
-const CR_DEMO: &str = "RABBIT-CR-DEMO";
-
-/// What clients can log in with.
-pub const MECHANISMS: [&str; 5] = ["AMQPLAIN", ANONYMOUS, EXTERNAL, "PLAIN", CR_DEMO];
-
-/// A login.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
-    /// Who wants to log in.
-    pub user: String,
-    /// What he shows.
-    pub password: Vec<u8>,
-    /// How.
-    pub mechanism: &'static str,
-}
-
-impl std::fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} by {}", self.user, self.mechanism)
-    }
-}
-
-/// What the broker is called towards clients, which decide by it what they may ask for.
-///
-/// COMPAT: identity: clients are told RabbitMQ and its version, and Leveret's version beside them.
-#[derive(Clone, Copy, Debug)]
-pub struct ServerIdentity<'a> {
-    /// The product.
-    pub product: &'a str,
-    /// The product's version.
-    pub version: &'a str,
-    /// Leveret's own version.
-    pub leveret_version: &'a str,
-    /// The cluster.
-    pub cluster_name: &'a str,
-}
-
-/// `server-properties` of `connection.start`.
-pub fn server_properties(identity: ServerIdentity<'_>) -> Table {
-    let ServerIdentity { product, version, leveret_version, cluster_name } = identity;
-    let information = format!("Leveret {leveret_version}, licensed under MIT or Apache-2.0");
-    let mut properties = TableBuilder::new();
-    properties.table("capabilities", |capabilities| {
-        for name in [
-            "publisher_confirms",
-            "exchange_exchange_bindings",
-            "basic.nack",
-            "consumer_cancel_notify",
-            "connection.blocked",
-            "consumer_priorities",
-            "authentication_failure_close",
-            "per_consumer_qos",
-            "direct_reply_to",
-        ] {
-            capabilities.insert(name, Value::Bool(true));
-        }
-    });
-    for (key, text) in [
-        ("cluster_name", cluster_name),
-        ("copyright", "Copyright the Leveret authors"),
-        ("information", &information),
-        ("leveret_version", leveret_version),
-        ("platform", "Rust"),
-        ("product", product),
-        ("version", version),
-    ] {
-        properties.insert(key, Value::LongStr(text.as_bytes()));
-    }
-    properties.finish()
-}
 
 impl Session {
     pub(crate) fn protocol_header<'a>(
@@ -202,14 +123,15 @@ impl Session {
         }
     }
 
-    /// Says what is wrong and closes: nobody who gets this far is owed more patience than is left.
+    /// Closes the connection because of `refusal`. The client must answer within the rest of the handshake
+    /// timeout, so that refusals do not prolong it.
     fn refuse_handshake<'a>(
         &mut self,
         refusal: &Refusal,
         method: MethodId,
         out: &mut Vec<u8>,
     ) -> Option<Step<'a>> {
-        crate::outgoing::write_connection_close(refusal, method, out);
+        write_connection_close(refusal, method, out);
         self.phase = Phase::Closing;
         None
     }
@@ -238,14 +160,15 @@ impl Session {
             "PLAIN" => sasl::parse_plain(start_ok.response),
             _ => sasl::parse_amqplain(start_ok.response),
         };
-        // A client that cannot say its name has none; the server refuses it like a wrong password.
+        // A response without a user becomes an empty name, which the server refuses like a wrong
+        // password.
         Ok(Some(match credentials {
             Ok(credentials) => self.login(credentials.user, credentials.password),
             Err(_) => self.login(&[], &[]),
         }))
     }
 
-    /// The answer to a challenge. One that is no password is refused like a wrong one.
+    /// Handles the answer to a challenge. One without a password is refused like a wrong password.
     fn secure_ok<'a>(&mut self, secure_ok: ConnectionSecureOk<'_>) -> Step<'a> {
         let user = std::mem::take(&mut self.challenged_user);
         self.login(&user, sasl::parse_cr_demo(secure_ok.response).unwrap_or_default())
@@ -260,8 +183,9 @@ impl Session {
         })
     }
 
-    /// The login is good: propose limits.
+    /// The login is accepted: appends `connection.tune`, which proposes limits.
     pub fn login_accepted(&mut self, out: &mut Vec<u8>) {
+        debug_assert_eq!(self.phase, Phase::Login, "a login was not asked for");
         let tune = ConnectionTune {
             channel_max: self.options.channel_max,
             frame_max: self.options.frame_max,
@@ -271,12 +195,14 @@ impl Session {
         self.phase = Phase::TuneOk;
     }
 
-    /// The login is not good: say so to a client that can be told, and close. Any other finds out by
-    /// the end of its socket, after a while.
+    /// The login is refused: appends `connection.close` for a client with the capability
+    /// `authentication_failure_close`. Any other client gets no answer, and its socket is closed after
+    /// [`REFUSED_LOGIN_DELAY_MS`].
     pub fn login_refused(&mut self, now: Time, out: &mut Vec<u8>) {
+        debug_assert_eq!(self.phase, Phase::Login, "a login was not asked for");
         if !self.client.capabilities.authentication_failure_close {
             self.phase = Phase::ClosingDeaf;
-            self.patience = Some(now.plus_ms(REFUSED_LOGIN_DELAY_MS));
+            self.deadline = Some(now.plus_ms(REFUSED_LOGIN_DELAY_MS));
             return;
         }
         let refusal = Refusal::access_refused(format!(
@@ -287,7 +213,7 @@ impl Session {
         self.fail(now, &refusal, MethodId::NONE, out);
     }
 
-    /// Nothing may exceed what was proposed, and 0, which means unlimited, does.
+    /// Checks the client's limits: none may exceed the proposed one. 0 means unlimited, which exceeds any.
     ///
     /// COMPAT: tune-ok: a violation is answered with 530; RabbitMQ drops the socket after a while.
     fn tune_ok<'a>(&mut self, tune_ok: ConnectionTuneOk) -> Result<Option<Step<'a>>, Refusal> {
@@ -303,14 +229,15 @@ impl Session {
         Ok(None)
     }
 
-    /// The vhost is open: the connection runs.
+    /// The vhost is open: appends `connection.open-ok`. The connection is running from now on.
     pub fn vhost_opened(&mut self, now: Time, out: &mut Vec<u8>) {
+        debug_assert_eq!(self.phase, Phase::Opening, "a vhost was not asked for");
         write_method(out, 0, &ConnectionOpenOk.into());
         self.start_running(now);
     }
 }
 
-/// A limit of 0 on either side means none.
+/// Checks one limit; 0 on either side means unlimited.
 fn negotiated(field: &str, client: u64, min: u64, max: u64) -> Result<(), Refusal> {
     let (is, bound, limit) = match (client, max) {
         (0, 0) => return Ok(()),

@@ -1,12 +1,11 @@
 //! One AMQP connection as a state machine.
 //!
-//! What is absent: no socket, no clock, no lock, no broker state. Bytes of a client go in, steps come
-//! out: commands for the core, questions for the server (may he log in, is there such a vhost), the
-//! end. What the core wants said is turned into bytes by [`transmit`], independently of the incoming
-//! half, because deliveries are written by whoever caused them.
+//! What is absent: no socket, no clock, no lock, no broker state. Bytes of a client go in; steps come
+//! out: commands for the core, questions for the server (is the login valid, does the vhost exist), and
+//! the end. [`transmit`] encodes what the core sends. It is independent of the incoming half, because the
+//! thread that causes a delivery also encodes it.
 //!
-//! Time is an argument. The caller reads, calls [`Session::next`] until it wants more bytes, and calls
-//! [`Session::tick`] when [`Session::next_timeout`] has come.
+//! Time is an argument. [`Session`] lists its methods and the order to call them.
 
 #![deny(clippy::indexing_slicing)]
 #![allow(
@@ -20,15 +19,16 @@ mod client_properties;
 mod content_assembly;
 mod frames;
 mod handshake;
+mod login;
 mod methods;
 mod outbox;
 mod outgoing;
+mod server_properties;
 mod session;
 
 pub use client_properties::{Capabilities, Client};
-pub use handshake::{
-    ANONYMOUS, Credentials, EXTERNAL, MECHANISMS, ServerIdentity, server_properties,
-};
+pub use login::{ANONYMOUS, Credentials, EXTERNAL, MECHANISMS};
 pub use outbox::Outbox;
 pub use outgoing::transmit;
+pub use server_properties::{ServerIdentity, server_properties};
 pub use session::{Alive, Session, SessionOptions, Step, Traffic};

@@ -1,4 +1,4 @@
-//! From a method to the command it means, and what is refused before it gets to the core.
+//! Translation of methods to commands of the core, and refusal of unsupported ones.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,11 @@ use broker::{
     Bind, Command, Consume, DeclareExchange, DeclareQueue, DeleteQueue, DeliveryTag, Outcome,
 };
 
-/// The command that a method on a channel means; `basic.publish` is not one, its content is missing.
+/// The command for a method on a channel, except `basic.publish`, whose content is missing.
 ///
 /// # Errors
-/// 540 for what RabbitMQ has never implemented, 503 for what only a server may say.
+/// 540 for methods and arguments that RabbitMQ does not implement, 503 for methods that only a server may
+/// send.
 pub(crate) fn command<'a>(method: &Method<'a>) -> Result<Command<'a>, Refusal> {
     if let Some(command) = channel_command(method)? {
         return Ok(command);
@@ -31,6 +32,9 @@ fn channel_command<'a>(method: &Method<'a>) -> Result<Option<Command<'a>>, Refus
         Method::ChannelOpen(_) => Command::OpenChannel,
         Method::ChannelClose(_) => Command::CloseChannel,
         Method::ChannelCloseOk(_) => Command::ChannelCloseOk,
+        // The core answers `channel.flow` and `access.request` without a look at its state. They go
+        // through it all the same, because answers must keep the order of the requests on a channel, and
+        // earlier requests may be waiting in the core.
         Method::ChannelFlow(flow) if flow.active => Command::Flow,
         Method::ChannelFlow(_) => return Err(Refusal::not_implemented("active=false")),
         Method::AccessRequest(_) => Command::AccessRequest,
@@ -150,7 +154,7 @@ fn settle(tag: u64, multiple: bool, outcome: Outcome) -> Command<'static> {
     Command::Settle { tag: DeliveryTag(tag), multiple, outcome }
 }
 
-/// What a `basic.publish` says before its content comes.
+/// The method of a publish, while its content is awaited.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PublishMethod<'a> {
     pub(crate) exchange: Cow<'a, [u8]>,

@@ -1,7 +1,7 @@
-//! Bytes on their way to a client, in order.
+//! Bytes that wait to be written to a client, in order.
 //!
-//! Most of them are copied into one growing buffer. Long bodies are not: they stay in their message
-//! and are written from there.
+//! Most bytes are copied into one growing buffer. Long bodies are not copied: they are written from their
+//! message.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -12,13 +12,13 @@ use broker::Message;
 /// Bytes that wait for a socket.
 #[derive(Default, Debug)]
 pub struct Outbox {
-    /// Closed parts, first to write in front.
+    /// Parts that are complete, oldest first.
     parts: VecDeque<Part>,
     /// Bytes in `parts`.
     parts_len: u64,
-    /// What is appended to; written last.
+    /// The buffer to append to; it is written last.
     tail: Vec<u8>,
-    /// Bytes of the first part that are written.
+    /// Number of bytes of the first part that are written.
     written: usize,
 }
 
@@ -38,12 +38,12 @@ impl Part {
 }
 
 impl Outbox {
-    /// How many bytes wait.
+    /// Number of bytes that wait.
     pub fn len(&self) -> u64 {
         self.parts_len - self.written as u64 + self.tail.len() as u64
     }
 
-    /// Whether nothing waits.
+    /// True if no bytes wait.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -71,13 +71,16 @@ impl Outbox {
         }
     }
 
-    /// Moves everything into `writing`, which must be empty, and keeps its buffer to append to.
+    /// Moves all bytes into `writing`, and keeps its buffer to append to.
+    ///
+    /// # Panics
+    /// If `writing` is not empty: its bytes would be written out of order.
     pub fn take_into(&mut self, writing: &mut Self) {
-        debug_assert!(writing.is_empty(), "what was taken before is written");
+        assert!(writing.is_empty(), "bytes that were taken before are not written");
         std::mem::swap(self, writing);
     }
 
-    /// Fills `slices` with what to write next and returns how many it filled.
+    /// Fills `slices` with the next bytes to write. Returns the number of filled slices.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let parts = self.parts.iter().map(Part::bytes).chain([self.tail.as_slice()]);
         let mut skip = self.written;
@@ -90,8 +93,12 @@ impl Outbox {
         filled
     }
 
-    /// Forgets the next `count` bytes: they are written.
+    /// Removes the next `count` bytes, which were written.
+    ///
+    /// # Panics
+    /// If fewer bytes wait.
     pub fn consume(&mut self, count: usize) {
+        assert!(count as u64 <= self.len(), "{count} of {} bytes are written", self.len());
         self.written += count;
         while let Some(part) = self.parts.front()
             && part.bytes().len() <= self.written
@@ -113,7 +120,7 @@ impl Outbox {
         }
     }
 
-    /// Gives memory back that only a burst needed.
+    /// Frees memory that only a burst needed, down to `bytes` bytes of buffer.
     pub fn shrink(&mut self, bytes: usize) {
         if self.is_empty() {
             self.parts.shrink_to(8);
@@ -133,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    const BODY: &[u8] = b"a body that is written from where it is";
+    const BODY: &[u8] = b"a body that is written from its message";
 
     fn message() -> Message {
         let envelope = Arc::new(Envelope::new("".into(), "q".into()));
@@ -141,7 +148,7 @@ mod tests {
         Message::new(envelope, Facts::default(), content, None)
     }
 
-    /// What `outbox` would write next with so many slices.
+    /// The next bytes of `outbox` in at most `slices` slices.
     fn next(outbox: &Outbox, slices: usize) -> Vec<u8> {
         let mut buffers = vec![IoSlice::new(&[]); slices];
         let filled = outbox.slices(&mut buffers);
@@ -172,7 +179,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever a socket takes at a time, it gets what was appended, in order and once.
+        /// A socket that takes any number of bytes at a time gets the appended bytes once and in order.
         #[test]
         fn outbox_writes_all_bytes_once_and_in_order(steps in vec(step(), 0..60)) {
             let message = message();

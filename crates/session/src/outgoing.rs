@@ -1,7 +1,7 @@
-//! From what the core wants said to the bytes that say it.
+//! Encoding of what the core sends to a client.
 //!
-//! Needs nothing of a connection but its negotiated frame size, so that whoever has effects for a
-//! connection can write them into its outbox.
+//! The encoder needs only the negotiated frame size of the connection, so that any thread with effects
+//! for a connection can write them into its outbox.
 
 use amqp::content_header::write_content_header;
 use amqp::frame::write_body_frames;
@@ -22,7 +22,8 @@ use broker::{Message, Outgoing};
 use crate::limits::UNCOPIED_BODY_BYTES_MIN;
 use crate::outbox::Outbox;
 
-/// Appends what says `outgoing` on `channel` to a client whose frames may hold `frame_max` bytes.
+/// Appends the frames of `outgoing` on `channel`, for a client whose frames have at most `frame_max`
+/// bytes.
 pub fn transmit(outgoing: &Outgoing, channel: u16, frame_max: u32, outbox: &mut Outbox) {
     if let Some(method) = method(outgoing) {
         write_method(outbox.tail(), channel, &method);
@@ -64,7 +65,7 @@ pub(crate) fn write_connection_close(refusal: &Refusal, method: MethodId, out: &
     write_method(out, 0, &close.into());
 }
 
-/// The method of everything but the two close methods, whose texts must be made first.
+/// The method for `outgoing`; `None` for the two close methods, whose reply texts need a buffer.
 fn method(outgoing: &Outgoing) -> Option<Method<'_>> {
     Some(match outgoing {
         Outgoing::ChannelClose { .. } | Outgoing::ConnectionClose { .. } => return None,
@@ -117,7 +118,7 @@ fn method(outgoing: &Outgoing) -> Option<Method<'_>> {
         Outgoing::CancelOk { consumer_tag } => BasicCancelOk { consumer_tag }.into(),
         Outgoing::Cancel { consumer_tag } => BasicCancel { consumer_tag, nowait: true }.into(),
         Outgoing::ChannelFlowOk => ChannelFlowOk { active: true }.into(),
-        // Any ticket will do: it is not looked at any more.
+        // RabbitMQ also answers with ticket 1 and ignores tickets.
         Outgoing::AccessRequestOk => AccessRequestOk { ticket: 1 }.into(),
         Outgoing::ChannelOpenOk => ChannelOpenOk.into(),
         Outgoing::ChannelCloseOk => ChannelCloseOk.into(),

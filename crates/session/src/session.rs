@@ -1,8 +1,7 @@
-//! The incoming half of a connection: which phase it is in, what the next bytes mean, and when its
-//! patience ends.
+//! The incoming half of a connection: its phase, the meaning of the next bytes, and its timeouts.
 //!
-//! The phases follow each other once: protocol header, start-ok, login, tune-ok, open, running, then
-//! closing or over. Handshake methods are decided in `handshake`, everything later in `running`.
+//! A connection passes the phases once: protocol header, start-ok, login, tune-ok, open, running, then
+//! closing or over. `handshake` handles the methods before `connection.open`, `frames` all later ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,28 +18,28 @@ use broker::time::Time;
 
 use crate::client_properties::Client;
 use crate::content_assembly::ChannelContent;
-use crate::handshake::Credentials;
 use crate::limits::{
     CLOSE_TIMEOUT_MS, HANDSHAKE_PAYLOAD_MAX, HANDSHAKE_TIMEOUT_MS, HEARTBEAT_MISSED_HALVES,
 };
+use crate::login::Credentials;
 use crate::outgoing::write_connection_close;
 
-/// What a node offers its clients.
+/// Limits and properties that a node offers its clients.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// Largest frame, in bytes; `frame_max`.
     pub frame_max: u32,
-    /// Channels of one connection; `channel_max`. 0 is unlimited.
+    /// Largest number of channels of one connection; `channel_max`. 0 is unlimited.
     pub channel_max: u16,
     /// Suggested heartbeat interval, in seconds; `heartbeat`. 0 is none.
     pub heartbeat_s: u16,
     /// Largest message body, in bytes; `max_message_size`.
     pub message_bytes_max: u64,
-    /// From the accepted socket to `connection.open`, in milliseconds; `handshake_timeout`.
+    /// Time from the accepted socket to `connection.open`, in milliseconds; `handshake_timeout`.
     pub handshake_timeout_ms: u64,
-    /// What clients may log in with: names from [`MECHANISMS`].
+    /// Login mechanisms on offer: names from [`MECHANISMS`](crate::MECHANISMS).
     pub mechanisms: Vec<&'static str>,
-    /// What the broker says of itself.
+    /// Properties of the server in `connection.start`.
     pub server_properties: Table,
 }
 
@@ -58,28 +57,28 @@ impl Default for SessionOptions {
     }
 }
 
-/// What the caller has to do next.
+/// The next task of the caller.
 #[derive(Clone, Debug)]
 pub enum Step<'a> {
     /// Read more bytes.
     More,
     /// Apply a command.
     Request(Request<'a>),
-    /// Check a login and call [`Session::login_accepted`] or [`Session::login_refused`]. No further
-    /// bytes are looked at before.
+    /// Check a login, then call [`Session::login_accepted`] or [`Session::login_refused`]. No more input
+    /// is read before.
     Login(Credentials),
-    /// Open a vhost and call [`Session::vhost_opened`] or [`Session::fail`]. No further bytes are
-    /// looked at before.
+    /// Open a vhost, then call [`Session::vhost_opened`] or [`Session::fail`]. No more input is read
+    /// before.
     OpenVhost(&'a str),
-    /// The client has new credentials, accepted already, for a password does not change with them:
-    /// apply what came before, then answer with [`Session::secret_updated`].
+    /// Apply all earlier requests, then call [`Session::secret_updated`]. The client has sent a new
+    /// secret, which is always accepted: a user with a password keeps the login.
     UpdateSecret,
-    /// The client closes: end everything, then call [`Session::closed`].
+    /// The client closes the connection: end its channels and consumers, then call [`Session::closed`].
     Close,
-    /// The client publishes, which it may not do now (see [`Session::set_publishes_blocked`]). Nothing
-    /// of the publish has been read from the input.
+    /// The client publishes while publishes are blocked (see [`Session::set_publishes_blocked`]). The
+    /// publish has not been taken from the input.
     PublishBlocked,
-    /// Nothing more is said to or heard from this client: write what is left and close the socket.
+    /// The connection is over: write the rest of the output and close the socket.
     Over,
 }
 
@@ -92,12 +91,12 @@ pub struct Traffic {
     pub is_read: bool,
 }
 
-/// Whether a connection still lives.
+/// Result of [`Session::tick`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Alive {
-    /// It does.
+    /// The connection is alive.
     Yes,
-    /// Its client has kept silent too long, or has not gone in time: close the socket.
+    /// The client was silent for too long, or has not closed in time: close the socket.
     No,
 }
 
@@ -105,7 +104,7 @@ pub enum Alive {
 pub(crate) enum Phase {
     ProtocolHeader,
     StartOk,
-    /// The client was challenged.
+    /// The client was challenged and must answer.
     SecureOk,
     /// The server checks a login.
     Login,
@@ -114,49 +113,66 @@ pub(crate) enum Phase {
     /// The server opens the vhost.
     Opening,
     Running,
-    /// The client has sent what is no AMQP; the core closes the connection before more is read.
+    /// The client has sent bytes that are no AMQP; the core closes the connection before more is read.
     Refused,
-    /// The client has asked to close; the server ends what it holds.
+    /// The client has asked to close; the server ends its channels and consumers.
     ClosedByClient,
-    /// The broker has asked to close; only the client's agreement matters.
+    /// The broker has asked to close and waits for the client's `close-ok`.
     Closing,
-    /// The same, but nothing is heard: where the next frame begins is lost, or the login was refused.
-    /// The client goes by itself, or its time ends; a socket closed before that could take the reason
-    /// for it from the client.
+    /// As `Closing`, but all input is discarded: the boundary of frames is lost, or the login was
+    /// refused. The socket stays open until the client or the timeout closes it, because closing it
+    /// earlier could discard the reason before the client has read it.
     ClosingDeaf,
     Over,
 }
 
 /// The incoming half of one connection.
+///
+/// The methods are of four kinds:
+///
+/// * **Input.** After each read from the socket the caller calls [`Session::received`], then
+///   [`Session::next`] in a loop. Each [`Step`] is performed before the next call; the loop ends with
+///   [`Step::More`], [`Step::PublishBlocked`] or [`Step::Over`].
+/// * **Answers.** A step that asks a question is answered once, before the next call of `next`:
+///   [`Step::Login`] by [`Session::login_accepted`] or [`Session::login_refused`], [`Step::OpenVhost`]
+///   by [`Session::vhost_opened`] or [`Session::fail`], [`Step::UpdateSecret`] by
+///   [`Session::secret_updated`], [`Step::Close`] by [`Session::closed`].
+/// * **Events of the broker**, at any time while the connection is running:
+///   [`Session::set_publishes_blocked`], [`Session::blocked`], [`Session::unblocked`], and
+///   [`Session::start_closing`] when the core has closed the connection.
+/// * **Time.** The caller calls [`Session::tick`] when [`Session::next_timeout`] has come. Other calls
+///   change the timeout, so it is read again after each.
+///
+/// A method with an argument `out` appends bytes to it, which the caller writes to the socket in order.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) options: Arc<SessionOptions>,
     pub(crate) phase: Phase,
     pub(crate) client: Client,
     pub(crate) mechanism: &'static str,
-    /// The name that a client has given before it was challenged.
+    /// Name that the client gave before it was challenged.
     pub(crate) challenged_user: Box<[u8]>,
-    /// Largest frame payload that is read.
+    /// Largest frame payload that is accepted, in bytes.
     pub(crate) payload_max: u32,
     pub(crate) channel_max: u16,
     pub(crate) channels: BTreeMap<u16, ChannelContent>,
-    /// Bytes of bodies that are half received.
+    /// Bytes of bodies that are incomplete, of all channels.
     pub(crate) assembling_bytes: u64,
     pub(crate) publishes_blocked: bool,
     pub(crate) heartbeat_s: u16,
-    /// When the handshake or the closing must be over.
-    pub(crate) patience: Option<Time>,
+    /// End of the time for the handshake or for closing.
+    pub(crate) deadline: Option<Time>,
     last_received: Time,
-    /// When something was last seen to have been written.
+    /// Time of the last tick that saw written bytes.
     last_sent: Time,
-    /// When to see whether a heartbeat is needed.
-    next_look: Time,
+    /// Time of the next check if a heartbeat is needed.
+    next_heartbeat_check: Time,
 }
 
 impl Session {
-    /// A session for a socket accepted at `now`.
+    /// A session for a socket that was accepted at `now`.
     pub fn new(options: Arc<SessionOptions>, now: Time) -> Self {
-        let patience = Some(now.plus_ms(options.handshake_timeout_ms));
+        let deadline = Some(now.plus_ms(options.handshake_timeout_ms));
         Self {
             options,
             phase: Phase::ProtocolHeader,
@@ -169,15 +185,15 @@ impl Session {
             assembling_bytes: 0,
             publishes_blocked: false,
             heartbeat_s: 0,
-            patience,
+            deadline,
             last_received: now,
             last_sent: now,
-            next_look: Time::MAX,
+            next_heartbeat_check: Time::MAX,
         }
     }
 
-    /// Reads the next step from the front of `input`, which is advanced past what was understood.
-    /// What the session itself has to say is appended to `out`.
+    /// Reads the next step from the front of `input`, and advances `input` past the bytes that were read.
+    /// Appends the session's own answers to `out`.
     pub fn next<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Step<'a> {
         loop {
             let step = match self.phase {
@@ -203,22 +219,22 @@ impl Session {
         }
     }
 
-    /// The client, as far as it has introduced itself.
+    /// Properties of the client; empty before `connection.start-ok`.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Largest frame this client takes, in bytes; known once it is running.
+    /// Largest frame that the client accepts, in bytes; known once the connection is running.
     pub fn frame_max(&self) -> u32 {
         self.payload_max
     }
 
-    /// Channels that this client may open; 0 is unlimited. Known once it is running.
+    /// Largest number of channels; 0 is unlimited. Known once the connection is running.
     pub fn channel_max(&self) -> u16 {
         self.channel_max
     }
 
-    /// How it has logged in; known once it is running.
+    /// Mechanism of the login; known once the connection is running.
     pub fn mechanism(&self) -> &'static str {
         self.mechanism
     }
@@ -228,50 +244,51 @@ impl Session {
         self.heartbeat_s
     }
 
-    /// How many channels are open, as far as the client has said.
+    /// Number of channels that the client has opened and not closed.
     pub fn channel_count(&self) -> u64 {
         self.channels.len() as u64
     }
 
-    /// From now on the next `basic.publish` is answered with [`Step::PublishBlocked`], or is not. A
-    /// message whose method was read before is read to its end (docs/alarms of RabbitMQ: a connection is
-    /// blocked when it publishes, not before).
+    /// Blocks or unblocks publishes. While they are blocked, the next `basic.publish` gives
+    /// [`Step::PublishBlocked`]; a message whose method was read before is read to its end. RabbitMQ also
+    /// blocks a connection when it publishes, not before.
     pub fn set_publishes_blocked(&mut self, publishes_blocked: bool) {
         self.publishes_blocked = publishes_blocked;
     }
 
-    /// Whether it is open, as far as it knows: call [`Session::start_closing`] when the core has closed
-    /// it.
+    /// True while the connection is open. The session does not know that the core has closed it until
+    /// [`Session::start_closing`] is called.
     pub fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running | Phase::Refused)
     }
 
-    /// Whether the client has not yet said which protocol it speaks.
+    /// True until the client has sent its protocol header.
     pub fn is_at_start(&self) -> bool {
         matches!(self.phase, Phase::ProtocolHeader)
     }
 
-    /// Whether the broker has closed it and waits for the client to agree or to go.
+    /// True if the broker has closed the connection and waits for the client's `close-ok`.
     pub fn is_closing(&self) -> bool {
         matches!(self.phase, Phase::Closing | Phase::ClosingDeaf)
     }
 
-    /// Bytes have come.
+    /// Bytes were read from the client, which therefore is alive.
     pub fn received(&mut self, now: Time) {
         self.last_received = now;
     }
 
-    /// Closes the connection because of `refusal`, before it belongs to a vhost.
+    /// Closes a connection that has no vhost yet because of `refusal`: appends `connection.close`.
     pub fn fail(&mut self, now: Time, refusal: &Refusal, method: MethodId, out: &mut Vec<u8>) {
         write_connection_close(refusal, method, out);
         self.start_closing(now);
     }
 
-    /// `connection.close` has been sent; the client has a while to agree.
+    /// `connection.close` was sent: discards all input until the client agrees or [`CLOSE_TIMEOUT_MS`]
+    /// ends.
     pub fn start_closing(&mut self, now: Time) {
         self.phase = Phase::Closing;
-        self.patience = Some(now.plus_ms(CLOSE_TIMEOUT_MS));
-        self.next_look = Time::MAX;
+        self.deadline = Some(now.plus_ms(CLOSE_TIMEOUT_MS));
+        self.next_heartbeat_check = Time::MAX;
         self.channels.clear();
         self.assembling_bytes = 0;
     }
@@ -296,7 +313,7 @@ impl Session {
         write_method(out, 0, &ConnectionUpdateSecretOk.into());
     }
 
-    /// Everything that the client held has ended, as it asked.
+    /// The channels and consumers have ended, as the client asked: appends `connection.close-ok`.
     pub fn closed(&mut self, out: &mut Vec<u8>) {
         write_method(out, 0, &ConnectionCloseOk.into());
         self.phase = Phase::Over;
@@ -304,10 +321,10 @@ impl Session {
 
     pub(crate) fn start_running(&mut self, now: Time) {
         self.phase = Phase::Running;
-        self.patience = None;
+        self.deadline = None;
         self.last_received = now;
         self.last_sent = now;
-        self.next_look = self.look_after(now);
+        self.next_heartbeat_check = self.next_check_after(now);
     }
 
     /// A part of the heartbeat interval, in milliseconds.
@@ -315,12 +332,12 @@ impl Session {
         u64::from(self.heartbeat_s) * 1000 / parts
     }
 
-    /// Whether a heartbeat is needed is looked at four times per interval.
-    fn look_after(&self, now: Time) -> Time {
+    /// Time of the next check if a heartbeat is needed: four checks per interval.
+    fn next_check_after(&self, now: Time) -> Time {
         if self.heartbeat_s == 0 { Time::MAX } else { now.plus_ms(self.interval_ms(4)) }
     }
 
-    /// When the peer counts as dead if nothing comes until then.
+    /// Time at which the client counts as dead if no byte comes until then.
     fn dead_at(&self) -> Time {
         match self.heartbeat_s {
             0 => Time::MAX,
@@ -330,16 +347,16 @@ impl Session {
         }
     }
 
-    /// When `tick` must be called the next time.
+    /// Time of the next call of [`Session::tick`]; `None` if none is needed.
     pub fn next_timeout(&self) -> Option<Time> {
-        let times = [self.patience.unwrap_or(Time::MAX), self.next_look, self.dead_at()];
+        let times = [self.deadline.unwrap_or(Time::MAX), self.next_heartbeat_check, self.dead_at()];
         times.into_iter().min().filter(|time| *time < Time::MAX)
     }
 
     /// Performs what is due at `now`: appends a heartbeat if nothing was written for half an interval,
     /// or reports that the client has been silent for too long.
     pub fn tick(&mut self, now: Time, traffic: Traffic, out: &mut Vec<u8>) -> Alive {
-        if self.patience.is_some_and(|patience| patience <= now) {
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
             return Alive::No;
         }
         if !traffic.is_read {
@@ -351,17 +368,18 @@ impl Session {
         if traffic.has_written {
             self.last_sent = now;
         }
-        if self.next_look <= now {
+        if self.next_heartbeat_check <= now {
             if self.last_sent.plus_ms(self.interval_ms(2)) <= now {
                 write_heartbeat(out);
                 self.last_sent = now;
             }
-            self.next_look = self.look_after(now);
+            self.next_heartbeat_check = self.next_check_after(now);
         }
         Alive::Yes
     }
 
-    /// The broker has closed: everything is ignored but the client's agreement, or its own close.
+    /// Reads frames after the broker has closed: all are ignored except the client's `close-ok` and its own
+    /// `close`.
     fn closing<'a>(&mut self, input: &mut &'a [u8], out: &mut Vec<u8>) -> Option<Step<'a>> {
         let (frame, used) = match split_frame(input, self.payload_max) {
             Ok(Some(split)) => split,

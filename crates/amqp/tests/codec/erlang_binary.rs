@@ -2,7 +2,7 @@
 
 use amqp::erlang_binary::{ByteList, PrintedBinary, PrintedString};
 
-/// What RabbitMQ 4.3.6 printed for a frame of unknown type with this payload.
+/// Texts of RabbitMQ 4.3.6 for a frame of unknown type with this payload.
 #[test]
 fn binaries_print_as_in_rabbitmq() {
     let observed: &[(&[u8], &str)] = &[
@@ -38,7 +38,7 @@ fn byte_list_prints_numbers_even_for_text() {
     assert_eq!(ByteList(b"abc").to_string(), "<<97,98,99>>");
 }
 
-/// What RabbitMQ 4.3.6 printed as what is left of an expiration.
+/// Texts of RabbitMQ 4.3.6 for the rest of an expiration.
 #[test]
 fn strings_print_as_in_rabbitmq() {
     let observed: &[(&[u8], &str)] = &[

@@ -70,7 +70,7 @@ fn amqp_value(value: Value<'_>) -> AMQPValue {
     }
 }
 
-/// Their form of a method, and ours with the fields cleared that theirs lacks.
+/// A method in the form of `amq-protocol`, and ours without the fields that it lacks.
 fn amqp_class<'a>(method: &Method<'a>) -> (AMQPClass, Method<'a>) {
     let class = match *method {
         Method::BasicQos(m) => {

@@ -45,7 +45,7 @@ fn value_octets(value: &ModelValue) -> Vec<u8> {
     }
 }
 
-/// What RabbitMQ delivers for a header table: a map from key to the first value, in key order.
+/// The header table that RabbitMQ delivers: a map from key to the first value, in key order.
 pub(crate) fn delivered(table: &ModelTable) -> ModelTable {
     let mut first = BTreeMap::new();
     for (key, value) in table {

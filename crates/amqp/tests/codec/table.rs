@@ -54,7 +54,7 @@ fn sized(tag: u8, content: &[u8]) -> Vec<u8> {
     [&[tag][..], &size, content].concat()
 }
 
-/// What reading `table` should give, compared value by value through the public types.
+/// Checks that reading `table` gives the expected fields, compared value by value through the public types.
 fn assert_reads_as(table: TableRef<'_>, model: &ModelTable) {
     let read: Vec<_> = table.iter().collect();
     assert_eq!(read.len(), model.len());

@@ -1,4 +1,4 @@
-//! What the client hears: octets of the server as lines of a dialogue.
+//! Output of the server as lines of a dialogue.
 //!
 //! Reads them by itself and strictly: a frame that is larger than agreed, a method that the codec
 //! does not read to the same octets, a content that is interrupted or has the wrong length is a
@@ -11,7 +11,7 @@ use crate::methods::{self, PROPERTIES};
 use crate::say::FRAME_OVERHEAD;
 use crate::words::shown;
 
-/// What a channel must bring next.
+/// The frame that a channel must send next.
 #[derive(Clone, Copy)]
 enum Awaited {
     Header,
@@ -48,7 +48,7 @@ impl Ear {
         lines
     }
 
-    /// Whether nothing is half heard.
+    /// True if no frame or content is incomplete.
     pub(crate) fn is_idle(&self) -> bool {
         self.unheard.is_empty() && self.contents.is_empty()
     }
@@ -137,7 +137,7 @@ pub(crate) fn whole_frame<'a>(rest: &mut &'a [u8]) -> Option<(u8, u16, &'a [u8])
     Some((head[0], u16::from_be_bytes([head[1], head[2]]), &frame[7..7 + size]))
 }
 
-/// What the codec reads, it writes as the same octets.
+/// Checks that the codec writes the same bytes that it has read.
 fn check_with_codec(payload: &[u8]) {
     let method = amqp::method::Method::decode(payload).expect("a method that the codec reads");
     let mut again = Vec::new();
@@ -145,7 +145,7 @@ fn check_with_codec(payload: &[u8]) {
     assert_eq!(again, payload, "{} is written as it is read", method.name());
 }
 
-/// What is left of a payload. Running past its end is a failure.
+/// The rest of a payload. A read past the end fails the test.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

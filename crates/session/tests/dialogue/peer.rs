@@ -17,13 +17,13 @@ use session::{Alive, Credentials, Outbox, Session, SessionOptions, Step, Traffic
 /// The method that an error in opening a vhost names.
 const OPEN: MethodId = MethodId { class_id: 10, method_id: 40 };
 
-/// When the connection begins, in milliseconds since the epoch.
+/// Begin of the connection, in milliseconds since the epoch.
 const BEGIN_MS: u64 = 1_000_000_000;
 
 /// Requests that a server applies at once; with 1 each is applied before the next octet is read.
 pub(crate) const BATCH: usize = 256;
 
-/// What comes out.
+/// Output of the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Heard {
     /// Octets for the client.
@@ -34,7 +34,7 @@ pub(crate) enum Heard {
     Closed,
 }
 
-/// What the session waits for.
+/// A question of the session that is not answered.
 enum Question {
     Login(Credentials),
     Open(String),
@@ -91,7 +91,7 @@ impl Peer {
         }
     }
 
-    /// Everything that came out since this was last asked.
+    /// The output since the last call.
     pub(crate) fn take_heard(&mut self) -> Vec<Heard> {
         std::mem::take(&mut self.heard)
     }
@@ -302,7 +302,7 @@ impl Peer {
         self.say(&out);
     }
 
-    /// Something happens in the vhost that this client did not ask for.
+    /// Changes the vhost without a request of this client.
     pub(crate) fn happens(&mut self, change: impl FnOnce(&mut Vhost, Now, ConnectionId)) {
         let (now, connection) = (self.now(), self.connection.expect("an open vhost"));
         change(&mut self.vhost, now, connection);

@@ -1,4 +1,4 @@
-//! What the client says: a line of a dialogue as the octets of one or more frames.
+//! Input of the client: a line of a dialogue as one or more frames.
 //!
 //! Decides the notation of frames. Encodes them by itself, because a client that tests a server must
 //! be able to get every octet wrong.
@@ -62,7 +62,7 @@ fn numbered(line: &str) -> (Option<u16>, &str) {
     }
 }
 
-/// How often a frame is said, if the line tells.
+/// Number of repetitions of a frame, if the line gives one.
 fn counted(line: &str) -> (usize, &str) {
     match line.trim().split_once(" x ") {
         Some((count, rest)) if count.parse::<usize>().is_ok() => (count.parse().unwrap(), rest),
@@ -162,7 +162,7 @@ fn assemble(
     out
 }
 
-/// How many zeros make the empty value of that kind.
+/// Length in zeros of the empty value of this kind.
 fn empty_size(kind: char) -> usize {
     match kind {
         'o' | 's' => 1,

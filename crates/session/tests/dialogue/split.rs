@@ -11,7 +11,7 @@ use crate::say;
 use crate::words::{Words, shown};
 use crate::world::handshake;
 
-/// What a generated client says, of anything that makes the server answer.
+/// Input of a generated client.
 const LINES: &[&str] = &[
     "queue.declare queue=q arguments={x-max-priority=I:3}",
     "2 queue.declare queue=q passive",
@@ -73,7 +73,7 @@ fn stream() -> impl Strategy<Value = Octets> {
     })
 }
 
-/// What a client gets that sends `octets` in these pieces, and whether its socket is closed.
+/// Output for a client that sends `octets` in these pieces, and true if its socket is closed.
 fn answers(octets: &[u8], pieces: &[usize], batch: usize) -> (Vec<u8>, bool) {
     let server_properties = session::server_properties(session::ServerIdentity {
         product: "Product",

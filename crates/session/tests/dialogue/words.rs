@@ -13,13 +13,13 @@
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-/// Where `seq` starts again.
+/// Position at which `seq` starts again.
 const SEQUENCE_LENGTH: usize = 251;
 
 /// Shorter runs of one character, or of a sequence, are written out.
 const RUN_MIN: usize = 24;
 
-/// What is left of a line.
+/// The rest of a line.
 #[derive(Clone, Copy)]
 pub(crate) struct Words<'a> {
     line: &'a str,

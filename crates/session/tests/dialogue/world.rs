@@ -30,7 +30,7 @@ use crate::peer::{BATCH, Heard, Peer};
 use crate::say;
 use crate::words::{Words, shown};
 
-/// How the client's octets reach the session.
+/// Chunks in which the client's bytes reach the session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Feeding {
     /// One read for each line with `>`.
@@ -51,7 +51,7 @@ const FOLDED_MIN: usize = 3;
 pub(crate) struct Played {
     /// The file as it should be.
     pub(crate) text: String,
-    /// Everything the server sent, by scenario.
+    /// Output of the server, by scenario.
     pub(crate) said: Vec<(String, Vec<u8>)>,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn play(text: &str, feeding: Feeding) -> Played {
     Played { text: out, said }
 }
 
-/// Whether a line is what a dialogue expects, not what it does.
+/// True if a line is an expectation, not an action.
 pub(crate) fn is_result(line: &str) -> bool {
     ["< ", "? ", "= "].iter().any(|mark| line.starts_with(mark))
 }
@@ -114,7 +114,7 @@ struct World {
     options: SessionOptions,
     peer: Peer,
     ear: Ear,
-    /// What waits to be sent with the next line.
+    /// Bytes that wait to be sent with the next line.
     together: Vec<u8>,
     said: Vec<u8>,
     frame_max: usize,
@@ -226,7 +226,7 @@ impl World {
         octets.chunks(piece).for_each(|piece| self.peer.receive(piece));
     }
 
-    /// What came out, as lines; `at` stands behind each.
+    /// The output as lines, each with `at` behind it.
     fn results(&mut self, at: &str) -> Vec<String> {
         let mut out = Vec::new();
         for heard in self.peer.take_heard() {

@@ -1,4 +1,4 @@
-//! What the log is used for, in small: messages with copies in several queues, of which each copy
+//! A small model of the broker: messages with copies in several queues, of which each copy
 //! comes, is spoken of, moves on and goes.
 //!
 //! A [`Book`] is the state that the records so far give; the same book comes out of what a log hands

@@ -36,7 +36,7 @@ type Names = BTreeMap<String, usize>;
 #[derive(Clone, Default, Debug)]
 struct Inode {
     durable: Vec<u8>,
-    /// What everybody reads.
+    /// Content that reads see.
     current: Vec<u8>,
     /// Writes since the last sync, and the length the file had then.
     unsynced: Vec<(usize, Vec<u8>)>,
@@ -140,7 +140,7 @@ impl Disk {
         self.state().reserve = octets;
     }
 
-    /// What is on the disk when the power is back.
+    /// Content of the disk after a power cut.
     pub(crate) fn after_cut(&self, random: &mut Random) -> Self {
         let state = self.state();
         let mut names = state.durable_names.clone();
@@ -185,7 +185,7 @@ impl Disk {
         state.inodes[inode].durable = state.inodes[inode].current.clone();
     }
 
-    /// Its files and their lengths.
+    /// Names and lengths of the files.
     pub(crate) fn files(&self) -> Vec<(String, usize)> {
         let state = self.state();
         let len = |inode: &usize| state.inodes[*inode].current.len();

@@ -7,7 +7,7 @@ use storage::{
 use super::book::{Book, Copy};
 use super::disk::{Disk, Random};
 
-/// What is done between two writes.
+/// Shape of a generated history.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) batches: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Shape {
     pub(crate) batch_bytes_max: usize,
 }
 
-/// How far a history came.
+/// Progress of a history.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// The book as of the last write that succeeded.

@@ -11,7 +11,7 @@ const SMALL: Shape =
     Shape { batches: 12, changes: 6, queues: 3, body_max: 900, batch_bytes_max: usize::MAX };
 const LONG: Shape =
     Shape { batches: 120, changes: 12, queues: 4, body_max: 700, batch_bytes_max: usize::MAX };
-/// What is written at once is cut into several batches, mostly.
+/// Most writes are cut into several batches.
 const CUT: usize = 1000;
 
 /// Panics unless the book that was read back is one that the crash may have left.

@@ -1,4 +1,4 @@
-//! What is told while a log is read back.
+//! Progress reports of recovery.
 
 use storage::{Durability, Log, Record, References};
 
