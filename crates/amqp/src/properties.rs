@@ -43,7 +43,7 @@ pub enum PropertiesError {
     #[error("the properties run past the end of the content header")]
     Truncated,
     /// Bytes follow the last property.
-    #[error("{0} bytes follow the properties")]
+    #[error("{0} octets follow the properties")]
     TrailingBytes(usize),
     /// The bit that announces another flags word is set; class basic has no further properties.
     #[error("the property flags announce another flags word")]

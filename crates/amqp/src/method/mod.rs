@@ -60,7 +60,7 @@ pub struct MethodError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MethodErrorKind {
     /// No room for class and method; [`split_frame`](crate::frame::split_frame) refuses such frames.
-    #[error("a method frame of fewer than four bytes")]
+    #[error("a method frame of fewer than four octets")]
     TooShort,
     /// RabbitMQ 4.3.6 resets the socket without a close frame, observed.
     #[error("unknown method")]
@@ -70,7 +70,7 @@ pub enum MethodErrorKind {
     #[error("the arguments are malformed: {0}")]
     Malformed(DecodeError),
     /// Bytes follow the last field. As [`MethodErrorKind::Malformed`] in RabbitMQ.
-    #[error("{0} bytes follow the arguments")]
+    #[error("{0} octets follow the arguments")]
     TrailingBytes(usize),
     /// A short string is not UTF-8. In RabbitMQ 4.3.6, observed: 501 FRAME_ERROR
     /// `Malformed UTF-8 in shortstr` with class and method 0, on channel 0 with those of the method.
