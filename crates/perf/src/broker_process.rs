@@ -1,4 +1,4 @@
-//! What the broker's process uses, where it runs on this machine and its id is given.
+//! Resources of the broker's process, if it runs on this machine and its id is given.
 
 use std::fs;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const TICKS_PER_S: u64 = 100;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BrokerProcess(pub(crate) u32);
 
-/// What a process has used so far.
+/// Resources that a process has used so far.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Usage {
     /// Time on a processor, in user and in kernel space.
@@ -28,17 +28,17 @@ fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S
 }
 
 impl Usage {
-    /// Time used since; memory stays what it is now.
+    /// Processor time since `earlier`, and the current memory.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self { cpu: self.cpu.saturating_sub(earlier.cpu), ..self }
     }
 }
 
 impl BrokerProcess {
-    /// What it has used until now.
+    /// The resources that the process has used until now.
     ///
     /// # Errors
-    /// When there is no such process.
+    /// If there is no such process.
     pub(crate) fn usage(&self) -> Result<Usage> {
         let file = |name: &str| {
             let path = format!("/proc/{}/{name}", self.0);
@@ -68,13 +68,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_parentheses_does_not_confuse() {
+    fn process_name_with_parentheses_is_skipped() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 150 25 0 0 20 0 1 0 9 9 9";
         assert_eq!(cpu(stat), Some(Duration::from_millis(1750)));
     }
 
     #[test]
-    fn memory_is_told_in_bytes() {
+    fn resident_memory_is_in_bytes() {
         assert_eq!(resident_bytes("Name:\tx\nVmRSS:\t  12 kB\n"), Some(12_288));
         assert_eq!(resident_bytes("Name:\tx\n"), None);
     }

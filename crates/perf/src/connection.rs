@@ -1,7 +1,7 @@
-//! One connection to a broker: login, calls that are answered, and then octets in both directions.
+//! One connection to a broker: login, calls with answers, then bytes in both directions.
 //!
-//! Decides nothing about load. A broker that closes the connection or a channel ends the run with
-//! its own words.
+//! The load is decided elsewhere. A broker that closes the connection or a channel ends the run with the
+//! broker's reply text.
 
 use std::time::Duration;
 
@@ -19,46 +19,46 @@ use tokio::time::timeout;
 
 use crate::target::Target;
 
-/// Octets that are asked for in one read.
-const READ_OCTETS: usize = 256 * 1024;
+/// Size of one read, in bytes.
+const READ_BYTES: usize = 256 * 1024;
 
 /// The largest frame that is read before a smaller one is agreed on.
 const FRAME_MAX: u32 = 1024 * 1024;
 
-/// How long the answer to a goodbye is waited for.
+/// Longest wait for `connection.close-ok`.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// The one channel that a connection works on.
 pub(crate) const CHANNEL: u16 = 1;
 
-/// What comes from the broker.
+/// The incoming half of a connection.
 pub(crate) struct Incoming {
     half: Box<dyn AsyncRead + Send + Unpin>,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     taken: usize,
 }
 
 impl Incoming {
-    /// Waits for more octets.
+    /// Waits for more bytes.
     ///
     /// # Errors
     /// When the connection is lost.
     pub(crate) async fn read(&mut self) -> Result<()> {
-        self.octets.drain(..self.taken);
+        self.bytes.drain(..self.taken);
         self.taken = 0;
-        self.octets.reserve(READ_OCTETS);
-        let count = self.half.read_buf(&mut self.octets).await.context("connection lost")?;
+        self.bytes.reserve(READ_BYTES);
+        let count = self.half.read_buf(&mut self.bytes).await.context("connection lost")?;
         ensure!(count > 0, "the broker has closed the connection without a word");
         Ok(())
     }
 
-    /// The next whole frame of what was read.
+    /// The next whole frame, if one was read.
     ///
     /// # Errors
     /// When the broker does not speak AMQP, or closes the connection or the channel.
     pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>> {
-        let octets = self.octets.get(self.taken..).unwrap_or_default();
-        let Some((frame, length)) = split_frame(octets, FRAME_MAX)? else {
+        let bytes = self.bytes.get(self.taken..).unwrap_or_default();
+        let Some((frame, length)) = split_frame(bytes, FRAME_MAX)? else {
             return Ok(None);
         };
         self.taken += length;
@@ -85,18 +85,18 @@ fn refuse_close(frame: &Frame<'_>) -> Result<()> {
     }
 }
 
-/// What goes to the broker.
+/// The outgoing half of a connection.
 pub(crate) struct Outgoing {
     half: Box<dyn AsyncWrite + Send + Unpin>,
 }
 
 impl Outgoing {
-    /// Sends octets; waits while the broker does not read.
+    /// Sends bytes; waits while the broker does not read.
     ///
     /// # Errors
     /// When the connection is lost.
-    pub(crate) async fn send(&mut self, octets: &[u8]) -> Result<()> {
-        self.half.write_all(octets).await.context("connection lost")?;
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.half.write_all(bytes).await.context("connection lost")?;
         self.half.flush().await.context("connection lost")
     }
 }
@@ -106,7 +106,7 @@ pub(crate) struct Connection {
     pub(crate) incoming: Incoming,
     pub(crate) outgoing: Outgoing,
     frame_max: u32,
-    /// What the broker says of itself.
+    /// Product and version of the broker.
     pub(crate) product: String,
 }
 
@@ -117,7 +117,7 @@ impl Connection {
     /// When the broker cannot be reached or does not let us in.
     pub(crate) async fn open(target: &Target) -> Result<Self> {
         let (read, write) = target.connect().await?;
-        let incoming = Incoming { half: read, octets: Vec::new(), taken: 0 };
+        let incoming = Incoming { half: read, bytes: Vec::new(), taken: 0 };
         let outgoing = Outgoing { half: write };
         let mut connection =
             Self { incoming, outgoing, frame_max: FRAME_MAX, product: String::new() };
@@ -180,7 +180,7 @@ impl Connection {
             if tune.frame_max == 0 { FRAME_MAX } else { tune.frame_max.min(FRAME_MAX) };
         ensure!(
             self.frame_max >= FRAME_MIN_SIZE_AMQP,
-            "the broker wants frames of {} octets, AMQP knows none below {FRAME_MIN_SIZE_AMQP}",
+            "the broker wants frames of {} bytes, AMQP knows none below {FRAME_MIN_SIZE_AMQP}",
             self.frame_max
         );
         // No heartbeats: while there is load there is traffic, and a broker that stops is seen.
@@ -194,7 +194,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The largest payload that a body frame may have, in octets.
+    /// Largest payload of a body frame, in bytes.
     pub(crate) fn payload_max(&self) -> u32 {
         self.frame_max.saturating_sub(u32::try_from(FRAME_OVERHEAD).unwrap_or(u32::MAX))
     }
@@ -208,9 +208,9 @@ impl Connection {
         channel: u16,
         method: impl Into<Method<'a>>,
     ) -> Result<()> {
-        let mut octets = Vec::new();
-        write_method(&mut octets, channel, &method.into());
-        self.outgoing.send(&octets).await
+        let mut bytes = Vec::new();
+        write_method(&mut bytes, channel, &method.into());
+        self.outgoing.send(&bytes).await
     }
 
     /// Sends a method and waits for its answer, whose payload is returned.
@@ -233,7 +233,7 @@ impl Connection {
         }
     }
 
-    /// The next method from the broker, whatever it is.
+    /// The payload of the next method frame from the broker.
     async fn method(&mut self) -> Result<Vec<u8>> {
         loop {
             while let Some(frame) = self.incoming.next()? {
@@ -245,8 +245,7 @@ impl Connection {
         }
     }
 
-    /// Says goodbye and waits until the broker has heard it, for a while: one that never answers
-    /// is not kept company.
+    /// Closes the connection, and waits a limited time for the broker's answer.
     ///
     /// # Errors
     /// When the connection is lost before.
@@ -257,7 +256,8 @@ impl Connection {
     }
 }
 
-/// How the payload of the answer begins: in AMQP an answer follows its method in number.
+/// First bytes of the payload of the answer: in AMQP the number of an answer is that of its method plus
+/// one.
 fn answer_to(method: &Method<'_>) -> [u8; 4] {
     let MethodId { class_id, method_id } = match method {
         Method::ConnectionStartOk(_) => MethodId { class_id: 10, method_id: 30 },
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_is_an_error_in_the_brokers_words() {
+    fn close_methods_are_errors_with_the_reply_text() {
         let mut payload = Vec::new();
         let close = amqp::method::ChannelClose {
             reply_code: 404,

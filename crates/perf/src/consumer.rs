@@ -1,4 +1,4 @@
-//! A consumer: counts what comes, measures how long it took, and settles it.
+//! A consumer: counts deliveries, measures their latency, and settles them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,60 +10,60 @@ use amqp::table::TableRef;
 use anyhow::{Result, bail};
 use tokio::time::{Instant, sleep_until};
 
-use crate::arrivals::Arrivals;
 use crate::connection::{CHANNEL, Connection, Incoming, Outgoing};
-use crate::meters::{Meters, count, record};
-use crate::tape::{STAMP_OCTETS, Stamp};
+use crate::dead_letter_check::DeadLetterCheck;
+use crate::message_template::{STAMP_BYTES, Stamp};
+use crate::metrics::{Metrics, count, record};
 use crate::target::Target;
 
-/// What a consumer does with a delivery.
+/// Acknowledgement mode of a consumer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Settling {
-    /// Nothing: deliveries count as acknowledged.
+pub(crate) enum AckMode {
+    /// Deliveries count as acknowledged when they are sent.
     NoAck,
-    /// It acknowledges up to so many together.
+    /// The consumer acknowledges up to `every` deliveries together.
     Ack { every: u64 },
-    /// It rejects up to so many together, without putting them back.
+    /// The consumer rejects up to `every` deliveries together, without requeueing them.
     Reject { every: u64 },
 }
 
-/// How a consumer consumes.
+/// Options of a consumer.
 #[derive(Clone, Debug)]
-pub(crate) struct Manner {
-    pub(crate) settling: Settling,
-    /// 0 for no limit.
+pub(crate) struct ConsumerOptions {
+    pub(crate) ack_mode: AckMode,
+    /// Largest number of unsettled deliveries; 0 for no limit.
     pub(crate) prefetch: u16,
-    /// Messages a second.
+    /// Messages per second; `None` for no limit.
     pub(crate) rate: Option<u32>,
-    pub(crate) what: What,
+    pub(crate) what: DeliveryKind,
 }
 
-/// What comes to a consumer.
+/// Kind of messages that a consumer gets, and so the latency that is measured.
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum DeliveryKind {
     /// Messages from producers that are at work.
     Messages,
-    /// Messages that waited until this consumer began: how long that was is no latency.
+    /// Messages that waited until this consumer started, whose latency is not measured.
     Backlog,
     /// Messages that were rejected.
     Rejected,
     /// Messages that have expired, whose lateness is measured.
-    Expired(Arc<Arrivals>),
+    Expired(Arc<DeadLetterCheck>),
 }
 
-/// Opens the connection and starts to consume from all the queues; what it returns goes on for ever.
+/// Opens the connection and consumes from all `queues`. The returned future runs until an error.
 ///
 /// # Errors
-/// When the broker refuses; the rest fails when the connection is lost or the consumer cancelled.
+/// If the broker refuses. The future fails when the connection is lost or the consumer is cancelled.
 pub(crate) async fn start(
     target: &Target,
     queues: &[&str],
-    manner: Manner,
-    meters: Arc<Meters>,
+    options: ConsumerOptions,
+    metrics: Arc<Metrics>,
 ) -> Result<impl Future<Output = Result<()>> + use<>> {
     let mut connection = Connection::with_channel(target).await?;
-    if manner.prefetch > 0 {
-        let qos = BasicQos { prefetch_size: 0, prefetch_count: manner.prefetch, global: false };
+    if options.prefetch > 0 {
+        let qos = BasicQos { prefetch_size: 0, prefetch_count: options.prefetch, global: false };
         connection.call(CHANNEL, qos).await?;
     }
     for (number, queue) in queues.iter().enumerate() {
@@ -71,7 +71,7 @@ pub(crate) async fn start(
             queue,
             consumer_tag: &format!("perf-{number}"),
             no_local: false,
-            no_ack: manner.settling == Settling::NoAck,
+            no_ack: options.ack_mode == AckMode::NoAck,
             exclusive: false,
             nowait: false,
             arguments: TableRef::default(),
@@ -79,26 +79,26 @@ pub(crate) async fn start(
         connection.call(CHANNEL, consume).await?;
     }
     let Connection { incoming, outgoing, .. } = connection;
-    Ok(consume_all(incoming, outgoing, manner, meters))
+    Ok(consume_all(incoming, outgoing, options, metrics))
 }
 
 async fn consume_all(
     mut incoming: Incoming,
     mut outgoing: Outgoing,
-    manner: Manner,
-    meters: Arc<Meters>,
+    options: ConsumerOptions,
+    metrics: Arc<Metrics>,
 ) -> Result<()> {
-    let recorder = match &manner.what {
-        What::Expired(_) => meters.lateness.recorder(),
-        What::Messages | What::Backlog => meters.latency.recorder(),
-        What::Rejected => meters.dead_letter_latency.recorder(),
+    let recorder = match &options.what {
+        DeliveryKind::Expired(_) => metrics.lateness.recorder(),
+        DeliveryKind::Messages | DeliveryKind::Backlog => metrics.latency.recorder(),
+        DeliveryKind::Rejected => metrics.dead_letter_latency.recorder(),
     };
     let (began, mut taken) = (Instant::now(), 0);
     let mut reading = Reading::default();
     let mut answers = Vec::new();
     loop {
         incoming.read().await?;
-        let now_ns = meters.now_ns();
+        let now_ns = metrics.now_ns();
         let mut batch = Batch::default();
         {
             let mut latencies = recorder.lock();
@@ -106,62 +106,62 @@ async fn consume_all(
                 let Some(stamp) = reading.take(&frame, &mut batch)? else {
                     continue;
                 };
-                match &manner.what {
-                    What::Backlog => {}
-                    What::Expired(arrivals) => {
-                        arrivals.note(&stamp, now_ns, &mut latencies, &meters.counters);
+                match &options.what {
+                    DeliveryKind::Backlog => {}
+                    DeliveryKind::Expired(check) => {
+                        check.note(&stamp, now_ns, &mut latencies, &metrics.counters);
                     }
-                    What::Messages | What::Rejected => {
+                    DeliveryKind::Messages | DeliveryKind::Rejected => {
                         record(&mut latencies, now_ns.saturating_sub(stamp.sent_ns));
                     }
                 }
             }
         }
-        settle(&mut reading, &manner, &mut answers);
+        settle(&mut reading, &options, &mut answers);
         if !answers.is_empty() {
             outgoing.send(&answers).await?;
             answers.clear();
         }
-        if matches!(manner.what, What::Messages | What::Backlog) {
-            count(&meters.counters.consumed, batch.messages);
-            count(&meters.counters.consumed_bytes, batch.octets);
+        if matches!(options.what, DeliveryKind::Messages | DeliveryKind::Backlog) {
+            count(&metrics.counters.consumed, batch.messages);
+            count(&metrics.counters.consumed_bytes, batch.bytes);
         } else {
-            count(&meters.counters.dead_lettered, batch.messages);
+            count(&metrics.counters.dead_lettered, batch.messages);
         }
-        if matches!(manner.settling, Settling::Reject { .. }) {
-            count(&meters.counters.rejected, batch.messages);
+        if matches!(options.ack_mode, AckMode::Reject { .. }) {
+            count(&metrics.counters.rejected, batch.messages);
         }
         taken += batch.messages;
-        if let Some(rate) = manner.rate {
+        if let Some(rate) = options.rate {
             sleep_until(began + Duration::from_secs_f64(taken as f64 / f64::from(rate))).await;
         }
     }
 }
 
-/// What one read brought.
+/// Deliveries of one read.
 #[derive(Debug, Default)]
 struct Batch {
     messages: u64,
-    octets: u64,
+    bytes: u64,
 }
 
-/// Where in a message the stream is, and what is not settled.
+/// Position in the stream of frames, and the deliveries to settle.
 #[derive(Debug, Default)]
 struct Reading {
-    /// Octets of the current body that are still to come.
+    /// Bytes of the current body that have not come yet.
     body_left: u64,
-    /// Whether the next body frame is the first of its message.
+    /// True if the next body frame is the first of its message.
     is_first: bool,
-    /// The last delivery that is complete.
+    /// Tag of the last complete delivery.
     complete: u64,
-    /// The delivery that is coming.
+    /// Tag of the delivery that is coming.
     coming: u64,
-    /// The last delivery that was settled.
+    /// Tag of the last settled delivery.
     settled: u64,
 }
 
 impl Reading {
-    /// Takes a frame; the message's stamp with the frame that has it.
+    /// Takes a frame. Returns the stamp of the message if the frame holds it.
     fn take(&mut self, frame: &Frame<'_>, batch: &mut Batch) -> Result<Option<Stamp>> {
         match frame.frame_type {
             FrameType::Method => match Method::decode(frame.payload)? {
@@ -172,7 +172,7 @@ impl Reading {
             FrameType::Header => {
                 self.body_left = ContentHeader::parse(frame.payload)?.body_size;
                 self.is_first = true;
-                batch.octets += self.body_left;
+                batch.bytes += self.body_left;
                 if self.body_left == 0 {
                     self.end(batch);
                 }
@@ -182,7 +182,7 @@ impl Reading {
                 if self.body_left == 0 {
                     self.end(batch);
                 }
-                if std::mem::take(&mut self.is_first) && frame.payload.len() >= STAMP_OCTETS {
+                if std::mem::take(&mut self.is_first) && frame.payload.len() >= STAMP_BYTES {
                     return Ok(Stamp::read(frame.payload));
                 }
             }
@@ -197,16 +197,16 @@ impl Reading {
     }
 }
 
-/// Writes what settles everything that came: nobody waits for the rest of a batch.
-fn settle(reading: &mut Reading, manner: &Manner, answers: &mut Vec<u8>) {
-    let every = match manner.settling {
-        Settling::NoAck => return,
-        Settling::Ack { every } | Settling::Reject { every } => every.max(1),
+/// Settles all complete deliveries: a batch is not held back until it is full.
+fn settle(reading: &mut Reading, options: &ConsumerOptions, answers: &mut Vec<u8>) {
+    let every = match options.ack_mode {
+        AckMode::NoAck => return,
+        AckMode::Ack { every } | AckMode::Reject { every } => every.max(1),
     };
     while reading.settled < reading.complete {
         let delivery_tag = reading.complete.min(reading.settled + every);
         let multiple = delivery_tag > reading.settled + 1;
-        let method: Method<'_> = if let Settling::Reject { .. } = manner.settling {
+        let method: Method<'_> = if let AckMode::Reject { .. } = options.ack_mode {
             BasicNack { delivery_tag, multiple, requeue: false }.into()
         } else {
             BasicAck { delivery_tag, multiple }.into()
@@ -222,14 +222,14 @@ mod tests {
 
     use super::*;
 
-    fn manner(settling: Settling) -> Manner {
-        Manner { settling, prefetch: 0, rate: None, what: What::Messages }
+    fn options(ack_mode: AckMode) -> ConsumerOptions {
+        ConsumerOptions { ack_mode, prefetch: 0, rate: None, what: DeliveryKind::Messages }
     }
 
-    fn settled(reading: &mut Reading, settling: Settling) -> Vec<(u64, bool)> {
-        let mut octets = Vec::new();
-        settle(reading, &manner(settling), &mut octets);
-        let mut rest = &octets[..];
+    fn settled(reading: &mut Reading, ack_mode: AckMode) -> Vec<(u64, bool)> {
+        let mut bytes = Vec::new();
+        settle(reading, &options(ack_mode), &mut bytes);
+        let mut rest = &bytes[..];
         let mut found = Vec::new();
         while let Some((frame, length)) = split_frame(rest, 4096).expect("frames") {
             found.push(match Method::decode(frame.payload).expect("a method") {
@@ -243,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_came_is_settled_in_batches() {
+    fn deliveries_are_settled_in_batches() {
         let mut reading = Reading { complete: 5, ..Reading::default() };
-        let every_two = Settling::Ack { every: 2 };
+        let every_two = AckMode::Ack { every: 2 };
         assert_eq!(settled(&mut reading, every_two), [(2, true), (4, true), (5, false)]);
         assert_eq!(settled(&mut reading, every_two), []);
         reading.complete = 7;
-        assert_eq!(settled(&mut reading, Settling::Reject { every: 100 }), [(7, true)]);
+        assert_eq!(settled(&mut reading, AckMode::Reject { every: 100 }), [(7, true)]);
         reading.complete = 9;
-        assert_eq!(settled(&mut reading, Settling::NoAck), []);
+        assert_eq!(settled(&mut reading, AckMode::NoAck), []);
     }
 }

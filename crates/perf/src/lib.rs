@@ -1,8 +1,8 @@
-//! `leveret-perf`: loads any AMQP 0-9-1 broker and measures what it does.
+//! `leveret-perf`: loads any AMQP 0-9-1 broker and measures its rates and latencies.
 //!
-//! Speaks AMQP with the codec of the broker and knows nothing else of Leveret: what is measured is
-//! what any client could see. Messages are encoded once and sent in batches, deliveries are parsed in
-//! place, so that the generator is not what limits a run.
+//! The program shares only the AMQP codec with Leveret, and measures what any client can observe.
+//! Messages are encoded once and sent in batches, deliveries are parsed in place, so that the broker
+//! limits a run, not the load generator.
 #![allow(clippy::print_stdout, reason = "a program for people: printing is its purpose")]
 #![allow(clippy::print_stderr, reason = "a program for people: printing is its purpose")]
 #![allow(
@@ -10,20 +10,20 @@
     reason = "AMQP's methods are a closed list and a client cares for a few of them"
 )]
 
-mod arrivals;
 mod broker_process;
 mod connection;
 mod consumer;
-mod figure;
-mod html;
-mod measure;
-mod meters;
+mod dead_letter_check;
+mod format;
+mod html_report;
+mod measurement;
+mod message_template;
+mod metrics;
 mod options;
-mod outcome;
-mod pace;
 mod producer;
+mod rate;
+mod report;
 mod runs;
-mod tape;
 mod target;
 mod topology;
 
@@ -36,7 +36,7 @@ use clap::Parser as _;
 
 use crate::options::CommandLine;
 
-/// Does what the command line of the process says, and says how it went.
+/// Runs the command line of the process.
 pub async fn main() -> ExitCode {
     match run(&CommandLine::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -47,11 +47,11 @@ pub async fn main() -> ExitCode {
     }
 }
 
-/// Whether the program understands these arguments (without its own name), for whoever makes a table
-/// of them.
+/// Checks arguments, without the name of the program: `cargo xtask bench` does so for its table of
+/// loads.
 ///
 /// # Errors
-/// When it would refuse them, with what it would say.
+/// The message with which the program would refuse them.
 pub fn understands(arguments: &[String]) -> Result<()> {
     let name = std::iter::once("leveret-perf");
     let words = name.chain(arguments.iter().map(String::as_str));
@@ -60,14 +60,15 @@ pub fn understands(arguments: &[String]) -> Result<()> {
 
 async fn run(line: &CommandLine) -> Result<()> {
     line.command.check()?;
-    // Opened before the load: a report that cannot be written is told before minutes are spent on it.
+    // Opened before the load, so that a report that cannot be written fails before minutes are spent.
     let html = match &line.general.html {
         Some(path) => Some(File::create(path).with_context(|| path.display().to_string())?),
         None => None,
     };
     let outcomes = runs::run(&line.general, &line.command).await?;
     if let Some(mut html) = html {
-        html.write_all(html::report(&outcomes)?.as_bytes()).context("cannot write the report")?;
+        html.write_all(html_report::report(&outcomes)?.as_bytes())
+            .context("cannot write the report")?;
     }
     if line.general.json {
         println!("{}", serde_json::to_string_pretty(&outcomes)?);

@@ -7,22 +7,22 @@ use anyhow::{Result, ensure};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::tape::STAMP_OCTETS;
+use crate::message_template::STAMP_BYTES;
 use crate::topology::Argument;
 
-/// Largest body in octets: four times what brokers take unless they are told otherwise.
+/// Largest body, in bytes: four times the default limit of brokers.
 const SIZE_MAX: usize = 64 * 1024 * 1024;
 
-/// Most messages of a run that looks at each: a bit for every one is kept.
+/// Largest number of messages of a run that needs a bit for each.
 const COUNT_MAX: u64 = 10_000_000_000;
 
-/// Most connections, queues or bindings.
+/// Largest number of connections, queues or bindings.
 const MANY_MAX: usize = 1_000_000;
 
 /// Longest run in seconds: a year.
 const TIME_MAX_S: f64 = 31_536_000.0;
 
-/// Longest beginning of names in octets: the longest name is 255, and ends follow.
+/// Longest prefix of names, in bytes: a name has at most 255, and suffixes follow.
 const NAME_MAX: usize = 200;
 
 /// Loads an AMQP 0-9-1 broker and measures what it does
@@ -37,7 +37,7 @@ pub(crate) struct CommandLine {
     pub(crate) command: Command,
 }
 
-/// What every command takes.
+/// Options of all commands.
 #[derive(Args, Debug)]
 pub(crate) struct General {
     /// The broker: amqp[s]://USER:PASSWORD@HOST:PORT/VHOST
@@ -78,7 +78,7 @@ pub(crate) struct General {
     pub(crate) seed: u64,
 }
 
-/// What is measured.
+/// Command of the program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Publish and consume, and measure rates and latencies
@@ -92,10 +92,10 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Refuses what contradicts itself, before anything is connected.
+    /// Checks that the options are consistent, before a connection is opened.
     ///
     /// # Errors
-    /// When options cannot be meant together.
+    /// If options contradict each other.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             Self::Throughput(options) => {
@@ -109,8 +109,8 @@ impl Command {
                 );
             }
             Self::Expiry(options) => ensure!(
-                options.messages.size >= STAMP_OCTETS,
-                "--size must be {STAMP_OCTETS} or more: the body says when its message is due"
+                options.messages.size >= STAMP_BYTES,
+                "--size must be {STAMP_BYTES} or more: the body says when its message is due"
             ),
             Self::Backlog(_) | Self::Churn(_) => {}
         }
@@ -118,7 +118,7 @@ impl Command {
     }
 }
 
-/// What messages and queues are like.
+/// Options for messages and queues.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Messages {
     /// Octets of a message's body; from 20 on latencies are measured
@@ -217,7 +217,7 @@ pub(crate) struct Throughput {
 }
 
 impl Throughput {
-    /// How many connections consume.
+    /// Number of consumers.
     pub(crate) fn consumers(&self) -> usize {
         self.consumers.unwrap_or(self.queues)
     }
@@ -249,7 +249,7 @@ pub(crate) struct Expiry {
 /// Fill a queue that nobody reads, then drain it.
 #[derive(Args, Debug)]
 pub(crate) struct Backlog {
-    /// Messages
+    /// Number of messages
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1_000_000, value_parser = count())]
     pub(crate) count: u64,
 
@@ -281,7 +281,7 @@ pub(crate) struct Churn {
     pub(crate) time: f64,
 }
 
-/// What comes and goes.
+/// Kind of resource that a churn opens and closes.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Churned {
     /// Connections, with login and one channel
@@ -292,17 +292,17 @@ pub(crate) enum Churned {
     Queues,
 }
 
-/// How messages expire.
+/// Expiration of messages.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Ttl {
-    /// All of a queue after this time.
+    /// TTL of the queue, in milliseconds.
     Queue(u32),
-    /// Each after a time of its own.
+    /// Range of the TTL of each message, in milliseconds.
     Message(RangeInclusive<u32>),
 }
 
 impl Ttl {
-    /// The longest.
+    /// Largest TTL, in milliseconds.
     pub(crate) fn max_ms(&self) -> u32 {
         match self {
             Self::Queue(ttl_ms) => *ttl_ms,
@@ -362,7 +362,7 @@ fn name(text: &str) -> Result<String, String> {
     if (1..=NAME_MAX).contains(&text.len()) {
         Ok(text.to_owned())
     } else {
-        Err(format!("expected 1 to {NAME_MAX} octets"))
+        Err(format!("expected 1 to {NAME_MAX} bytes"))
     }
 }
 
@@ -373,19 +373,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn command_line_is_consistent() {
         CommandLine::command().debug_assert();
     }
 
     #[test]
-    fn ttl_is_of_the_queue_or_of_each_message() {
+    fn ttl_option_is_for_the_queue_or_for_each_message() {
         assert_eq!(ttl("5"), Ok(Ttl::Queue(5)));
         assert_eq!(ttl("5..9"), Ok(Ttl::Message(5..=9)));
         assert!(ttl("9..5").is_err() && ttl("x").is_err() && ttl("1..").is_err());
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn options_that_contradict_each_other_are_refused() {
         let refused = [
             "throughput -t 0",
             "throughput --time=-1",

@@ -1,7 +1,7 @@
-//! A producer: a tape, sent as fast as its limits allow.
+//! A producer: sends encoded messages as fast as its limits allow.
 //!
-//! Knows four limits: a rate, a window of unconfirmed messages, a bound on what is under way to
-//! consumers, and how many messages it has to send.
+//! There are four limits: a rate, a window of unconfirmed messages, a bound on messages in flight to
+//! consumers, and a number of messages.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,36 +15,36 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use crate::connection::{CHANNEL, Connection, Incoming};
-use crate::meters::{Meters, Recorder, count, record};
-use crate::pace::Pace;
-use crate::tape::{Recipe, Tape};
+use crate::message_template::{EncodedMessages, MessageTemplate};
+use crate::metrics::{Metrics, Recorder, count, record};
+use crate::rate::SendRate;
 use crate::target::Target;
 
-/// How long a producer waits that is too far ahead of the consumers.
+/// Wait of a producer that is too far ahead of the consumers.
 const AHEAD_WAIT: Duration = Duration::from_micros(50);
 
-/// How much a producer may send, and when.
+/// Limits of a producer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
-    /// How fast it sends at most.
-    pub(crate) pace: Option<Pace>,
-    /// Messages that are not confirmed yet; without it nothing is confirmed.
+    /// Largest rate.
+    pub(crate) pace: Option<SendRate>,
+    /// Largest number of unconfirmed messages; `None` for a producer without confirms.
     pub(crate) window: Option<u64>,
-    /// Messages under way from all producers to all consumers.
+    /// Largest number of messages in flight from all producers to all consumers.
     pub(crate) in_flight_max: Option<InFlight>,
-    /// Messages to send.
+    /// Number of messages to send.
     pub(crate) messages: Option<u64>,
 }
 
-/// A bound on what producers are ahead of consumers.
+/// A bound on the messages that producers are ahead of consumers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlight {
     pub(crate) messages: u64,
-    /// How many deliveries a message becomes.
+    /// Number of deliveries of each message.
     pub(crate) copies: u64,
 }
 
-/// What the two halves of a confirming producer share.
+/// State that the sending and the receiving half of a confirming producer share.
 #[derive(Debug)]
 struct Unconfirmed {
     count: AtomicU64,
@@ -53,31 +53,31 @@ struct Unconfirmed {
     sent: Mutex<VecDeque<(u64, u64)>>,
 }
 
-/// Opens the connection; what it returns sends until its limit, or for ever.
+/// Opens the connection. The returned future sends up to the limit, or until an error.
 ///
 /// # Errors
-/// When the broker refuses; the rest fails when the connection is lost or the broker closes it.
+/// If the broker refuses. The future fails when the connection is lost or the broker closes it.
 pub(crate) async fn start(
     target: &Target,
-    recipe: &Recipe,
+    template: &MessageTemplate,
     limits: Limits,
     seed: u64,
-    meters: Arc<Meters>,
+    metrics: Arc<Metrics>,
 ) -> Result<impl Future<Output = Result<()>> + use<>> {
     let mut connection = Connection::with_channel(target).await?;
     if limits.window.is_some() {
         connection.call(CHANNEL, ConfirmSelect::default()).await?;
     }
     let mut random = fastrand::Rng::with_seed(seed);
-    let tape = Tape::new(recipe, connection.payload_max(), &mut random);
-    Ok(send_all(connection, tape, limits, meters))
+    let encoded = EncodedMessages::new(template, connection.payload_max(), &mut random);
+    Ok(send_all(connection, encoded, limits, metrics))
 }
 
 async fn send_all(
     connection: Connection,
-    mut tape: Tape,
+    mut encoded: EncodedMessages,
     limits: Limits,
-    meters: Arc<Meters>,
+    metrics: Arc<Metrics>,
 ) -> Result<()> {
     let Connection { incoming, mut outgoing, .. } = connection;
     let unconfirmed = Arc::new(Unconfirmed {
@@ -85,19 +85,19 @@ async fn send_all(
         changed: Notify::new(),
         sent: Mutex::new(VecDeque::new()),
     });
-    let listening = listen(incoming, Arc::clone(&unconfirmed), Arc::clone(&meters));
+    let listening = listen(incoming, Arc::clone(&unconfirmed), Arc::clone(&metrics));
     let sending = async {
-        let mut allowance = Allowance::new(&limits, &meters, &unconfirmed);
+        let mut allowance = SendAllowance::new(&limits, &metrics, &unconfirmed);
         loop {
             let allowed = allowance.wait().await;
             if allowed == 0 {
                 break;
             }
-            let now_ns = meters.now_ns();
-            let (octets, messages) = tape.next(allowed, now_ns);
+            let now_ns = metrics.now_ns();
+            let (bytes, messages) = encoded.next(allowed, now_ns);
             allowance.spend(messages, now_ns);
-            outgoing.send(octets).await?;
-            count(&meters.counters.published, messages);
+            outgoing.send(bytes).await?;
+            count(&metrics.counters.published, messages);
         }
         unconfirmed.none().await;
         Ok(())
@@ -109,7 +109,7 @@ async fn send_all(
 }
 
 impl Unconfirmed {
-    /// Waits until everything is confirmed.
+    /// Waits until all messages are confirmed.
     async fn none(&self) {
         loop {
             let changed = self.changed.notified();
@@ -120,7 +120,7 @@ impl Unconfirmed {
         }
     }
 
-    /// Everything up to this number is settled; how long ago it was sent goes to the recorder.
+    /// Marks all messages up to `tag` as settled, and records their latency.
     fn settled(&self, tag: u64, now_ns: u64, recorder: &Recorder) {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         let mut latencies = recorder.lock();
@@ -134,21 +134,21 @@ impl Unconfirmed {
     }
 }
 
-/// How many messages may be sent now.
-struct Allowance<'a> {
+/// Number of messages that may be sent now.
+struct SendAllowance<'a> {
     limits: &'a Limits,
-    meters: &'a Meters,
+    metrics: &'a Metrics,
     unconfirmed: &'a Unconfirmed,
     began: Instant,
     sent: u64,
 }
 
-impl<'a> Allowance<'a> {
-    fn new(limits: &'a Limits, meters: &'a Meters, unconfirmed: &'a Unconfirmed) -> Self {
-        Self { limits, meters, unconfirmed, began: Instant::now(), sent: 0 }
+impl<'a> SendAllowance<'a> {
+    fn new(limits: &'a Limits, metrics: &'a Metrics, unconfirmed: &'a Unconfirmed) -> Self {
+        Self { limits, metrics, unconfirmed, began: Instant::now(), sent: 0 }
     }
 
-    /// Waits until something may be sent; 0 when nothing is left to send.
+    /// Waits until messages may be sent, and returns their number; 0 if all are sent.
     async fn wait(&mut self) -> u64 {
         loop {
             let left = self.limits.messages.map_or(u64::MAX, |messages| messages - self.sent);
@@ -182,13 +182,13 @@ impl<'a> Allowance<'a> {
 
     fn room_before_consumers(&self) -> u64 {
         self.limits.in_flight_max.map_or(u64::MAX, |InFlight { messages, copies }| {
-            let counts = self.meters.counters.read();
+            let counts = self.metrics.counters.read();
             let under_way = counts.published.saturating_sub(counts.consumed / copies);
             messages.saturating_sub(under_way)
         })
     }
 
-    /// Notes what is about to be sent, before the broker can confirm it.
+    /// Counts messages before they are sent, so that the broker cannot confirm uncounted ones.
     fn spend(&mut self, messages: u64, now_ns: u64) {
         self.sent += messages;
         if self.limits.window.is_some() {
@@ -203,10 +203,10 @@ impl<'a> Allowance<'a> {
 async fn listen(
     mut incoming: Incoming,
     unconfirmed: Arc<Unconfirmed>,
-    meters: Arc<Meters>,
+    metrics: Arc<Metrics>,
 ) -> Result<()> {
-    let recorder = meters.confirm_latency.recorder();
-    let mut settled = Settled::default();
+    let recorder = metrics.confirm_latency.recorder();
+    let mut settled = ConfirmedSet::default();
     loop {
         incoming.read().await?;
         let (mut confirmed, mut refused, mut returned) = (0, 0, 0);
@@ -218,32 +218,32 @@ async fn listen(
                 Method::BasicAck(ack) => confirmed += settled.add(ack.delivery_tag, ack.multiple),
                 Method::BasicNack(nack) => refused += settled.add(nack.delivery_tag, nack.multiple),
                 Method::BasicReturn(_) => returned += 1,
-                Method::ConnectionBlocked(_) => count(&meters.counters.blocked, 1),
+                Method::ConnectionBlocked(_) => count(&metrics.counters.blocked, 1),
                 _ => {}
             }
         }
-        count(&meters.counters.returned, returned);
-        count(&meters.counters.refused, refused);
-        count(&meters.counters.confirmed, confirmed);
+        count(&metrics.counters.returned, returned);
+        count(&metrics.counters.refused, refused);
+        count(&metrics.counters.confirmed, confirmed);
         if confirmed + refused > 0 {
             unconfirmed.count.fetch_sub(confirmed + refused, Ordering::AcqRel);
-            unconfirmed.settled(settled.all_until, meters.now_ns(), &recorder);
+            unconfirmed.settled(settled.all_until, metrics.now_ns(), &recorder);
             unconfirmed.changed.notify_one();
         }
     }
 }
 
-/// Which messages are confirmed or refused, when they may be in any order.
+/// Messages that are confirmed or refused, in any order.
 #[derive(Debug, Default)]
-struct Settled {
-    /// Every message up to this number is.
+struct ConfirmedSet {
+    /// All messages up to this number are settled.
     all_until: u64,
-    /// Those beyond it that are.
+    /// Settled messages beyond `up_to`.
     beyond: std::collections::BTreeSet<u64>,
 }
 
-impl Settled {
-    /// One message, or with `multiple` all up to it; how many were settled by this.
+impl ConfirmedSet {
+    /// Settles one message, or with `multiple` all up to it. Returns the number of newly settled ones.
     fn add(&mut self, tag: u64, multiple: bool) -> u64 {
         let mut settled = 0;
         if multiple {
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn confirms_in_any_order_are_counted_once() {
-        let mut settled = Settled::default();
+        let mut settled = ConfirmedSet::default();
         let steps = [
             (1, false, 1, 1),
             (3, false, 1, 1),

@@ -1,4 +1,4 @@
-//! Which broker is loaded: address, login, vhost, TLS.
+//! The broker under load: address, login, vhost, TLS.
 
 use std::fmt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 /// The two halves of a connection.
 type Halves = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
-/// A broker, and who we are there.
+/// A broker, and the login there.
 #[derive(Clone)]
 pub(crate) struct Target {
     host: String,
@@ -28,7 +28,7 @@ pub(crate) struct Target {
 }
 
 impl fmt::Display for Target {
-    /// Without the login: what is printed ends in logs.
+    /// Leaves the login out, because logs print this.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
@@ -38,7 +38,7 @@ impl Target {
     /// Reads `amqp[s]://USER:PASSWORD@HOST:PORT/VHOST`; `authority` signs the broker's certificate.
     ///
     /// # Errors
-    /// When the URI is none, or the certificate is needed and cannot be read.
+    /// If the URI is malformed, or the certificate cannot be read.
     pub(crate) fn new(uri: &str, authority: Option<&Path>) -> Result<Self> {
         // Without the URI itself, which has a password.
         let uri: AMQPUri = uri.parse().map_err(|error| anyhow!("--uri: {error}"))?;
@@ -62,7 +62,7 @@ impl Target {
     /// Opens the socket, and TLS over it.
     ///
     /// # Errors
-    /// When nobody listens there, or the certificate is not to be trusted.
+    /// If the connection is refused, or the certificate is not trusted.
     pub(crate) async fn connect(&self) -> Result<Halves> {
         let socket = TcpStream::connect((self.host.as_str(), self.port)).await;
         let socket = socket.with_context(|| format!("cannot connect to {self}"))?;

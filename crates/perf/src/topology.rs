@@ -1,4 +1,4 @@
-//! What a run declares and deletes again.
+//! Queues and exchanges that a run declares and deletes.
 
 use amqp::method::{ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare, QueueDelete};
 use amqp::table::{Table, TableBuilder, TableRef, Value};
@@ -39,7 +39,7 @@ impl std::str::FromStr for Argument {
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
         if name.is_empty() || name.len() > 255 {
-            return Err("the name of an argument has 1 to 255 octets".to_owned());
+            return Err("the name of an argument has 1 to 255 bytes".to_owned());
         }
         let value = if let Ok(number) = value.parse() {
             ArgumentValue::Number(number)
@@ -68,7 +68,7 @@ pub(crate) struct Exchange {
     pub(crate) kind: String,
 }
 
-/// Everything that a run declares.
+/// Queues and exchanges of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Topology {
     pub(crate) is_durable: bool,
@@ -77,7 +77,7 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// Deletes what an earlier run has left, and declares.
+    /// Deletes the queues and exchanges of an earlier run, then declares those of this one.
     ///
     /// # Errors
     /// When the broker refuses.
@@ -128,7 +128,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Deletes all of it; what is not there does not matter.
+    /// Deletes all queues and exchanges; missing ones do not matter.
     ///
     /// # Errors
     /// When the broker refuses.
@@ -144,7 +144,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Deletes all of it, over a connection of its own.
+    /// Deletes all queues and exchanges, over a connection of its own.
     ///
     /// # Errors
     /// When the broker cannot be reached or refuses.
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_numbers_truth_values_or_texts() {
+    fn arguments_are_numbers_booleans_or_texts() {
         let read = |text: &str| text.parse::<Argument>();
         assert_eq!(read("x-max-length=10"), Ok(Argument::number("x-max-length", 10)));
         assert_eq!(read("x-queue-type=quorum"), Ok(Argument::text("x-queue-type", "quorum")));

@@ -7,26 +7,26 @@ use anyhow::Result;
 use tokio::task::JoinSet;
 
 use super::{Run, queue};
-use crate::consumer::{self, Manner, Settling, What};
-use crate::measure::{Measured, Until, watch};
-use crate::meters::Meters;
+use crate::consumer::{self, AckMode, ConsumerOptions, DeliveryKind};
+use crate::measurement::{Measured, Until, watch};
+use crate::message_template::MessageTemplate;
+use crate::metrics::Metrics;
 use crate::options::Backlog;
-use crate::outcome::Outcome;
 use crate::producer::{self, Limits};
-use crate::tape::Recipe;
+use crate::report::Outcome;
 use crate::topology::Topology;
 
-/// Deliveries that are acknowledged together, and how many are under way.
+/// Deliveries that are acknowledged together, and the prefetch.
 const ACK_EVERY: u64 = 1000;
 const PREFETCH: u16 = 5000;
 
-/// Messages that are not confirmed yet, when nothing is said of that.
+/// Default of the largest number of unconfirmed messages.
 const WINDOW: u64 = 10_000;
 
-/// Fills and drains; an outcome for each. Who interrupts the first gets no second.
+/// Fills the queue, then drains it, with results for each. An interrupt of the first skips the second.
 ///
 /// # Errors
-/// When the broker refuses something or does not finish in time.
+/// If the broker refuses a method or does not finish in time.
 pub(super) async fn run(run: &Run<'_>, options: &Backlog) -> Result<Vec<Outcome>> {
     let backlog = queue(format!("{}-backlog", run.general.name), &options.messages);
     let name = backlog.name.clone();
@@ -47,37 +47,40 @@ pub(super) async fn run(run: &Run<'_>, options: &Backlog) -> Result<Vec<Outcome>
 
 async fn fill(run: &Run<'_>, options: &Backlog, name: &str) -> Result<Measured> {
     let (messages, count) = (&options.messages, options.count);
-    let recipe = Recipe {
+    let template = MessageTemplate {
         routing_keys: vec![name.to_owned()],
         size: messages.size,
         is_persistent: messages.persistent,
-        ..Recipe::default()
+        ..MessageTemplate::default()
     };
     let limits = Limits {
         window: Some(messages.confirm.unwrap_or(WINDOW)),
         messages: Some(count),
         ..Limits::default()
     };
-    let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
-    let (seed, shared) = (run.general.seed, Arc::clone(&meters));
-    tasks.spawn(producer::start(&run.target, &recipe, limits, seed, shared).await?);
+    let (metrics, mut tasks) = (Arc::new(Metrics::new()), JoinSet::new());
+    let (seed, shared) = (run.general.seed, Arc::clone(&metrics));
+    tasks.spawn(producer::start(&run.target, &template, limits, seed, shared).await?);
     let until = Until::Counts {
         reached: Box::new(move |counts| counts.confirmed >= count),
         within: Duration::from_secs(options.patience),
     };
-    watch(&meters, tasks, until, run.process(), run.general.quiet).await
+    watch(&metrics, tasks, until, run.process(), run.general.quiet).await
 }
 
 async fn drain(run: &Run<'_>, options: &Backlog, name: &str) -> Result<Measured> {
     let count = options.count;
-    let settling =
-        if options.auto_ack { Settling::NoAck } else { Settling::Ack { every: ACK_EVERY } };
-    let manner = Manner { settling, prefetch: PREFETCH, rate: None, what: What::Backlog };
-    let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
-    tasks.spawn(consumer::start(&run.target, &[name], manner, Arc::clone(&meters)).await?);
+    let ack_mode =
+        if options.auto_ack { AckMode::NoAck } else { AckMode::Ack { every: ACK_EVERY } };
+    let consumer_options =
+        ConsumerOptions { ack_mode, prefetch: PREFETCH, rate: None, what: DeliveryKind::Backlog };
+    let (metrics, mut tasks) = (Arc::new(Metrics::new()), JoinSet::new());
+    tasks.spawn(
+        consumer::start(&run.target, &[name], consumer_options, Arc::clone(&metrics)).await?,
+    );
     let until = Until::Counts {
         reached: Box::new(move |counts| counts.consumed >= count),
         within: Duration::from_secs(options.patience),
     };
-    watch(&meters, tasks, until, run.process(), run.general.quiet).await
+    watch(&metrics, tasks, until, run.process(), run.general.quiet).await
 }

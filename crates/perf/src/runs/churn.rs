@@ -9,17 +9,17 @@ use tokio::task::JoinSet;
 
 use super::Run;
 use crate::connection::{CHANNEL, Connection};
-use crate::measure::{Measured, Until, watch};
-use crate::meters::{Meters, count, record};
+use crate::measurement::{Measured, Until, watch};
+use crate::metrics::{Metrics, count, record};
 use crate::options::{Churn, Churned};
-use crate::outcome::Outcome;
+use crate::report::Outcome;
 use crate::target::Target;
 use crate::topology::{Queue, Topology};
 
-/// Churns for the time that the options say.
+/// Opens and closes resources for the time in the options.
 ///
 /// # Errors
-/// When the broker refuses something.
+/// If the broker refuses a method.
 pub(super) async fn run(run: &Run<'_>, options: &Churn) -> Result<Outcome> {
     // The end may come between a declaration and its deletion: a queue of each worker is there from the
     // beginning, and deleted in the end like those of other runs.
@@ -35,54 +35,54 @@ pub(super) async fn run(run: &Run<'_>, options: &Churn) -> Result<Outcome> {
 }
 
 async fn load(run: &Run<'_>, options: &Churn, name: impl Fn(usize) -> String) -> Result<Measured> {
-    let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
+    let (metrics, mut tasks) = (Arc::new(Metrics::new()), JoinSet::new());
     for number in 0..options.workers {
-        let (target, meters) = (run.target.clone(), Arc::clone(&meters));
+        let (target, metrics) = (run.target.clone(), Arc::clone(&metrics));
         let queue = name(number);
         match options.what {
-            Churned::Connections => tasks.spawn(connections(target, meters)),
-            Churned::Channels => tasks.spawn(channels(target, meters)),
-            Churned::Queues => tasks.spawn(queues(target, meters, queue)),
+            Churned::Connections => tasks.spawn(connections(target, metrics)),
+            Churned::Channels => tasks.spawn(channels(target, metrics)),
+            Churned::Queues => tasks.spawn(queues(target, metrics, queue)),
         };
     }
     let measured = Duration::from_secs_f64(options.time);
     let until = Until::Time { warm_up: Duration::ZERO, measured };
-    watch(&meters, tasks, until, run.process(), run.general.quiet).await
+    watch(&metrics, tasks, until, run.process(), run.general.quiet).await
 }
 
-async fn connections(target: Target, meters: Arc<Meters>) -> Result<()> {
-    let recorder = meters.latency.recorder();
+async fn connections(target: Target, metrics: Arc<Metrics>) -> Result<()> {
+    let recorder = metrics.latency.recorder();
     loop {
-        let began_ns = meters.now_ns();
+        let began_ns = metrics.now_ns();
         Connection::with_channel(&target).await?.close().await?;
-        record(&mut recorder.lock(), meters.now_ns() - began_ns);
-        count(&meters.counters.churned, 1);
+        record(&mut recorder.lock(), metrics.now_ns() - began_ns);
+        count(&metrics.counters.churned, 1);
     }
 }
 
-async fn channels(target: Target, meters: Arc<Meters>) -> Result<()> {
-    let recorder = meters.latency.recorder();
+async fn channels(target: Target, metrics: Arc<Metrics>) -> Result<()> {
+    let recorder = metrics.latency.recorder();
     let mut connection = Connection::open(&target).await?;
     let close = ChannelClose { reply_code: 200, reply_text: "done", class_id: 0, method_id: 0 };
     loop {
-        let began_ns = meters.now_ns();
+        let began_ns = metrics.now_ns();
         connection.call(CHANNEL, ChannelOpen).await?;
         connection.call(CHANNEL, close).await?;
-        record(&mut recorder.lock(), meters.now_ns() - began_ns);
-        count(&meters.counters.churned, 1);
+        record(&mut recorder.lock(), metrics.now_ns() - began_ns);
+        count(&metrics.counters.churned, 1);
     }
 }
 
-async fn queues(target: Target, meters: Arc<Meters>, queue: String) -> Result<()> {
-    let recorder = meters.latency.recorder();
+async fn queues(target: Target, metrics: Arc<Metrics>, queue: String) -> Result<()> {
+    let recorder = metrics.latency.recorder();
     let mut connection = Connection::with_channel(&target).await?;
     loop {
-        let began_ns = meters.now_ns();
+        let began_ns = metrics.now_ns();
         let declare = QueueDeclare { queue: &queue, durable: true, ..QueueDeclare::default() };
         connection.call(CHANNEL, declare).await?;
         let delete = QueueDelete { queue: &queue, ..QueueDelete::default() };
         connection.call(CHANNEL, delete).await?;
-        record(&mut recorder.lock(), meters.now_ns() - began_ns);
-        count(&meters.counters.churned, 1);
+        record(&mut recorder.lock(), metrics.now_ns() - began_ns);
+        count(&metrics.counters.churned, 1);
     }
 }

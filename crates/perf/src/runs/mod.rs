@@ -1,4 +1,4 @@
-//! The commands: each declares, loads, watches, and says what came of it.
+//! The commands: each declares queues, loads the broker, measures, and returns the results.
 
 mod backlog;
 mod churn;
@@ -13,14 +13,14 @@ use tokio::time::timeout;
 use crate::broker_process::BrokerProcess;
 use crate::connection::Connection;
 use crate::options::{Command, General, Messages};
-use crate::outcome::Outcome;
+use crate::report::Outcome;
 use crate::target::Target;
 use crate::topology::{Queue, Topology};
 
-/// How long deleting what a run has declared may take.
+/// Time limit for deleting the queues and exchanges of a run.
 const CLEAN_UP_MAX: Duration = Duration::from_mins(1);
 
-/// What every run works with.
+/// Context of every run.
 struct Run<'a> {
     target: Target,
     general: &'a General,
@@ -32,10 +32,10 @@ impl Run<'_> {
         self.general.broker_pid.map(BrokerProcess)
     }
 
-    /// Declares, works, and deletes again whatever came of the work.
+    /// Declares the topology, runs the work, and deletes the topology, also after an error.
     ///
     /// # Errors
-    /// When the broker refuses something, or the work fails.
+    /// If the broker refuses a method, or the work fails.
     async fn with<T>(
         &self,
         topology: &Topology,
@@ -55,10 +55,10 @@ impl Run<'_> {
     }
 }
 
-/// Does what the command line says.
+/// Runs a command.
 ///
 /// # Errors
-/// When the broker cannot be reached, refuses something, or does not do it in time.
+/// If the broker cannot be reached, refuses a method, or exceeds a time limit.
 pub(crate) async fn run(general: &General, command: &Command) -> Result<Vec<Outcome>> {
     let target = Target::new(&general.uri, general.cacert.as_deref())?;
     let connection = Connection::open(&target).await?;
@@ -73,7 +73,7 @@ pub(crate) async fn run(general: &General, command: &Command) -> Result<Vec<Outc
     }
 }
 
-/// A queue with the arguments that the command line gives.
+/// A queue with the arguments of the command line.
 fn queue(name: String, messages: &Messages) -> Queue {
     Queue { name, arguments: messages.queue_arguments.clone(), binding_keys: Vec::new() }
 }

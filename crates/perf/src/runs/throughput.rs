@@ -8,47 +8,53 @@ use anyhow::Result;
 use tokio::task::JoinSet;
 
 use super::{Run, queue};
-use crate::consumer::{self, Manner, Settling, What};
-use crate::measure::{Measured, Until, watch};
-use crate::meters::Meters;
+use crate::consumer::{self, AckMode, ConsumerOptions, DeliveryKind};
+use crate::measurement::{Measured, Until, watch};
+use crate::message_template::MessageTemplate;
+use crate::metrics::Metrics;
 use crate::options::Throughput;
-use crate::outcome::Outcome;
-use crate::pace::Pace;
 use crate::producer::{self, InFlight, Limits};
-use crate::tape::Recipe;
+use crate::rate::SendRate;
+use crate::report::Outcome;
 use crate::topology::{Argument, Exchange, Queue, Topology};
 
-/// Loads for the time that the options say.
+/// Loads the broker for the time in the options.
 ///
 /// # Errors
-/// When the broker refuses something.
+/// If the broker refuses a method.
 pub(super) async fn run(run: &Run<'_>, options: &Throughput) -> Result<Outcome> {
     let plan = Plan::new(&run.general.name, options);
     let measured = run.with(&plan.topology, load(run, &plan, options)).await?;
     Ok(Outcome::new("throughput", &run.product, measured))
 }
 
-/// Connects everybody, lets them begin together, and watches.
+/// Connects all producers and consumers, starts them together, and measures.
 async fn load(run: &Run<'_>, plan: &Plan, options: &Throughput) -> Result<Measured> {
-    let (meters, mut tasks) = (Arc::new(Meters::new()), JoinSet::new());
+    let (metrics, mut tasks) = (Arc::new(Metrics::new()), JoinSet::new());
     for number in 0..options.consumers() {
         let queues: Vec<&str> = plan.shared_out(number, options.consumers(), options).collect();
         let consume =
-            consumer::start(&run.target, &queues, manner(options), Arc::clone(&meters)).await?;
+            consumer::start(&run.target, &queues, consumer_options(options), Arc::clone(&metrics))
+                .await?;
         tasks.spawn(consume);
     }
     if let Some(letters) = &plan.dead_letters {
-        let manner =
-            Manner { settling: Settling::NoAck, prefetch: 0, rate: None, what: What::Rejected };
-        tasks.spawn(consumer::start(&run.target, &[letters], manner, Arc::clone(&meters)).await?);
+        let rejected = ConsumerOptions {
+            ack_mode: AckMode::NoAck,
+            prefetch: 0,
+            rate: None,
+            what: DeliveryKind::Rejected,
+        };
+        tasks
+            .spawn(consumer::start(&run.target, &[letters], rejected, Arc::clone(&metrics)).await?);
     }
     let mut producers = Vec::with_capacity(options.producers);
     let limits = plan.limits(options)?;
     for number in 0..options.producers {
-        let recipe = plan.recipe(number, options);
+        let template = plan.template(number, options);
         let seed = run.general.seed.wrapping_add(number as u64);
-        let (limits, meters) = (limits.clone(), Arc::clone(&meters));
-        producers.push(producer::start(&run.target, &recipe, limits, seed, meters).await?);
+        let (limits, metrics) = (limits.clone(), Arc::clone(&metrics));
+        producers.push(producer::start(&run.target, &template, limits, seed, metrics).await?);
     }
     for produce in producers {
         tasks.spawn(produce);
@@ -57,25 +63,25 @@ async fn load(run: &Run<'_>, plan: &Plan, options: &Throughput) -> Result<Measur
         warm_up: Duration::from_secs_f64(options.warm_up),
         measured: Duration::from_secs_f64(options.time),
     };
-    watch(&meters, tasks, until, run.process(), run.general.quiet).await
+    watch(&metrics, tasks, until, run.process(), run.general.quiet).await
 }
 
-fn manner(options: &Throughput) -> Manner {
+fn consumer_options(options: &Throughput) -> ConsumerOptions {
     let every = options.ack_every;
-    let settling = match (options.auto_ack, options.reject) {
-        (true, _) => Settling::NoAck,
-        (_, true) => Settling::Reject { every },
-        _ => Settling::Ack { every },
+    let ack_mode = match (options.auto_ack, options.reject) {
+        (true, _) => AckMode::NoAck,
+        (_, true) => AckMode::Reject { every },
+        _ => AckMode::Ack { every },
     };
-    Manner {
-        settling,
+    ConsumerOptions {
+        ack_mode,
         prefetch: options.prefetch,
         rate: options.consumer_rate,
-        what: What::Messages,
+        what: DeliveryKind::Messages,
     }
 }
 
-/// What is declared, and how producers reach it.
+/// Queues and exchanges to declare, and how producers reach them.
 struct Plan {
     topology: Topology,
     dead_letters: Option<String>,
@@ -105,7 +111,7 @@ impl Plan {
         Self { topology: Topology { is_durable, exchange, queues }, dead_letters }
     }
 
-    /// The queues of one of `workers`: where there are fewer workers than queues, each has several.
+    /// Queues of one of `workers`; with fewer workers than queues each has several.
     fn shared_out<'a>(
         &'a self,
         number: usize,
@@ -116,7 +122,7 @@ impl Plan {
         queues.skip(number % options.queues).step_by(workers).map(|queue| queue.name.as_str())
     }
 
-    fn recipe(&self, number: usize, options: &Throughput) -> Recipe {
+    fn template(&self, number: usize, options: &Throughput) -> MessageTemplate {
         let (exchange, routing_keys) = match &self.topology.exchange {
             Some(exchange) => {
                 (exchange.name.clone(), (0..options.bindings).map(routing_key).collect())
@@ -126,7 +132,7 @@ impl Plan {
                 (String::new(), queues.map(str::to_owned).collect())
             }
         };
-        Recipe {
+        MessageTemplate {
             exchange,
             routing_keys,
             size: options.messages.size,
@@ -144,7 +150,7 @@ impl Plan {
         let in_flight_max = (options.in_flight > 0 && options.consumers() > 0)
             .then_some(InFlight { messages: options.in_flight, copies });
         Ok(Limits {
-            pace: options.rate.map(Pace::start).transpose()?,
+            pace: options.rate.map(SendRate::start).transpose()?,
             window: options.messages.confirm,
             in_flight_max,
             messages: None,
@@ -152,12 +158,12 @@ impl Plan {
     }
 }
 
-/// The key that messages for a binding have.
+/// Routing key of messages for a binding.
 fn routing_key(number: usize) -> String {
     format!("perf.{number:06}.message")
 }
 
-/// The key of the binding, for a topic exchange with a wildcard.
+/// Key of a binding; for a topic exchange it has a wildcard.
 fn binding_key(number: usize, is_topic: bool) -> String {
     if is_topic { format!("perf.{number:06}.*") } else { routing_key(number) }
 }
@@ -179,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_shared_out_and_dead_letters_are_nobodys() {
+    fn queues_are_divided_among_workers() {
         assert_eq!(shares("--queues 3 --reject", 2), [vec!["q-0", "q-2"], vec!["q-1"]]);
         assert_eq!(shares("--queues 2", 3), [["q-0"], ["q-1"], ["q-0"]]);
     }

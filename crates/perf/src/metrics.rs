@@ -1,6 +1,6 @@
-//! What is counted and timed while a run goes on.
+//! Counters and latencies of a run.
 //!
-//! Tasks count once for everything that one read or write carried, never once for a message.
+//! Tasks update a counter once per read or write, never once per message.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,33 +15,33 @@ const DIGITS: u8 = 2;
 /// Defines counters and a copy of them at one instant.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident)*) => {
-        /// Everything that is counted.
+        /// Counters of a run.
         #[derive(Debug, Default)]
         pub(crate) struct Counters { $($(#[$doc])* pub(crate) $name: AtomicU64,)* }
 
-        /// The counters at one instant, or how much they grew between two.
+        /// Values of the counters at one instant, or their growth between two.
         #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
         pub(crate) struct Counts { $($(#[$doc])* pub(crate) $name: u64,)* }
 
         impl Counters {
-            /// What was counted so far.
+            /// The current values.
             pub(crate) fn read(&self) -> Counts {
                 Counts { $($name: self.$name.load(Ordering::Relaxed),)* }
             }
         }
 
         impl Counts {
-            /// How much was counted since.
+            /// Growth since `earlier`.
             pub(crate) fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: self.$name - earlier.$name,)* }
             }
 
-            /// How much that is in a second.
+            /// Growth per second when this is the growth in `elapsed`.
             pub(crate) fn per_second(&self, elapsed: Duration) -> Self {
                 Self { $($name: per_second(self.$name, elapsed),)* }
             }
 
-            /// Each with its name.
+            /// Every counter with its name.
             pub(crate) fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name),)*]
             }
@@ -56,11 +56,11 @@ counters! {
     confirmed
     /// Messages the broker has refused with basic.nack.
     refused
-    /// Messages that no queue took.
+    /// Messages that were returned as unroutable.
     returned
     /// Messages delivered to consumers.
     consumed
-    /// Octets of their bodies.
+    /// Bytes of the bodies of consumed messages.
     consumed_bytes
     /// Messages that consumers rejected.
     rejected
@@ -70,7 +70,7 @@ counters! {
     early
     /// Messages that arrived there a second time.
     doubled
-    /// Connections, channels or queues that came and went.
+    /// Connections, channels or queues that were opened and closed.
     churned
     /// Times that the broker asked publishers to wait.
     blocked
@@ -81,7 +81,7 @@ counters! {
 pub(crate) struct Recorder(Arc<Mutex<Histogram<u64>>>);
 
 impl Recorder {
-    /// For as much as one read brought.
+    /// Locks the recorder, for all deliveries of one read.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Histogram<u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,7 +105,7 @@ impl Latency {
         recorder
     }
 
-    /// What was recorded since the last time.
+    /// Takes all latencies since the last call.
     pub(crate) fn take(&self) -> Histogram<u64> {
         let mut all = histogram();
         for recorder in self.recorders.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -117,7 +117,7 @@ impl Latency {
     }
 }
 
-/// Records a time; 0 is the least that a histogram knows apart from nothing.
+/// Records a time. Times of 0 are recorded as 1 ns, the smallest value of a histogram.
 pub(crate) fn record(histogram: &mut Histogram<u64>, ns: u64) {
     histogram.record(ns.max(1)).expect("a histogram that grows takes every value");
 }
@@ -127,12 +127,12 @@ pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new(DIGITS).expect("two digits are allowed")
 }
 
-/// Everything that the tasks of a run share.
+/// Metrics that the tasks of a run share.
 #[derive(Debug)]
-pub(crate) struct Meters {
+pub(crate) struct Metrics {
     began: Instant,
     pub(crate) counters: Counters,
-    /// From sending a message to having it, by a consumer.
+    /// From sending a message to its delivery to a consumer.
     pub(crate) latency: Latency,
     /// From sending a message to its arrival in a dead-letter queue, when a consumer rejected it.
     pub(crate) dead_letter_latency: Latency,
@@ -142,7 +142,7 @@ pub(crate) struct Meters {
     pub(crate) lateness: Latency,
 }
 
-impl Meters {
+impl Metrics {
     /// Starts the clock of a run.
     pub(crate) fn new() -> Self {
         Self {
@@ -161,7 +161,7 @@ impl Meters {
     }
 }
 
-/// So many in a second when there were `count` in the time.
+/// Rate per second for `count` events in `elapsed`.
 fn per_second(count: u64, elapsed: Duration) -> u64 {
     (count as f64 / elapsed.as_secs_f64()).round() as u64
 }
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latency_is_taken_once_from_all_tasks() {
+    fn latencies_are_taken_once_from_all_tasks() {
         let latency = Latency::new();
         let (one, other) = (latency.recorder(), latency.recorder());
         one.lock().record(1_000).expect("fits");

@@ -1,30 +1,30 @@
-//! Dead letters: which came, whether twice, and how long after their deadline.
+//! Check of dead letters: missing or duplicate ones, and their time after the deadline.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use hdrhistogram::Histogram;
 
-use crate::meters::{Counters, count, record};
-use crate::tape::Stamp;
+use crate::message_template::Stamp;
+use crate::metrics::{Counters, count, record};
 
-/// Messages that have expired, by their numbers.
+/// Check of the messages that expire, by their numbers.
 #[derive(Debug)]
-pub(crate) struct Arrivals {
-    /// The TTL of the queue, for messages that have none of their own.
+pub(crate) struct DeadLetterCheck {
+    /// TTL of the queue, for messages without their own.
     queue_ttl_ms: u32,
-    /// A bit for each message; one producer numbers them.
+    /// A bit for each message that has come; one producer numbers them.
     seen: Mutex<Vec<u64>>,
 }
 
-impl Arrivals {
-    /// For so many messages at most.
+impl DeadLetterCheck {
+    /// A check for at most `messages` messages.
     pub(crate) fn new(messages: u64, queue_ttl_ms: u32) -> Self {
         let words = usize::try_from(messages.div_ceil(64)).unwrap_or(usize::MAX);
         Self { queue_ttl_ms, seen: Mutex::new(vec![0; words]) }
     }
 
-    /// Notes one that has come at `now_ns`.
+    /// Records a dead letter that came at `now_ns`.
     pub(crate) fn note(
         &self,
         stamp: &Stamp,
@@ -51,17 +51,17 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meters::histogram;
+    use crate::metrics::histogram;
 
     #[test]
-    fn early_late_and_twice_are_told_apart() {
-        let (arrivals, counters) = (Arrivals::new(10, 5), Counters::default());
+    fn dead_letters_are_counted_as_early_late_or_duplicate() {
+        let (check, counters) = (DeadLetterCheck::new(10, 5), Counters::default());
         let mut lateness = histogram();
         let stamp = |number, ttl_ms| Stamp { sent_ns: 1_000_000, ttl_ms, number };
-        arrivals.note(&stamp(0, 3), 4_500_000, &mut lateness, &counters);
-        arrivals.note(&stamp(1, 3), 3_999_999, &mut lateness, &counters);
-        arrivals.note(&stamp(9, 0), 6_000_000, &mut lateness, &counters);
-        arrivals.note(&stamp(9, 0), 7_000_000, &mut lateness, &counters);
+        check.note(&stamp(0, 3), 4_500_000, &mut lateness, &counters);
+        check.note(&stamp(1, 3), 3_999_999, &mut lateness, &counters);
+        check.note(&stamp(9, 0), 6_000_000, &mut lateness, &counters);
+        check.note(&stamp(9, 0), 7_000_000, &mut lateness, &counters);
         let counts = counters.read();
         assert_eq!((counts.early, counts.doubled), (1, 1));
         assert_eq!((lateness.len(), lateness.min()), (3, 1));

@@ -1,8 +1,8 @@
-//! Figures as people read them.
+//! Numbers and times in a readable form.
 
 use std::fmt::{self, Write as _};
 
-/// Microseconds.
+/// A time in microseconds.
 pub(crate) struct Time(pub(crate) f64);
 
 impl fmt::Display for Time {
@@ -16,7 +16,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// Three digits and what they count: `2.5M`.
+/// A number with three digits and a unit prefix: `2.5M`.
 pub(crate) struct Short(pub(crate) f64);
 
 impl fmt::Display for Short {

@@ -1,4 +1,4 @@
-//! Watches a run from its beginning to its end: warm-up, the measured time, a figure each second.
+//! Measurement of a run: warm-up, the measured time, a sample each second.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _, stderr};
@@ -12,23 +12,23 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::broker_process::{BrokerProcess, Usage};
-use crate::figure::{Short, Time};
-use crate::meters::{Counts, Meters, histogram};
+use crate::format::{Short, Time};
+use crate::metrics::{Counts, Metrics, histogram};
 
-/// How often the end of a run is looked for, and how exact its time is.
+/// Interval of checks for the end of a run, and so the precision of its time.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How often a figure is told.
+/// Interval of samples.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is left of a run behind its last whole second gets a figure when it is so long.
+/// Shortest rest of a run behind its last whole second that gets a sample.
 const LAST_INTERVAL_MIN: Duration = Duration::from_millis(200);
 
-/// When a run is over.
+/// Condition for the end of a run.
 pub(crate) enum Until {
-    /// After so long, behind a warm-up that does not count.
+    /// After a time, which begins behind a warm-up that does not count.
     Time { warm_up: Duration, measured: Duration },
-    /// When the counts are what the function waits for; within this time.
+    /// Once the function is true for the counts; after the time it is an error.
     Counts { reached: Box<dyn Fn(&Counts) -> bool + Send>, within: Duration },
 }
 
@@ -37,26 +37,26 @@ pub(crate) enum Until {
 pub(crate) struct Second {
     /// Seconds since the run began.
     pub(crate) at_s: f64,
-    /// What happened in it, per second.
+    /// Counts in this second, per second.
     pub(crate) rates: Counts,
     /// Median and 99th percentile in microseconds, when something was measured: of what the run is
     /// about (deliveries, expiries, what comes and goes), or else of confirms.
     pub(crate) latency_us: Option<[f64; 2]>,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) elapsed: Duration,
     pub(crate) counts: Counts,
-    /// Whether the user ended it before its time.
+    /// True if the user has interrupted the run.
     pub(crate) is_interrupted: bool,
     pub(crate) latencies: Latencies,
     pub(crate) seconds: Vec<Second>,
     pub(crate) usage: Option<Usage>,
 }
 
-/// What was timed, in nanoseconds; the kinds are those of [`Meters`].
+/// DeliveryKind was timed, in nanoseconds; the kinds are those of [`Metrics`].
 #[derive(Debug)]
 pub(crate) struct Latencies {
     pub(crate) delivery: Histogram<u64>,
@@ -66,13 +66,13 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// What the tasks have recorded since the last time.
-    fn taken_from(meters: &Meters) -> Self {
+    /// Takes the latencies that the tasks have recorded since the last call.
+    fn taken_from(metrics: &Metrics) -> Self {
         Self {
-            delivery: meters.latency.take(),
-            dead_letter: meters.dead_letter_latency.take(),
-            confirm: meters.confirm_latency.take(),
-            lateness: meters.lateness.take(),
+            delivery: metrics.latency.take(),
+            dead_letter: metrics.dead_letter_latency.take(),
+            confirm: metrics.confirm_latency.take(),
+            lateness: metrics.lateness.take(),
         }
     }
 
@@ -92,37 +92,37 @@ impl Latencies {
         self.lateness += &more.lateness;
     }
 
-    /// The kind that a second is told with: one of them is what the run is about.
+    /// The latency that a sample shows: the one that the run measures, or else that of confirms.
     fn told(&self) -> Option<&Histogram<u64>> {
         [&self.delivery, &self.lateness, &self.confirm].into_iter().find(|kind| !kind.is_empty())
     }
 }
 
-/// Watches until the end, and ends the tasks, whose connections are closed then; when one of them
-/// fails, the run does.
+/// Watches the tasks until the end of the run, then ends them, which closes their connections. The run
+/// fails when a task fails.
 ///
 /// # Errors
-/// When a task fails, or the time is over before the counts are reached.
+/// If a task fails, or the time is over before the counts are reached.
 pub(crate) async fn watch(
-    meters: &Arc<Meters>,
+    metrics: &Arc<Metrics>,
     mut tasks: JoinSet<Result<()>>,
     until: Until,
     process: Option<BrokerProcess>,
     is_quiet: bool,
 ) -> Result<Measured> {
-    let measured = watch_tasks(meters, &mut tasks, until, process, is_quiet).await;
+    let measured = watch_tasks(metrics, &mut tasks, until, process, is_quiet).await;
     tasks.shutdown().await;
     measured
 }
 
 async fn watch_tasks(
-    meters: &Arc<Meters>,
+    metrics: &Arc<Metrics>,
     tasks: &mut JoinSet<Result<()>>,
     until: Until,
     process: Option<BrokerProcess>,
     is_quiet: bool,
 ) -> Result<Measured> {
-    let mut watcher = Watcher::new(Arc::clone(meters), process, is_quiet)?;
+    let mut watcher = Watcher::new(Arc::clone(metrics), process, is_quiet)?;
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_warm = !matches!(until, Until::Time { .. });
@@ -157,9 +157,9 @@ async fn watch_tasks(
     }
 }
 
-/// The figures since a beginning.
+/// Counts and latencies since the beginning of the measured time.
 struct Watcher {
-    meters: Arc<Meters>,
+    metrics: Arc<Metrics>,
     process: Option<BrokerProcess>,
     is_quiet: bool,
     run_began: Instant,
@@ -173,11 +173,11 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(meters: Arc<Meters>, process: Option<BrokerProcess>, is_quiet: bool) -> Result<Self> {
+    fn new(metrics: Arc<Metrics>, process: Option<BrokerProcess>, is_quiet: bool) -> Result<Self> {
         let now = Instant::now();
         let usage_base = process.as_ref().map(BrokerProcess::usage).transpose()?;
         Ok(Self {
-            meters,
+            metrics,
             process,
             is_quiet,
             run_began: now,
@@ -196,38 +196,38 @@ impl Watcher {
     }
 
     fn counts(&self) -> Counts {
-        self.meters.counters.read().since(&self.base)
+        self.metrics.counters.read().since(&self.base)
     }
 
-    /// The warm-up is over: nothing that was measured counts.
+    /// Begins the measured time: the warm-up does not count.
     fn begin_again(&mut self) -> Result<()> {
         self.take();
         self.latencies = Latencies::none();
         self.usage_base = self.process.as_ref().map(BrokerProcess::usage).transpose()?;
-        self.base = self.meters.counters.read();
+        self.base = self.metrics.counters.read();
         self.began = Instant::now();
         Ok(())
     }
 
-    /// Moves what the tasks have recorded to the whole; the second's own is returned.
+    /// Takes the latencies that the tasks have recorded, adds them to the total, and returns them.
     fn take(&mut self) -> Latencies {
-        let second = Latencies::taken_from(&self.meters);
+        let second = Latencies::taken_from(&self.metrics);
         self.latencies.add(&second);
         second
     }
 
-    /// Tells the figures of a second that is over.
+    /// Samples a second that is over.
     fn tell(&mut self) {
         if self.told.elapsed() >= INTERVAL {
             self.sample();
         }
     }
 
-    /// Notes what happened since the last time, and tells it.
+    /// Samples the time since the last sample, and prints it.
     fn sample(&mut self) {
         let elapsed = self.told.elapsed();
         self.told = Instant::now();
-        let counts = self.meters.counters.read();
+        let counts = self.metrics.counters.read();
         let rates = counts.since(&self.told_counts).per_second(elapsed);
         self.told_counts = counts;
         let latencies = self.take();
@@ -267,7 +267,7 @@ impl Watcher {
     }
 }
 
-/// One line on stderr, written over the one before when a person looks.
+/// Prints one line to stderr; on a terminal it overwrites the line before.
 fn show(second: &Second) {
     let mut line = format!("{:6.1} s", second.at_s);
     for (name, rate) in second.rates.named().into_iter().filter(|(_, rate)| *rate > 0) {

@@ -1,7 +1,8 @@
-//! What producers with a rate wait for.
+//! Ticks for producers with a rate.
 //!
-//! The runtime's timers come once a millisecond, in which a fast producer would send hundreds of
-//! messages at once, and measure how long these stand in line. A thread of its own is finer.
+//! The runtime's timers have a resolution of a millisecond. A fast producer would send hundreds of messages
+//! per tick, and the measured latency would include the time that they wait for each other. A thread of
+//! its own ticks more often.
 
 use std::io;
 use std::sync::Arc;
@@ -10,22 +11,22 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// How often producers with a rate send: what is due in this time goes out together.
+/// Interval at which producers with a rate send; the messages due in one interval are sent together.
 const TICK: Duration = Duration::from_micros(100);
 
-/// A rate, and the ticks by which producers keep it.
+/// A rate, and the ticks that producers wait for.
 #[derive(Clone, Debug)]
-pub(crate) struct Pace {
-    /// Messages a second of each producer.
+pub(crate) struct SendRate {
+    /// Messages per second of each producer.
     rate: u32,
     ticks: Arc<Notify>,
 }
 
-impl Pace {
-    /// Starts a thread that ticks until nobody keeps this pace any more.
+impl SendRate {
+    /// Starts a thread that ticks until all clones of this value are dropped.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// If the thread cannot be started.
     pub(crate) fn start(rate: u32) -> io::Result<Self> {
         let notify = Arc::new(Notify::new());
         let told = Arc::downgrade(&notify);
@@ -44,7 +45,7 @@ impl Pace {
         self.ticks.notified().await;
     }
 
-    /// The messages that are due when a producer has sent for so long.
+    /// Number of messages that are due when a producer has sent for `elapsed`.
     pub(crate) fn due(&self, elapsed: Duration) -> u64 {
         (elapsed.as_secs_f64() * f64::from(self.rate)) as u64
     }

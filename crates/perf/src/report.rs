@@ -1,30 +1,30 @@
-//! What a run came to: as a text for people and as JSON for programs.
+//! Report of a run, as text and as JSON.
 
 use std::fmt;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::figure::{Time, grouped};
-use crate::measure::{Latencies, Measured, Second};
-use crate::meters::Counts;
+use crate::format::{Time, grouped};
+use crate::measurement::{Latencies, Measured, Second};
+use crate::metrics::Counts;
 
-/// The figures of a run.
+/// Results of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
-    /// The command, or a part of it: `fill`, `drain`.
+    /// Name of the command, or of a part of it: `fill`, `drain`.
     pub(crate) run: String,
-    /// What the broker says of itself.
+    /// Product and version of the broker.
     pub(crate) broker: String,
-    /// How long was measured.
+    /// Length of the measured time, in seconds.
     pub(crate) elapsed_s: f64,
-    /// Whether the user ended it before its time.
+    /// True if the user has interrupted the run.
     #[serde(rename = "interrupted")]
     pub(crate) is_interrupted: bool,
     pub(crate) counts: Counts,
-    /// The same, per second.
+    /// Counts per second.
     pub(crate) rates: Counts,
-    /// From sending a message to its delivery; of a churn, from beginning to end.
+    /// From sending a message to its delivery; for a churn, from opening to closing.
     pub(crate) latency_us: Option<Percentiles>,
     /// From sending a message to its arrival in the dead-letter queue, when a consumer rejected it.
     pub(crate) dead_letter_latency_us: Option<Percentiles>,
@@ -32,7 +32,7 @@ pub(crate) struct Outcome {
     pub(crate) confirm_latency_us: Option<Percentiles>,
     /// From the deadline of a message to its arrival in the dead-letter queue.
     pub(crate) lateness_us: Option<Percentiles>,
-    /// When the broker's process was given.
+    /// Use of resources, if the broker's process was given.
     pub(crate) broker_process: Option<ProcessFigures>,
     pub(crate) seconds: Vec<Second>,
 }
@@ -49,19 +49,20 @@ pub(crate) struct Percentiles {
     pub(crate) max: f64,
 }
 
-/// What the broker's process used.
+/// Resources that the broker's process has used.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct ProcessFigures {
-    /// Processor time in the measured time.
+    /// Processor time in the measured time, in seconds.
     pub(crate) cpu_s: f64,
-    /// Per message that arrived (or, when none did, was published), or per thing that came and went.
+    /// Processor time per delivered message, or per published one if none was delivered, or per opened
+    /// resource; in microseconds.
     pub(crate) cpu_us_per_message: f64,
-    /// Resident memory at the end.
+    /// Resident memory at the end, in bytes.
     pub(crate) resident_bytes: u64,
 }
 
 impl Outcome {
-    /// From what was measured.
+    /// Results of a measurement.
     pub(crate) fn new(run: &str, broker: &str, measured: Measured) -> Self {
         let Measured { elapsed, counts, is_interrupted, latencies, seconds, usage } = measured;
         let Latencies { delivery, dead_letter, confirm, lateness } = &latencies;
@@ -90,7 +91,7 @@ impl Outcome {
 }
 
 impl Percentiles {
-    /// Of recorded nanoseconds, if there are any.
+    /// Percentiles of recorded nanoseconds; `None` if there are none.
     fn of(histogram: &Histogram<u64>) -> Option<Self> {
         let us = |ns: u64| ns as f64 / 1_000.0;
         let at = |quantile| us(histogram.value_at_quantile(quantile));

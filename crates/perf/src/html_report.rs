@@ -10,14 +10,14 @@ use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use crate::figure::{Short, Time};
-use crate::measure::Second;
-use crate::outcome::Outcome;
+use crate::format::{Short, Time};
+use crate::measurement::Second;
+use crate::report::Outcome;
 
 /// Width and height of a plot, in pixels.
 const SIZE: (u32, u32) = (800, 280);
 
-/// What everything but the plotted lines is drawn in, and what the page's style looks for.
+/// Colour of all elements except the plotted lines; the page's style replaces it.
 const INK: RGBColor = BLACK;
 
 /// Colours of lines, to be told apart on white and on black.
@@ -62,7 +62,7 @@ pub(crate) fn report(outcomes: &[Outcome]) -> Result<String> {
 /// A line of a plot: its name and its points.
 type Line = (String, Vec<(f64, f64)>);
 
-/// How the vertical axis goes.
+/// Kind of a vertical axis.
 #[derive(Clone, Copy)]
 enum Axis {
     /// From 0 to a bit more than the largest, in numbers.
@@ -83,7 +83,7 @@ fn rates(seconds: &[Second]) -> Result<String> {
             }
         }
     }
-    // Octets are another scale than messages.
+    // Bytes have another scale than messages.
     lines.retain(|(name, points)| {
         name != "consumed bytes" && points.iter().any(|(_, rate)| *rate > 0.0)
     });
@@ -175,10 +175,10 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meters::Counts;
+    use crate::metrics::Counts;
 
     #[test]
-    fn what_was_measured_is_plotted_and_nothing_else() {
+    fn plots_show_the_measured_values_only() {
         let second = |at_s: f64, published| Second {
             at_s,
             rates: Counts { published, consumed_bytes: 1 << 30, ..Counts::default() },
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_of_times_ends_at_powers_of_ten() {
+    fn axis_of_times_ends_at_powers_of_ten() {
         assert_eq!(decades(80.0, 2_000.0), 10.0..10_000.0);
         assert_eq!(decades(100.0, 100.0), 100.0..1_000.0);
         assert_eq!(escaped("<a&b>"), "&lt;a&amp;b>");
