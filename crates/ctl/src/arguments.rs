@@ -1,12 +1,12 @@
 //! The command line: words and options in any order, as `rabbitmqctl` reads them.
 //!
-//! Options may stand before, behind and between the words of a command. What is no option of the
-//! command, or has no value or a wrong one, is collected: the caller says all of it at once.
+//! Options may stand before, behind and between the words of a command. Unknown options, and options
+//! without a valid value, are collected, so that the caller reports all of them together.
 
-/// What an option is followed by.
+/// Kind of the value of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// Nothing: it is there or not, or denied as `--no-NAME`.
+    /// A flag without a value; `--no-NAME` denies it.
     Flag,
     /// A text.
     Text,
@@ -17,16 +17,16 @@ pub(crate) enum Kind {
 /// An option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Switch {
-    /// Its name behind two dashes.
+    /// Name behind two dashes.
     pub(crate) name: &'static str,
-    /// Its letter behind one dash.
+    /// Letter behind one dash.
     pub(crate) short: Option<char>,
-    /// What follows.
+    /// Kind of the value.
     pub(crate) kind: Kind,
 }
 
 impl Switch {
-    /// An option that is there or not.
+    /// A flag.
     pub(crate) const fn flag(name: &'static str) -> Self {
         Self { name, short: None, kind: Kind::Flag }
     }
@@ -41,21 +41,21 @@ impl Switch {
         Self { name, short: None, kind: Kind::Integer }
     }
 
-    /// The same with a letter.
+    /// The same option with a letter.
     pub(crate) const fn or(self, short: char) -> Self {
         Self { short: Some(short), ..self }
     }
 }
 
-/// An option that cannot be taken, as it was written, and the value it was written with.
+/// A wrong option as it was written, and its value.
 pub(crate) type Wrong = (String, Option<String>);
 
 /// A command line that was read.
 #[derive(Default, Debug)]
 pub(crate) struct Parsed {
-    /// What is no option, in order.
+    /// Words that are no options, in order.
     pub(crate) words: Vec<String>,
-    /// What is none of the options that may be there.
+    /// Options that are unknown or have no valid value.
     pub(crate) wrong: Vec<Wrong>,
     given: Vec<(&'static str, String)>,
 }
@@ -72,7 +72,7 @@ impl Parsed {
         given.map(|(_, value)| value.as_str())
     }
 
-    /// Whether a flag is there; None if it is neither given nor denied.
+    /// The value of a flag; `None` if it is neither given nor denied.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.text(name).map(|value| value == "true")
     }
@@ -123,12 +123,12 @@ pub(crate) fn parse(line: &[String], switches: &[Switch]) -> Parsed {
     parsed
 }
 
-/// Whether a word begins as an option does; a lone dash and a negative number are none.
+/// True if a word begins as an option does; a lone dash and a negative number do not.
 fn is_option(word: &str) -> bool {
     word.strip_prefix('-').is_some_and(|rest| !rest.is_empty() && rest.parse::<f64>().is_err())
 }
 
-/// The option that was written, and whether it was denied.
+/// The option with this name, and true if it is denied.
 fn find<'a>(written: &str, switches: &'a [Switch]) -> Option<(&'a Switch, bool)> {
     let Some(name) = written.strip_prefix("--") else {
         let mut letters = written.chars().skip(1);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_taken_is_told() {
+    fn wrong_options_are_reported() {
         let wrong = |line| {
             let (_, _, wrong) = read(line);
             let one = |(written, value): Wrong| (written, value.unwrap_or_default());
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn words_that_look_like_options_are_words() {
+    fn negative_numbers_and_dashes_are_words() {
         assert_eq!(read("c -1 - -0.5").0, ["c", "-1", "-", "-0.5"]);
         assert_eq!(read("c -- -p --quiet").0, ["c", "-p", "--quiet"]);
         assert_eq!(read("c -t -5").1, [("timeout", "-5".to_owned())]);
     }
 
     #[test]
-    fn a_flag_can_be_denied_and_the_last_word_counts() {
+    fn flags_can_be_denied_and_the_last_one_counts() {
         let line: Vec<String> =
             ["--no-table-headers", "-p", "a", "-p", "b"].map(str::to_owned).to_vec();
         let parsed = parse(&line, SWITCHES);

@@ -1,4 +1,4 @@
-//! Columns of lists, as the words of a command choose them.
+//! Columns of lists, chosen by the words of a command.
 
 use serde_json::Value;
 
@@ -13,41 +13,41 @@ pub(crate) struct Column {
     read: Read,
 }
 
-/// Where a cell comes from.
+/// Source of a cell.
 #[derive(Clone, Copy, Debug)]
 enum Read {
-    /// The field of the same name.
+    /// The field with the name of the column.
     Same,
-    /// The same, a name that the broker gives.
+    /// The same field, whose value is a name of the broker.
     Atom,
-    /// The same, arguments that a client gave.
+    /// The same field, whose value is a table of a client.
     Arguments,
-    /// Something else.
+    /// The result of a function.
     By(fn(&Value, &Pids) -> Term),
 }
 
 impl Column {
-    /// The field of that name.
+    /// A column for the field with this name.
     pub(crate) const fn same(name: &'static str) -> Self {
         Self { name, read: Read::Same }
     }
 
-    /// The field of that name, which is a name that the broker gives.
+    /// A column for the field with this name, whose value is a name of the broker.
     pub(crate) const fn atom(name: &'static str) -> Self {
         Self { name, read: Read::Atom }
     }
 
-    /// The field of that name, which a client has given.
+    /// A column for the field with this name, whose value is a table of a client.
     pub(crate) const fn arguments(name: &'static str) -> Self {
         Self { name, read: Read::Arguments }
     }
 
-    /// What this function makes of it.
+    /// A column whose cells are results of a function.
     pub(crate) const fn new(name: &'static str, read: fn(&Value, &Pids) -> Term) -> Self {
         Self { name, read: Read::By(read) }
     }
 
-    /// The cell of something.
+    /// The cell for an element of a list.
     pub(crate) fn cell(&self, of: &Value, pids: &Pids) -> (String, Term) {
         let field = of.get(self.name);
         let term = match self.read {
@@ -60,7 +60,7 @@ impl Column {
     }
 }
 
-/// The names that the words have, which may be separated by commas, too; each once.
+/// Names from the words, which may also be separated by commas; each once.
 fn names(words: &[String]) -> Vec<&str> {
     let mut names = Vec::new();
     for name in words.iter().flat_map(|word| word.split(',')).map(str::trim) {
@@ -71,7 +71,7 @@ fn names(words: &[String]) -> Vec<&str> {
     names
 }
 
-/// Checks that there are columns of these names.
+/// Checks that all names are those of columns.
 pub(crate) fn validate(words: &[String], columns: &[Column]) -> Result<(), Failure> {
     let is_known = |name: &&str| columns.iter().any(|column| column.name == *name);
     let unknown: Vec<&str> = names(words).into_iter().filter(|name| !is_known(name)).collect();
@@ -82,7 +82,7 @@ pub(crate) fn validate(words: &[String], columns: &[Column]) -> Result<(), Failu
     Err(Failure::arguments(USAGE, problem))
 }
 
-/// The columns of these names, in that order; without names those that are usual.
+/// The columns with these names, in order; without names the usual ones.
 pub(crate) fn selected<'a>(
     words: &[String],
     columns: &'a [Column],
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn cells() {
+    fn column_cells() {
         let of = json!({"name": "q", "state": "running", "arguments": {"x-max-length": 5}});
         let cell = |name| {
             let column = COLUMNS.iter().find(|column| column.name == name).unwrap();

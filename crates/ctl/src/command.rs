@@ -1,4 +1,4 @@
-//! A command: what it is called, what it takes, and what it does.
+//! A command: its name, its words and options, and its function.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::printable::printable;
 use crate::tool::Tool;
 
-/// What somebody asked for, with whom it is about.
+/// A call of a command.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     /// The tool that was called.
@@ -18,35 +18,35 @@ pub(crate) struct Call<'a> {
     pub(crate) words: &'a [String],
     /// The options.
     pub(crate) options: &'a Parsed,
-    /// The node that it is about.
+    /// The node to operate.
     pub(crate) node: &'a Node,
-    /// Looks for the node again: one that starts has other ports and another token.
+    /// Finds the node again: after a start it may have other ports and another token.
     pub(crate) find: &'a dyn Fn() -> Result<Node, Failure>,
-    /// Only the answer is wanted.
+    /// Suppresses everything but the output.
     pub(crate) is_quiet: bool,
 }
 
 impl Call<'_> {
-    /// The word at this position; empty if there are fewer, which the command has made sure of.
+    /// The word at this position; empty if there are fewer, which the number of words rules out.
     pub(crate) fn word(&self, at: usize) -> &str {
         self.words.get(at).map(String::as_str).unwrap_or_default()
     }
 
-    /// The vhost that it is about.
+    /// The vhost in the options.
     pub(crate) fn vhost(&self) -> &str {
         self.options.text("vhost").unwrap_or("/")
     }
 
-    /// Says at once how far a command is that takes long.
+    /// Prints the progress of a long command.
     pub(crate) fn say(&self, text: &str) {
         if !self.is_quiet {
             let mut out = std::io::stdout();
-            // Whoever has closed it does not want to hear more.
+            // A closed stream is no error: its reader wants no more output.
             let _ = writeln!(out, "{}", printable(text)).and_then(|()| out.flush());
         }
     }
 
-    /// Whether a flag is given.
+    /// True if a flag is given.
     pub(crate) fn has(&self, flag: &str) -> bool {
         self.options.flag(flag) == Some(true)
     }
@@ -73,7 +73,7 @@ pub(crate) enum Section {
 }
 
 impl Section {
-    /// Its headline.
+    /// Headline of the section.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Help => "Help",
@@ -95,7 +95,7 @@ impl Section {
     }
 }
 
-/// Which tools have a command.
+/// Tools that have a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tools {
     /// `rabbitmqctl` and `leveretctl`.
@@ -113,22 +113,22 @@ pub(crate) struct Command {
     pub(crate) name: &'static str,
     pub(crate) section: Section,
     pub(crate) tools: Tools,
-    /// How it is written, behind the name of the tool and the options of all commands.
+    /// Usage, behind the name of the tool and the options of all commands.
     pub(crate) usage: &'static str,
-    /// What it does, in a line.
+    /// Summary in one line.
     pub(crate) about: &'static str,
-    /// The fewest and the most words it takes.
+    /// Smallest and largest number of words.
     pub(crate) words: (usize, usize),
-    /// Its own options.
+    /// Options of this command.
     pub(crate) switches: &'static [Switch],
-    /// The format of what it says, when none is asked for.
+    /// Default format of the output.
     pub(crate) formatter: Formatter,
-    /// What is said before anything else, if it is not asked to be quiet.
+    /// Banner before the output, unless `--quiet` is given.
     pub(crate) banner: fn(&Call<'_>) -> String,
-    /// What can be known to be wrong without asking the node.
+    /// Check of words and options that needs no node.
     pub(crate) check: fn(&Call<'_>) -> Result<(), Failure>,
     pub(crate) run: fn(&Call<'_>) -> Result<Output, Failure>,
-    /// Whether the banner comes before the command has an answer: it may take long.
+    /// True if the banner is printed before the command runs, because it may take long.
     pub(crate) waits: bool,
 }
 
@@ -186,17 +186,17 @@ impl Command {
         Self { usage, ..self }
     }
 
-    /// It is a command of both tools.
+    /// Makes it a command of both tools.
     pub(crate) const fn everywhere(self) -> Self {
         Self { tools: Tools::All, ..self }
     }
 
-    /// It is a command of `rabbitmq-diagnostics` only.
+    /// Makes it a command of `rabbitmq-diagnostics` only.
     pub(crate) const fn diagnostics(self) -> Self {
         Self { tools: Tools::Diagnostics, ..self }
     }
 
-    /// It may take long, and says so at once.
+    /// Prints the banner before the command runs, because it may take long.
     pub(crate) const fn waits(self) -> Self {
         Self { waits: true, ..self }
     }

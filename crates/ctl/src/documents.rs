@@ -1,8 +1,8 @@
-//! JSON on a command line, also as it is left by a shell that takes quotes for its own.
+//! JSON on a command line, also in the forms that shells leave of it.
 //!
 //! A line of documentation for Windows, `"{""message-ttl"":60000}"`, reaches a program as
 //! `{"message-ttl":60000}` on Windows and as `{message-ttl:60000}` elsewhere; `"{\"a\":1}"` in single
-//! quotes keeps its backslashes. None of these is anything else, so each is read as what was meant.
+//! quotes keeps its backslashes. None of these forms has another meaning, so each is accepted.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::term::quoted;
 /// Reads a JSON document.
 ///
 /// # Errors
-/// What RabbitMQ's tool says when it is none.
+/// The text of RabbitMQ's tool for a malformed document.
 // COMPAT: JSON without its quotes: ctl reads what a shell has left of the quotes of another's.
 pub(crate) fn parse(text: &str) -> Result<Value, Failure> {
     let readings = [text.to_owned(), text.replace("\"\"", "\""), text.replace("\\\"", "\"")];
@@ -41,7 +41,7 @@ fn with_quotes(text: &str) -> Option<String> {
     Some(quoted)
 }
 
-/// A word as JSON: as it is where that is JSON, else in quotes.
+/// A word as JSON: unchanged if it is JSON, else in quotes.
 fn element(word: &str) -> String {
     let is_json = word.is_empty() || serde_json::from_str::<Value>(word).is_ok();
     if is_json { word.to_owned() } else { Value::from(word).to_string() }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_the_same() {
+    fn json_documents_in_every_shell_form() {
         for text in [
             r#"{"message-ttl":60000,"dead-letter-exchange":"my-dlx"}"#,
             r#"{""message-ttl"":60000,""dead-letter-exchange"":""my-dlx""}"#,
@@ -82,9 +82,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_as_rabbitmq_tells_it() {
+    fn malformed_json_is_reported_as_by_rabbitmq() {
         let told = |text| match parse(text) {
-            Err(Failure::Said { text, code: 69, .. }) => text,
+            Err(Failure::Message { text, code: 69, .. }) => text,
             other => panic!("{other:?}"),
         };
         assert_eq!(

@@ -1,38 +1,37 @@
-//! Why a command fails: what is said on standard error, and the code the process ends with, which is
-//! one of `sysexits.h`.
+//! Failures of commands: the text on standard error, and the exit code, which is one of `sysexits.h`.
 
 use crate::http::HttpError;
 
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 64;
-/// The input is wrong, or what it names is not there.
+/// The input is wrong, or names a missing object.
 pub(crate) const DATA: u8 = 65;
 /// There is no such user.
 pub(crate) const NO_USER: u8 = 67;
 /// The node cannot be reached, or refuses.
 pub(crate) const UNAVAILABLE: u8 = 69;
-/// Something went wrong within.
+/// Internal error.
 pub(crate) const SOFTWARE: u8 = 70;
 /// A file cannot be written.
 pub(crate) const INPUT_OUTPUT: u8 = 74;
-/// It took too long.
+/// A timeout.
 pub(crate) const TIMEOUT: u8 = 75;
-/// Node or login are given in a way that cannot be understood.
+/// The node or the login is given in a wrong form.
 pub(crate) const CONFIG: u8 = 78;
 
-/// Why a command fails.
+/// Failure of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
-    /// The command itself says so.
-    Said {
-        /// What the process ends with.
+    /// A failure with a text.
+    Message {
+        /// Exit code of the process.
         code: u8,
-        /// What is said, without the end of its last line.
+        /// Text, without the end of the last line.
         text: String,
-        /// The usage of the command is to follow.
+        /// True if the usage of the command follows.
         shows_usage: bool,
     },
-    /// The node has not answered, or refused.
+    /// The node has not answered, or has refused.
     Http(HttpError),
 }
 
@@ -43,12 +42,12 @@ impl From<HttpError> for Failure {
 }
 
 impl Failure {
-    /// A text as it is.
+    /// A failure with this text.
     pub(crate) fn plain(code: u8, text: impl Into<String>) -> Self {
-        Self::Said { code, text: text.into(), shows_usage: false }
+        Self::Message { code, text: text.into(), shows_usage: false }
     }
 
-    /// A text below the word Error, which is how RabbitMQ's tools show what a node answers.
+    /// A failure with a text below the word Error, as RabbitMQ's tools print errors of a node.
     pub(crate) fn error(code: u8, text: impl AsRef<str>) -> Self {
         Self::plain(code, format!("Error:\n{}", text.as_ref()))
     }
@@ -56,7 +55,7 @@ impl Failure {
     /// The words or options of a command are wrong.
     pub(crate) fn arguments(code: u8, problem: impl AsRef<str>) -> Self {
         let text = format!("Error (argument validation): {}", problem.as_ref());
-        Self::Said { code, text, shows_usage: true }
+        Self::Message { code, text, shows_usage: true }
     }
 
     /// There is no such vhost.
@@ -79,7 +78,7 @@ impl Failure {
         Self::arguments(USAGE, "too many arguments.")
     }
 
-    /// A word is not what it should be; perhaps why.
+    /// A word is wrong, with the reason if it is known.
     pub(crate) fn bad_argument(problem: Option<&str>) -> Self {
         let why = problem.map_or_else(|| ".".to_owned(), |why| format!(": {why}"));
         Self::arguments(DATA, format!("Bad argument{why}"))

@@ -1,4 +1,4 @@
-//! What a command has to say, and the formats it can be said in.
+//! Output of a command, and its formats.
 
 use std::fmt::Write as _;
 
@@ -10,34 +10,34 @@ use crate::term::Term;
 /// A row of a list: columns with their names, in order.
 pub(crate) type Row = Vec<(String, Term)>;
 
-/// What a command has to say.
+/// Output of a command.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Output {
-    /// Nothing: it is done.
+    /// No output.
     Done,
     /// A sentence or a document.
     Text(String),
     /// A list.
     Rows(Rows),
-    /// A text for people, and the same for programs.
+    /// A text for people, and a value for programs.
     Both(String, Value),
 }
 
 /// A list.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Rows {
-    /// Its rows; all have the same columns.
+    /// Rows; all have the same columns.
     pub(crate) rows: Vec<Row>,
-    /// What a table shows of a list without rows.
+    /// Form of a table without rows.
     pub(crate) empty: Empty,
-    /// Whether a table begins with the names of the columns.
+    /// True if a table begins with the names of the columns.
     pub(crate) has_header: bool,
 }
 
-/// What a table shows of a list without rows.
+/// Form of a table without rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Empty {
-    /// Nothing.
+    /// No line.
     Nothing,
     /// An empty line.
     Line,
@@ -49,7 +49,7 @@ impl From<Vec<Row>> for Output {
     }
 }
 
-/// How a command says it.
+/// Format of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Formatter {
     Table,
@@ -60,7 +60,7 @@ pub(crate) enum Formatter {
 }
 
 impl Formatter {
-    /// The formatter of that name.
+    /// The formatter with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "table" => Self::Table,
@@ -72,13 +72,13 @@ impl Formatter {
         })
     }
 
-    /// Whether a program reads it, which wants nothing else before it.
+    /// True for a format for programs, which has no banner before it.
     pub(crate) fn is_for_programs(self) -> bool {
         matches!(self, Self::Csv | Self::Json)
     }
 }
 
-/// How lists look.
+/// Style of tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
     /// Tables begin with the names of their columns.
@@ -87,12 +87,12 @@ pub(crate) struct Style {
     pub(crate) is_unicode: bool,
 }
 
-/// The text that goes to standard output, with its last line ended. A terminal obeys nothing in it but the
-/// lines of a table.
+/// The text for standard output, with its last line ended. It has no control sequences except the lines of
+/// a table.
 pub(crate) fn formatted(output: &Output, formatter: Formatter, style: Style, node: &str) -> String {
     let text = written(output, formatter, style, node);
     match formatter {
-        // Its cells are printable already.
+        // The cells are printable already.
         Formatter::PrettyTable => text,
         Formatter::Table | Formatter::Csv | Formatter::Json | Formatter::Erlang => {
             printable(&text).into_owned()
@@ -198,7 +198,7 @@ fn json_rows(rows: &[Row]) -> String {
     for (at, row) in rows.iter().enumerate() {
         let object: Map<String, Value> =
             row.iter().map(|(name, term)| (name.clone(), term.json())).collect();
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{}{}", if at == 0 { "" } else { "," }, Value::Object(object));
     }
     text + "]\n"
@@ -241,7 +241,7 @@ fn pretty_table(rows: &[Vec<String>], is_unicode: bool) -> String {
     text + &border("m", "v", "j")
 }
 
-/// A line without what would move a terminal's cursor.
+/// A line without control sequences.
 fn plain(line: &str) -> String {
     printable::cell(&line.replace('\t', " ")).into_owned()
 }
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_in_every_format() {
+    fn list_in_every_format() {
         let is = |formatter, text: &str| {
             assert_eq!(formatted(&users(), formatter, STYLE, "n@h"), text, "{formatter:?}");
         };
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_rows() {
+    fn list_without_rows() {
         let text = |empty, formatter| {
             let rows = Output::Rows(Rows { rows: Vec::new(), empty, has_header: true });
             formatted(&rows, formatter, STYLE, "n@h")
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence() {
+    fn text_in_every_format() {
         let text = |output: &Output, formatter| formatted(output, formatter, STYLE, "n@h");
         let said = Output::Text("well".to_owned());
         assert_eq!(text(&said, Formatter::Table), "well\n");

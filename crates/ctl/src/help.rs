@@ -1,4 +1,4 @@
-//! Texts of help: the list of commands, the usage of one, and the name that was perhaps meant.
+//! Help texts: the list of commands, the usage of one, and suggestions for unknown names.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::command::Command;
 use crate::commands;
 use crate::tool::Tool;
 
-/// How alike a name must be to be suggested.
+/// Smallest similarity of a name that is suggested.
 const SIMILARITY_MIN: f64 = 0.7;
 
 /// The options of all commands.
@@ -51,7 +51,7 @@ pub(crate) fn all(tool: Tool) -> String {
     for command in commands {
         if section != Some(command.section) {
             section = Some(command.section);
-            // A string takes everything, here and below.
+            // Writing to a string cannot fail, here and below.
             let _ = write!(text, "\n{}:\n\n", command.section.title());
         }
         let _ = writeln!(text, "   {:width$}  {}", command.name, command.about);
@@ -60,18 +60,18 @@ pub(crate) fn all(tool: Tool) -> String {
     text
 }
 
-/// The usage of a command, as it stands below its faults.
+/// Usage of a command, below an error.
 pub(crate) fn usage(tool: Tool, command: &Command) -> String {
     let name = tool.name();
     format!("\nUsage\n\n{name} [--node <node>] [--longnames] [--quiet] {}", command.usage)
 }
 
-/// How a command is used.
+/// Help of a command.
 pub(crate) fn one(tool: Tool, command: &Command) -> String {
     format!("{}\n\n{}.\n\n{OPTIONS}", usage(tool, command), command.about)
 }
 
-/// The command whose name a line begins with: one word, or two as in `dlq ls`.
+/// The command at the beginning of a line: one word, or two as in `dlq ls`.
 pub(crate) fn find(tool: Tool, words: &[String]) -> Option<&'static Command> {
     let begins_with = |command: &&'static Command| {
         let mut names = command.name_words().zip(words);
@@ -82,7 +82,7 @@ pub(crate) fn find(tool: Tool, words: &[String]) -> Option<&'static Command> {
     commands::of(tool).find(begins_with)
 }
 
-/// What is said of a command that there is not.
+/// Error text for an unknown command.
 pub(crate) fn unknown(tool: Tool, name: &str) -> String {
     let alike = |command: &'static Command| (similarity(name, command.name), command.name);
     let nearest = commands::of(tool).map(alike).max_by(|one, other| one.0.total_cmp(&other.0));
@@ -98,7 +98,7 @@ pub(crate) fn unknown(tool: Tool, name: &str) -> String {
     format!("Command '{name}' not found.\n{question}\n'{tool} help' lists all commands.")
 }
 
-/// The similarity of Jaro: 1 for the same, 0 for nothing in common.
+/// Jaro similarity: 1 for equal names, 0 for names without common letters.
 fn similarity(one: &str, other: &str) -> f64 {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let reach = (one.len().max(other.len()) / 2).saturating_sub(1);
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_perhaps_meant() {
+    fn unknown_command_suggests_a_similar_one() {
         let told = |name| unknown(Tool::Rabbitmqctl, name);
         assert_eq!(
             told("list_queuess"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_one_word_or_two() {
+    fn command_names_have_one_word_or_two() {
         let found = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             find(Tool::Leveretctl, &words).map(|command| command.name)
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn similarity_is_jaro_s() {
+    fn similarity_is_that_of_jaro() {
         let is =
             |one, other, expected: f64| assert!((similarity(one, other) - expected).abs() < 1e-3);
         is("martha", "marhta", 0.944);

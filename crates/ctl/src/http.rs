@@ -1,4 +1,4 @@
-//! The management API of a node, as commands ask it.
+//! Client of the management API of a node.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use ureq::tls::TlsConfig;
 
 use crate::term;
 
-/// How a caller shows who he is.
+/// Login of a caller.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Login {
-    /// A user with his password.
+    /// A user with a password.
     Password(String, String),
-    /// The token that the node gave out to this machine.
+    /// The token that the node has written for this machine.
     Token(String),
 }
 
@@ -32,16 +32,16 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// Why a question has no answer.
+/// Error of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum HttpError {
-    /// Nobody is there, or it does not speak HTTP; why.
+    /// No HTTP server answers, with the reason.
     Unreachable(String),
     /// The answer did not come in time.
     TimedOut,
-    /// The node refuses.
+    /// The node refuses the request.
     Refused {
-        /// HTTP's status.
+        /// HTTP status.
         status: u16,
         /// The node's reason.
         reason: String,
@@ -49,7 +49,7 @@ pub(crate) enum HttpError {
 }
 
 impl HttpError {
-    /// The node itself is the problem: it is not there, lets nobody in, or is stopped.
+    /// True if the node is the problem: it is missing, refuses the login, or is stopped.
     pub(crate) fn is_about_the_node(&self) -> bool {
         match self {
             Self::Unreachable(_) => true,
@@ -59,7 +59,7 @@ impl HttpError {
     }
 }
 
-/// Where the API is, and who asks it.
+/// A client with an address and a login.
 #[derive(Debug)]
 pub(crate) struct Api {
     agent: Agent,
@@ -68,10 +68,10 @@ pub(crate) struct Api {
     user: Option<String>,
 }
 
-/// What may stand in a part of a path as it is.
+/// Characters that are not escaped in a part of a path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A path of the API from its parts, which may be any names.
+/// Path of the API from its parts, which may be any names.
 pub(crate) fn path(parts: &[&str]) -> String {
     let parts: Vec<String> =
         parts.iter().map(|part| utf8_percent_encode(part, PLAIN).to_string()).collect();
@@ -79,7 +79,7 @@ pub(crate) fn path(parts: &[&str]) -> String {
 }
 
 impl Api {
-    /// The API at this address; no question takes longer than `timeout`.
+    /// A client for this address; `timeout` limits each request.
     pub(crate) fn new(url: &str, login: &Login, tls: TlsConfig, timeout: Option<Duration>) -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -100,12 +100,12 @@ impl Api {
         Self { agent: config.into(), url, authorization, user }
     }
 
-    /// Where it is.
+    /// Address of the API.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The host of it.
+    /// Host of the address.
     pub(crate) fn host(&self) -> &str {
         let authority = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
         match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -114,17 +114,17 @@ impl Api {
         }
     }
 
-    /// Whether the token of a node is used, which another start of it makes void.
+    /// True if the login is a token, which becomes invalid when the node starts again.
     pub(crate) fn has_token(&self) -> bool {
         self.authorization.starts_with("Bearer ")
     }
 
-    /// The user who asks, if it is one.
+    /// Name of the user, if the login has one.
     pub(crate) fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
 
-    /// Who asks, for people.
+    /// Description of the login, for people.
     pub(crate) fn who(&self) -> String {
         match &self.user {
             Some(user) => format!("the login of '{user}'"),
@@ -132,17 +132,17 @@ impl Api {
         }
     }
 
-    /// What is at a path.
+    /// Gets the resource at a path.
     pub(crate) fn get(&self, path: &str) -> Result<Value, HttpError> {
         parsed(&self.ask("GET", path, None)?)
     }
 
-    /// The same as it was sent.
+    /// Gets the resource at a path as text.
     pub(crate) fn get_text(&self, path: &str) -> Result<String, HttpError> {
         self.ask("GET", path, None)
     }
 
-    /// The same, or None where there is nothing.
+    /// Gets the resource at a path; `None` if there is none.
     pub(crate) fn find(&self, path: &str) -> Result<Option<Value>, HttpError> {
         match self.get(path) {
             Ok(value) => Ok(Some(value)),
@@ -151,27 +151,27 @@ impl Api {
         }
     }
 
-    /// Puts something at a path.
+    /// Puts a resource at a path.
     pub(crate) fn put(&self, path: &str, body: &Value) -> Result<(), HttpError> {
         self.ask("PUT", path, Some(&body.to_string())).map(drop)
     }
 
-    /// Sends something to a path; what is answered.
+    /// Posts to a path, and returns the answer.
     pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, HttpError> {
         parsed(&self.ask("POST", path, Some(&body.to_string()))?)
     }
 
-    /// Sends a document as it is to a path.
+    /// Posts a text to a path.
     pub(crate) fn post_text(&self, path: &str, body: &str) -> Result<(), HttpError> {
         self.ask("POST", path, Some(body)).map(drop)
     }
 
-    /// Removes what is at a path.
+    /// Deletes the resource at a path.
     pub(crate) fn delete(&self, path: &str) -> Result<(), HttpError> {
         self.ask("DELETE", path, None).map(drop)
     }
 
-    /// The same; whether something was there.
+    /// Deletes the resource at a path; false if there was none.
     pub(crate) fn remove(&self, path: &str) -> Result<bool, HttpError> {
         match self.delete(path) {
             Ok(()) => Ok(true),
@@ -180,21 +180,21 @@ impl Api {
         }
     }
 
-    /// The same with a word to the clients it concerns.
+    /// Deletes the resource at a path, with a reason for the clients.
     pub(crate) fn delete_with_reason(&self, path: &str, reason: &str) -> Result<(), HttpError> {
-        // What cannot stand in a header is no reason to leave a connection open.
+        // A reason that is no valid header is left out: the connection must be closed all the same.
         let reason: String = reason.chars().filter(|c| !c.is_control()).collect();
         self.send("DELETE", path, None, &[("x-reason", &reason)]).map(drop)
     }
 
-    /// Whether this user and password are accepted.
+    /// True if the node accepts this user and password.
     pub(crate) fn accepts(&self, user: &str, password: &str) -> Result<bool, HttpError> {
         let login = Login::Password(user.to_owned(), password.to_owned());
         let tls = self.agent.config().tls_config().clone();
         let other = Self::new(&self.url, &login, tls, Some(LOGIN_TIMEOUT));
         match other.get("/api/whoami") {
             Ok(_) => Ok(true),
-            // A user without the tags for the API has logged in, too.
+            // A user without the tags for the API is accepted, too.
             Err(HttpError::Refused { status: 401, reason }) => Ok(reason == "Not management user"),
             Err(HttpError::Refused { status: 403, .. }) => Ok(true),
             Err(error) => Err(error),
@@ -217,7 +217,7 @@ impl Api {
             .uri(format!("{}{path}", self.url))
             .header("authorization", &self.authorization)
             .header("content-type", "application/json")
-            // Some of RabbitMQ's resources refuse whoever insists on JSON.
+            // Some of RabbitMQ's resources refuse a request that accepts only JSON.
             .header("accept", "*/*");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -263,13 +263,13 @@ impl Api {
     }
 }
 
-/// How long a connection may take to come about.
+/// Time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a login may take to be checked.
+/// Time limit for the check of a login.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The longest answer that is read, which is longer than the definitions of any broker.
+/// Largest answer, in bytes: larger than the definitions of any broker.
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
 
 fn parsed(text: &str) -> Result<Value, HttpError> {
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_any_kind_stand_in_a_path() {
+    fn path_escapes_any_name() {
         assert_eq!(path(&["queues", "/", "a b/ü?#%"]), "/api/queues/%2F/a%20b%2F%C3%BC%3F%23%25");
         assert_eq!(path(&["users", ".."]), "/api/users/..");
     }

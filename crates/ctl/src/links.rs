@@ -6,14 +6,14 @@ use std::path::Path;
 use crate::failure::{Failure, INPUT_OUTPUT};
 use crate::format::Output;
 
-/// The names under which it works as RabbitMQ's tools; those of Windows are in documentation, too.
+/// Names under which the program works as RabbitMQ's tools, also those on Windows.
 const NAMES: [&str; 4] =
     ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmqctl.bat", "rabbitmq-diagnostics.bat"];
 
-/// Makes the links in a directory, instead of links that are there.
+/// Creates the links in a directory, and replaces existing links.
 ///
 /// # Errors
-/// When one cannot be made, or something else has its name.
+/// If a link cannot be created, or a file that is no link has its name.
 pub(crate) fn install(directory: &str) -> Result<Output, Failure> {
     let cannot = |what: &str, error: &io::Error| {
         Failure::plain(INPUT_OUTPUT, format!("Error: cannot make {what}: {error}"))

@@ -1,10 +1,11 @@
-//! `leveretctl`, which is `rabbitmqctl` and `rabbitmq-diagnostics` when it is called so: it operates a
+//! `leveretctl`, which also works as `rabbitmqctl` and `rabbitmq-diagnostics` under those names: operates a
 //! node over its management API, with the commands, words and exit codes of RabbitMQ's tools.
 //!
-//! A run is: read the command line, find the node, do what was asked, say it in a format. Nothing in
-//! here knows what a command does; `commands` has a file for each kind of thing they are about.
+//! A run reads the command line, finds the node, performs the command, and prints the result in a format.
+//! The commands are in `commands`, one file per subject.
 
 mod arguments;
+mod certificates;
 mod columns;
 mod command;
 mod commands;
@@ -14,15 +15,14 @@ mod format;
 mod help;
 mod http;
 mod links;
-mod moment;
 mod node;
 mod password;
 mod pids;
 mod printable;
 mod rows;
 mod term;
+mod timestamp;
 mod tool;
-mod trust;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ use crate::command::{Call, Command, Section};
 use crate::failure::{Failure, TIMEOUT, UNAVAILABLE, USAGE};
 use crate::format::{Formatter, Output, Style, formatted};
 use crate::http::HttpError;
-use crate::node::{Node, Surroundings};
+use crate::node::{Environment, Node};
 use crate::printable::printable;
 use crate::tool::Tool;
 
@@ -66,15 +66,15 @@ const GLOBAL_SWITCHES: &[Switch] = &[
     Switch::text("config"),
 ];
 
-/// What a run leaves behind.
+/// Output and exit code of a run.
 #[derive(Default, Debug)]
-struct Said {
+struct RunOutput {
     out: String,
     err: String,
     code: u8,
 }
 
-impl Said {
+impl RunOutput {
     fn out(text: &str) -> Self {
         Self { out: format!("{text}\n"), ..Self::default() }
     }
@@ -88,35 +88,35 @@ fn main() -> ExitCode {
     let mut line = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let tool = Tool::called(&line.next().unwrap_or_default());
     let said = run(tool, &line.collect::<Vec<_>>());
-    // Whoever closes these does not want to hear more.
+    // A closed stream is no error: its reader wants no more output.
     let _ = std::io::stdout().write_all(said.out.as_bytes());
-    // Names and addresses in it are those of others.
+    // The text may contain names and addresses from clients, so it is made printable.
     let err = printable::without_passwords(&said.err);
     let _ = std::io::stderr().write_all(printable(&err).as_bytes());
     ExitCode::from(said.code)
 }
 
-/// Finds the command of a line and does it.
-fn run(tool: Tool, line: &[String]) -> Said {
+/// Finds the command of a line and performs it.
+fn run(tool: Tool, line: &[String]) -> RunOutput {
     let of_commands = commands::of(tool).flat_map(|command| command.switches);
     let every: Vec<Switch> = GLOBAL_SWITCHES.iter().chain(of_commands).copied().collect();
     let first = parse(line, &every);
     let Some(name) = first.words.first().filter(|name| !name.is_empty()) else {
         return match first.flag("version") {
-            Some(true) => Said::out(tool.version()),
-            _ => Said::err(USAGE, help::all(tool)),
+            Some(true) => RunOutput::out(tool.version()),
+            _ => RunOutput::err(USAGE, help::all(tool)),
         };
     };
     let Some(command) = help::find(tool, &first.words) else {
-        return Said::err(USAGE, format!("{}\n", help::unknown(tool, name)));
+        return RunOutput::err(USAGE, format!("{}\n", help::unknown(tool, name)));
     };
     if first.flag("help") == Some(true) {
-        return Said::out(&help::one(tool, command));
+        return RunOutput::out(&help::one(tool, command));
     }
     let switches: Vec<Switch> = GLOBAL_SWITCHES.iter().chain(command.switches).copied().collect();
     let options = parse(line, &switches);
     let words = options.words.get(command.name_words().count()..).unwrap_or_default();
-    let mut said = Said::default();
+    let mut said = RunOutput::default();
     if let Err((code, text, shows_usage)) = perform(tool, command, words, &options, &mut said) {
         said.code = code;
         said.err = format!("{text}\n");
@@ -129,18 +129,18 @@ fn run(tool: Tool, line: &[String]) -> Said {
     said
 }
 
-/// The code of the process, what is said, and whether the usage of the command follows.
-type Told = (u8, String, bool);
+/// Exit code, text, and true if the usage of the command follows.
+type FailureText = (u8, String, bool);
 
-/// Does a command.
+/// Performs a command.
 fn perform(
     tool: Tool,
     command: &Command,
     words: &[String],
     options: &Parsed,
-    said: &mut Said,
-) -> Result<(), Told> {
-    let early = |failure| told(failure, command, None, options);
+    said: &mut RunOutput,
+) -> Result<(), FailureText> {
+    let early = |failure| describe(failure, command, None, options);
     let formatter = valid(command, words, options).map_err(early)?;
     let found = || find(options, command.section != Section::Help);
     let node = find(options, false).map_err(early)?;
@@ -159,11 +159,11 @@ fn perform(
             said.out.push_str(&formatted(&output, formatter, style, node.name()));
             Ok(())
         }
-        Err(failure) => Err(told(failure, command, Some(&node), options)),
+        Err(failure) => Err(describe(failure, command, Some(&node), options)),
     }
 }
 
-/// Checks what is known to be wrong without the command; the format of the answer.
+/// Checks words and options without the node. Returns the format of the output.
 fn valid(command: &Command, words: &[String], options: &Parsed) -> Result<Formatter, Failure> {
     if !options.wrong.is_empty() {
         let mut problem = "Invalid options for this command:".to_owned();
@@ -188,20 +188,20 @@ fn valid(command: &Command, words: &[String], options: &Parsed) -> Result<Format
 }
 
 impl Command {
-    /// The answer to a call; its banner is put before it.
-    fn answer(&self, call: &Call<'_>, said: &mut Said) -> Result<Output, Failure> {
+    /// The output of a call, with its banner before it.
+    fn answer(&self, call: &Call<'_>, said: &mut RunOutput) -> Result<Output, Failure> {
         let needs_node = !self.waits && !matches!(self.section, Section::Help | Section::Other);
         if needs_node {
             (call.find)()?;
         }
-        let banner = |said: &mut Said| {
+        let banner = |said: &mut RunOutput| {
             let banner = if call.is_quiet { String::new() } else { (self.banner)(call) };
             if !banner.is_empty() {
                 said.out.push_str(&printable(&printable::without_passwords(&banner)));
                 said.out.push('\n');
             }
         };
-        // Unless the command knows better what it would do.
+        // Except for a command with a banner of its own.
         let tries = self.switches.iter().any(|switch| switch.name == "dry-run");
         if call.has("dry-run") && !tries {
             banner(said);
@@ -215,7 +215,7 @@ impl Command {
             return (self.run)(call);
         }
         let result = (self.run)(call);
-        // A node that is not there, or not in the right state, is said before anything else.
+        // A node that is missing or in the wrong state is reported before any other error.
         if !matches!(&result, Err(Failure::Http(error)) if error.is_about_the_node()) {
             banner(said);
         }
@@ -223,32 +223,37 @@ impl Command {
     }
 }
 
-/// The node that the options speak of; with `checks` the name is made sure of.
+/// Finds the node in the options; `checks` verifies its name.
 fn find(options: &Parsed, checks: bool) -> Result<Node, Failure> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let around = Surroundings {
+    let around = Environment {
         variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         read: &|path| std::fs::read_to_string(path).ok(),
         host: host.trim().to_owned(),
     };
     let node = Node::find(options, &around)?;
     if checks {
-        node.must_have_the_name(&around)?;
+        node.check_name(&around)?;
     }
     Ok(node)
 }
 
-/// Whether the terminal is said to show Unicode.
+/// True if the locale says that the terminal shows Unicode.
 fn speaks_unicode() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
     locale.is_some_and(|locale| locale.to_lowercase().replace('-', "").contains("utf8"))
 }
 
-/// What a failure is told as.
-fn told(failure: Failure, command: &Command, node: Option<&Node>, options: &Parsed) -> Told {
+/// Text and exit code of a failure.
+fn describe(
+    failure: Failure,
+    command: &Command,
+    node: Option<&Node>,
+    options: &Parsed,
+) -> FailureText {
     let error = match failure {
-        Failure::Said { code, text, shows_usage } => return (code, text, shows_usage),
+        Failure::Message { code, text, shows_usage } => return (code, text, shows_usage),
         Failure::Http(error) => error,
     };
     let url = node.map(|node| node.api.url()).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The node that a command is about: where its API is, what it is called, and how to log in.
+//! The node to operate: the address of its API, its name, and the login.
 //!
-//! Options come first, then the environment, then what a node on this machine has left in its data
-//! directory (`ctl.json`), and at last what every new node has: port 15672, guest, guest.
+//! Options take precedence, then the environment, then the file `ctl.json` in the data directory of a node
+//! on this machine, then the defaults of a new node: port 15672, guest, guest.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -10,28 +10,28 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::arguments::Parsed;
+use crate::certificates::Trust;
 use crate::failure::{CONFIG, Failure, UNAVAILABLE};
 use crate::http::{Api, HttpError, Login};
-use crate::trust::Trust;
 
-/// The port of a node whose address says none.
+/// Port of a node whose address has none.
 const HTTP_PORT: u16 = 15672;
 
 /// A node.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Its API.
+    /// The management API.
     pub(crate) api: Api,
     name: OnceCell<String>,
     /// The name that was asked for.
     asked: Option<String>,
-    /// That is the name of a node on another machine.
+    /// True if the name is that of a node on another machine.
     is_elsewhere: bool,
-    /// Where a node of this machine was looked for in vain.
+    /// Directory in which no node of this machine was found.
     missing: Option<PathBuf>,
 }
 
-/// What a node that runs on this machine has left in its data directory.
+/// Content of `ctl.json` in the data directory of a running node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Local {
     url: String,
@@ -39,22 +39,22 @@ struct Local {
     token: String,
 }
 
-/// What of the surroundings matters.
-pub(crate) struct Surroundings<'a> {
+/// Environment of the process.
+pub(crate) struct Environment<'a> {
     /// A variable of the environment.
     pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The text of a file.
+    /// Reads a file.
     pub(crate) read: &'a dyn Fn(&Path) -> Option<String>,
     /// The name of this machine.
     pub(crate) host: String,
 }
 
 impl Node {
-    /// Finds the node that the options and the surroundings speak of.
+    /// Finds the node from the options and the environment.
     ///
     /// # Errors
-    /// What is wrong with them.
-    pub(crate) fn find(options: &Parsed, around: &Surroundings<'_>) -> Result<Self, Failure> {
+    /// Options or variables that are wrong.
+    pub(crate) fn find(options: &Parsed, around: &Environment<'_>) -> Result<Self, Failure> {
         let given = |option: &str, variable: &str| {
             options.text(option).map(str::to_owned).or_else(|| (around.variable)(variable))
         };
@@ -75,7 +75,7 @@ impl Node {
         let login = match (user, password, &local) {
             (Some(user), password, _) => Login::Password(user, password.unwrap_or_default()),
             (None, Some(password), _) => Login::Password("guest".to_owned(), password),
-            // The token is told to nobody but the node that it is of.
+            // The token is sent to its own node only.
             (None, None, Some(local)) if url.as_ref().is_none_or(|url| *url == local.url) => {
                 Login::Token(local.token.clone())
             }
@@ -83,7 +83,7 @@ impl Node {
         };
         let trust = match (options.text("cacert"), &login) {
             (Some(file), _) => Trust::File(file.to_owned()),
-            // It goes to the address that the node itself has written down, of this machine.
+            // It is sent to the address in `ctl.json`, which the node has written.
             (None, Login::Token(_)) => Trust::Anybody,
             (None, Login::Password(..)) if options.flag("insecure") == Some(true) => Trust::Anybody,
             (None, Login::Password(..)) => Trust::System,
@@ -92,7 +92,7 @@ impl Node {
         let name = OnceCell::new();
         let url = match (url, local) {
             (None, Some(local)) => {
-                // It is empty until now.
+                // The variable is empty until now.
                 let _ = name.set(local.name);
                 local.url
             }
@@ -107,7 +107,7 @@ impl Node {
         Ok(Self { api, name, asked, missing, is_elsewhere: elsewhere.is_some() })
     }
 
-    /// Its name, as it tells it; the one that was asked for if it does not answer.
+    /// Name from the node's answer; the requested name if it does not answer.
     pub(crate) fn name(&self) -> &str {
         self.name.get_or_init(|| {
             let overview = self.api.get("/api/overview").ok();
@@ -116,13 +116,13 @@ impl Node {
         })
     }
 
-    /// The node that was found must be the one that was asked for.
+    /// Checks that the node has the requested name.
     ///
     /// # Errors
-    /// That it is not.
+    /// The node has another name.
     // COMPAT: node names of ctl: a node of this machine is also found as rabbit or leveret, so that
     // scripts with the usual name go on; any other name must be its own.
-    pub(crate) fn must_have_the_name(&self, around: &Surroundings<'_>) -> Result<(), Failure> {
+    pub(crate) fn check_name(&self, around: &Environment<'_>) -> Result<(), Failure> {
         let Some(asked) = self.asked.as_deref().filter(|_| !self.is_elsewhere) else {
             return Ok(());
         };
@@ -140,7 +140,7 @@ impl Node {
         Err(Failure::plain(UNAVAILABLE, unable(asked, &why)))
     }
 
-    /// What is said when it has not answered.
+    /// Error text for a node that does not answer.
     pub(crate) fn unreachable(&self, why: &str) -> String {
         let name =
             self.asked.as_ref().or_else(|| self.name.get()).map_or("rabbit@localhost", |name| name);
@@ -151,7 +151,7 @@ impl Node {
         unable(name, &format!("{why}{hint}"))
     }
 
-    /// Whether anybody answers at all.
+    /// True if the address answers.
     pub(crate) fn answers(&self) -> bool {
         matches!(self.api.get("/api/whoami"), Ok(_) | Err(HttpError::Refused { .. }))
     }
@@ -177,13 +177,13 @@ fn parts(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn is_this_machine(host: &str, around: &Surroundings<'_>) -> bool {
+fn is_this_machine(host: &str, around: &Environment<'_>) -> bool {
     let short = |host: &str| host.split('.').next().unwrap_or_default().to_owned();
     matches!(host, "localhost" | "127.0.0.1" | "::1") || short(host) == short(&around.host)
 }
 
 /// The host of a node that is on another machine.
-fn other_host(name: &str, local: Option<&Local>, around: &Surroundings<'_>) -> Option<String> {
+fn other_host(name: &str, local: Option<&Local>, around: &Environment<'_>) -> Option<String> {
     let host = parts(name).1?;
     let is_known = local.is_some_and(|local| parts(&local.name).1 == Some(host));
     (!is_known && !is_this_machine(host, around)).then(|| host.to_owned())
@@ -191,8 +191,8 @@ fn other_host(name: &str, local: Option<&Local>, around: &Surroundings<'_>) -> O
 
 type Given<'a> = dyn Fn(&str, &str) -> Option<String> + 'a;
 
-/// Where a node of this machine keeps its data.
-fn data_dir(given: &Given<'_>, around: &Surroundings<'_>) -> PathBuf {
+/// Data directory of a node on this machine.
+fn data_dir(given: &Given<'_>, around: &Environment<'_>) -> PathBuf {
     if let Some(directory) = given("data-dir", "LEVERET_DATA_DIR") {
         return PathBuf::from(directory);
     }
@@ -208,7 +208,7 @@ fn data_dir(given: &Given<'_>, around: &Surroundings<'_>) -> PathBuf {
     PathBuf::from(configured.unwrap_or_else(|| "data".to_owned()))
 }
 
-/// The address that a host and a port make.
+/// Address from a host and a port.
 fn address(given: &Given<'_>) -> Result<Option<String>, Failure> {
     let host = given("host", "LEVERET_HTTP_HOST");
     let port = given("port", "LEVERET_HTTP_PORT");
@@ -243,22 +243,22 @@ mod tests {
     const FILE: &str =
         r#"{"http": "http://127.0.0.1:25672", "node": "leveret@box", "token": "secret"}"#;
 
-    /// Where the API of the found node is and who asks it, or what is wrong.
+    /// Address and login of the found node, or the error.
     fn found(line: &str, variables: &[(&str, &str)], files: &[(&str, &str)]) -> String {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let options = parse(&words, GLOBAL_SWITCHES);
         let look = |all: &[(&str, &str)], key: &str| {
             all.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned())
         };
-        let around = Surroundings {
+        let around = Environment {
             variable: &|name| look(variables, name),
             read: &|path| look(files, path.to_str()?),
             host: "box.example.org".to_owned(),
         };
-        let checked = |node: Node| node.must_have_the_name(&around).map(|()| node);
+        let checked = |node: Node| node.check_name(&around).map(|()| node);
         match Node::find(&options, &around).and_then(checked) {
             Ok(node) => format!("{:?}", node.api).split("url: ").nth(1).unwrap().to_owned(),
-            Err(Failure::Said { text, .. }) => text,
+            Err(Failure::Message { text, .. }) => text,
             Err(other) => format!("{other:?}"),
         }
     }
@@ -274,7 +274,7 @@ mod tests {
     const LOCAL: (&str, &str) = ("data/ctl.json", FILE);
 
     #[test]
-    fn options_then_the_environment_then_the_file_then_what_is_usual() {
+    fn node_is_found_by_options_environment_file_and_defaults() {
         let url = [("LEVERET_HTTP_URL", "http://other:1"), ("LEVERET_USER", "guest")];
         is("", &[], &[], "http://127.0.0.1:15672", GUEST);
         is("", &[], &[LOCAL], "http://127.0.0.1:25672", TOKEN);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_goes_to_its_own_node_only() {
+    fn token_is_sent_to_its_own_node_only() {
         is("--http-url http://127.0.0.1:25672", &[], &[LOCAL], "http://127.0.0.1:25672", TOKEN);
         is("--http-url http://evil:25672", &[], &[LOCAL], "http://evil:25672", GUEST);
         is("-n rabbit@elsewhere", &[], &[LOCAL], "http://elsewhere:15672", GUEST);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_are_none() {
+    fn malformed_addresses_are_refused() {
         assert_eq!(found("--port many", &[], &[]), "Error: 'many' is no port");
         assert_eq!(found("--http-url host", &[], &[]), "Error: 'host' is no address of HTTP");
         let cacert = "--http-url https://h --cacert ca.pem";

@@ -1,4 +1,4 @@
-//! A password that somebody types or a script pipes in.
+//! A password that a user types or a script pipes in.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -9,10 +9,10 @@ use crate::failure::{Failure, SOFTWARE};
 /// Reads a line from standard input; a terminal does not show it.
 ///
 /// # Errors
-/// When there is none.
+/// If there is no line.
 pub(crate) fn read() -> Result<String, Failure> {
     let mut out = io::stdout();
-    // Who does not see the question may still answer it.
+    // The prompt is not needed to type a password, so an error is ignored.
     let _ = write!(out, "Password: ").and_then(|()| out.flush());
     let hidden = Hidden::start();
     let mut line = String::new();
@@ -48,7 +48,7 @@ impl Hidden {
 impl Drop for Hidden {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // There is nobody left to tell.
+            // An error cannot be reported any more.
             let _ = tcsetattr(io::stdin(), OptionalActions::Flush, before);
         }
     }

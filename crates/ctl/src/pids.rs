@@ -1,9 +1,9 @@
-//! Ids of connections, channels and queues in the form of Erlang's, which scripts take from one command
-//! to hand them to another.
+//! Ids of connections, channels and queues in the form of Erlang's process ids. Scripts take them from one
+//! command and pass them to another.
 //!
-//! They are made up from what the API tells: a connection's from the second in which it began and the
-//! client's port, which no other connection of that second has. An id stays the same as long as what
-//! it names is there.
+//! They are derived from the answers of the API: a connection's from the second of its start and the
+//! client's port, which no other connection of that second has. An id is stable as long as its object
+//! exists.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::node::Node;
 #[derive(Default, Debug)]
 pub(crate) struct Pids {
     node: String,
-    /// By the names of the connections: when they began, and the ports of the clients.
+    /// Time of the start and port of the client, by the name of the connection.
     connections: BTreeMap<String, (u64, u64)>,
 }
 
 impl Pids {
-    /// Asks a node for its connections.
+    /// Gets the connections of a node.
     pub(crate) fn ask(node: &Node) -> Result<Self, Failure> {
         Ok(Self::of(node.name(), &node.api.get("/api/connections")?))
     }
@@ -37,7 +37,7 @@ impl Pids {
         Self { node: node.to_owned(), connections }
     }
 
-    /// The id of a connection; empty if there is none of that name.
+    /// Id of a connection; empty if no connection has this name.
     pub(crate) fn connection(&self, name: &str) -> String {
         self.channel(name, 0)
     }
@@ -62,7 +62,7 @@ impl Pids {
     }
 }
 
-/// Whether a text has the form of an id.
+/// True if a text has the form of an id.
 pub(crate) fn is_pid(text: &str) -> bool {
     let inner = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
     let Some(inner) = inner else { return false };
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_leads_back_to_its_connection() {
+    fn pid_identifies_its_connection() {
         let one = json!({"name": "1.2.3.4:99 -> 5", "connected_at": 1_795_296_865_458_u64, "peer_port": 99});
         let pids = Pids::of("leveret@box", &json!([one]));
         let id = pids.connection("1.2.3.4:99 -> 5");
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_an_id() {
+    fn pid_form_is_recognised() {
         assert!(is_pid("<rabbit@host.example.org.1.2.3>"));
         for text in ["bogus", "<0.1.2>", "<a.b.1.2>", "<n@h.1.2.3", "", "<>"] {
             assert!(!is_pid(text), "{text}");

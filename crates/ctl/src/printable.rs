@@ -1,4 +1,4 @@
-//! Text that a terminal shows and does not obey, and that has no secrets in it.
+//! Text without control sequences for the terminal and without secrets.
 //!
 //! Names come from clients and may hold anything: a sequence that moves the cursor, hides lines, or is
 //! typed back by the terminal.
@@ -7,13 +7,13 @@ use std::borrow::Cow;
 
 use crate::arguments::{Kind, Switch};
 
-/// What stands for a secret.
+/// Replacement of a secret.
 const HIDDEN: &str = "***";
 
 /// Options whose values are secrets.
 const SECRET_OPTIONS: &[&str] = &["password", "passphrase", "erlang-cookie", "token"];
 
-/// Commands with secrets among their words, and how many words before the first.
+/// Commands with secrets among their words, and the number of words before the first secret.
 const SECRET_WORDS: &[(&str, usize)] = &[
     ("add_user", 1),
     ("authenticate_user", 1),
@@ -28,7 +28,7 @@ const SECRET_WORDS: &[(&str, usize)] = &[
 ];
 
 // COMPAT: control characters: they are written as JSON writes them.
-/// `text` with what a terminal would obey written as JSON does, `\u001b`; ends of lines and tabs stay.
+/// `text` with control characters escaped as in JSON, `\u001b`; line ends and tabs stay.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_obeyed(c) && !matches!(c, '\n' | '\t'))
 }
@@ -53,7 +53,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a character is a command to a terminal, or changes the direction of what is around it.
+/// True for a control character of terminals, and for one that changes the direction of text.
 fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}')
@@ -81,13 +81,13 @@ pub(crate) fn without_passwords(text: &str) -> String {
     out + rest
 }
 
-/// The value of an option that cannot be taken, as it may be repeated: that of an option nobody knows may
-/// be a secret with a typing error before it.
+/// The value of a wrong option, as it may be printed: that of an unknown option may be a secret behind a
+/// mistyped name.
 pub(crate) fn option_value<'a>(written: &str, value: &'a str, switches: &[Switch]) -> &'a str {
     if value.is_empty() || is_open(written, switches) { value } else { HIDDEN }
 }
 
-/// Whether the value of an option is no secret.
+/// True if the value of an option is no secret.
 fn is_open(written: &str, switches: &[Switch]) -> bool {
     known(written, switches).is_some_and(|switch| !SECRET_OPTIONS.contains(&switch.name))
 }
@@ -101,21 +101,21 @@ fn known<'a>(written: &str, switches: &'a [Switch]) -> Option<&'a Switch> {
     })
 }
 
-/// What the next word of a command line is.
+/// Kind of the next word of a command line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// One of the command's.
+    /// A word of the command.
     Word,
     /// The value of an option.
     Value,
-    /// The value of an option nobody knows, or a word of the command.
+    /// The value of an unknown option, or a word of the command.
     Perhaps,
-    /// The value of an option, a secret.
+    /// The value of an option, which is a secret.
     Secret,
 }
 
 // COMPAT: secrets on the command line: an error does not repeat them.
-/// A command line as it may be repeated.
+/// A command line as it may be printed.
 pub(crate) fn arguments_given(line: &[String], command: &str, switches: &[Switch]) -> String {
     let open = SECRET_WORDS.iter().find(|(name, _)| *name == command).map(|(_, open)| *open);
     let mut open = open.unwrap_or(usize::MAX);
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_written_out() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("a\u{1b}[31mb\r\n\tc"), "a\\u001b[31mb\\u000d\n\tc");
         assert_eq!(cell("a\n\tb\u{7f}\u{9b}1m"), "a\\u000a\\u0009b\\u007f\\u009b1m");
         assert_eq!(cell("\u{202e}gpj.exe\u{2066}"), "\\u202egpj.exe\\u2066");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_keep_their_users() {
+    fn addresses_keep_users_without_passwords() {
         for (text, expected) in [
             ("amqp://anna:s3cret@host:5672/v", "amqp://anna:***@host:5672/v"),
             (
@@ -190,7 +190,7 @@ mod tests {
     ];
 
     #[test]
-    fn no_secret_of_a_command_line_is_repeated() {
+    fn secrets_of_a_command_line_are_hidden() {
         let given = |command: &str, line: &str| {
             let line: Vec<String> = line.split(' ').map(str::to_owned).collect();
             arguments_given(&line, command, SWITCHES)

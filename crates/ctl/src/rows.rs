@@ -10,7 +10,7 @@ pub(crate) fn rows_of(answer: &Value, row: impl Fn(&Value) -> Row) -> Vec<Row> {
     answer.as_array().map(|all| all.iter().map(row).collect()).unwrap_or_default()
 }
 
-/// The column that an answer has under the same name.
+/// The column for the field with the same name.
 pub(crate) fn same(answer: &Value, name: &str) -> (String, Term) {
     (name.to_owned(), Term::of(answer.get(name)))
 }
@@ -20,7 +20,7 @@ pub(crate) fn text(answer: &Value, name: &str) -> Term {
     Term::of(answer.get(name))
 }
 
-/// A field as the JSON that it is.
+/// A field as JSON.
 pub(crate) fn document(answer: &Value, name: &str) -> (String, Term) {
     let value = answer.get(name).cloned().unwrap_or_default();
     (name.to_owned(), Term::text(value.to_string()))

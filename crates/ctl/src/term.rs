@@ -32,7 +32,7 @@ impl Term {
         Self::Atom(name.into())
     }
 
-    /// What JSON says; what is missing is an empty text.
+    /// A term from JSON; a missing value is an empty text.
     pub(crate) fn of(value: Option<&Value>) -> Self {
         match value {
             None | Some(Value::Null) => Self::text(""),
@@ -48,7 +48,7 @@ impl Term {
         }
     }
 
-    /// The same where a text of JSON is a name: a state, a type.
+    /// A term from JSON whose text is a name: a state, a type.
     pub(crate) fn atom_of(value: Option<&Value>) -> Self {
         let named = |one| if let Self::Text(name) = one { Self::Atom(name) } else { one };
         let of = Self::of(value);
@@ -63,7 +63,7 @@ impl Term {
         Self::Arguments(value.and_then(Value::as_object).cloned().unwrap_or_default())
     }
 
-    /// How a table shows it.
+    /// The term in a cell of a table.
     pub(crate) fn shown(&self) -> String {
         let listed = |all: Vec<String>| format!("[{}]", all.join(", "));
         match self {
@@ -82,7 +82,7 @@ impl Term {
         }
     }
 
-    /// As JSON.
+    /// The term in JSON.
     pub(crate) fn json(&self) -> Value {
         match self {
             Self::Text(text) => Value::from(text.as_str()),
@@ -101,7 +101,7 @@ impl Term {
         }
     }
 
-    /// As Erlang writes it, broken into lines of 80 columns; it begins at this column.
+    /// The term in Erlang's syntax, broken into lines of 80 columns; it begins at this column.
     pub(crate) fn erlang(&self, column: usize) -> String {
         let flat = self.erlang_flat();
         if column + flat.chars().count() <= LINE {
@@ -195,7 +195,7 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// `[{"x-max-length",5},{"s","text"}]`.
+/// Arguments as a list of pairs: `[{"x-max-length",5},{"s","text"}]`.
 fn argument_table(arguments: &Map<String, Value>) -> String {
     let pair =
         |(name, value): (&String, &Value)| format!("{{{},{}}}", quoted(name), argument(value));
@@ -208,7 +208,7 @@ fn argument(value: &Value) -> String {
         Value::Null => "undefined".to_owned(),
         Value::Bool(is) => is.to_string(),
         Value::Number(number) => number.to_string(),
-        // To Erlang an empty text is an empty list.
+        // In Erlang an empty text is an empty list.
         Value::String(text) if text.is_empty() => "[]".to_owned(),
         Value::String(text) => quoted(text),
         Value::Array(all) => {
@@ -235,7 +235,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// `[["x-max-length","signedint",5]]`.
+/// Arguments as JSON with their types: `[["x-max-length","signedint",5]]`.
 fn typed_json(arguments: &Map<String, Value>) -> Value {
     let entry =
         |(name, value): (&String, &Value)| json!([name, type_of(value), typed_value(value)]);
@@ -252,7 +252,7 @@ fn typed_value(value: &Value) -> Value {
     }
 }
 
-/// `[{<<"x-max-length">>,signedint,5}]`.
+/// Arguments as terms with their types: `[{<<"x-max-length">>,signedint,5}]`.
 fn typed_table(arguments: &Map<String, Value>) -> String {
     let pairs: Vec<String> = arguments.iter().map(typed_entry).collect();
     format!("[{}]", pairs.join(","))
@@ -276,13 +276,13 @@ fn typed(value: &Value) -> String {
     format!("{},{shown}", type_of(value))
 }
 
-/// `<<"text">>`.
+/// A text as an Erlang binary: `<<"text">>`.
 fn binary(text: &str) -> String {
     if text.is_empty() { "<<>>".to_owned() } else { format!("<<{}>>", quoted(text)) }
 }
 
-/// A term of Erlang that came as JSON, as RabbitMQ's tools print terms in texts: names, tuples, and
-/// texts as lists of characters.
+/// An Erlang term that came as JSON, in the form in which RabbitMQ's tools print terms in texts: names,
+/// tuples, and texts as lists of characters.
 pub(crate) fn inspected(term: &Value) -> String {
     let character = |value: &Value| {
         let c = char::from_u32(u32::try_from(value.as_u64()?).ok()?)?;
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_as_a_table_shows_them() {
+    fn term_of_arguments_in_a_table() {
         let arguments = json!({
             "x-max-length": 5, "x-dead-letter-exchange": "", "s": "te\"xt", "t": true,
             "l": [1, "a"], "d": {"x": 1},
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_the_broker_as_a_table_shows_them() {
+    fn term_of_broker_values_in_a_table() {
         let shown = |value| Term::of(Some(&value)).shown();
         assert_eq!(shown(json!(null)), "");
         assert_eq!(shown(json!(["a", "b"])), "[a, b]");
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_that_came_as_json() {
+    fn terms_from_json() {
         let term = json!(["invalid_regexp", [40], [[98, 97, 100], 1]]);
         assert_eq!(inspected(&term), "{:invalid_regexp, ~c\"(\", {~c\"bad\", 1}}");
     }

@@ -1,22 +1,22 @@
-//! Under which name the program was called.
+//! The tool, from the name of the program.
 
 use std::path::Path;
 
 /// A tool that the program can be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tool {
-    /// Leveret's own, which has all commands.
+    /// `leveretctl`, which has all commands.
     Leveretctl,
     Rabbitmqctl,
-    /// `rabbitmq-diagnostics`.
+    /// RabbitMQ's tool for diagnostics: `rabbitmq-diagnostics`.
     Diagnostics,
 }
 
-/// The version of RabbitMQ whose tools these are like; the management API tells the same.
+/// Version of RabbitMQ that the tools imitate; the management API reports the same.
 const RABBITMQ_VERSION: &str = "4.3.6";
 
 impl Tool {
-    /// The tool of a program's path.
+    /// The tool for a path of the program.
     pub(crate) fn called(program: &str) -> Self {
         let name = Path::new(program).file_name().and_then(|name| name.to_str());
         match name.unwrap_or_default().trim_end_matches(".bat") {
@@ -26,7 +26,7 @@ impl Tool {
         }
     }
 
-    /// Its name.
+    /// Name of the tool.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Leveretctl => "leveretctl",
@@ -35,7 +35,7 @@ impl Tool {
         }
     }
 
-    /// Its version.
+    /// Version of the tool.
     pub(crate) const fn version(self) -> &'static str {
         match self {
             Self::Leveretctl => env!("CARGO_PKG_VERSION"),
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_decides() {
+    fn tool_is_chosen_by_the_program_name() {
         for (program, tool) in [
             ("/usr/sbin/rabbitmqctl", Tool::Rabbitmqctl),
             ("rabbitmqctl.bat", Tool::Rabbitmqctl),

@@ -213,7 +213,7 @@ fn close(call: &Call<'_>) -> Result<Output, Failure> {
         return Err(Failure::error(UNAVAILABLE, text));
     }
     let pids = Pids::ask(call.node)?;
-    // One that has gone is closed, too.
+    // A connection that is gone counts as closed.
     if let Some(name) = pids.name_of(id) {
         close_named(call, name, reason)?;
     }

@@ -1,4 +1,4 @@
-//! Definitions: everything that is declared and allowed, in a file.
+//! Definitions: topology, users and permissions, in a file.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::{Read, Write as _};
@@ -92,7 +92,7 @@ fn export(call: &Call<'_>) -> Result<Output, Failure> {
 fn write_private(path: &str, text: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options.create(true).write(true).truncate(true).mode(0o600).open(path)?;
-    // One that was there may be readable for others; a device or a pipe is left as it is.
+    // An existing file may be readable for others; the mode of a device or a pipe is not changed.
     if file.metadata()?.is_file() {
         file.set_permissions(Permissions::from_mode(0o600))?;
     }

@@ -133,7 +133,7 @@ const fn check(
     Command::new(Section::Monitoring, name, name, about, run).diagnostics()
 }
 
-/// A node that refuses is there.
+/// A refusal counts as an answer.
 fn refused_is_an_answer(error: HttpError) -> Result<(), HttpError> {
     if matches!(error, HttpError::Refused { .. }) { Ok(()) } else { Err(error) }
 }

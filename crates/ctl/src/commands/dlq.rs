@@ -1,4 +1,4 @@
-//! Commands of Leveret's own about dead-letter queues: `dlq` and what is to be done.
+//! Commands of Leveret for dead-letter queues: `dlq` and an action.
 
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_are_told_by_name() {
+    fn dead_letter_sources_are_shown_by_name() {
         let queue = json!({"from": [
             {"queue": "a", "certain": true},
             {"queue": "b", "certain": false},

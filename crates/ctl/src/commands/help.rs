@@ -1,4 +1,4 @@
-//! What there is, and how it is used.
+//! The command `help`: the list of commands, and the usage of one.
 
 use crate::command::{Call, Command, Section};
 use crate::failure::{Failure, USAGE};

@@ -88,12 +88,12 @@ pub(super) const COMMANDS: &[Command] = &[
     }),
 ];
 
-/// The user that limits are shown of.
+/// The user whose limits are shown.
 fn user<'a>(call: &'a Call<'_>) -> &'a str {
     call.options.text("user").unwrap_or("guest")
 }
 
-/// The limits of a definition; unless they are what they should be, nothing is changed.
+/// Limits from a definition. Wrong limits are an error before any change.
 fn limits(
     text: &str,
     known: &[&str],
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn limits_are_numbers_of_known_names() {
         let told = |text| match limits(text, &["max-queues"], "limits", "") {
-            Err(Failure::Said { text, .. }) => text,
+            Err(Failure::Message { text, .. }) => text,
             other => format!("{other:?}"),
         };
         assert!(limits("{\"max-queues\": 5}", &["max-queues"], "limits", "").is_ok());

@@ -1,4 +1,4 @@
-//! Where the node listens, and whether somebody answers there.
+//! Listeners of the node, and checks that they answer.
 
 use std::collections::BTreeSet;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -11,7 +11,7 @@ use crate::failure::{Failure, UNAVAILABLE};
 use crate::format::Output;
 use crate::term::Term;
 
-/// How long a listener may take to answer.
+/// Time limit for the answer of a listener.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -141,7 +141,7 @@ fn check_port(call: &Call<'_>) -> Result<Output, Failure> {
     Err(Failure::plain(UNAVAILABLE, text))
 }
 
-/// The protocols of a word: `amqp10` and other names for what AMQP listeners speak.
+/// Protocols for a word: `amqp10` and other names of AMQP.
 fn check_protocol(call: &Call<'_>) -> Result<Output, Failure> {
     let (node, protocol) = (call.node.name(), call.word(0));
     let listeners = of(&call.node.api.get("/api/overview")?);
@@ -192,7 +192,7 @@ fn check_connectivity(call: &Call<'_>) -> Result<Output, Failure> {
     Ok(Output::Text(lines.join("\n")))
 }
 
-/// Where a listener can be reached: one on all addresses at that of the node.
+/// Host of a listener; one on all addresses is reached at the node's host.
 fn host_of(interface: &str, node: &str) -> String {
     match interface {
         "0.0.0.0" | "[::]" | "" => node.to_owned(),
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_is_shown_as_rabbitmq_shows_it() {
+    fn listener_is_printed_as_by_rabbitmq() {
         let overview = json!({"listeners": [
             {"node": "n", "protocol": "http", "ip_address": "::", "port": 15672},
         ]});

@@ -1,4 +1,4 @@
-//! All commands, one file for each kind of thing that they are about.
+//! All commands, one file per subject.
 
 mod clients;
 mod definitions;
@@ -6,9 +6,10 @@ mod diagnostics;
 mod dlq;
 mod features;
 mod help;
-mod life;
+mod lifecycle;
 mod limits;
 mod listeners;
+mod maintenance;
 mod parameters;
 mod permissions;
 mod policies;
@@ -19,7 +20,6 @@ mod status;
 mod topic_permissions;
 mod topology;
 mod tracing;
-mod upkeep;
 mod users;
 mod vhosts;
 mod watermarks;
@@ -27,10 +27,10 @@ mod watermarks;
 use crate::command::{Command, Tools};
 use crate::tool::Tool;
 
-/// The commands, kind by kind.
+/// The commands of all files.
 const ALL: &[&[Command]] = &[
     help::COMMANDS,
-    life::COMMANDS,
+    lifecycle::COMMANDS,
     users::COMMANDS,
     permissions::COMMANDS,
     topic_permissions::COMMANDS,
@@ -49,7 +49,7 @@ const ALL: &[&[Command]] = &[
     features::COMMANDS,
     watermarks::COMMANDS,
     status::COMMANDS,
-    upkeep::COMMANDS,
+    maintenance::COMMANDS,
     listeners::COMMANDS,
     diagnostics::COMMANDS,
 ];
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_is_there_once_and_its_usage_begins_with_its_name() {
+    fn command_names_are_unique_and_begin_their_usage() {
         let mut seen = BTreeMap::new();
         for command in of(Tool::Leveretctl) {
             let usage: Vec<&str> = command.usage.split(' ').collect();

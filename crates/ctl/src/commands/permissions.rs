@@ -92,7 +92,7 @@ fn set_in(call: &Call<'_>, vhost: &str) -> Result<(), Failure> {
     result.map_err(|error| cause(call, vhost, error))
 }
 
-/// What is missing, if that is why permissions could not be set.
+/// The missing user or vhost, if that is why permissions could not be set.
 pub(super) fn cause(call: &Call<'_>, vhost: &str, error: HttpError) -> Failure {
     if !matches!(error, HttpError::Refused { status: 400 | 404, .. }) {
         return error.into();

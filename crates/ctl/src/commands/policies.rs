@@ -1,4 +1,4 @@
-//! Policies, and operator policies, which set limits to what policies and arguments say.
+//! Policies, and operator policies, which limit the values of policies and arguments.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::format::Output;
 use crate::http::{HttpError, path};
 use crate::rows::{document, rows_of, same};
 
-/// The options of whatever sets a policy.
+/// Options of the commands that set a policy.
 pub(super) const SWITCHES: &[Switch] = &[Switch::integer("priority"), Switch::text("apply-to")];
 
 /// The path of each kind.

@@ -1,4 +1,4 @@
-//! Commands of Leveret's own: why a queue is as it is, and what a policy would do.
+//! Commands of Leveret: explanation of a queue's settings, and preview of a policy.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn explain(call: &Call<'_>) -> Result<Output, Failure> {
     Ok(Output::Both(table(rows), answer))
 }
 
-/// What lost against a key: `policy ttl: 60000 (why)`.
+/// Values that a key has overridden: `policy ttl: 60000 (why)`.
 fn lost(key: &Value) -> String {
     let text = |one: &Value, field| Term::of(one.get(field)).shown();
     let one = |one: &Value| {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lost_is_told_with_its_reason() {
+    fn overridden_values_are_shown_with_the_reason() {
         let key = json!({"lost": [
             {"source": "policy", "source_name": "ttl", "value": 60000, "why": "the lower wins"},
             {"source": "argument", "source_name": null, "value": "a", "why": "limited"},

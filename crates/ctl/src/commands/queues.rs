@@ -130,7 +130,7 @@ pub(super) const COLUMNS: &[Column] = &[
 fn list(call: &Call<'_>) -> Result<Output, Failure> {
     let columns = selected(call.words, COLUMNS, &["name", "messages"]);
     let is_offline = call.has("offline") && !call.has("online");
-    // All queues of the one node are there when it answers.
+    // All queues are on the one node, which has answered.
     let queues = match call.node.api.find(&path(&["queues", call.vhost()]))? {
         Some(queues) if !is_offline => queues,
         _ => Value::Null,

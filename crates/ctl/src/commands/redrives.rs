@@ -10,9 +10,9 @@ use crate::command::{Call, Command, Section};
 use crate::failure::{DATA, Failure, UNAVAILABLE};
 use crate::format::{Empty, Output, Rows};
 use crate::http::{HttpError, path};
-use crate::moment::rfc3339;
 use crate::rows::same;
 use crate::term::Term;
+use crate::timestamp::rfc3339;
 
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(
@@ -70,13 +70,13 @@ const REDRIVE: &[Switch] = &[
     Switch::flag("wait"),
 ];
 
-/// Messages that are listed if nobody says how many.
+/// Default number of listed messages.
 const SHOWN_DEFAULT: u64 = 50;
 
-/// Messages that are asked for at once; as many as the node gives.
+/// Messages per request, the maximum of the API.
 const SHOWN_AT_ONCE: u64 = 100;
 
-/// How often somebody who waits is told how far it is.
+/// Interval of progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 // ---- looking ----
@@ -152,7 +152,7 @@ fn redrive(call: &Call<'_>) -> Result<Output, Failure> {
     }
 }
 
-/// A job once it has ended.
+/// Waits for the end of a job.
 fn wait(call: &Call<'_>, mut job: Value) -> Result<Value, Failure> {
     let at = path(&["redrives", id(&job)]);
     let mut said = String::new();
@@ -178,7 +178,7 @@ fn state(job: &Value) -> &str {
     job.get("state").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// How far a job is, in a line.
+/// Progress of a job, in one line.
 fn progress(job: &Value) -> String {
     let count = |name| job.get(name).and_then(Value::as_u64).unwrap_or_default();
     let mut text = format!("{} of {} messages moved", count("moved"), count("messages_total"));
@@ -194,7 +194,7 @@ fn progress(job: &Value) -> String {
     text
 }
 
-/// What a dry run has found.
+/// Result of a dry run.
 fn told(answer: &Value) -> String {
     let count = |of: &Value, name| of.get(name).and_then(Value::as_u64).unwrap_or_default();
     let mut lines = vec![format!(
@@ -214,7 +214,7 @@ fn told(answer: &Value) -> String {
     lines.join("\n")
 }
 
-/// What the node is asked for.
+/// Body of the request.
 fn request(call: &Call<'_>) -> Result<Value, Failure> {
     let mut filter = Map::new();
     let options = call.options;
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets() {
+    fn redrive_targets() {
         for (to, expected) in [
             ("origin", json!("origin")),
             ("first", json!("first")),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_told_by_its_last_death() {
+    fn dead_message_row_shows_the_last_death() {
         let shown = |message| {
             let cells = row(&message).into_iter().map(|(_, term)| term.shown());
             cells.collect::<Vec<_>>().join("|")
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_tells_what_did_not_move() {
+    fn progress_shows_messages_that_did_not_move() {
         let mut job = json!({"moved": 5, "messages_total": 9});
         assert_eq!(progress(&job), "5 of 9 messages moved");
         job["unroutable"] = json!(2);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dry_run_names_targets() {
+    fn dry_run_names_targets() {
         let answer = json!({"matched": 3, "scanned": 4, "would_move": 2, "unroutable": 1,
             "targets": [{"queue": "q", "messages": 2}], "complete": false});
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What the node says of itself.
+//! Status of the node.
 
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// A number of bytes in it.
+    /// A number of bytes in this unit.
     fn of(self, bytes: u64) -> String {
         #[expect(clippy::cast_precision_loss, reason = "it is rounded to four places anyway")]
         let bytes_f = bytes as f64;

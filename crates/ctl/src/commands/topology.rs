@@ -68,7 +68,7 @@ fn list(
 ) -> Result<Output, Failure> {
     let columns = selected(call.words, columns, usual);
     let nobody = Pids::default();
-    // As in RabbitMQ's tool, a vhost that is not there is an empty one.
+    // As in RabbitMQ's tool, a missing vhost counts as empty.
     let all: Value = call.node.api.find(&path(&[resource, call.vhost()]))?.unwrap_or_default();
     let rows = rows_of(&all, |one| columns.iter().map(|c| c.cell(one, &nobody)).collect());
     Ok(Output::Rows(Rows { rows, empty: Empty::Nothing, has_header: true }))

@@ -129,13 +129,13 @@ fn clear_password(call: &Call<'_>) -> Result<Output, Failure> {
 
 fn set_tags(call: &Call<'_>) -> Result<Output, Failure> {
     let mut user = existing(call, no_user)?;
-    // What is sent without a password takes it away.
+    // A request without a password would remove it.
     let kept = ["password_hash", "hashing_algorithm"].map(|key| (key, user[key].take()));
     user["tags"] = json!(call.words.get(1..).unwrap_or_default());
     replace(call, &user, &kept)
 }
 
-/// Writes a user again as he is, but for these fields.
+/// Writes a user with these fields changed.
 fn replace(call: &Call<'_>, user: &Value, fields: &[(&str, Value)]) -> Result<Output, Failure> {
     let mut body = Map::new();
     body.insert("tags".to_owned(), Value::from(tags(user).join(",")));
@@ -211,7 +211,7 @@ fn no_user(name: &str) -> Failure {
     Failure::error(NO_USER, format!("User {} does not exist", quoted(name)))
 }
 
-/// What commands say that RabbitMQ's tool leaves to its printer of terms.
+/// Texts that RabbitMQ's tool prints as terms.
 pub(super) fn no_such_user(name: &str) -> Failure {
     Failure::error(UNAVAILABLE, format!("{{:no_such_user, {}}}", quoted(name)))
 }

@@ -173,7 +173,7 @@ fn protect(call: &Call<'_>, on: bool) -> Result<Output, Failure> {
     Ok(Output::Done)
 }
 
-/// What the options say of protection.
+/// Protects the vhost as the options say.
 fn protect_as_told(call: &Call<'_>) -> Result<(), Failure> {
     match call.options.text("protected-from-deletion") {
         Some(is) => protect(call, is == "true").map(drop),
@@ -183,7 +183,7 @@ fn protect_as_told(call: &Call<'_>) -> Result<(), Failure> {
 
 fn add(call: &Call<'_>) -> Result<Output, Failure> {
     let at = path(&["vhosts", call.word(0)]);
-    // One that is there stays as it is.
+    // An existing vhost is not changed.
     if call.node.api.find(&at)?.is_none() {
         let mut body: Map<String, Value> = Map::new();
         body.extend(metadata(call).into_iter().map(|(key, value)| (key.to_owned(), value)));
@@ -192,7 +192,7 @@ fn add(call: &Call<'_>) -> Result<Output, Failure> {
             body["tags"] = json!(names.join(","));
         }
         call.node.api.put(&at, &Value::Object(body))?;
-        // The API gives a vhost to whoever makes it, the command to nobody.
+        // The API gives permissions to the user who creates a vhost; the command gives them to no user.
         if let Some(user) = call.node.api.user() {
             call.node.api.remove(&path(&["permissions", call.word(0), user]))?;
         }
@@ -242,7 +242,7 @@ fn change(
     Ok(Output::Done)
 }
 
-/// Writes a vhost again as it is, but for these fields.
+/// Writes a vhost with these fields changed.
 pub(super) fn write(
     call: &Call<'_>,
     vhost: &str,

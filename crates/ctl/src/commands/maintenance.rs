@@ -1,8 +1,8 @@
-//! Upkeep of a node, most of which Leveret needs nobody for.
+//! Maintenance commands, most of which Leveret does not need.
 
 use serde_json::Value;
 
-use super::life::act;
+use super::lifecycle::act;
 use crate::arguments::Switch;
 use crate::columns::{Column, selected, validate};
 use crate::command::{Call, Command, Section};

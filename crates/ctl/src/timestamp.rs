@@ -1,6 +1,6 @@
-//! Moments as text.
+//! Timestamps as text.
 
-/// A moment in milliseconds of the epoch, to the second: RFC 3339 in universal time.
+/// A timestamp in milliseconds since the epoch as RFC 3339 in UTC, to the second.
 pub(crate) fn rfc3339(epoch_ms: u64) -> String {
     let (days, second) = (epoch_ms / 86_400_000, epoch_ms / 1000 % 86_400);
     let (year, month, day) = civil(days);
@@ -8,7 +8,7 @@ pub(crate) fn rfc3339(epoch_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day so many days after the beginning of 1970, in the Gregorian calendar.
+/// Year, month and day of the day `days` days after 1970-01-01, in the Gregorian calendar.
 fn civil(mut days: u64) -> (u64, u64, u64) {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_days_and_seconds() {
+    fn timestamps_are_rfc3339() {
         for (epoch_ms, text) in [
             (0, "1970-01-01T00:00:00Z"),
             (951_827_696_789, "2000-02-29T12:34:56Z"),

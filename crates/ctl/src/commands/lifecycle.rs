@@ -1,4 +1,4 @@
-//! The node's life: waiting for its start, stopping it, emptying it.
+//! Lifecycle of the node: waiting for its start, stopping it, resetting it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use crate::failure::{Failure, SOFTWARE, TIMEOUT, UNAVAILABLE, USAGE};
 use crate::format::Output;
 use crate::http::{HttpError, path};
 
-/// How long is waited when nothing else is said.
+/// Default time limit of waiting.
 const START_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long a process may take to end.
+/// Time limit for the end of a process.
 const STOP_TIMEOUT: Duration = Duration::from_secs(300);
-/// How often is looked.
+/// Interval of checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -137,18 +137,18 @@ pub(super) const COMMANDS: &[Command] = &[
     .banner(|call| format!("Forcefully resetting node {} ...", call.node.name())),
 ];
 
-/// What a node can be.
+/// State of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Running,
     Stopped,
 }
 
-/// Tells the node to become something, and waits until it is.
+/// Requests a change of the node's state, and waits for it.
 fn change(call: &Call<'_>, action: &str, wanted: State) -> Result<Output, Failure> {
     act(call, action)?;
     let look = || {
-        // It has another token each time.
+        // The node has another token after each start.
         let node = (call.find)().ok()?;
         let state = match node.api.get("/api/whoami") {
             Ok(_) => State::Running,
@@ -161,8 +161,7 @@ fn change(call: &Call<'_>, action: &str, wanted: State) -> Result<Output, Failur
     reached.map(|()| Output::Done).ok_or_else(|| timed_out(call, action))
 }
 
-/// Asks the node to change its state.
-/// Tells the node to do something with itself.
+/// Requests an action of the node, for example a change of its state.
 pub(super) fn act(call: &Call<'_>, action: &str) -> Result<Output, Failure> {
     let at = path(&["nodes", call.node.name(), "actions"]);
     call.node.api.post(&at, &json!({"action": action}))?;
@@ -171,7 +170,7 @@ pub(super) fn act(call: &Call<'_>, action: &str) -> Result<Output, Failure> {
 
 fn ping(call: &Call<'_>) -> Result<Output, Failure> {
     match call.node.api.get("/api/whoami") {
-        // It answers: that is all.
+        // Any answer is enough.
         Ok(_) | Err(HttpError::Refused { .. }) => {}
         Err(error) => return Err(error.into()),
     }
@@ -179,13 +178,13 @@ fn ping(call: &Call<'_>) -> Result<Output, Failure> {
     Ok(Output::Both(done.to_owned(), json!({"message": done})))
 }
 
-/// When the patience of the caller ends.
+/// End of the time limit of the caller.
 fn deadline(call: &Call<'_>, usual: Duration) -> Instant {
     let seconds = call.options.integer("timeout").and_then(|s| u64::try_from(s).ok());
     Instant::now() + seconds.map_or(usual, Duration::from_secs)
 }
 
-/// Looks again and again; None when the time is up.
+/// Checks repeatedly; `None` when the time is over.
 fn poll<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     loop {
         if let Some(found) = look() {
@@ -208,11 +207,11 @@ fn timed_out(call: &Call<'_>, operation: &str) -> Failure {
 }
 
 fn await_start(call: &Call<'_>, deadline: Instant, operation: &str) -> Result<(), Failure> {
-    // A node that has just started has a new token: it is looked for again each time.
+    // A node that has just started has a new token, so it is found again each time.
     let look = || match (call.find)() {
         Ok(node) => match node.api.get("/api/whoami") {
             Ok(_) => Some(Ok(())),
-            // With a token that has gone, the file of the next start is not there yet.
+            // With an invalid token: the file of the next start is not written yet.
             Err(HttpError::Refused { status: 401, .. }) if node.api.has_token() => None,
             Err(HttpError::Refused { status: 503, .. }) => None,
             Err(error @ HttpError::Refused { .. }) => Some(Err(error.into())),
@@ -262,8 +261,8 @@ fn is_running(pid: i64) -> bool {
     stat.is_ok_and(|stat| !has_ended(&stat))
 }
 
-/// Whether a process is only left for its parent to ask how it ended; its state stands behind its
-/// name, which is in parentheses.
+/// True for a zombie, which waits for its parent. The state stands behind the name, which is in
+/// parentheses.
 fn has_ended(stat: &str) -> bool {
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
     matches!(state, Some("Z" | "X"))
@@ -280,7 +279,7 @@ fn await_nodes(call: &Call<'_>) -> Result<Output, Failure> {
     Err(Failure::error(SOFTWARE, text))
 }
 
-/// Stops the node; its process, if it runs on this machine.
+/// Stops the node. Returns the id of its process, if it runs on this machine.
 fn begin_to_stop(call: &Call<'_>) -> Result<Option<i64>, Failure> {
     let nodes = call.node.api.get("/api/nodes")?;
     let pid = nodes.get(0).and_then(|node| node.get("os_pid")?.as_str()?.parse().ok());
@@ -323,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_nobody_has_waited_for_has_ended() {
+    fn zombie_process_has_ended() {
         assert!(has_ended("12 (leveret) Z 1 12"));
         assert!(has_ended("12 (a) S (b)) Z 1 12"));
         assert!(!has_ended("12 (a Z (b) S 1 12"));

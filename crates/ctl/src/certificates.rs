@@ -1,4 +1,4 @@
-//! Which certificates of nodes are believed, when their API speaks HTTPS.
+//! Verification of the certificates of nodes whose API uses HTTPS.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_p
 
 use crate::failure::{CONFIG, Failure};
 
-/// Where systems keep the certificates of the authorities that they trust.
+/// Files in which systems keep the certificates of trusted authorities.
 const SYSTEM: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
-/// Whom a node must be certified by.
+/// Authorities that may sign the certificate of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Trust {
-    /// One of the authorities of the system.
+    /// The authorities of the system.
     System,
-    /// One of the authorities in this file.
+    /// The authorities in this file.
     File(String),
-    /// Nobody: its address is known to be that of this machine, or its caller does not mind.
+    /// No verification: the address is one of this machine, or the caller has switched it off.
     Anybody,
 }
 
 impl Trust {
-    /// What HTTPS needs to know of it.
+    /// Configuration of the HTTP client.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub(crate) fn tls(&self, read: &dyn Fn(&Path) -> Option<String>) -> Result<TlsConfig, Failure> {
         let certificates = match self {
             Self::Anybody => Vec::new(),
@@ -53,7 +53,7 @@ impl Trust {
     }
 }
 
-/// The certificates of a file of such.
+/// The certificates in a file.
 fn certificates(pem: &str) -> Vec<Certificate<'static>> {
     let certificate = |item| match item {
         Ok(PemItem::Certificate(certificate)) => Some(certificate),
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_certificates_is_none() {
+    fn certificate_file_without_certificates_is_refused() {
         let trust = Trust::File("ca.pem".to_owned());
         let wrong = |text: Option<&str>| trust.tls(&|_| text.map(str::to_owned)).unwrap_err();
         let expected = Failure::plain(CONFIG, "Error: there are no certificates in 'ca.pem'");
