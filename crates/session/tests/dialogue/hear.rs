@@ -1,7 +1,7 @@
 //! Output of the server as lines of a dialogue.
 //!
 //! Reads them by itself and strictly: a frame that is larger than agreed, a method that the codec
-//! does not read to the same octets, a content that is interrupted or has the wrong length is a
+//! does not read to the same bytes, a content that is interrupted or has the wrong length is a
 //! failure, whatever the dialogue expects.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::words::shown;
 #[derive(Clone, Copy)]
 enum Awaited {
     Header,
-    /// So many octets of a body.
+    /// So many bytes of a body.
     Body(u64),
 }
 
@@ -27,10 +27,10 @@ pub(crate) struct Ear {
 }
 
 impl Ear {
-    /// The lines of everything that is complete with `octets`. No frame may be larger than
+    /// The lines of everything that is complete with `bytes`. No frame may be larger than
     /// `frame_max`.
-    pub(crate) fn hear(&mut self, octets: &[u8], frame_max: usize) -> Vec<String> {
-        self.unheard.extend_from_slice(octets);
+    pub(crate) fn hear(&mut self, bytes: &[u8], frame_max: usize) -> Vec<String> {
+        self.unheard.extend_from_slice(bytes);
         let all = std::mem::take(&mut self.unheard);
         let mut rest = all.as_slice();
         let mut lines = Vec::new();
@@ -88,9 +88,9 @@ impl Ear {
         let mut bits = None;
         for (field, kind) in methods::fields(method) {
             if kind == 'b' {
-                let (octet, place) = bits.unwrap_or_else(|| (reader.number(1), 0));
-                bits = Some((octet, place + 1));
-                if octet >> place & 1 == 1 {
+                let (byte, place) = bits.unwrap_or_else(|| (reader.number(1), 0));
+                bits = Some((byte, place + 1));
+                if byte >> place & 1 == 1 {
                     write!(line, " {field}").unwrap();
                 }
                 continue;
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
     }
 
     fn number(&mut self, width: usize) -> u64 {
-        self.take(width).iter().fold(0, |number, octet| number << 8 | u64::from(*octet))
+        self.take(width).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
     fn sized(&mut self, width: usize) -> &'a [u8] {
@@ -212,8 +212,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn table(octets: &[u8]) -> String {
-    let mut reader = Reader(octets);
+fn table(bytes: &[u8]) -> String {
+    let mut reader = Reader(bytes);
     let mut fields = Vec::new();
     while !reader.0.is_empty() {
         let key = shown(reader.sized(1));

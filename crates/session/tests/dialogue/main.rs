@@ -4,8 +4,8 @@
 //! `UPDATE=1 cargo test -p leveret-session --test dialogue` writes what was answered into the files;
 //! read the difference before you commit it.
 //!
-//! Every dialogue is played three times, because a client's octets may come in any pieces: a line at
-//! a time, an octet at a time, and as many lines at once as nothing stands between. `split` does the
+//! Every dialogue is played three times, because a client's bytes may come in any pieces: a line at
+//! a time, an byte at a time, and as many lines at once as nothing stands between. `split` does the
 //! same with generated streams.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -64,7 +64,7 @@ fn dialogues_run_as_written() {
 
 #[test]
 fn dialogues_run_the_same_byte_by_byte() {
-    let wrong = compare(|text| world::play(text, Feeding::Octets).text);
+    let wrong = compare(|text| world::play(text, Feeding::Bytes).text);
     assert!(wrong.is_empty(), "{wrong}");
 }
 
@@ -81,12 +81,12 @@ fn dialogues_run_the_same_with_all_input_at_once() {
 }
 
 /// The payloads of frames, by channel.
-fn by_channel(mut octets: &[u8]) -> BTreeMap<u16, Vec<(u8, String)>> {
+fn by_channel(mut bytes: &[u8]) -> BTreeMap<u16, Vec<(u8, String)>> {
     let mut channels: BTreeMap<u16, Vec<(u8, String)>> = BTreeMap::new();
-    if octets.starts_with(b"AMQP") {
-        octets = &octets[8..];
+    if bytes.starts_with(b"AMQP") {
+        bytes = &bytes[8..];
     }
-    while let Some((frame_type, channel, payload)) = hear::whole_frame(&mut octets) {
+    while let Some((frame_type, channel, payload)) = hear::whole_frame(&mut bytes) {
         channels.entry(channel).or_default().push((frame_type, words::shown(payload)));
     }
     channels

@@ -3,7 +3,7 @@
 //! Dialogues are written and read with this list instead of the codec under test, so that a mistake
 //! in one of the two shows.
 //!
-//! Kinds of fields: `o` octet, `h` short, `l` long, `L` longlong, `s` short string, `S` long string,
+//! Kinds of fields: `o` byte, `h` short, `l` long, `L` longlong, `s` short string, `S` long string,
 //! `F` table, `b` bit. Fields that mean nothing are called `ticket` and `reserved`.
 
 /// A method: its name, class and method id, and fields as `name:kind` with blanks between.

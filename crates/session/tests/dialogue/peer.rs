@@ -1,6 +1,6 @@
 //! A server without sockets around one session: a vhost, an outbox, a clock that is set.
 //!
-//! Octets of the client go in; what the session asks and what the client gets comes out, in order.
+//! Bytes of the client go in; what the session asks and what the client gets comes out, in order.
 //! Requests are applied in batches, effects are transmitted and the session's own words follow them,
 //! as a server does it. Knows two users, `guest` and `bob`, and the vhost `/`, which is guest's.
 
@@ -20,14 +20,14 @@ const OPEN: MethodId = MethodId { class_id: 10, method_id: 40 };
 /// Begin of the connection, in milliseconds since the epoch.
 const BEGIN_MS: u64 = 1_000_000_000;
 
-/// Requests that a server applies at once; with 1 each is applied before the next octet is read.
+/// Requests that a server applies at once; with 1 each is applied before the next byte is read.
 pub(crate) const BATCH: usize = 256;
 
 /// Output of the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Heard {
-    /// Octets for the client.
-    Octets(Vec<u8>),
+    /// Bytes for the client.
+    Bytes(Vec<u8>),
     /// The session asks the server something, or tells it.
     Question(String),
     /// The server closes the socket.
@@ -101,18 +101,18 @@ impl Peer {
         Now { time, wall_ms: BEGIN_MS + self.now_us / 1000 }
     }
 
-    /// The client sends octets.
-    pub(crate) fn receive(&mut self, octets: &[u8]) {
+    /// The client sends bytes.
+    pub(crate) fn receive(&mut self, bytes: &[u8]) {
         if self.is_over {
             return;
         }
-        self.unread.extend_from_slice(octets);
+        self.unread.extend_from_slice(bytes);
         self.session.received(self.now().time);
         self.process();
         let most = 3 * (u64::from(self.session.frame_max()) + 8);
         let waits = self.question.is_some() || self.publishes_blocked;
         let unread = u64::try_from(self.unread.len()).unwrap();
-        assert!(waits || unread < most, "{unread} octets are not understood");
+        assert!(waits || unread < most, "{unread} bytes are not understood");
         let broken = self.vhost.broken_invariants();
         assert!(broken.is_empty(), "{broken:?}");
     }
@@ -224,10 +224,10 @@ impl Peer {
         while !self.outbox.is_empty() {
             let mut slices = [IoSlice::new(&[]); 8];
             let filled = self.outbox.slices(&mut slices);
-            let octets =
+            let bytes =
                 slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect::<Vec<u8>>();
-            self.outbox.consume(octets.len());
-            self.heard.push(Heard::Octets(octets));
+            self.outbox.consume(bytes.len());
+            self.heard.push(Heard::Bytes(bytes));
             self.wrote = true;
         }
     }

@@ -1,7 +1,7 @@
 //! Input of the client: a line of a dialogue as one or more frames.
 //!
 //! Decides the notation of frames. Encodes them by itself, because a client that tests a server must
-//! be able to get every octet wrong.
+//! be able to get every byte wrong.
 //!
 //! ```text
 //! queue.declare queue=q durable arguments={x-expires=I:60000}     a method; bits stand by their name
@@ -12,18 +12,18 @@
 //! publish exchange=x routing-key=k body="hello" priority=3        method, header and bodies at once
 //! heartbeat, protocol-header
 //! frame type=9 channel=1 payload=hex:00 size=2 end=0              any frame
-//! bytes "GET / HTTP/1.1"                                          any octets
+//! bytes "GET / HTTP/1.1"                                          any bytes
 //! 30 x body ""                                                    the same thirty times
 //! ```
 
 use crate::methods::{self, PROPERTIES};
 use crate::words::{Words, put_long, put_short};
 
-/// Octets of a frame that are not payload.
+/// Bytes of a frame that are not payload.
 pub(crate) const FRAME_OVERHEAD: usize = 8;
 
-/// The octets of the line; bodies of `publish` are cut to frames of `frame_max` octets.
-pub(crate) fn octets(line: &str, frame_max: usize) -> Vec<u8> {
+/// The bytes of the line; bodies of `publish` are cut to frames of `frame_max` bytes.
+pub(crate) fn bytes(line: &str, frame_max: usize) -> Vec<u8> {
     let (channel, rest) = numbered(line);
     let (count, rest) = counted(rest);
     let mut words = Words::new(rest);
@@ -127,7 +127,7 @@ fn method(name: &str, words: &mut Words<'_>) -> Vec<u8> {
     assemble(method, &fields, &mut given)
 }
 
-/// The fields that a line gives, as octets.
+/// The fields that a line gives, as bytes.
 fn given<'a>(fields: &[(&'a str, char)], words: &mut Words<'_>) -> Vec<(&'a str, Vec<u8>)> {
     let mut given = Vec::new();
     while !words.is_empty() {
@@ -149,16 +149,16 @@ fn assemble(
     let mut bits = None;
     for (field, kind) in fields {
         let found = given.iter_mut().find(|(name, _)| name == field);
-        let found = found.map(|(_, octets)| std::mem::take(octets));
+        let found = found.map(|(_, bytes)| std::mem::take(bytes));
         if *kind == 'b' {
-            let (octet, place) = bits.unwrap_or((0_u8, 0));
-            bits = Some((octet | u8::from(found.is_some()) << place, place + 1));
+            let (byte, place) = bits.unwrap_or((0_u8, 0));
+            bits = Some((byte | u8::from(found.is_some()) << place, place + 1));
             continue;
         }
-        out.extend(bits.take().map(|(octet, _)| octet));
+        out.extend(bits.take().map(|(byte, _)| byte));
         out.extend(found.unwrap_or_else(|| vec![0; empty_size(*kind)]));
     }
-    out.extend(bits.map(|(octet, _)| octet));
+    out.extend(bits.map(|(byte, _)| byte));
     out
 }
 
@@ -210,7 +210,7 @@ fn header(words: &mut Words<'_>) -> Vec<u8> {
             _ => words.fail("an unknown part of a header"),
         }
     }
-    let raw = raw.unwrap_or_else(|| properties.octets());
+    let raw = raw.unwrap_or_else(|| properties.bytes());
     [&class_id.to_be_bytes()[..], &weight.to_be_bytes(), &size.to_be_bytes(), &raw].concat()
 }
 
@@ -236,7 +236,7 @@ fn publish(channel: u16, words: &mut Words<'_>, frame_max: usize) -> Vec<u8> {
         }
     }
     let size = u64::try_from(body.len()).unwrap();
-    let head = [&60_u16.to_be_bytes()[..], &[0, 0], &size.to_be_bytes(), &properties.octets()];
+    let head = [&60_u16.to_be_bytes()[..], &[0, 0], &size.to_be_bytes(), &properties.bytes()];
     let mut out = frame(1, channel, &assemble(method, &fields, &mut given));
     out.extend(frame(2, channel, &head.concat()));
     body.chunks(piece).for_each(|piece| out.extend(frame(3, channel, piece)));
@@ -259,7 +259,7 @@ impl Properties {
         found.is_some()
     }
 
-    fn octets(&self) -> Vec<u8> {
+    fn bytes(&self) -> Vec<u8> {
         let flags = |at: usize| u16::from(self.values[at].is_some()) << (15 - at);
         let flags: u16 = (0..self.values.len()).map(flags).sum();
         let mut out = flags.to_be_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! The pieces in which a client's octets come make no difference: generated streams of frames, some
+//! The pieces in which a client's bytes come make no difference: generated streams of frames, some
 //! of them damaged, are heard whole and in generated pieces, and get the same answers.
 
 use proptest::collection::vec;
@@ -46,35 +46,35 @@ const LINES: &[&str] = &[
     "connection.close reply-code=200 reply-text=bye class-id=0 method-id=0",
 ];
 
-/// Octets that a failed test shows as text.
+/// Bytes that a failed test shows as text.
 #[derive(Clone)]
-struct Octets(Vec<u8>);
+struct Bytes(Vec<u8>);
 
-impl std::fmt::Debug for Octets {
+impl std::fmt::Debug for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&shown(&self.0))
     }
 }
 
-/// Frames of a connected client, of which some octets were changed on the way.
-fn stream() -> impl Strategy<Value = Octets> {
+/// Frames of a connected client, of which some bytes were changed on the way.
+fn stream() -> impl Strategy<Value = Bytes> {
     let damage = vec((any::<prop::sample::Index>(), any::<u8>()), 0..3);
     let damaged = prop_oneof![4 => Just(Vec::new()), 1 => damage];
     (vec(prop::sample::select(LINES), 0..24), damaged).prop_map(|(lines, damaged)| {
         let mut frame_max = 131_072;
         let connected = handshake("connect", &mut Words::new(" channels=1-2"), &mut frame_max);
         let lines = connected.iter().map(String::as_str).chain(lines);
-        let mut octets: Vec<u8> = lines.flat_map(|line| say::octets(line, frame_max)).collect();
-        for (at, octet) in damaged {
-            let at = at.index(octets.len());
-            octets[at] = octet;
+        let mut bytes: Vec<u8> = lines.flat_map(|line| say::bytes(line, frame_max)).collect();
+        for (at, byte) in damaged {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
         }
-        Octets(octets)
+        Bytes(bytes)
     })
 }
 
-/// Output for a client that sends `octets` in these pieces, and true if its socket is closed.
-fn answers(octets: &[u8], pieces: &[usize], batch: usize) -> (Vec<u8>, bool) {
+/// Output for a client that sends `bytes` in these pieces, and true if its socket is closed.
+fn answers(bytes: &[u8], pieces: &[usize], batch: usize) -> (Vec<u8>, bool) {
     let server_properties = session::server_properties(session::ServerIdentity {
         product: "Product",
         version: "1.2.3",
@@ -83,7 +83,7 @@ fn answers(octets: &[u8], pieces: &[usize], batch: usize) -> (Vec<u8>, bool) {
     });
     let options = SessionOptions { server_properties, ..SessionOptions::default() };
     let mut peer = Peer::new(&options, batch);
-    let mut rest = octets;
+    let mut rest = bytes;
     let mut sizes = pieces.iter().cycle();
     while !rest.is_empty() {
         let size = sizes.next().copied().unwrap_or(rest.len()).clamp(1, rest.len());
@@ -95,7 +95,7 @@ fn answers(octets: &[u8], pieces: &[usize], batch: usize) -> (Vec<u8>, bool) {
     let mut is_closed = false;
     for one in peer.take_heard() {
         match one {
-            Heard::Octets(octets) => heard.extend(octets),
+            Heard::Bytes(bytes) => heard.extend(bytes),
             Heard::Question(_) => {}
             Heard::Closed => is_closed = true,
         }
@@ -107,12 +107,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn session_does_not_depend_on_the_chunks_of_the_input(Octets(octets) in stream(), pieces in vec(1_usize..400, 1..12)) {
-        let (whole, whole_closed) = answers(&octets, &[], 1);
-        let (cut, cut_closed) = answers(&octets, &pieces, 1);
+    fn session_does_not_depend_on_the_chunks_of_the_input(Bytes(bytes) in stream(), pieces in vec(1_usize..400, 1..12)) {
+        let (whole, whole_closed) = answers(&bytes, &[], 1);
+        let (cut, cut_closed) = answers(&bytes, &pieces, 1);
         prop_assert_eq!(by_channel(&whole), by_channel(&cut));
         prop_assert_eq!(whole_closed, cut_closed);
-        let (batched, batched_closed) = answers(&octets, &pieces, BATCH);
+        let (batched, batched_closed) = answers(&bytes, &pieces, BATCH);
         prop_assert_eq!(by_channel(&whole), by_channel(&batched));
         prop_assert_eq!(whole_closed, batched_closed);
     }

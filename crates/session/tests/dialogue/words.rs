@@ -1,13 +1,13 @@
 //! The text of a dialogue, taken apart from left to right: names, numbers, strings, tables.
 //!
-//! Decides how octets are written and read as text. Does not know frames or methods.
+//! Decides how bytes are written and read as text. Does not know frames or methods.
 //!
 //! ```text
 //! string   bare   "quoted \n \x00 \u{e9}"   "x"*300   hex:00ff   seq*5000   seq@7*5000
 //! table    {key=S:text other=I:5 inner=F:{} list=A:[l:1 t:0] none=V}   hex:...
 //! ```
 //!
-//! `seq@K*N` is N octets that count up from K and start again at 0 after 250: a body whose pieces
+//! `seq@K*N` is N bytes that count up from K and start again at 0 after 250: a body whose pieces
 //! cannot be mistaken for each other.
 
 use std::fmt::Write as _;
@@ -89,7 +89,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Octets in any of the forms of a string.
+    /// Bytes in any of the forms of a string.
     pub(crate) fn string(&mut self) -> Vec<u8> {
         if self.eat("hex:") {
             return self.hex();
@@ -119,9 +119,9 @@ impl<'a> Words<'a> {
         if !digits.len().is_multiple_of(2) {
             self.fail("an odd number of hexadecimal digits");
         }
-        let octet = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16);
-        let octets: Result<Vec<u8>, _> = (0..digits.len()).step_by(2).map(octet).collect();
-        octets.unwrap_or_else(|_| self.fail("a hexadecimal digit is wrong"))
+        let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16);
+        let bytes: Result<Vec<u8>, _> = (0..digits.len()).step_by(2).map(byte).collect();
+        bytes.unwrap_or_else(|_| self.fail("a hexadecimal digit is wrong"))
     }
 
     fn quoted(&mut self) -> Vec<u8> {
@@ -177,7 +177,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// A value with its type octet.
+    /// A value with its type byte.
     fn value(&mut self, out: &mut Vec<u8>) {
         let tag = self.next_char().unwrap_or_else(|| self.fail("a type is missing"));
         out.push(u8::try_from(tag).unwrap());
@@ -221,55 +221,55 @@ impl<'a> Words<'a> {
     }
 }
 
-/// `length` octets that count up from `first`.
+/// `length` bytes that count up from `first`.
 pub(crate) fn sequence(first: usize, length: usize) -> Vec<u8> {
     (first..first + length).map(|at| u8::try_from(at % SEQUENCE_LENGTH).unwrap()).collect()
 }
 
-pub(crate) fn put_short(out: &mut Vec<u8>, octets: &[u8]) {
-    out.push(u8::try_from(octets.len()).expect("a short string of up to 255 octets"));
-    out.extend_from_slice(octets);
+pub(crate) fn put_short(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(u8::try_from(bytes.len()).expect("a short string of up to 255 bytes"));
+    out.extend_from_slice(bytes);
 }
 
-pub(crate) fn put_long(out: &mut Vec<u8>, octets: &[u8]) {
-    out.extend(u32::try_from(octets.len()).unwrap().to_be_bytes());
-    out.extend_from_slice(octets);
+pub(crate) fn put_long(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend(u32::try_from(bytes.len()).unwrap().to_be_bytes());
+    out.extend_from_slice(bytes);
 }
 
-/// Octets as a string that reads back as the same octets.
-pub(crate) fn shown(octets: &[u8]) -> String {
-    if octets.len() >= RUN_MIN {
-        let first = usize::from(octets[0]);
-        if octets == sequence(first, octets.len()) {
+/// Bytes as a string that reads back as the same bytes.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    if bytes.len() >= RUN_MIN {
+        let first = usize::from(bytes[0]);
+        if bytes == sequence(first, bytes.len()) {
             let from = if first == 0 { String::new() } else { format!("@{first}") };
-            return format!("seq{from}*{}", octets.len());
+            return format!("seq{from}*{}", bytes.len());
         }
-        if let Some((unit, count)) = run(octets) {
+        if let Some((unit, count)) = run(bytes) {
             return format!("{}*{count}", quoted(unit));
         }
     }
-    let is_bare = |octet: &u8| octet.is_ascii_alphanumeric() || b"._/#@-".contains(octet);
-    let reads_otherwise = octets.is_empty() || octets.starts_with(b"seq@");
-    if octets.iter().all(is_bare) && !reads_otherwise {
-        return octets.iter().copied().map(char::from).collect();
+    let is_bare = |byte: &u8| byte.is_ascii_alphanumeric() || b"._/#@-".contains(byte);
+    let reads_otherwise = bytes.is_empty() || bytes.starts_with(b"seq@");
+    if bytes.iter().all(is_bare) && !reads_otherwise {
+        return bytes.iter().copied().map(char::from).collect();
     }
-    quoted(octets)
+    quoted(bytes)
 }
 
-/// The one character that `octets` repeat, and how often.
-fn run(octets: &[u8]) -> Option<(&[u8], usize)> {
-    let width = match std::str::from_utf8(octets) {
+/// The one character that `bytes` repeat, and how often.
+fn run(bytes: &[u8]) -> Option<(&[u8], usize)> {
+    let width = match std::str::from_utf8(bytes) {
         Ok(text) => text.chars().next()?.len_utf8(),
         Err(_) => 1,
     };
-    let unit = &octets[..width];
-    let repeats = octets.chunks(width).all(|chunk| chunk == unit);
-    repeats.then_some((unit, octets.len() / width))
+    let unit = &bytes[..width];
+    let repeats = bytes.chunks(width).all(|chunk| chunk == unit);
+    repeats.then_some((unit, bytes.len() / width))
 }
 
-fn quoted(octets: &[u8]) -> String {
+fn quoted(bytes: &[u8]) -> String {
     let mut out = String::from("\"");
-    for chunk in octets.utf8_chunks() {
+    for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             match c {
                 '"' | '\\' => write!(out, "\\{c}").unwrap(),
@@ -280,7 +280,7 @@ fn quoted(octets: &[u8]) -> String {
                 _ => write!(out, "\\u{{{:x}}}", u32::from(c)).unwrap(),
             }
         }
-        chunk.invalid().iter().for_each(|octet| write!(out, "\\x{octet:02x}").unwrap());
+        chunk.invalid().iter().for_each(|byte| write!(out, "\\x{byte:02x}").unwrap());
     }
     out.push('"');
     out

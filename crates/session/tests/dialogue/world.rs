@@ -35,8 +35,8 @@ use crate::words::{Words, shown};
 pub(crate) enum Feeding {
     /// One read for each line with `>`.
     Lines,
-    /// One read for each octet, or, of many, for so few that there are about a thousand reads.
-    Octets,
+    /// One read for each byte, or, of many, for so few that there are about a thousand reads.
+    Bytes,
     /// One read for all lines that nothing else stands between.
     Together,
 }
@@ -151,11 +151,11 @@ impl World {
     /// Runs one line and returns what came of it.
     fn run(&mut self, line: &str) -> Vec<String> {
         if let Some(line) = line.strip_prefix('+') {
-            self.together.extend(say::octets(line, self.frame_max));
+            self.together.extend(say::bytes(line, self.frame_max));
             return Vec::new();
         }
         if let Some(line) = line.strip_prefix('>') {
-            self.together.extend(say::octets(line, self.frame_max));
+            self.together.extend(say::bytes(line, self.frame_max));
             if self.feeding != Feeding::Together {
                 self.flush();
             }
@@ -169,7 +169,7 @@ impl World {
         match verb {
             "start" | "log-in" | "connect" => {
                 let lines = handshake(verb, &mut words, &mut self.frame_max);
-                lines.iter().for_each(|line| self.send(&say::octets(line, self.frame_max)));
+                lines.iter().for_each(|line| self.send(&say::bytes(line, self.frame_max)));
                 let is_end = |line: &String| {
                     line.starts_with("< connection.close") || line.starts_with("< (socket")
                 };
@@ -214,16 +214,16 @@ impl World {
 
     /// Sends what waits.
     fn flush(&mut self) {
-        let octets = std::mem::take(&mut self.together);
-        self.send(&octets);
+        let bytes = std::mem::take(&mut self.together);
+        self.send(&bytes);
     }
 
-    fn send(&mut self, octets: &[u8]) {
+    fn send(&mut self, bytes: &[u8]) {
         let piece = match self.feeding {
-            Feeding::Octets => octets.len().div_ceil(READS_MAX).max(1),
-            Feeding::Lines | Feeding::Together => octets.len().max(1),
+            Feeding::Bytes => bytes.len().div_ceil(READS_MAX).max(1),
+            Feeding::Lines | Feeding::Together => bytes.len().max(1),
         };
-        octets.chunks(piece).for_each(|piece| self.peer.receive(piece));
+        bytes.chunks(piece).for_each(|piece| self.peer.receive(piece));
     }
 
     /// The output as lines, each with `at` behind it.
@@ -231,12 +231,12 @@ impl World {
         let mut out = Vec::new();
         for heard in self.peer.take_heard() {
             match heard {
-                Heard::Octets(octets) => {
+                Heard::Bytes(bytes) => {
                     let frame_max = usize::try_from(self.peer.session.frame_max()).unwrap();
-                    let lines = self.ear.hear(&octets, frame_max);
+                    let lines = self.ear.hear(&bytes, frame_max);
                     let lines = lines.iter().map(|line| masked(line));
                     out.extend(lines.map(|line| format!("< {line}{at}")));
-                    self.said.extend(octets);
+                    self.said.extend(bytes);
                 }
                 Heard::Question(question) => out.push(format!("? {question}{at}")),
                 Heard::Closed => out.push(format!("< (socket closed){at}")),
@@ -312,7 +312,7 @@ impl World {
 
 fn batch(feeding: Feeding) -> usize {
     match feeding {
-        Feeding::Lines | Feeding::Octets => 1,
+        Feeding::Lines | Feeding::Bytes => 1,
         Feeding::Together => BATCH,
     }
 }

@@ -19,7 +19,7 @@ pub(crate) const RETURN: u8 = 4;
 /// Every copy in a queue is gone.
 pub(crate) const PURGE: u8 = 5;
 
-/// Bodies at least this long are shared with the log, in octets.
+/// Bodies at least this long are shared with the log, in bytes.
 const UNCOPIED_BYTES_MIN: usize = 400;
 
 /// A copy of a message: the record that made it, and the queue it is in.
@@ -80,16 +80,16 @@ impl Book {
         let references = u16::try_from(queues.len()).unwrap();
         let record = record(lsn, Lsn(0), PUBLISH, Flags::NONE, references);
         if body.len() < UNCOPIED_BYTES_MIN {
-            out.push(record, |octets| write(octets, 0, queues, body));
+            out.push(record, |bytes| write(bytes, 0, queues, body));
         } else {
             let shared = Body::new(body.to_vec());
-            out.push_with_body(record, |octets| write(octets, 0, queues, &[]), shared);
+            out.push_with_body(record, |bytes| write(bytes, 0, queues, &[]), shared);
         }
     }
 
     pub(crate) fn settle(&mut self, lsn: Lsn, copy: Copy, out: &mut WriteQueue) {
         self.copies.remove(&copy).unwrap();
-        out.push(record(lsn, copy.0, SETTLE, Flags::RELEASES, 0), |octets| octets.push(copy.1));
+        out.push(record(lsn, copy.0, SETTLE, Flags::RELEASES, 0), |bytes| bytes.push(copy.1));
     }
 
     pub(crate) fn move_to(&mut self, lsn: Lsn, copy: Copy, queues: &[u8], out: &mut WriteQueue) {
@@ -98,10 +98,10 @@ impl Book {
         let references = u16::try_from(queues.len()).unwrap();
         let record = record(lsn, copy.0, MOVE, Flags::RELEASES, references);
         if body.len() < UNCOPIED_BYTES_MIN {
-            out.push(record, |octets| write(octets, copy.1, queues, &body));
+            out.push(record, |bytes| write(bytes, copy.1, queues, &body));
         } else {
             let shared = Body::new(body);
-            out.push_with_body(record, |octets| write(octets, copy.1, queues, &[]), shared);
+            out.push_with_body(record, |bytes| write(bytes, copy.1, queues, &[]), shared);
         }
     }
 
@@ -109,9 +109,9 @@ impl Book {
         let times = &mut self.copies.get_mut(&copy).unwrap().1;
         *times += 1;
         let times = *times;
-        out.push(record(lsn, copy.0, RETURN, Flags::ANNOTATES, 0), |octets| {
-            octets.extend([copy.1, 0, 0, 0, 0, 0, 0, 0]);
-            octets.extend(times.to_le_bytes());
+        out.push(record(lsn, copy.0, RETURN, Flags::ANNOTATES, 0), |bytes| {
+            bytes.extend([copy.1, 0, 0, 0, 0, 0, 0, 0]);
+            bytes.extend(times.to_le_bytes());
         });
     }
 
@@ -120,7 +120,7 @@ impl Book {
             self.copies.remove(&copy);
             out.release(copy.0);
         }
-        out.push(record(lsn, Lsn(0), PURGE, Flags::ENDS_MANY, 0), |octets| octets.push(queue));
+        out.push(record(lsn, Lsn(0), PURGE, Flags::ENDS_MANY, 0), |bytes| bytes.push(queue));
     }
 }
 
@@ -129,13 +129,13 @@ fn record(lsn: Lsn, target: Lsn, kind: u8, flags: Flags, references: u16) -> New
 }
 
 /// The queue a copy leaves, then the queues it enters, then the body.
-fn write(octets: &mut Vec<u8>, left: u8, queues: &[u8], body: &[u8]) {
-    octets.extend([left, 0, 0, 0, 0, 0, 0, 0]);
-    octets.push(u8::try_from(queues.len()).unwrap());
-    octets.extend(queues);
-    octets.extend(body);
+fn write(bytes: &mut Vec<u8>, left: u8, queues: &[u8], body: &[u8]) {
+    bytes.extend([left, 0, 0, 0, 0, 0, 0, 0]);
+    bytes.push(u8::try_from(queues.len()).unwrap());
+    bytes.extend(queues);
+    bytes.extend(body);
 }
 
-fn queues(octets: &[u8]) -> (&[u8], &[u8]) {
-    octets[1..].split_at(usize::from(octets[0]))
+fn queues(bytes: &[u8]) -> (&[u8], &[u8]) {
+    bytes[1..].split_at(usize::from(bytes[0]))
 }

@@ -8,7 +8,7 @@ use storage::{Durability, Log, LogOptions, OpenError};
 const SHAPE: Shape =
     Shape { batches: 60, changes: 8, queues: 3, body_max: 400, batch_bytes_max: 1500 };
 
-/// A log so small that every octet of it can be damaged.
+/// A log so small that every byte of it can be damaged.
 const SMALL: Shape =
     Shape { batches: 14, changes: 4, queues: 3, body_max: 60, batch_bytes_max: usize::MAX };
 
@@ -53,7 +53,7 @@ fn changed_bytes_are_reported_or_harmless() {
     for (name, len) in &files {
         for at in 0..*len {
             let copy = disk.copy();
-            copy.damage(name, |octets| octets[at] ^= 1 << (at % 8));
+            copy.damage(name, |bytes| bytes[at] ^= 1 << (at % 8));
             match open(&copy, Durability::Fsync) {
                 Ok((_, report, read)) if report.damages.is_empty() => {
                     assert_eq!(read, book, "{name} at {at}");
@@ -88,7 +88,7 @@ fn lost_blocks_are_reported_or_harmless() {
         for at in (0..len).step_by(512) {
             for fill in [0, 0xFF] {
                 let copy = disk.copy();
-                copy.damage(&name, |octets| octets[at..len.min(at + BLOCK)].fill(fill));
+                copy.damage(&name, |bytes| bytes[at..len.min(at + BLOCK)].fill(fill));
                 match open(&copy, Durability::Fsync) {
                     Ok((_, report, read)) if report.damages.is_empty() => {
                         assert_eq!(read, book, "{name} at {at}");
@@ -112,7 +112,7 @@ fn bytes_behind_the_end_are_ignored() {
     let (disk, book) = whole(12);
     for (name, _) in disk.files() {
         let copy = disk.copy();
-        copy.damage(&name, |octets| octets.extend((0..5000).map(|at| (at % 251) as u8)));
+        copy.damage(&name, |bytes| bytes.extend((0..5000).map(|at| (at % 251) as u8)));
         match open(&copy, Durability::Fsync) {
             Ok((_, report, read)) => assert_eq!((report.damages, read), (vec![], book.clone())),
             Err(OpenError::Manifest { file, .. }) => assert_eq!(file, name),
@@ -128,15 +128,15 @@ fn exchanged_files_are_reported() {
     // A file that was made ahead is all zeros and does not count.
     let counts = |name: &str| {
         let mut first = 0;
-        disk.damage(name, |octets| first = octets[0]);
+        disk.damage(name, |bytes| first = bytes[0]);
         name.ends_with(".log") && first != 0
     };
     let logs: Vec<_> = files.iter().filter(|(name, _)| counts(name)).collect();
     let [(one, _), (other, _), ..] = logs[..] else { panic!("{files:?}") };
-    let mut octets = Vec::new();
-    disk.damage(one, |first| octets.clone_from(first));
-    disk.damage(other, |second| std::mem::swap(second, &mut octets));
-    disk.damage(one, |first| *first = octets);
+    let mut bytes = Vec::new();
+    disk.damage(one, |first| bytes.clone_from(first));
+    disk.damage(other, |second| std::mem::swap(second, &mut bytes));
+    disk.damage(one, |first| *first = bytes);
     let (_, report, _) = open(&disk, Durability::Fsync).unwrap();
     for name in [one, other] {
         let told = report.damages.iter().find(|damage| damage.file == *name).unwrap();
@@ -182,11 +182,11 @@ fn unlisted_file_of_another_log_is_reported_and_kept() {
     let options = LogOptions { log_id: 78, ..options(Durability::Fsync) };
     let (mut log, _) = Log::open(other.clone(), options, &mut |_, _| {}, &mut |_| {}).unwrap();
     run(&mut log, Book::default(), &mut Random(16), SMALL);
-    let mut octets = Vec::new();
-    other.damage("0000000000000001.log", |file| octets.clone_from(file));
+    let mut bytes = Vec::new();
+    other.damage("0000000000000001.log", |file| bytes.clone_from(file));
     let name = "00000000000000ff.log";
     let file = storage::Directory::create(&disk, name).unwrap();
-    storage::DirectoryFile::write_at(&file, &octets, 0).unwrap();
+    storage::DirectoryFile::write_at(&file, &bytes, 0).unwrap();
     for _ in 0..2 {
         let checked = storage::check(&disk, 77, &mut |_, _| {}).unwrap();
         let (_, report, read) = open(&disk, Durability::Fsync).unwrap();
@@ -197,7 +197,7 @@ fn unlisted_file_of_another_log_is_reported_and_kept() {
             assert_eq!(said, (name, "belongs to another log and is left here"));
         }
     }
-    assert!(disk.files().iter().any(|(file, len)| file == name && *len == octets.len()));
+    assert!(disk.files().iter().any(|(file, len)| file == name && *len == bytes.len()));
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn truncated_file_is_reported() {
     for (name, len) in disk.files().iter().filter(|(name, _)| name.ends_with(".log")) {
         for keep in (0..*len).step_by(61) {
             let copy = disk.copy();
-            copy.damage(name, |octets| octets.truncate(keep));
+            copy.damage(name, |bytes| bytes.truncate(keep));
             let (_, report, read) = open(&copy, Durability::Fsync).unwrap();
             assert!(read == book || !report.damages.is_empty(), "{name} cut at {keep}");
         }
@@ -250,9 +250,9 @@ fn files_of_another_log_are_not_read() {
     let name = other.files().into_iter().find(is_log).unwrap().0;
     let mut foreign = Vec::new();
     let theirs = disk.files().into_iter().find(is_log).unwrap().0;
-    disk.damage(&theirs, |octets| foreign = octets.clone());
+    disk.damage(&theirs, |bytes| foreign = bytes.clone());
     // Another log's id in every header.
-    other.damage(&name, |octets| *octets = foreign);
+    other.damage(&name, |bytes| *bytes = foreign);
     let (_, report, read) = open(&other, Durability::Fsync).unwrap();
     // Both logs have the same id here, so that only the file's own id tells them apart.
     assert!(read == book || !report.damages.is_empty());
@@ -261,11 +261,11 @@ fn files_of_another_log_are_not_read() {
 #[test]
 fn newer_format_is_refused_with_a_message() {
     let (disk, _) = whole(10);
-    disk.damage("manifest", |octets| {
-        octets[8] = 9;
-        octets[12..16].fill(0);
-        let crc = crc32c::crc32c(octets);
-        octets[12..16].copy_from_slice(&crc.to_le_bytes());
+    disk.damage("manifest", |bytes| {
+        bytes[8] = 9;
+        bytes[12..16].fill(0);
+        let crc = crc32c::crc32c(bytes);
+        bytes[12..16].copy_from_slice(&crc.to_le_bytes());
     });
     let error = open(&disk, Durability::Fsync).err().unwrap();
     assert_eq!(

@@ -60,9 +60,9 @@ struct State {
     operations: u64,
     /// The operation at which the power goes.
     cut_at: u64,
-    /// Octets that files may have in all; none without a limit.
+    /// Bytes that files may have in all; none without a limit.
     room: Option<usize>,
-    /// Octets that are given back when there is no room.
+    /// Bytes that are given back when there is no room.
     reserve: usize,
 }
 
@@ -129,15 +129,15 @@ impl Disk {
         self.state().cut_at = operation;
     }
 
-    /// Only so many octets more fit.
+    /// Only so many bytes more fit.
     pub(crate) fn limit_room(&self, more: usize) {
         let used: usize = self.files().iter().map(|(_, len)| len).sum();
         self.state().room = Some(used + more);
     }
 
-    /// So many octets are reserved beyond that.
-    pub(crate) fn reserve(&self, octets: usize) {
-        self.state().reserve = octets;
+    /// So many bytes are reserved beyond that.
+    pub(crate) fn reserve(&self, bytes: usize) {
+        self.state().reserve = bytes;
     }
 
     /// Content of the disk after a power cut.
@@ -177,7 +177,7 @@ impl Disk {
         Self(Arc::new(Mutex::new(copy)))
     }
 
-    /// Changes octets of a file behind everybody's back.
+    /// Changes bytes of a file behind everybody's back.
     pub(crate) fn damage(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.state();
         let inode = state.names[name];
@@ -194,7 +194,7 @@ impl Disk {
 }
 
 fn after_cut(inode: &Inode, random: &mut Random) -> Inode {
-    let mut octets = inode.durable.clone();
+    let mut bytes = inode.durable.clone();
     for (offset, written) in &inode.unsynced {
         // All of it, nothing of it, or some of its sectors.
         let fate = random.below(3);
@@ -204,10 +204,10 @@ fn after_cut(inode: &Inode, random: &mut Random) -> Inode {
             let len = (SECTOR - absolute % SECTOR).min(written.len() - at);
             if fate == 0 || fate == 1 && random.below(2) == 0 {
                 let end = absolute + len;
-                if octets.len() < end {
-                    octets.resize(end, 0);
+                if bytes.len() < end {
+                    bytes.resize(end, 0);
                 }
-                octets[absolute..end].copy_from_slice(&written[at..at + len]);
+                bytes[absolute..end].copy_from_slice(&written[at..at + len]);
             }
             at += len;
         }
@@ -215,9 +215,9 @@ fn after_cut(inode: &Inode, random: &mut Random) -> Inode {
     if let Some(len) = inode.shortened
         && random.below(2) == 0
     {
-        octets.truncate(len);
+        bytes.truncate(len);
     }
-    Inode { durable: octets.clone(), current: octets, ..Inode::default() }
+    Inode { durable: bytes.clone(), current: bytes, ..Inode::default() }
 }
 
 impl Directory for Disk {
@@ -287,34 +287,34 @@ impl Directory for Disk {
 }
 
 impl DirectoryFile for DiskFile {
-    fn read_at(&self, octets: &mut [u8], offset: u64) -> io::Result<usize> {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let state = self.disk.state();
         state.powered()?;
         let current = &state.inodes[self.inode].current;
         let from = usize::try_from(offset).unwrap().min(current.len());
-        let count = octets.len().min(current.len() - from);
-        octets[..count].copy_from_slice(&current[from..from + count]);
+        let count = bytes.len().min(current.len() - from);
+        bytes[..count].copy_from_slice(&current[from..from + count]);
         Ok(count)
     }
 
-    fn write_at(&self, octets: &[u8], offset: u64) -> io::Result<()> {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.disk.state();
         let offset = usize::try_from(offset).unwrap();
         let powered = state.operate();
         let used: usize = state.names.values().map(|at| state.inodes[*at].current.len()).sum();
-        let grows = (offset + octets.len()).saturating_sub(state.inodes[self.inode].current.len());
+        let grows = (offset + bytes.len()).saturating_sub(state.inodes[self.inode].current.len());
         if state.room.is_some_and(|room| used + grows > room) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let inode = &mut state.inodes[self.inode];
         // The write that the power interrupts may have begun.
-        inode.unsynced.push((offset, octets.to_vec()));
+        inode.unsynced.push((offset, bytes.to_vec()));
         powered?;
-        let end = offset + octets.len();
+        let end = offset + bytes.len();
         if inode.current.len() < end {
             inode.current.resize(end, 0);
         }
-        inode.current[offset..end].copy_from_slice(octets);
+        inode.current[offset..end].copy_from_slice(bytes);
         Ok(())
     }
 

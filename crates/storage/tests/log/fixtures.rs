@@ -18,7 +18,7 @@ fn folder(version: u32) -> PathBuf {
 fn shown(book: &Book) -> String {
     let mut out = String::new();
     for ((lsn, queue), (body, returns)) in &book.copies {
-        let body: String = body.iter().map(|octet| format!("{octet:02x}")).collect();
+        let body: String = body.iter().map(|byte| format!("{byte:02x}")).collect();
         writeln!(out, "{lsn} in {queue}, returned {returns} times: [{body}]").unwrap();
     }
     out
@@ -33,9 +33,9 @@ fn write_fixture(folder: &Path) {
     assert!(progress.compacted > 0, "a file that was written anew belongs to it");
     std::fs::create_dir_all(folder).unwrap();
     for (name, len) in disk.files() {
-        let mut octets = vec![0; len];
-        disk.open(&name).unwrap().read_at(&mut octets, 0).unwrap();
-        std::fs::write(folder.join(name), octets).unwrap();
+        let mut bytes = vec![0; len];
+        disk.open(&name).unwrap().read_at(&mut bytes, 0).unwrap();
+        std::fs::write(folder.join(name), bytes).unwrap();
     }
     std::fs::write(folder.join("expected.txt"), shown(&progress.confirmed)).unwrap();
 }

@@ -14,7 +14,7 @@ pub(crate) struct Shape {
     pub(crate) changes: u64,
     pub(crate) queues: u64,
     pub(crate) body_max: u64,
-    /// Octets of records at which a batch is full.
+    /// Bytes of records at which a batch is full.
     pub(crate) batch_bytes_max: usize,
 }
 

@@ -8,12 +8,12 @@ use crate::history::open;
 
 const BATCH_BYTES: usize = 4096;
 
-/// Octets of a batch in a file: magic, length, count.
-fn batches(octets: &[u8]) -> Vec<(u32, u32)> {
-    let number = |at: usize| u32::from_le_bytes(octets[at..at + 4].try_into().unwrap());
+/// Bytes of a batch in a file: magic, length, count.
+fn batches(bytes: &[u8]) -> Vec<(u32, u32)> {
+    let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let mut found = Vec::new();
     let mut at = 4096;
-    while at + 48 <= octets.len() && octets[at..].starts_with(b"BTCH") {
+    while at + 48 <= bytes.len() && bytes[at..].starts_with(b"BTCH") {
         let (length, count) = (number(at + 8), number(at + 12));
         found.push((length, count));
         at = (at + 48 + length as usize).next_multiple_of(8);
@@ -24,9 +24,9 @@ fn batches(octets: &[u8]) -> Vec<(u32, u32)> {
 fn batches_on(disk: &Disk) -> Vec<(u32, u32)> {
     let logs = disk.files().into_iter().filter(|(name, _)| name.ends_with(".log"));
     logs.flat_map(|(name, _)| {
-        let mut octets = Vec::new();
-        disk.damage(&name, |found| octets.clone_from(found));
-        batches(&octets)
+        let mut bytes = Vec::new();
+        disk.damage(&name, |found| bytes.clone_from(found));
+        batches(&bytes)
     })
     .collect()
 }
@@ -124,7 +124,7 @@ fn ended_records_use_no_memory() {
     for lsn in (1..=10_000).step_by(2) {
         book.publish(Lsn(lsn), &[0], &[1; 1000], &mut pending);
         book.settle(Lsn(lsn + 1), (Lsn(lsn), 0), &mut pending);
-        assert!(pending.bytes() < 2 * BATCH_BYTES, "{} octets wait", pending.bytes());
+        assert!(pending.bytes() < 2 * BATCH_BYTES, "{} bytes wait", pending.bytes());
     }
     let disk = Disk::new();
     let (mut log, _, _) = open(&disk, Durability::Fsync).unwrap();
@@ -135,7 +135,7 @@ fn ended_records_use_no_memory() {
 #[test]
 #[should_panic(expected = "is longer than the log allows")]
 fn record_that_is_too_long_is_not_written() {
-    /// More octets than any message has, without their memory.
+    /// More bytes than any message has, without their memory.
     struct Huge(Box<[u8]>);
     impl AsRef<[u8]> for Huge {
         fn as_ref(&self) -> &[u8] {

@@ -35,8 +35,8 @@ fn written() -> (Disk, PageStore<Disk>, Messages) {
 
 fn write(store: &PageStore<Disk>, id: u64, entries: &Messages) {
     let mut page = PageWriter::new(entries.len(), vec![9; 50]);
-    for (entry, octets) in entries {
-        page.push(entry, |out| out.extend_from_slice(octets));
+    for (entry, bytes) in entries {
+        page.push(entry, |out| out.extend_from_slice(bytes));
     }
     store.write(id, page).1.unwrap();
 }
@@ -44,8 +44,8 @@ fn write(store: &PageStore<Disk>, id: u64, entries: &Messages) {
 fn read(store: &PageStore<Disk>, chosen: &[usize]) -> Result<Messages, PageError> {
     let mut read = Vec::new();
     let mut buffer = vec![7; 3];
-    store.read(ID, &mut buffer, |_| chosen.to_vec(), &mut |entry, octets| {
-        read.push((entry, octets.to_vec()));
+    store.read(ID, &mut buffer, |_| chosen.to_vec(), &mut |entry, bytes| {
+        read.push((entry, bytes.to_vec()));
     })?;
     Ok(read)
 }
@@ -69,17 +69,17 @@ fn page_with_a_changed_byte_is_never_read() {
     let all: Vec<usize> = (0..entries.len()).collect();
     let (name, len) = disk.files().remove(0);
     for at in 0..len {
-        disk.damage(&name, |octets| octets[at] ^= 0x20);
+        disk.damage(&name, |bytes| bytes[at] ^= 0x20);
         for chosen in [&all[..], &[at % entries.len()]] {
             if let Ok(read) = read(&store, chosen) {
                 let expected: Vec<_> = chosen.iter().map(|at| entries[*at].clone()).collect();
-                assert_eq!(read, expected, "octet {at}");
-                assert!(chosen.len() == 1, "octet {at} belongs to some message");
+                assert_eq!(read, expected, "byte {at}");
+                assert!(chosen.len() == 1, "byte {at} belongs to some message");
             }
         }
-        disk.damage(&name, |octets| octets[at] ^= 0x20);
+        disk.damage(&name, |bytes| bytes[at] ^= 0x20);
     }
-    disk.damage(&name, |octets| octets.truncate(len - 1));
+    disk.damage(&name, |bytes| bytes.truncate(len - 1));
     assert!(matches!(read(&store, &all), Err(PageError::Damaged { .. })));
     store.remove(ID).unwrap();
     let error = read(&store, &all).unwrap_err().to_string();
