@@ -71,12 +71,12 @@ impl DiskProgress {
         }
     }
 
-    /// Records that the log is durable up to `lsn`. Waiters are woken by [`Self::notify`], to be called once
-    /// the waiting answers are in the outboxes.
+    /// Records that the log is durable up to `lsn`; 0 after a batch that only ended references. Waiters are
+    /// woken by [`Self::notify`], to be called once the waiting answers are in the outboxes.
     pub(crate) fn set_durable(&self, lsn: Lsn) {
         let before = self.durable_lsn.fetch_max(lsn.0, Ordering::AcqRel);
         assert!(
-            before <= lsn.0 || before == u64::MAX,
+            lsn == Lsn(0) || before <= lsn.0 || before == u64::MAX,
             "the log of a live vhost became durable up to {before}, and then up to {}",
             lsn.0
         );
@@ -112,5 +112,23 @@ impl DiskProgress {
     pub(crate) fn release_waiters(&self) {
         self.durable_lsn.store(u64::MAX, Ordering::Release);
         self.notify();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_durable_never_goes_back() {
+        let progress = DiskProgress::new(Lsn(3));
+        let durable = |progress: &DiskProgress| progress.durable_lsn.load(Ordering::Acquire);
+        progress.set_durable(Lsn(5));
+        // A batch without records, as when the messages of a dropped page end.
+        progress.set_durable(Lsn(0));
+        assert_eq!(durable(&progress), 5);
+        progress.release_waiters();
+        progress.set_durable(Lsn(6));
+        assert_eq!(durable(&progress), u64::MAX);
     }
 }
