@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::ids::{ChannelNumber, ConnectionId, DeliveryTag, PageId};
 use crate::message::Name;
-use crate::page::{PageAt, PagedFacts, PagedMessage};
+use crate::page::{PageLocation, PagedMessage, PagedMeta};
 use crate::queue::Entry;
 use crate::time::Time;
 
@@ -151,7 +151,7 @@ pub struct BrowsedMessage {
     /// Expiry time if the message stays in its queue; for a delivery, the expiry time if it were requeued.
     pub deadline: Option<Time>,
     /// The page that holds the message, with its facts there.
-    pub paged: Option<(PageId, PagedFacts)>,
+    pub paged: Option<(PageId, PagedMeta)>,
     /// The holder, if the message is delivered and not settled.
     pub held_by: Option<HeldBy>,
     /// Time at which the message becomes ready again, if it is delayed.
@@ -168,8 +168,8 @@ impl BrowsedMessage {
 
     /// The message as its page stores it.
     pub fn as_paged(&self) -> Option<PagedMessage> {
-        let (_, facts) = self.paged?;
-        Some(PagedMessage { facts, message: self.entry.message.clone() })
+        let (_, meta) = self.paged?;
+        Some(PagedMessage { meta, message: self.entry.message.clone() })
     }
 }
 
@@ -196,7 +196,7 @@ pub struct Browsed {
     /// The position to continue from; none at the end.
     pub next: Option<BrowseCursor>,
     /// The page that must be read before browsing can continue.
-    pub page: Option<PageAt>,
+    pub page: Option<PageLocation>,
 }
 
 #[cfg(test)]

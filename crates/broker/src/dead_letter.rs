@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::death_headers::{self, DEATH_HEADERS_FRAME_BYTES, Rendered};
-pub use crate::death_history::{Death, DeathReason, DeathSummary, Deaths};
+pub use crate::death_history::{Death, DeathHistory, DeathReason, DeathSummary};
 use crate::message::{Envelope, Message, Name, RoutingKey, SharedProperties};
 
 /// The destination of a dead letter: the dead-letter exchange at the time of death, and the queue's
@@ -45,11 +45,11 @@ pub(crate) struct LastDeath {
     target: DeadLetterTarget,
     /// The parts of the message before its death.
     envelope: Arc<Envelope>,
-    deaths: Option<Arc<Deaths>>,
+    deaths: Option<Arc<DeathHistory>>,
     properties: Box<[u8]>,
     /// The parts of the dead letter.
     letter_envelope: Arc<Envelope>,
-    letter_deaths: Arc<Deaths>,
+    letter_deaths: Arc<DeathHistory>,
     letter_properties: SharedProperties,
     /// True if the headers do not hold the whole history.
     is_cut: bool,
@@ -147,7 +147,7 @@ fn is_same(one: &Arc<Envelope>, other: &Arc<Envelope>) -> bool {
     Arc::ptr_eq(one, other) || one == other
 }
 
-fn record(message: &Message, death: DeathSummary, time_s: u64) -> Deaths {
+fn record(message: &Message, death: DeathSummary, time_s: u64) -> DeathHistory {
     let envelope = message.envelope();
     let fresh = || Death {
         queue: Arc::clone(&death.queue),
@@ -156,10 +156,10 @@ fn record(message: &Message, death: DeathSummary, time_s: u64) -> Deaths {
         time_s,
         exchange: Arc::clone(&envelope.exchange),
         routing_keys: keys_of(envelope, message.deaths().and_then(|deaths| deaths.entries.first())),
-        original_expiration_ms: message.facts().expiration_ms,
+        original_expiration_ms: message.meta().expiration_ms,
     };
     let Some(before) = message.deaths() else {
-        return Deaths { first: death.clone(), entries: vec![fresh()], last: death };
+        return DeathHistory { first: death.clone(), entries: vec![fresh()], last: death };
     };
     let mut entries = before.entries.clone();
     let same = |d: &Death| d.queue == death.queue && d.reason == death.reason;
@@ -170,7 +170,7 @@ fn record(message: &Message, death: DeathSummary, time_s: u64) -> Deaths {
         }
         None => entries.insert(0, fresh()),
     }
-    Deaths { first: before.first.clone(), last: death, entries }
+    DeathHistory { first: before.first.clone(), last: death, entries }
 }
 
 /// The routing keys of a dying message, shared with its previous death if they are the same: a message with a
@@ -185,7 +185,7 @@ fn keys_of(envelope: &Envelope, before: Option<&Death>) -> Arc<[RoutingKey]> {
 
 /// True if the dead letter may not enter `target` again: the message died there before, and every death since
 /// then was automatic. `deaths` must include the current death. See `docs/concepts/dead-lettering.md`.
-pub fn is_cycle(deaths: &Deaths, target: &str) -> bool {
+pub fn is_cycle(deaths: &DeathHistory, target: &str) -> bool {
     if deaths.last.reason == DeathReason::Rejected {
         return false;
     }
@@ -204,7 +204,7 @@ pub fn is_cycle(deaths: &Deaths, target: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn deaths(list: &[(&str, DeathReason)]) -> Deaths {
+    fn deaths(list: &[(&str, DeathReason)]) -> DeathHistory {
         let (queue, reason) = list[0];
         let summary = DeathSummary { queue: queue.into(), reason, exchange: "".into() };
         let entry = |(queue, reason): &(&str, DeathReason)| Death {
@@ -216,7 +216,11 @@ mod tests {
             routing_keys: Arc::default(),
             original_expiration_ms: None,
         };
-        Deaths { first: summary.clone(), last: summary, entries: list.iter().map(entry).collect() }
+        DeathHistory {
+            first: summary.clone(),
+            last: summary,
+            entries: list.iter().map(entry).collect(),
+        }
     }
 
     #[test]

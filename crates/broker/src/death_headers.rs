@@ -11,7 +11,7 @@ use amqp::properties::Properties;
 use amqp::table::{ArrayBuilder, TableBuilder, Value};
 use smallvec::SmallVec;
 
-use crate::death_history::{Death, DeathSummary, Deaths};
+use crate::death_history::{Death, DeathHistory, DeathSummary};
 use crate::limits::{FRAME_MAX_DEFAULT, QUEUE_HEADERS_BYTES, X_DEATH_BYTES_MAX};
 
 /// Bytes of encoded properties up to which the broker adds death headers to a dead letter.
@@ -30,7 +30,7 @@ pub(crate) struct Rendered {
 /// Encodes the properties without `expiration`. The broker's death headers replace any headers of these
 /// names; headers are sorted by name. The result is no longer than `bytes_max` bytes, unless the properties
 /// alone are longer.
-pub(crate) fn render(properties: &[u8], deaths: &Deaths, bytes_max: usize) -> Rendered {
+pub(crate) fn render(properties: &[u8], deaths: &DeathHistory, bytes_max: usize) -> Rendered {
     let properties_len = properties.len();
     let death_bytes = history_bytes(deaths);
     let everything = || Plan { has_summaries: true, list: Some(List::All) };
@@ -61,14 +61,14 @@ pub(crate) fn is_death_header(key: &[u8]) -> bool {
 }
 
 /// Adds all entries of `x-death` in full.
-pub(crate) fn fill_all(list: &mut ArrayBuilder, deaths: &Deaths) {
+pub(crate) fn fill_all(list: &mut ArrayBuilder, deaths: &DeathHistory) {
     for death in &deaths.entries {
         list.table(|entry| fill_entry(entry, death, death.routing_keys.len()));
     }
 }
 
 /// Upper bound of the size of a full `x-death` header, in bytes.
-pub(crate) fn history_bytes(deaths: &Deaths) -> usize {
+pub(crate) fn history_bytes(deaths: &DeathHistory) -> usize {
     deaths.entries.iter().map(|death| entry_bytes(death, death.routing_keys.len())).sum()
 }
 
@@ -88,7 +88,7 @@ enum List {
 impl List {
     /// Chooses entries that fit into `room` bytes: the newest death and the first, then the newest of the
     /// others, each with one key; then all keys of the deaths for which there is room.
-    fn choose(deaths: &Deaths, mut room: usize) -> Self {
+    fn choose(deaths: &DeathHistory, mut room: usize) -> Self {
         let entries = &deaths.entries;
         let mut keys = vec![None; entries.len()];
         let first = entries.iter().position(|death| is_of(death, &deaths.first));
@@ -125,7 +125,7 @@ impl List {
         }
     }
 
-    fn fill(&self, list: &mut ArrayBuilder, deaths: &Deaths) {
+    fn fill(&self, list: &mut ArrayBuilder, deaths: &DeathHistory) {
         let Self::Some(keys) = self else {
             return fill_all(list, deaths);
         };
@@ -141,7 +141,7 @@ fn is_of(death: &Death, summary: &DeathSummary) -> bool {
     death.queue == summary.queue && death.reason == summary.reason
 }
 
-fn encode(properties: &[u8], deaths: &Deaths, plan: &Plan, expected: usize) -> Vec<u8> {
+fn encode(properties: &[u8], deaths: &DeathHistory, plan: &Plan, expected: usize) -> Vec<u8> {
     // The publish has already validated the properties.
     let properties = Properties::parse(properties).unwrap_or_default();
     let mut others: SmallVec<[(&[u8], Value<'_>); 8]> = SmallVec::new();
@@ -192,7 +192,7 @@ fn entry_bytes(death: &Death, keys: usize) -> usize {
     ENTRY_BYTES + death.queue.len() + death.exchange.len() + keys
 }
 
-fn summaries_bytes(deaths: &Deaths) -> usize {
+fn summaries_bytes(deaths: &DeathHistory) -> usize {
     let of = |summary: &DeathSummary| summary.queue.len() + summary.exchange.len() + 16;
     6 * 32 + of(&deaths.first) + of(&deaths.last)
 }
@@ -226,7 +226,7 @@ const DEATH_HEADERS: [(&str, DeathHeader); 8] = [
 ];
 
 impl DeathHeader {
-    fn insert(self, name: &str, deaths: &Deaths, plan: &Plan, headers: &mut TableBuilder) {
+    fn insert(self, name: &str, deaths: &DeathHistory, plan: &Plan, headers: &mut TableBuilder) {
         let summary = |which| match which {
             Which::First => &deaths.first,
             Which::Last => &deaths.last,
@@ -290,7 +290,7 @@ mod tests {
     use crate::message::RoutingKey;
 
     /// The history of a message that died in `queues` queues, the last first, each with these keys.
-    fn history(queues: usize, keys: &[&str]) -> Deaths {
+    fn history(queues: usize, keys: &[&str]) -> DeathHistory {
         let keys: Arc<[RoutingKey]> = keys.iter().map(|key| RoutingKey::from(*key)).collect();
         let name = |at: usize| crate::Name::from(format!("queue-{at}"));
         let death = |at| Death {
@@ -308,7 +308,7 @@ mod tests {
             exchange: "".into(),
         };
         let entries = (0..queues).rev().map(death).collect();
-        Deaths { first: summary(0), last: summary(queues - 1), entries }
+        DeathHistory { first: summary(0), last: summary(queues - 1), entries }
     }
 
     fn with_header(bytes: usize) -> Vec<u8> {

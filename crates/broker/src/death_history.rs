@@ -78,7 +78,7 @@ pub struct DeathSummary {
 
 /// The deaths of a message, most recent first; one entry per queue and reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Deaths {
+pub struct DeathHistory {
     /// The first death; never changes once set.
     pub first: DeathSummary,
     /// The last death; every death replaces it.

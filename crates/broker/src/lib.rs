@@ -29,13 +29,13 @@ mod death_headers;
 mod death_history;
 mod delivery;
 mod effect;
+mod erlang_term;
 mod exchange;
 mod expiration;
+mod generated_names;
 mod ids;
 mod lookup;
 mod message;
-mod names;
-mod ordered;
 mod policy;
 mod publish_properties;
 mod queue;
@@ -43,7 +43,7 @@ mod queue_type;
 mod route;
 mod routing_key;
 mod setting;
-mod term;
+mod sparse_deque;
 mod timers;
 mod vhost;
 
@@ -60,7 +60,7 @@ pub use vhost::{Connection, Vhost, VhostOptions};
 
 // Messages and deliveries.
 pub use delivery::{Delivery, DeliveryCounts};
-pub use message::{Content, Envelope, Facts, Message, Name, RoutingKey};
+pub use message::{Content, Envelope, Message, MessageMeta, Name, RoutingKey};
 
 // Exchanges, queues and channels.
 pub use channel::Channel;
@@ -68,16 +68,16 @@ pub use exchange::{
     Binding, BindingArguments, Destination, Exchange, ExchangeCounters, ExchangeType,
 };
 pub use queue::{
-    ByCause, ByReason, Consumer, DeadlineSpan, Deaths, DelayedRetry, Deliveries, DropCause, Entry,
-    ExpiryCursor, ExpirySlice, Forecast, Ownership, PersistentMessages, Queue, QueueArguments,
-    QueueCounters, QueueDefaults, Settings, Span,
+    ByCause, ByReason, Consumer, DeadlineSpan, DeathCounters, DelayedRetry, Deliveries, DropCause,
+    Entry, ExpiryCursor, ExpirySlice, Forecast, Ownership, PersistentMessages, Queue,
+    QueueArguments, QueueCounters, QueueDefaults, Settings, Span,
 };
 pub use queue_type::QueueType;
 
 // Policies and the settings they have.
 pub use policy::{
-    ApplyTo, Definition, ExplainedKey, Explanation, InForce, LostValue, Pattern, Policies, Policy,
-    PolicyKind, Source,
+    ApplyTo, Definition, EffectivePolicies, ExplainedKey, Explanation, OverriddenValue, Pattern,
+    Policies, Policy, PolicyKind, Source,
 };
 pub use setting::{
     DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Group, Overflow, PolicyKey, PolicyValue,
@@ -96,7 +96,7 @@ pub use vhost::{
 
 // Records of the log, and recovery from them.
 pub use record::{
-    BindingRecord, Entries, Envelopes, ExchangeRecord, Meaning, QueueRecord, Record,
-    record_in_words,
+    BindingRecord, Entries, Envelopes, ExchangeRecord, QueueRecord, Record, RecordRole,
+    record_description,
 };
 pub use vhost::{Recovered, RecoveredQueue, Replay, ReplayProblem};

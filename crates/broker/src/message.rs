@@ -14,7 +14,7 @@ use bytes::Bytes;
 use triomphe::ThinArc;
 
 use crate::death_headers;
-use crate::death_history::Deaths;
+use crate::death_history::DeathHistory;
 pub use crate::ids::Name;
 use crate::limits::SHARED_BODY_BYTES_MIN;
 pub use crate::routing_key::RoutingKey;
@@ -97,7 +97,7 @@ impl fmt::Debug for Content<'_> {
 
 /// The facts that the core reads from the properties, once, at publish.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Facts {
+pub struct MessageMeta {
     /// `delivery_mode` 2.
     pub persistent: bool,
     /// `priority`, as given.
@@ -112,8 +112,8 @@ pub struct Message(ThinArc<Header, u8>);
 
 struct Header {
     envelope: Arc<Envelope>,
-    facts: Facts,
-    deaths: Option<Arc<Deaths>>,
+    meta: MessageMeta,
+    deaths: Option<Arc<DeathHistory>>,
     maybe_seen: bool,
     properties: PropertiesAt,
     body: BodyAt,
@@ -157,7 +157,7 @@ impl Message {
     /// change them.
     pub fn new(
         envelope: Arc<Envelope>,
-        facts: Facts,
+        meta: MessageMeta,
         content: Content<'_>,
         rewritten: Option<&[u8]>,
     ) -> Self {
@@ -165,7 +165,7 @@ impl Message {
             (Content::Framed { bytes, properties_len, body_start }, None) => Self::build(
                 Header {
                     envelope,
-                    facts,
+                    meta,
                     deaths: None,
                     maybe_seen: false,
                     properties: PropertiesAt::Inline(offset(properties_len)),
@@ -175,17 +175,17 @@ impl Message {
             ),
             (Content::Framed { bytes, body_start, .. }, Some(properties)) => {
                 let body = &bytes[body_start..];
-                Self::copied(envelope, facts, properties, body)
+                Self::copied(envelope, meta, properties, body)
             }
             (Content::Assembled { properties, body }, rewritten) => {
                 let properties = rewritten.unwrap_or(&properties);
                 if body.len() < SHARED_BODY_BYTES_MIN {
-                    Self::copied(envelope, facts, properties, &body)
+                    Self::copied(envelope, meta, properties, &body)
                 } else {
                     Self::build(
                         Header {
                             envelope,
-                            facts,
+                            meta,
                             deaths: None,
                             maybe_seen: false,
                             properties: PropertiesAt::Inline(offset(properties.len())),
@@ -201,14 +201,14 @@ impl Message {
     /// Creates a message from bytes of a disk, where the body follows the properties.
     pub(crate) fn read_back(
         envelope: Arc<Envelope>,
-        facts: Facts,
-        deaths: Option<Arc<Deaths>>,
+        meta: MessageMeta,
+        deaths: Option<Arc<DeathHistory>>,
         maybe_seen: bool,
         (properties_len, bytes): (usize, &[u8]),
     ) -> Self {
         let at = offset(properties_len);
         let (properties, body) = (PropertiesAt::Inline(at), BodyAt::Inline(at));
-        Self::build(Header { envelope, facts, deaths, maybe_seen, properties, body }, bytes)
+        Self::build(Header { envelope, meta, deaths, maybe_seen, properties, body }, bytes)
     }
 
     /// The dead letter of `self`: the same body with a new envelope, new properties and the history of its
@@ -217,24 +217,24 @@ impl Message {
         &self,
         envelope: Arc<Envelope>,
         properties: SharedProperties,
-        deaths: Arc<Deaths>,
+        deaths: Arc<DeathHistory>,
         maybe_seen: bool,
     ) -> Self {
-        let facts = Facts { expiration_ms: None, ..self.facts() };
+        let meta = MessageMeta { expiration_ms: None, ..self.meta() };
         let properties = PropertiesAt::Shared(properties);
         let (body, copied) = match self.shared_body() {
             Some(shared) => (shared, &[][..]),
             None => (BodyAt::Inline(0), self.body()),
         };
         let deaths = Some(deaths);
-        Self::build(Header { envelope, facts, deaths, maybe_seen, properties, body }, copied)
+        Self::build(Header { envelope, meta, deaths, maybe_seen, properties, body }, copied)
     }
 
     /// Creates a message with the same body that has never died.
-    pub(crate) fn retold(
+    pub(crate) fn republished(
         &self,
         envelope: Arc<Envelope>,
-        facts: Facts,
+        meta: MessageMeta,
         properties: &[u8],
         maybe_seen: bool,
     ) -> Self {
@@ -244,15 +244,15 @@ impl Message {
             None => (BodyAt::Inline(at), Cow::Owned([properties, self.body()].concat())),
         };
         let (deaths, properties) = (None, PropertiesAt::Inline(at));
-        Self::build(Header { envelope, facts, deaths, maybe_seen, properties, body }, &bytes)
+        Self::build(Header { envelope, meta, deaths, maybe_seen, properties, body }, &bytes)
     }
 
     /// The same message without its expiration.
     pub(crate) fn without_expiration(&self) -> Self {
-        if self.facts().expiration_ms.is_none() {
+        if self.meta().expiration_ms.is_none() {
             return self.clone();
         }
-        let facts = Facts { expiration_ms: None, ..self.facts() };
+        let meta = MessageMeta { expiration_ms: None, ..self.meta() };
         // The publish has already validated the properties.
         let properties = Properties::parse(self.properties()).unwrap_or_default();
         let mut bytes = Vec::new();
@@ -265,7 +265,7 @@ impl Message {
         let Header { envelope, deaths, maybe_seen, .. } = self.header();
         let header = Header {
             envelope: Arc::clone(envelope),
-            facts,
+            meta,
             deaths: deaths.clone(),
             maybe_seen: *maybe_seen,
             properties: PropertiesAt::Inline(at),
@@ -283,12 +283,12 @@ impl Message {
         })
     }
 
-    fn copied(envelope: Arc<Envelope>, facts: Facts, properties: &[u8], body: &[u8]) -> Self {
+    fn copied(envelope: Arc<Envelope>, meta: MessageMeta, properties: &[u8], body: &[u8]) -> Self {
         let at = offset(properties.len());
         let bytes = [properties, body].concat();
         let (properties, body) = (PropertiesAt::Inline(at), BodyAt::Inline(at));
         let (deaths, maybe_seen) = (None, false);
-        Self::build(Header { envelope, facts, deaths, maybe_seen, properties, body }, &bytes)
+        Self::build(Header { envelope, meta, deaths, maybe_seen, properties, body }, &bytes)
     }
 
     fn build(header: Header, bytes: &[u8]) -> Self {
@@ -308,8 +308,8 @@ impl Message {
 
     /// The facts that the core read from the properties.
     #[inline]
-    pub fn facts(&self) -> Facts {
-        self.header().facts
+    pub fn meta(&self) -> MessageMeta {
+        self.header().meta
     }
 
     /// True if the message may have been delivered before a crash without a record of it: it was made from a
@@ -320,7 +320,7 @@ impl Message {
     }
 
     /// The deaths so far, if the message is a dead letter.
-    pub fn deaths(&self) -> Option<&Arc<Deaths>> {
+    pub fn deaths(&self) -> Option<&Arc<DeathHistory>> {
         self.header().deaths.as_ref()
     }
 
@@ -382,7 +382,7 @@ impl fmt::Debug for Message {
         f.debug_struct("Message")
             .field("exchange", &self.envelope().exchange)
             .field("routing_key", &self.envelope().routing_key)
-            .field("facts", &self.facts())
+            .field("meta", &self.meta())
             .field("body_bytes", &self.body().len())
             .finish()
     }

@@ -42,7 +42,7 @@ impl Default for Paging {
 
 /// The facts about a paged message that stay in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PagedFacts {
+pub struct PagedMeta {
     /// Sequence number of arrival in the queue.
     pub seq: u64,
     /// The record of the message; 0 if the message is transient.
@@ -59,7 +59,7 @@ pub struct PagedFacts {
 #[derive(Clone, Debug)]
 pub struct PagedMessage {
     /// The facts kept in memory.
-    pub facts: PagedFacts,
+    pub meta: PagedMeta,
     /// The message.
     pub message: Message,
 }
@@ -75,18 +75,18 @@ impl PagedMessage {
     /// # Errors
     /// If the bytes are not a valid message.
     pub fn decode(
-        facts: PagedFacts,
+        meta: PagedMeta,
         octets: &[u8],
         envelopes: &mut Envelopes,
     ) -> Result<Self, DecodeError> {
         let message = Reader::whole_message(octets, envelopes)?;
-        Ok(Self { facts, message })
+        Ok(Self { meta, message })
     }
 }
 
 /// The location of a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct PageAt {
+pub struct PageLocation {
     /// The queue.
     pub queue: QueueId,
     /// The priority level of its messages.
@@ -108,9 +108,9 @@ pub enum PageTask {
     /// Read messages of a page and hand them to [`Vhost::page_read`](crate::Vhost::page_read).
     Read {
         /// The location of the page.
-        at: PageAt,
+        at: PageLocation,
         /// The messages to read.
-        wanted: Wanted,
+        wanted: PageSelection,
     },
     /// Drop a page. With `ended`, these messages have left their queue together with the page: the record of
     /// each loses one reference.
@@ -118,13 +118,13 @@ pub enum PageTask {
         /// The id of the page.
         page: PageId,
         /// The messages.
-        ended: Option<Held>,
+        ended: Option<PageMembers>,
     },
 }
 
 /// The messages of a page that a read asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Wanted {
+pub enum PageSelection {
     /// All messages.
     Whole,
     /// The messages with the earliest own deadlines: all up to `certain`, and the first few up to `likely`.
@@ -134,26 +134,26 @@ pub enum Wanted {
         /// Read no deadline after this time.
         likely: Time,
         /// Read only these messages.
-        held: Held,
+        held: PageMembers,
     },
     /// One message, by its sequence number.
     Only(u64),
 }
 
-impl Wanted {
+impl PageSelection {
     /// Selects messages of a page by their facts. Returns the indices to read, in the order of handing over,
     /// and the earliest own deadline of the remaining messages.
-    pub fn choose(&self, facts: &[PagedFacts]) -> (Vec<usize>, Option<Time>) {
+    pub fn choose(&self, meta: &[PagedMeta]) -> (Vec<usize>, Option<Time>) {
         match self {
-            Self::Whole => ((0..facts.len()).collect(), None),
+            Self::Whole => ((0..meta.len()).collect(), None),
             Self::Only(seq) => {
-                let at = facts.iter().position(|facts| facts.seq == *seq);
+                let at = meta.iter().position(|meta| meta.seq == *seq);
                 (at.into_iter().collect(), None)
             }
             Self::Due { certain, likely, held } => {
-                let left = facts.iter().enumerate().filter(|(_, facts)| held.contains(facts.seq));
+                let left = meta.iter().enumerate().filter(|(_, meta)| held.contains(meta.seq));
                 let mut due: Vec<(Time, usize)> =
-                    left.filter_map(|(at, facts)| Some((facts.deadline?, at))).collect();
+                    left.filter_map(|(at, meta)| Some((meta.deadline?, at))).collect();
                 due.sort_unstable();
                 let sure = due.partition_point(|(deadline, _)| deadline <= certain);
                 let maybe = due.partition_point(|(deadline, _)| deadline <= likely);
@@ -169,7 +169,7 @@ impl Wanted {
 #[derive(Clone, Debug)]
 pub struct PageRead {
     /// The messages asked for.
-    pub wanted: Wanted,
+    pub wanted: PageSelection,
     /// The messages read.
     pub messages: Vec<PagedMessage>,
     /// The earliest own deadline of the page's other messages, if the read was by deadline.
@@ -179,14 +179,14 @@ pub struct PageRead {
 /// The messages of a page that are in their queue and only there: without those that have left, and without
 /// those read back individually.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Held {
+pub struct PageMembers {
     first: u64,
     /// One bit for each place from the first message on; empty while the messages are consecutive.
     words: Vec<u64>,
     count: usize,
 }
 
-impl Held {
+impl PageMembers {
     /// Creates the set from sequence numbers in ascending order.
     pub(crate) fn all(seqs: impl Iterator<Item = u64>) -> Self {
         let mut held = Self::default();
@@ -259,10 +259,10 @@ pub trait Pages: std::fmt::Debug {
     fn write(&mut self, page: PageId, messages: Vec<PagedMessage>);
 
     /// The facts about the messages of a page.
-    fn facts(&mut self, page: PageId) -> Vec<PagedFacts>;
+    fn meta(&mut self, page: PageId) -> Vec<PagedMeta>;
 
     /// Reads messages of a page.
-    fn read(&mut self, page: PageId, wanted: Wanted) -> PageRead;
+    fn read(&mut self, page: PageId, wanted: PageSelection) -> PageRead;
 
     /// Drops a page.
     fn remove(&mut self, page: PageId);
@@ -289,7 +289,7 @@ mod tests {
                 Some(this)
             });
             let mut model: BTreeSet<u64> = seqs.clone().collect();
-            let mut held = Held::all(seqs);
+            let mut held = PageMembers::all(seqs);
             for seq in removed {
                 prop_assert_eq!(held.remove(seq), model.remove(&seq));
             }
@@ -300,6 +300,6 @@ mod tests {
 
     #[test]
     fn a_page_without_gaps_costs_no_bits() {
-        assert!(Held::all(5..2053).words.is_empty());
+        assert!(PageMembers::all(5..2053).words.is_empty());
     }
 }

@@ -11,7 +11,7 @@ use amqp::table::{TableBuilder, TableRef, Value};
 
 use crate::expiration;
 use crate::limits::SENDER_SELECTED_KEYS_MAX;
-use crate::message::{Facts, RoutingKey};
+use crate::message::{MessageMeta, RoutingKey};
 use crate::refusal::Refusal;
 
 /// The `reply_to` address by which a client asks for direct replies, without a queue.
@@ -20,7 +20,7 @@ pub(crate) const DIRECT_REPLY_TO: &str = "amq.rabbitmq.reply-to";
 /// The facts that the broker needs from the properties of one publish.
 #[derive(PartialEq, Eq, Default, Debug)]
 pub(crate) struct Prepared {
-    pub(crate) facts: Facts,
+    pub(crate) meta: MessageMeta,
     pub(crate) cc: Box<[RoutingKey]>,
     pub(crate) bcc: Box<[RoutingKey]>,
     /// The properties to deliver, if they differ from those received.
@@ -49,8 +49,8 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, Refusal> {
     let mut out = *properties;
     let mut rewrite = properties.needs_normalising(raw);
-    let facts = facts(properties)?;
-    let expiration_ms = facts.expiration_ms;
+    let meta = meta(properties)?;
+    let expiration_ms = meta.expiration_ms;
     let canonical = expiration_ms.map(|millis| millis.to_string());
     if let (Some(text), Some(millis)) = (properties.expiration, expiration_ms)
         && !expiration::is_canonical(text, millis)
@@ -84,15 +84,15 @@ pub(crate) fn prepare(
         out.encode(&mut bytes);
         bytes
     });
-    Ok(Prepared { facts, cc, bcc, rewritten })
+    Ok(Prepared { meta, cc, bcc, rewritten })
 }
 
 /// Reads the facts that the core needs from the properties.
 ///
 /// # Errors
 /// 406 for an invalid expiration.
-pub(crate) fn facts(properties: &Properties<'_>) -> Result<Facts, Refusal> {
-    Ok(Facts {
+pub(crate) fn meta(properties: &Properties<'_>) -> Result<MessageMeta, Refusal> {
+    Ok(MessageMeta {
         persistent: properties.delivery_mode == Some(2),
         priority: properties.priority,
         expiration_ms: properties.expiration.map(expiration::parse).transpose()?,

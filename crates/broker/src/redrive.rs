@@ -16,7 +16,7 @@ use crate::death_headers::{self, DEATH_HEADERS_FRAME_BYTES};
 use crate::death_history::{Death, DeathSummary};
 use crate::ids::QueueId;
 use crate::limits::{REDRIVES_BYTES_MAX, REDRIVES_KEPT_MAX};
-use crate::message::{Envelope, Facts, Message, Name, RoutingKey};
+use crate::message::{Envelope, Message, MessageMeta, Name, RoutingKey};
 use crate::refusal::Refusal;
 
 /// Header with the number of redrives of a message.
@@ -114,7 +114,7 @@ pub(crate) fn target(message: &Message, to: &RedriveTo) -> Option<RedriveTarget>
     };
     let last = deaths.and_then(|deaths| of(&deaths.last));
     let before = last.map_or_else(|| (**message.envelope()).clone(), envelope_before);
-    let expiration_ms = message.facts().expiration_ms;
+    let expiration_ms = message.meta().expiration_ms;
     let back = |death: &Death| RedriveTarget {
         queue: Some(Arc::clone(&death.queue)),
         envelope: envelope_before(death),
@@ -162,8 +162,8 @@ impl RedriveTarget {
     pub(crate) fn redriven(self, message: &Message, note: RedriveNote<'_>) -> Message {
         let Self { envelope, expiration_ms, .. } = self;
         let properties = rewritten(message, note, expiration_ms);
-        let facts = Facts { expiration_ms, ..message.facts() };
-        message.retold(Arc::new(envelope), facts, &properties, note.maybe_seen)
+        let meta = MessageMeta { expiration_ms, ..message.meta() };
+        message.republished(Arc::new(envelope), meta, &properties, note.maybe_seen)
     }
 }
 
@@ -253,7 +253,7 @@ fn fill_redrives(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::death_history::{DeathReason, Deaths};
+    use crate::death_history::{DeathHistory, DeathReason};
     use crate::message::{Content, SharedProperties};
 
     const NOTE: RedriveNote<'static> =
@@ -274,10 +274,10 @@ mod tests {
         let summary =
             DeathSummary { queue: name(0), reason: DeathReason::Expired, exchange: "".into() };
         let entries = (0..queues).map(death).collect();
-        let deaths = Deaths { first: summary.clone(), last: summary, entries };
+        let deaths = DeathHistory { first: summary.clone(), last: summary, entries };
         let envelope = Arc::new(Envelope::new("".into(), "k".into()));
         let content = Content::Assembled { properties: vec![0, 0].into(), body: "b".into() };
-        let message = Message::new(Arc::clone(&envelope), Facts::default(), content, None);
+        let message = Message::new(Arc::clone(&envelope), MessageMeta::default(), content, None);
         message.dead_letter(
             envelope,
             SharedProperties::new(message.properties()),

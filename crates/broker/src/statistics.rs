@@ -137,9 +137,9 @@ impl From<DeadLetterStrategy> for Strategy {
 
 /// Messages that died and left their queue, by queue type, strategy and reason.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Deaths([[ByReason<u64>; Strategy::ALL.len()]; QueueType::ALL.len()]);
+pub struct DeathsByStrategy([[ByReason<u64>; Strategy::ALL.len()]; QueueType::ALL.len()]);
 
-impl Deaths {
+impl DeathsByStrategy {
     /// The count for this type, strategy and reason.
     pub fn get(&self, kind: QueueType, strategy: Strategy, reason: DeathReason) -> u64 {
         self.0[kind as usize][strategy as usize].get(reason)
@@ -200,7 +200,7 @@ pub struct VhostCounters {
     /// Redriven messages, including those of deleted queues.
     pub redriven: u64,
     /// The same deaths by queue type and strategy, in RabbitMQ's order.
-    pub deaths: Deaths,
+    pub deaths: DeathsByStrategy,
     /// Deliveries from deleted queues, by queue type.
     pub delivered_from_gone: [Deliveries; QueueType::ALL.len()],
     /// Direct replies delivered; they pass through no queue.

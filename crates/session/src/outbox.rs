@@ -134,7 +134,7 @@ impl Outbox {
 mod tests {
     use std::sync::Arc;
 
-    use broker::{Content, Envelope, Facts};
+    use broker::{Content, Envelope, MessageMeta};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -145,7 +145,7 @@ mod tests {
     fn message() -> Message {
         let envelope = Arc::new(Envelope::new("".into(), "q".into()));
         let content = Content::Framed { bytes: BODY, properties_len: 0, body_start: 0 };
-        Message::new(envelope, Facts::default(), content, None)
+        Message::new(envelope, MessageMeta::default(), content, None)
     }
 
     /// The next bytes of `outbox` in at most `slices` slices.

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use crate::deadlines::Deadlines;
 use crate::ids::{ConsumerId, DeliveryTag, QueueId};
 use crate::limits::TIMED_OUT_TAGS_MAX;
-use crate::ordered::Ordered;
 use crate::queue::Entry;
 use crate::refusal::Refusal;
+use crate::sparse_deque::SparseDeque;
 use crate::time::Time;
 
 /// A delivery that is not settled.
@@ -44,7 +44,7 @@ impl Tags {
 /// The unsettled deliveries of one channel.
 #[derive(Default, Debug)]
 pub(crate) struct UnackedList {
-    held: Ordered<DeliveryTag, Unacked>,
+    held: SparseDeque<DeliveryTag, Unacked>,
     /// The acknowledgement timeouts of the deliveries that have one.
     timeouts: Deadlines<DeliveryTag>,
     /// Deliveries returned to their queues after a timeout; settling them is ignored.

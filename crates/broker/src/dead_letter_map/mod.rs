@@ -17,7 +17,7 @@ use crate::exchange::ExchangeType;
 use crate::ids::QueueNumber;
 use crate::message::{Name, RoutingKey};
 use crate::policy::Source;
-use crate::queue::{Deaths, QueueType, Settings};
+use crate::queue::{DeathCounters, QueueType, Settings};
 use crate::setting::PolicyKey;
 pub use warning::{MapWarning, Severity, WarningKind};
 
@@ -55,7 +55,7 @@ pub struct MapQueue {
     /// Consumers of the queue.
     pub consumers: u32,
     /// Counters of the messages that died in the queue.
-    pub deaths: Deaths,
+    pub deaths: DeathCounters,
 }
 
 /// A dead-letter exchange.

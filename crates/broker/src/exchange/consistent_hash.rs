@@ -15,9 +15,9 @@ use amqp::table::{TableRef, Value};
 use super::binding::{Binding, Destination};
 use super::destinations::Destinations;
 use super::routable::{Routable, stable_hash};
+use crate::erlang_term;
 use crate::limits::CONSISTENT_HASH_WEIGHT_MAX;
 use crate::refusal::Refusal;
-use crate::term;
 
 /// The bindings, their buckets and the part of a message that is hashed.
 #[derive(Debug)]
@@ -176,7 +176,7 @@ impl ConsistentHash {
             Hashed::Header(name) => match message.headers().get(name) {
                 None => hash(None),
                 Some(Value::LongStr(text)) => hash(Some(text)),
-                Some(other) => hash(Some(term::value(&other).as_bytes())),
+                Some(other) => hash(Some(erlang_term::value(&other).as_bytes())),
             },
             Hashed::Property(Property::CorrelationId) => hash(message.decoded().correlation_id),
             Hashed::Property(Property::MessageId) => hash(message.decoded().message_id),

@@ -10,9 +10,9 @@ use amqp::table::{TableRef, Value};
 use smallvec::SmallVec;
 
 use super::binding::{Binding, BindingArguments, Destination};
+use crate::erlang_term;
 use crate::limits::HEADERS_BINDING_ARGUMENTS_MAX;
 use crate::refusal::Refusal;
-use crate::term;
 
 /// All bindings, sorted; a message is matched against each of them.
 #[derive(Default, Debug)]
@@ -47,7 +47,7 @@ fn x_match(arguments: TableRef<'_>) -> Result<Match, Refusal> {
         Some(other) => invalid(format!(
             "Invalid x-match field type {} (value {}); expected longstr",
             other.type_name(),
-            term::value(&other)
+            erlang_term::value(&other)
         )),
     }
 }

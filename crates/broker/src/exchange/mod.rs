@@ -27,7 +27,7 @@ use rand_chacha::ChaCha12Rng;
 use crate::ids::{ExchangeId, Lsn};
 use crate::limits::EXCHANGE_MEMORY_BYTES;
 use crate::message::Name;
-use crate::policy::InForce;
+use crate::policy::EffectivePolicies;
 use crate::queue::meter::{Meter, MeterShare};
 use crate::queue_type::QueueType;
 use crate::refusal::Refusal;
@@ -70,7 +70,7 @@ pub struct Exchange {
     /// binding.
     pub alternate: Option<Name>,
     /// The policies that apply to the exchange.
-    pub(crate) policies: InForce,
+    pub(crate) policies: EffectivePolicies,
     /// Memory of the exchange and its bindings.
     pub(crate) memory: MeterShare,
     /// The bindings of which this exchange is the destination.
@@ -138,7 +138,7 @@ impl Exchange {
             declared_by: declaration.declared_by,
             alternate: declaration.alternate.clone(),
             alternate_argument: declaration.alternate,
-            policies: InForce::default(),
+            policies: EffectivePolicies::default(),
             memory,
             bound_from: BTreeSet::new(),
             bindings: BTreeSet::new(),

@@ -26,9 +26,9 @@ impl Exchange {
         found: &mut dyn FnMut(Destination, Certainty),
     ) -> Option<Certainty> {
         let mut matched = None;
-        let mut find = |destination, chance| {
-            matched = matched.max(Some(chance));
-            found(destination, chance);
+        let mut find = |destination, certainty| {
+            matched = matched.max(Some(certainty));
+            found(destination, certainty);
         };
         let mut always = |destination| find(destination, Certainty::Certain);
         match (&self.router, key) {
@@ -87,8 +87,9 @@ impl Exchange {
         find: &mut dyn FnMut(Destination, Certainty),
     ) {
         for binding in &self.bindings {
-            let chance = if is_certain(binding) { Certainty::Certain } else { Certainty::Possible };
-            find(binding.destination, chance);
+            let certainty =
+                if is_certain(binding) { Certainty::Certain } else { Certainty::Possible };
+            find(binding.destination, certainty);
         }
     }
 }

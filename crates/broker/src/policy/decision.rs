@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{InForce, Policy};
+use super::{EffectivePolicies, Policy};
 use crate::ids::Name;
 use crate::queue_type::QueueType;
 use crate::routing_key::RoutingKey;
@@ -113,7 +113,7 @@ impl Decision {
         key: PolicyKey,
         queue_type: QueueType,
         argument: Option<SettingValue>,
-        policies: &InForce,
+        policies: &EffectivePolicies,
     ) -> Self {
         let given_by =
             |policy: &Option<Arc<Policy>>| policy.as_ref()?.definition.setting(key).cloned();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::decision::{Decision, Overridden, Source};
-use super::{InForce, Policies, Policy, PolicyKind, Thing};
+use super::{EffectivePolicies, Policies, Policy, PolicyKind, PolicyTarget};
 use crate::ids::Name;
 use crate::setting::{Group, PolicyKey, PolicyValue, SettingValue};
 
@@ -11,7 +11,7 @@ use crate::setting::{Group, PolicyKey, PolicyValue, SettingValue};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Explanation {
     /// The policies that apply.
-    pub policies: InForce,
+    pub policies: EffectivePolicies,
     /// The keys that the queue or exchange supports, and unsupported keys that a policy or argument sets.
     pub keys: Vec<ExplainedKey>,
 }
@@ -28,12 +28,12 @@ pub struct ExplainedKey {
     /// The name of the policy, if the source is one.
     pub source_name: Option<Name>,
     /// Values of other sources that are not in force.
-    pub lost: Vec<LostValue>,
+    pub lost: Vec<OverriddenValue>,
 }
 
 /// A value that is not in force.
 #[derive(Clone, PartialEq, Debug)]
-pub struct LostValue {
+pub struct OverriddenValue {
     /// The source of the value.
     pub source: Source,
     /// The name of the policy, if the source is one.
@@ -48,8 +48,8 @@ impl Explanation {
     /// Explains the decisions about the queue or exchange with this name.
     pub(crate) fn of<'a>(
         all: &Policies,
-        in_force: &InForce,
-        (name, thing): (&str, Thing),
+        in_force: &EffectivePolicies,
+        (name, thing): (&str, PolicyTarget),
         decisions: impl Iterator<Item = &'a Decision>,
     ) -> Self {
         let mut explanation = Self {
@@ -69,16 +69,21 @@ impl Explanation {
     }
 
     /// Adds keys of the policy in force that the queue or exchange does not support.
-    fn add_keys_in_vain(&mut self, kind: PolicyKind, policy: Option<&Arc<Policy>>, thing: Thing) {
+    fn add_keys_in_vain(
+        &mut self,
+        kind: PolicyKind,
+        policy: Option<&Arc<Policy>>,
+        thing: PolicyTarget,
+    ) {
         let Some(policy) = policy else { return };
         for (key, value) in policy.definition.iter() {
             if !self.keys.iter().any(|known| known.key == key) {
                 let why = match thing {
-                    Thing::Queue(_) if key.setting().group() == Group::Exchanges => {
+                    PolicyTarget::Queue(_) if key.setting().group() == Group::Exchanges => {
                         "queues have no such setting".to_owned()
                     }
-                    Thing::Queue(_) => Overridden::NoEffect.to_string(),
-                    Thing::Exchange => "exchanges have no such setting".to_owned(),
+                    PolicyTarget::Queue(_) => Overridden::NoEffect.to_string(),
+                    PolicyTarget::Exchange => "exchanges have no such setting".to_owned(),
                 };
                 self.lose(kind, policy, (key, value), why);
             }
@@ -91,10 +96,10 @@ impl Explanation {
         kind: PolicyKind,
         policy: &Policy,
         chosen: Option<&Arc<Policy>>,
-        thing: Thing,
+        thing: PolicyTarget,
     ) {
         let why = match (policy.disqualified_by(thing), thing, chosen) {
-            (Some(key), Thing::Queue(queue_type), _) => {
+            (Some(key), PolicyTarget::Queue(queue_type), _) => {
                 let queue_type = queue_type.as_str();
                 let key = key.as_str();
                 format!("its key {key} keeps the whole policy from {queue_type} queues")
@@ -120,7 +125,7 @@ impl Explanation {
         (key, value): (PolicyKey, PolicyValue),
         why: String,
     ) {
-        let lost = LostValue {
+        let lost = OverriddenValue {
             source: Source::from(kind),
             source_name: Some(Arc::clone(&policy.name)),
             value,
@@ -151,9 +156,12 @@ impl From<PolicyKind> for Source {
 }
 
 /// Explains one decision; none if the queue or exchange does not support the key and no source sets it.
-fn explained(decision: &Decision, in_force: &InForce, thing: Thing) -> Option<ExplainedKey> {
-    let lacks_it =
-        matches!(thing, Thing::Queue(queue_type) if !decision.key.setting().is_of(queue_type));
+fn explained(
+    decision: &Decision,
+    in_force: &EffectivePolicies,
+    thing: PolicyTarget,
+) -> Option<ExplainedKey> {
+    let lacks_it = matches!(thing, PolicyTarget::Queue(queue_type) if !decision.key.setting().is_of(queue_type));
     if lacks_it && decision.won.is_none() && decision.lost.is_empty() {
         return None;
     }
@@ -163,7 +171,7 @@ fn explained(decision: &Decision, in_force: &InForce, thing: Thing) -> Option<Ex
         Source::Argument | Source::Default => None,
     };
     let source = decision.won.as_ref().map_or(Source::Default, |won| won.source);
-    let lost = decision.lost.iter().map(|(given, why)| LostValue {
+    let lost = decision.lost.iter().map(|(given, why)| OverriddenValue {
         source: given.source,
         source_name: name_of(given.source),
         value: given.value.to_policy_value(),

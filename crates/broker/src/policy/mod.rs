@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 pub use decision::Source;
 pub use definition::{Definition, PolicyKind};
-pub use explain::{ExplainedKey, Explanation, LostValue};
+pub use explain::{ExplainedKey, Explanation, OverriddenValue};
 pub use pattern::Pattern;
 
 use crate::limits::{BACKTRACKING_POLICIES_MAX, POLICIES_MAX};
@@ -86,17 +86,17 @@ impl ApplyTo {
         }
     }
 
-    const fn covers(self, thing: Thing) -> bool {
+    const fn covers(self, thing: PolicyTarget) -> bool {
         match thing {
-            Thing::Queue(queue_type) => self.covers_queue(queue_type),
-            Thing::Exchange => matches!(self, Self::All | Self::Exchanges),
+            PolicyTarget::Queue(queue_type) => self.covers_queue(queue_type),
+            PolicyTarget::Exchange => matches!(self, Self::All | Self::Exchanges),
         }
     }
 }
 
 /// A resource that policies apply to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Thing {
+pub(crate) enum PolicyTarget {
     /// A queue of this type.
     Queue(QueueType),
     /// An exchange.
@@ -124,7 +124,7 @@ impl Policy {
         self.priority.total_cmp(&other.priority).then_with(|| self.name.cmp(&other.name))
     }
 
-    fn applies_to(&self, name: &str, thing: Thing, cost: &mut MatchCost) -> bool {
+    fn applies_to(&self, name: &str, thing: PolicyTarget, cost: &mut MatchingCost) -> bool {
         if !self.apply_to.covers(thing) || self.disqualified_by(thing).is_some() {
             return false;
         }
@@ -133,10 +133,10 @@ impl Policy {
     }
 
     /// The key that excludes the policy from a resource that its pattern and `apply-to` cover.
-    fn disqualified_by(&self, thing: Thing) -> Option<PolicyKey> {
+    fn disqualified_by(&self, thing: PolicyTarget) -> Option<PolicyKey> {
         match thing {
-            Thing::Queue(queue_type) => self.definition.disqualified_by(queue_type),
-            Thing::Exchange => None,
+            PolicyTarget::Queue(queue_type) => self.definition.disqualified_by(queue_type),
+            PolicyTarget::Exchange => None,
         }
     }
 }
@@ -159,9 +159,9 @@ struct PoliciesOfKind {
 
 /// The cost of pattern matching, for slicing: 1 for a linear match of one name.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct MatchCost(pub(crate) usize);
+pub(crate) struct MatchingCost(pub(crate) usize);
 
-impl MatchCost {
+impl MatchingCost {
     /// The cost of a backtracking match.
     const BACKTRACKING: usize = 128;
 
@@ -172,14 +172,14 @@ impl MatchCost {
 
 /// The policies that apply to one queue or exchange.
 #[derive(Clone, PartialEq, Default, Debug)]
-pub struct InForce {
+pub struct EffectivePolicies {
     /// The user policy.
     pub user: Option<Arc<Policy>>,
     /// The operator policy.
     pub operator: Option<Arc<Policy>>,
 }
 
-impl InForce {
+impl EffectivePolicies {
     /// The policy of this kind.
     pub fn of_kind(&self, kind: PolicyKind) -> Option<&Arc<Policy>> {
         match kind {
@@ -211,7 +211,12 @@ impl PoliciesOfKind {
         self.by_name.remove(name).is_some()
     }
 
-    fn best(&self, name: &str, thing: Thing, cost: &mut MatchCost) -> Option<&Arc<Policy>> {
+    fn best(
+        &self,
+        name: &str,
+        thing: PolicyTarget,
+        cost: &mut MatchingCost,
+    ) -> Option<&Arc<Policy>> {
         self.by_rank.iter().find(|policy| policy.applies_to(name, thing, cost))
     }
 }
@@ -273,20 +278,20 @@ impl Policies {
     }
 
     /// The policies that apply to a queue.
-    pub fn for_queue(&self, name: &str, queue_type: QueueType) -> InForce {
-        self.in_force(name, Thing::Queue(queue_type))
+    pub fn for_queue(&self, name: &str, queue_type: QueueType) -> EffectivePolicies {
+        self.in_force(name, PolicyTarget::Queue(queue_type))
     }
 
     /// The policies that apply to an exchange.
-    pub fn for_exchange(&self, name: &str) -> InForce {
-        self.in_force(name, Thing::Exchange)
+    pub fn for_exchange(&self, name: &str) -> EffectivePolicies {
+        self.in_force(name, PolicyTarget::Exchange)
     }
 
-    fn in_force(&self, name: &str, thing: Thing) -> InForce {
-        let mut cost = MatchCost::default();
+    fn in_force(&self, name: &str, thing: PolicyTarget) -> EffectivePolicies {
+        let mut cost = MatchingCost::default();
         let user = self.user.best(name, thing, &mut cost).cloned();
         let operator = self.operator.best(name, thing, &mut cost).cloned();
-        InForce { user, operator }
+        EffectivePolicies { user, operator }
     }
 
     /// The policies that apply after one policy was set or cleared; `before` are those that applied before.
@@ -294,10 +299,10 @@ impl Policies {
     pub(crate) fn in_force_after(
         &self,
         (kind, changed): (PolicyKind, &str),
-        before: &InForce,
-        (name, thing): (&str, Thing),
-        cost: &mut MatchCost,
-    ) -> InForce {
+        before: &EffectivePolicies,
+        (name, thing): (&str, PolicyTarget),
+        cost: &mut MatchingCost,
+    ) -> EffectivePolicies {
         let new = self.get(kind, changed).filter(|policy| policy.applies_to(name, thing, cost));
         let won = match (before.of_kind(kind), new) {
             (Some(old), Some(new)) if *old.name == *changed && new.rank(old).is_ge() => Some(new),
@@ -320,7 +325,7 @@ impl Policies {
         &self,
         kind: PolicyKind,
         name: &str,
-        thing: Thing,
+        thing: PolicyTarget,
     ) -> impl Iterator<Item = &Arc<Policy>> {
         self.iter(kind).filter(move |p| p.apply_to.covers(thing) && p.pattern.matches(name))
     }
@@ -350,7 +355,7 @@ mod tests {
         ) {
             let things = ["a", "ab", "b", "c"];
             let mut policies = Policies::default();
-            let mut in_force = vec![InForce::default(); things.len()];
+            let mut in_force = vec![EffectivePolicies::default(); things.len()];
             for (name, pattern, priority, is_set) in changes {
                 let name = format!("p{name}");
                 let pattern = ["a", "b", "^.$", "c"][usize::from(pattern)];
@@ -362,8 +367,8 @@ mod tests {
                 }
                 for (thing, in_force) in things.iter().zip(&mut in_force) {
                     let change = (PolicyKind::User, name.as_str());
-                    let about = (*thing, Thing::Exchange);
-                    let mut cost = MatchCost::default();
+                    let about = (*thing, PolicyTarget::Exchange);
+                    let mut cost = MatchingCost::default();
                     *in_force = policies.in_force_after(change, in_force, about, &mut cost);
                     prop_assert_eq!(&*in_force, &policies.for_exchange(thing));
                 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use amqp::table::{Table, TableBuilder, TableRef, Value};
 
+use crate::erlang_term;
 use crate::message::Name;
 use crate::queue_type::QueueType;
 use crate::refusal::{Refusal, Resource};
 use crate::setting::{self, PolicyKey, SettingValue, unacceptable};
-use crate::term;
 
 /// The parsed arguments of a queue.
 #[derive(Clone, Default, Debug)]
@@ -142,7 +142,7 @@ pub(crate) fn check_equivalence(
     if queue_type(received) == Ok(current_type) {
         return Ok(());
     }
-    let received = received.get("x-queue-type").map(|v| term::value(&v)).unwrap_or_default();
+    let received = received.get("x-queue-type").map(|v| erlang_term::value(&v)).unwrap_or_default();
     let received = if received.is_empty() { QueueType::default().as_str() } else { &received };
     let name = "x-queue-type";
     Err(inequivalent(name, queue, &quoted(received), &quoted(current_type.as_str())))
@@ -155,15 +155,16 @@ pub(crate) fn check_argument(
     received: Option<Value<'_>>,
     resource: Resource<'_>,
 ) -> Result<(), Refusal> {
-    let described =
-        |v: &Value<'_>| format!("the value '{}' of type '{}'", term::value(v), v.type_name());
+    let described = |v: &Value<'_>| {
+        format!("the value '{}' of type '{}'", erlang_term::value(v), v.type_name())
+    };
     match (current, received) {
         (None, None) => Ok(()),
         (Some(current), Some(received)) => {
             if same_value(&current, &received) {
                 return Ok(());
             }
-            let (received, current) = (term::value(&received), term::value(&current));
+            let (received, current) = (erlang_term::value(&received), erlang_term::value(&current));
             Err(inequivalent(name, resource, &quoted(&received), &quoted(&current)))
         }
         (Some(current), None) => Err(inequivalent(name, resource, "none", &described(&current))),

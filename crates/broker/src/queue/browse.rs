@@ -89,10 +89,10 @@ impl Queue {
                 let entry = self.waiting.ready.entry(id, message.clone(), *lsn, *arrived);
                 self.found(entry, Place::of(id))
             }
-            Next::Read(id, page, PagedMessage { facts, message }) => {
-                let entry = self.waiting.ready.entry(id, message.clone(), facts.lsn, facts.arrived);
+            Next::Read(id, page, PagedMessage { meta, message }) => {
+                let entry = self.waiting.ready.entry(id, message.clone(), meta.lsn, meta.arrived);
                 let passed = CursorPosition::Ready(Place::of(id).0);
-                let paged = Some((page, *facts));
+                let paged = Some((page, *meta));
                 Found::message(BrowsedMessage { paged, ..self.browsed(entry, passed) })
             }
             Next::Away(level, page) => Found::Page(level, page.id),
@@ -105,7 +105,7 @@ impl Queue {
 
     /// A browsed message of the queue.
     pub(crate) fn browsed(&self, entry: Entry, passed: CursorPosition) -> BrowsedMessage {
-        let deadline = self.deadline(&entry.front());
+        let deadline = self.deadline(&entry.expiry_key());
         let behind = BrowseCursor(passed);
         BrowsedMessage { entry, deadline, paged: None, held_by: None, ready_at: None, behind }
     }
@@ -169,9 +169,9 @@ impl Level {
             };
             let of_page = page.into_iter().flat_map(move |page| {
                 let held = messages.iter().filter(move |message| {
-                    message.facts.seq > seq && page.held.contains(message.facts.seq)
+                    message.meta.seq > seq && page.held.contains(message.meta.seq)
                 });
-                held.map(move |message| Next::Read(id(message.facts.seq), page.id, message))
+                held.map(move |message| Next::Read(id(message.meta.seq), page.id, message))
             });
             one.into_iter().chain(of_page)
         })

@@ -12,7 +12,7 @@ use amqp::table::Table;
 
 use crate::ids::{ChannelNumber, ConnectionId, ConsumerId};
 use crate::message::Name;
-use crate::ordered::Ordered;
+use crate::sparse_deque::SparseDeque;
 
 /// A consumer of a queue.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ struct Ring {
 pub(crate) struct Consumers {
     activation: Activation,
     /// In order of id, which is the order in which they came.
-    all: Ordered<ConsumerId, Consumer>,
+    all: SparseDeque<ConsumerId, Consumer>,
     /// Consumers with room by priority, highest first.
     rings: Vec<Ring>,
     /// Highest priority first, oldest first among equals; used only with `Activation::PriorityFirst`.
@@ -154,7 +154,7 @@ impl Consumers {
     pub(crate) fn new(activation: Activation) -> Self {
         Self {
             activation,
-            all: Ordered::default(),
+            all: SparseDeque::default(),
             rings: Vec::new(),
             ranking: BTreeSet::new(),
             active: None,

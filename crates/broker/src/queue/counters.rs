@@ -150,12 +150,12 @@ pub struct QueueCounters {
     /// Messages removed by purges.
     pub purged: u64,
     /// Counters of messages that died. Boxed, because most queues never have a death.
-    deaths: Option<Box<Deaths>>,
+    deaths: Option<Box<DeathCounters>>,
 }
 
 /// Counters of the messages that died in a queue, and of dead messages redriven from it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Deaths {
+pub struct DeathCounters {
     /// Messages that died and became at least one dead letter.
     pub dead_lettered: ByReason<u64>,
     /// Messages that died without becoming a dead letter.
@@ -174,12 +174,12 @@ impl QueueCounters {
     }
 
     /// Counters of messages that died.
-    pub fn deaths(&self) -> Deaths {
+    pub fn deaths(&self) -> DeathCounters {
         self.deaths.as_deref().copied().unwrap_or_default()
     }
 
     /// Mutable counters of messages that died.
-    pub(crate) fn deaths_mut(&mut self) -> &mut Deaths {
+    pub(crate) fn deaths_mut(&mut self) -> &mut DeathCounters {
         self.deaths.get_or_insert_default()
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::entry::{Entry, Front};
+use super::entry::{Entry, ExpiryKey};
 use super::totals::{CountedBytes, PersistentMessages, Totals};
 use crate::ids::EntryId;
 use crate::time::Time;
@@ -64,13 +64,13 @@ impl Delayed {
     }
 
     /// The message that arrived first.
-    pub(crate) fn oldest(&self) -> Option<Front> {
+    pub(crate) fn oldest(&self) -> Option<ExpiryKey> {
         let (seq, ready_at) = self.ready_at.first_key_value()?;
-        self.entries.get(&(*ready_at, *seq)).map(Entry::front)
+        self.entries.get(&(*ready_at, *seq)).map(Entry::expiry_key)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Front> {
-        self.entries.values().map(Entry::front)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = ExpiryKey> {
+        self.entries.values().map(Entry::expiry_key)
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {

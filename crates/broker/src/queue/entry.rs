@@ -34,15 +34,15 @@ impl Entry {
     }
 
     /// The facts that decide the expiry of the message.
-    pub(crate) fn front(&self) -> Front {
-        let expiration_ms = self.message.facts().expiration_ms;
-        Front { id: self.id, arrived: self.arrived, expiration_ms }
+    pub(crate) fn expiry_key(&self) -> ExpiryKey {
+        let expiration_ms = self.message.meta().expiration_ms;
+        ExpiryKey { id: self.id, arrived: self.arrived, expiration_ms }
     }
 }
 
 /// The facts that decide the expiry of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Front {
+pub(crate) struct ExpiryKey {
     pub(crate) id: EntryId,
     pub(crate) arrived: Time,
     pub(crate) expiration_ms: Option<u64>,

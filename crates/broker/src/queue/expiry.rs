@@ -3,7 +3,7 @@
 //! A TTL that all messages share needs no list, because the oldest message has the earliest deadline. Messages
 //! with an `expiration` of their own are listed.
 
-use super::entry::{Entry, Front};
+use super::entry::{Entry, ExpiryKey};
 use super::settings::Settings;
 use super::waiting::WaitingMessages;
 use crate::deadlines::Deadlines;
@@ -30,7 +30,7 @@ impl Expiry {
     }
 
     /// Lists the message's own deadline, if the message has one and expiry is exact.
-    pub(super) fn list(&mut self, front: &Front, settings: &Settings) {
+    pub(super) fn list(&mut self, front: &ExpiryKey, settings: &Settings) {
         if let Some(millis) = front.expiration_ms
             && settings.expiry_order == ExpiryOrder::Deadline
         {
@@ -67,7 +67,7 @@ impl Expiry {
         settings: &Settings,
         waiting: &WaitingMessages,
     ) {
-        if entry.message.facts().expiration_ms.is_some()
+        if entry.message.meta().expiration_ms.is_some()
             && settings.expiry_order == ExpiryOrder::Deadline
             && self.deadlines.forget_one()
         {
@@ -213,7 +213,7 @@ fn pop_due_head(
     settings: &Settings,
     waiting: &mut WaitingMessages,
 ) -> Option<(Time, Entry)> {
-    let deadline = |front: Front| Some((settings.deadline_of(&front)?, front.id));
+    let deadline = |front: ExpiryKey| Some((settings.deadline_of(&front)?, front.id));
     let heads = waiting.ready.heads().filter_map(deadline);
     let (deadline, id) = heads.min().filter(|(deadline, _)| *deadline <= now)?;
     Some((deadline, waiting.ready.take(id)?))

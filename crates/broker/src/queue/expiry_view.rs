@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use super::Queue;
 use super::browse::Next;
-use super::entry::Front;
+use super::entry::ExpiryKey;
 use super::level::{Fresh, Page};
 use super::ready::Place;
 use crate::ids::EntryId;
@@ -102,12 +102,14 @@ impl Queue {
             let behind = (Bound::Excluded(place), Bound::Unbounded);
             self.waiting.ready.returned.range(behind)
         });
-        let returned = returned.map(|(place, entry)| (Passed::Returned(*place), entry.front()));
+        let returned =
+            returned.map(|(place, entry)| (Passed::Returned(*place), entry.expiry_key()));
         let fresh = fresh.into_iter().flat_map(|place| self.waiting.ready.fresh_after(place, None));
         let delayed =
             delayed.into_iter().flat_map(move |at| self.waiting.delayed.after((at, delayed_seq)));
-        let delayed = delayed.map(|((at, seq), entry)| (Passed::Delayed(at, seq), entry.front()));
-        let one = |(passed, front): (Passed, Front)| {
+        let delayed =
+            delayed.map(|((at, seq), entry)| (Passed::Delayed(at, seq), entry.expiry_key()));
+        let one = |(passed, front): (Passed, ExpiryKey)| {
             let (arrived, expiration_ms) = (front.arrived, front.expiration_ms);
             (passed, Standing::Message { arrived, expiration_ms })
         };
@@ -139,7 +141,7 @@ impl Queue {
 fn fresh_standing<'a>(next: &Next<'a>) -> Option<(Passed, Standing<'a>)> {
     match next {
         Next::Here(id, Fresh { message, arrived, .. }) => {
-            let expiration_ms = message.facts().expiration_ms;
+            let expiration_ms = message.meta().expiration_ms;
             let standing = Standing::Message { arrived: *arrived, expiration_ms };
             Some((Passed::Fresh(Place::of(*id)), standing))
         }

@@ -262,7 +262,7 @@ impl Queue {
     }
 
     fn part(&self, message: &Message, arrived: Time, settings: &Settings, now: Time) -> Part {
-        let deadline = settings.deadline(arrived, message.facts().expiration_ms);
+        let deadline = settings.deadline(arrived, message.meta().expiration_ms);
         let due = if deadline.is_some_and(|at| at <= now) { Due::All } else { Due::None };
         Part { amount: Amount { messages: 1, bytes: self.waiting.ready.bytes_of(message) }, due }
     }

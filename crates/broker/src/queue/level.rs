@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use crate::ids::{Lsn, PageId};
 use crate::limits::{HEAD_PAGES, PAGE_SEQS_MAX, TAIL_PAGES};
 use crate::message::Message;
-use crate::ordered::Ordered;
-use crate::page::{Held, PagedFacts, PagedMessage, Paging};
+use crate::page::{PageMembers, PagedMessage, PagedMeta, Paging};
+use crate::sparse_deque::SparseDeque;
 use crate::time::Time;
 
 /// A message that was never delivered; its counts are zero and its sequence number is its place.
@@ -24,7 +24,7 @@ pub(super) struct Fresh {
 /// Consecutive messages in memory.
 #[derive(Default, Debug)]
 struct Run {
-    entries: Ordered<u64, Fresh>,
+    entries: SparseDeque<u64, Fresh>,
     memory: u64,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Page {
     first_seq: u64,
     pub(super) last_seq: u64,
     /// The messages that are in the queue and not in memory.
-    pub(super) held: Held,
+    pub(super) held: PageMembers,
     /// Arrival times of the first and the last message written to the page.
     pub(super) first_arrived: Time,
     pub(super) last_arrived: Time,
@@ -208,7 +208,7 @@ impl Level {
         &mut self,
         id: PageId,
         paging: Paging,
-        facts: impl Fn(u64, &Fresh) -> PagedFacts,
+        meta: impl Fn(u64, &Fresh) -> PagedMeta,
     ) -> Option<Vec<PagedMessage>> {
         if self.pages.is_empty() {
             if !self.head.fills(HEAD_PAGES + 2, paging) {
@@ -225,23 +225,23 @@ impl Level {
         while let Some((seq, fresh)) = self.tail.entries.front()
             && messages.len() < paging.page_messages
             && (memory == 0 || memory + fresh.message.memory_bytes() <= paging.page_bytes)
-            && messages.first().is_none_or(|first| seq - first.facts.seq < PAGE_SEQS_MAX)
+            && messages.first().is_none_or(|first| seq - first.meta.seq < PAGE_SEQS_MAX)
         {
-            let facts = facts(seq, fresh);
+            let meta = meta(seq, fresh);
             let Some((_, Fresh { message, .. })) = self.tail.pop_front() else { break };
             memory += message.memory_bytes();
-            messages.push(PagedMessage { facts, message });
+            messages.push(PagedMessage { meta, message });
         }
-        let (first, last) = (messages.first()?.facts, messages.last()?.facts);
-        let deadlines = || messages.iter().filter_map(|message| message.facts.deadline);
+        let (first, last) = (messages.first()?.meta, messages.last()?.meta);
+        let deadlines = || messages.iter().filter_map(|message| message.meta.deadline);
         self.pages.push_back(Page {
             id,
             first_seq: first.seq,
             last_seq: last.seq,
             first_arrived: first.arrived,
             last_arrived: last.arrived,
-            held: Held::all(messages.iter().map(|message| message.facts.seq)),
-            bytes: messages.iter().map(|message| message.facts.bytes).sum(),
+            held: PageMembers::all(messages.iter().map(|message| message.meta.seq)),
+            bytes: messages.iter().map(|message| message.meta.bytes).sum(),
             left_unseen: false,
             next_deadline: deadlines().min(),
             last_deadline: deadlines().max(),
@@ -307,10 +307,10 @@ impl Level {
         let Some(page) = self.pages.pop_front_if(|page| page.id == id) else {
             return false;
         };
-        for PagedMessage { facts, message } in messages {
-            if page.held.contains(facts.seq) {
-                let fresh = Fresh { message, lsn: facts.lsn, arrived: facts.arrived };
-                self.head.push(facts.seq, fresh);
+        for PagedMessage { meta, message } in messages {
+            if page.held.contains(meta.seq) {
+                let fresh = Fresh { message, lsn: meta.lsn, arrived: meta.arrived };
+                self.head.push(meta.seq, fresh);
             }
         }
         self.join_tail();
@@ -319,15 +319,15 @@ impl Level {
 
     /// Removes a message from its page, because it was read back alone or has left the queue. False if the
     /// page does not hold it.
-    pub(super) fn leaves_page(&mut self, id: PageId, seq: u64, facts: Option<PagedFacts>) -> bool {
+    pub(super) fn leaves_page(&mut self, id: PageId, seq: u64, meta: Option<PagedMeta>) -> bool {
         let Some(page) = self.page_mut(id) else {
             return false;
         };
         if !page.held.remove(seq) {
             return false;
         }
-        match facts {
-            Some(PagedFacts { bytes, deadline, .. }) => {
+        match meta {
+            Some(PagedMeta { bytes, deadline, .. }) => {
                 page.bytes = page.bytes.saturating_sub(bytes);
                 let left = page.with_deadline.saturating_sub(usize::from(deadline.is_some()));
                 page.with_deadline = left;
@@ -347,11 +347,11 @@ impl Level {
 
     /// Corrects the facts of a page from which messages of unknown size left. `facts` covers all messages
     /// written to the page. Returns the counted bytes before and after.
-    pub(super) fn look_again(&mut self, id: PageId, facts: &[PagedFacts]) -> (u64, u64) {
+    pub(super) fn look_again(&mut self, id: PageId, meta: &[PagedMeta]) -> (u64, u64) {
         let Some(page) = self.page_mut(id) else { return (0, 0) };
-        let left = || facts.iter().filter(|facts| page.held.contains(facts.seq));
-        let bytes = left().map(|facts| facts.bytes).sum();
-        let deadlines = || left().filter_map(|facts| facts.deadline);
+        let left = || meta.iter().filter(|meta| page.held.contains(meta.seq));
+        let bytes = left().map(|meta| meta.bytes).sum();
+        let deadlines = || left().filter_map(|meta| meta.deadline);
         let (next, last, count) = (deadlines().min(), deadlines().max(), deadlines().count());
         (page.next_deadline, page.last_deadline, page.with_deadline) = (next, last, count);
         page.left_unseen = false;
@@ -359,13 +359,13 @@ impl Level {
     }
 
     /// Removes everything, and returns the pages with the messages they held.
-    pub(super) fn clear(&mut self) -> Vec<(PageId, Held)> {
+    pub(super) fn clear(&mut self) -> Vec<(PageId, PageMembers)> {
         (self.head, self.tail) = (Run::default(), Run::default());
         self.pages.drain(..).map(|page| (page.id, page.held)).collect()
     }
 
     /// The pages with the messages they hold; for consistency checks.
-    pub(super) fn paged(&self) -> impl Iterator<Item = (PageId, &Held)> {
+    pub(super) fn paged(&self) -> impl Iterator<Item = (PageId, &PageMembers)> {
         self.pages.iter().map(|page| (page.id, &page.held))
     }
 }

@@ -1,10 +1,10 @@
 //! Messages of a queue: they enter, are delivered, come back, expire and leave.
 
-use super::entry::Front;
+use super::entry::ExpiryKey;
 use super::{Entry, Queue, Settings};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::message::Message;
-use crate::page::Held;
+use crate::page::PageMembers;
 use crate::setting::ExpiryOrder;
 use crate::time::Time;
 
@@ -13,28 +13,28 @@ impl Queue {
     /// The identity of a message that arrives.
     pub(crate) fn assign(&mut self, message: &Message) -> EntryId {
         self.counters.entered += 1;
-        let priority = message.facts().priority;
+        let priority = message.meta().priority;
         let level = self.kind().level(priority, self.arguments.max_priority);
         self.waiting.ready.assign(level)
     }
 
     /// Lets a message wait that has just arrived.
     pub(crate) fn push(&mut self, id: EntryId, message: Message, lsn: Lsn, arrived: Time) {
-        let expiration_ms = message.facts().expiration_ms;
+        let expiration_ms = message.meta().expiration_ms;
         self.waiting.ready.push(id, message, lsn, arrived);
-        self.expiry.list(&Front { id, arrived, expiration_ms }, &self.settings);
+        self.expiry.list(&ExpiryKey { id, arrived, expiration_ms }, &self.settings);
     }
 
     /// Lets a returned message wait again.
     pub(crate) fn give_back(&mut self, entry: Entry) {
-        let front = entry.front();
+        let front = entry.expiry_key();
         self.waiting.ready.give_back(entry);
         self.expiry.list(&front, &self.settings);
     }
 
     /// Keeps a returned message from delivery until `ready_at`.
     pub(crate) fn delay(&mut self, entry: Entry, ready_at: Time) {
-        let front = entry.front();
+        let front = entry.expiry_key();
         self.waiting.delayed.insert(ready_at, entry);
         self.expiry.list(&front, &self.settings);
     }
@@ -86,7 +86,7 @@ impl Queue {
     }
 
     /// Removes all messages that wait. Returns their number, and the pages that held some of them.
-    pub(crate) fn purge(&mut self) -> (u64, Vec<(PageId, Held)>) {
+    pub(crate) fn purge(&mut self) -> (u64, Vec<(PageId, PageMembers)>) {
         let count = self.ready_count() + self.delayed_count() + self.pending_count();
         self.counters.purged += count;
         self.waiting.delayed.clear();
@@ -124,23 +124,23 @@ impl Queue {
 /// Messages and the queue expire.
 impl Queue {
     /// The deadline of a message.
-    pub(super) fn deadline(&self, front: &Front) -> Option<Time> {
+    pub(super) fn deadline(&self, front: &ExpiryKey) -> Option<Time> {
         self.settings.deadline_of(front)
     }
 
     /// True if a message that came back has passed its deadline.
     pub(crate) fn is_expired(&self, entry: &Entry, now: Time) -> bool {
-        self.deadline(&entry.front()).is_some_and(|deadline| deadline <= now)
+        self.deadline(&entry.expiry_key()).is_some_and(|deadline| deadline <= now)
     }
 
     /// True if a message expires the moment it arrives, unless it is delivered at once.
     pub(crate) fn expires_on_arrival(&self, message: &Message) -> bool {
-        self.settings.message_ttl_ms == Some(0) || message.facts().expiration_ms == Some(0)
+        self.settings.message_ttl_ms == Some(0) || message.meta().expiration_ms == Some(0)
     }
 
     /// True if a message that arrives will expire.
     pub(crate) fn has_deadline(&self, message: &Message) -> bool {
-        self.settings.message_ttl_ms.is_some() || message.facts().expiration_ms.is_some()
+        self.settings.message_ttl_ms.is_some() || message.meta().expiration_ms.is_some()
     }
 
     /// True if the message that would be delivered next has passed its deadline.

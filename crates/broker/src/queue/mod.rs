@@ -35,7 +35,7 @@ use amqp::properties::Properties;
 use amqp::table::TableRef;
 pub use arguments::QueueArguments;
 pub use consumers::Consumer;
-pub use counters::{ByCause, ByReason, Deaths, Deliveries, DropCause, QueueCounters};
+pub use counters::{ByCause, ByReason, DeathCounters, Deliveries, DropCause, QueueCounters};
 pub use entry::Entry;
 pub use expiry_view::{DeadlineSpan, ExpiryCursor, ExpirySlice};
 pub use forecast::{Forecast, Span};
@@ -49,7 +49,7 @@ use crate::ids::{ConnectionId, EntryId, ExchangeId, Lsn, QueueNumber};
 use crate::limits::QUEUE_MEMORY_BYTES;
 use crate::message::{Message, Name};
 use crate::page::Paging;
-use crate::policy::InForce;
+use crate::policy::EffectivePolicies;
 pub(crate) use crate::queue_type::QueueType;
 use crate::time::Time;
 use consumers::Consumers;
@@ -85,7 +85,7 @@ pub struct Queue {
     /// The arguments, shared with queues that were declared with the same ones.
     pub arguments: Arc<QueueArguments>,
     /// The policies in force.
-    pub policies: InForce,
+    pub policies: EffectivePolicies,
     /// Arguments and policies, resolved.
     pub settings: Settings,
     /// Counts of events since the start.
@@ -103,7 +103,7 @@ impl Queue {
     pub(crate) fn new(
         declaration: QueueDeclaration,
         number: QueueNumber,
-        policies: InForce,
+        policies: EffectivePolicies,
         defaults: QueueDefaults,
         (paging, meter): (Paging, Meter),
         now: Time,
@@ -255,7 +255,7 @@ impl Queue {
 
     /// True if `message` survives a restart in this queue.
     pub(crate) fn is_durable_for(&self, message: &Message) -> bool {
-        self.ownership.durable && (self.kind().persists_everything() || message.facts().persistent)
+        self.ownership.durable && (self.kind().persists_everything() || message.meta().persistent)
     }
 
     /// True if a leaving message was in the queue before a restart that may have lost the note of its

@@ -8,7 +8,7 @@ use super::{Queue, QueueCounters};
 use crate::ids::{EntryId, Lsn, PageId};
 use crate::limits::{PAGED_DUE_AHEAD_MS, TAIL_PAGE_ARRIVALS};
 use crate::message::Message;
-use crate::page::{Held, PageRead, PagedFacts, PagedMessage, Pages, Wanted};
+use crate::page::{PageMembers, PageRead, PageSelection, PagedMessage, PagedMeta, Pages};
 use crate::setting::ExpiryOrder;
 use crate::time::Time;
 
@@ -24,7 +24,7 @@ impl Queue {
         }
         let messages = self.waiting.ready.page_out(level, id)?;
         if self.settings.expiry_order == ExpiryOrder::Deadline {
-            let with_deadline = messages.iter().filter(|message| message.facts.deadline.is_some());
+            let with_deadline = messages.iter().filter(|message| message.meta.deadline.is_some());
             self.expiry.left_for_page(with_deadline.count(), &self.waiting);
         }
         Some(messages)
@@ -53,7 +53,7 @@ impl Queue {
     }
 
     /// The next page of which messages have to be read because they expire soon.
-    pub(crate) fn ask_due(&mut self, now: Time) -> Option<(LevelPage, Wanted)> {
+    pub(crate) fn ask_due(&mut self, now: Time) -> Option<(LevelPage, PageSelection)> {
         match self.settings.expiry_order {
             ExpiryOrder::Head => None,
             ExpiryOrder::Deadline => {
@@ -67,10 +67,10 @@ impl Queue {
     /// Takes in the messages read from a page; returns the page if it is empty now.
     pub(crate) fn read_back(&mut self, at: LevelPage, read: PageRead) -> Option<PageId> {
         let (level, _) = at;
-        let with_deadline = read.messages.iter().map(|message| message.facts);
-        let with_deadline = with_deadline.filter(|facts| facts.deadline.is_some());
+        let with_deadline = read.messages.iter().map(|message| message.meta);
+        let with_deadline = with_deadline.filter(|meta| meta.deadline.is_some());
         let ids: Vec<EntryId> =
-            with_deadline.map(|facts| EntryId { seq: facts.seq, level }).collect();
+            with_deadline.map(|meta| EntryId { seq: meta.seq, level }).collect();
         let page = self.waiting.ready.read_back(at, read);
         for id in ids {
             if let Some(front) = self.waiting.ready.get(id) {
@@ -86,7 +86,7 @@ impl Queue {
     }
 
     /// The pages with what is in them; for checks.
-    pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &Held)> {
+    pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &PageMembers)> {
         self.waiting.ready.paged()
     }
 
@@ -108,9 +108,9 @@ impl Queue {
     /// Removes all waiting messages; calls `ended` with the record of each durable one.
     pub(crate) fn end_all(&mut self, pages: &mut dyn Pages, ended: &mut dyn FnMut(Lsn)) {
         self.durable_waiting().for_each(|(_, lsn)| ended(lsn));
-        self.waiting.ready.clear_pages(pages, &mut |facts: PagedFacts| {
-            if facts.lsn != Lsn(0) {
-                ended(facts.lsn);
+        self.waiting.ready.clear_pages(pages, &mut |meta: PagedMeta| {
+            if meta.lsn != Lsn(0) {
+                ended(meta.lsn);
             }
         });
         self.purge();
@@ -128,7 +128,7 @@ impl Queue {
         self.waiting.ready.mark_delivered(self.delivery.delivered_up_to());
         self.waiting.ready.look_again(pages);
         while let Some((level, page)) = self.await_page() {
-            let read = pages.read(page, Wanted::Whole);
+            let read = pages.read(page, PageSelection::Whole);
             if let Some(page) = self.read_back((level, page), read) {
                 pages.remove(page);
             }
@@ -172,7 +172,7 @@ impl Ready {
         let (at, paging, counted) = (self.level_at(level)?, self.paging, self.counted());
         let messages = self.metered(at, |level| {
             level.page_out(id, paging, |seq, fresh| {
-                facts(seq, fresh.lsn, fresh.arrived, &fresh.message, counted)
+                meta(seq, fresh.lsn, fresh.arrived, &fresh.message, counted)
             })
         })?;
         self.page_count += 1;
@@ -198,7 +198,7 @@ impl Ready {
         &mut self,
         now: Time,
         first: Option<Time>,
-    ) -> Option<(LevelPage, Wanted)> {
+    ) -> Option<(LevelPage, PageSelection)> {
         let (deadline, level, id) = *self.page_deadlines.first()?;
         let soon = now.plus_ms(PAGED_DUE_AHEAD_MS);
         let holds_up = deadline > now || first.is_none_or(|first| deadline <= first);
@@ -211,7 +211,7 @@ impl Ready {
         let likely = now.plus_ms(2 * PAGED_DUE_AHEAD_MS);
         let certain = others.min().map_or(likely, |others| others.min(likely));
         let page = self.page_mut((level, id))?;
-        Some(((level, id), Wanted::Due { certain, likely, held: page.held.clone() }))
+        Some(((level, id), PageSelection::Due { certain, likely, held: page.held.clone() }))
     }
 
     /// The time at which a page must be read, because a message in it expires soon.
@@ -239,22 +239,22 @@ impl Ready {
         let PageRead { wanted, messages, next_deadline } = read;
         let (level, id) = at;
         let place = self.level_at(level).filter(|place| self.levels[*place].knows_page(id))?;
-        if wanted == Wanted::Whole {
+        if wanted == PageSelection::Whole {
             self.unlist(at);
             let has_arrived = self.metered(place, |level| level.arrived(id, messages));
             self.page_count -= usize::from(has_arrived);
             return has_arrived.then_some(id);
         }
-        for PagedMessage { facts, message } in messages {
-            if self.levels[place].leaves_page(id, facts.seq, Some(facts)) {
-                let entry = EntryId { seq: facts.seq, level };
-                let entry = self.entry(entry, message, facts.lsn, facts.arrived);
+        for PagedMessage { meta, message } in messages {
+            if self.levels[place].leaves_page(id, meta.seq, Some(meta)) {
+                let entry = EntryId { seq: meta.seq, level };
+                let entry = self.entry(entry, message, meta.lsn, meta.arrived);
                 let place = Place::of(entry.id);
                 self.returned_places.insert(entry.id.seq, place);
                 self.returned.insert(place, entry);
             }
         }
-        if let Wanted::Due { .. } = wanted {
+        if let PageSelection::Due { .. } = wanted {
             self.relist(at, |page| {
                 page.is_asked = false;
                 page.next_deadline = next_deadline;
@@ -269,12 +269,12 @@ impl Ready {
         let page = self.page_of(read.id)?;
         let at = self.level_at(level)?;
         let Entry { lsn, arrived, ref message, .. } = *read;
-        let facts = facts(seq, lsn, arrived, message, self.counted());
-        if !self.levels[at].leaves_page(page, seq, Some(facts)) {
+        let meta = meta(seq, lsn, arrived, message, self.counted());
+        if !self.levels[at].leaves_page(page, seq, Some(meta)) {
             return None;
         }
         self.len -= 1;
-        self.totals.subtract_bytes(facts.bytes, lsn);
+        self.totals.subtract_bytes(meta.bytes, lsn);
         let entry = self.entry(read.id, message.clone(), lsn, arrived);
         Some((entry, self.remove_if_empty((level, page))))
     }
@@ -301,7 +301,7 @@ impl Ready {
     }
 
     /// Removes everything, and names the pages with what was in them.
-    pub(crate) fn clear(&mut self) -> Vec<(PageId, Held)> {
+    pub(crate) fn clear(&mut self) -> Vec<(PageId, PageMembers)> {
         let mut pages = Vec::new();
         for at in 0..self.levels.len() {
             pages.extend(self.metered(at, Level::clear));
@@ -362,7 +362,7 @@ impl Ready {
     pub(crate) fn take_paged(&mut self, id: EntryId, pages: &mut dyn Pages) -> Option<Entry> {
         let at = self.level_at(id.level)?;
         let page = self.levels[at].page_of(id.seq)?.id;
-        let read = pages.read(page, Wanted::Only(id.seq));
+        let read = pages.read(page, PageSelection::Only(id.seq));
         if let Some(page) = self.read_back((id.level, page), read) {
             pages.remove(page);
         }
@@ -376,9 +376,9 @@ impl Ready {
             let unsure = self.levels[at].pages().filter(|page| page.left_unseen);
             let unsure: Vec<PageId> = unsure.map(|page| page.id).collect();
             for id in unsure {
-                let facts = pages.facts(id);
+                let meta = pages.meta(id);
                 self.unlist((level, id));
-                let (before, after) = self.levels[at].look_again(id, &facts);
+                let (before, after) = self.levels[at].look_again(id, &meta);
                 // Whatever the log brings back outlives a restart.
                 self.totals.replace_persistent_bytes(before, after);
                 self.relist((level, id), |_| {});
@@ -387,16 +387,16 @@ impl Ready {
     }
 
     /// Removes everything in pages, and hands out what was known of it.
-    pub(crate) fn clear_pages(&mut self, pages: &mut dyn Pages, each: &mut dyn FnMut(PagedFacts)) {
+    pub(crate) fn clear_pages(&mut self, pages: &mut dyn Pages, each: &mut dyn FnMut(PagedMeta)) {
         for (id, held) in self.clear() {
-            let facts = pages.facts(id).into_iter();
-            facts.filter(|facts| held.contains(facts.seq)).for_each(&mut *each);
+            let meta = pages.meta(id).into_iter();
+            meta.filter(|meta| held.contains(meta.seq)).for_each(&mut *each);
             pages.remove(id);
         }
     }
 
     /// The pages with what is in them; for checks.
-    pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &Held)> {
+    pub(crate) fn paged(&self) -> impl Iterator<Item = (u8, PageId, &PageMembers)> {
         self.levels
             .iter()
             .flat_map(|level| level.paged().map(move |(id, held)| (level.number, id, held)))
@@ -404,14 +404,8 @@ impl Ready {
 }
 
 /// What is to be known of a message in a page.
-fn facts(
-    seq: u64,
-    lsn: Lsn,
-    arrived: Time,
-    message: &Message,
-    counted: CountedBytes,
-) -> PagedFacts {
-    let expiration_ms = message.facts().expiration_ms;
+fn meta(seq: u64, lsn: Lsn, arrived: Time, message: &Message, counted: CountedBytes) -> PagedMeta {
+    let expiration_ms = message.meta().expiration_ms;
     let deadline = expiration_ms.map(|millis| arrived.plus_ms(millis));
-    PagedFacts { seq, lsn, arrived, deadline, bytes: counted.of(message) }
+    PagedMeta { seq, lsn, arrived, deadline, bytes: counted.of(message) }
 }

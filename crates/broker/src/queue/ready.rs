@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entry::{Entry, Front};
+use super::entry::{Entry, ExpiryKey};
 use super::level::{Fresh, Level};
 use super::meter::Meter;
 use super::totals::{CountedBytes, PersistentMessages, Totals};
@@ -92,7 +92,7 @@ pub(crate) struct Ready {
 /// The first of the messages that were never delivered.
 enum First {
     /// It is at hand.
-    Here(Front),
+    Here(ExpiryKey),
     /// It is in a page, not in front of this place.
     Away(EntryId),
 }
@@ -105,7 +105,7 @@ impl First {
         }
     }
 
-    fn here(self) -> Option<Front> {
+    fn here(self) -> Option<ExpiryKey> {
         match self {
             Self::Here(front) => Some(front),
             Self::Away(_) => None,
@@ -256,12 +256,12 @@ impl Ready {
     }
 
     /// What will be delivered next, if it is at hand.
-    pub(crate) fn front(&self) -> Option<Front> {
+    pub(crate) fn front(&self) -> Option<ExpiryKey> {
         match (self.returned.first_key_value(), self.first_fresh()) {
             (Some((place, entry)), Some(fresh)) if *place <= Place::of(fresh.id()) => {
-                Some(entry.front())
+                Some(entry.expiry_key())
             }
-            (Some((_, entry)), None) => Some(entry.front()),
+            (Some((_, entry)), None) => Some(entry.expiry_key()),
             (_, fresh) => fresh?.here(),
         }
     }
@@ -321,9 +321,9 @@ impl Ready {
     }
 
     /// What expiry needs to know of a message at hand.
-    pub(crate) fn get(&self, id: EntryId) -> Option<Front> {
+    pub(crate) fn get(&self, id: EntryId) -> Option<ExpiryKey> {
         if let Some(place) = self.returned_places.get(&id.seq) {
-            return self.returned.get(place).map(Entry::front);
+            return self.returned.get(place).map(Entry::expiry_key);
         }
         let fresh = self.levels[self.level_at(id.level)?].get(id.seq)?;
         Some(fresh.front(id))
@@ -369,15 +369,16 @@ impl Ready {
 
     /// The oldest of every group of messages that stand in order of arrival: what a TTL that all
     /// messages share can expire next.
-    pub(crate) fn oldest(&self) -> impl Iterator<Item = Front> {
+    pub(crate) fn oldest(&self) -> impl Iterator<Item = ExpiryKey> {
         let returned = self.returned_places.first_key_value();
-        let returned = returned.and_then(|(_, place)| self.returned.get(place)).map(Entry::front);
+        let returned =
+            returned.and_then(|(_, place)| self.returned.get(place)).map(Entry::expiry_key);
         self.fresh_fronts().chain(returned)
     }
 
     /// What stands at the head of every priority level, and of the messages that were returned to the
     /// front: what may expire under RabbitMQ's head-of-queue rule.
-    pub(crate) fn heads(&self) -> impl Iterator<Item = Front> {
+    pub(crate) fn heads(&self) -> impl Iterator<Item = ExpiryKey> {
         let heads = self.fresh_fronts().filter(|fresh| match self.return_to {
             ReturnTo::Front => true,
             ReturnTo::OriginalPlace => {
@@ -389,7 +390,7 @@ impl Ready {
     }
 
     /// The returned messages that stand at the head of their level, or of the queue.
-    fn returned_heads(&self) -> impl Iterator<Item = Front> {
+    fn returned_heads(&self) -> impl Iterator<Item = ExpiryKey> {
         let mut next = self.returned.first_key_value();
         std::iter::from_fn(move || {
             let (_, entry) = next?;
@@ -400,7 +401,7 @@ impl Ready {
                     self.returned.range(Place::of(last)..).next()
                 }
             };
-            Some(entry.front())
+            Some(entry.expiry_key())
         })
         .filter(|front| {
             self.return_to == ReturnTo::Front
@@ -416,10 +417,10 @@ impl Ready {
     }
 
     /// Every message at hand, in no particular order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Front> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = ExpiryKey> {
         self.fresh()
             .map(|(id, fresh)| fresh.front(id))
-            .chain(self.returned.values().map(Entry::front))
+            .chain(self.returned.values().map(Entry::expiry_key))
     }
 
     /// Every durable message in memory with its record, in no particular order.
@@ -446,7 +447,7 @@ impl Ready {
     }
 
     /// The first of every level, as far as it is at hand.
-    fn fresh_fronts(&self) -> impl Iterator<Item = Front> {
+    fn fresh_fronts(&self) -> impl Iterator<Item = ExpiryKey> {
         self.levels.iter().filter_map(Level::first_front)
     }
 
@@ -466,20 +467,20 @@ impl Ready {
         level.first_front().map(First::Here).or_else(away)
     }
 
-    fn fresh_front(&self, level: u8) -> Option<Front> {
+    fn fresh_front(&self, level: u8) -> Option<ExpiryKey> {
         self.levels[self.level_at(level)?].first_front()
     }
 }
 
 impl Level {
-    fn first_front(&self) -> Option<Front> {
+    fn first_front(&self) -> Option<ExpiryKey> {
         let (seq, fresh) = self.front()?;
         Some(fresh.front(EntryId { seq, level: self.number }))
     }
 }
 
 impl Fresh {
-    pub(super) fn front(&self, id: EntryId) -> Front {
-        Front { id, arrived: self.arrived, expiration_ms: self.message.facts().expiration_ms }
+    pub(super) fn front(&self, id: EntryId) -> ExpiryKey {
+        ExpiryKey { id, arrived: self.arrived, expiration_ms: self.message.meta().expiration_ms }
     }
 }

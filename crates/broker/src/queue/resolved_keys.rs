@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::arguments::QueueArguments;
 use crate::limits::CONSUMER_TIMEOUT_MS_DEFAULT;
-use crate::policy::InForce;
+use crate::policy::EffectivePolicies;
 use crate::policy::decision::{Decision, Overridden};
 use crate::queue_type::QueueType;
 use crate::setting::{
@@ -46,7 +46,7 @@ impl ResolvedKeys {
     /// Resolves `arguments` and the policies in force.
     pub(crate) fn of(
         arguments: &QueueArguments,
-        policies: &InForce,
+        policies: &EffectivePolicies,
         defaults: QueueDefaults,
     ) -> Self {
         let queue_type = arguments.queue_type;

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use super::arguments::QueueArguments;
-use super::entry::Front;
+use super::entry::ExpiryKey;
 use super::resolved_keys::{QueueDefaults, ResolvedKeys};
 use crate::dead_letter::DeadLetterTarget;
-use crate::policy::InForce;
+use crate::policy::EffectivePolicies;
 use crate::policy::decision::Decision;
 use crate::setting::{
     DeadLetterStrategy, DelayedRetryType, ExpiryOrder, Overflow, PolicyKey, Word,
@@ -80,7 +80,7 @@ impl Settings {
     /// Resolves `arguments` and the policies in force.
     pub(crate) fn resolve(
         arguments: &QueueArguments,
-        policies: &InForce,
+        policies: &EffectivePolicies,
         defaults: QueueDefaults,
     ) -> Self {
         Self::of(&ResolvedKeys::of(arguments, policies, defaults))
@@ -120,7 +120,7 @@ impl Settings {
     }
 
     /// The deadline of a message.
-    pub(super) fn deadline_of(&self, front: &Front) -> Option<Time> {
+    pub(super) fn deadline_of(&self, front: &ExpiryKey) -> Option<Time> {
         self.deadline(front.arrived, front.expiration_ms)
     }
 

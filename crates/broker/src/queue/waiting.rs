@@ -1,7 +1,7 @@
 //! The messages of a queue that wait for a consumer, now or after a delay.
 
 use super::delayed::Delayed;
-use super::entry::{Entry, Front};
+use super::entry::{Entry, ExpiryKey};
 use super::ready::Ready;
 use crate::ids::EntryId;
 
@@ -24,12 +24,12 @@ impl WaitingMessages {
     }
 
     /// The expiry keys of all messages in memory.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Front> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = ExpiryKey> {
         self.ready.iter().chain(self.delayed.iter())
     }
 
     /// The messages among which the one is that waits longest, as far as it is not being read from disk.
-    pub(super) fn oldest(&self) -> impl Iterator<Item = Front> {
+    pub(super) fn oldest(&self) -> impl Iterator<Item = ExpiryKey> {
         self.ready.oldest().chain(self.delayed.oldest())
     }
 }

@@ -13,7 +13,7 @@ use super::encode::{
 };
 use super::{BindingRecord, Entries, ExchangeRecord, QueueRecord, Record};
 use crate::access::INTERNAL_USER;
-use crate::death_history::{Death, DeathReason, DeathSummary, Deaths};
+use crate::death_history::{Death, DeathHistory, DeathReason, DeathSummary};
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, QueueNumber};
 use crate::message::{Envelope, Message, Name, RoutingKey};
@@ -281,8 +281,8 @@ impl<'a> Reader<'a> {
         let bytes = std::mem::take(&mut self.rest);
         let (properties, _) = bytes.split_at_checked(len).ok_or("properties")?;
         let properties = Properties::parse(properties).map_err(|_| "properties")?;
-        let facts = publish_properties::facts(&properties).map_err(|_| "expiration")?;
-        Ok(Message::read_back(envelope, facts, deaths, maybe_seen, (len, bytes)))
+        let meta = publish_properties::meta(&properties).map_err(|_| "expiration")?;
+        Ok(Message::read_back(envelope, meta, deaths, maybe_seen, (len, bytes)))
     }
 
     fn envelope(&mut self) -> Read<Arc<Envelope>> {
@@ -311,11 +311,11 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| self.octets().map(Into::into)).collect()
     }
 
-    fn deaths(&mut self, mut keys: Keys) -> Read<Deaths> {
+    fn deaths(&mut self, mut keys: Keys) -> Read<DeathHistory> {
         let (first, last) = (self.summary()?, self.summary()?);
         let count = self.count()?;
         let entries = (0..count).map(|_| self.death(&mut keys)).collect::<Read<_>>()?;
-        Ok(Deaths { first, last, entries })
+        Ok(DeathHistory { first, last, entries })
     }
 
     /// Reads the routing keys of a death.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{BindingRecord, Entries, ExchangeRecord, QueueRecord, Record};
-use crate::death_history::{DeathReason, DeathSummary, Deaths};
+use crate::death_history::{DeathHistory, DeathReason, DeathSummary};
 use crate::ids::{EntryId, QueueNumber};
 use crate::message::{Envelope, Message, RoutingKey};
 use crate::policy::{Policy, PolicyKind};
@@ -62,7 +62,7 @@ impl Kind {
 }
 
 /// A description of a record kind, for operators whose log has lost such a record.
-pub fn record_in_words(kind: u8) -> Option<&'static str> {
+pub fn record_description(kind: u8) -> Option<&'static str> {
     Some(match Kind::from_octet(kind)? {
         Kind::Publish => "a message",
         Kind::Settle => "an acknowledgement",
@@ -276,7 +276,7 @@ fn put_keys(keys: &[RoutingKey], out: &mut Vec<u8>) {
     keys.iter().for_each(|key| put_octets(key.as_bytes(), out));
 }
 
-fn put_deaths(deaths: &Deaths, out: &mut Vec<u8>) {
+fn put_deaths(deaths: &DeathHistory, out: &mut Vec<u8>) {
     put_summary(&deaths.first, out);
     put_summary(&deaths.last, out);
     put_number(deaths.entries.len() as u64, out);

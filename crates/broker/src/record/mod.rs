@@ -2,7 +2,7 @@
 //!
 //! A record describes an event, not a request. Replaying the records in order restores the durable part of
 //! the vhost, with every queue, message and deadline. `encode` and `decode` convert records to bytes and
-//! back. The [`Meaning`] of a record tells the log which records are still needed, so that the log need not
+//! back. The [`RecordRole`] of a record tells the log which records are still needed, so that the log need not
 //! understand their contents.
 
 mod decode;
@@ -17,7 +17,7 @@ use amqp::table::Table;
 pub(crate) use decode::Reader;
 pub use decode::{DecodeError, Decoded, Envelopes};
 pub(crate) use encode::put_message;
-pub use encode::record_in_words;
+pub use encode::record_description;
 
 use crate::death_history::DeathReason;
 use crate::exchange::ExchangeType;
@@ -144,7 +144,7 @@ pub struct BindingRecord {
 
 /// The effect of a record on other records, for a log that does not understand their contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Meaning {
+pub enum RecordRole {
     /// The record is needed as long as something refers to it.
     Stands,
     /// The record ends one reference to the record it is about; it may also be needed itself.
@@ -160,21 +160,23 @@ pub enum Meaning {
 
 impl Record {
     /// The meaning of the record for the log.
-    pub fn meaning(&self) -> Meaning {
+    pub fn role(&self) -> RecordRole {
         match self {
             Self::Publish { .. }
             | Self::DeclareQueue(_)
             | Self::DeclareExchange(_)
-            | Self::Bind(_) => Meaning::Stands,
+            | Self::Bind(_) => RecordRole::Stands,
             Self::Settle { .. }
             | Self::DeadLetter { .. }
             | Self::DeleteExchange { .. }
             | Self::Unbind(_)
             | Self::SetPolicy { .. }
-            | Self::ClearPolicy { .. } => Meaning::Releases,
-            Self::Requeue { .. } | Self::Pend { .. } | Self::Delivered { .. } => Meaning::Annotates,
-            Self::Purge { .. } => Meaning::EndsMany,
-            Self::DeleteQueue { .. } => Meaning::ReleasesMany,
+            | Self::ClearPolicy { .. } => RecordRole::Releases,
+            Self::Requeue { .. } | Self::Pend { .. } | Self::Delivered { .. } => {
+                RecordRole::Annotates
+            }
+            Self::Purge { .. } => RecordRole::EndsMany,
+            Self::DeleteQueue { .. } => RecordRole::ReleasesMany,
         }
     }
 

@@ -7,9 +7,9 @@ use amqp::limits::SHORT_STRING_BYTES_MAX;
 use amqp::table::Value;
 
 use super::words::{Word, WordList};
+use crate::erlang_term;
 use crate::ids::Name;
 use crate::routing_key::RoutingKey;
-use crate::term;
 
 /// A value in a policy definition, not checked yet.
 #[derive(Clone, PartialEq, Debug)]
@@ -47,7 +47,7 @@ impl fmt::Display for PolicyValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(value) => write!(f, "{value}"),
-            Self::Float(value) => f.write_str(&term::float(*value)),
+            Self::Float(value) => f.write_str(&erlang_term::float(*value)),
             Self::Text(value) => PrintedBinary(value.as_bytes()).fmt(f),
             Self::Other(value) => f.write_str(value),
         }

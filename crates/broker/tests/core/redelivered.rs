@@ -6,7 +6,7 @@ use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::access::Access;
-use broker::page::{PageRead, PagedFacts, PagedMessage, Pages, Wanted};
+use broker::page::{PageRead, PageSelection, PagedMessage, PagedMeta, Pages};
 use broker::redrive::{Redrive, RedriveTo, Redriven};
 use broker::time::{Now, Time};
 use broker::{
@@ -24,11 +24,11 @@ impl Pages for NoPages {
         panic!("a page is written");
     }
 
-    fn facts(&mut self, _: PageId) -> Vec<PagedFacts> {
+    fn meta(&mut self, _: PageId) -> Vec<PagedMeta> {
         panic!("a page is looked at");
     }
 
-    fn read(&mut self, _: PageId, _: Wanted) -> PageRead {
+    fn read(&mut self, _: PageId, _: PageSelection) -> PageRead {
         panic!("a page is read");
     }
 

@@ -2,7 +2,7 @@
 
 use broker::dead_letter::DeathReason;
 use broker::statistics::{Lateness, VhostCounters};
-use broker::{ByCause, ByReason, Deaths, DropCause, QueueCounters};
+use broker::{ByCause, ByReason, DeathCounters, DropCause, QueueCounters};
 
 use crate::metrics::family::Detail;
 use crate::metrics::text::{Kind, Labels, Namespace, Samples, Text, Value, labels};
@@ -31,7 +31,8 @@ impl From<&VhostScrape> for DeathCounts {
 impl From<&QueueScrape> for DeathCounts {
     fn from(queue: &QueueScrape) -> Self {
         let QueueCounters { refused, purged, .. } = queue.counters;
-        let Deaths { dead_lettered, dropped, copies_dropped, redriven } = queue.counters.deaths();
+        let DeathCounters { dead_lettered, dropped, copies_dropped, redriven } =
+            queue.counters.deaths();
         Self { refused, dead_lettered, dropped, copies_dropped, redriven, purged: Some(purged) }
     }
 }

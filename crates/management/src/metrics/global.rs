@@ -1,7 +1,9 @@
 //! `rabbitmq_global_*`: counters since the start, including deleted queues and closed channels.
 
 use broker::dead_letter::DeathReason;
-use broker::statistics::{Deaths, MESSAGE_SIZE_BOUNDS, MessageSizes, Strategy, VhostCounters};
+use broker::statistics::{
+    DeathsByStrategy, MESSAGE_SIZE_BOUNDS, MessageSizes, Strategy, VhostCounters,
+};
 use broker::{Deliveries, QueueType};
 
 use crate::metrics::text::{Kind, Namespace, Text, Value, labels};
@@ -182,7 +184,7 @@ fn write_delivered(text: &mut Text, vhosts: &[VhostScrape], direct_replies: u64)
 
 fn dead_lettered(text: &mut Text, vhosts: &[VhostScrape]) {
     let sum = |kind, strategy, reason| -> u64 {
-        let of = |deaths: &Deaths| deaths.get(kind, strategy, reason);
+        let of = |deaths: &DeathsByStrategy| deaths.get(kind, strategy, reason);
         vhosts.iter().map(|vhost| of(&vhost.counters.deaths)).sum()
     };
     let labels = |kind: QueueType, strategy: Strategy| {

@@ -94,7 +94,7 @@ mod tests {
     use std::sync::Arc;
 
     use amqp::table::TableBuilder;
-    use broker::{Content, Envelope, Facts};
+    use broker::{Content, Envelope, MessageMeta};
 
     use super::*;
 
@@ -113,7 +113,7 @@ mod tests {
         properties.encode(&mut encoded);
         let content = Content::Assembled { properties: encoded.into(), body: body.to_vec().into() };
         let envelope = Envelope::new("".into(), "q".into());
-        Message::new(Arc::new(envelope), Facts::default(), content, None)
+        Message::new(Arc::new(envelope), MessageMeta::default(), content, None)
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use broker::dead_letter::DeathReason;
 use broker::statistics::ChannelCounters;
-use broker::{Deaths, Deliveries, ExchangeCounters, Queue, QueueType, Vhost};
+use broker::{DeathCounters, Deliveries, ExchangeCounters, Queue, QueueType, Vhost};
 
 use crate::snapshot::client::Traffic;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
@@ -152,7 +152,7 @@ pub(crate) const fn dead_lettered_by(reason: DeathReason) -> usize {
 }
 
 /// The numbers of [`DEATHS`]: three sums, then dead-lettered and dropped messages by reason.
-fn deaths(deaths: &Deaths) -> [u64; DEATHS.len()] {
+fn deaths(deaths: &DeathCounters) -> [u64; DEATHS.len()] {
     let dead_lettered = DeathReason::ALL.map(|reason| deaths.dead_lettered.get(reason));
     let dropped = DeathReason::ALL.map(|reason| deaths.dropped.get(reason).total());
     let expired = DeathReason::Expired as usize;
@@ -265,7 +265,7 @@ pub(crate) fn of_vhost(vhost: &Vhost, sums: &QueueSums, data: ConnectionNumbers)
     ];
     let mut all = Deliveries::default();
     sums.deliveries.iter().for_each(|of_type| all.add(of_type));
-    let died = Deaths {
+    let died = DeathCounters {
         dead_lettered: counters.dead_lettered,
         dropped: counters.dropped,
         copies_dropped: counters.copies_dropped,

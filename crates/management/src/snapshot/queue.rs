@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use amqp::table::Table;
-use broker::{InForce, Name, Queue, QueueCounters, QueueNumber, QueueType, Settings, Vhost};
+use broker::{
+    EffectivePolicies, Name, Queue, QueueCounters, QueueNumber, QueueType, Settings, Vhost,
+};
 
 use crate::snapshot::client::{ClientDescription, ClientOf, ConsumerSnapshot};
 use crate::snapshot::fields;
@@ -23,7 +25,7 @@ pub struct QueueSnapshot {
     pub(crate) owner: Option<Arc<ClientDescription>>,
     pub(crate) arguments: Table,
     pub(crate) declared_by: Name,
-    pub(crate) policies: InForce,
+    pub(crate) policies: EffectivePolicies,
     pub(crate) settings: Settings,
     pub(crate) ready: Amount,
     pub(crate) unacked: Amount,

@@ -1,7 +1,7 @@
 //! Records of one vhost that wait for the persister, behind the vhost's lock.
 
 use broker::time::Now;
-use broker::{Lsn, Meaning, Message, Record};
+use broker::{Lsn, Message, Record, RecordRole};
 use storage::{Body, Flags, NewRecord, WriteBatch, WriteQueue};
 
 use crate::limits::UNCOPIED_LOG_BODY_BYTES_MIN;
@@ -35,7 +35,7 @@ impl LogQueue {
             lsn: storage::Lsn(lsn.0),
             target: storage::Lsn(about.0),
             kind: record.kind(),
-            flags: flags(record.meaning(), about),
+            flags: flags(record.role(), about),
             references: record.references(),
             is_joined,
         };
@@ -84,13 +84,13 @@ impl AsRef<[u8]> for LongBody {
 }
 
 /// Flags of a record for the log, which does not know the meaning of records.
-fn flags(meaning: Meaning, about: Lsn) -> Flags {
+fn flags(meaning: RecordRole, about: Lsn) -> Flags {
     let releases = if about == Lsn(0) { Flags::NONE } else { Flags::RELEASES };
     match meaning {
-        Meaning::Stands => Flags::NONE,
-        Meaning::Releases => releases,
-        Meaning::Annotates => Flags::ANNOTATES,
-        Meaning::EndsMany => Flags::ENDS_MANY,
-        Meaning::ReleasesMany => releases.and(Flags::ENDS_MANY),
+        RecordRole::Stands => Flags::NONE,
+        RecordRole::Releases => releases,
+        RecordRole::Annotates => Flags::ANNOTATES,
+        RecordRole::EndsMany => Flags::ENDS_MANY,
+        RecordRole::ReleasesMany => releases.and(Flags::ENDS_MANY),
     }
 }

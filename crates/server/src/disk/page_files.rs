@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use broker::page::{PageRead, PagedFacts, PagedMessage, Wanted};
+use broker::page::{PageRead, PageSelection, PagedMessage, PagedMeta};
 use broker::record::DecodeError;
 use broker::time::Time;
 use broker::{Envelopes, Lsn, PageId};
@@ -64,7 +64,7 @@ impl PageFiles {
         let mut buffer = self.buffer.lock();
         let mut writer = PageWriter::new(messages.len(), std::mem::take(&mut *buffer));
         for message in &messages {
-            writer.push(&entry(&message.facts), |out| message.encode(out));
+            writer.push(&entry(&message.meta), |out| message.encode(out));
         }
         let (bytes, written) = self.store.write(page.0, writer);
         *buffer = bytes;
@@ -79,7 +79,7 @@ impl PageFiles {
     ///
     /// # Errors
     /// If the page cannot be read or is damaged.
-    pub(crate) fn read(&self, page: PageId, wanted: Wanted) -> Result<PageRead, PageError> {
+    pub(crate) fn read(&self, page: PageId, wanted: PageSelection) -> Result<PageRead, PageError> {
         let mut buffer = self.buffer.lock();
         let read = self.read_with(page, wanted, &mut buffer);
         shorten(&mut buffer);
@@ -91,7 +91,7 @@ impl PageFiles {
     /// # Errors
     /// If the page cannot be read or is damaged. The error is meaningless if the page is gone by then.
     pub(crate) fn read_beside(&self, page: PageId) -> Result<Vec<PagedMessage>, PageError> {
-        Ok(self.read_with(page, Wanted::Whole, &mut Vec::new())?.messages)
+        Ok(self.read_with(page, PageSelection::Whole, &mut Vec::new())?.messages)
     }
 
     /// True if a page exists.
@@ -102,11 +102,11 @@ impl PageFiles {
     fn read_with(
         &self,
         page: PageId,
-        wanted: Wanted,
+        wanted: PageSelection,
         buffer: &mut Vec<u8>,
     ) -> Result<PageRead, PageError> {
         if let Some(messages) = self.unwritten.lock().get(&page) {
-            let known: Vec<PagedFacts> = messages.iter().map(|message| message.facts).collect();
+            let known: Vec<PagedMeta> = messages.iter().map(|message| message.meta).collect();
             let (chosen, next_deadline) = wanted.choose(&known);
             let messages = chosen.into_iter().filter_map(|at| messages.get(at).cloned()).collect();
             return Ok(PageRead { wanted, messages, next_deadline });
@@ -116,19 +116,16 @@ impl PageFiles {
         let mut envelopes = Envelopes::default();
         let mut problem = None;
         let choose = |entries: &[PageEntry]| {
-            let known: Vec<PagedFacts> = entries.iter().map(facts).collect();
+            let known: Vec<PagedMeta> = entries.iter().map(meta).collect();
             let (chosen, next) = wanted.choose(&known);
             next_deadline = next;
             chosen
         };
-        let mut keep = |entry, bytes: &[u8]| match PagedMessage::decode(
-            facts(&entry),
-            bytes,
-            &mut envelopes,
-        ) {
-            Ok(message) => messages.push(message),
-            Err(error) => problem = Some(error),
-        };
+        let mut keep =
+            |entry, bytes: &[u8]| match PagedMessage::decode(meta(&entry), bytes, &mut envelopes) {
+                Ok(message) => messages.push(message),
+                Err(error) => problem = Some(error),
+            };
         let read = self.store.read(page.0, buffer, choose, &mut keep);
         match (read, problem) {
             (Ok(()), None) => Ok(PageRead { wanted, messages, next_deadline }),
@@ -141,12 +138,12 @@ impl PageFiles {
     ///
     /// # Errors
     /// If the page cannot be read or is damaged.
-    pub(crate) fn facts(&self, page: PageId) -> Result<Vec<PagedFacts>, PageError> {
+    pub(crate) fn meta(&self, page: PageId) -> Result<Vec<PagedMeta>, PageError> {
         if let Some(messages) = self.unwritten.lock().get(&page) {
-            return Ok(messages.iter().map(|message| message.facts).collect());
+            return Ok(messages.iter().map(|message| message.meta).collect());
         }
         let entries = self.store.entries(page.0)?;
-        Ok(entries.iter().map(facts).collect())
+        Ok(entries.iter().map(meta).collect())
     }
 
     /// Removes files of an earlier process that recovery did not use.
@@ -173,18 +170,18 @@ fn shorten(buffer: &mut Vec<u8>) {
     buffer.shrink_to(PAGE_BUFFER_BYTES);
 }
 
-fn entry(facts: &PagedFacts) -> PageEntry {
+fn entry(meta: &PagedMeta) -> PageEntry {
     PageEntry {
-        seq: facts.seq,
-        lsn: storage::Lsn(facts.lsn.0),
-        arrived_us: facts.arrived.as_micros(),
-        deadline_us: facts.deadline.map(Time::as_micros),
-        bytes: u32::try_from(facts.bytes).expect("a message is far shorter than 4 GiB"),
+        seq: meta.seq,
+        lsn: storage::Lsn(meta.lsn.0),
+        arrived_us: meta.arrived.as_micros(),
+        deadline_us: meta.deadline.map(Time::as_micros),
+        bytes: u32::try_from(meta.bytes).expect("a message is far shorter than 4 GiB"),
     }
 }
 
-fn facts(entry: &PageEntry) -> PagedFacts {
-    PagedFacts {
+fn meta(entry: &PageEntry) -> PagedMeta {
+    PagedMeta {
         seq: entry.seq,
         lsn: Lsn(entry.lsn.0),
         arrived: Time::from_micros(entry.arrived_us),

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn drop_page(page: u64) -> PageTask {
-        PageTask::Drop { page: PageId(page), ended: Some(broker::page::Held::default()) }
+        PageTask::Drop { page: PageId(page), ended: Some(broker::page::PageMembers::default()) }
     }
 
     #[test]

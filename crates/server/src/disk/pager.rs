@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use broker::Lsn;
-use broker::page::{PageAt, PageRead, PageTask};
+use broker::page::{PageLocation, PageRead, PageTask};
 use parking_lot::{Condvar, Mutex};
 
 use crate::disk::page_files::{PageError, PageFiles};
@@ -34,7 +34,7 @@ pub(crate) trait PageSource: fmt::Debug + Send + Sync {
     fn take_page_tasks(&self) -> Option<Vec<PageTask>>;
 
     /// Hands over the messages read from a page. Returns them if the lock is held for long.
-    fn page_read(&self, at: PageAt, read: PageRead) -> Result<(), PageRead>;
+    fn page_read(&self, at: PageLocation, read: PageRead) -> Result<(), PageRead>;
 
     /// Reports the records of the messages that left their queue together with their page. False, with
     /// nothing done, if the lock is held for long.
@@ -152,7 +152,7 @@ struct Job {
 
 /// Result of a task, for the vhost.
 enum TaskResult {
-    Read(PageAt, PageRead),
+    Read(PageLocation, PageRead),
     Ended(Vec<Lsn>),
 }
 
@@ -225,10 +225,10 @@ impl Job {
             },
             PageTask::Drop { page, ended } => {
                 if let Some(held) = ended {
-                    let facts =
-                        page_files.facts(page).unwrap_or_else(|error| exit(source.name(), &error));
-                    let left = facts.into_iter().filter(|facts| held.contains(facts.seq));
-                    let lsns = left.map(|facts| facts.lsn).filter(|lsn| *lsn != Lsn(0)).collect();
+                    let meta =
+                        page_files.meta(page).unwrap_or_else(|error| exit(source.name(), &error));
+                    let left = meta.into_iter().filter(|meta| held.contains(meta.seq));
+                    let lsns = left.map(|meta| meta.lsn).filter(|lsn| *lsn != Lsn(0)).collect();
                     self.result = self.report(TaskResult::Ended(lsns));
                 }
                 page_files.remove(page);

@@ -109,7 +109,8 @@ pub(crate) struct Restored {
 
 /// A description of the record that damaged bytes seem to have held, to append to the report of the damage.
 pub(crate) fn damaged_record(damage: &Damage) -> String {
-    let known = damage.record.and_then(|(lsn, kind)| Some((lsn, broker::record_in_words(kind)?)));
+    let known =
+        damage.record.and_then(|(lsn, kind)| Some((lsn, broker::record_description(kind)?)));
     known.map_or_else(String::new, |(lsn, what)| format!("; record {lsn} told {what}, it seems"))
 }
 

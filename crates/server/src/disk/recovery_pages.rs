@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use broker::PageId;
-use broker::page::{PageRead, PagedFacts, PagedMessage, Pages, Wanted};
+use broker::page::{PageRead, PageSelection, PagedMessage, PagedMeta, Pages};
 
 use crate::disk::page_files::{PageError, PageFiles};
 use crate::limits::RESTORE_PAGES_MAX;
@@ -93,12 +93,12 @@ impl Pages for PageRecovery {
         self.send(Job::Write(page, messages));
     }
 
-    fn facts(&mut self, page: PageId) -> Vec<PagedFacts> {
-        let facts = self.settle().facts(page);
-        self.remember_error(facts).unwrap_or_default()
+    fn meta(&mut self, page: PageId) -> Vec<PagedMeta> {
+        let meta = self.settle().meta(page);
+        self.remember_error(meta).unwrap_or_default()
     }
 
-    fn read(&mut self, page: PageId, wanted: Wanted) -> PageRead {
+    fn read(&mut self, page: PageId, wanted: PageSelection) -> PageRead {
         let read = self.settle().read(page, wanted.clone());
         let nothing = PageRead { wanted, messages: Vec::new(), next_deadline: None };
         self.remember_error(read).unwrap_or(nothing)

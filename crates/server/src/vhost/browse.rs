@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use broker::page::{PageAt, PagedMessage};
+use broker::page::{PageLocation, PagedMessage};
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, PageId, QueueId};
 
@@ -66,7 +66,10 @@ impl VhostHandle {
     }
 
     /// Reads a page. None if the queue does not have it any more.
-    async fn read_to_browse(&self, at: PageAt) -> Result<Option<Vec<PagedMessage>>, BrowseProblem> {
+    async fn read_to_browse(
+        &self,
+        at: PageLocation,
+    ) -> Result<Option<Vec<PagedMessage>>, BrowseProblem> {
         let _permit = self.browse_permits.acquire().await;
         loop {
             let changed = self.disk.changed();
@@ -95,7 +98,7 @@ impl VhostHandle {
         }
     }
 
-    fn has_page(&self, at: PageAt) -> bool {
+    fn has_page(&self, at: PageLocation) -> bool {
         self.read(|vhost, _| vhost.has_page(at))
     }
 }

@@ -2,7 +2,7 @@
 //! keep their results for the vhost and return later.
 
 use broker::Lsn;
-use broker::page::{PageAt, PageRead, PageTask};
+use broker::page::{PageLocation, PageRead, PageTask};
 use storage::{WriteBatch, Written};
 
 use super::effects::DeferredReply;
@@ -74,7 +74,7 @@ impl PageSource for VhostHandle {
         Some(self.state.try_lock()?.outputs.pages.take())
     }
 
-    fn page_read(&self, at: PageAt, read: PageRead) -> Result<(), PageRead> {
+    fn page_read(&self, at: PageLocation, read: PageRead) -> Result<(), PageRead> {
         let Some(mut state) = self.state.try_lock() else { return Err(read) };
         let now = self.clock.now();
         state.vhost.page_read(now, at, read);

@@ -9,9 +9,9 @@ use crate::channel::{ConsumerAt, ReplyConsumer};
 use crate::channel_key::ChannelKey;
 use crate::command::Consume;
 use crate::effect::Outgoing;
+use crate::generated_names;
 use crate::ids::QueueId;
 use crate::message::Name;
-use crate::names;
 use crate::publish_properties::DIRECT_REPLY_TO;
 use crate::queue::{Consumer, Queue};
 use crate::refusal::{Refusal, Resource};
@@ -89,7 +89,8 @@ impl Vhost {
     /// The tag of a new consumer, generated if the client gives none.
     fn consumer_tag(&mut self, at: ChannelKey, tag: &str) -> Result<Name, Refusal> {
         let max = self.options.consumers_per_channel_max;
-        let made_up = tag.is_empty().then(|| names::generate("amq.ctag-", &mut self.random));
+        let made_up =
+            tag.is_empty().then(|| generated_names::generate("amq.ctag-", &mut self.random));
         let tag = made_up.unwrap_or_else(|| tag.into());
         let Some(channel) = self.connections.channel_mut(at) else {
             return Ok(tag);
@@ -145,7 +146,7 @@ impl Vhost {
         if !consume.no_ack {
             return Err(Refusal::precondition_failed("reply consumer cannot acknowledge"));
         }
-        let address = names::generate("amq.rabbitmq.reply-to.", &mut self.random);
+        let address = generated_names::generate("amq.rabbitmq.reply-to.", &mut self.random);
         let Some(channel) = self.connections.channel_mut(at) else {
             return Ok(());
         };

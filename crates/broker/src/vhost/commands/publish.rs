@@ -78,11 +78,11 @@ impl Vhost {
         let rewritten = prepared.rewritten.as_deref();
         if self.firehose.is_on() {
             let (envelope, content) = (Arc::clone(envelope), publish.content.clone());
-            let message = Message::new(envelope, prepared.facts, content, rewritten);
+            let message = Message::new(envelope, prepared.meta, content, rewritten);
             self.trace_publish(at, &message, route);
         }
         let envelope = Arc::clone(envelope);
-        let message = || Message::new(envelope, prepared.facts, publish.content, rewritten);
+        let message = || Message::new(envelope, prepared.meta, publish.content, rewritten);
         let Some(channel) = self.connections.channel_mut(at) else { return Ok(()) };
         let seq = match &mut channel.mode {
             PublishMode::Transactional(transaction) => {

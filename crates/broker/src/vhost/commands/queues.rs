@@ -9,9 +9,9 @@ use crate::access::Permission;
 use crate::channel_key::ChannelKey;
 use crate::command::{DeclareQueue, DeleteQueue};
 use crate::effect::Outgoing;
+use crate::generated_names;
 use crate::ids::{EntryId, Lsn, QueueId};
 use crate::message::Name;
-use crate::names;
 use crate::publish_properties::DIRECT_REPLY_TO;
 use crate::queue::arguments::{self, check_equivalence, inequivalent};
 use crate::queue::{Queue, QueueArguments, QueueDeclaration, QueueType};
@@ -98,8 +98,11 @@ impl Vhost {
         declare: DeclareQueue<'_>,
     ) -> Result<QueueId, Refusal> {
         let server_named = name.is_empty();
-        let name: Name =
-            if server_named { names::generate("amq.gen-", &mut self.random) } else { name.into() };
+        let name: Name = if server_named {
+            generated_names::generate("amq.gen-", &mut self.random)
+        } else {
+            name.into()
+        };
         if !server_named && name.starts_with("amq.") {
             return Err(Refusal::access_refused(format!(
                 "queue name '{name}' contains reserved prefix 'amq.*'"

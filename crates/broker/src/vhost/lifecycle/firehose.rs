@@ -17,7 +17,7 @@ use crate::channel_key::ChannelKey;
 use crate::delivery::Delivery;
 use crate::ids::{ConnectionId, DeliveryTag, QueueId};
 use crate::limits::{TRACE_HEADERS_BYTES_MAX, TRACE_KEYS_BYTES_MAX};
-use crate::message::{Envelope, Facts, Message, Name};
+use crate::message::{Envelope, Message, MessageMeta, Name};
 use crate::queue::Entry;
 use crate::route::Route;
 use crate::vhost::Vhost;
@@ -203,7 +203,8 @@ impl Vhost {
         let mut properties = Vec::new();
         Properties { headers: Some(headers.as_ref()), ..Properties::default() }
             .encode(&mut properties);
-        let copy = message.retold(Arc::new(envelope), Facts::default(), &properties, false);
+        let copy =
+            message.republished(Arc::new(envelope), MessageMeta::default(), &properties, false);
         self.firehose.push(copy);
     }
 

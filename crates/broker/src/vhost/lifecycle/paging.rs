@@ -9,7 +9,7 @@ use crate::channel_key::ChannelKey;
 use crate::effect::Effect;
 use crate::ids::{ConnectionId, PageId, QueueId};
 use crate::limits::{EXPIRY_SLICE, PAGES_PER_ARRIVAL};
-use crate::page::{Held, PageAt, PageRead, PageTask, PagedMessage, Wanted};
+use crate::page::{PageLocation, PageMembers, PageRead, PageSelection, PageTask, PagedMessage};
 use crate::queue::Queue;
 use crate::time::Now;
 use crate::timers::Wake;
@@ -59,19 +59,19 @@ impl Vhost {
             return;
         }
         while let Some((level, page)) = queue.await_page() {
-            let at = PageAt { queue: id, level, page };
-            self.effects.page(PageTask::Read { at, wanted: Wanted::Whole });
+            let at = PageLocation { queue: id, level, page };
+            self.effects.page(PageTask::Read { at, wanted: PageSelection::Whole });
         }
         while let Some(((level, page), wanted)) = queue.ask_due(self.now.time) {
-            let at = PageAt { queue: id, level, page };
+            let at = PageLocation { queue: id, level, page };
             self.effects.page(PageTask::Read { at, wanted });
         }
     }
 
     /// Puts messages that were read from a page back into their queue, in answer to [`PageTask::Read`].
-    pub fn page_read(&mut self, now: Now, at: PageAt, read: PageRead) {
+    pub fn page_read(&mut self, now: Now, at: PageLocation, read: PageRead) {
         self.advance(now);
-        let PageAt { queue: id, level, page } = at;
+        let PageLocation { queue: id, level, page } = at;
         let Some(queue) = self.topology.queue_mut(id) else {
             return;
         };
@@ -93,7 +93,7 @@ impl Vhost {
     }
 
     /// Drops the pages of a queue that was purged or deleted; their messages have left the queue.
-    pub(in crate::vhost) fn end_pages(&mut self, pages: Vec<(PageId, Held)>) {
+    pub(in crate::vhost) fn end_pages(&mut self, pages: Vec<(PageId, PageMembers)>) {
         for (page, held) in pages {
             let ended = Some(held);
             self.effects.page(PageTask::Drop { page, ended });

@@ -16,7 +16,7 @@ use crate::ids::{ExchangeId, QueueId};
 use crate::limits::{EXPIRY_SLICE, POLICY_MATCHES_PER_SLICE};
 use crate::message::Name;
 use crate::policy::decision::Decision;
-use crate::policy::{InForce, MatchCost, Policy, PolicyKind, Thing};
+use crate::policy::{EffectivePolicies, MatchingCost, Policy, PolicyKind, PolicyTarget};
 use crate::queue::{QueueType, Settings};
 use crate::record::Record;
 use crate::setting::{PolicyKey, SettingValue};
@@ -100,7 +100,7 @@ impl Vhost {
     /// Resolves the settings under changed policies, about `budget` matches. Returns the queues whose policies in
     /// force have changed, and the number of matches.
     fn resolve_changed(&mut self, budget: usize) -> (Vec<QueueId>, usize) {
-        let mut cost = MatchCost::default();
+        let mut cost = MatchingCost::default();
         let mut changed = Vec::new();
         while cost.0 < budget
             && let Some(mut change) = self.policies.next_change()
@@ -136,11 +136,16 @@ impl Vhost {
         }
     }
 
-    fn resolve_exchange(&mut self, id: ExchangeId, change: &PolicyChanged, cost: &mut MatchCost) {
+    fn resolve_exchange(
+        &mut self,
+        id: ExchangeId,
+        change: &PolicyChanged,
+        cost: &mut MatchingCost,
+    ) {
         let Some(exchange) = self.topology.exchange_mut(id) else {
             return;
         };
-        let about = (&*exchange.name, Thing::Exchange);
+        let about = (&*exchange.name, PolicyTarget::Exchange);
         let change = (change.kind, &*change.name);
         let in_force =
             self.policies.policies().in_force_after(change, &exchange.policies, about, cost);
@@ -153,11 +158,16 @@ impl Vhost {
     }
 
     /// Resolves the settings of a queue; true if its policies in force have changed. The queue may be gone.
-    fn resolve_queue(&mut self, id: QueueId, change: &PolicyChanged, cost: &mut MatchCost) -> bool {
+    fn resolve_queue(
+        &mut self,
+        id: QueueId,
+        change: &PolicyChanged,
+        cost: &mut MatchingCost,
+    ) -> bool {
         let Some(queue) = self.topology.queue(id) else {
             return false;
         };
-        let about = (&*queue.name, Thing::Queue(queue.kind()));
+        let about = (&*queue.name, PolicyTarget::Queue(queue.kind()));
         let change = (change.kind, &*change.name);
         let in_force =
             self.policies.policies().in_force_after(change, &queue.policies, about, cost);
@@ -188,7 +198,7 @@ impl Vhost {
     /// Puts policies in force for a queue; false if they are already.
     ///
     /// COMPAT: queue lease: a changed policy restarts the lease of a quorum queue, too.
-    fn put_in_force(&mut self, id: QueueId, in_force: InForce) -> bool {
+    fn put_in_force(&mut self, id: QueueId, in_force: EffectivePolicies) -> bool {
         let queue = self.topology.known_queue_mut(id);
         if queue.policies == in_force {
             return false;
@@ -220,11 +230,14 @@ impl Vhost {
     }
 }
 
-fn alternate(exchange: &Exchange, in_force: &InForce) -> Option<Name> {
+fn alternate(exchange: &Exchange, in_force: &EffectivePolicies) -> Option<Name> {
     decide_alternate(exchange, in_force).name().cloned()
 }
 
-pub(in crate::vhost) fn decide_alternate(exchange: &Exchange, in_force: &InForce) -> Decision {
+pub(in crate::vhost) fn decide_alternate(
+    exchange: &Exchange,
+    in_force: &EffectivePolicies,
+) -> Decision {
     let argument = exchange.alternate_argument.clone().map(SettingValue::Name);
     // Exchanges have no types that would differ in this.
     Decision::of(PolicyKey::AlternateExchange, QueueType::Classic, argument, in_force)

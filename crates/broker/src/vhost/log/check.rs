@@ -7,7 +7,7 @@ use crate::channel_key::ChannelKey;
 use crate::exchange::Destination;
 use crate::ids::{ConsumerId, EntryId, Lsn, QueueId, QueueNumber};
 use crate::limits::OUTBOX_BYTES_MAX;
-use crate::page::{Held, PageAt};
+use crate::page::{PageLocation, PageMembers};
 use crate::queue::{Entry, PersistentMessages, Queue};
 use crate::setting::ExpiryOrder;
 use crate::time::Time;
@@ -35,11 +35,11 @@ impl Vhost {
     }
 
     /// All pages, with the messages that each still holds.
-    pub fn pages(&self) -> Vec<(PageAt, QueueNumber, Held)> {
+    pub fn pages(&self) -> Vec<(PageLocation, QueueNumber, PageMembers)> {
         let of_queue = |(id, queue): (QueueId, &Queue)| {
             let number = queue.number;
             let pages = queue.paged().map(move |(level, page, held)| {
-                (PageAt { queue: id, level, page }, number, held.clone())
+                (PageLocation { queue: id, level, page }, number, held.clone())
             });
             pages.collect::<Vec<_>>()
         };

@@ -15,7 +15,7 @@ use crate::ids::{EntryId, ExchangeId, Lsn, QueueId, QueueNumber};
 use crate::lookup::Lookup;
 use crate::message::{Message, Name};
 use crate::page::Pages;
-use crate::policy::InForce;
+use crate::policy::EffectivePolicies;
 use crate::queue::{Entry, Queue, QueueArguments, QueueDeclaration};
 use crate::record::{BindingRecord, Decoded, Entries, ExchangeRecord, QueueRecord, Record};
 use crate::refusal::{Resource, ResourceKind};
@@ -216,7 +216,7 @@ impl Replay {
             declared_by,
         };
         let defaults = vhost.options.queue_defaults;
-        let policies = InForce::default();
+        let policies = EffectivePolicies::default();
         let paging = vhost.paging.for_queue();
         let mut queue = Queue::new(declaration, number, policies, defaults, paging, vhost.now.time);
         queue.registration.lsn = lsn;

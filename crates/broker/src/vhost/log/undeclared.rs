@@ -13,7 +13,7 @@ use amqp::table::Table;
 use crate::access::INTERNAL_USER;
 use crate::ids::{Lsn, QueueId, QueueNumber};
 use crate::message::{Message, Name};
-use crate::policy::InForce;
+use crate::policy::EffectivePolicies;
 use crate::queue::{Queue, QueueArguments, QueueDeclaration};
 use crate::record::{QueueRecord, Record};
 use crate::vhost::Vhost;
@@ -65,7 +65,8 @@ impl UndeclaredQueues {
         };
         let (defaults, paging, now) =
             (vhost.options.queue_defaults, vhost.paging.for_queue(), vhost.now.time);
-        let queue = Queue::new(declaration, number, InForce::default(), defaults, paging, now);
+        let queue =
+            Queue::new(declaration, number, EffectivePolicies::default(), defaults, paging, now);
         let id = vhost.topology.insert_unnamed_queue(queue);
         self.0.insert(number, Undeclared { id, name: KnownName::Nothing });
         id

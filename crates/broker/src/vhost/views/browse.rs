@@ -16,7 +16,7 @@ use crate::channel::Channel;
 use crate::channel::transaction::Transaction;
 use crate::channel::unacked::Unacked;
 use crate::ids::{ConnectionId, DeliveryTag, PageId, QueueId};
-use crate::page::{PageAt, PagedMessage};
+use crate::page::{PageLocation, PagedMessage};
 use crate::queue::Queue;
 use crate::queue::browse::Found;
 use crate::refusal::Refusal;
@@ -65,7 +65,7 @@ impl Vhost {
     }
 
     /// True if a queue still has messages in the page.
-    pub fn has_page(&self, at: PageAt) -> bool {
+    pub fn has_page(&self, at: PageLocation) -> bool {
         self.topology.queue(at.queue).is_some_and(|queue| queue.has_page(at.level, at.page))
     }
 
@@ -187,7 +187,7 @@ fn collect(
             }
             Some(Found::Message(_)) => return browsed,
             Some(Found::Page(level, page)) => {
-                browsed.page = Some(PageAt { queue, level, page });
+                browsed.page = Some(PageLocation { queue, level, page });
                 return browsed;
             }
             None => return Browsed { next: None, ..browsed },

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::exchange::Exchange;
 use crate::message::Name;
-use crate::policy::{InForce, MatchCost, Policy, PolicyKind, Thing};
+use crate::policy::{EffectivePolicies, MatchingCost, Policy, PolicyKind, PolicyTarget};
 use crate::queue::resolved_keys::ResolvedKeys;
 use crate::queue::{Forecast, Queue, QueueType, Settings, Span};
 use crate::setting::{DeadLetterStrategy, PolicyKey, PolicyValue, SettingValue};
@@ -127,12 +127,13 @@ impl Vhost {
                 (name, false)
             }
         };
-        let is_of = |in_force: &InForce| in_force.of_kind(kind).is_some_and(|p| p.name == name);
+        let is_of =
+            |in_force: &EffectivePolicies| in_force.of_kind(kind).is_some_and(|p| p.name == name);
         let mut queues_matched = 0;
-        let mut cost = MatchCost::default();
+        let mut cost = MatchingCost::default();
         let mut queues = Vec::new();
         for (_, queue) in self.topology.queues() {
-            let about = (&*queue.name, Thing::Queue(queue.kind()));
+            let about = (&*queue.name, PolicyTarget::Queue(queue.kind()));
             let in_force =
                 changed.in_force_after((kind, &*name), &queue.policies, about, &mut cost);
             queues_matched += u64::from(is_of(if after { &in_force } else { &queue.policies }));
@@ -142,7 +143,7 @@ impl Vhost {
         }
         let exchanges = self.topology.exchanges();
         let exchanges = exchanges.filter_map(|(_, exchange)| {
-            let about = (&*exchange.name, Thing::Exchange);
+            let about = (&*exchange.name, PolicyTarget::Exchange);
             let in_force =
                 changed.in_force_after((kind, &*name), &exchange.policies, about, &mut cost);
             dry_run_of_exchange(exchange, &in_force)
@@ -152,7 +153,12 @@ impl Vhost {
     }
 
     /// None if it would be as it is.
-    fn dry_run_of_queue(&self, now: Now, queue: &Queue, after: &InForce) -> Option<QueueDryRun> {
+    fn dry_run_of_queue(
+        &self,
+        now: Now,
+        queue: &Queue,
+        after: &EffectivePolicies,
+    ) -> Option<QueueDryRun> {
         let defaults = self.options.queue_defaults;
         let keys_before = ResolvedKeys::of(&queue.arguments, &queue.policies, defaults);
         let keys_after = ResolvedKeys::of(&queue.arguments, after, defaults);
@@ -196,7 +202,10 @@ impl Vhost {
 }
 
 /// None if it would be as it is.
-fn dry_run_of_exchange(exchange: &Exchange, in_force: &InForce) -> Option<ExchangeDryRun> {
+fn dry_run_of_exchange(
+    exchange: &Exchange,
+    in_force: &EffectivePolicies,
+) -> Option<ExchangeDryRun> {
     let after = decide_alternate(exchange, in_force).name().cloned();
     let before = exchange.alternate.clone();
     let name = Arc::clone(&exchange.name);

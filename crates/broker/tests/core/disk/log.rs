@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use broker::time::Now;
 use broker::{
-    Effect, Entries, EntryId, Envelopes, Lsn, Meaning, QueueNumber, QueueRecord, Record, Vhost,
+    Effect, Entries, EntryId, Envelopes, Lsn, QueueNumber, QueueRecord, Record, RecordRole, Vhost,
 };
 
 use super::shelf::Shelf;
@@ -28,8 +28,8 @@ impl Disk {
         if record.references() > 0 {
             self.references.insert(*lsn, record.references());
         }
-        let meaning = record.meaning();
-        if matches!(meaning, Meaning::Releases | Meaning::ReleasesMany) && *about != Lsn(0) {
+        let meaning = record.role();
+        if matches!(meaning, RecordRole::Releases | RecordRole::ReleasesMany) && *about != Lsn(0) {
             self.end(*about);
         }
         ended.iter().for_each(|lsn| self.end(*lsn));

@@ -1,6 +1,6 @@
 //! Looking at the messages of a queue as whoever has the disk does.
 
-use broker::page::{PagedMessage, Pages, Wanted};
+use broker::page::{PageSelection, PagedMessage, Pages};
 use broker::{
     BrowseCursor, BrowsedMessage, ExpiryCursor, ExpirySlice, MessageState, PageId, Queue, Vhost,
 };
@@ -23,7 +23,7 @@ pub(crate) fn browse_all(
         let browsed = vhost.browse(queue, from, page, count).unwrap();
         assert!(browsed.messages.len() <= count, "{} messages", browsed.messages.len());
         if let Some(at) = browsed.page {
-            read = Some((at.page, shelf.read(at.page, Wanted::Whole).messages));
+            read = Some((at.page, shelf.read(at.page, PageSelection::Whole).messages));
         }
         let progress = browsed.page.is_some() || browsed.next != Some(from);
         assert!(progress, "{from} leads nowhere");

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use broker::page::{PageAt, PageRead, PageTask, PagedFacts, PagedMessage, Pages, Paging, Wanted};
+use broker::page::{
+    PageLocation, PageRead, PageSelection, PageTask, PagedMessage, PagedMeta, Pages, Paging,
+};
 use broker::time::Now;
 use broker::{EntryId, Envelopes, Lsn, PageId, QueueNumber, Vhost};
 
@@ -15,7 +17,7 @@ pub(crate) const SMALL_PAGES: Paging =
 /// The pages by name.
 #[derive(Default, Debug)]
 pub(crate) struct Shelf {
-    pages: BTreeMap<PageId, Vec<(PagedFacts, Vec<u8>)>>,
+    pages: BTreeMap<PageId, Vec<(PagedMeta, Vec<u8>)>>,
     /// The number of pages ever written.
     pub(crate) written: usize,
 }
@@ -31,9 +33,9 @@ impl Shelf {
             }
             PageTask::Drop { page, ended } => {
                 if let Some(held) = ended {
-                    let facts = self.facts(page).into_iter();
-                    let left = facts.filter(|facts| held.contains(facts.seq));
-                    left.filter(|facts| facts.lsn != Lsn(0)).for_each(|facts| disk.end(facts.lsn));
+                    let meta = self.meta(page).into_iter();
+                    let left = meta.filter(|meta| held.contains(meta.seq));
+                    left.filter(|meta| meta.lsn != Lsn(0)).for_each(|meta| disk.end(meta.lsn));
                 }
                 self.remove(page);
             }
@@ -48,11 +50,11 @@ impl Shelf {
     ) {
         let pages = vhost.pages();
         assert_eq!(pages.len(), self.pages.len(), "no page is left over");
-        for (PageAt { level, page, .. }, queue, held) in pages {
-            let left = self.pages[&page].iter().map(|(facts, _)| facts);
-            let left = left.filter(|facts| facts.lsn != Lsn(0) && held.contains(facts.seq));
-            for facts in left {
-                let entry = EntryId { seq: facts.seq, level };
+        for (PageLocation { level, page, .. }, queue, held) in pages {
+            let left = self.pages[&page].iter().map(|(meta, _)| meta);
+            let left = left.filter(|meta| meta.lsn != Lsn(0) && held.contains(meta.seq));
+            for meta in left {
+                let entry = EntryId { seq: meta.seq, level };
                 assert!(
                     entries.entry(queue).or_default().insert(entry),
                     "{entry:?} is there twice"
@@ -94,23 +96,23 @@ impl Pages for Shelf {
         let octets = |message: &PagedMessage| {
             let mut octets = Vec::new();
             message.encode(&mut octets);
-            (message.facts, octets)
+            (message.meta, octets)
         };
         let before = self.pages.insert(page, messages.iter().map(octets).collect());
         assert!(before.is_none(), "{page} is written twice");
         self.written += 1;
     }
 
-    fn facts(&mut self, page: PageId) -> Vec<PagedFacts> {
-        self.pages[&page].iter().map(|(facts, _)| *facts).collect()
+    fn meta(&mut self, page: PageId) -> Vec<PagedMeta> {
+        self.pages[&page].iter().map(|(meta, _)| *meta).collect()
     }
 
-    fn read(&mut self, page: PageId, wanted: Wanted) -> PageRead {
-        let (chosen, next_deadline) = wanted.choose(&self.facts(page));
+    fn read(&mut self, page: PageId, wanted: PageSelection) -> PageRead {
+        let (chosen, next_deadline) = wanted.choose(&self.meta(page));
         let mut envelopes = Envelopes::default();
         let messages = chosen.into_iter().map(|at| {
-            let (facts, octets) = &self.pages[&page][at];
-            PagedMessage::decode(*facts, octets, &mut envelopes).unwrap()
+            let (meta, octets) = &self.pages[&page][at];
+            PagedMessage::decode(*meta, octets, &mut envelopes).unwrap()
         });
         PageRead { messages: messages.collect(), wanted, next_deadline }
     }

@@ -4,7 +4,7 @@
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use broker::{ExplainedKey, LostValue, PolicyKind};
+use broker::{ExplainedKey, OverriddenValue, PolicyKind};
 use serde_json::{Value, json};
 
 use crate::http::access::{Management, check_can_enter};
@@ -64,7 +64,7 @@ fn key(explained: &ExplainedKey) -> Value {
     })
 }
 
-fn lost(lost: &LostValue) -> Value {
+fn lost(lost: &OverriddenValue) -> Value {
     json!({
         "source": lost.source.as_str(),
         "source_name": lost.source_name.as_deref(),

@@ -12,7 +12,8 @@ use axum::http::StatusCode;
 use axum::routing::{delete, get, post};
 use broker::dead_letter::DeathReason;
 use broker::{
-    Command, Deaths, DeclareQueue, DelayedRetryType, DeleteQueue, DropCause, Policy, QueueType,
+    Command, DeathCounters, DeclareQueue, DelayedRetryType, DeleteQueue, DropCause, Policy,
+    QueueType,
 };
 use serde_json::{Map, Value, json};
 
@@ -269,7 +270,7 @@ fn policy_name(policy: Option<&Policy>) -> Value {
 }
 
 /// Puts dead-lettered messages by reason, and dropped messages by reason and cause.
-fn put_reasons(stats: &mut Map<String, Value>, deaths: &Deaths) {
+fn put_reasons(stats: &mut Map<String, Value>, deaths: &DeathCounters) {
     let reasons = || DeathReason::ALL.into_iter();
     let dead_lettered =
         |reason: DeathReason| (reason.as_str().to_owned(), json!(deaths.dead_lettered.get(reason)));

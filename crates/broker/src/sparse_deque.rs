@@ -43,18 +43,18 @@ impl Key for ConsumerId {
 
 /// Values in ascending order of key.
 #[derive(Clone, Debug)]
-pub(crate) struct Ordered<K, V> {
+pub(crate) struct SparseDeque<K, V> {
     slots: VecDeque<(K, Option<V>)>,
     live: usize,
 }
 
-impl<K, V> Default for Ordered<K, V> {
+impl<K, V> Default for SparseDeque<K, V> {
     fn default() -> Self {
         Self { slots: VecDeque::new(), live: 0 }
     }
 }
 
-impl<K: Key, V> Ordered<K, V> {
+impl<K: Key, V> SparseDeque<K, V> {
     pub(crate) fn len(&self) -> usize {
         self.live
     }
@@ -186,7 +186,7 @@ mod tests {
             operations in prop::collection::vec((0_u8..4, 0_usize..50), 0..400),
             gap in 1_u64..20,
         ) {
-            let mut ordered = Ordered::default();
+            let mut ordered = SparseDeque::default();
             let mut model = BTreeMap::new();
             let mut next = 0_u64;
             for (operation, pick) in operations {
@@ -221,11 +221,11 @@ mod tests {
     #[test]
     fn it_is_split_between_values() {
         for holes in 0..6_u64 {
-            let mut front = Ordered::default();
+            let mut front = SparseDeque::default();
             (0..10_u64).for_each(|key| front.push_back(key, key));
             (3..3 + holes).for_each(|key| assert_eq!(front.remove(key), Some(key)));
             let back = front.split_off(3);
-            let keys = |part: &Ordered<u64, u64>| part.iter().map(|(key, _)| key).collect();
+            let keys = |part: &SparseDeque<u64, u64>| part.iter().map(|(key, _)| key).collect();
             let (first, second): (Vec<u64>, Vec<u64>) = (keys(&front), keys(&back));
             assert_eq!((front.len(), back.len()), (first.len(), second.len()));
             assert_eq!(first, [0, 1, 2]);
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn memory_follows_the_number_of_values_down() {
-        let mut ordered = Ordered::default();
+        let mut ordered = SparseDeque::default();
         (0..100_000_u64).for_each(|key| ordered.push_back(key, key));
         for left in (0..100_000_usize).rev() {
             ordered.pop_front();
