@@ -15,7 +15,7 @@ pub(crate) fn generate(prefix: &str, random: &mut ChaCha12Rng) -> Name {
     let mut name = String::with_capacity(prefix.len() + 22);
     name.push_str(prefix);
     for _ in 0..22 {
-        let at = usize::try_from(bits % 64).unwrap_or_default();
+        let at = usize::try_from(bits % 64).expect("64 fits");
         name.push(char::from(ALPHABET[at]));
         bits /= 64;
     }

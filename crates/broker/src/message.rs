@@ -253,8 +253,7 @@ impl Message {
             return self.clone();
         }
         let meta = MessageMeta { expiration_ms: None, ..self.meta() };
-        // The publish has already validated the properties.
-        let properties = Properties::parse(self.properties()).unwrap_or_default();
+        let properties = self.decoded_properties();
         let mut bytes = Vec::new();
         Properties { expiration: None, ..properties }.encode(&mut bytes);
         let at = offset(bytes.len());
@@ -331,6 +330,15 @@ impl Message {
             PropertiesAt::Inline(end) => &self.0.slice[..*end as usize],
             PropertiesAt::Shared(properties) => &properties.0.slice,
         }
+    }
+
+    /// The decoded properties.
+    ///
+    /// # Panics
+    /// Never for a message that a client published or that was read from the log: both decode the
+    /// properties before they make a message.
+    pub(crate) fn decoded_properties(&self) -> Properties<'_> {
+        Properties::parse(self.properties()).expect("a message has valid properties")
     }
 
     /// The body.

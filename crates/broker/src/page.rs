@@ -28,7 +28,7 @@ impl Paging {
     /// because every long queue keeps a few pages in memory.
     pub fn beyond(resident_bytes_max: u64) -> Self {
         let page_bytes = (resident_bytes_max / 512).clamp(PAGE_BYTES_MIN, PAGE_BYTES);
-        let page_messages = usize::try_from(page_bytes / 256).unwrap_or(usize::MAX);
+        let page_messages = usize::try_from(page_bytes / 256).expect("a page is at most PAGE_BYTES long");
         Self { resident_bytes_max, page_bytes, page_messages }
     }
 }
@@ -228,8 +228,11 @@ impl PageMembers {
         if self.words.is_empty() {
             return seq.checked_sub(self.first).is_some_and(|place| place < self.count as u64);
         }
+        if seq < self.first {
+            return false;
+        }
         let (word, bit) = self.at(seq);
-        seq >= self.first && self.words.get(word).is_some_and(|word| word & bit != 0)
+        self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
     /// Removes a message; true if it was in the set.
@@ -247,8 +250,9 @@ impl PageMembers {
     }
 
     fn at(&self, seq: u64) -> (usize, u64) {
-        let number = seq.saturating_sub(self.first);
-        (usize::try_from(number / 64).unwrap_or(usize::MAX), 1 << (number % 64))
+        let number = seq - self.first;
+        let word = usize::try_from(number / 64).expect("a page spans PAGE_SEQS_MAX numbers");
+        (word, 1 << (number % 64))
     }
 }
 

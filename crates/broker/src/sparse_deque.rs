@@ -78,7 +78,7 @@ impl<K: Key, V> SparseDeque<K, V> {
         let (key, value) = self.slots.pop_front()?;
         self.live -= 1;
         self.trim();
-        Some((key, value?))
+        Some((key, value.expect("no hole stands at an end")))
     }
 
     pub(crate) fn get(&self, key: K) -> Option<&V> {

@@ -114,7 +114,7 @@ impl ConsistentHash {
     }
 
     pub(super) fn bind(&mut self, binding: &Binding) {
-        // `check_binding` has checked the key already.
+        // `check_binding` has checked the key, except of bindings in the log of an older version.
         let weight = weight(&binding.routing_key).unwrap_or(1);
         self.last_number += 1;
         let number = self.last_number;
@@ -131,13 +131,13 @@ impl ConsistentHash {
     pub(super) fn unbind(&mut self, binding: &Binding) {
         let weight = weight(&binding.routing_key).unwrap_or(1);
         let alike = (binding.destination, weight, 0)..=(binding.destination, weight, u64::MAX);
-        if let Some(gone) = self.numbers.range(alike).next().copied() {
-            self.numbers.remove(&gone);
-            self.bindings.remove(&gone.2);
-            self.destinations.remove(binding.destination);
-            // Buckets are renumbered for the next message, not once for each of a thousand removed bindings.
-            self.buckets.take();
-        }
+        let gone = self.numbers.range(alike).next().copied();
+        let gone = gone.expect("a binding that is removed was added");
+        self.numbers.remove(&gone);
+        self.bindings.remove(&gone.2);
+        self.destinations.remove(binding.destination);
+        // Buckets are renumbered for the next message, not once for each of a thousand removed bindings.
+        self.buckets.take();
     }
 
     fn numbered(&self) -> Vec<(Destination, u64)> {

@@ -22,12 +22,12 @@ impl Destinations {
     }
 
     pub(super) fn remove(&mut self, destination: Destination) {
-        if let Ok(at) = self.find(destination) {
-            let bindings = &mut self.0[at].1;
-            *bindings -= 1;
-            if *bindings == 0 {
-                self.0.remove(at);
-            }
+        // The exchange has checked that it has the binding.
+        let at = self.find(destination).expect("a binding that is removed was added");
+        let bindings = &mut self.0[at].1;
+        *bindings -= 1;
+        if *bindings == 0 {
+            self.0.remove(at);
         }
     }
 

@@ -21,11 +21,11 @@ impl Direct {
     }
 
     pub(super) fn unbind(&mut self, binding: &Binding) {
-        if let Some(destinations) = self.0.get_mut(&*binding.routing_key) {
-            destinations.remove(binding.destination);
-            if destinations.is_empty() {
-                self.0.remove(&*binding.routing_key);
-            }
+        let destinations = self.0.get_mut(&*binding.routing_key);
+        let destinations = destinations.expect("a binding that is removed was added");
+        destinations.remove(binding.destination);
+        if destinations.is_empty() {
+            self.0.remove(&*binding.routing_key);
         }
     }
 

@@ -72,9 +72,8 @@ impl Headers {
     }
 
     pub(super) fn unbind(&mut self, binding: &Binding) {
-        if let Ok(at) = self.0.binary_search(binding) {
-            self.0.remove(at);
-        }
+        let at = self.0.binary_search(binding).expect("a binding that is removed was added");
+        self.0.remove(at);
     }
 
     pub(super) fn route(&self, headers: TableRef<'_>, found: &mut dyn FnMut(Destination)) {

@@ -33,7 +33,7 @@ impl<'a> Keys<'a> {
 
     /// The routing key.
     pub(crate) fn first(&self) -> &'a [u8] {
-        self.list.first().copied().unwrap_or_default()
+        self.list.first().expect("a message has a routing key")
     }
 
     /// True if `key` is one of the keys.
@@ -166,7 +166,7 @@ impl<'a> Words<'a> {
 
     /// The text of the word with this number.
     pub(super) fn text(&self, number: usize) -> &'a [u8] {
-        self.texts.get(number).copied().unwrap_or_default()
+        self.texts[number]
     }
 
     /// The number of a word, if a key contains the word.

@@ -14,7 +14,7 @@ pub(crate) struct Routable<'a> {
 impl<'a> Routable<'a> {
     /// The decoded properties; the publish has already validated them.
     pub(super) fn decoded(self) -> Properties<'a> {
-        Properties::parse(self.properties).unwrap_or_default()
+        Properties::parse(self.properties).expect("a message has valid properties")
     }
 
     pub(super) fn headers(self) -> TableRef<'a> {

@@ -184,7 +184,7 @@ impl Node {
             b"#" => self.any_words.as_deref_mut(),
             word => self.words.get_mut(word),
         };
-        let Some(below) = below else { return };
+        let below = below.expect("a binding that is removed was added");
         below.remove(path, destination);
         if below.is_empty() {
             match *word {

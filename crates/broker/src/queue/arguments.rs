@@ -138,7 +138,7 @@ pub(crate) fn check_equivalence(
     if let Some(refusal) = differs.into_fault() {
         return Err(refusal);
     }
-    let current_type = queue_type(current).unwrap_or_default();
+    let current_type = queue_type(current).expect("a queue has arguments that were checked");
     if queue_type(received) == Ok(current_type) {
         return Ok(());
     }

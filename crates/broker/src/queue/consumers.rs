@@ -270,8 +270,9 @@ impl Consumers {
 
     /// Notes that a delivery of `id` was settled, and lets the consumer wait again.
     pub(crate) fn settled(&mut self, id: ConsumerId) {
+        // A consumer may be cancelled while it has deliveries.
         let Some(consumer) = self.all.get_mut(id) else { return };
-        consumer.unacked = consumer.unacked.saturating_sub(1);
+        consumer.unacked -= 1;
         if consumer.state == Waiting::Full {
             self.wait(id);
         }

@@ -106,7 +106,8 @@ impl PendingDeadLetters {
     /// Takes the next message to offer in this round.
     pub(crate) fn next_retry(&mut self) -> Option<(Entry, DeathReason)> {
         self.to_retry = self.to_retry.checked_sub(1)?;
-        let (entry, reason) = self.waiting.pop_front()?;
+        let next = self.waiting.pop_front();
+        let (entry, reason) = next.expect("a round offers no more messages than there are");
         self.totals.subtract(&entry.message, entry.lsn);
         Some((entry, reason))
     }

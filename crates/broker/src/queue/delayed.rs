@@ -54,7 +54,7 @@ impl Delayed {
 
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
         let ready_at = self.ready_at.remove(&id.seq)?;
-        let entry = self.entries.remove(&(ready_at, id.seq))?;
+        let entry = self.entries.remove(&(ready_at, id.seq)).expect("both maps have the message");
         self.totals.subtract(&entry.message, entry.lsn);
         Some(entry)
     }
@@ -66,7 +66,8 @@ impl Delayed {
     /// The message that arrived first.
     pub(crate) fn oldest(&self) -> Option<ExpiryKey> {
         let (seq, ready_at) = self.ready_at.first_key_value()?;
-        self.entries.get(&(*ready_at, *seq)).map(Entry::expiry_key)
+        let entry = self.entries.get(&(*ready_at, *seq)).expect("both maps have the message");
+        Some(entry.expiry_key())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = ExpiryKey> {

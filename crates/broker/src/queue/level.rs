@@ -228,7 +228,7 @@ impl Level {
             && messages.first().is_none_or(|first| seq - first.meta.seq < PAGE_SEQS_MAX)
         {
             let meta = meta(seq, fresh);
-            let Some((_, Fresh { message, .. })) = self.tail.pop_front() else { break };
+            let (_, Fresh { message, .. }) = self.tail.pop_front().expect("the tail has a front");
             memory += message.memory_bytes();
             messages.push(PagedMessage { meta, message });
         }
@@ -328,9 +328,8 @@ impl Level {
         }
         match meta {
             Some(PagedMeta { bytes, deadline, .. }) => {
-                page.bytes = page.bytes.saturating_sub(bytes);
-                let left = page.with_deadline.saturating_sub(usize::from(deadline.is_some()));
-                page.with_deadline = left;
+                page.bytes -= bytes;
+                page.with_deadline -= usize::from(deadline.is_some());
             }
             None => page.left_unseen = true,
         }

@@ -24,7 +24,7 @@ impl Meter {
     }
 
     pub(crate) fn subtract(&self, bytes: u64) {
-        self.0.store(self.bytes().saturating_sub(bytes), Ordering::Relaxed);
+        self.0.store(self.bytes() - bytes, Ordering::Relaxed);
     }
 }
 

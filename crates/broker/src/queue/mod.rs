@@ -31,7 +31,6 @@ mod waiting;
 
 use std::sync::Arc;
 
-use amqp::properties::Properties;
 use amqp::table::TableRef;
 pub use arguments::QueueArguments;
 pub use consumers::Consumer;
@@ -249,8 +248,7 @@ impl Queue {
 
     /// The publisher's timestamp of the next message, in seconds since the Unix epoch.
     pub fn head_timestamp_s(&self) -> Option<u64> {
-        let message = self.waiting.ready.front_message()?;
-        Properties::parse(message.properties()).ok()?.timestamp
+        self.waiting.ready.front_message()?.decoded_properties().timestamp
     }
 
     /// True if `message` survives a restart in this queue.

@@ -46,7 +46,7 @@ impl Place {
     /// The level and sequence number of the message with this original place. Messages returned to the front
     /// seem to have the highest possible level.
     pub(super) fn level_and_seq(self) -> (u8, u64) {
-        let level = u8::MAX - u8::try_from(self.0 >> Self::SEQ_BITS).unwrap_or(u8::MAX);
+        let level = u8::MAX - u8::try_from(self.0 >> Self::SEQ_BITS).expect("a level has 8 bits");
         (level, self.0 & ((1 << Self::SEQ_BITS) - 1))
     }
 
@@ -283,7 +283,7 @@ impl Ready {
     /// Removes and returns the message `id`, at any place in memory.
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
         let entry = match self.returned_places.remove(&id.seq) {
-            Some(place) => self.returned.remove(&place)?,
+            Some(place) => self.returned.remove(&place).expect("a returned message is at its place"),
             None => self.take_fresh(id)?,
         };
         self.len -= 1;

@@ -288,7 +288,7 @@ fn put_deaths(deaths: &DeathHistory, out: &mut Vec<u8>) {
         put_number(death.time_s, out);
         put_octets(death.exchange.as_bytes(), out);
         put_shared_keys(&death.routing_keys, &mut lists, out);
-        put_number(death.original_expiration_ms.map_or(0, |ms| ms.saturating_add(1)), out);
+        put_number(death.original_expiration_ms.map_or(0, |ms| ms + 1), out);
     }
 }
 
