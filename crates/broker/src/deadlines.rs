@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_messages_that_left_are_squeezed_out() {
+    fn stale_entries_are_squeezed_out() {
         let mut deadlines = Deadlines::default();
         let mut rebuilt = false;
         for seq in 0..10_000 {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_is_listed_a_bounded_number_of_times() {
+    fn reinserted_key_is_listed_a_bounded_number_of_times() {
         let mut deadlines = Deadlines::default();
         let deadline = |key: u64| Time::from_millis(1_000_000 + key * 10_000);
         (0..100).for_each(|key| deadlines.insert(deadline(key), key));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_at_the_end_of_time_does_not_hide_nearer_ones() {
+    fn deadline_at_the_end_of_time_hides_no_nearer_one() {
         let mut deadlines = Deadlines::default();
         deadlines.insert(Time::MAX, 1);
         deadlines.insert(Time::from_millis(5), 2);

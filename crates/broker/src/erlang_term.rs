@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_are_printed_in_the_shorter_notation() {
+    fn float_is_printed_in_the_shorter_notation() {
         for (value, text) in [
             (1000.0, "1.0e3"),
             (100.0, "100.0"),

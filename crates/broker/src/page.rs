@@ -28,7 +28,8 @@ impl Paging {
     /// because every long queue keeps a few pages in memory.
     pub fn beyond(resident_bytes_max: u64) -> Self {
         let page_bytes = (resident_bytes_max / 512).clamp(PAGE_BYTES_MIN, PAGE_BYTES);
-        let page_messages = usize::try_from(page_bytes / 256).expect("a page is at most PAGE_BYTES long");
+        let page_messages =
+            usize::try_from(page_bytes / 256).expect("a page is at most PAGE_BYTES long");
         Self { resident_bytes_max, page_bytes, page_messages }
     }
 }
@@ -282,7 +283,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn held_is_the_set_of_what_was_put_in_and_not_taken_out(
+        fn page_members_are_the_set_of_added_and_not_removed(
             first in 0_u64..100,
             gaps in prop::collection::vec(prop_oneof![8 => Just(1_u64), 1 => 2_u64..200], 0..200),
             removed in prop::collection::vec(0_u64..1000, 0..20),
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_gaps_costs_no_bits() {
+    fn page_members_without_gaps_need_no_bits() {
         assert!(PageMembers::all(5..2053).words.is_empty());
     }
 }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_split_between_values() {
+    fn split_off_cuts_between_values() {
         for holes in 0..6_u64 {
             let mut front = SparseDeque::default();
             (0..10_u64).for_each(|key| front.push_back(key, key));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_the_number_of_values_down() {
+    fn capacity_shrinks_with_the_number_of_values() {
         let mut ordered = SparseDeque::default();
         (0..100_000_u64).for_each(|key| ordered.push_back(key, key));
         for left in (0..100_000_usize).rev() {

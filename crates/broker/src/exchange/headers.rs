@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_x_match_is_refused() {
+    fn x_match_that_is_invalid_is_refused() {
         let explain = |value| check_binding(table(&[("x-match", value)]).as_ref()).unwrap_err();
         assert_eq!(
             explain(text("foo")).explanation,

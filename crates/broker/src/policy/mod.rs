@@ -350,7 +350,7 @@ mod tests {
     proptest! {
         /// Following a series of changes gives the same result as matching every policy.
         #[test]
-        fn a_change_is_followed_as_if_everything_were_tried_anew(
+        fn in_force_after_a_change_equals_a_full_search(
             changes in prop::collection::vec((0_u8..5, 0_u8..4, 0_i8..3, any::<bool>()), 1..40),
         ) {
             let things = ["a", "ab", "b", "c"];
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many_policies_and_fewer_that_backtrack() {
+    fn check_room_bounds_policies_and_those_that_backtrack() {
         let mut policies = Policies::default();
         let named = |number: usize, pattern| policy(&format!("p{number}"), pattern, 0.0);
         for number in 0..BACKTRACKING_POLICIES_MAX {

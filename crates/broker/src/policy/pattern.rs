@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_searched_for_and_case_sensitive() {
+    fn pattern_is_searched_for_and_case_sensitive() {
         for (pattern, name, expected) in [
             (".*", "anything", true),
             ("^sms\\.", "sms.ttl", true),
@@ -210,13 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_explodes_matches_nothing() {
+    fn pattern_that_explodes_matches_nothing() {
         let bomb = Pattern::new("^(?=(a+)+$)(a|aa)+\\1b$").unwrap();
         assert!(!bomb.matches(&"a".repeat(200)));
     }
 
     #[test]
-    fn a_bad_pattern_is_refused() {
+    fn pattern_that_is_invalid_is_refused() {
         let refused = Pattern::new("[a").unwrap_err();
         assert!(refused.starts_with("pattern should be regular expression but is invalid"));
         let long = "a".repeat(PATTERN_BYTES_MAX + 1);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_means_octets_as_pcre_does() {
+    fn pattern_matches_bytes_as_pcre_does() {
         for (pattern, name, expected) in [
             ("^\\w+$", "queue_7", true),
             ("^\\w+$", "schlüssel", false),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_repetitions_are_as_large_as_names_and_no_larger() {
+    fn pattern_repetitions_are_bounded_by_compiled_size() {
         let group = "(?=\\w{99})".repeat(90);
         for pattern in
             ["^\\w{1,255}$", "^[a-z0-9._-]{1,255}$", ".{255}", "\\d{8}-(\\d{4}-){3}\\d{12}"]
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_only_the_backtracking_engine_knows_are_told_apart() {
+    fn pattern_backtracks_only_if_it_must() {
         for pattern in ["^(?!amq\\.)", "(a)\\1", "a++", "(?<=x)y"] {
             assert!(Pattern::new(pattern).unwrap().backtracks(), "{pattern}");
         }

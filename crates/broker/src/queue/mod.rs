@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_idle_queue_is_small() {
+    fn queue_without_messages_is_small() {
         // The allocator's next size is 1536 bytes.
         assert!(size_of::<Queue>() <= 1280, "{} bytes", size_of::<Queue>());
     }

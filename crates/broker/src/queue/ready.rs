@@ -283,7 +283,9 @@ impl Ready {
     /// Removes and returns the message `id`, at any place in memory.
     pub(crate) fn take(&mut self, id: EntryId) -> Option<Entry> {
         let entry = match self.returned_places.remove(&id.seq) {
-            Some(place) => self.returned.remove(&place).expect("a returned message is at its place"),
+            Some(place) => {
+                self.returned.remove(&place).expect("a returned message is at its place")
+            }
             None => self.take_fresh(id)?,
         };
         self.len -= 1;

@@ -437,7 +437,7 @@ mod tests {
     proptest! {
         /// Decoding any bytes gives a record or an error, never a panic.
         #[test]
-        fn any_octets_are_a_record_or_an_error(
+        fn decode_returns_a_record_or_an_error(
             kind in 0_u8..32,
             octets in prop::collection::vec(any::<u8>(), 0..200),
         ) {
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_where() {
+    fn decode_error_has_the_offset() {
         let decode = |kind, octets: &[u8]| Record::decode(kind, octets, &mut Envelopes::default());
         let error = decode(2, &[7, 0x80]).unwrap_err();
         let text = "a record of kind 2 has no valid octet at octet 2";
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_without_its_user_is_still_read() {
+    fn queue_record_without_user_is_decoded() {
         let declared_by = |octets: &[u8]| {
             let decoded = Record::decode(16, octets, &mut Envelopes::default()).unwrap();
             let Record::DeclareQueue(queue) = decoded.record else { panic!("no queue") };
