@@ -106,6 +106,14 @@ pub struct MessageMeta {
     pub expiration_ms: Option<u64>,
 }
 
+/// Properties and body of a message on a disk, where the body follows the properties.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredContent<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// The number of bytes that are properties.
+    pub(crate) properties_len: usize,
+}
+
 /// A message. Clones share the contents.
 #[derive(Clone)]
 pub struct Message(ThinArc<Header, u8>);
@@ -204,8 +212,9 @@ impl Message {
         meta: MessageMeta,
         deaths: Option<Arc<DeathHistory>>,
         maybe_seen: bool,
-        (properties_len, bytes): (usize, &[u8]),
+        stored: StoredContent<'_>,
     ) -> Self {
+        let StoredContent { bytes, properties_len } = stored;
         let at = offset(properties_len);
         let (properties, body) = (PropertiesAt::Inline(at), BodyAt::Inline(at));
         Self::build(Header { envelope, meta, deaths, maybe_seen, properties, body }, bytes)

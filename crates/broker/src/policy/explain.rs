@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::decision::{Decision, Overridden, Source};
-use super::{EffectivePolicies, Policies, Policy, PolicyKind, PolicyTarget};
+use super::{EffectivePolicies, Policies, Policy, PolicyKind, PolicySubject, PolicyTarget};
 use crate::ids::Name;
 use crate::setting::{Group, PolicyKey, PolicyValue, SettingValue};
 
@@ -49,19 +49,20 @@ impl Explanation {
     pub(crate) fn of<'a>(
         all: &Policies,
         in_force: &EffectivePolicies,
-        (name, thing): (&str, PolicyTarget),
+        subject: PolicySubject<'_>,
         decisions: impl Iterator<Item = &'a Decision>,
     ) -> Self {
+        let target = subject.target;
         let mut explanation = Self {
             policies: in_force.clone(),
-            keys: decisions.filter_map(|decision| explained(decision, in_force, thing)).collect(),
+            keys: decisions.filter_map(|decision| explained(decision, in_force, target)).collect(),
         };
         for kind in [PolicyKind::User, PolicyKind::Operator] {
             let chosen = in_force.of_kind(kind);
-            explanation.add_keys_in_vain(kind, chosen, thing);
-            for policy in all.matching(kind, name, thing) {
+            explanation.add_keys_in_vain(kind, chosen, target);
+            for policy in all.matching(kind, subject) {
                 if chosen.is_none_or(|chosen| chosen.name != policy.name) {
-                    explanation.add_other(kind, policy, chosen, thing);
+                    explanation.add_other(kind, policy, chosen, target);
                 }
             }
         }
@@ -73,19 +74,19 @@ impl Explanation {
         &mut self,
         kind: PolicyKind,
         policy: Option<&Arc<Policy>>,
-        thing: PolicyTarget,
+        target: PolicyTarget,
     ) {
         let Some(policy) = policy else { return };
-        for (key, value) in policy.definition.iter() {
+        for (key, _) in policy.definition.iter() {
             if !self.keys.iter().any(|known| known.key == key) {
-                let why = match thing {
+                let why = match target {
                     PolicyTarget::Queue(_) if key.setting().group() == Group::Exchanges => {
                         "queues have no such setting".to_owned()
                     }
                     PolicyTarget::Queue(_) => Overridden::NoEffect.to_string(),
                     PolicyTarget::Exchange => "exchanges have no such setting".to_owned(),
                 };
-                self.lose(kind, policy, (key, value), why);
+                self.lose(kind, policy, key, why);
             }
         }
     }
@@ -96,9 +97,9 @@ impl Explanation {
         kind: PolicyKind,
         policy: &Policy,
         chosen: Option<&Arc<Policy>>,
-        thing: PolicyTarget,
+        target: PolicyTarget,
     ) {
-        let why = match (policy.disqualified_by(thing), thing, chosen) {
+        let why = match (policy.disqualified_by(target), target, chosen) {
             (Some(key), PolicyTarget::Queue(queue_type), _) => {
                 let queue_type = queue_type.as_str();
                 let key = key.as_str();
@@ -113,18 +114,13 @@ impl Explanation {
             ),
             (_, _, None) => return,
         };
-        for said in policy.definition.iter() {
-            self.lose(kind, policy, said, why.clone());
+        for (key, _) in policy.definition.iter() {
+            self.lose(kind, policy, key, why.clone());
         }
     }
 
-    fn lose(
-        &mut self,
-        kind: PolicyKind,
-        policy: &Policy,
-        (key, value): (PolicyKey, PolicyValue),
-        why: String,
-    ) {
+    fn lose(&mut self, kind: PolicyKind, policy: &Policy, key: PolicyKey, why: String) {
+        let value = policy.definition.get(key).expect("the policy has the key");
         let lost = OverriddenValue {
             source: Source::from(kind),
             source_name: Some(Arc::clone(&policy.name)),
@@ -159,9 +155,9 @@ impl From<PolicyKind> for Source {
 fn explained(
     decision: &Decision,
     in_force: &EffectivePolicies,
-    thing: PolicyTarget,
+    target: PolicyTarget,
 ) -> Option<ExplainedKey> {
-    let lacks_it = matches!(thing, PolicyTarget::Queue(queue_type) if !decision.key.setting().is_of(queue_type));
+    let lacks_it = matches!(target, PolicyTarget::Queue(queue_type) if !decision.key.setting().is_of(queue_type));
     if lacks_it && decision.won.is_none() && decision.lost.is_empty() {
         return None;
     }

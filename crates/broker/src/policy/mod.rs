@@ -103,6 +103,32 @@ pub(crate) enum PolicyTarget {
     Exchange,
 }
 
+/// A queue or an exchange that policies can apply to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PolicySubject<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) target: PolicyTarget,
+}
+
+impl<'a> PolicySubject<'a> {
+    /// A queue of that name and type.
+    pub(crate) fn queue(name: &'a str, queue_type: QueueType) -> Self {
+        Self { name, target: PolicyTarget::Queue(queue_type) }
+    }
+
+    /// An exchange of that name.
+    pub(crate) fn exchange(name: &'a str) -> Self {
+        Self { name, target: PolicyTarget::Exchange }
+    }
+}
+
+/// The identity of a policy in its vhost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PolicyId<'a> {
+    pub(crate) kind: PolicyKind,
+    pub(crate) name: &'a str,
+}
+
 /// A policy of either kind.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Policy {
@@ -287,10 +313,10 @@ impl Policies {
         self.in_force(name, PolicyTarget::Exchange)
     }
 
-    fn in_force(&self, name: &str, thing: PolicyTarget) -> EffectivePolicies {
+    fn in_force(&self, name: &str, target: PolicyTarget) -> EffectivePolicies {
         let mut cost = MatchingCost::default();
-        let user = self.user.best(name, thing, &mut cost).cloned();
-        let operator = self.operator.best(name, thing, &mut cost).cloned();
+        let user = self.user.best(name, target, &mut cost).cloned();
+        let operator = self.operator.best(name, target, &mut cost).cloned();
         EffectivePolicies { user, operator }
     }
 
@@ -298,15 +324,17 @@ impl Policies {
     /// The other policies are matched only if the changed one applied before.
     pub(crate) fn in_force_after(
         &self,
-        (kind, changed): (PolicyKind, &str),
+        changed: PolicyId<'_>,
         before: &EffectivePolicies,
-        (name, thing): (&str, PolicyTarget),
+        subject: PolicySubject<'_>,
         cost: &mut MatchingCost,
     ) -> EffectivePolicies {
-        let new = self.get(kind, changed).filter(|policy| policy.applies_to(name, thing, cost));
+        let PolicyId { kind, name: changed } = changed;
+        let PolicySubject { name, target } = subject;
+        let new = self.get(kind, changed).filter(|policy| policy.applies_to(name, target, cost));
         let won = match (before.of_kind(kind), new) {
             (Some(old), Some(new)) if *old.name == *changed && new.rank(old).is_ge() => Some(new),
-            (Some(old), _) if *old.name == *changed => self.of_kind(kind).best(name, thing, cost),
+            (Some(old), _) if *old.name == *changed => self.of_kind(kind).best(name, target, cost),
             (Some(old), Some(new)) if new.rank(old).is_lt() => Some(old),
             (Some(old), None) => Some(old),
             (_, new) => new,
@@ -324,10 +352,10 @@ impl Policies {
     fn matching(
         &self,
         kind: PolicyKind,
-        name: &str,
-        thing: PolicyTarget,
+        subject: PolicySubject<'_>,
     ) -> impl Iterator<Item = &Arc<Policy>> {
-        self.iter(kind).filter(move |p| p.apply_to.covers(thing) && p.pattern.matches(name))
+        let PolicySubject { name, target } = subject;
+        self.iter(kind).filter(move |p| p.apply_to.covers(target) && p.pattern.matches(name))
     }
 }
 
@@ -366,8 +394,8 @@ mod tests {
                     policies.clear(PolicyKind::User, &name);
                 }
                 for (thing, in_force) in things.iter().zip(&mut in_force) {
-                    let change = (PolicyKind::User, name.as_str());
-                    let about = (*thing, PolicyTarget::Exchange);
+                    let change = PolicyId { kind: PolicyKind::User, name: &name };
+                    let about = PolicySubject::exchange(thing);
                     let mut cost = MatchingCost::default();
                     *in_force = policies.in_force_after(change, in_force, about, &mut cost);
                     prop_assert_eq!(&*in_force, &policies.for_exchange(thing));

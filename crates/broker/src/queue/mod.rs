@@ -47,7 +47,6 @@ use crate::exchange::Binding;
 use crate::ids::{ConnectionId, EntryId, ExchangeId, Lsn, QueueNumber};
 use crate::limits::QUEUE_MEMORY_BYTES;
 use crate::message::{Message, Name};
-use crate::page::Paging;
 use crate::policy::EffectivePolicies;
 pub(crate) use crate::queue_type::QueueType;
 use crate::time::Time;
@@ -57,6 +56,7 @@ use delayed::Delayed;
 use delivery::Delivery;
 use expiry::Expiry;
 use meter::Meter;
+pub(crate) use ready::QueueMemory;
 use ready::Ready;
 use registration::Registration;
 use waiting::WaitingMessages;
@@ -104,7 +104,7 @@ impl Queue {
         number: QueueNumber,
         policies: EffectivePolicies,
         defaults: QueueDefaults,
-        (paging, meter): (Paging, Meter),
+        memory: QueueMemory,
         now: Time,
     ) -> Self {
         let arguments = declaration.arguments;
@@ -128,7 +128,7 @@ impl Queue {
             expiry: Expiry::new(now),
             dead_letters: DeadLetters::new(counted),
             waiting: WaitingMessages {
-                ready: Ready::new(kind.return_to(), counted, paging, meter),
+                ready: Ready::new(kind.return_to(), counted, memory),
                 delayed: Delayed::new(counted),
             },
             arguments,

@@ -61,6 +61,13 @@ impl Place {
     }
 }
 
+/// The limits and the count of the memory that the waiting messages of a vhost take.
+#[derive(Debug)]
+pub(crate) struct QueueMemory {
+    pub(crate) paging: Paging,
+    pub(crate) meter: Meter,
+}
+
 /// The ready messages of a queue.
 #[derive(Debug)]
 pub(crate) struct Ready {
@@ -120,12 +127,8 @@ impl Drop for Ready {
 }
 
 impl Ready {
-    pub(crate) fn new(
-        return_to: ReturnTo,
-        counted: CountedBytes,
-        paging: Paging,
-        meter: Meter,
-    ) -> Self {
+    pub(crate) fn new(return_to: ReturnTo, counted: CountedBytes, memory: QueueMemory) -> Self {
+        let QueueMemory { paging, meter } = memory;
         Self {
             return_to,
             paging,

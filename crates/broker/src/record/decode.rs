@@ -16,7 +16,7 @@ use crate::access::INTERNAL_USER;
 use crate::death_history::{Death, DeathHistory, DeathReason, DeathSummary};
 use crate::exchange::ExchangeType;
 use crate::ids::{EntryId, QueueNumber};
-use crate::message::{Envelope, Message, Name, RoutingKey};
+use crate::message::{Envelope, Message, Name, RoutingKey, StoredContent};
 use crate::policy::{ApplyTo, Definition, Pattern, Policy, PolicyKind};
 use crate::publish_properties;
 use crate::setting::PolicyValue;
@@ -282,7 +282,8 @@ impl<'a> Reader<'a> {
         let (properties, _) = bytes.split_at_checked(len).ok_or("properties")?;
         let properties = Properties::parse(properties).map_err(|_| "properties")?;
         let meta = publish_properties::meta(&properties).map_err(|_| "expiration")?;
-        Ok(Message::read_back(envelope, meta, deaths, maybe_seen, (len, bytes)))
+        let stored = StoredContent { bytes, properties_len: len };
+        Ok(Message::read_back(envelope, meta, deaths, maybe_seen, stored))
     }
 
     fn envelope(&mut self) -> Read<Arc<Envelope>> {

@@ -16,7 +16,7 @@ use crate::ids::{ExchangeId, QueueId};
 use crate::limits::{EXPIRY_SLICE, POLICY_MATCHES_PER_SLICE};
 use crate::message::Name;
 use crate::policy::decision::Decision;
-use crate::policy::{EffectivePolicies, MatchingCost, Policy, PolicyKind, PolicyTarget};
+use crate::policy::{EffectivePolicies, MatchingCost, Policy, PolicyId, PolicyKind, PolicySubject};
 use crate::queue::{QueueType, Settings};
 use crate::record::Record;
 use crate::setting::{PolicyKey, SettingValue};
@@ -145,8 +145,8 @@ impl Vhost {
         let Some(exchange) = self.topology.exchange_mut(id) else {
             return;
         };
-        let about = (&*exchange.name, PolicyTarget::Exchange);
-        let change = (change.kind, &*change.name);
+        let about = PolicySubject::exchange(&exchange.name);
+        let change = PolicyId { kind: change.kind, name: &change.name };
         let in_force =
             self.policies.policies().in_force_after(change, &exchange.policies, about, cost);
         if in_force == exchange.policies {
@@ -167,8 +167,8 @@ impl Vhost {
         let Some(queue) = self.topology.queue(id) else {
             return false;
         };
-        let about = (&*queue.name, PolicyTarget::Queue(queue.kind()));
-        let change = (change.kind, &*change.name);
+        let about = PolicySubject::queue(&queue.name, queue.kind());
+        let change = PolicyId { kind: change.kind, name: &change.name };
         let in_force =
             self.policies.policies().in_force_after(change, &queue.policies, about, cost);
         self.put_in_force(id, in_force)

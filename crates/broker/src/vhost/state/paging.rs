@@ -2,6 +2,7 @@
 
 use crate::ids::PageId;
 use crate::page::Paging;
+use crate::queue::QueueMemory;
 use crate::queue::meter::Meter;
 
 /// Options, page numbers and memory that all queues of a vhost share.
@@ -19,8 +20,8 @@ impl VhostPaging {
     }
 
     /// The options and the meter that a new queue shares.
-    pub(crate) fn for_queue(&self) -> (Paging, Meter) {
-        (self.options, self.resident.clone())
+    pub(crate) fn for_queue(&self) -> QueueMemory {
+        QueueMemory { paging: self.options, meter: self.resident.clone() }
     }
 
     pub(crate) fn resident_bytes(&self) -> u64 {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::exchange::Exchange;
 use crate::message::Name;
-use crate::policy::{EffectivePolicies, MatchingCost, Policy, PolicyKind, PolicyTarget};
+use crate::policy::{EffectivePolicies, MatchingCost, Policy, PolicyId, PolicyKind, PolicySubject};
 use crate::queue::resolved_keys::ResolvedKeys;
 use crate::queue::{Forecast, Queue, QueueType, Settings, Span};
 use crate::setting::{DeadLetterStrategy, PolicyKey, PolicyValue, SettingValue};
@@ -129,13 +129,13 @@ impl Vhost {
         };
         let is_of =
             |in_force: &EffectivePolicies| in_force.of_kind(kind).is_some_and(|p| p.name == name);
+        let policy = PolicyId { kind, name: &name };
         let mut queues_matched = 0;
         let mut cost = MatchingCost::default();
         let mut queues = Vec::new();
         for (_, queue) in self.topology.queues() {
-            let about = (&*queue.name, PolicyTarget::Queue(queue.kind()));
-            let in_force =
-                changed.in_force_after((kind, &*name), &queue.policies, about, &mut cost);
+            let about = PolicySubject::queue(&queue.name, queue.kind());
+            let in_force = changed.in_force_after(policy, &queue.policies, about, &mut cost);
             queues_matched += u64::from(is_of(if after { &in_force } else { &queue.policies }));
             if in_force != queue.policies {
                 queues.extend(self.dry_run_of_queue(now, queue, &in_force));
@@ -143,9 +143,8 @@ impl Vhost {
         }
         let exchanges = self.topology.exchanges();
         let exchanges = exchanges.filter_map(|(_, exchange)| {
-            let about = (&*exchange.name, PolicyTarget::Exchange);
-            let in_force =
-                changed.in_force_after((kind, &*name), &exchange.policies, about, &mut cost);
+            let about = PolicySubject::exchange(&exchange.name);
+            let in_force = changed.in_force_after(policy, &exchange.policies, about, &mut cost);
             dry_run_of_exchange(exchange, &in_force)
         });
         let exchanges = exchanges.collect();

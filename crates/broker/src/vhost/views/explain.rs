@@ -1,6 +1,6 @@
 //! Explanations of the settings in force for a queue or an exchange.
 
-use crate::policy::{Explanation, PolicyTarget};
+use crate::policy::{Explanation, PolicySubject};
 use crate::queue::resolved_keys::ResolvedKeys;
 use crate::vhost::Vhost;
 use crate::vhost::lifecycle::policies::decide_alternate;
@@ -10,7 +10,7 @@ impl Vhost {
     pub fn explain_queue(&self, name: &str) -> Option<Explanation> {
         let queue = self.queue(name)?;
         let keys = ResolvedKeys::of(&queue.arguments, &queue.policies, self.options.queue_defaults);
-        let about = (name, PolicyTarget::Queue(queue.kind()));
+        let about = PolicySubject::queue(name, queue.kind());
         Some(Explanation::of(self.policies.policies(), &queue.policies, about, keys.iter()))
     }
 
@@ -22,6 +22,6 @@ impl Vhost {
         let in_force = policies.for_exchange(name);
         let decision = decide_alternate(exchange, &in_force);
         let decisions = std::iter::once(&decision);
-        Some(Explanation::of(policies, &in_force, (name, PolicyTarget::Exchange), decisions))
+        Some(Explanation::of(policies, &in_force, PolicySubject::exchange(name), decisions))
     }
 }
