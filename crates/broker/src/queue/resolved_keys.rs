@@ -40,7 +40,7 @@ impl QueueDefaults {
 
 /// The decisions about all keys that have an effect on queues, in the order in which they are shown.
 #[derive(Debug)]
-pub(crate) struct ResolvedKeys(SmallVec<[Decision; 14]>);
+pub(crate) struct ResolvedKeys(SmallVec<[Decision; PolicyKey::OF_QUEUES_COUNT]>);
 
 impl ResolvedKeys {
     /// Resolves `arguments` and the policies in force.
