@@ -128,7 +128,7 @@ pub enum PageTask {
 pub enum PageSelection {
     /// All messages.
     Whole,
-    /// The messages with the earliest own deadlines: all up to `certain`, and the first few up to `likely`.
+    /// The messages with the earliest expiration deadlines: all up to `certain`, and the first few up to `likely`.
     Due {
         /// Read all deadlines up to this time, up to a fixed number.
         certain: Time,
@@ -143,7 +143,7 @@ pub enum PageSelection {
 
 impl PageSelection {
     /// Selects messages of a page by their facts. Returns the indices to read, in the order of handing over,
-    /// and the earliest own deadline of the remaining messages.
+    /// and the earliest expiration deadline of the remaining messages.
     pub fn choose(&self, meta: &[PagedMeta]) -> (Vec<usize>, Option<Time>) {
         match self {
             Self::Whole => ((0..meta.len()).collect(), None),
@@ -173,7 +173,7 @@ pub struct PageRead {
     pub wanted: PageSelection,
     /// The messages read.
     pub messages: Vec<PagedMessage>,
-    /// The earliest own deadline of the page's other messages, if the read was by deadline.
+    /// The earliest expiration deadline of the page's other messages, if the read was by deadline.
     pub next_deadline: Option<Time>,
 }
 

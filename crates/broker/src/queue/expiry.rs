@@ -29,7 +29,7 @@ impl Expiry {
         Self { deadlines: Deadlines::default(), last_used: now, settings_since: now, armed: None }
     }
 
-    /// Lists the message's own deadline, if the message has one and expiry is exact.
+    /// Lists the message's expiration deadline, if the message has one and expiry is exact.
     pub(super) fn list(&mut self, front: &ExpiryKey, settings: &Settings) {
         if let Some(millis) = front.expiration_ms
             && settings.expiry_order == ExpiryOrder::Deadline
@@ -38,7 +38,7 @@ impl Expiry {
         }
     }
 
-    /// Lists the own deadlines of all messages anew, because the settings have changed.
+    /// Lists the expiration deadlines of all messages anew, because the settings have changed.
     pub(super) fn relist(&mut self, settings: &Settings, waiting: &WaitingMessages) {
         self.deadlines.clear();
         for front in waiting.iter() {
@@ -103,15 +103,15 @@ impl Expiry {
                 waiting.ready.heads().filter_map(|front| settings.deadline_of(&front)).min()
             }
             ExpiryOrder::Deadline => {
-                let own = self.first_own(waiting).map(|(deadline, _)| deadline);
+                let listed = self.first_by_expiration(waiting).map(|(deadline, _)| deadline);
                 let shared = first_by_ttl(settings, waiting).map(|(deadline, _)| deadline);
-                own.into_iter().chain(shared).chain(waiting.ready.next_ask()).min()
+                listed.into_iter().chain(shared).chain(waiting.ready.next_ask()).min()
             }
         }
     }
 
     /// The first listed deadline, unless a message with an earlier one is being read.
-    fn first_own(&self, waiting: &WaitingMessages) -> Option<(Time, EntryId)> {
+    fn first_by_expiration(&self, waiting: &WaitingMessages) -> Option<(Time, EntryId)> {
         let being_read = waiting.ready.first_being_read();
         let is_first = |at: Time| being_read.is_none_or(|read| at <= read);
         self.deadlines.first().filter(|(deadline, _)| is_first(*deadline))
@@ -123,14 +123,14 @@ impl Expiry {
         settings: &Settings,
         waiting: &WaitingMessages,
     ) -> Option<Time> {
-        let own = match (settings.expiry_order, self.deadlines.first()) {
+        let listed = match (settings.expiry_order, self.deadlines.first()) {
             (ExpiryOrder::Head, _) => return self.next_deadline(settings, waiting),
             (ExpiryOrder::Deadline, None) => None,
             (ExpiryOrder::Deadline, Some((at, id))) if waiting.contains(id) => Some(at),
             (ExpiryOrder::Deadline, Some(_)) => return None,
         };
         let shared = first_by_ttl(settings, waiting).map(|(deadline, _)| deadline);
-        own.into_iter().chain(shared).chain(waiting.ready.first_paged_deadline()).min()
+        listed.into_iter().chain(shared).chain(waiting.ready.first_paged_deadline()).min()
     }
 
     /// Takes the message with the earliest deadline, if that has passed. The time is that at which the message
@@ -157,11 +157,12 @@ impl Expiry {
         self.skip_stale(now, waiting);
         // A message that is still in a page may come first.
         let paged = waiting.ready.first_paged_deadline();
-        let own = self.deadlines.first().filter(|(at, _)| paged.is_none_or(|paged| *at <= paged));
+        let listed =
+            self.deadlines.first().filter(|(at, _)| paged.is_none_or(|paged| *at <= paged));
         let shared = first_by_ttl(settings, waiting);
-        let (deadline, id) = own.into_iter().chain(shared).min().filter(|(at, _)| *at <= now)?;
+        let (deadline, id) = listed.into_iter().chain(shared).min().filter(|(at, _)| *at <= now)?;
         let entry = waiting.take(id)?;
-        if own == Some((deadline, id)) {
+        if listed == Some((deadline, id)) {
             self.deadlines.pop();
         } else {
             self.left_early(&entry, settings, waiting);

@@ -1,7 +1,7 @@
 //! The distribution of deadlines in a queue, read in slices.
 //!
-//! A message in memory has its own deadline or that of the queue's TTL. For a page, only bounds are known:
-//! the first and the last arrival, the first and the last own deadline, and the number of own deadlines.
+//! A message in memory has its expiration deadline or that of the queue's TTL. For a page, only bounds are known:
+//! the first and the last arrival, the first and the last expiration deadline, and the number of expiration deadlines.
 
 use std::ops::Bound;
 

@@ -143,10 +143,10 @@ impl Queue {
     /// The messages that would expire, and those that may expire.
     fn overdue(&self, settings: &Settings, now: Time) -> (Amount, Amount) {
         let (mut gone, mut unsure) = (Amount::default(), Amount::default());
-        let has_own = !self.expiry.lists_nothing()
+        let has_expirations = !self.expiry.lists_nothing()
             || self.settings.expiry_order == ExpiryOrder::Head
             || self.waiting.ready.first_paged_deadline().is_some();
-        if settings.message_ttl_ms.is_none() && !has_own {
+        if settings.message_ttl_ms.is_none() && !has_expirations {
             return (gone, unsure);
         }
         let is_head_only = settings.expiry_order == ExpiryOrder::Head;
@@ -163,7 +163,7 @@ impl Queue {
                     }
                     // Only the head expires, or all messages have the same TTL: later messages do not expire
                     // either.
-                    Due::None if is_head_only || !has_own => break,
+                    Due::None if is_head_only || !has_expirations => break,
                     Due::None => {}
                 }
             }

@@ -76,11 +76,11 @@ pub(super) struct Page {
     pub(super) bytes: u64,
     /// True if messages of unknown size left the page during recovery.
     pub(super) left_unseen: bool,
-    /// The earliest own deadline of the held messages, as far as known.
+    /// The earliest expiration deadline of the held messages, as far as known.
     pub(super) next_deadline: Option<Time>,
-    /// The latest own deadline of the messages written to the page.
+    /// The latest expiration deadline of the messages written to the page.
     pub(super) last_deadline: Option<Time>,
-    /// Number of held messages with an own deadline, as far as known.
+    /// Number of held messages with an expiration deadline, as far as known.
     pub(super) with_deadline: usize,
     /// True while the whole page is being read.
     pub(super) is_awaited: bool,

@@ -219,7 +219,7 @@ impl Ready {
         self.page_deadlines.first().map(|(deadline, ..)| deadline.minus_ms(PAGED_DUE_AHEAD_MS))
     }
 
-    /// The earliest own deadline in the pages that are being read.
+    /// The earliest expiration deadline in the pages that are being read.
     pub(crate) fn first_being_read(&self) -> Option<Time> {
         self.being_read.first().map(|(deadline, _)| *deadline)
     }
@@ -228,7 +228,7 @@ impl Ready {
         self.being_read.iter().find(|(_, other)| *other != id).map(|(deadline, _)| *deadline)
     }
 
-    /// The earliest own deadline in any page.
+    /// The earliest expiration deadline in any page.
     pub(crate) fn first_paged_deadline(&self) -> Option<Time> {
         let listed = self.page_deadlines.first().map(|(deadline, ..)| *deadline);
         listed.into_iter().chain(self.first_being_read()).min()
