@@ -77,7 +77,6 @@ macro_rules! words {
             impl TryFrom<Word> for $name {
                 type Error = Word;
 
-                #[allow(unreachable_patterns, reason = "there may be one list only")]
                 fn try_from(word: Word) -> Result<Self, Word> {
                     if let Word::$name(word) = word { Ok(word) } else { Err(word) }
                 }
