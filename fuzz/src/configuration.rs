@@ -4,7 +4,7 @@ use std::path::Path;
 
 use leveret::Configuration;
 
-/// What problems are said to be in.
+/// File name in the texts of problems.
 const FILE: &str = "fuzz.conf";
 
 /// Checks the text of a configuration file.
@@ -36,7 +36,7 @@ fn has_its_place(problem: &str, lines: usize) {
     assert!(!what.is_empty());
 }
 
-/// What is shown of a configuration is a configuration, and the same one.
+/// Reads a configuration as it is shown, which must be the same configuration.
 fn said_again(configuration: &Configuration) {
     let shown: Vec<String> = configuration.in_force().collect();
     let again = match Configuration::parse(&shown.join("\n"), Path::new(FILE)) {

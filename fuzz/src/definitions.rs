@@ -28,8 +28,8 @@ pub fn check(input: &[u8]) {
         return NODE.set(Some(node));
     }
     assert!(serde_json::from_slice::<Value>(input).is_ok_and(|value| value.is_object()));
-    let octets = serde_json::to_vec(&after).expect("JSON");
-    assert!(import(&node, octets).is_success(), "what is given out is taken: {after}");
+    let bytes = serde_json::to_vec(&after).expect("JSON");
+    assert!(import(&node, bytes).is_success(), "what is given out is taken: {after}");
     assert_eq!(export(&node), after, "taken twice");
     if input.len().is_multiple_of(RESTART_EVERY) {
         node.restart();

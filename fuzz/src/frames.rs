@@ -1,27 +1,27 @@
-//! Frames: the same octets give the same frames, in whatever pieces they come.
+//! Frames: the same bytes give the same frames, in whatever pieces they come.
 //!
-//! The first octet chooses how large a payload may be, the second in which pieces the rest arrives.
+//! The first byte chooses how large a payload may be, the second in which pieces the rest arrives.
 
 use amqp::frame::{FrameType, begin_frame, end_frame, frame_len, split_frame, write_body_frames};
 use amqp::limits::FRAME_OVERHEAD;
 
-/// How large payloads may be: before the tuning, small, usual, as the client likes.
+/// Limits for payloads: before the tuning, small, usual, chosen by the client.
 const PAYLOADS_MAX: [u32; 4] = [8192, 16, 131_072, u32::MAX];
 
 /// A frame that owns its payload.
 type Owned = (FrameType, u16, Vec<u8>);
 
-/// What came of a stream.
+/// Result of reading a stream.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Split {
     frames: Vec<Owned>,
-    /// Why no more follow.
+    /// Reason that no more frames follow.
     error: Option<String>,
-    /// Octets that are no whole frame.
+    /// Bytes that are no whole frame.
     left: usize,
 }
 
-/// Checks one stream of octets.
+/// Checks one stream of bytes.
 pub fn check(input: &[u8]) {
     let [max, pieces, stream @ ..] = input else { return };
     let payload_max = PAYLOADS_MAX[usize::from(*max) % PAYLOADS_MAX.len()];
@@ -58,7 +58,7 @@ fn split<'a>(mut stream: &'a [u8], payload_max: u32, split: &mut Split) -> &'a [
     stream
 }
 
-/// The same, where octets arrive one piece after the other.
+/// The same, where bytes arrive one piece after the other.
 fn in_pieces(stream: &[u8], payload_max: u32, pieces: u8) -> Split {
     let mut found = Split::default();
     let mut unread = Vec::new();

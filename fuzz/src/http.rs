@@ -9,7 +9,7 @@ use axum::http::{Method, Request, StatusCode, Uri};
 
 use crate::node::Node;
 
-/// Who asks: the administrator, somebody who may do a little, somebody unknown, nobody.
+/// Author of a request: the administrator, a user with few permissions, an unknown user, or none.
 #[derive(Clone, Copy)]
 enum Login {
     Administrator,
@@ -18,7 +18,7 @@ enum Login {
     Absent,
 }
 
-/// By the second line's first octet.
+/// By the second line's first byte.
 const LOGINS: [Login; 4] = [Login::Administrator, Login::Bob, Login::Nobody, Login::Absent];
 
 thread_local! {
@@ -28,7 +28,7 @@ thread_local! {
 
 /// Checks one request.
 pub fn check(input: &[u8]) {
-    let mut parts = input.splitn(3, |octet| *octet == b'\n');
+    let mut parts = input.splitn(3, |byte| *byte == b'\n');
     let (line, login) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let body = parts.next().unwrap_or_default();
     let Some((method, uri)) = method_and_uri(line) else { return };
@@ -62,9 +62,9 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// What a server would have read from the first line of a request.
+/// Method and path in the first line of a request.
 fn method_and_uri(line: &[u8]) -> Option<(Method, Uri)> {
-    let space = line.iter().position(|octet| *octet == b' ')?;
+    let space = line.iter().position(|byte| *byte == b' ')?;
     let method = Method::from_bytes(&line[..space]).ok()?;
     let uri = Uri::try_from(&line[space + 1..]).ok()?;
     uri.path().starts_with('/').then_some((method, uri))

@@ -1,6 +1,6 @@
-//! What is checked with input that a fuzzer makes up: one module for each target.
+//! Checks for input that a fuzzer makes up: one module for each target.
 //!
-//! A check takes octets and panics when something does not hold. None of them knows the fuzzer, so that an
+//! A check takes bytes and panics when something does not hold. None of them knows the fuzzer, so that an
 //! input can be looked at in any program; `targets` binds each to libFuzzer.
 #![allow(clippy::missing_panics_doc, reason = "to panic is how a check tells what it found")]
 

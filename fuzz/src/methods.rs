@@ -3,7 +3,7 @@
 use amqp::frame::split_frame;
 use amqp::method::{METHODS, Method, write_method};
 
-/// Methods in which every octet counts: no reserved field, no bits.
+/// Methods in which every byte counts: no reserved field, no bits.
 const EXACT: &[&str] = &[
     "connection.start",
     "connection.start-ok",

@@ -12,13 +12,13 @@ use leveret::{Configuration, Embedded};
 use tokio::runtime::Runtime;
 use tower::ServiceExt as _;
 
-/// What is there at the beginning.
+/// Definitions at the beginning.
 const DEFINITIONS: &str = include_str!("node.json");
 
-/// Where the file system is in memory, if it is one of these.
+/// Folder whose file system is usually in memory.
 const MEMORY: &str = "/dev/shm";
 
-/// Largest answer that is looked at, in octets.
+/// Largest answer that is looked at, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// An answer: its status, headers, and body.
@@ -52,7 +52,7 @@ impl Node {
         self.embedded = Some(start(&self.folder.0));
     }
 
-    /// What the local administrator logs in with: no password has to be hashed, which takes its time on
+    /// Credentials of the local administrator: no password has to be hashed, which takes its time on
     /// purpose.
     pub(crate) fn login(&self) -> String {
         format!("Bearer {}", self.embedded().token())

@@ -21,7 +21,7 @@ pub fn check(input: &[u8]) {
         Err(problem) => return assert!(!problem.is_empty()),
     };
     assert_eq!(compiled.as_str(), pattern);
-    let is_literal = pattern.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_');
+    let is_literal = pattern.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     for name in lines.take(NAMES_MAX).filter(|name| name.len() <= 255) {
         let allows = compiled.allows(name);
         assert_eq!(compiled.allows(name), allows, "the same twice");

@@ -8,27 +8,27 @@ use amqp::table::{ArrayBuilder, ArrayRef, TableBuilder, TableRef, Value};
 
 use crate::primitives_model::{ModelTable, ModelValue, delivered, table_octets};
 
-/// Checks octets as a table, an array, properties and a content header.
-pub fn check(octets: &[u8]) {
-    table(octets);
-    array(octets);
-    properties(octets);
-    header(octets);
+/// Checks bytes as a table, an array, properties and a content header.
+pub fn check(bytes: &[u8]) {
+    table(bytes);
+    array(bytes);
+    properties(bytes);
+    header(bytes);
 }
 
-fn table(octets: &[u8]) {
-    let model = Naive(octets).table(1);
-    let Ok(table) = TableRef::from_bytes(octets) else {
+fn table(bytes: &[u8]) {
+    let model = Naive(bytes).table(1);
+    let Ok(table) = TableRef::from_bytes(bytes) else {
         return assert_eq!(model, None, "a table is refused");
     };
     let model = model.expect("what is no table is refused");
     let fields = table.iter().count();
-    assert_eq!((table.len(), table.is_empty()), (fields, octets.is_empty()));
+    assert_eq!((table.len(), table.is_empty()), (fields, bytes.is_empty()));
     assert_eq!(fields, model.len());
     let expected = table_octets(&delivered(&model));
     let normalised = table.normalised();
     assert_eq!(normalised.as_ref().as_bytes(), expected);
-    assert_eq!(table.needs_normalising(), expected != octets);
+    assert_eq!(table.needs_normalising(), expected != bytes);
     assert!(!normalised.as_ref().needs_normalising());
     let mut builder = TableBuilder::new();
     for ((key, value), (named, _)) in table.iter().zip(&model) {
@@ -45,13 +45,13 @@ fn table(octets: &[u8]) {
     assert!(TableRef::from_bytes(built.as_ref().as_bytes()).is_ok());
 }
 
-fn array(octets: &[u8]) {
-    let model = Naive(octets).array(1);
-    let Ok(array) = ArrayRef::from_bytes(octets) else {
+fn array(bytes: &[u8]) {
+    let model = Naive(bytes).array(1);
+    let Ok(array) = ArrayRef::from_bytes(bytes) else {
         return assert_eq!(model, None, "an array is refused");
     };
     let model = model.expect("what is no array is refused");
-    assert_eq!((array.len(), array.is_empty()), (model.len(), octets.is_empty()));
+    assert_eq!((array.len(), array.is_empty()), (model.len(), bytes.is_empty()));
     let mut builder = ArrayBuilder::new();
     array.iter().for_each(|value: Value<'_>| {
         builder.push(value);
@@ -59,8 +59,8 @@ fn array(octets: &[u8]) {
     assert_eq!(format!("{:?}", builder.finish()), format!("{array:?}"));
 }
 
-fn properties(octets: &[u8]) {
-    let Ok(properties) = Properties::parse(octets) else { return };
+fn properties(bytes: &[u8]) {
+    let Ok(properties) = Properties::parse(bytes) else { return };
     let encoded = |properties: &Properties<'_>| {
         let mut out = Vec::new();
         properties.encode(&mut out);
@@ -70,16 +70,16 @@ fn properties(octets: &[u8]) {
     assert_eq!(Properties::parse(&plain), Ok(properties));
     let mut normalised = Vec::new();
     properties.encode_normalised(&mut normalised);
-    assert_eq!(properties.needs_normalising(octets), normalised != octets);
+    assert_eq!(properties.needs_normalising(bytes), normalised != bytes);
     let read = Properties::parse(&normalised).expect("what is delivered is well-formed");
     assert!(!read.needs_normalising(&normalised));
     let bare = |properties: Properties<'_>| encoded(&Properties { headers: None, ..properties });
     assert_eq!(bare(read), bare(properties), "only headers change");
 }
 
-fn header(octets: &[u8]) {
-    let Ok(header) = ContentHeader::parse(octets) else {
-        return assert!(octets.len() < 12, "any twelve octets are a header");
+fn header(bytes: &[u8]) {
+    let Ok(header) = ContentHeader::parse(bytes) else {
+        return assert!(bytes.len() < 12, "any twelve bytes are a header");
     };
     properties(header.properties);
     let mut frame = Vec::new();
@@ -127,13 +127,13 @@ impl<'a> Naive<'a> {
             b'A' => return Some(ModelValue::Array(Naive(self.sized()?).array(depth + 1)?)),
             _ => return None,
         };
-        let octets = self.take(size)?;
+        let bytes = self.take(size)?;
         let is_finite = match tag {
-            b'f' => f32::from_be_bytes(octets.try_into().ok()?).is_finite(),
-            b'd' => f64::from_be_bytes(octets.try_into().ok()?).is_finite(),
+            b'f' => f32::from_be_bytes(bytes.try_into().ok()?).is_finite(),
+            b'd' => f64::from_be_bytes(bytes.try_into().ok()?).is_finite(),
             _ => true,
         };
-        is_finite.then(|| ModelValue::Fixed(tag, octets.to_vec()))
+        is_finite.then(|| ModelValue::Fixed(tag, bytes.to_vec()))
     }
 
     fn sized(&mut self) -> Option<&'a [u8]> {

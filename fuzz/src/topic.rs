@@ -23,7 +23,7 @@ const LINES_MAX: usize = 48;
 /// Checks a history of bindings and publishes.
 pub fn check(input: &[u8]) {
     let mut exchange = Exchange::new();
-    for (number, line) in input.split(|octet| *octet == b'\n').take(LINES_MAX).enumerate() {
+    for (number, line) in input.split(|byte| *byte == b'\n').take(LINES_MAX).enumerate() {
         let queue = number % QUEUES.len();
         match line {
             [b'+', key @ ..] => exchange.bind(queue, key),
@@ -127,13 +127,13 @@ impl Exchange {
     }
 }
 
-/// What stands between the dots; nothing at all is no word.
+/// Words between the dots; an empty key has none.
 fn words(key: &[u8]) -> Vec<&[u8]> {
-    key.split(|octet| *octet == b'.').filter(|_| !key.is_empty()).collect()
+    key.split(|byte| *byte == b'.').filter(|_| !key.is_empty()).collect()
 }
 
-fn short_text(octets: &[u8]) -> Option<&str> {
-    std::str::from_utf8(octets).ok().filter(|text| text.len() <= 255)
+fn short_text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok().filter(|text| text.len() <= 255)
 }
 
 /// One row per word of the pattern: whether it matches so many words of the key.

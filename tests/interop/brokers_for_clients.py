@@ -1,5 +1,7 @@
 """The brokers that clients are tried against: a Leveret of their own with TLS, or a RabbitMQ that somebody else runs."""
 
+import contextlib
+import random
 import socket
 import sys
 from pathlib import Path
@@ -21,10 +23,12 @@ ssl_options.keyfile = {key}
 
 
 def free_port():
-    """A port that nobody listens on; the same one after a restart, as clients that come back expect."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A free port that stays free while the broker restarts: below those that outgoing connections are given."""
+    end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", random.randrange(10_000, max(end, 20_000))))
+            return probe.getsockname()[1]
 
 
 class Own:

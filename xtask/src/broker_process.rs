@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::process::Process;
 
-/// What stands before the address in the line the broker prints when it listens.
+/// Words before the address in the line that the broker prints when it listens.
 const START_LINE: &str = "AMQP on ";
 
 /// Longest time from start to listening.
@@ -22,14 +22,14 @@ const START_TIME_MAX: Duration = Duration::from_secs(20);
 /// Longest time from SIGTERM to the end.
 const STOP_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// How often the log is read for the start line.
+/// Interval between two looks for the start line in the log.
 const READ_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A broker that listens.
 #[derive(Debug)]
 pub(crate) struct BrokerProcess {
     process: Process,
-    /// Where it listens: `127.0.0.1:40000`.
+    /// Address that it listens on: `127.0.0.1:40000`.
     pub(crate) amqp_address: String,
 }
 
@@ -65,7 +65,7 @@ impl BrokerProcess {
         }
     }
 
-    /// Its process id.
+    /// Process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -82,8 +82,8 @@ impl BrokerProcess {
 }
 
 fn read(log: &Path) -> Result<String> {
-    let octets = fs::read(log).with_context(|| format!("cannot read {}", log.display()))?;
-    Ok(String::from_utf8_lossy(&octets).into_owned())
+    let bytes = fs::read(log).with_context(|| format!("cannot read {}", log.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The address in the start line, once the whole line is there.

@@ -9,10 +9,10 @@ use anyhow::Result;
 
 use crate::{process, repository, test};
 
-/// Where the table goes.
+/// Page that the table is written to.
 const DOCUMENT: &str = "docs/reference/compared-with-rabbitmq.md";
 
-/// What `cargo xtask compare` takes.
+/// Options of `cargo xtask compare`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// `RabbitMQ`'s AMQP address

@@ -10,10 +10,10 @@ use clap::ValueEnum;
 
 use crate::{process, repository, test};
 
-/// Where the table goes.
+/// Page that the table is written to.
 const DOCUMENT: &str = "docs/internals/floods.md";
 
-/// What is flooded.
+/// Brokers to flood.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Broker {
     Leveret,
@@ -31,10 +31,10 @@ impl Broker {
     }
 }
 
-/// What `cargo xtask flood` takes.
+/// Options of `cargo xtask flood`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// What is flooded
+    /// Broker to flood
     #[arg(long, value_enum, default_value = "leveret")]
     broker: Broker,
 

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::{process, repository, test};
 
-/// Where the table goes.
+/// Page that the table is written to.
 const DOCUMENT: &str = "docs/internals/hostile-peers.md";
 
 /// Builds, attacks, and writes the table.

@@ -10,10 +10,10 @@ use anyhow::Result;
 
 use crate::{process, repository, test};
 
-/// Where the table goes.
+/// Page that the table is written to.
 const DOCUMENT: &str = "docs/internals/clients.md";
 
-/// What `cargo xtask interop` takes.
+/// Options of `cargo xtask interop`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Only these clients or folders of clients; the table is written when all ran

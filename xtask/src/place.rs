@@ -1,4 +1,4 @@
-//! Where a step of a command works: its folders and its log.
+//! The folders and the log of a step.
 
 use std::path::Path;
 

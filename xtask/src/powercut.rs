@@ -9,14 +9,14 @@ use anyhow::Result;
 
 use crate::{process, repository, test};
 
-/// What `cargo xtask powercut` takes.
+/// Options of `cargo xtask powercut`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// How many cuts
+    /// Number of cuts
     #[arg(long, default_value_t = 50)]
     cuts: u32,
 
-    /// What is drawn, again
+    /// Seed of the drawn numbers, to repeat a run
     #[arg(long)]
     seed: Option<u64>,
 }

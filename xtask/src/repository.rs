@@ -1,4 +1,4 @@
-//! Where the repository is and which cargo works on it.
+//! Paths of the repository, and the cargo that works on it.
 //!
 //! Knows paths, not contents. Everything is found through the environment that cargo sets for
 //! `cargo run` and `cargo test`, so the commands work from any folder below the root.
@@ -35,7 +35,7 @@ pub(crate) fn cargo() -> OsString {
     env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"))
 }
 
-/// What `cargo metadata` says about the workspace; with `resolve` also every crate it reaches.
+/// Output of `cargo metadata` for the workspace; with `resolve` also for every crate it reaches.
 ///
 /// # Errors
 /// When cargo fails, takes too long, or prints something that is not JSON.

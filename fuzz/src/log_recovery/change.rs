@@ -5,10 +5,10 @@ use storage::Directory as _;
 
 use super::disk::Disk;
 
-/// Longest run of octets that one change is about.
+/// Longest run of bytes that one change is about.
 const RUN_MAX: usize = 4096;
 
-/// What is changed where.
+/// A change of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     file: u8,
@@ -19,9 +19,9 @@ pub(super) struct Change {
 #[derive(Clone, Debug)]
 enum How {
     Flip(u8),
-    Fill { octet: u8, len: u16 },
+    Fill { byte: u8, len: u16 },
     Cut,
-    Insert { octet: u8, len: u16 },
+    Insert { byte: u8, len: u16 },
     Remove { len: u16 },
     Write(Vec<u8>),
     Lose,
@@ -34,9 +34,9 @@ impl<'a> Arbitrary<'a> for Change {
         let offset = u.arbitrary()?;
         let how = match kind % 8 {
             0 => How::Flip(u.arbitrary()?),
-            1 => How::Fill { octet: u.arbitrary()?, len: u.arbitrary()? },
+            1 => How::Fill { byte: u.arbitrary()?, len: u.arbitrary()? },
             2 => How::Cut,
-            3 => How::Insert { octet: u.arbitrary()?, len: u.arbitrary()? },
+            3 => How::Insert { byte: u.arbitrary()?, len: u.arbitrary()? },
             4 => How::Remove { len: u.arbitrary()? },
             5 => {
                 let len = usize::from(u.arbitrary::<u8>()?).min(u.len());
@@ -50,7 +50,7 @@ impl<'a> Arbitrary<'a> for Change {
 }
 
 impl Change {
-    /// Makes the change; in which of the files, and from which octet on.
+    /// Makes the change; in which of the files, and from which byte on.
     pub(super) fn make(self, disk: &Disk, files: &[String]) -> (usize, usize) {
         let file = usize::from(self.file) % files.len();
         let there: Vec<(String, usize)> = disk.files();
@@ -61,14 +61,14 @@ impl Change {
         let run = |len: u16| usize::from(len) % RUN_MAX;
         match self.how {
             How::Flip(bits) => disk.damage(name, |octets| {
-                octets.iter_mut().skip(at).take(1).for_each(|octet| *octet ^= bits);
+                octets.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= bits);
             }),
-            How::Fill { octet, len } => disk.damage(name, |octets| {
-                octets.iter_mut().skip(at).take(run(len)).for_each(|old| *old = octet);
+            How::Fill { byte, len } => disk.damage(name, |octets| {
+                octets.iter_mut().skip(at).take(run(len)).for_each(|old| *old = byte);
             }),
             How::Cut => disk.damage(name, |octets| octets.truncate(at)),
-            How::Insert { octet, len } => disk.damage(name, |octets| {
-                octets.splice(at..at, std::iter::repeat_n(octet, run(len)));
+            How::Insert { byte, len } => disk.damage(name, |octets| {
+                octets.splice(at..at, std::iter::repeat_n(byte, run(len)));
             }),
             How::Remove { len } => disk.damage(name, |octets| {
                 let end = octets.len().min(at + run(len));

@@ -1,6 +1,6 @@
 //! The log's recovery: a log on the simulated disk is damaged, and opened.
 //!
-//! The first octet chooses the log, the second whether checksums are mended behind the damage; the rest
+//! The first byte chooses the log, the second whether checksums are mended behind the damage; the rest
 //! are changes to its files. Whatever was changed, the log opens or says why not, what was whole before
 //! the damage is read, nothing is read that was not written, and it can be written on.
 
@@ -69,7 +69,7 @@ const EARLIER: &[(&str, &[u8])] = &[
     ),
 ];
 
-/// What a record says: about what, its kind, its payload.
+/// Content of a record: its subject, its kind, its payload.
 type Said = (Lsn, u8, Vec<u8>);
 
 /// Records by position.
@@ -148,7 +148,7 @@ fn damaged(disk: &Disk, written: &Records, kept: &Records) {
     let (kind, flags) = (1, Flags::NONE);
     let (target, is_joined) = (Lsn(0), false);
     let record = NewRecord { lsn: next, target, kind, flags, references: 1, is_joined };
-    batch.push(record, |octets| octets.extend(b"behind the damage"));
+    batch.push(record, |bytes| bytes.extend(b"behind the damage"));
     log.write(&mut batch).expect("it can be written on");
     drop(log);
     let (_, again, mut same) = read(disk).expect("it opens again");
@@ -161,7 +161,7 @@ fn damaged(disk: &Disk, written: &Records, kept: &Records) {
 /// Ends the first of these files at `offset`, and takes away the others.
 fn cut_off(disk: &Disk, files: &[String], offset: usize) {
     for (place, name) in files.iter().filter(|name| name.ends_with(".log")).enumerate() {
-        disk.damage(name, |octets| octets.truncate(if place == 0 { offset } else { 0 }));
+        disk.damage(name, |bytes| bytes.truncate(if place == 0 { offset } else { 0 }));
     }
 }
 
@@ -184,9 +184,9 @@ fn read_quietly(disk: &Disk) -> Result<Records, OpenError> {
 fn whole(number: usize) -> (Disk, Records) {
     let disk = Disk::new();
     if number == 0 {
-        for (name, octets) in EARLIER {
+        for (name, bytes) in EARLIER {
             let file = disk.create(name).expect("a new file");
-            file.write_at(octets, 0).expect("a disk with power");
+            file.write_at(bytes, 0).expect("a disk with power");
         }
     } else {
         for turn in 0..2 {

@@ -20,7 +20,7 @@ use super::steps::{PEERS, Setup};
 use super::words::handshake;
 use crate::users::access;
 
-/// When a history begins, in milliseconds since the epoch.
+/// Beginning of a history, in milliseconds since the epoch.
 const BEGIN_MS: u64 = 1_000_000_000;
 
 /// The method that an error in opening a vhost names.
@@ -99,8 +99,8 @@ impl Broker {
         self.cut(at);
         let (user, _) = USERS[usize::from(at + 1 == PEERS)];
         let heartbeat = if self.setup.bits >> 6 & 1 == 1 { 2 } else { 0 };
-        let octets = handshake(user, self.options.frame_max, heartbeat);
-        self.receive(at, &octets);
+        let bytes = handshake(user, self.options.frame_max, heartbeat);
+        self.receive(at, &bytes);
     }
 
     /// A connection breaks, and somebody else takes its place.
@@ -113,13 +113,13 @@ impl Broker {
         self.finish();
     }
 
-    /// A client sends octets, which arrive in pieces.
-    pub(super) fn receive(&mut self, at: usize, octets: &[u8]) {
+    /// A client sends bytes, which arrive in pieces.
+    pub(super) fn receive(&mut self, at: usize, bytes: &[u8]) {
         let size = match self.setup.pieces {
-            0 => octets.len().max(1),
+            0 => bytes.len().max(1),
             pieces => usize::from(pieces),
         };
-        for piece in octets.chunks(size) {
+        for piece in bytes.chunks(size) {
             let now = self.now().time;
             let peer = &mut self.peers[at];
             if peer.is_over {
@@ -216,7 +216,7 @@ impl Broker {
         self.finish();
     }
 
-    /// Something happens that no client asked for.
+    /// Runs an event that no client asked for.
     pub(super) fn happens(&mut self, change: impl FnOnce(&mut Vhost, Now)) {
         let now = self.now();
         change(&mut self.vhost, now);
@@ -371,7 +371,7 @@ impl Broker {
         self.finish();
     }
 
-    /// Everything that must hold between two steps.
+    /// Checks all conditions that hold between two steps.
     pub(super) fn check(&self) {
         log::check(&self.vhost, Some(&self.shelf), &self.replay, &self.disk, "the last step");
         let connected = self.peers.iter().filter(|peer| peer.connection.is_some()).count();

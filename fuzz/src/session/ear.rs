@@ -1,4 +1,4 @@
-//! What the broker says to one client: frames that are whole, in an order that a client understands.
+//! Output of the broker to one client: whole frames, in an order that a client understands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,20 +34,20 @@ struct Channel {
     is_closed: bool,
 }
 
-/// What has to follow.
+/// Frame that has to follow.
 #[derive(Default, Debug)]
 enum Content {
     #[default]
     None,
     Header,
-    /// So many octets of a body.
+    /// So many bytes of a body.
     Body(u64),
 }
 
 impl Ear {
-    /// Hears octets of a broker whose frames have at most `frame_max` octets, if that is known.
-    pub(super) fn hear(&mut self, octets: &[u8], frame_max: Option<u32>) {
-        self.unread.extend_from_slice(octets);
+    /// Hears bytes of a broker whose frames have at most `frame_max` bytes, if that is known.
+    pub(super) fn hear(&mut self, bytes: &[u8], frame_max: Option<u32>) {
+        self.unread.extend_from_slice(bytes);
         let unread = std::mem::take(&mut self.unread);
         let mut rest = unread.as_slice();
         // No frame begins so.
@@ -80,7 +80,7 @@ impl Ear {
         self.unread = rest.to_vec();
     }
 
-    /// Whether nothing is half said.
+    /// True if no frame or content is incomplete.
     pub(super) fn is_idle(&self) -> bool {
         self.unread.is_empty()
             && self.channels.values().all(|channel| matches!(channel.content, Content::None))
@@ -156,7 +156,7 @@ impl Channel {
 
     fn body(&mut self, size: u64) {
         let Content::Body(left) = self.content else { panic!("a body that nothing announced") };
-        assert!(size > 0 && size <= left, "{size} octets of {left}");
+        assert!(size > 0 && size <= left, "{size} bytes of {left}");
         self.content = match left - size {
             0 => Content::None,
             left => Content::Body(left),
@@ -164,7 +164,7 @@ impl Channel {
     }
 }
 
-/// Whether a server may say it.
+/// True if a server may send the method.
 fn is_servers(name: &str) -> bool {
     let says_itself = [
         "connection.start",

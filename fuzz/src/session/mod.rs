@@ -1,6 +1,6 @@
 //! Several clients at once on one broker, in one thread, with the time as an argument.
 //!
-//! An input is a history: octets, frames and methods of clients, connections that break, time that
+//! An input is a history: bytes, frames and methods of clients, connections that break, time that
 //! passes, policies, a slow disk, restarts. After every step nothing may have been lost or be counted
 //! twice (the invariants of the core), the log must give what there is, and what each client has heard
 //! must be whole frames in an order that makes sense.
@@ -54,10 +54,10 @@ pub fn check(input: &[u8]) {
 fn run(broker: &mut Broker, step: Step) {
     let at = |peer: u8| usize::from(peer) % PEERS;
     match step {
-        Step::Octets { peer, octets } => broker.receive(at(peer), &octets),
+        Step::Octets { peer, bytes } => broker.receive(at(peer), &bytes),
         Step::Frame { peer, frame_type, channel, payload } => {
-            let octets = words::frame(frame_type, channel, &payload);
-            broker.receive(at(peer), &octets);
+            let bytes = words::frame(frame_type, channel, &payload);
+            broker.receive(at(peer), &bytes);
         }
         Step::Say(say) => {
             let peer = words::peer(say.who);

@@ -1,4 +1,4 @@
-//! What happens to a broker that is no client's doing: time, policies, an operator.
+//! Events that no client causes: time, policies, an operator.
 
 use broker::{
     ApplyTo, Command, Definition, DeleteQueue, Pattern, Policy, PolicyChange, PolicyKind,
@@ -15,7 +15,7 @@ const SECONDS_FROM: u16 = 0x8000;
 /// Longest sleep of many seconds.
 const SECONDS_MAX: u64 = 600;
 
-/// How long a step sleeps.
+/// Time that a step sleeps.
 pub(super) fn millis(time: u16) -> u64 {
     match time.checked_sub(SECONDS_FROM) {
         Some(seconds) => u64::from(seconds) % SECONDS_MAX * 1000,
@@ -73,7 +73,7 @@ pub(super) fn policy(broker: &mut Broker, key: u8, choice: u8) {
     });
 }
 
-/// Something that an operator does.
+/// An action of an operator.
 pub(super) fn operate(broker: &mut Broker, action: u8, choice: u8) {
     let peer = usize::from(choice) % PEERS;
     let queue = ["q0", "q1", "q2", "b0"][usize::from(choice) % 4];

@@ -9,10 +9,10 @@ use session::{Alive, Outbox, Session, SessionOptions, Traffic};
 
 use super::ear::Ear;
 
-/// Octets that may wait for a client that does not read before the server stops reading from it.
+/// Bytes that may wait for a client that does not read before the server stops reading from it.
 const UNSENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// What a connection waits for before more is read from it.
+/// Condition that a connection waits for before more is read from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wait {
     Nothing,
@@ -58,7 +58,7 @@ impl Peer {
         }
     }
 
-    /// Whether the server reads from it now.
+    /// True if the server reads from the connection now.
     pub(super) fn is_read(&self) -> bool {
         !self.is_over && self.wait == Wait::Nothing && self.outbox.len() < UNSENT_BYTES_MAX
     }
@@ -68,27 +68,27 @@ impl Peer {
         self.session.frame_max()
     }
 
-    /// A client that reads takes everything, in slices of `piece` octets.
+    /// A client that reads takes everything, in slices of `piece` bytes.
     pub(super) fn write(&mut self, piece: usize) {
         while self.listens && !self.outbox.is_empty() {
             let mut slices = [IoSlice::new(&[]); 3];
             let filled = self.outbox.slices(&mut slices);
             assert!(filled > 0, "what waits is offered");
-            let octets: Vec<u8> = slices[..filled]
+            let bytes: Vec<u8> = slices[..filled]
                 .iter()
                 .flat_map(|slice| slice.iter().copied())
                 .take(piece)
                 .collect();
             let before = self.outbox.len();
-            self.outbox.consume(octets.len());
-            assert_eq!(self.outbox.len() + octets.len() as u64, before);
+            self.outbox.consume(bytes.len());
+            assert_eq!(self.outbox.len() + bytes.len() as u64, before);
             let frame_max = self.connection.map(|_| self.session.frame_max());
-            self.ear.hear(&octets, frame_max);
+            self.ear.hear(&bytes, frame_max);
             self.wrote = true;
         }
     }
 
-    /// Everything that was said has been heard and is whole.
+    /// Checks that all output was read and is whole.
     pub(super) fn check(&self) {
         assert!(!self.outbox.is_empty() || self.ear.is_idle(), "half said: {:?}", self.ear);
     }

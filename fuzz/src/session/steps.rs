@@ -1,4 +1,4 @@
-//! The steps of a history as octets: short, so that a fuzzer changes one thing at a time, and in both
+//! The steps of a history as bytes: short, so that a fuzzer changes one thing at a time, and in both
 //! directions, so that seeds can be written.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
@@ -6,22 +6,22 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 /// So many connections there are.
 pub const PEERS: usize = 3;
 
-/// Longest run of octets in one step.
+/// Longest run of bytes in one step.
 const OCTETS_MAX: usize = 4096;
 
-/// How the broker of a history is set up, bit by bit.
+/// Setup of the broker of a history, bit by bit.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// Bits of the options of node and clients.
     pub bits: u8,
-    /// In which pieces octets of clients arrive.
+    /// In which pieces bytes of clients arrive.
     pub pieces: u8,
 }
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A client sends octets.
+    /// A client sends bytes.
     Octets { peer: u8, octets: Vec<u8> },
     /// A client sends a frame, right at both ends.
     Frame { peer: u8, frame_type: u8, channel: u8, payload: Vec<u8> },
@@ -45,7 +45,7 @@ pub enum Step {
     Disk { is_slow: bool },
 }
 
-/// Something that a client says: which verb, who on which channel, and three choices.
+/// A method of a client: verb, client, channel, and three choices.
 #[derive(Clone, Copy, Debug)]
 pub struct Say {
     /// Chooses the method.

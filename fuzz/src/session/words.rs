@@ -1,4 +1,4 @@
-//! What clients say: a few names, arguments and properties that often meet each other.
+//! Vocabulary of clients: a few names, arguments and properties that often meet.
 
 use amqp::content_header::write_content_header;
 use amqp::frame::{write_body_frames, write_heartbeat};
@@ -39,7 +39,7 @@ const TYPES: [&str; 8] = [
 ];
 const TAGS: [&str; 4] = ["", "c0", "c1", "c2"];
 
-/// Octets of a body for each step of its choice.
+/// Bytes of a body for each step of its choice.
 const BODY_STEP: usize = 600;
 
 fn of<'a>(names: &[&'a str], choice: u8) -> &'a str {
@@ -50,12 +50,12 @@ const fn bit(bits: u8, place: u8) -> bool {
     bits >> place & 1 == 1
 }
 
-/// Whose turn it is.
+/// Index of the client whose turn it is.
 pub(super) fn peer(who: u8) -> usize {
     usize::from(who) % PEERS
 }
 
-/// Everything from the protocol header to open channels.
+/// All frames from the protocol header to open channels.
 pub(super) fn handshake(user: &str, frame_max: u32, heartbeat: u16) -> Vec<u8> {
     let mut out = AMQP_0_9_1.to_vec();
     let mut properties = TableBuilder::new();
@@ -90,7 +90,7 @@ pub(super) fn frame(frame_type: u8, channel: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What is said, as frames.
+/// Frames of a method.
 pub(super) fn frames(say: Say, frame_max: u32) -> Vec<u8> {
     let Say { verb, who, a, b, c } = say;
     let channel = u16::from(who / 3) % CHANNELS + 1;
@@ -258,9 +258,9 @@ fn publish(
         user_id: (bit(choice, 7) && bit(choice, 4)).then_some(b"guest"),
         ..Properties::default()
     };
-    let mut octets = Vec::new();
-    properties.encode(&mut octets);
-    write_content_header(out, channel, body.len() as u64, &octets);
+    let mut bytes = Vec::new();
+    properties.encode(&mut bytes);
+    write_content_header(out, channel, body.len() as u64, &bytes);
     write_body_frames(out, channel, body, frame_max - 8);
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Something that is measured.
+/// A measured quantity.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Figure {
     /// Messages that came to consumers, a second.
@@ -33,13 +33,13 @@ pub(super) enum Figure {
     DrainTime,
     FillCpu,
     DrainCpu,
-    /// What a backlog takes: resident octets of a full broker beyond those of an empty one.
+    /// Memory of a backlog: resident bytes of a full broker beyond those of an empty one.
     FillResident,
-    /// Resident octets of the broker.
+    /// Resident bytes of the broker.
     Resident,
 }
 
-/// What a figure counts.
+/// Unit of a figure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Unit {
     PerSecond,
@@ -96,12 +96,12 @@ impl Figure {
         }
     }
 
-    /// Whether it is a rate: more is better, and plots show it.
+    /// True for a rate: more is better, and plots show it.
     pub(super) fn is_rate(self) -> bool {
         self.unit() == Unit::PerSecond
     }
 
-    /// What `leveret-perf` measured, its outcomes given as JSON; the broker had `resident_before` octets
+    /// Value in the outcomes of `leveret-perf`, given as JSON; the broker had `resident_before` bytes
     /// in memory before the load.
     pub(super) fn of(self, outcomes: &Value, resident_before: u64) -> Option<f64> {
         let at = |path: &str| outcomes.pointer(path).and_then(Value::as_f64);

@@ -10,14 +10,14 @@ use super::figures::Figure;
 pub(super) struct Load {
     /// The name people type.
     pub(super) name: &'static str,
-    /// What it does, for the report.
+    /// Description of the load, for the report.
     pub(super) what: &'static str,
-    /// What is measured with.
+    /// Program that makes the load.
     pub(super) action: Action,
-    /// What comes of it, the first being the rate that other loads refer to.
+    /// Measured figures; the first is the rate that other loads refer to.
     pub(super) figures: &'static [Figure],
     pub(super) goals: &'static [Goal],
-    /// Who can do it.
+    /// Subjects that are made for the load.
     pub(super) for_whom: ForWhom,
     /// Most rounds, where it takes long.
     pub(super) rounds_max: u32,
@@ -25,7 +25,7 @@ pub(super) struct Load {
     pub(super) rabbitmq_rounds_max: u32,
 }
 
-/// What a load does.
+/// Program of a load.
 #[derive(Debug)]
 pub(super) enum Action {
     /// `leveret-perf` with these arguments, for a time.
@@ -34,22 +34,22 @@ pub(super) enum Action {
     Counted(&'static str),
     /// The same as another load, at half of the rate that the broker reached there.
     HalfOf(&'static str),
-    /// Nothing: the broker has just been started.
+    /// No load: the broker has just been started.
     Idle,
 }
 
-/// Who can do a load.
+/// Subjects that are made for a load.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ForWhom {
     /// Leveret, RabbitMQ, and the floor, which only hands messages on.
     All,
-    /// Whoever is a broker.
+    /// Leveret and RabbitMQ.
     Brokers,
     /// Programs that are started here.
     Leveret,
 }
 
-/// What Leveret is to reach.
+/// Figure that Leveret is to reach.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
     pub(super) figure: Figure,
@@ -113,7 +113,7 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "transient-16",
-        what: "16 octets, transient, acknowledged automatically",
+        what: "16 bytes, transient, acknowledged automatically",
         action: Action::Timed("throughput --size 16 --auto-ack"),
         goals: &[at_least(Figure::Consumed, 2e6), below(Figure::Cpu, 0.4)],
         for_whom: ForWhom::All,
@@ -129,7 +129,7 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "persistent-16",
-        what: "16 octets, persistent, confirmed (10,000 in flight), acknowledged by hundreds",
+        what: "16 bytes, persistent, confirmed (10,000 in flight), acknowledged by hundreds",
         action: Action::Timed("throughput --size 16 --persistent --confirm 10000"),
         goals: &[at_least(Figure::Consumed, 6e5), below(Figure::Cpu, 1.5)],
         ..PLAIN
@@ -159,7 +159,7 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "confirm-1",
-        what: "100 octets, persistent, each confirmed before the next is sent",
+        what: "100 bytes, persistent, each confirmed before the next is sent",
         action: Action::Timed("throughput --size 100 --persistent --confirm 1 --consumers 0"),
         figures: &[Figure::Confirmed, Figure::ConfirmP50, Figure::ConfirmP99, Figure::Cpu],
         goals: &[at_least(Figure::Confirmed, 7e3)],
@@ -167,7 +167,7 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "fanout-10",
-        what: "100 octets to a fanout exchange with 10 queues, each with a consumer; copies count",
+        what: "100 bytes to a fanout exchange with 10 queues, each with a consumer; copies count",
         action: Action::Timed(
             "throughput --size 100 --auto-ack --exchange-type fanout --queues 10 --in-flight 20000",
         ),
@@ -175,7 +175,7 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "topic-10000",
-        what: "100 octets to a topic exchange with 10,000 bindings of 10 queues",
+        what: "100 bytes to a topic exchange with 10,000 bindings of 10 queues",
         action: Action::Timed(
             "throughput --size 100 --auto-ack --exchange-type topic --queues 10 --bindings 10000",
         ),
@@ -184,13 +184,13 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "queues-1000",
-        what: "100 octets through 1,000 queues, by 2 producers and 2 consumers",
+        what: "100 bytes through 1,000 queues, by 2 producers and 2 consumers",
         action: Action::Timed("throughput --size 100 --auto-ack --queues 1000 -x 2 -y 2"),
         ..PLAIN
     },
     Load {
         name: "connections-1000",
-        what: "100 octets from 500 producers over 500 queues to 500 consumers",
+        what: "100 bytes from 500 producers over 500 queues to 500 consumers",
         action: Action::Timed("throughput --size 100 --auto-ack --queues 500 -x 500 -y 500"),
         ..PLAIN
     },
@@ -203,7 +203,7 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "priority-5",
-        what: "100 octets with random priorities up to 5",
+        what: "100 bytes with random priorities up to 5",
         action: Action::Timed(
             "throughput --size 100 --auto-ack -A x-max-priority=5 --priority-max 5",
         ),
@@ -220,7 +220,7 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "reject-16",
-        what: "16 octets, each rejected into a dead-letter queue, which is read",
+        what: "16 bytes, each rejected into a dead-letter queue, which is read",
         action: Action::Timed("throughput --size 16 --reject"),
         figures: &[Figure::DeadLettered, Figure::Cpu],
         goals: &[at_least(Figure::DeadLettered, 5e5), below(Figure::Cpu, 2.0)],
@@ -228,14 +228,14 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "reject-100",
-        what: "the same with 100 octets",
+        what: "the same with 100 bytes",
         action: Action::Timed("throughput --size 100 --reject"),
         figures: &[Figure::DeadLettered, Figure::Cpu],
         ..PLAIN
     },
     Load {
         name: "expiry-burst",
-        what: "100,000 of 100 octets and one TTL (2 s), published as fast as it goes",
+        what: "100,000 of 100 bytes and one TTL (2 s), published as fast as it goes",
         action: Action::Counted("expiry --count 100000 --size 100 --ttl-ms 2000 --confirm 5000"),
         figures: LATENESS,
         goals: &[below(Figure::LatenessP99, 25_000.0), NONE_EARLY, NONE_DOUBLED],
@@ -275,7 +275,7 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "backlog-1m",
-        what: "1,000,000 persistent messages of 100 octets that nobody reads, and then are read",
+        what: "1,000,000 persistent messages of 100 bytes that nobody reads, and then are read",
         action: Action::Counted("backlog --count 1000000 --size 100 --persistent"),
         figures: &[Figure::FillTime, Figure::DrainTime, Figure::FillCpu, Figure::DrainCpu],
         goals: &[below(Figure::FillTime, 0.6), below(Figure::DrainTime, 0.5)],

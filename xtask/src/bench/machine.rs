@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-/// How long each way of writing is measured.
+/// Time to measure each way of writing.
 const MEASURED: Duration = Duration::from_secs(2);
 
-/// What a broker writes for a few messages.
+/// Bytes that a broker writes for a few messages.
 const SMALL: usize = 4 * 1024;
 
-/// What is written at once where only the rate counts.
+/// Bytes of one write where only the rate counts.
 const LARGE: usize = 1024 * 1024;
 
-/// Most octets that are written, should the disk be memory.
+/// Most bytes that are written, should the disk be memory.
 const WRITTEN_MAX: usize = 1024 * LARGE;
 
-/// What is worth knowing of a machine.
+/// Properties of a machine that figures depend on.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) processors: usize,
@@ -28,12 +28,12 @@ pub(super) struct Machine {
     pub(super) kernel: String,
     /// Appends of 4 KiB a second that are each synced.
     pub(super) syncs_per_s: f64,
-    /// Octets a second, synced in the end.
+    /// Bytes a second, synced in the end.
     pub(super) written_per_s: f64,
 }
 
 impl Machine {
-    /// This one; `folder` is on the disk that brokers use.
+    /// Measures this machine; `folder` is on the disk that brokers use.
     ///
     /// # Errors
     /// When the kernel does not say, or nothing can be written.
@@ -77,12 +77,12 @@ fn syncs(folder: &Path) -> Result<f64> {
 }
 
 fn written(folder: &Path) -> Result<f64> {
-    let octets = vec![b'x'; LARGE];
+    let bytes = vec![b'x'; LARGE];
     with_file(folder, |file| {
         let (began, mut count) = (Instant::now(), 0);
         while began.elapsed() < MEASURED && count < WRITTEN_MAX {
-            file.write_all(&octets)?;
-            count += octets.len();
+            file.write_all(&bytes)?;
+            count += bytes.len();
         }
         file.sync_data()?;
         Ok(count as f64 / began.elapsed().as_secs_f64())

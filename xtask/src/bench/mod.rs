@@ -26,18 +26,18 @@ use self::rounds::{Bench, Cell, Row};
 use self::subjects::{Kind, Subject};
 use crate::{process, repository, test};
 
-/// Where the document and its plots go.
+/// Folder of the document, and the document in it.
 const DOCUMENTS: &str = "docs";
 const DOCUMENT: &str = "internals/benchmarks.md";
 
-/// What `cargo xtask bench` takes.
+/// Options of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Run only these loads, and those whose rates they need
     #[arg(long, value_name = "LOAD", value_delimiter = ',', value_parser = load_names())]
     only: Vec<String>,
 
-    /// How often each is measured
+    /// Number of rounds
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
@@ -135,7 +135,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Who is measured, Leveret first.
+/// Subjects to measure, Leveret first.
 fn subjects(options: &Options, target: &Path) -> Result<Vec<Subject>> {
     let leveret = |name, binary| Subject { name, kind: Kind::Leveret(binary) };
     let program = |path: &Path| {

@@ -1,4 +1,4 @@
-//! What was measured: a line for the terminal, and docs/internals/benchmarks.md.
+//! Figures as text: a line for the terminal, and docs/internals/benchmarks.md.
 
 use std::fmt::Write as _;
 
@@ -10,27 +10,27 @@ use super::machine::Machine;
 use super::plot::{Group, bars};
 use super::rounds::{Cell, Row, is_reached};
 
-/// Everything that a report is made of.
+/// Content of a report.
 #[derive(Debug)]
 pub(super) struct Report<'a> {
     pub(super) machine: &'a Machine,
     /// The headings of the columns; Leveret is the first.
     pub(super) subjects: &'a [&'static str],
-    /// What the brokers say of themselves.
+    /// Product names and versions of the brokers.
     pub(super) products: &'a [Option<String>],
     pub(super) rounds: u32,
     pub(super) seconds: f64,
     pub(super) rows: &'a [Row],
 }
 
-/// Where the plots are, seen from the document.
+/// Folder of the plots, relative to the document.
 pub(super) const RATES_PLOT: &str = "images/benchmark-rates.svg";
 pub(super) const CPU_PLOT: &str = "images/benchmark-cpu.svg";
 
-/// What stands where nothing was measured.
+/// Text of a cell without a figure.
 const NOTHING: &str = "\u{2013}";
 
-/// How the document begins.
+/// Beginning of the document.
 const ABOUT: &str = "# Benchmarks\n\n\
     Written by `cargo xtask bench --report`, which loads each of the programs in turn with\n\
     [leveret-perf](../reference/leveret-perf.md), round after round, and takes medians. RabbitMQ does the longest loads\n\
@@ -208,7 +208,7 @@ impl Report<'_> {
     }
 }
 
-/// How many times better Leveret is than RabbitMQ in a figure.
+/// Ratio by which Leveret is better than RabbitMQ in a figure.
 fn better_by(row: &Row, figure: Figure, rabbitmq: usize) -> String {
     if matches!(figure, Figure::Early | Figure::Doubled) {
         return String::new();

@@ -23,24 +23,24 @@ const RUN_TIME_MAX: Duration = Duration::from_mins(40);
 /// From the start of a broker to its load: by then it has given back what hashing its first password took.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// What is the same when it is measured twice: two runs of one thing differ so much.
+/// Ratio from which on a figure counts as equal to another: two runs of the same build differ as much.
 const AS_GOOD: f64 = 0.95;
 
-/// What came of a load, for each subject in their order.
+/// Results of a load, one for each subject in their order.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) load: &'static Load,
     pub(super) cells: Vec<Cell>,
 }
 
-/// What came of a load for one subject.
+/// Result of a load for one subject.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cell {
-    /// It cannot do it.
+    /// The subject is not made for this load.
     NotFor,
-    /// It did not do it, with the reason.
+    /// The load failed, with the reason.
     Failed(String),
-    /// Medians.
+    /// Medians of all rounds.
     Measured(Vec<(Figure, f64)>),
 }
 
@@ -63,7 +63,7 @@ impl Row {
     }
 }
 
-/// Whether Leveret, the first subject, has reached a goal; `None` when that was not measured.
+/// True if Leveret, the first subject, has reached a goal; `None` when the goal was not measured.
 pub(super) fn is_reached(
     goal: &Goal,
     row: &Row,
@@ -85,18 +85,18 @@ pub(super) fn is_reached(
     }
 }
 
-/// How to measure.
+/// Settings of a measurement.
 #[derive(Debug)]
 pub(super) struct Bench {
     /// The program `leveret-perf`.
     pub(super) perf: PathBuf,
-    /// Where brokers that are started here keep their data and their logs.
+    /// Folder for data and logs of the brokers that are started here.
     pub(super) folder: PathBuf,
     pub(super) rounds: u32,
     /// Of the loads that go on for a while.
     pub(super) seconds: f64,
     pub(super) subjects: Vec<Subject>,
-    /// What each broker says of itself, once it has been asked.
+    /// Product name and version of each broker, once it has been asked.
     pub(super) products: Vec<Option<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! Who is measured: a Leveret or the floor, started anew for each load, or a RabbitMQ that runs.
+//! Subjects of a measurement: a Leveret or the floor, started anew for each load, or a running RabbitMQ.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -16,13 +16,13 @@ use crate::process::Process;
 /// Longest time from the start of the floor to listening.
 const START_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How often that is tried.
+/// Interval between two attempts.
 const TRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a program that was just started is left alone before its memory is read.
+/// Time between the start of a program and the first look at its memory.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Somebody who is measured.
+/// A program that is measured.
 #[derive(Debug)]
 pub(super) struct Subject {
     /// The heading of its column.
@@ -30,7 +30,7 @@ pub(super) struct Subject {
     pub(super) kind: Kind,
 }
 
-/// How a subject is come by.
+/// Origin of a subject.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// A build of `leveret`.
@@ -44,9 +44,9 @@ pub(super) enum Kind {
 /// A subject at work.
 pub(super) struct Running {
     address: String,
-    /// Its process id.
+    /// Process id.
     pub(super) id: u32,
-    /// What ends when this does.
+    /// Process that ends with the subject.
     started: Started,
 }
 
@@ -68,7 +68,7 @@ impl Subject {
         Ok(Self { name: "RabbitMQ", kind: Kind::Rabbitmq { address, process } })
     }
 
-    /// Whether it can do what a load is for.
+    /// True if the subject is made for the load.
     pub(super) fn can(&self, for_whom: ForWhom) -> bool {
         match self.kind {
             Kind::Leveret(_) => true,
@@ -107,12 +107,12 @@ impl Subject {
 }
 
 impl Running {
-    /// Where `leveret-perf` finds it.
+    /// Address for `leveret-perf`.
     pub(super) fn uri(&self) -> String {
         format!("amqp://guest:guest@{}/%2f", self.address)
     }
 
-    /// Resident octets now.
+    /// Resident bytes now.
     ///
     /// # Errors
     /// When it is gone.
@@ -177,7 +177,7 @@ fn listener(port: u16) -> Result<u32> {
 
 /// The inodes of sockets that listen on the port, in a table of the kernel.
 fn listening_inodes(table: &str, port: u16) -> Vec<String> {
-    /// How the kernel writes the state LISTEN.
+    /// State LISTEN as the kernel writes it.
     const LISTEN: &str = "0A";
     let inode = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();

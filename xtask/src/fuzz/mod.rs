@@ -20,18 +20,18 @@ use self::targets::{TARGETS, Target};
 use crate::place::Place;
 use crate::{process, repository, test};
 
-/// What `cargo xtask fuzz` takes.
+/// Options of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Run only these targets
     #[arg(value_name = "TARGET", value_parser = target_names())]
     targets: Vec<String>,
 
-    /// How long each target runs
+    /// Seconds that each target runs
     #[arg(long, default_value_t = 5)]
     seconds: u64,
 
-    /// How many hours each target runs
+    /// Hours that each target runs
     #[arg(long, conflicts_with = "seconds")]
     hours: Option<u64>,
 }

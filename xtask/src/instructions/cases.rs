@@ -56,7 +56,7 @@ pub(super) fn compare(
     Ok(now.compare(&written, is_all))
 }
 
-/// Where callgrind's outputs are.
+/// Folder of callgrind's outputs.
 pub(super) fn outputs(place: &Place<'_>) -> PathBuf {
     place.target.join("xtask").join("instructions")
 }
@@ -109,7 +109,7 @@ fn cases(program: &std::path::Path, filter: &str) -> Result<Vec<Case>> {
     Ok(cases?.into_iter().filter(|case| case.name.contains(filter)).collect())
 }
 
-/// What the figures depend on beside the code: the compiler, and the processors it compiles for.
+/// Compiler, and the architecture it compiles for: the figures depend on both.
 fn compiler() -> Result<String> {
     let mut command = Command::new("rustc");
     command.arg("--version").current_dir(repository::root());

@@ -11,7 +11,7 @@ const DEARER_PERCENT_MAX: f64 = 5.0;
 /// More allocations for a message than this are too many: an amortised one may move a little.
 const ALLOCATIONS_MORE_MAX: f64 = 0.05;
 
-/// What a message of a case costs.
+/// Cost of a message of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Count {
     pub(super) name: String,
@@ -26,7 +26,7 @@ pub(super) struct Figures {
     pub(super) counts: Vec<Count>,
 }
 
-/// What stands before the name of the compiler.
+/// Words before the name of the compiler.
 const COMPILED_WITH: &str = "Compiled with ";
 
 /// The page above the table.

@@ -62,7 +62,7 @@ pub(crate) struct Prepared {
     pub(crate) interpreter: PathBuf,
     /// The broker.
     pub(crate) broker: PathBuf,
-    /// `leveretctl`.
+    /// The command line tool, `leveretctl`.
     pub(crate) ctl: PathBuf,
 }
 

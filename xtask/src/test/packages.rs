@@ -95,7 +95,7 @@ pub(super) fn unpack(package: &str, place: &Place<'_>, time_max: Duration) -> Re
     Ok(())
 }
 
-/// What a command that changes the machine begins with.
+/// Words before a command that changes the machine.
 ///
 /// # Errors
 /// When we are neither root nor have a sudo that asks for no password.
@@ -126,7 +126,7 @@ fn is_installed(package: &str) -> bool {
     process::output(command, QUESTION_TIME_MAX).is_ok_and(|status| status == "installed")
 }
 
-/// Whether the program exists and says yes.
+/// True if the program exists and exits with 0.
 pub(super) fn succeeds(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments);

@@ -58,7 +58,7 @@ pub(super) enum Action {
     /// `cargo` with these arguments succeeds, if its subcommand is installed.
     OptionalCargo {
         arguments: &'static [&'static str],
-        /// How to install the subcommand.
+        /// Command that installs the subcommand.
         install: &'static str,
     },
     /// `cargo` with these arguments runs Rust tests, and all pass.
@@ -67,7 +67,7 @@ pub(super) enum Action {
     Tidy,
     /// The virtual environment holds what these lists of packages name.
     PythonPackages(&'static [&'static str]),
-    /// This program in Python, given the release build and these arguments, finds no fault.
+    /// A program in Python, given the release build and these arguments, finds no fault.
     Python { program: &'static str, arguments: &'static [&'static str] },
     /// The suite of pytest in this folder passes against the release build.
     Pytest(&'static str),
@@ -81,7 +81,7 @@ pub(super) enum Action {
     Fuzz,
     /// The files of this Debian package lie below the target folder, without it being installed.
     DebianFiles(&'static str),
-    /// This program passes against a running release build, whose address it is given.
+    /// A program passes against a running release build, whose address it is given.
     AgainstBroker(&'static str),
 }
 

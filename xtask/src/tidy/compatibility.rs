@@ -9,10 +9,10 @@ use super::tree::Tree;
 
 const DOCUMENT: &str = "COMPATIBILITY.md";
 
-/// What a comment about a deviation begins with.
+/// Mark at the beginning of a comment about a deviation.
 const MARK: &str = "COMPAT:";
 
-/// What the document puts before the topic.
+/// Characters before the topic in the document.
 const OPENING: &str = "`COMPAT ";
 
 /// The longest topic, in bytes: a keyword, not the sentence.

@@ -1,10 +1,10 @@
-//! What a rule reports: a place, a sentence that says what is wrong and what to do, and a weight.
+//! A report of a rule: a place, a sentence that says what is wrong and what to do, and a weight.
 //!
 //! Knows how a finding is printed, not why it was found.
 
 use std::fmt;
 
-/// Whether a finding fails the check.
+/// Effect of a finding on the check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Weight {
     /// Fails the check.
@@ -13,7 +13,7 @@ pub(super) enum Weight {
     Note,
 }
 
-/// Something that a rule saw at one place.
+/// A report of a rule about one place.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Finding {
     /// The file, relative to the root of the repository.
@@ -21,7 +21,7 @@ pub(super) struct Finding {
     /// The line, counted from 1; `None` when the whole file is meant.
     pub(super) line: Option<usize>,
     pub(super) weight: Weight,
-    /// What is wrong and what to do.
+    /// The fault, and what to do about it.
     pub(super) message: String,
 }
 

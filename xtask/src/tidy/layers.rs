@@ -11,7 +11,7 @@ use super::workspace::Package;
 
 /// The crates of the workspace that a crate may know.
 struct Layer {
-    /// Its folder in `crates/`.
+    /// Folder in `crates/`.
     name: &'static str,
     /// The crates of the workspace it may depend on.
     may_know: &'static [&'static str],

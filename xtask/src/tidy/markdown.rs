@@ -59,7 +59,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// What the links, images and link definitions of a line point to.
+/// Targets of the links, images and link definitions of a line.
 fn targets(line: &str) -> Vec<&str> {
     let mut targets: Vec<&str> = line
         .match_indices("](")
@@ -104,7 +104,7 @@ fn fault(file: &TreeFile, target: &str, places: &BTreeSet<&str>) -> Option<Strin
     (!is_there).then(|| format!("link to `{target}`: there is no such file"))
 }
 
-/// Whether the target is a full address, as in `https:` and `mailto:`.
+/// True if the target is a full address, as in `https:` and `mailto:`.
 fn has_scheme(target: &str) -> bool {
     let scheme = target.split_once(':').map_or("", |(scheme, _)| scheme);
     !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())

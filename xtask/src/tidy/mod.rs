@@ -37,7 +37,7 @@ use self::tree::Tree;
 
 /// A rule of taste.
 struct Rule {
-    /// What a finding is signed with.
+    /// Name behind each finding in the report.
     name: &'static str,
     check: fn(&Tree) -> Vec<Finding>,
 }
@@ -65,14 +65,14 @@ const RULES: &[Rule] = &[
     Rule { name: "test-index", check: test_index::check },
 ];
 
-/// What a look at the whole tree found.
+/// Findings in the whole tree.
 #[derive(Debug)]
 pub(crate) struct Report {
     /// One line per fault: where, what, what to do, and the rule.
     pub(crate) faults: Vec<String>,
     /// The same for what only deserves a second look.
     pub(crate) notes: Vec<String>,
-    /// How many files were looked at.
+    /// Number of files that were checked.
     pub(crate) files: usize,
 }
 

@@ -27,7 +27,7 @@ const GIVEN: &[(&str, &str)] =
 const GIVEN_IN: &[(&str, &str, &str)] =
     &[("crates/server/src/tls/handshake_records.rs", "common", "a field of rustls")];
 
-/// Where programs from outside keep their names: those that people read about and expect to run.
+/// Folder in which programs of published documents keep their names.
 const OUTSIDE: &str = "tests/java/src/com/";
 
 /// Checks the names of files, folders and Rust identifiers.

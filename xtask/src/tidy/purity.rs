@@ -1,4 +1,4 @@
-//! What source text must not mention: the world in the pure crates, tasks and threads outside the
+//! Words that source text must not mention: the world in the pure crates, tasks and threads outside the
 //! shell, JSON outside its edge.
 //!
 //! Works on words of the code, so a comment may name what is forbidden. Tests are free: they read
@@ -21,7 +21,7 @@ const WORLD_MODULES: &[(&str, &str)] = &[
 /// Names of the standard library that read a clock.
 const CLOCKS: &[&str] = &["Instant::now", "SystemTime"];
 
-/// What starts a task or a thread.
+/// Calls that start a task or a thread.
 const SPAWNS: &[&str] = &[
     "spawn_blocking",
     "task::spawn",
@@ -91,7 +91,7 @@ fn knows_json(path: &str) -> bool {
     .any(|start| path.starts_with(start))
 }
 
-/// Where a pure crate names the world, with what to do about it.
+/// Offsets at which a pure crate names the world, with advice.
 fn world_mentions(source: &RustSource) -> Vec<(usize, String)> {
     let mut mentions = Vec::new();
     for (module, reason) in WORLD_MODULES {

@@ -56,7 +56,7 @@ struct Module {
     name: String,
     /// The inline modules around it, outermost first.
     parents: Vec<String>,
-    /// What `#[path = "..."]` says.
+    /// Value of `#[path = "..."]`.
     path: Option<String>,
 }
 
@@ -100,7 +100,7 @@ fn declared_modules(source: &RustSource) -> Vec<Module> {
     modules
 }
 
-/// What the scan for `mod` lines waits for.
+/// Token that the scan for `mod` lines waits for.
 enum Expects<'a> {
     Name { keyword_at: usize },
     End { keyword_at: usize, name: &'a str },

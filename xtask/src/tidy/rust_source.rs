@@ -13,15 +13,15 @@ pub(super) struct RustSource {
     pub(super) text: String,
     /// The file with every byte of comments and literals blanked, line ends kept.
     pub(super) code: String,
-    /// Where the comments are, with their slashes.
+    /// Ranges of the comments, with their slashes.
     comments: Vec<Range<usize>>,
-    /// Where string, byte string and character literals are, with their quotes.
+    /// Ranges of string, byte string and character literals, with their quotes.
     literals: Vec<Range<usize>>,
-    /// Where the items under `#[cfg(test)]` are.
+    /// Ranges of the items under `#[cfg(test)]`.
     test_regions: Vec<Range<usize>>,
 }
 
-/// What begins at a byte of the text.
+/// Kind of the token that begins at a byte of the text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Token {
     Comment,
@@ -61,12 +61,12 @@ impl RustSource {
         self.comments.iter().map(|range| (range.start, &self.text[range.clone()]))
     }
 
-    /// Whether the offset lies in a literal.
+    /// True if the offset lies in a literal.
     pub(super) fn is_literal(&self, offset: usize) -> bool {
         self.literals.iter().any(|range| range.contains(&offset))
     }
 
-    /// Whether the offset lies in an item under `#[cfg(test)]`.
+    /// True if the offset lies in an item under `#[cfg(test)]`.
     pub(super) fn is_test(&self, offset: usize) -> bool {
         self.test_regions.iter().any(|range| range.contains(&offset))
     }
@@ -188,7 +188,7 @@ fn blank(bytes: &mut [u8]) {
     }
 }
 
-/// Where the items under `#[cfg(test)]` or `#[cfg(all(test, ...))]` are.
+/// Ranges of the items under `#[cfg(test)]` or `#[cfg(all(test, ...))]`.
 fn test_regions(code: &str) -> Vec<Range<usize>> {
     let mut regions: Vec<Range<usize>> = Vec::new();
     for (start, _) in code.match_indices("#[cfg(") {
@@ -205,7 +205,7 @@ fn test_regions(code: &str) -> Vec<Range<usize>> {
     regions
 }
 
-/// How far the item reaches that starts here: to its semicolon or its closing brace.
+/// Length of the item that starts here, to its semicolon or its closing brace.
 fn item_length(code: &str) -> usize {
     let (mut braces, mut groups) = (0_usize, 0_usize);
     for (at, byte) in code.bytes().enumerate().skip(1) {

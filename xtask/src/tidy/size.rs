@@ -1,4 +1,4 @@
-//! How long a Rust file may be.
+//! Limits for the length of a Rust file.
 //!
 //! Three steps: look twice, give a reason, split. Functions are clippy's (`too_many_lines`). Files
 //! of tests only may be longer, because a list of cases is read one case at a time.

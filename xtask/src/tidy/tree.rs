@@ -18,7 +18,7 @@ use crate::{process, repository};
 /// Longest wait for `git ls-files`, which takes milliseconds unless the disk is in trouble.
 const LISTING_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Input for fuzzing: octets that may be anything, also what no rule would let pass.
+/// Input for fuzzing: any bytes, also those that no rule would let pass.
 const SEEDS: &str = "fuzz/corpus/";
 
 /// Code of others, which is kept as they publish it; documents there are ours.
@@ -40,7 +40,7 @@ pub(super) struct TreeFile {
     pub(super) content: Content,
 }
 
-/// What is in a file, as far as rules can read it.
+/// Content of a file, as far as rules can read it.
 #[derive(Debug)]
 pub(super) enum Content {
     Rust(RustSource),
@@ -139,12 +139,12 @@ impl TreeFile {
         }
     }
 
-    /// Whether the file name ends in a dot and `extension`.
+    /// True if the file name ends in a dot and `extension`.
     pub(super) fn has_extension(&self, extension: &str) -> bool {
         has_extension(&self.path, extension)
     }
 
-    /// Whether the whole file is test code: in a folder for tests or benchmarks, or a `tests.rs`.
+    /// True if the whole file is test code: in a folder for tests or benchmarks, or a `tests.rs`.
     pub(super) fn is_test(&self) -> bool {
         self.path.split('/').any(|part| matches!(part, "tests" | "benches" | "tests.rs"))
     }

@@ -6,10 +6,10 @@
 use super::finding::Finding;
 use super::tree::Tree;
 
-/// Where the page is.
+/// Folder of the page.
 const FOLDER: &str = "crates/management/web/";
 
-/// What no module, document or style sheet has in it, and what to do instead.
+/// Text that no module, document or style sheet may have, and what to do instead.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("innerHTML", "a template escapes text, this does not"),
     ("outerHTML", "a template escapes text, this does not"),

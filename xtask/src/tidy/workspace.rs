@@ -15,9 +15,9 @@ use crate::repository;
 /// A crate of the workspace.
 #[derive(Debug, Default)]
 pub(super) struct Package {
-    /// Its folder, relative to the root: `crates/broker`.
+    /// Folder, relative to the root: `crates/broker`.
     pub(super) folder: String,
-    /// What its manifest names, in cargo's order.
+    /// Dependencies that the manifest names, in cargo's order.
     pub(super) dependencies: Vec<Dependency>,
     /// The names of all packages it is built with, directly or not, without those of its tests.
     pub(super) reaches: BTreeSet<String>,
@@ -31,7 +31,7 @@ pub(super) struct Dependency {
     pub(super) name: String,
     /// The folder, when it is a crate of the workspace.
     pub(super) member: Option<String>,
-    /// Whether only tests and benchmarks see it.
+    /// True if only tests and benchmarks use it.
     pub(super) is_for_tests: bool,
 }
 
@@ -125,7 +125,7 @@ fn dependency(dependency: &Value, root: &Path) -> Option<Dependency> {
     })
 }
 
-/// Which package is built with which, by id, without development dependencies.
+/// Ids of the packages that each package is built with, without development dependencies.
 fn edges(nodes: &[Value]) -> Option<BTreeMap<&str, Vec<&str>>> {
     let is_built_with = |dependency: &&Value| {
         let kinds = dependency.get("dep_kinds").and_then(Value::as_array);
