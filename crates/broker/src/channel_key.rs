@@ -1,8 +1,8 @@
-//! The identity of a channel.
+//! The key of a channel in the vhost.
 
 use crate::ids::{ChannelNumber, ConnectionId};
 
-/// A channel of a connection.
+/// A channel, identified by its connection and number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct ChannelKey {
     pub(crate) connection: ConnectionId,

@@ -1,8 +1,7 @@
-//! A channel: what a client has outstanding on it and how it publishes.
+//! A channel: its outstanding deliveries and publishes.
 //!
-//! Small nouns, composed: `unacked` deliveries, `confirms`, a `transaction`, the prefetch for
-//! consumers to come. Which frames make up a content and what a reply looks like is the session's
-//! business.
+//! Its parts are the `unacked` deliveries, the `confirms`, a `transaction`, and the prefetch of later
+//! consumers. The session handles frames and the encoding of replies.
 
 pub(crate) mod confirms;
 pub(crate) mod transaction;
@@ -24,12 +23,12 @@ use unacked::{Unacked, UnackedList};
 /// The publish mode of a channel.
 #[derive(Default, Debug)]
 pub(crate) enum PublishMode {
-    /// Without answer.
+    /// Publishes get no answer.
     #[default]
     Plain,
     /// Every publish is confirmed or refused.
     Confirm(Confirms),
-    /// Publishes and settlements wait for commit.
+    /// Publishes and settlements wait for a commit.
     Transactional(Transaction),
 }
 
@@ -47,11 +46,11 @@ pub(crate) struct LastRoute {
 #[derive(Clone, Debug)]
 pub(crate) struct ReplyConsumer {
     pub(crate) tag: Name,
-    /// The queue name that repliers publish to.
+    /// The queue name to which replies are published.
     pub(crate) address: Name,
 }
 
-/// A consumer as its channel knows it.
+/// A consumer, as its channel refers to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ConsumerAt {
     pub(crate) queue: QueueId,
@@ -64,25 +63,26 @@ pub struct Channel {
     pub(crate) unacked: UnackedList,
     pub(crate) consumers: BTreeMap<Name, ConsumerAt>,
     pub(crate) mode: PublishMode,
-    /// `prefetch_count` of consumers to come.
+    /// `prefetch_count` of later consumers.
     pub(crate) prefetch_count: u16,
-    /// Unacknowledged deliveries of all consumers together; 0 is unlimited.
+    /// Limit of unacknowledged deliveries of all consumers together; 0 is unlimited.
     pub(crate) prefetch_count_global: u16,
     /// Deliveries that count against the global prefetch.
     pub(crate) unacked_by_consumers: u32,
-    /// Memory of the deliveries that are not settled for good, in bytes.
+    /// Memory of the deliveries that are not finally settled, in bytes.
     pub(crate) unacked_bytes: u64,
     /// Deliveries have waited because `unacked_bytes` was too much; the event is sent once.
     pub(crate) was_without_memory: bool,
     pub(crate) reply_consumer: Option<ReplyConsumer>,
     pub(crate) last_route: Option<LastRoute>,
-    /// The queue last declared here, which an empty name stands for.
+    /// The queue last declared on the channel, which an empty name stands for.
     pub(crate) last_queue: Option<Name>,
     /// Consumers that wait for room on this channel or its connection.
     pub(crate) parked: Vec<ConsumerAt>,
-    /// `basic.get`s that are not answered yet.
+    /// `basic.get` commands that are not answered yet.
     pub(crate) awaited_gets: u32,
-    /// Closed by the broker; the client has not agreed yet and everything else is ignored.
+    /// True if the broker has closed the channel and the client has not confirmed; everything else is
+    /// ignored.
     pub(crate) closing: bool,
     /// Listed among the channels that have confirms to send.
     pub(crate) flush_listed: bool,
@@ -94,12 +94,12 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel that the broker has closed and the client has not agreed to yet.
+    /// Creates a channel that the broker has closed and the client has not confirmed.
     pub(crate) fn closing() -> Self {
         Self { closing: true, ..Self::default() }
     }
 
-    /// The tag of the next delivery.
+    /// Assigns the tag of the next delivery.
     pub(crate) fn next_tag(&mut self) -> DeliveryTag {
         self.last_tag += 1;
         DeliveryTag(self.last_tag)
@@ -112,7 +112,7 @@ impl Channel {
         }
     }
 
-    /// Counts the end of a delivery of so many bytes.
+    /// Counts the end of a delivery of `bytes` bytes.
     pub(crate) fn delivery_ended(&mut self, bytes: u64, by_consumer: bool) {
         assert!(bytes <= self.unacked_bytes, "a delivery ended twice, or was never counted");
         self.unacked_bytes -= bytes;
@@ -127,12 +127,12 @@ impl Channel {
         !self.closing
     }
 
-    /// `prefetch_count` of consumers to come; 0 is unlimited.
+    /// `prefetch_count` of later consumers; 0 is unlimited.
     pub fn prefetch_count(&self) -> u16 {
         self.prefetch_count
     }
 
-    /// Unacknowledged deliveries that all its consumers together may have; 0 is unlimited.
+    /// Limit of unacknowledged deliveries of all consumers together; 0 is unlimited.
     pub fn global_prefetch_count(&self) -> u16 {
         self.prefetch_count_global
     }
@@ -162,13 +162,13 @@ impl Channel {
             || self.unacked_by_consumers < u32::from(self.prefetch_count_global)
     }
 
-    /// Deliveries that are not settled for good.
+    /// The number of deliveries that are not finally settled.
     pub fn unacked_count(&self) -> usize {
         self.unacked.len()
             + self.in_transaction().map(Transaction::deliveries).map_or(0, Iterator::count)
     }
 
-    /// The deliveries that are not settled for good, in no particular order.
+    /// The deliveries that are not finally settled, in no particular order.
     pub(crate) fn deliveries(&self) -> impl Iterator<Item = &Unacked> {
         let in_transaction = self.in_transaction().into_iter().flat_map(Transaction::deliveries);
         self.unacked.iter().chain(in_transaction)

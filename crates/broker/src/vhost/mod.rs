@@ -1,13 +1,13 @@
 //! A virtual host: the sequential core that all its clients share.
 //!
 //! `apply` performs one command of a client at a given time and leaves effects; `tick` does what is due by then;
-//! `durable` says how far the log is on disk. There is no clock, socket, file, lock or source of randomness in
+//! `durable` reports how much of the log is durable. There is no clock, socket, file, lock or source of randomness in
 //! here: time and seed are arguments. Between calls these hold:
 //!
 //! - no message waits in a queue for which a consumer has room, unless expired messages in front of it are being
 //!   removed in slices;
 //! - every message that died was dead-lettered, kept, or counted as dropped, unless more died at once than one
-//!   call may move and the timer goes on with them, or an alarm is on;
+//!   call may move and the timer continues with them, or an alarm is on;
 //! - `next_wake` is not later than the next deadline.
 //!
 //! `state` has the nouns that a vhost is made of, `commands` the commands by AMQP's classes, `lifecycle` the life of
@@ -58,20 +58,20 @@ pub use views::dry_run::{DryRun, ExchangeDryRun, Fate, PolicyChange, QueueDryRun
 /// Limits and defaults that a node gives its vhosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VhostOptions {
-    /// For queues that say nothing themselves.
+    /// Defaults for queues that do not set these options themselves.
     pub queue_defaults: QueueDefaults,
-    /// `deprecated_features.permit.global_qos`: whether `basic.qos` with `global` counts for the whole
-    /// channel; otherwise it counts per consumer, as in RabbitMQ 4.3.
+    /// `deprecated_features.permit.global_qos`: if true, `basic.qos` with `global` applies to the whole
+    /// channel; otherwise to each consumer, as in RabbitMQ 4.3.
     pub permits_global_qos: bool,
     /// `consumer_max_per_channel`; none is unlimited.
     pub consumers_per_channel_max: Option<u32>,
     /// Limits of the memory that long queues take.
     pub paging: Paging,
-    /// `default_queue_type`: the type of queues that could have any and say none.
+    /// `default_queue_type`: the type of queues that may have any type and do not set one.
     pub default_queue_type: QueueType,
     /// `max-queues`; none is unlimited.
     pub queues_max: Option<u64>,
-    /// Memory that unacknowledged deliveries may take before channels that have much of it wait, in bytes.
+    /// Memory of unacknowledged deliveries above which channels that hold much of it wait, in bytes.
     pub unacked_bytes_max: u64,
 }
 
@@ -111,8 +111,8 @@ pub struct Vhost {
 }
 
 impl Vhost {
-    /// A vhost with RabbitMQ's predeclared exchanges. `seed` makes the names it gives unguessable and
-    /// its hashes unpredictable; the same seed gives the same vhost.
+    /// Creates a vhost with RabbitMQ's predeclared exchanges. `seed` makes generated names unguessable and
+    /// hashes unpredictable; the same seed gives the same vhost.
     pub fn new(name: &str, seed: [u8; 32], options: VhostOptions) -> Self {
         let mut random = ChaCha12Rng::from_seed(seed);
         let hash_seed = random.next_u64();
@@ -145,8 +145,8 @@ impl Vhost {
 
     /// Applies one command of a client.
     ///
-    /// Commands of a connection that is gone or closing are ignored, as are those of a channel that
-    /// the broker has closed until the client agrees.
+    /// Commands on a connection that is gone or closing are ignored, as are those on a channel that the
+    /// broker has closed until the client confirms with `channel.close-ok`.
     pub fn apply(&mut self, now: Now, connection: ConnectionId, request: Request<'_>) {
         self.advance(now);
         let at = ChannelKey { connection, channel: request.channel };
@@ -175,12 +175,11 @@ impl Vhost {
         }
     }
 
-    /// Performs a command on behalf of the node itself: it may do everything and is answered by the
-    /// result alone. What needs a channel or a connection (consuming, exclusive queues, transactions)
-    /// does nothing.
+    /// Performs a command on behalf of the node itself, with all permissions and without an answer. Commands
+    /// that need a channel or a connection (consumers, exclusive queues, transactions) do nothing.
     ///
     /// # Errors
-    /// What a client would be refused with.
+    /// The refusal that a client would get.
     pub fn execute(&mut self, now: Now, command: Command<'_>) -> Result<(), Refusal> {
         self.advance(now);
         let nobody = ChannelKey { connection: ConnectionId::default(), channel: ChannelNumber(0) };
@@ -228,7 +227,7 @@ impl Vhost {
         }
     }
 
-    /// Time does not run backwards, even if two readings of the clock arrive in the wrong order.
+    /// Time never runs backwards, even if two readings of the clock arrive in the wrong order.
     fn advance(&mut self, now: Now) {
         self.now.time = self.now.time.max(now.time);
         self.now.wall_ms = now.wall_ms;
@@ -252,12 +251,12 @@ impl Vhost {
         self.options
     }
 
-    /// Queues that are declared from now on without a type have this one, if it fits them.
+    /// Sets the type of queues that are declared from now on without one, if the type fits them.
     pub fn set_default_queue_type(&mut self, queue_type: QueueType) {
         self.options.default_queue_type = queue_type;
     }
 
-    /// From now on there may be so many queues; those that are there stay.
+    /// Sets the limit for new queues; existing queues stay.
     pub fn set_queues_max(&mut self, queues_max: Option<u64>) {
         self.options.queues_max = queues_max;
     }
@@ -267,17 +266,17 @@ impl Vhost {
         self.topology.queues()
     }
 
-    /// The queue of that name.
+    /// The queue with this name.
     pub fn queue(&self, name: &str) -> Option<&Queue> {
         self.topology.queue(self.topology.queue_id(name)?)
     }
 
-    /// The id of the queue of that name.
+    /// The id of the queue with this name.
     pub fn queue_id(&self, name: &str) -> Option<QueueId> {
         self.topology.queue_id(name)
     }
 
-    /// The queue of that id; none if it was deleted.
+    /// The queue with this id; none if it was deleted.
     pub fn queue_of(&self, id: QueueId) -> Option<&Queue> {
         self.topology.queue(id)
     }
@@ -287,17 +286,17 @@ impl Vhost {
         self.topology.exchanges()
     }
 
-    /// The exchange of that name.
+    /// The exchange with this name.
     pub fn exchange(&self, name: &str) -> Option<&Exchange> {
         self.topology.exchange(self.topology.exchange_id(name)?)
     }
 
-    /// The id of the exchange of that name.
+    /// The id of the exchange with this name.
     pub fn exchange_id(&self, name: &str) -> Option<ExchangeId> {
         self.topology.exchange_id(name)
     }
 
-    /// The exchange of that id; none if it was deleted.
+    /// The exchange with this id; none if it was deleted.
     pub fn exchange_of(&self, id: ExchangeId) -> Option<&Exchange> {
         self.topology.exchange(id)
     }
@@ -307,17 +306,17 @@ impl Vhost {
         self.connections.iter()
     }
 
-    /// The connection of that id; none if it is closed.
+    /// The connection with this id; none if it is closed.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection> {
         self.connections.get(id)
     }
 
-    /// The policies as they are set; they may not be in force for everything yet.
+    /// The policies as set; a recent change may not be applied to all queues and exchanges yet.
     pub fn policies(&self) -> &Policies {
         self.policies.policies()
     }
 
-    /// Memory that the messages that wait in its queues take, about, in bytes.
+    /// Approximate memory of the messages that wait in queues, in bytes.
     pub fn waiting_bytes(&self) -> u64 {
         self.paging.resident_bytes()
     }
@@ -357,15 +356,15 @@ impl Vhost {
         }
     }
 
-    /// Sends the answer of a command, unless the client wants none. It is sent when everything that the
-    /// connection has changed so far is on disk, so that the client may rely on that.
+    /// Sends the answer of a command, unless the client wants none. The answer waits until everything that
+    /// the connection has changed so far is durable, so that the client may rely on it.
     fn answer(&mut self, at: ChannelKey, nowait: bool, outgoing: Outgoing) {
         if !nowait {
             self.send_when_durable(self.needed_for_answer(at), at, outgoing);
         }
     }
 
-    /// The position up to which the log must be on disk before the command at hand is answered.
+    /// The log position that must be durable before the current command is answered.
     fn needed_for_answer(&self, at: ChannelKey) -> Lsn {
         self.log.written_by_command().unwrap_or_else(|| {
             let before = self.connections.get(at.connection).map(|connection| connection.logged);
@@ -373,8 +372,8 @@ impl Vhost {
         })
     }
 
-    /// Sends something once the log is on disk up to `needed`. Methods that wait for the same position are sent
-    /// in the order of these calls.
+    /// Sends a method once the log is durable up to `needed`. Methods that wait for the same position are
+    /// sent in the order of these calls.
     fn send_when_durable(&mut self, needed: Lsn, at: ChannelKey, outgoing: Outgoing) {
         if self.log.is_durable(needed) {
             self.effects.send(at, outgoing);
@@ -383,8 +382,8 @@ impl Vhost {
         }
     }
 
-    /// Makes remembered routes stale, and has dead letters that had nowhere to go offered again: they may have
-    /// a target now.
+    /// Makes remembered routes stale, and requests a retry of dead letters without a target, which may have
+    /// one now.
     fn topology_changed(&mut self) {
         self.topology.changed();
         self.dead_lettering.request_retry();

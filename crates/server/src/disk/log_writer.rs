@@ -99,7 +99,7 @@ impl LogWriter {
         WriteJob { source, log, batch, has_more, result: Err(LogError::Failed) }
     }
 
-    /// Takes the log back. Next, the vhost is told, or the batch waits for room on the disk. Any other error
+    /// Takes the log back. Next, the vhost gets a report, or the batch waits for room on the disk. Any other error
     /// ends the process.
     pub(super) fn finish(&mut self, job: WriteJob) {
         let WriteJob { mut log, batch, has_more, result, .. } = job;

@@ -133,8 +133,8 @@ impl Vhost {
         Ok(())
     }
 
-    /// An empty queue name stands for the queue last declared on the channel; with an empty key it
-    /// stands for the key, too.
+    /// An empty queue name stands for the queue last declared on the channel; if the key is empty too, the
+    /// queue name is also the key.
     fn queue_and_key(&mut self, at: ChannelKey, bind: Bind<'_>) -> Result<(String, Name), Refusal> {
         let queue = self.queue_name(at, bind.destination)?;
         let key = match (bind.destination, bind.routing_key) {
@@ -155,14 +155,14 @@ impl Vhost {
         }
     }
 
-    /// Removes a binding, and an auto-delete exchange with its last one.
+    /// Removes a binding, and an auto-delete exchange with its last binding.
     pub(in crate::vhost) fn unbind(&mut self, source: ExchangeId, binding: &Binding) {
         if self.remove_binding(source, binding) {
             self.remove_exchange(source);
         }
     }
 
-    /// Removes a binding; true if that was the last of an auto-delete exchange. The source may be gone.
+    /// Removes a binding; true if it was the last of an auto-delete exchange. The source may be gone.
     pub(in crate::vhost) fn remove_binding(
         &mut self,
         source: ExchangeId,
@@ -195,7 +195,7 @@ impl Vhost {
         (source.durable && is_durable).then(|| record(&source.name, destination, binding))
     }
 
-    /// Logs that a binding is gone. Its source may be gone already; an exchange that was bound to itself is both.
+    /// Logs the removal of a binding. Its source may be gone already, as with an exchange bound to itself.
     pub(in crate::vhost) fn log_unbound(
         &mut self,
         source_name: &Name,

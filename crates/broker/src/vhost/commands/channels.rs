@@ -60,7 +60,7 @@ impl Vhost {
     fn cancel_forbidden_consumers(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get(id) else { return };
         let (access, cancel_notify) = (&connection.access, connection.cancel_notify);
-        // Many consumers may be those of one queue.
+        // Several consumers may share one queue.
         let mut allowed: BTreeMap<QueueId, bool> = BTreeMap::new();
         let mut forbidden = Vec::new();
         for (number, channel) in &connection.channels {
@@ -89,7 +89,7 @@ impl Vhost {
             return;
         };
         let channels: Vec<ChannelNumber> = known.channels.keys().copied().collect();
-        // All consumers go first, so that nothing returned comes back to this connection.
+        // All consumers go first, so that no returned message is delivered to this connection again.
         for channel in &channels {
             self.remove_consumers(ChannelKey { connection, channel: *channel });
         }
@@ -161,7 +161,7 @@ impl Vhost {
                 self.counters.channels_closed += 1;
             }
         }
-        // When both sides close, the client still owes its agreement.
+        // If both sides close at once, the client still owes its `channel.close-ok`.
         self.answer(at, false, Outgoing::ChannelCloseOk);
         Ok(())
     }
@@ -208,7 +208,7 @@ impl Vhost {
         self.effects.send(ChannelKey { connection: id, channel: ChannelNumber(0) }, outgoing);
     }
 
-    /// Closes a connection for a reason of the broker, such as a stop (320) or an operator's wish.
+    /// Closes a connection on behalf of the broker, for example at a stop (320) or on an operator's request.
     pub fn force_close(&mut self, now: Now, id: ConnectionId, refusal: Refusal) {
         self.advance(now);
         if self.connections.get(id).is_some_and(|c| !c.closing) {

@@ -17,13 +17,13 @@ use crate::queue::{Consumer, Queue};
 use crate::refusal::{Refusal, Resource};
 use crate::vhost::Vhost;
 
-/// Arguments of `basic.consume` that only streams know.
+/// Arguments of `basic.consume` that only streams support.
 const STREAM_ARGUMENTS: [&str; 3] =
     ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"];
 
 impl Vhost {
-    /// COMPAT: global prefetch: honoured, on every queue type; RabbitMQ 4.3 counts it per consumer
-    /// unless permitted, and then refuses it on quorum queues.
+    /// COMPAT: global prefetch: honoured, on every queue type; RabbitMQ 4.3 counts it per consumer unless
+    /// permitted, and then refuses it on quorum queues.
     pub(in crate::vhost) fn qos(
         &mut self,
         at: ChannelKey,
@@ -52,7 +52,7 @@ impl Vhost {
         consume: Consume<'_>,
     ) -> Result<(), Refusal> {
         if self.connections.channel(at).is_none() {
-            // The node itself consumes nothing.
+            // The node itself has no consumers.
             return Ok(());
         }
         let tag = self.consumer_tag(at, consume.consumer_tag)?;
@@ -73,7 +73,7 @@ impl Vhost {
         let queue = self.topology.known_queue_mut(id);
         let consumer = queue.consumers.add(consumer);
         queue.renew_lease(self.now.time);
-        // Its lease may have been over and have waited for the end of an alarm.
+        // The lease may have ended and waited for the end of an alarm.
         self.arm_queue(id);
         if let Some(channel) = self.connections.channel_mut(at) {
             channel.consumers.insert(Arc::clone(&tag), ConsumerAt { queue: id, consumer });
@@ -136,7 +136,7 @@ impl Vhost {
         Ok(consumer)
     }
 
-    /// Replies without a queue: the consumer gets an address that requests carry.
+    /// Starts a consumer of direct replies, whose address is put into requests.
     fn consume_replies(
         &mut self,
         at: ChannelKey,
@@ -175,8 +175,8 @@ impl Vhost {
         Ok(())
     }
 
-    /// Removes a consumer; its unacknowledged deliveries stay with the channel. An auto-delete queue
-    /// goes with its last consumer.
+    /// Removes a consumer; its unacknowledged deliveries stay with the channel. An auto-delete queue is
+    /// deleted with its last consumer.
     pub(in crate::vhost) fn remove_consumer(&mut self, at: ChannelKey, tag: &str) {
         let Some(channel) = self.connections.channel_mut(at) else {
             return;
@@ -191,7 +191,7 @@ impl Vhost {
             return;
         };
         channel.parked.retain(|parked| parked.queue != id || parked.consumer != consumer);
-        // A queue that is removed takes its consumers off their channels.
+        // A deleted queue removes its consumers from their channels.
         let queue = self.topology.known_queue_mut(id);
         queue.consumers.remove(consumer);
         if !queue.consumers.is_empty() {
@@ -207,7 +207,7 @@ impl Vhost {
     }
 }
 
-/// The arguments of `basic.consume`; unknown ones are kept and ignored.
+/// Reads the arguments of `basic.consume`; unknown ones are kept and ignored.
 fn read_arguments(
     consumer: &mut Consumer,
     queue: &Queue,

@@ -57,10 +57,10 @@ impl Vhost {
         }
     }
 
-    /// The exchange of that name.
+    /// The id of the exchange with this name.
     ///
     /// # Errors
-    /// 404 if there is none.
+    /// 404 if it does not exist.
     pub(in crate::vhost) fn find_exchange(&self, name: &str) -> Result<ExchangeId, Refusal> {
         let id = self.topology.exchange_id(name);
         id.ok_or_else(|| Refusal::not_found(self.exchange_resource(name)))
@@ -81,7 +81,7 @@ impl Vhost {
         }
         let kind = ExchangeType::from_name(declare.kind);
         let kind = kind.ok_or_else(|| {
-            // RabbitMQ calls a word that Erlang knows invalid, and any other unknown.
+            // RabbitMQ calls the empty type invalid, and any other wrong one unknown.
             let problem = if declare.kind.is_empty() { "invalid" } else { "unknown" };
             Refusal::precondition_failed(format!("{problem} exchange type '{}'", declare.kind))
         })?;
@@ -149,7 +149,7 @@ impl Vhost {
         Ok(())
     }
 
-    /// An exchange that exists may be declared again, but only the same.
+    /// Checks that a declaration of an existing exchange is the same as the first.
     fn check_same_exchange(
         &self,
         id: ExchangeId,
@@ -202,16 +202,16 @@ impl Vhost {
         Ok(())
     }
 
-    /// Removes an exchange with all bindings from and to it, and the auto-delete exchanges that lose
-    /// their last binding with it.
+    /// Removes an exchange with all bindings from and to it, and auto-delete exchanges that lose their last
+    /// binding by that.
     pub(in crate::vhost) fn remove_exchange(&mut self, id: ExchangeId) {
         let mut over = vec![id];
         while let Some(id) = over.pop() {
             let Some(exchange) = self.topology.exchange_mut(id) else {
-                // It was bound to itself.
+                // The exchange was bound to itself.
                 continue;
             };
-            // First of all: the log has the names of what the bindings led to.
+            // First of all, because the records name the destinations of the bindings.
             for (source, binding) in std::mem::take(&mut exchange.bound_from) {
                 if self.remove_binding(source, &binding) {
                     over.push(source);
@@ -233,7 +233,7 @@ impl Vhost {
     }
 }
 
-/// The default exchange can be neither declared nor deleted nor bound.
+/// Refuses to declare, delete or bind the default exchange.
 pub(super) fn refuse_default(name: &str) -> Result<(), Refusal> {
     if name.is_empty() {
         let text = "operation not permitted on the default exchange";

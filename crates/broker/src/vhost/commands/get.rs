@@ -20,7 +20,7 @@ impl Vhost {
         no_ack: bool,
     ) -> Result<(), Refusal> {
         if self.connections.channel(at).is_none() {
-            // The node itself gets nothing.
+            // The node itself takes no messages.
             return Ok(());
         }
         let name = self.queue_name(at, name)?;
@@ -51,7 +51,7 @@ impl Vhost {
 
     /// Answers `basic.get` with the next message.
     pub(in crate::vhost) fn answer_get(&mut self, at: ChannelKey, id: QueueId, no_ack: bool) {
-        // What is left in front may have expired, if more had than a slice holds.
+        // The head may have expired, if more messages had than fit into a slice.
         let expired = self.topology.known_queue(id).front_is_expired(self.now.time);
         match if expired { None } else { self.pop_front(id) } {
             None => {
@@ -73,7 +73,8 @@ impl Vhost {
     /// Answers `basic.get` with a message.
     fn hand_over(&mut self, at: ChannelKey, id: QueueId, mut entry: Entry, no_ack: bool) {
         if self.firehose.is_on() {
-            // Before the delivery is counted: the copy says whether the message was delivered before.
+            // Before the delivery is counted, because the copy tells whether the message was delivered
+            // before.
             self.trace_delivery(at, id, &entry);
         }
         let queue = self.topology.known_queue_mut(id);
@@ -101,7 +102,7 @@ impl Vhost {
         self.effects.send(at, outgoing);
     }
 
-    /// Quorum queues with a single active consumer cannot be polled.
+    /// Refuses `basic.get` on quorum queues with a single active consumer.
     fn check_get(&self, id: QueueId) -> Result<(), Refusal> {
         let queue = self.topology.known_queue(id);
         let allowed = !queue.consumers.is_single_active()

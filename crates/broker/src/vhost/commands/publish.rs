@@ -55,7 +55,7 @@ impl Vhost {
             _ => self.find_route(at, exchange, &publish, &prepared)?,
         };
         self.publish_along(at, publish, &prepared, &last)?;
-        // Taken and put back, and not cloned: a route to many queues is an allocation.
+        // Taken and put back instead of cloned, because a route to many queues is an allocation.
         if last.route.can_be_remembered
             && let Some(channel) = self.connections.channel_mut(at)
         {
@@ -115,7 +115,7 @@ impl Vhost {
         if is_same { remembered.take() } else { None }
     }
 
-    /// The exchange of a publish, if the user may publish to it with this key.
+    /// The exchange of a publish; checks that the user may publish to it with this key.
     fn check_exchange(&self, at: ChannelKey, publish: &Publish<'_>) -> Result<ExchangeId, Refusal> {
         let name = String::from_utf8_lossy(&publish.exchange);
         let name = name.replace(['\r', '\n'], "");
@@ -131,7 +131,7 @@ impl Vhost {
         Ok(id)
     }
 
-    /// Topic permissions limit the keys of topic exchanges, those in `CC` and `BCC` included.
+    /// Checks topic permissions, which limit the keys of topic exchanges, including those in `CC` and `BCC`.
     fn check_topic(&self, at: ChannelKey, exchange: ExchangeId, key: &[u8]) -> Result<(), Refusal> {
         let exchange = self.topology.known_exchange(exchange);
         match self.connections.get(at.connection) {
@@ -144,7 +144,7 @@ impl Vhost {
         }
     }
 
-    /// Reads the properties of a publish and gives a request for direct replies its address.
+    /// Reads the properties of a publish; a request for direct replies gets its address.
     fn prepare(
         &mut self,
         at: ChannelKey,
@@ -196,7 +196,7 @@ impl Vhost {
     pub(in crate::vhost) fn count_publish(&mut self, at: ChannelKey, publish: &RoutedPublish<'_>) {
         let RoutedPublish { exchange, route, mandatory, body_bytes } = *publish;
         let routed = route.queues.len() as u64;
-        // A transaction may hold the id of an exchange that is gone.
+        // A transaction may hold the id of a deleted exchange.
         if let Some(exchange) = self.topology.exchange_mut(exchange) {
             exchange.counters.published_in += 1;
             exchange.counters.published_out += routed;
@@ -241,7 +241,7 @@ impl Vhost {
             self.deliver_reply(*requester, &message);
         }
         for id in &route.queues {
-            // A transaction may hold the id of a queue that is gone.
+            // A transaction may hold the id of a deleted queue.
             if self.topology.queue(*id).is_none() {
                 continue;
             }
@@ -257,7 +257,7 @@ impl Vhost {
         if refused { Verdict::Refused } else { Verdict::Accepted(lsn) }
     }
 
-    /// Drops a publish that no queue gets and that is not mandatory.
+    /// Drops an unroutable publish that is not mandatory.
     fn drop_unroutable(&mut self, at: ChannelKey) -> Verdict {
         self.counters.dropped_unroutable += 1;
         if let Some(channel) = self.connections.channel_mut(at) {

@@ -124,7 +124,7 @@ impl Vhost {
         self.counters.queues_declared += 1;
         Ok(self.create_queue(QueueDeclaration {
             name,
-            // An exclusive queue does not outlive its connection.
+            // An exclusive queue ends with its connection.
             durable: declare.durable && !declare.exclusive,
             auto_delete: declare.auto_delete,
             exclusive_owner,
@@ -133,8 +133,8 @@ impl Vhost {
         }))
     }
 
-    /// The arguments with the vhost's default type, if the client leaves the type open and the queue
-    /// may have that type: one that is not to last is classic.
+    /// The arguments with the vhost's default type, if the client leaves the type open and the queue may have
+    /// that type. Transient queues are classic.
     fn with_default_type(&self, declare: &DeclareQueue<'_>) -> Option<Table> {
         let default = self.options.default_queue_type;
         let lasts = declare.durable && !declare.exclusive && !declare.auto_delete;
@@ -159,7 +159,7 @@ impl Vhost {
         }
     }
 
-    /// Checks everything that a new queue must be, in RabbitMQ's order.
+    /// Checks the declaration of a new queue, in RabbitMQ's order.
     fn new_queue_arguments(
         &self,
         at: ChannelKey,
@@ -286,8 +286,8 @@ impl Vhost {
         self.require(at, Permission::Configure, resource)
     }
 
-    /// The pseudo-queue of direct replies can be declared, and so can the address of a requester that
-    /// is still there.
+    /// Answers the declaration of the pseudo-queue of direct replies, or of the address of a connected
+    /// requester.
     fn declare_reply_queue(
         &mut self,
         at: ChannelKey,
@@ -366,8 +366,8 @@ impl Vhost {
             }
         };
         let RemovedQueue { ready_count, consumers } = removed;
-        // The channel that deletes is answered before it hears of its consumers: a client that closes
-        // it on `basic.cancel` would miss the answer.
+        // The deleting channel gets its answer before the `basic.cancel` of its consumers: a client that
+        // closes the channel on `basic.cancel` would miss the answer.
         let (own, others): (Vec<_>, Vec<_>) =
             consumers.into_iter().partition(|(consumer_at, _)| *consumer_at == at);
         self.notify_cancelled(others);
@@ -411,7 +411,7 @@ impl Vhost {
     fn remove_queue(&mut self, id: QueueId) -> RemovedQueue {
         self.finish_deaths_of(id);
         let dead = self.take_all_deaths(id);
-        // Before the queue goes: the log has its name.
+        // Before the queue is removed, because the records name it.
         let bindings = std::mem::take(&mut self.topology.known_queue_mut(id).registration.bindings);
         for (source, binding) in bindings {
             self.unbind(source, &binding);
@@ -448,13 +448,13 @@ impl Vhost {
         RemovedQueue { ready_count, consumers }
     }
 
-    /// Removes a queue that no command of a client names, and cancels its consumers.
+    /// Removes a queue without a client's command, and cancels its consumers.
     pub(in crate::vhost) fn remove_queue_and_notify(&mut self, id: QueueId) {
         let removed = self.remove_queue(id);
         self.notify_cancelled(removed.consumers);
     }
 
-    /// Removes the consumers of a queue that is gone from their channels.
+    /// Removes the consumers of a deleted queue from their channels.
     fn detach_consumers(&mut self, id: QueueId, queue: &Queue) -> Vec<(ChannelKey, Name)> {
         let mut removed = Vec::new();
         for consumer in queue.consumers() {

@@ -42,7 +42,7 @@ impl Vhost {
         Ok(())
     }
 
-    /// Ends deliveries that were taken off their channel, in the order given.
+    /// Settles deliveries that were taken off their channel, in the given order.
     pub(in crate::vhost) fn settle_all(
         &mut self,
         at: ChannelKey,
@@ -71,8 +71,8 @@ impl Vhost {
         self.resume_deliveries(at);
     }
 
-    /// Counts the end of a delivery in its queue, consumer, channel and vhost. True if that makes room under a
-    /// global prefetch.
+    /// Counts the end of a delivery in its queue, consumer, channel and vhost. True if that makes room under
+    /// a global prefetch.
     fn release(&mut self, at: ChannelKey, unacked: &Unacked) -> bool {
         let bytes = unacked.entry.message.memory_bytes();
         self.unacked_memory.subtract(bytes);

@@ -14,15 +14,15 @@ use crate::vhost::state::pending_death::PendingDeath;
 /// Deaths that were taken out of a queue before they were moved.
 #[derive(Default, Debug)]
 pub(in crate::vhost) struct TakenDeaths {
-    /// Messages that the queue had.
+    /// The number of deaths that the queue counted.
     pub(in crate::vhost) count: u64,
-    /// Records that brought them.
+    /// The records of the messages.
     pub(in crate::vhost) lsns: Vec<Lsn>,
 }
 
 impl Vhost {
-    /// Turns the alarm of memory or disk on or off. While it is on, only records that clients ask for are written:
-    /// dead letters, redriven messages and copies of the firehose wait or are not made.
+    /// Turns the alarm of memory or disk on or off. During an alarm, only records that clients ask for are
+    /// written: dead letters and redriven messages wait, and firehose copies are not made.
     pub fn set_alarm(&mut self, now: Now, is_on: bool) {
         self.advance(now);
         if !self.alarm.set(is_on) {
@@ -56,8 +56,8 @@ impl Vhost {
         self.alarm.push(death);
     }
 
-    /// True if nothing more may die in this queue, because enough waits already. The queue goes on when there is
-    /// room.
+    /// True if nothing more may die in this queue, because enough deaths wait already. The queue is listed to
+    /// continue when there is room.
     pub(in crate::vhost) fn stalls(&mut self, queue: QueueId) -> bool {
         let stalls = self.alarm.is_full() && self.must_wait(queue);
         if stalls {
@@ -87,16 +87,17 @@ impl Vhost {
         }
     }
 
-    /// Takes what died in a queue that is purged and waits for the end of an alarm.
+    /// Takes the waiting deaths of a queue that is purged.
     pub(in crate::vhost) fn take_waiting_deaths(&mut self, queue: QueueId) -> TakenDeaths {
         let has_died = |death: &PendingDeath| death.entry().is_some();
         self.take_waiting(queue, has_died)
     }
 
-    /// Takes what died in a queue that is deleted, and what it refused, so that no death outlives its queue.
+    /// Takes all deaths of a queue that is deleted, including those of refused messages, so that no death
+    /// outlives its queue.
     pub(in crate::vhost) fn take_all_deaths(&mut self, queue: QueueId) -> TakenDeaths {
         let mut taken = self.take_waiting(queue, |_| true);
-        // What died because of the deaths that were moved just now.
+        // Messages that died because other deaths were moved just now.
         let again = self.dead_lettering.take_of(queue);
         self.count_taken(queue, &Vec::from(again), &mut taken);
         taken
@@ -114,7 +115,7 @@ impl Vhost {
         taken
     }
 
-    /// Counts deaths that are not moved any more.
+    /// Counts deaths that will not be moved any more.
     fn count_taken(&mut self, queue: QueueId, deaths: &[PendingDeath], taken: &mut TakenDeaths) {
         let entries = deaths.iter().filter_map(PendingDeath::entry);
         let count = entries.clone().count() as u64;
@@ -124,14 +125,14 @@ impl Vhost {
         taken.lsns.extend(durable.map(|(_, entry)| entry.lsn));
     }
 
-    /// Deaths that waited were taken: there may be room for queues that had to wait.
+    /// Continues with queues that had to wait, if taking deaths has made room.
     pub(in crate::vhost) fn waiting_deaths_taken(&mut self) {
         if !self.alarm.is_full() {
             self.resume_stalled();
         }
     }
 
-    /// Offers no dead letters that had nowhere to go; they are offered again when the alarm is over.
+    /// Stops offering dead letters without a target; they are offered again after the alarm.
     fn stop_retries(&mut self) {
         for id in self.dead_lettering.sources() {
             if self.topology.known_queue_mut(id).dead_letters.pending.stop_retry() {

@@ -32,13 +32,14 @@ struct Targets {
 }
 
 impl Vhost {
-    /// A message in a queue dies; it is moved before the call ends, or waits for the timer or the end of an alarm.
+    /// Lets a message of a queue die; the death is moved before the call ends, or waits for the timer or the
+    /// end of an alarm.
     pub(in crate::vhost) fn die(&mut self, queue: QueueId, entry: Entry, reason: DeathReason) {
         self.topology.known_queue_mut(queue).dead_letters.begin_death();
         self.has_died(queue, reason, DeadMessage::Entry(entry));
     }
 
-    /// A full queue refuses a message and dead-letters it.
+    /// Dead-letters a message that a full queue refuses.
     pub(in crate::vhost) fn die_refused(&mut self, queue: QueueId, message: Message) {
         self.has_died(queue, DeathReason::Maxlen, DeadMessage::Refused(message));
     }
@@ -52,9 +53,9 @@ impl Vhost {
         }
     }
 
-    /// Moves everything that died, and what dies because of that. Deaths above what a call may move are left to
-    /// the timer, with those that follow until it is done. Consumers get the messages behind expired ones, and
-    /// copies of the firehose enter their queues.
+    /// Moves all deaths, and those that follow from them. Deaths above the limit of a call are left to the
+    /// timer, with those that follow until the timer is done. Consumers get the messages behind expired ones,
+    /// and firehose copies enter their queues.
     pub(in crate::vhost) fn finish_deaths(&mut self) {
         while self.dead_lettering.has_unblocked()
             || !self.firehose.is_empty()
@@ -73,7 +74,7 @@ impl Vhost {
         }
     }
 
-    /// True if dead letters that had nowhere to go are to be offered again now.
+    /// True if dead letters without a target should be offered again now.
     fn may_retry(&self) -> bool {
         self.dead_lettering.wants_retry() && !self.alarm.is_on()
     }
@@ -82,7 +83,7 @@ impl Vhost {
     pub(in crate::vhost) fn resume_deaths(&mut self, budget: usize) -> usize {
         self.dead_lettering.woken();
         let moved = self.move_deaths(budget);
-        // The rest has its turn when other wake-ups have had theirs.
+        // The rest continues after other wake-ups have had their turn.
         if self.dead_lettering.is_armed() { budget } else { moved }
     }
 
@@ -107,7 +108,7 @@ impl Vhost {
         }
     }
 
-    /// Moves the deaths in a queue that is deleted or purged.
+    /// Moves the deaths of a queue that is deleted or purged.
     pub(in crate::vhost) fn finish_deaths_of(&mut self, queue: QueueId) {
         for death in self.dead_lettering.take_of(queue) {
             self.move_or_wait(death);
@@ -115,7 +116,7 @@ impl Vhost {
     }
 
     /// Moves a death, unless an alarm has begun since. Deaths that follow from it go before the others on the
-    /// list: where chains branch, that keeps the list as short as the longest chain.
+    /// list: where chains branch, the list then stays as short as the longest chain.
     fn move_or_wait(&mut self, death: PendingDeath) {
         if self.must_wait(death.queue) {
             self.wait_for_alarm(death);
@@ -187,8 +188,8 @@ impl Vhost {
         self.left(death.queue);
     }
 
-    /// The route of a dead letter; none if its exchange does not exist. Dead letters with one envelope after the
-    /// other are routed once.
+    /// The route of a dead letter; none if its exchange does not exist. Consecutive dead letters with the
+    /// same envelope are routed once.
     fn dead_letter_route(&mut self, message: &Message) -> Option<Route> {
         let (topology, envelope) = (self.topology.version(), message.envelope());
         if let Some(route) = self.dead_lettering.remembered_route(topology, envelope) {
@@ -200,7 +201,7 @@ impl Vhost {
         Some(route)
     }
 
-    /// Sorts the queues a dead letter was routed to by what they do with it.
+    /// Classifies the queues that a dead letter was routed to by their treatment of it.
     fn targets(&mut self, message: &Message, routed: &[QueueId]) -> Targets {
         let mut targets =
             Targets { accepting: SmallVec::new(), passing_on: SmallVec::new(), cyclic: 0, full: 0 };
@@ -234,7 +235,7 @@ impl Vhost {
         targets
     }
 
-    /// Lets the dead letter into its queues; with the record of it the message has left the old one.
+    /// Enqueues a dead letter; the record of it also removes the message from its old queue.
     fn enqueue_in_targets(&mut self, death: &PendingDeath, message: &Message, targets: Targets) {
         let mut plan = EnqueuePlan::default();
         for id in targets.accepting {
@@ -312,7 +313,7 @@ impl Vhost {
         }
     }
 
-    /// A message left a queue, or at least those that wait there: the queue may have room for dead letters that it
+    /// Notes that a message left a queue or was delivered: the queue may have room for dead letters that it
     /// refused.
     pub(in crate::vhost) fn left(&mut self, id: QueueId) {
         let queue = self.topology.known_queue_mut(id);
@@ -321,8 +322,8 @@ impl Vhost {
         }
     }
 
-    /// Offers all dead letters that had nowhere to go again: a slice of them now, the rest when the
-    /// timer comes, which is at once.
+    /// Offers all dead letters without a target again: a slice of them now, the rest when the timer fires,
+    /// which is at once.
     fn retry_pending_dead_letters(&mut self) {
         self.dead_lettering.retry_begins();
         let mut budget = DEAD_LETTER_RETRY_SLICE;
@@ -333,8 +334,8 @@ impl Vhost {
         }
     }
 
-    /// Offers up to `budget` of a queue's pending dead letters again, each once in a round; those that
-    /// still have nowhere to go line up behind the others. Returns how many were offered.
+    /// Offers up to `budget` of a queue's pending dead letters again, each once per round; those that still
+    /// have no target go to the end. Returns the number of offered messages.
     pub(in crate::vhost) fn offer_pending(&mut self, id: QueueId, budget: usize) -> usize {
         let queue = self.topology.known_queue_mut(id);
         let mut offered = 0;

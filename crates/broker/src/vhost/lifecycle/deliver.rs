@@ -43,7 +43,8 @@ impl Vhost {
             }
             let (expired, has_consumers) =
                 (queue.front_is_expired(now), !queue.consumers.is_empty());
-            // A consumer that rejects everything would bring all of a long queue into memory.
+            // Without this check, a consumer that rejects every message would bring all of a long queue into
+            // memory.
             if has_consumers && self.stalls(id) {
                 return;
             }
@@ -73,7 +74,7 @@ impl Vhost {
         entry
     }
 
-    /// Hands a message that has just arrived to a consumer, or gives it back if none has room.
+    /// Delivers a message that has just arrived to a consumer, or returns it if none has room.
     pub(in crate::vhost) fn deliver_at_once(
         &mut self,
         id: QueueId,
@@ -130,7 +131,8 @@ impl Vhost {
 
     fn deliver(&mut self, id: QueueId, mut entry: Entry, chosen: Chosen) {
         if self.firehose.is_on() {
-            // Before the delivery is counted: the copy says whether the message was delivered before.
+            // Before the delivery is counted, because the copy tells whether the message was delivered
+            // before.
             self.trace_delivery(chosen.at, id, &entry);
         }
         let queue = self.topology.known_queue_mut(id);
@@ -167,19 +169,19 @@ impl Vhost {
         }
     }
 
-    /// Lets the parked consumers of a channel wait for messages again, because there is room. The channel may be
-    /// gone.
+    /// Lets the parked consumers of a channel wait for messages again, because there is room. The channel may
+    /// be gone.
     pub(in crate::vhost) fn unpark_channel(&mut self, at: ChannelKey) {
         let Some(channel) = self.connections.channel_mut(at) else {
             return;
         };
         let parked = std::mem::take(&mut channel.parked);
         for ConsumerAt { queue: id, consumer } in parked {
-            // A consumer is taken off this list before its queue is removed.
+            // A consumer is removed from this list before its queue is removed.
             self.topology.known_queue_mut(id).consumers.unpark(consumer);
             self.dispatch(id);
         }
-        // The consumer that was served first is the last when there is room again.
+        // The consumer that was served first is the last one next time.
         if let Some(channel) = self.connections.channel_mut(at)
             && !channel.parked.is_empty()
         {
@@ -187,7 +189,7 @@ impl Vhost {
         }
     }
 
-    /// Sets how many bytes wait for a connection's socket; its consumers get more if there is room.
+    /// Sets the number of bytes that wait for a connection's socket, and delivers more if there is room.
     pub fn set_backlog(&mut self, now: Now, connection: ConnectionId, bytes: u64) {
         self.advance(now);
         let Some(known) = self.connections.get_mut(connection) else {
@@ -199,12 +201,12 @@ impl Vhost {
             return;
         }
         if bytes >= OUTBOX_BYTES_MAX {
-            // Too early: the shell is to report again.
+            // The shell reported too early and must report again.
             self.effects.push(Effect::Stalled(connection));
             return;
         }
         known.backlog.stalled = false;
-        // Each time another channel is the first to fill the room again.
+        // Each time, another channel is the first to fill the room again.
         let mut channels: Vec<ChannelNumber> = known.channels.keys().copied().collect();
         let next = channels.partition_point(|channel| *channel <= known.backlog.served_first);
         channels.rotate_left(next);
@@ -217,7 +219,7 @@ impl Vhost {
 }
 
 impl Queue {
-    /// The delivery of a message; redeliveries of a queue that counts deliveries have the counts.
+    /// Makes the delivery of a message; redeliveries of a queue that counts deliveries carry the counts.
     pub(in crate::vhost) fn delivery(&self, entry: &Entry, tag: DeliveryTag) -> Delivery {
         let redelivered = entry.acquired_count > 0;
         let counts =

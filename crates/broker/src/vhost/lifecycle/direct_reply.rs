@@ -12,8 +12,7 @@ use crate::vhost::Vhost;
 impl Vhost {
     /// Delivers a reply to a requester; a reply is dropped if the requester is gone or does not read.
     ///
-    /// COMPAT: direct reply-to: a requester that does not read loses replies; they have no queue to
-    /// wait in.
+    /// COMPAT: direct reply-to: a requester that does not read loses replies; they have no queue to wait in.
     pub(in crate::vhost) fn deliver_reply(&mut self, to: ChannelKey, message: &Message) {
         if !self.try_deliver_reply(to, message) {
             self.counters.direct_replies_dropped += 1;
@@ -43,7 +42,7 @@ impl Vhost {
         let delivery = Delivery { tag, redelivered: false, counts: None, message: message.clone() };
         self.effects.send(to, Outgoing::Deliver { consumer_tag, delivery });
         if asks {
-            // Behind the reply: the shell is to count it, too.
+            // After the reply, so that the shell counts it, too.
             self.effects.push(Effect::AskBacklog(to.connection));
         }
         true

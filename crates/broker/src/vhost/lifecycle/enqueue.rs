@@ -1,5 +1,5 @@
-//! A message enters queues: the plan with its place in each, the record in the log, then each queue in turn, where
-//! the message is delivered at once, waits, or is dead-lettered.
+//! Enqueuing: a plan reserves the place of a message in each queue, a record goes to the log, and then each
+//! queue in turn delivers the message at once, holds it, or dead-letters it.
 
 use std::slice::Chunks;
 
@@ -25,7 +25,7 @@ pub(in crate::vhost) struct EnqueuePlan {
 struct Place {
     queue: QueueId,
     entry: EntryId,
-    /// The message survives a restart in this queue.
+    /// True if the message survives a restart in this queue.
     is_durable: bool,
 }
 
@@ -42,8 +42,8 @@ impl EnqueuePlan {
 }
 
 impl Vhost {
-    /// Lets a message into the queues of the plan. The position that a confirm waits for, if the message survives
-    /// a restart in any of them.
+    /// Enqueues a message in the queues of the plan. Returns the log position that a confirm waits for, if
+    /// the message survives a restart in any of the queues.
     pub(in crate::vhost) fn enqueue(
         &mut self,
         message: Message,
@@ -61,8 +61,8 @@ impl Vhost {
         last
     }
 
-    /// Lets a dead letter into the queues of the plan. One record says that it is there and that the message that
-    /// died, `died`, has left `source`.
+    /// Enqueues a dead letter in the queues of the plan. One record covers the dead letter and the removal of
+    /// the message that died, `died`, from `source`.
     pub(in crate::vhost) fn enqueue_dead_letter(
         &mut self,
         message: Message,
@@ -94,7 +94,7 @@ impl Vhost {
         }
     }
 
-    /// Lets the message into each queue; `first` is the first of the records about it.
+    /// Enqueues the message in each queue; `first` is the first record about the message.
     fn enqueue_each(&mut self, message: Message, first: Lsn, plan: &EnqueuePlan) {
         let mut durable = 0;
         let mut lsn_of = |place: &Place| {
@@ -115,7 +115,8 @@ impl Vhost {
         self.enqueue_one(last.queue, last.entry, message, lsn);
     }
 
-    /// Lets the message into one queue: to a consumer if one has room, else to wait, if it may.
+    /// Enqueues the message in one queue: it goes to a consumer that has room, or else waits, if the queue
+    /// lets it.
     fn enqueue_one(&mut self, id: QueueId, entry: EntryId, message: Message, lsn: Lsn) {
         let queue = self.topology.known_queue_mut(id);
         let expires_at_once = queue.expires_on_arrival(&message);
@@ -143,7 +144,7 @@ impl Vhost {
         queue.push(entry, message, lsn, self.now.time);
         self.page_out(id, entry.level);
         let queue = self.topology.known_queue(id);
-        // A consumer that has room may have found nothing but expired messages until now.
+        // A consumer with room may have found only expired messages until now.
         let is_overtaking = !queue.consumers.is_empty() && queue.is_next(entry);
         if has_deadline {
             self.arm_queue(id);
@@ -156,7 +157,7 @@ impl Vhost {
 
     // ---- limits ----
 
-    /// True if a full queue refuses a publish, which is counted then.
+    /// True if a full queue refuses a publish; counts the refusal.
     ///
     /// COMPAT: reject-publish: a hard limit on every queue type; RabbitMQ's quorum queues overshoot.
     pub(in crate::vhost) fn refuses(&mut self, id: QueueId, message: &Message) -> bool {
@@ -174,13 +175,13 @@ impl Vhost {
         true
     }
 
-    /// True if `message` would put a queue over its limits, after expired messages have made room.
+    /// True if `message` would exceed the limits of a queue, after expired messages have been removed.
     pub(in crate::vhost) fn is_full_for(&mut self, id: QueueId, message: &Message) -> bool {
         let is_full = |vhost: &Self| vhost.topology.known_queue(id).is_full_for(message);
         is_full(self) && (self.expire_due(id) == 0 || is_full(self))
     }
 
-    /// Evicts messages above a queue's limits, if it makes room that way. The queue may be gone.
+    /// Evicts messages above a queue's limits, if its overflow behaviour is to evict. The queue may be gone.
     pub(in crate::vhost) fn enforce_limits(&mut self, id: QueueId) {
         let Some(queue) = self.topology.queue(id) else {
             return;
@@ -190,7 +191,7 @@ impl Vhost {
         }
         let expired = self.expire_due(id);
         if expired >= EXPIRY_SLICE && self.topology.known_queue(id).is_overdue(self.now.time) {
-            // What has expired makes room first; the timer goes on with that.
+            // Expired messages make room first; the timer continues with them.
             self.arm_queue(id);
             return;
         }

@@ -52,7 +52,7 @@ impl Vhost {
         self.firehose.set_node(name);
     }
 
-    /// Sets the name of a connection, in the headers of copies and in lists.
+    /// Sets the name of a connection for the headers of copies and for listings.
     pub fn set_connection_name(&mut self, id: ConnectionId, name: &str) {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.name = name.into();
@@ -79,7 +79,7 @@ impl Vhost {
         self.copy_to_firehose(&key, message, &headers);
     }
 
-    /// Copies a message that is being delivered out of a queue.
+    /// Copies a message that is being delivered from a queue.
     pub(in crate::vhost) fn trace_delivery(&mut self, at: ChannelKey, id: QueueId, entry: &Entry) {
         if !self.is_traced(&entry.message) {
             return;
@@ -133,7 +133,7 @@ impl Vhost {
         properties: &[u8],
         traced: &Traced<'_>,
     ) -> Table {
-        // They were validated when the message was published.
+        // The publish has already validated the properties.
         let properties = Properties::parse(properties).unwrap_or_default();
         let all = self.headers_with(at, message, &fields(&properties), traced);
         let table = all.as_ref();
@@ -208,7 +208,7 @@ impl Vhost {
         self.firehose.push(copy);
     }
 
-    /// Lets the copies into the queues that are bound to the trace exchange.
+    /// Enqueues the copies in the queues bound to the trace exchange.
     pub(in crate::vhost) fn enqueue_copies(&mut self) {
         let exchange = self.topology.exchange_id(TRACE_EXCHANGE);
         let exchange = exchange.expect("the trace exchange is predeclared and cannot be deleted");

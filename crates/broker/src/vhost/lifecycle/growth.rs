@@ -56,7 +56,7 @@ impl Vhost {
     }
 }
 
-/// Refuses arguments that are too large to be kept.
+/// Refuses arguments above the size limit.
 pub(in crate::vhost) fn check_arguments(
     arguments: TableRef<'_>,
     of: Resource<'_>,

@@ -1,5 +1,5 @@
-//! The life of a message, and everything that happens to it without a command: it enters queues, is delivered,
-//! expires, is dead-lettered, paged out and redriven.
+//! The life of a message, and all events that need no command: messages are enqueued, delivered, expired,
+//! dead-lettered, written to pages and redriven.
 
 mod alarm;
 mod death;

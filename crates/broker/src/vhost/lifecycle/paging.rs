@@ -1,6 +1,6 @@
 //! Long queues: cutting pages, reading them back, and the consumers and `basic.get`s that wait for that.
 //!
-//! The shell writes and reads pages while the vhost goes on. A queue whose next message is still being read
+//! The shell writes and reads pages without blocking the vhost. A queue whose next message is still being read
 //! delivers nothing until it is there; `basic.get` is answered then.
 
 use smallvec::SmallVec;
@@ -38,7 +38,7 @@ impl Vhost {
         written
     }
 
-    /// Cuts pages and has them written, for a message that has just arrived.
+    /// Cuts pages after an arrival, and requests writing them.
     pub(in crate::vhost) fn page_out(&mut self, id: QueueId, level: u8) {
         let written = self.cut_pages(id, level);
         if written.is_empty() {
@@ -47,12 +47,12 @@ impl Vhost {
         for (page, messages) in written {
             self.effects.page(PageTask::Write { page, messages });
         }
-        // What is in a page has to be looked at before it expires.
+        // Messages in a page must be read before they expire.
         self.arm_queue(id);
     }
 
-    /// Has those pages of a queue read that are needed soon: the next ones that are delivered, and
-    /// messages that expire.
+    /// Requests reading pages of a queue that are needed soon: for the next deliveries, and for messages that
+    /// expire.
     pub(in crate::vhost) fn read_pages(&mut self, id: QueueId) {
         let queue = self.topology.known_queue_mut(id);
         if !queue.has_pages() {

@@ -25,14 +25,13 @@ use crate::vhost::Vhost;
 use crate::vhost::state::policy_book::PolicyChanged;
 
 impl Vhost {
-    /// Adds or replaces a policy; it is in force for everything when this returns.
+    /// Adds or replaces a policy, which is in force everywhere when the call returns.
     pub fn set_policy(&mut self, now: Now, kind: PolicyKind, policy: Policy) {
         self.start_policy(now, kind, policy);
         while self.apply_policies(now) {}
     }
 
-    /// Removes a policy, which is in force for nothing when this returns; false if there is none of that
-    /// name.
+    /// Removes a policy, which is in force nowhere when the call returns; false if it does not exist.
     pub fn clear_policy(&mut self, now: Now, kind: PolicyKind, name: &str) -> bool {
         let existed = self.start_without_policy(now, kind, name);
         while self.apply_policies(now) {}
@@ -51,7 +50,7 @@ impl Vhost {
         self.policy_changed(kind, name);
     }
 
-    /// Removes a policy, as [`Vhost::start_policy`] sets one; false if there is none of that name.
+    /// Removes a policy as [`Vhost::start_policy`] sets one; false if it does not exist.
     pub fn start_without_policy(&mut self, now: Now, kind: PolicyKind, name: &str) -> bool {
         self.advance(now);
         let existed = self.policies.clear(kind, name);
@@ -69,7 +68,7 @@ impl Vhost {
     pub fn apply_policies(&mut self, now: Now) -> bool {
         self.advance(now);
         let (changed, _) = self.resolve_changed(POLICY_MATCHES_PER_SLICE);
-        // What is overdue now dies in the order of deadlines, whichever queue it is in.
+        // Messages that are overdue now die in the order of deadlines across all queues.
         self.do_due(EXPIRY_SLICE);
         self.policies_changed_for(changed);
         self.finish_deaths();
@@ -130,7 +129,7 @@ impl Vhost {
     /// Delivers and evicts where the settings in force have changed.
     fn policies_changed_for(&mut self, queues: Vec<QueueId>) {
         for id in queues {
-            // A message that had expired in front of the others may have more time again.
+            // An expired message in front of others may have a later deadline now.
             self.dispatch(id);
             self.enforce_limits(id);
         }
@@ -239,6 +238,6 @@ pub(in crate::vhost) fn decide_alternate(
     in_force: &EffectivePolicies,
 ) -> Decision {
     let argument = exchange.alternate_argument.clone().map(SettingValue::Name);
-    // Exchanges have no types that would differ in this.
+    // All exchanges resolve this key alike, so the queue type does not matter.
     Decision::of(PolicyKey::AlternateExchange, QueueType::Classic, argument, in_force)
 }

@@ -1,7 +1,7 @@
-//! Redriving: dead messages go back, out of one queue and into others, in one step.
+//! Redriving: moves dead messages out of one queue and into others, in one step.
 //!
-//! A message leaves its queue only when its targets are known and all of them take it; with the record
-//! that says so it has left the one and entered the others, as when it died.
+//! A message leaves its queue only if its targets are known and all of them accept it; as with a death, one
+//! record covers both the removal and the arrivals.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ use crate::vhost::Vhost;
 type Targets = SmallVec<[QueueId; 4]>;
 
 impl Vhost {
-    /// Redrives messages that wait in a queue, at hand or in a page, as they were browsed there. What became
-    /// of each, in order; of so many bytes that the log has enough to do, the rest is left for another call, and
-    /// all of them while an alarm is on.
+    /// Redrives waiting messages of a queue, in memory or in a page, as they were browsed. Returns the result
+    /// for each, in order. Above a number of bytes that keeps the log busy, the rest is left for another
+    /// call; during an alarm, all of them are.
     ///
     /// # Errors
-    /// When nothing may be redriven so: the queue or what it goes to is not there, or the user may not.
+    /// If the queue or the destination does not exist, or the user has no permission.
     pub fn redrive(
         &mut self,
         now: Now,
@@ -97,10 +97,10 @@ impl Vhost {
         }
     }
 
-    /// The queues that a message which waits in the queue would go to; none if it would stay.
+    /// The queues that a waiting message would be moved to; none if the message would stay.
     ///
     /// # Errors
-    /// When the user may not publish with its key.
+    /// If the user may not publish with the message's key.
     pub fn redrive_targets(
         &mut self,
         now: Now,
@@ -113,13 +113,13 @@ impl Vhost {
             Err(Redriven::Refused(refusal)) => return Err(refusal),
             Err(_) => Targets::new(),
         };
-        // Looking whether there is room may have made some.
+        // Checking for room may have expired messages.
         self.finish_deaths();
         let name = |id: &QueueId| Arc::clone(&self.topology.known_queue(*id).name);
         Ok(targets.iter().map(name).collect())
     }
 
-    /// Moves one message. How many bytes that were, or why it was not moved.
+    /// Moves one message. Returns its bytes, or the reason why it was not moved.
     fn redrive_one(&mut self, redrive: Redrive<'_>, chosen: &Entry) -> Result<u64, Redriven> {
         let queue = self.topology.queue(redrive.queue).ok_or(Redriven::Gone)?;
         if !queue.is_redrivable(chosen, self.now.time) {

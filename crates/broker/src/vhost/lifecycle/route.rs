@@ -30,7 +30,7 @@ impl Vhost {
         let mut visited = 0;
         while let Some(id) = to_visit.get(visited).copied() {
             visited += 1;
-            // Bindings lead to exchanges that exist, and so do names.
+            // Bindings and names lead to existing exchanges.
             let exchange = self.topology.known_exchange(id);
             route.can_be_remembered &= exchange.kind.routes_by_key_alone();
             let mut matched = false;

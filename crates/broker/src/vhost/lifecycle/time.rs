@@ -29,7 +29,7 @@ impl Vhost {
         self.finish_deaths();
     }
 
-    /// Does what is due, about `budget` of it, the earliest first.
+    /// Does due work, about `budget` of it, the earliest first.
     pub(in crate::vhost) fn do_due(&mut self, mut budget: usize) {
         while budget > 0
             && let Some(wake) = self.timers.pop_due(self.now.time)
@@ -45,7 +45,7 @@ impl Vhost {
         }
     }
 
-    /// Does what is due in a queue, about `budget` of it; returns how much that was. The queue may be gone.
+    /// Does due work of a queue, about `budget` of it; returns the amount done. The queue may be gone.
     pub(in crate::vhost) fn wake_queue(&mut self, id: QueueId, budget: usize) -> usize {
         let now = self.now.time;
         let Some(queue) = self.topology.queue_mut(id) else {
@@ -76,8 +76,8 @@ impl Vhost {
         done
     }
 
-    /// Lets up to a slice of messages die whose deadline has passed, before something else is done
-    /// with their queue; returns how many did. Consumers get the messages behind them at the end of the call.
+    /// Expires up to a slice of messages before other work on their queue; returns their number. Consumers
+    /// get the messages behind them at the end of the call.
     pub(in crate::vhost) fn expire_due(&mut self, id: QueueId) -> usize {
         let expired = self.expire_until(id, self.now.time, EXPIRY_SLICE);
         if expired > 0 && !self.topology.known_queue(id).consumers.is_empty() {
@@ -86,7 +86,7 @@ impl Vhost {
         expired
     }
 
-    /// Lets up to `budget` messages die whose deadline is not later than `until`; returns how many did.
+    /// Expires up to `budget` messages with deadlines up to `until`; returns their number.
     pub(in crate::vhost) fn expire_until(
         &mut self,
         id: QueueId,
@@ -107,8 +107,8 @@ impl Vhost {
         expired
     }
 
-    /// Reads the pages behind the head, if it is time to. Where only heads expire, the new head may expire before
-    /// anything that was known.
+    /// Reads pages behind the head, if necessary. If only heads expire, the new head may expire before any
+    /// known deadline, so the timer is armed again.
     pub(in crate::vhost) fn head_moved(&mut self, id: QueueId) {
         self.read_pages(id);
         if self.topology.known_queue(id).settings.expiry_order == ExpiryOrder::Head {
@@ -116,7 +116,7 @@ impl Vhost {
         }
     }
 
-    /// Lets delayed messages whose delay is over wait for a consumer again.
+    /// Makes delayed messages ready whose delay is over.
     fn end_delays(&mut self, id: QueueId, budget: usize) -> usize {
         let queue = self.topology.known_queue_mut(id);
         for retried in 0..budget {
@@ -140,7 +140,7 @@ impl Vhost {
         self.remove_queue_and_notify(id);
     }
 
-    /// Makes sure that the timer looks at the queue at its next deadline.
+    /// Arms the timer for the next deadline of the queue.
     pub(in crate::vhost) fn arm_queue(&mut self, id: QueueId) {
         if let Some(at) = self.next_wake_of(id) {
             let queue = self.topology.known_queue_mut(id);
@@ -148,7 +148,7 @@ impl Vhost {
         }
     }
 
-    /// Like `arm_queue`, but not for a time that has passed: a queue with a million overdue messages
+    /// Like `arm_queue`, but not for a time in the past, so that a queue with a million overdue messages
     /// takes turns with the others.
     pub(in crate::vhost) fn rearm_queue(&mut self, id: QueueId) {
         if let Some(at) = self.next_wake_of(id) {
@@ -157,15 +157,15 @@ impl Vhost {
         }
     }
 
-    /// The next deadline of the queue; none while messages that are due in it wait for the end of an alarm.
+    /// The next deadline of the queue; none while its due messages wait for the end of an alarm.
     fn next_wake_of(&mut self, id: QueueId) -> Option<Time> {
         let at = self.topology.known_queue(id).next_wake()?;
         let is_due = at <= self.now.time;
         if is_due && (self.stalls(id) || self.alarm.has_stalled(id)) { None } else { Some(at) }
     }
 
-    /// Drops deadlines of messages that have gone from the front of a queue's list, so that the first is exact
-    /// unless thousands have gone at once; call it before [`Queue::first_deadline`].
+    /// Drops deadlines of removed messages from the front of a queue's list, so that the first deadline is
+    /// exact, unless thousands of messages were removed at once. Call this before [`Queue::first_deadline`].
     pub fn forget_gone_deadlines(&mut self, queue: QueueId) {
         if let Some(queue) = self.topology.queue_mut(queue) {
             queue.forget_gone_deadlines(GONE_DEADLINES_SLICE);
@@ -213,7 +213,7 @@ impl Vhost {
             self.time_out_source(at, queue, consumer, must_close);
         }
         if must_close {
-            // Nothing that comes back goes to this channel again.
+            // Returned messages must not go to this channel again.
             self.remove_consumers(at);
         }
         self.settle_all(at, late, Outcome::Requeue { failed: false });
@@ -246,7 +246,7 @@ impl Vhost {
         let known = consumer.and_then(|id| queue.consumers.get(id));
         let consumer_tag = known.map(|consumer| Arc::clone(&consumer.tag));
         if consumer.is_some() && consumer_tag.is_none() {
-            // It was cancelled before.
+            // The consumer was cancelled before.
             return;
         }
         if let Some(consumer_tag) = consumer_tag.clone().filter(|_| !channel_closes) {

@@ -22,8 +22,8 @@ impl Vhost {
         self.unacked_memory.bytes()
     }
 
-    /// Refuses a `basic.get` on a channel that has its share: it cannot be answered with nothing, nor wait
-    /// for an acknowledgement that the client may send only after the answer.
+    /// Refuses a `basic.get` on a channel that holds its share: an empty answer would be wrong, and the
+    /// client may acknowledge only after an answer.
     pub(in crate::vhost) fn check_unacked_memory(&self, at: ChannelKey) -> Result<(), Refusal> {
         let channel = self.connections.channel(at);
         let has_room = |channel: &Channel| self.unacked_memory.leaves_room(channel);
@@ -40,7 +40,7 @@ impl Vhost {
         )))
     }
 
-    /// Lists channels whose consumers found no memory; the event is sent once for each channel.
+    /// Lists channels whose consumers found no memory; the event is sent once per channel.
     pub(in crate::vhost) fn note_without_memory(&mut self) {
         for at in self.unacked_memory.take_found() {
             if !self.unacked_memory.list_waiting(at) {

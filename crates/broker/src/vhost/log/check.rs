@@ -46,8 +46,8 @@ impl Vhost {
         self.queues().flat_map(of_queue).collect()
     }
 
-    /// Every durable message that is not in a page, by queue: with those that are, what replaying the
-    /// log must give.
+    /// Every durable message that is not in a page, by queue. Together with those in pages, replaying the log
+    /// must give the same.
     pub fn durable_entries(&self) -> BTreeMap<QueueNumber, BTreeSet<EntryId>> {
         let durable =
             self.topology.queues().map(|(_, queue)| queue).filter(|queue| queue.ownership.durable);
@@ -71,7 +71,7 @@ impl Vhost {
         entries
     }
 
-    /// Queues, exchanges, bindings and policies that outlive a restart; for tests.
+    /// The number of durable queues, exchanges, bindings and policies; for tests.
     pub fn durable_definitions(&self) -> usize {
         let queues = self
             .topology
@@ -88,7 +88,7 @@ impl Vhost {
     pub fn durable_messages(&self) -> Vec<String> {
         let told = |queue: &Queue, entry: &Entry| {
             let Entry { id, message, lsn, arrived, .. } = entry;
-            // The log knows milliseconds.
+            // The log stores milliseconds.
             let age_s = (self.now.time.micros_since(*arrived) + 10_999) / 1_000_000;
             let properties = message.properties();
             let deaths = message.deaths();
@@ -215,7 +215,7 @@ impl Vhost {
             {
                 broken.push(format!("{name}: first deadline {first:?}, found {earliest:?}"));
             }
-            // Where something that is due waits for the end of an alarm, everything else does.
+            // If due work waits for the end of an alarm, all work of the queue does.
             let waits = stalled && queue.next_wake().is_some_and(|due| due <= self.now.time);
             for due in [queue.next_wake(), earliest] {
                 if !waits && !self.is_armed(queue.expiry.armed, due) {

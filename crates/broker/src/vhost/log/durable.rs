@@ -23,7 +23,7 @@ impl Vhost {
         self.log_ending(about, Vec::new(), record)
     }
 
-    /// Appends a record about another, with which references of others end, too.
+    /// Appends a record about another, with further records that each lose one reference.
     pub(in crate::vhost) fn log_ending(
         &mut self,
         about: Lsn,
@@ -33,7 +33,7 @@ impl Vhost {
         self.append(about, ended, record, false)
     }
 
-    /// Appends a record that continues the one before it: after a crash both are there, or neither.
+    /// Appends a record that continues the one before: after a crash either both are present or neither is.
     pub(in crate::vhost) fn log_joined(&mut self, record: Record) -> Lsn {
         self.append(Lsn(0), Vec::new(), record, true)
     }
@@ -47,7 +47,7 @@ impl Vhost {
     fn log_delivered(&mut self) {
         let mut noted = self.log.take_delivered();
         for id in noted.drain(..) {
-            // It may have been deleted in the batch.
+            // The queue may have been deleted in the batch.
             let Some(queue) = self.topology.queue_mut(id) else {
                 continue;
             };
@@ -67,7 +67,7 @@ impl Vhost {
     pub fn durable(&mut self, lsn: Lsn) {
         self.log.set_durable(lsn);
         while let Some(at) = self.log.pop_reached(lsn) {
-            // It may have been closed.
+            // The channel may have been closed.
             let Some(channel) = self.connections.channel_mut(at) else {
                 continue;
             };
@@ -99,7 +99,7 @@ impl Vhost {
         self.log.flushed(listed);
     }
 
-    /// Sends the confirms of one channel; also before it closes. The channel may be gone.
+    /// Sends the confirms of one channel; also called before it closes. The channel may be gone.
     pub(in crate::vhost) fn flush_channel(&mut self, at: ChannelKey) {
         let Some(channel) = self.connections.channel_mut(at) else {
             return;

@@ -1,4 +1,4 @@
-//! The boundary to the log: positions that answers wait for, recovery, and what recovery must give.
+//! The boundary to the log: positions that answers wait for, recovery, and checks of its result.
 
 mod check;
 mod durable;

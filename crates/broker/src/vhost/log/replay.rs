@@ -22,7 +22,7 @@ use crate::refusal::{Resource, ResourceKind};
 use crate::time::{Now, Time};
 use crate::vhost::Vhost;
 
-/// A vhost while its log is read.
+/// A vhost during recovery.
 #[derive(Debug)]
 pub struct Replay {
     vhost: Vhost,
@@ -30,7 +30,7 @@ pub struct Replay {
     /// The time at which the node began to read the log; no message has arrived after that.
     now: Time,
     undeclared: UndeclaredQueues,
-    /// Bindings of which an end is not there.
+    /// Bindings with a missing end.
     unbound: Vec<(Lsn, BindingRecord)>,
     recovered: Vec<RecoveredQueue>,
 }
@@ -38,9 +38,9 @@ pub struct Replay {
 /// The outcome of recovery where declarations are damaged.
 #[derive(Default, Debug)]
 pub struct Recovered {
-    /// Queues whose declaration is lost, with their messages.
+    /// Queues whose declaration is lost, recovered with their messages.
     pub queues: Vec<RecoveredQueue>,
-    /// Records that are left out, because what they need is lost.
+    /// Records that are left out, because records they depend on are lost.
     pub problems: Vec<(Lsn, ReplayProblem)>,
 }
 
@@ -48,8 +48,8 @@ pub struct Recovered {
 pub type ReplayProblem = String;
 
 impl Replay {
-    /// Begins with a new vhost, at `now`: what the log says arrived later, because the clock was set back
-    /// since, arrives then.
+    /// Starts with a new vhost, at `now`. Arrival times after `now`, which a clock that was set back can
+    /// cause, count as `now`.
     pub fn new(vhost: Vhost, now: Time) -> Self {
         let queues = Lookup::new(vhost.topology.seed());
         let (undeclared, unbound, recovered) =
@@ -137,7 +137,7 @@ impl Replay {
         for (number, entry) in entries {
             let id = match self.queues.get(number).copied() {
                 Some(id) => id,
-                // It was deleted later and its declaration is not kept any more, or that is lost.
+                // The queue was deleted later and its declaration is not kept, or the declaration is lost.
                 None => {
                     let id = self.undeclared.make(&mut self.vhost, *number);
                     self.queues.insert(*number, id);
@@ -197,7 +197,7 @@ impl Replay {
         let QueueRecord { queue: number, name, auto_delete, arguments, declared_by } = record;
         let vhost = &mut self.vhost;
         if let Some(id) = self.undeclared.remove(number) {
-            // It was recovered by an earlier start.
+            // The queue was recovered by an earlier start.
             let queue = vhost.topology.name_queue(id, name);
             queue.registration.lsn = lsn;
             queue.ownership.declared_by = declared_by;
@@ -236,7 +236,7 @@ impl Replay {
         };
         self.undeclared.remove(number);
         let topology = &mut self.vhost.topology;
-        // The records that unbound it may be lost.
+        // The records of its unbinding may be lost.
         for (source, binding) in
             std::mem::take(&mut topology.known_queue_mut(id).registration.bindings)
         {
@@ -274,7 +274,7 @@ impl Replay {
         let Some(id) = topology.exchange_id(name) else {
             return;
         };
-        // The records that unbound it may be lost.
+        // The records of its unbinding may be lost.
         for (source, binding) in std::mem::take(&mut topology.known_exchange_mut(id).bound_from) {
             topology.remove_binding(source, &binding);
             topology.take_binding_lsn(source, &binding);
@@ -290,7 +290,7 @@ impl Replay {
     fn bind(&mut self, lsn: Lsn, record: BindingRecord) {
         match self.binding(&record) {
             Some((source, binding)) => {
-                // One that had lost an end may have been made again behind it.
+                // A binding that had lost an end may have been made again later.
                 if self.vhost.topology.add_binding(source, &binding) {
                     self.vhost.topology.binding_logged(source, binding, lsn);
                 }
@@ -304,7 +304,7 @@ impl Replay {
             self.vhost.topology.remove_binding(source, &binding);
             self.vhost.topology.take_binding_lsn(source, &binding);
         } else {
-            // An end of it was deleted later, and its declaration is not kept any more.
+            // An end was deleted later, and its declaration is not kept.
             self.unbound.retain(|(_, unbound)| unbound != record);
         }
     }
@@ -332,7 +332,7 @@ impl Replay {
         }
     }
 
-    /// The log has been read: queues whose declaration is lost come back with their messages.
+    /// Recovers queues whose declaration is lost, with their messages; call this after the last record.
     pub fn recover(&mut self) -> Recovered {
         let unbound = std::mem::take(&mut self.unbound);
         let to_queues = unbound.iter().filter(|(_, record)| {
@@ -353,7 +353,7 @@ impl Replay {
         Recovered { queues, problems }
     }
 
-    /// The log has been read up to `last`: the vhost lives on from `now`.
+    /// Completes recovery of a log that ends at `last`: the vhost continues from `now`.
     pub fn finish(mut self, now: Now, last: Lsn, pages: &mut dyn Pages) -> Vhost {
         self.recover();
         let mut vhost = self.vhost;
@@ -373,14 +373,14 @@ impl Replay {
                 vhost.dead_lettering.add_source(id);
             }
         }
-        // What is overdue has its turn when the vhost lives.
+        // Overdue work is done when the vhost is live.
         vhost.resolve_all_policies();
         vhost.topology.queue_ids().into_iter().for_each(|id| vhost.arm_queue(id));
         vhost
     }
 }
 
-/// The alternate exchange that the arguments name.
+/// The alternate exchange in the arguments.
 fn alternate(arguments: &Table) -> Option<Name> {
     match arguments.get("alternate-exchange") {
         Some(Value::LongStr(name)) => Some(String::from_utf8_lossy(name).into()),

@@ -125,7 +125,7 @@ impl UndeclaredQueues {
 }
 
 impl Undeclared {
-    /// The default exchange routes to the queue whose name is the key.
+    /// Learns the name from a message: the default exchange routes to the queue whose name is the key.
     fn learn(&mut self, message: &Message, is_alone: bool) {
         let envelope = message.envelope();
         if !is_alone || !envelope.exchange.is_empty() || !envelope.has_one_key() {
@@ -141,7 +141,7 @@ impl Undeclared {
 }
 
 impl Vhost {
-    /// A name for a recovered queue that no queue has.
+    /// A free name for a recovered queue.
     fn free_name(&self, number: QueueNumber) -> Name {
         let mut name = format!("recovered.{number}");
         let mut others = 0;

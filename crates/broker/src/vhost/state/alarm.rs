@@ -6,14 +6,14 @@ use super::pending_death::PendingDeath;
 use crate::ids::QueueId;
 use crate::limits::DEATHS_WAITING_BYTES_MAX;
 
-/// Deaths that wait for the end of an alarm.
+/// The alarm state, and the deaths that wait for the end of an alarm.
 #[derive(Default, Debug)]
 pub(crate) struct Alarm {
     is_on: bool,
-    /// Messages that died, in order of death.
+    /// Waiting deaths, in order of death.
     waiting: Vec<PendingDeath>,
     waiting_bytes: u64,
-    /// Queues in which something is due that has to wait.
+    /// Queues with due work that has to wait.
     stalled: BTreeSet<QueueId>,
 }
 
@@ -22,12 +22,12 @@ impl Alarm {
         self.is_on
     }
 
-    /// Turns the alarm on or off; false if it is so already.
+    /// Turns the alarm on or off; false if it already is.
     pub(crate) fn set(&mut self, is_on: bool) -> bool {
         std::mem::replace(&mut self.is_on, is_on) != is_on
     }
 
-    /// Messages that wait, in order of death.
+    /// Waiting deaths, in order of death.
     pub(crate) fn waiting(&self) -> &[PendingDeath] {
         &self.waiting
     }
@@ -38,13 +38,13 @@ impl Alarm {
         self.waiting.push(death);
     }
 
-    /// Takes all deaths that wait.
+    /// Takes all waiting deaths.
     pub(crate) fn take_all(&mut self) -> Vec<PendingDeath> {
         self.waiting_bytes = 0;
         std::mem::take(&mut self.waiting)
     }
 
-    /// Takes the deaths in `queue` that wait and that are wanted, in order.
+    /// Takes the waiting deaths in `queue` that `wants` selects, in order.
     pub(crate) fn take_of(
         &mut self,
         queue: QueueId,
@@ -60,22 +60,23 @@ impl Alarm {
 
     // ---- queues that wait ----
 
-    /// True if so much waits that nothing more may die in queues whose deaths wait.
+    /// True if the waiting deaths reach their limit, so that nothing more may die in queues whose deaths
+    /// wait.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting_bytes >= DEATHS_WAITING_BYTES_MAX
     }
 
-    /// The queue goes on when there is room.
+    /// Lists a queue that continues when there is room.
     pub(crate) fn stall(&mut self, queue: QueueId) {
         self.stalled.insert(queue);
     }
 
-    /// True if the queue goes on when there is room.
+    /// True if the queue is listed.
     pub(crate) fn has_stalled(&self, queue: QueueId) -> bool {
         self.stalled.contains(&queue)
     }
 
-    /// Takes the queues that have to wait.
+    /// Takes the listed queues.
     pub(crate) fn take_stalled(&mut self) -> BTreeSet<QueueId> {
         std::mem::take(&mut self.stalled)
     }

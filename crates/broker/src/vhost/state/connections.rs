@@ -17,7 +17,7 @@ use crate::message::Name;
 pub struct Connection {
     /// The user of the connection and the user's permissions.
     pub access: Arc<Access>,
-    /// Name of the connection as lists show it; empty until it is set.
+    /// The name of the connection in listings; empty until it is set.
     pub name: Name,
     /// True if the client understands `basic.cancel` from the broker (capability `consumer_cancel_notify`).
     pub cancel_notify: bool,
@@ -25,14 +25,14 @@ pub struct Connection {
     pub(crate) channels: BTreeMap<ChannelNumber, Box<Channel>>,
     pub(crate) exclusive_queues: BTreeSet<QueueId>,
     pub(crate) backlog: Backlog,
-    /// Position of the newest record that a command of this connection has written.
+    /// Position of the newest record written by a command of this connection.
     pub(crate) logged: Lsn,
-    /// Closed by the broker; further commands are ignored.
+    /// True if the broker has closed the connection; further commands are ignored.
     pub(crate) closing: bool,
 }
 
 impl Connection {
-    /// A connection without channels.
+    /// Creates a connection without channels.
     pub(crate) fn new(access: Arc<Access>, cancel_notify: bool) -> Self {
         Self {
             access,
@@ -56,12 +56,12 @@ impl Connection {
         self.channels().filter(|(_, channel)| channel.is_open())
     }
 
-    /// The channel of that number.
+    /// The channel with this number.
     pub(crate) fn channel(&self, number: ChannelNumber) -> Option<&Channel> {
         self.channels.get(&number).map(|channel| &**channel)
     }
 
-    /// The channel of that number, to change.
+    /// Mutable access to the channel with this number.
     pub(crate) fn channel_mut(&mut self, number: ChannelNumber) -> Option<&mut Channel> {
         self.channels.get_mut(&number).map(|channel| &mut **channel)
     }
@@ -71,11 +71,11 @@ impl Connection {
 #[derive(Default, Debug)]
 pub(crate) struct Backlog {
     pub(crate) bytes: u64,
-    /// Deliveries wait for the backlog to shrink.
+    /// True if deliveries wait for the backlog to shrink.
     pub(crate) stalled: bool,
     /// The channel whose consumers were served first when the backlog last shrank.
     pub(crate) served_first: ChannelNumber,
-    /// The shell was asked for the present backlog and has not answered.
+    /// True if the shell was asked for the current backlog and has not answered.
     pub(crate) asked: bool,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// No connections; `seed` makes the hashes of reply addresses unpredictable.
+    /// Creates an empty set; `seed` makes the hashes of reply addresses unpredictable.
     pub(crate) fn new(seed: u64) -> Self {
         Self { connections: SlotMap::with_key(), reply_addresses: Lookup::new(seed) }
     }
@@ -101,12 +101,12 @@ impl Connections {
         self.connections.remove(id)
     }
 
-    /// The connection of that id; none if it is closed.
+    /// The connection with this id; none if it is closed.
     pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
         self.connections.get(id)
     }
 
-    /// The connection of that id, to change; none if it is closed.
+    /// Mutable access to the connection with this id; none if it is closed.
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.connections.get_mut(id)
     }
@@ -121,17 +121,17 @@ impl Connections {
         self.connections.keys().collect()
     }
 
-    /// The channel of that key; none if it is closed.
+    /// The channel with this key; none if it is closed.
     pub(crate) fn channel(&self, key: ChannelKey) -> Option<&Channel> {
         self.connections.get(key.connection)?.channel(key.channel)
     }
 
-    /// The channel of that key, to change; none if it is closed.
+    /// Mutable access to the channel with this key; none if it is closed.
     pub(crate) fn channel_mut(&mut self, key: ChannelKey) -> Option<&mut Channel> {
         self.connections.get_mut(key.connection)?.channel_mut(key.channel)
     }
 
-    /// The channel of that key with the backlog of its connection; none if it is closed.
+    /// The channel with this key and the backlog of its connection; none if it is closed.
     pub(crate) fn delivery_ends(
         &mut self,
         key: ChannelKey,
@@ -168,7 +168,7 @@ impl Connections {
         self.reply_addresses.get(address).copied()
     }
 
-    /// Direct replies to `address` go to this channel.
+    /// Registers the channel that receives direct replies to `address`.
     pub(crate) fn add_reply_address(&mut self, address: Name, key: ChannelKey) {
         self.reply_addresses.insert(address, key);
     }

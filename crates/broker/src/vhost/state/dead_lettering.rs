@@ -1,4 +1,4 @@
-//! Deaths that are still to be moved, and what dead-lettering remembers from one to the next.
+//! Deaths that still have to be moved, and the state that dead-lettering keeps between deaths.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,43 +13,43 @@ use crate::route::Route;
 use crate::time::Time;
 use crate::timers::{Timers, Wake};
 
-/// The dead-lettering of a vhost.
+/// The dead-lettering state of a vhost.
 #[derive(Default, Debug)]
 pub(crate) struct DeadLettering {
-    /// Deaths in the order in which they are moved; none between calls, except after a mass expiry.
+    /// Deaths in the order of moving; empty between calls, except after a mass expiry.
     pending: VecDeque<PendingDeath>,
     /// The wake-up that the timers hold for the pending deaths.
     armed: Option<Time>,
-    /// Bytes of dead letters made in this batch.
+    /// Bytes of dead letters produced in this batch.
     batch_bytes: u64,
     /// The last death, whose dead letter the next one may share.
     pub(crate) last_death: Option<LastDeath>,
     /// The route of the last dead letter.
     last_route: Option<LastRoute>,
-    /// Cycles of dead letters that were reported.
+    /// Cycles of dead letters that have been reported.
     reported_cycles: BTreeSet<Vec<Name>>,
-    /// Queues with dead letters that have nowhere to go.
+    /// Queues with dead letters that cannot be delivered.
     sources: BTreeSet<QueueId>,
     /// Dead letters in `sources` are to be offered again, because a target may take them now.
     retry: bool,
-    /// Queues in which messages expired in front of others, since consumers were last served.
+    /// Queues in which messages expired in front of others since consumers were last served.
     unblocked: Vec<QueueId>,
 }
 
 impl DeadLettering {
     // ---- pending deaths ----
 
-    /// Adds a death behind the others.
+    /// Adds a death at the end.
     pub(crate) fn push(&mut self, death: PendingDeath) {
         self.pending.push_back(death);
     }
 
-    /// Adds deaths behind the others.
+    /// Adds deaths at the end.
     pub(crate) fn extend(&mut self, deaths: Vec<PendingDeath>) {
         self.pending.extend(deaths);
     }
 
-    /// Takes the next death, unless the batch has made as many bytes of dead letters as it may.
+    /// Takes the next death, unless the batch has reached its limit on bytes of dead letters.
     pub(crate) fn next(&mut self) -> Option<PendingDeath> {
         if self.batch_bytes < DEATH_BYTES_PER_BATCH_MAX { self.pending.pop_front() } else { None }
     }
@@ -73,12 +73,12 @@ impl DeadLettering {
         self.pending.len()
     }
 
-    /// Pending deaths, in order.
+    /// All pending deaths, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PendingDeath> {
         self.pending.iter()
     }
 
-    /// Moves the deaths behind the first `others` to the front, the last of them first.
+    /// Moves the deaths after the first `others` to the front, in their order.
     pub(crate) fn put_first(&mut self, others: usize) {
         for _ in others..self.pending.len() {
             if let Some(last) = self.pending.pop_back() {
@@ -87,7 +87,7 @@ impl DeadLettering {
         }
     }
 
-    /// Frees the memory of a mass expiry that is over.
+    /// Frees the memory of a mass expiry after its end.
     pub(crate) fn shrink(&mut self) {
         if self.pending.is_empty() && self.pending.capacity() > EFFECTS_KEPT_MAX {
             self.pending = VecDeque::new();
@@ -99,14 +99,14 @@ impl DeadLettering {
         self.batch_bytes += bytes;
     }
 
-    /// The shell has the vhost's effects, or the timer gives it time: dead letters may be made again.
+    /// Resets the bytes of the batch, because the shell has taken the effects or the timer gives time.
     pub(crate) fn begin_batch(&mut self) {
         self.batch_bytes = 0;
     }
 
     // ---- the timer ----
 
-    /// True if the timer goes on with the pending deaths, so that nothing else may.
+    /// True if the timer continues with the pending deaths, so that no other call may.
     pub(crate) fn is_armed(&self) -> bool {
         self.armed.is_some()
     }
@@ -116,12 +116,12 @@ impl DeadLettering {
         self.armed
     }
 
-    /// The timer has come.
+    /// Notes that the timer has fired.
     pub(crate) fn woken(&mut self) {
         self.armed = None;
     }
 
-    /// Makes sure that the timer goes on with the pending deaths, if there are any.
+    /// Arms the timer for the pending deaths, if there are any.
     pub(crate) fn arm(&mut self, timers: &mut Timers, now: Time) {
         if !self.pending.is_empty() {
             timers.arm(&mut self.armed, now, Wake::Deaths);
@@ -130,7 +130,7 @@ impl DeadLettering {
 
     // ---- routes and cycles ----
 
-    /// The route of the last dead letter, if this one has the same envelope in the same topology.
+    /// The route of the last dead letter, if this one has the same envelope and the topology has not changed.
     pub(crate) fn remembered_route(
         &self,
         topology: u64,
@@ -141,7 +141,7 @@ impl DeadLettering {
         is_same.then(|| last.route.clone())
     }
 
-    /// Remembers a route, if others may share it.
+    /// Remembers a route, if other dead letters may share it.
     pub(crate) fn remember_route(
         &mut self,
         topology: u64,
@@ -155,7 +155,7 @@ impl DeadLettering {
         });
     }
 
-    /// True if this cycle was not reported yet; it is from now on.
+    /// True if this cycle has not been reported yet; marks the cycle as reported.
     pub(crate) fn is_new_cycle(&mut self, queues: &[Name]) -> bool {
         self.reported_cycles.len() < CYCLES_REMEMBERED_MAX
             && self.reported_cycles.insert(queues.to_vec())
@@ -163,54 +163,55 @@ impl DeadLettering {
 
     // ---- dead letters without a target ----
 
-    /// The queue has dead letters that have nowhere to go.
+    /// Lists a queue with dead letters that cannot be delivered.
     pub(crate) fn add_source(&mut self, queue: QueueId) {
         self.sources.insert(queue);
     }
 
-    /// The queue has no dead letters that have nowhere to go.
+    /// Removes a queue without such dead letters from the list.
     pub(crate) fn remove_source(&mut self, queue: QueueId) {
         self.sources.remove(&queue);
     }
 
-    /// True if the queue is known to have dead letters that have nowhere to go.
+    /// True if the queue is listed with dead letters that cannot be delivered.
     pub(crate) fn has_source(&self, queue: QueueId) -> bool {
         self.sources.contains(&queue)
     }
 
-    /// Queues with dead letters that have nowhere to go.
+    /// Queues with dead letters that cannot be delivered.
     pub(crate) fn sources(&self) -> Vec<QueueId> {
         self.sources.iter().copied().collect()
     }
 
-    /// Dead letters that have nowhere to go are to be offered again.
+    /// Requests that dead letters without a target are offered again.
     pub(crate) fn request_retry(&mut self) {
         self.retry = true;
     }
 
-    /// True if dead letters that have nowhere to go are to be offered again.
+    /// True if dead letters without a target should be offered again.
     pub(crate) fn wants_retry(&self) -> bool {
         self.retry
     }
 
-    /// Dead letters that have nowhere to go are being offered again.
+    /// Notes that dead letters without a target are being offered again.
     pub(crate) fn retry_begins(&mut self) {
         self.retry = false;
     }
 
     // ---- consumers behind expired messages ----
 
-    /// Messages have expired in front of others, which consumers are to get at the end of the call.
+    /// Lists a queue in which messages expired in front of others, which consumers get at the end of the
+    /// call.
     pub(crate) fn unblock(&mut self, queue: QueueId) {
         self.unblocked.push(queue);
     }
 
-    /// True if a queue was unblocked.
+    /// True if queues are listed.
     pub(crate) fn has_unblocked(&self) -> bool {
         !self.unblocked.is_empty()
     }
 
-    /// Takes the queues that were unblocked.
+    /// Takes the listed queues.
     pub(crate) fn take_unblocked(&mut self) -> Vec<QueueId> {
         std::mem::take(&mut self.unblocked)
     }

@@ -1,4 +1,4 @@
-//! The effects of the calls since the shell last took them, in order.
+//! The effects that the shell has not taken yet, in order.
 
 use crate::channel_key::ChannelKey;
 use crate::effect::{Effect, Event, Outgoing};
@@ -11,7 +11,7 @@ use crate::page::PageTask;
 pub(crate) struct Effects(Vec<Effect>);
 
 impl Effects {
-    /// Adds an effect behind the others.
+    /// Adds an effect.
     pub(crate) fn push(&mut self, effect: Effect) {
         self.0.push(effect);
     }
@@ -22,7 +22,7 @@ impl Effects {
         self.0.push(Effect::Send { connection, channel, outgoing });
     }
 
-    /// Sends a method to a client when the log is durable up to `lsn`.
+    /// Sends a method to a client once the log is durable up to `lsn`.
     pub(crate) fn send_durable(&mut self, lsn: Lsn, to: ChannelKey, outgoing: Outgoing) {
         let ChannelKey { connection, channel } = to;
         self.0.push(Effect::SendDurable { lsn, connection, channel, outgoing });
@@ -33,7 +33,7 @@ impl Effects {
         self.0.push(Effect::Event(event));
     }
 
-    /// Has a page written, read or dropped.
+    /// Requests writing, reading or dropping a page.
     pub(crate) fn page(&mut self, task: PageTask) {
         self.0.push(Effect::Page(task));
     }
@@ -43,7 +43,7 @@ impl Effects {
         self.0.drain(..)
     }
 
-    /// Frees the memory of a burst of effects that has been taken.
+    /// Frees the memory of a burst of effects after the shell has taken them.
     pub(crate) fn shrink(&mut self) {
         if self.0.is_empty() && self.0.capacity() > EFFECTS_KEPT_MAX {
             self.0 = Vec::new();

@@ -1,4 +1,4 @@
-//! State of the firehose: on or off, and the copies that wait for the end of the call.
+//! State of the firehose: on or off, and the copies to enqueue at the end of the call.
 
 use crate::message::{Message, Name};
 
@@ -6,7 +6,7 @@ use crate::message::{Message, Name};
 #[derive(Default, Debug)]
 pub(crate) struct Firehose {
     is_on: bool,
-    /// Name of the node in the copies' headers.
+    /// The node name for the headers of copies.
     node: Name,
     copies: Vec<Message>,
 }
@@ -28,7 +28,7 @@ impl Firehose {
         self.node = name.into();
     }
 
-    /// True if no copy waits.
+    /// True if no copy is pending.
     pub(crate) fn is_empty(&self) -> bool {
         self.copies.is_empty()
     }
@@ -38,7 +38,7 @@ impl Firehose {
         self.copies.push(copy);
     }
 
-    /// Takes the copies that wait.
+    /// Takes the pending copies.
     pub(crate) fn take_copies(&mut self) -> Vec<Message> {
         std::mem::take(&mut self.copies)
     }

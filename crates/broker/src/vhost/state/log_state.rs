@@ -1,4 +1,5 @@
-//! Positions in the log, and the channels and queues with something to write or to confirm at the end of the batch.
+//! Positions in the log, and the channels and queues with records to write or confirms to send at the end of
+//! the batch.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +10,15 @@ use crate::ids::{Lsn, QueueId};
 use crate::record::Record;
 use crate::time::Now;
 
-/// A record with the references to others that end with it.
+/// A record with the references to other records that end with it.
 #[derive(Debug)]
 pub(crate) struct Appended {
-    /// The record this one is about; 0 for none.
+    /// The record that this one is about; 0 for none.
     pub(crate) about: Lsn,
-    /// Records of which one reference ends with this one, in addition to `about`.
+    /// Further records that each lose one reference.
     pub(crate) ended: Vec<Lsn>,
     pub(crate) record: Record,
-    /// Continues the record before it: after a crash both are there, or neither.
+    /// True if the record continues the one before: after a crash either both are present or neither is.
     pub(crate) is_joined: bool,
 }
 
@@ -25,14 +26,14 @@ pub(crate) struct Appended {
 #[derive(Default, Debug)]
 pub(crate) struct LogState {
     last: Lsn,
-    /// The newest record before the command that is being performed.
+    /// The newest record before the current command.
     command_began: Lsn,
     durable: Lsn,
     /// Channels with publishes that wait for the log, by position.
     awaiting: BTreeSet<(Lsn, ChannelKey)>,
     /// Channels with confirms to send.
     to_flush: Vec<ChannelKey>,
-    /// Queues that have delivered messages for the first time in this batch.
+    /// Queues that have delivered new messages in this batch.
     delivered: Vec<QueueId>,
 }
 
@@ -51,12 +52,12 @@ impl LogState {
         self.last
     }
 
-    /// Position that the next record gets.
+    /// Position of the next record.
     pub(crate) fn next(&self) -> Lsn {
         Lsn(self.last.0 + 1)
     }
 
-    /// The log has been read up to `lsn`.
+    /// Notes that the log has been read up to `lsn`.
     pub(crate) fn replayed(&mut self, lsn: Lsn) {
         self.last = self.last.max(lsn);
     }
@@ -69,12 +70,12 @@ impl LogState {
 
     // ---- answers ----
 
-    /// A command begins: records from here on are its own.
+    /// Notes the beginning of a command: later records are its own.
     pub(crate) fn begin_command(&mut self) {
         self.command_began = self.last;
     }
 
-    /// Position of the newest record of the command, if it has written any.
+    /// Position of the newest record of the command, if the command has written any.
     pub(crate) fn written_by_command(&self) -> Option<Lsn> {
         (self.last > self.command_began).then_some(self.last)
     }
@@ -91,12 +92,12 @@ impl LogState {
         self.durable
     }
 
-    /// The log is durable up to `lsn`.
+    /// Notes that the log is durable up to `lsn`.
     pub(crate) fn set_durable(&mut self, lsn: Lsn) {
         self.durable = self.durable.max(lsn);
     }
 
-    /// The channel has publishes that wait for the log to be durable up to `lsn`.
+    /// Lists a channel with publishes that wait for the log to be durable up to `lsn`.
     pub(crate) fn await_durable(&mut self, lsn: Lsn, channel: ChannelKey) {
         self.awaiting.insert((lsn, channel));
     }
@@ -108,12 +109,12 @@ impl LogState {
         Some(channel)
     }
 
-    /// The channel has confirms to send.
+    /// Lists a channel that has confirms to send.
     pub(crate) fn list_for_flush(&mut self, channel: ChannelKey) {
         self.to_flush.push(channel);
     }
 
-    /// Takes the channels that have confirms to send; [`LogState::flushed`] gives the memory back.
+    /// Takes the channels that have confirms to send; [`LogState::flushed`] returns the buffer.
     pub(crate) fn take_to_flush(&mut self) -> Vec<ChannelKey> {
         std::mem::take(&mut self.to_flush)
     }
@@ -124,12 +125,12 @@ impl LogState {
 
     // ---- deliveries ----
 
-    /// The queue has delivered a message that it had not delivered before.
+    /// Lists a queue that has delivered a new message.
     pub(crate) fn note_delivered(&mut self, queue: QueueId) {
         self.delivered.push(queue);
     }
 
-    /// Takes the queues that have delivered new messages; [`LogState::delivered_logged`] gives the memory back.
+    /// Takes the queues that have delivered new messages; [`LogState::delivered_logged`] returns the buffer.
     pub(crate) fn take_delivered(&mut self) -> Vec<QueueId> {
         std::mem::take(&mut self.delivered)
     }

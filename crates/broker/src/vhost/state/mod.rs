@@ -1,4 +1,4 @@
-//! The nouns a vhost is made of. Each owns its fields and takes what else it needs as arguments; none knows the
+//! The parts of a vhost. Each owns its fields and takes everything else as arguments; none knows the
 //! [`Vhost`](crate::Vhost).
 
 pub(super) mod alarm;

@@ -28,12 +28,12 @@ impl VhostPaging {
         self.resident.bytes()
     }
 
-    /// The number of the next page that is cut.
+    /// The id of the next page.
     pub(crate) fn next_page(&self) -> PageId {
         PageId(self.last_page.0 + 1)
     }
 
-    /// The page of that number was cut.
+    /// Notes that the page with this id was cut.
     pub(crate) fn page_cut(&mut self, page: PageId) {
         self.last_page = page;
     }

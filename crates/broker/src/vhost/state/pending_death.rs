@@ -1,4 +1,4 @@
-//! A message that has died and has not been dead-lettered, kept or dropped yet.
+//! A message that has died and has not yet been dead-lettered, kept or dropped.
 
 use crate::dead_letter::DeathReason;
 use crate::ids::QueueId;
@@ -8,7 +8,7 @@ use crate::queue::Entry;
 /// A message that died.
 #[derive(Debug)]
 pub(crate) struct PendingDeath {
-    /// The queue it died in.
+    /// The queue in which the message died.
     pub(crate) queue: QueueId,
     pub(crate) reason: DeathReason,
     /// Time of death, in seconds since the Unix epoch.
@@ -16,10 +16,10 @@ pub(crate) struct PendingDeath {
     pub(crate) dead: DeadMessage,
 }
 
-/// A dead message, by what its queue had of it.
+/// A dead message, as its queue had it.
 #[derive(Debug)]
 pub(crate) enum DeadMessage {
-    /// The queue had the message and counts it as dying.
+    /// The message was in the queue, which counts it as dying.
     Entry(Entry),
     /// The queue refused the message (`reject-publish-dlx`).
     Refused(Message),
@@ -30,7 +30,7 @@ impl PendingDeath {
         self.dead.message()
     }
 
-    /// The queue with the message that it still counts, unless the queue refused it.
+    /// The queue and the entry that the queue still counts, unless the queue refused the message.
     pub(crate) fn entry(&self) -> Option<(QueueId, &Entry)> {
         match &self.dead {
             DeadMessage::Entry(entry) => Some((self.queue, entry)),

@@ -1,4 +1,4 @@
-//! The policies of a vhost with their records in the log, and the changes of them that are still being applied.
+//! The policies of a vhost with their records in the log, and policy changes that are still being applied.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -24,14 +24,14 @@ pub(crate) struct PolicyBook {
     policies: Policies,
     /// Records of the policies.
     lsns: BTreeMap<(PolicyKind, Name), Lsn>,
-    /// Changes that are not applied to everything yet, the earliest first.
+    /// Changes that are not yet applied everywhere, the earliest first.
     changes: VecDeque<PolicyChanged>,
     /// The wake-up that the timers hold for the changes.
     armed: Option<Time>,
 }
 
 impl PolicyBook {
-    /// The policies as they are set.
+    /// The policies as set.
     pub(crate) fn policies(&self) -> &Policies {
         &self.policies
     }
@@ -41,41 +41,41 @@ impl PolicyBook {
         self.policies.set(kind, policy)
     }
 
-    /// Removes a policy; false if there is none of that name.
+    /// Removes a policy; false if it does not exist.
     pub(crate) fn clear(&mut self, kind: PolicyKind, name: &str) -> bool {
         self.policies.clear(kind, name)
     }
 
     // ---- records ----
 
-    /// The record that has set the policy; 0 if there is none.
+    /// The record of the policy; 0 if there is none.
     pub(crate) fn lsn(&self, kind: PolicyKind, name: &Name) -> Lsn {
         self.lsns.get(&(kind, Arc::clone(name))).copied().unwrap_or_default()
     }
 
-    /// Remembers the record that has set a policy.
+    /// Remembers the record of a policy.
     pub(crate) fn logged(&mut self, kind: PolicyKind, name: Name, lsn: Lsn) {
         self.lsns.insert((kind, name), lsn);
     }
 
-    /// Takes the record that has set a policy, if there is one.
+    /// Takes the record of a policy, if there is one.
     pub(crate) fn take_lsn(&mut self, kind: PolicyKind, name: &Name) -> Option<Lsn> {
         self.lsns.remove(&(kind, Arc::clone(name)))
     }
 
-    /// Policies that survive a restart.
+    /// The number of policies that survive a restart.
     pub(crate) fn durable_count(&self) -> usize {
         self.lsns.len()
     }
 
     // ---- changes ----
 
-    /// True if a change is not applied to everything yet.
+    /// True if a change is not yet applied everywhere.
     pub(crate) fn is_changing(&self) -> bool {
         !self.changes.is_empty()
     }
 
-    /// Adds a change behind the others.
+    /// Adds a change.
     pub(crate) fn push_change(&mut self, change: PolicyChanged) {
         self.changes.push_back(change);
     }
@@ -85,17 +85,17 @@ impl PolicyBook {
         self.changes.pop_front()
     }
 
-    /// Puts the rest of the earliest change back.
+    /// Puts back the rest of the earliest change.
     pub(crate) fn resume_change(&mut self, change: PolicyChanged) {
         self.changes.push_front(change);
     }
 
-    /// The wake-up of the timers has come.
+    /// Notes that the timer has fired.
     pub(crate) fn woken(&mut self) {
         self.armed = None;
     }
 
-    /// Makes the timers go on with the changes, as long as there are any.
+    /// Arms the timer for the changes, or disarms it if there are none.
     pub(crate) fn arm(&mut self, timers: &mut Timers, now: Time) {
         if self.changes.is_empty() {
             timers.disarm(&mut self.armed, Wake::Policies);

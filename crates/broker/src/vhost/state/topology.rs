@@ -1,8 +1,8 @@
 //! Exchanges, queues and the bindings between them, by id and by name.
 //!
-//! An id that comes from outside the call (a client, a timer, a page, the log) may be of a thing that is gone:
-//! [`Topology::queue`] and [`Topology::exchange`] answer with an option. An id that was looked up or routed in
-//! this call, with nothing removed since, may not: [`Topology::known_queue`] and
+//! An id from outside the current call (from a client, a timer, a page or the log) may be stale:
+//! [`Topology::queue`] and [`Topology::exchange`] return an option. An id that was looked up or routed to in
+//! this call, with nothing removed since, cannot be stale: [`Topology::known_queue`] and
 //! [`Topology::known_exchange`] panic.
 
 use std::collections::BTreeMap;
@@ -20,28 +20,28 @@ use crate::queue::{Queue, QueueArguments};
 /// The exchanges, queues and bindings of a vhost.
 #[derive(Debug)]
 pub(crate) struct Topology {
-    /// Makes hashes of exchanges unpredictable.
+    /// Seed that makes the hashes of exchanges unpredictable.
     seed: u64,
     exchanges: SlotMap<ExchangeId, Exchange>,
     exchange_names: Lookup<Name, ExchangeId>,
-    /// Boxed: unused slots and those that a growing slot map leaves behind stay small.
+    /// Boxed, so that unused slots of the map stay small.
     queues: SlotMap<QueueId, Box<Queue>>,
     queue_names: Lookup<Name, QueueId>,
     /// Arguments of the last declared queue, shared by identical declarations.
     last_arguments: Arc<QueueArguments>,
     last_queue_number: u64,
-    /// Records of bindings between things that survive a restart.
+    /// Records of the bindings between durable exchanges and queues.
     durable_bindings: BTreeMap<(ExchangeId, Binding), Lsn>,
     /// Increases with every change that a remembered route or permission depends on.
     version: u64,
-    /// Memory of queues without their messages, exchanges and bindings.
+    /// Memory of queues (without messages), exchanges and bindings.
     memory: Meter,
-    /// The most that `memory` may be while the memory alarm is on.
+    /// Bound of `memory` while the memory alarm is on.
     memory_bytes_max: Option<u64>,
 }
 
 impl Topology {
-    /// An empty topology; `seed` makes its hashes unpredictable.
+    /// Creates an empty topology; `seed` makes its hashes unpredictable.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -74,12 +74,12 @@ impl Topology {
 
     // ---- queues ----
 
-    /// The queue of that id; none if it was deleted.
+    /// The queue with this id; none if it was deleted.
     pub(crate) fn queue(&self, id: QueueId) -> Option<&Queue> {
         self.queues.get(id).map(Box::as_ref)
     }
 
-    /// The queue of that id, to change; none if it was deleted.
+    /// Mutable access to the queue with this id; none if it was deleted.
     pub(crate) fn queue_mut(&mut self, id: QueueId) -> Option<&mut Queue> {
         self.queues.get_mut(id).map(Box::as_mut)
     }
@@ -92,7 +92,7 @@ impl Topology {
         self.queues.get(id).expect("the queue was found in this call")
     }
 
-    /// A queue that was found in this call, to change.
+    /// Mutable access to a queue that was found in this call.
     ///
     /// # Panics
     /// If it was deleted.
@@ -113,7 +113,7 @@ impl Topology {
         self.queues.iter().map(|(id, queue)| (id, &**queue))
     }
 
-    /// All queues to change, in a stable order.
+    /// Mutable access to all queues, in a stable order.
     pub(crate) fn queues_mut(&mut self) -> impl Iterator<Item = (QueueId, &mut Queue)> {
         self.queues.iter_mut().map(|(id, queue)| (id, &mut **queue))
     }
@@ -131,7 +131,8 @@ impl Topology {
         id
     }
 
-    /// Adds a queue whose name is not known yet; [`Topology::name_queue`] follows, or it is removed.
+    /// Adds a queue whose name is not known yet; either [`Topology::name_queue`] follows, or the queue is
+    /// removed.
     pub(crate) fn insert_unnamed_queue(&mut self, mut queue: Queue) -> QueueId {
         queue.count_memory(&self.memory);
         self.last_queue_number = self.last_queue_number.max(queue.number.0);
@@ -141,7 +142,7 @@ impl Topology {
     /// Gives a queue its name.
     ///
     /// # Panics
-    /// If there is no queue of that id.
+    /// If there is no queue with this id.
     pub(crate) fn name_queue(&mut self, id: QueueId, name: Name) -> &mut Queue {
         self.queue_names.insert(Arc::clone(&name), id);
         let queue = self.known_queue_mut(id);
@@ -149,7 +150,7 @@ impl Topology {
         queue
     }
 
-    /// Removes a queue and its name, if that leads to it.
+    /// Removes a queue, and its name if that refers to the queue.
     pub(crate) fn remove_queue(&mut self, id: QueueId) -> Option<Box<Queue>> {
         let queue = self.queues.remove(id)?;
         if self.queue_id(&queue.name) == Some(id) {
@@ -158,14 +159,14 @@ impl Topology {
         Some(queue)
     }
 
-    /// The number of the next queue that is declared; it is the queue's identity in the log.
+    /// The number of the next declared queue, which identifies the queue in the log.
     pub(crate) fn next_queue_number(&self) -> QueueNumber {
         QueueNumber(self.last_queue_number + 1)
     }
 
     /// The arguments in one allocation for all queues that are declared with the same ones one after another.
     pub(crate) fn shared_arguments(&mut self, arguments: QueueArguments) -> Arc<QueueArguments> {
-        // The table holds everything that the parsed fields say.
+        // The parsed fields follow from the table.
         if self.last_arguments.table != arguments.table {
             self.last_arguments = Arc::new(arguments);
         }
@@ -174,12 +175,12 @@ impl Topology {
 
     // ---- exchanges ----
 
-    /// The exchange of that id; none if it was deleted.
+    /// The exchange with this id; none if it was deleted.
     pub(crate) fn exchange(&self, id: ExchangeId) -> Option<&Exchange> {
         self.exchanges.get(id)
     }
 
-    /// The exchange of that id, to change; none if it was deleted.
+    /// Mutable access to the exchange with this id; none if it was deleted.
     pub(crate) fn exchange_mut(&mut self, id: ExchangeId) -> Option<&mut Exchange> {
         self.exchanges.get_mut(id)
     }
@@ -192,7 +193,7 @@ impl Topology {
         self.exchanges.get(id).expect("the exchange was found in this call")
     }
 
-    /// An exchange that was found in this call, to change.
+    /// Mutable access to an exchange that was found in this call.
     ///
     /// # Panics
     /// If it was deleted.
@@ -209,7 +210,7 @@ impl Topology {
         self.exchanges.iter()
     }
 
-    /// All exchanges to change, in a stable order.
+    /// Mutable access to all exchanges, in a stable order.
     pub(crate) fn exchanges_mut(&mut self) -> impl Iterator<Item = &mut Exchange> {
         self.exchanges.values_mut()
     }
@@ -227,7 +228,7 @@ impl Topology {
         id
     }
 
-    /// Removes an exchange and its name, if that leads to it.
+    /// Removes an exchange, and its name if that refers to the exchange.
     pub(crate) fn remove_exchange(&mut self, id: ExchangeId) -> Option<Exchange> {
         let exchange = self.exchanges.remove(id)?;
         if self.exchange_id(&exchange.name) == Some(id) {
@@ -238,7 +239,7 @@ impl Topology {
 
     // ---- bindings ----
 
-    /// Adds a binding at both ends, which must exist; false if it was there.
+    /// Adds a binding at both ends, which must exist; false if it exists already.
     pub(crate) fn add_binding(&mut self, source: ExchangeId, binding: &Binding) -> bool {
         if !self.known_exchange_mut(source).bind(binding.clone()) {
             return false;
@@ -303,7 +304,7 @@ impl Topology {
 
     // ---- memory ----
 
-    /// The meter of queues without their messages, exchanges and bindings.
+    /// The meter of queues (without messages), exchanges and bindings.
     pub(crate) fn memory(&self) -> &Meter {
         &self.memory
     }
@@ -312,7 +313,7 @@ impl Topology {
         self.memory_bytes_max = bytes_max;
     }
 
-    /// The limit that something new of `bytes` would exceed, if any.
+    /// The limit that a new object of `bytes` bytes would exceed, if any.
     pub(crate) fn exceeded_by(&self, bytes: u64) -> Option<u64> {
         self.memory_bytes_max.filter(|max| self.memory.bytes() + bytes > *max)
     }

@@ -26,7 +26,7 @@ struct Usage {
 }
 
 impl Usage {
-    /// The most that one channel may have now, in bytes; none without limit.
+    /// The current bound for one channel, in bytes; none for unlimited.
     fn channel_bytes_max(self) -> Option<u64> {
         if self.bytes < self.bytes_max {
             return None;
@@ -40,15 +40,15 @@ impl Usage {
         self.channel_bytes_max().is_none_or(|max| channel.unacked_bytes < max)
     }
 
-    /// The usage with an eighth of the limit in reserve: a channel that waited goes on when there is room for a
-    /// while.
+    /// The usage with an eighth of the limit in reserve, so that a channel that has waited then has room for
+    /// a while.
     fn with_reserve(self) -> Self {
         Self { bytes: self.bytes.saturating_add(self.bytes_max / 8), ..self }
     }
 }
 
 impl UnackedMemory {
-    /// No deliveries; channels wait when all take more than `bytes_max`.
+    /// Creates the state without deliveries; channels wait when all together take more than `bytes_max`.
     pub(crate) fn new(bytes_max: u64) -> Self {
         Self {
             usage: Usage { bytes: 0, bytes_max },
@@ -62,42 +62,42 @@ impl UnackedMemory {
         self.usage.bytes
     }
 
-    /// True if a channel may have another delivery that it is to acknowledge.
+    /// True if a channel may have another unacknowledged delivery.
     pub(crate) fn leaves_room(&self, channel: &Channel) -> bool {
         self.usage.leaves_room(channel)
     }
 
-    /// Counts a delivery that a channel is to acknowledge.
+    /// Counts a delivery that needs an acknowledgement.
     pub(crate) fn add(&mut self, channel: &mut Channel, message: &Message) {
         let bytes = message.memory_bytes();
         self.usage.bytes += bytes;
         channel.unacked_bytes += bytes;
     }
 
-    /// Counts the end of a delivery of so many bytes; its channel counts that itself.
+    /// Counts the end of a delivery of `bytes` bytes; its channel counts separately.
     pub(crate) fn subtract(&mut self, bytes: u64) {
         assert!(bytes <= self.usage.bytes, "a delivery ended twice, or was never counted");
         self.usage.bytes -= bytes;
     }
 
-    // ---- channels that wait ----
+    // ---- waiting channels ----
 
-    /// A consumer of this channel has found no memory.
+    /// Notes that a consumer of this channel found no memory.
     pub(crate) fn found_without(&mut self, channel: ChannelKey) {
         self.found.push(channel);
     }
 
-    /// True if channels were found without memory and are not listed yet.
+    /// True if channels found no memory and are not listed yet.
     pub(crate) fn has_found(&self) -> bool {
         !self.found.is_empty()
     }
 
-    /// Takes the channels that were found without memory.
+    /// Takes the channels that found no memory.
     pub(crate) fn take_found(&mut self) -> Vec<ChannelKey> {
         std::mem::take(&mut self.found)
     }
 
-    /// Lists a channel whose deliveries wait; false if it is listed.
+    /// Lists a waiting channel; false if it is already listed.
     pub(crate) fn list_waiting(&mut self, channel: ChannelKey) -> bool {
         if !self.waiting.insert(channel) {
             return false;
@@ -107,23 +107,23 @@ impl UnackedMemory {
         true
     }
 
-    /// The channel is closed or goes on.
+    /// Removes a channel that is closed or continues.
     pub(crate) fn stop_waiting(&mut self, channel: ChannelKey) {
         self.waiting.remove(&channel);
     }
 
-    /// True if deliveries of any channel wait.
+    /// True if any channel waits.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// True if deliveries of this channel wait; for checks.
+    /// True if this channel waits; for consistency checks.
     pub(crate) fn is_waiting(&self, channel: ChannelKey) -> bool {
         self.waiting.contains(&channel)
     }
 
-    /// Channels that have room now that `acknowledged` has acknowledged something, and channels that are
-    /// closed; `channel` looks a channel up.
+    /// Takes the channels that have room now that `acknowledged` has acknowledged something, and closed
+    /// channels; `channel` looks up a channel.
     pub(crate) fn with_room<'a>(
         &mut self,
         acknowledged: ChannelKey,
@@ -134,7 +134,7 @@ impl UnackedMemory {
         let is_more = self
             .looked_at
             .is_some_and(|before| channel_bytes_max.is_none_or(|bytes_max| bytes_max > before));
-        // As long as a share is what it was only the channel itself can have room.
+        // As long as a share has not grown, only the channel itself can have gained room.
         if !is_more && !self.waiting.contains(&acknowledged) {
             return Vec::new();
         }

@@ -40,10 +40,9 @@ impl Vhost {
         }
     }
 
-    /// Looks at messages of a queue from a cursor on, at most `count` of them, in the order in which
-    /// they would be delivered; of unacknowledged ones, by who has them. `read` is what was read as a
-    /// whole of a page ([`Browsed::page`]); what has left it since is left out. None if the queue is
-    /// gone.
+    /// Browses up to `count` messages of a queue from a cursor on, in the order of delivery, or
+    /// unacknowledged ones by holder. `read` holds the messages read from a whole page ([`Browsed::page`]);
+    /// those that have left it since are left out. None if the queue is gone.
     pub fn browse(
         &self,
         queue: QueueId,
@@ -80,7 +79,8 @@ impl Vhost {
         })
     }
 
-    /// Looks at so many deliveries, of which those of the queue are wanted; a channel counts as one, too.
+    /// Goes through up to `count` deliveries and returns those of the queue; the end of a channel counts as
+    /// one, too.
     fn browse_held(&self, id: QueueId, queue: &Queue, after: Holder, count: usize) -> Browsed {
         let mut messages = Vec::new();
         let mut passed = after;
@@ -126,7 +126,7 @@ impl Vhost {
     }
 }
 
-/// The unsettled deliveries of a channel behind one of them, and nothing at their end.
+/// The unsettled deliveries of a channel after the given one, with a `None` at the end.
 fn held_by_channel(
     channel: &Channel,
     after: Holder,
@@ -171,7 +171,7 @@ impl HeldDelivery<'_> {
     }
 }
 
-/// Takes at most `count` messages, up to the first page that has to be read.
+/// Collects at most `count` messages, up to the first page that must be read.
 fn collect(
     queue: QueueId,
     from: BrowseCursor,

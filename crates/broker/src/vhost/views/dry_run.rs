@@ -181,7 +181,7 @@ impl Vhost {
             messages: queue.message_count(),
             leaving: queue.forecast(&settings, now.time),
             fate: self.fate(&settings),
-            // A change restarts the lease.
+            // A change of the settings restarts the lease.
             deleted_in_ms: settings.expires_ms.filter(|_| !queue.is_held()),
         })
     }

@@ -43,8 +43,8 @@ impl ReachableQueues {
 }
 
 impl Vhost {
-    /// The queues that messages with this key can reach from `exchange`; without a key, messages with
-    /// any. `steps` is how many destinations may be looked at, and shrinks by those that were.
+    /// The queues that messages with this key can reach from `exchange`; without a key, messages with any
+    /// key. `steps` bounds the destinations to visit and is reduced by those visited.
     pub(in crate::vhost) fn reach(
         &self,
         exchange: ExchangeId,
