@@ -87,13 +87,13 @@ impl RunOutput {
 fn main() -> ExitCode {
     let mut line = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let tool = Tool::called(&line.next().unwrap_or_default());
-    let said = run(tool, &line.collect::<Vec<_>>());
+    let printed = run(tool, &line.collect::<Vec<_>>());
     // A closed stream is no error: its reader wants no more output.
-    let _ = std::io::stdout().write_all(said.out.as_bytes());
+    let _ = std::io::stdout().write_all(printed.out.as_bytes());
     // The text may contain names and addresses from clients, so it is made printable.
-    let err = printable::without_passwords(&said.err);
+    let err = printable::without_passwords(&printed.err);
     let _ = std::io::stderr().write_all(printable(&err).as_bytes());
-    ExitCode::from(said.code)
+    ExitCode::from(printed.code)
 }
 
 /// Finds the command of a line and performs it.
@@ -116,21 +116,27 @@ fn run(tool: Tool, line: &[String]) -> RunOutput {
     let switches: Vec<Switch> = GLOBAL_SWITCHES.iter().chain(command.switches).copied().collect();
     let options = parse(line, &switches);
     let words = options.words.get(command.name_words().count()..).unwrap_or_default();
-    let mut said = RunOutput::default();
-    if let Err((code, text, shows_usage)) = perform(tool, command, words, &options, &mut said) {
-        said.code = code;
-        said.err = format!("{text}\n");
-        if shows_usage {
+    let mut printed = RunOutput::default();
+    if let Err(failure) = perform(tool, command, words, &options, &mut printed) {
+        printed.code = failure.code;
+        printed.err = format!("{}\n", failure.text);
+        if failure.shows_usage {
             let usage = help::usage(tool, command);
             let given = printable::arguments_given(line, command.name, &switches);
-            said.err.push_str(&format!("Arguments given:\n\t{given}\n{usage}\n"));
+            printed.err.push_str(&format!("Arguments given:\n\t{given}\n{usage}\n"));
         }
     }
-    said
+    printed
 }
 
-/// Exit code, text, and true if the usage of the command follows.
-type FailureText = (u8, String, bool);
+/// A failure as it is printed.
+struct FailureText {
+    /// Exit code of the process.
+    code: u8,
+    text: String,
+    /// True if the usage of the command follows.
+    shows_usage: bool,
+}
 
 /// Performs a command.
 fn perform(
@@ -138,7 +144,7 @@ fn perform(
     command: &Command,
     words: &[String],
     options: &Parsed,
-    said: &mut RunOutput,
+    printed: &mut RunOutput,
 ) -> Result<(), FailureText> {
     let early = |failure| describe(failure, command, None, options);
     let formatter = valid(command, words, options).map_err(early)?;
@@ -147,7 +153,7 @@ fn perform(
     let is_quiet = ["quiet", "silent"].iter().any(|flag| options.flag(flag) == Some(true))
         || formatter.is_for_programs();
     let call = Call { tool, words, options, node: &node, find: &found, is_quiet };
-    let result = (command.check)(&call).and_then(|()| command.answer(&call, said));
+    let result = (command.check)(&call).and_then(|()| command.answer(&call, printed));
     let style = Style {
         has_header: options.flag("table-headers") != Some(false)
             && options.flag("silent") != Some(true),
@@ -156,7 +162,7 @@ fn perform(
     match result {
         Ok(Output::Done) if formatter != Formatter::Json => Ok(()),
         Ok(output) => {
-            said.out.push_str(&formatted(&output, formatter, style, node.name()));
+            printed.out.push_str(&formatted(&output, formatter, style, node.name()));
             Ok(())
         }
         Err(failure) => Err(describe(failure, command, Some(&node), options)),
@@ -189,22 +195,22 @@ fn valid(command: &Command, words: &[String], options: &Parsed) -> Result<Format
 
 impl Command {
     /// The output of a call, with its banner before it.
-    fn answer(&self, call: &Call<'_>, said: &mut RunOutput) -> Result<Output, Failure> {
+    fn answer(&self, call: &Call<'_>, printed: &mut RunOutput) -> Result<Output, Failure> {
         let needs_node = !self.waits && !matches!(self.section, Section::Help | Section::Other);
         if needs_node {
             (call.find)()?;
         }
-        let banner = |said: &mut RunOutput| {
+        let banner = |printed: &mut RunOutput| {
             let banner = if call.is_quiet { String::new() } else { (self.banner)(call) };
             if !banner.is_empty() {
-                said.out.push_str(&printable(&printable::without_passwords(&banner)));
-                said.out.push('\n');
+                printed.out.push_str(&printable(&printable::without_passwords(&banner)));
+                printed.out.push('\n');
             }
         };
         // Except for a command with a banner of its own.
         let tries = self.switches.iter().any(|switch| switch.name == "dry-run");
         if call.has("dry-run") && !tries {
-            banner(said);
+            banner(printed);
             return Ok(Output::Done);
         }
         if self.waits {
@@ -217,7 +223,7 @@ impl Command {
         let result = (self.run)(call);
         // A node that is missing or in the wrong state is reported before any other error.
         if !matches!(&result, Err(Failure::Http(error)) if error.is_about_the_node()) {
-            banner(said);
+            banner(printed);
         }
         result
     }
@@ -226,14 +232,14 @@ impl Command {
 /// Finds the node in the options; `checks` verifies its name.
 fn find(options: &Parsed, checks: bool) -> Result<Node, Failure> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let around = Environment {
+    let environment = Environment {
         variable: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         read: &|path| std::fs::read_to_string(path).ok(),
         host: host.trim().to_owned(),
     };
-    let node = Node::find(options, &around)?;
+    let node = Node::find(options, &environment)?;
     if checks {
-        node.check_name(&around)?;
+        node.check_name(&environment)?;
     }
     Ok(node)
 }
@@ -253,7 +259,9 @@ fn describe(
     options: &Parsed,
 ) -> FailureText {
     let error = match failure {
-        Failure::Message { code, text, shows_usage } => return (code, text, shows_usage),
+        Failure::Message { code, text, shows_usage } => {
+            return FailureText { code, text, shows_usage };
+        }
         Failure::Http(error) => error,
     };
     let url = node.map(|node| node.api.url()).unwrap_or_default();
@@ -263,12 +271,12 @@ fn describe(
              {remedy} it with 'rabbitmqctl {}_app'.",
             remedy.to_lowercase()
         );
-        (USAGE, text, true)
+        FailureText { code: USAGE, text, shows_usage: true }
     };
+    let unavailable = |text| FailureText { code: UNAVAILABLE, text, shows_usage: false };
     match error {
         HttpError::Unreachable(why) => {
-            let text = node.map(|node| node.unreachable(&why)).unwrap_or(why);
-            (UNAVAILABLE, text, false)
+            unavailable(node.map(|node| node.unreachable(&why)).unwrap_or(why))
         }
         HttpError::TimedOut => {
             let timeout_ms = options.integer("timeout").unwrap_or_default() * 1000;
@@ -277,14 +285,14 @@ fn describe(
                 "Error: operation {} on node {name} timed out. Timeout value used: {timeout_ms}",
                 command.name
             );
-            (TIMEOUT, text, false)
+            FailureText { code: TIMEOUT, text, shows_usage: false }
         }
         HttpError::Refused { status: 401, reason } => {
             let who = node.map(|node| node.api.who()).unwrap_or_default();
-            (UNAVAILABLE, format!("Error: the node at {url} refuses {who}: {reason}"), false)
+            unavailable(format!("Error: the node at {url} refuses {who}: {reason}"))
         }
         HttpError::Refused { status: 503, .. } => needs("running", "Start"),
         HttpError::Refused { status: 409, .. } => needs("stopped", "Stop"),
-        HttpError::Refused { reason, .. } => (UNAVAILABLE, format!("Error:\n{reason}"), false),
+        HttpError::Refused { reason, .. } => unavailable(format!("Error:\n{reason}")),
     }
 }

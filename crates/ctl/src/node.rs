@@ -54,15 +54,16 @@ impl Node {
     ///
     /// # Errors
     /// Options or variables that are wrong.
-    pub(crate) fn find(options: &Parsed, around: &Environment<'_>) -> Result<Self, Failure> {
+    pub(crate) fn find(options: &Parsed, environment: &Environment<'_>) -> Result<Self, Failure> {
         let given = |option: &str, variable: &str| {
-            options.text(option).map(str::to_owned).or_else(|| (around.variable)(variable))
+            options.text(option).map(str::to_owned).or_else(|| (environment.variable)(variable))
         };
-        let directory = data_dir(&given, around);
+        let directory = data_dir(&given, environment);
         let file = directory.join("ctl.json");
-        let local = (around.read)(&file).and_then(|text| Local::parse(&text));
+        let local = (environment.read)(&file).and_then(|text| Local::parse(&text));
         let asked = options.text("node").map(str::to_owned);
-        let elsewhere = asked.as_deref().and_then(|name| other_host(name, local.as_ref(), around));
+        let elsewhere =
+            asked.as_deref().and_then(|name| other_host(name, local.as_ref(), environment));
         let url = match (given("http-url", "LEVERET_HTTP_URL"), address(&given)?, &elsewhere) {
             (Some(url), ..) => Some(checked(&url)?),
             (None, Some(url), _) => Some(url),
@@ -101,7 +102,7 @@ impl Node {
         };
         let seconds = options.integer("timeout").and_then(|seconds| u64::try_from(seconds).ok());
         let trust = if url.starts_with("https:") { trust } else { Trust::Anybody };
-        let tls = trust.tls(around.read)?;
+        let tls = trust.tls(environment.read)?;
         let api = Api::new(&url, &login, tls, seconds.map(Duration::from_secs));
         let missing = is_missing.then_some(file);
         Ok(Self { api, name, asked, missing, is_elsewhere: elsewhere.is_some() })
@@ -122,17 +123,18 @@ impl Node {
     /// The node has another name.
     // COMPAT: node names of ctl: a node of this machine is also found as rabbit or leveret, so that
     // scripts with the usual name go on; any other name must be its own.
-    pub(crate) fn check_name(&self, around: &Environment<'_>) -> Result<(), Failure> {
+    pub(crate) fn check_name(&self, environment: &Environment<'_>) -> Result<(), Failure> {
         let Some(asked) = self.asked.as_deref().filter(|_| !self.is_elsewhere) else {
             return Ok(());
         };
         let (local, host) = parts(asked);
         let is_usual = matches!(local, "rabbit" | "leveret");
-        if is_usual && host.is_none_or(|host| is_this_machine(host, around)) {
+        if is_usual && host.is_none_or(|host| is_this_machine(host, environment)) {
             return Ok(());
         }
         let name = self.name();
-        let same_host = |host: &str| Some(host) == parts(name).1 || is_this_machine(host, around);
+        let same_host =
+            |host: &str| Some(host) == parts(name).1 || is_this_machine(host, environment);
         if asked == name || (local == parts(name).0 && host.is_none_or(same_host)) {
             return Ok(());
         }
@@ -177,28 +179,28 @@ fn parts(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn is_this_machine(host: &str, around: &Environment<'_>) -> bool {
+fn is_this_machine(host: &str, environment: &Environment<'_>) -> bool {
     let short = |host: &str| host.split('.').next().unwrap_or_default().to_owned();
-    matches!(host, "localhost" | "127.0.0.1" | "::1") || short(host) == short(&around.host)
+    matches!(host, "localhost" | "127.0.0.1" | "::1") || short(host) == short(&environment.host)
 }
 
 /// The host of a node that is on another machine.
-fn other_host(name: &str, local: Option<&Local>, around: &Environment<'_>) -> Option<String> {
+fn other_host(name: &str, local: Option<&Local>, environment: &Environment<'_>) -> Option<String> {
     let host = parts(name).1?;
     let is_known = local.is_some_and(|local| parts(&local.name).1 == Some(host));
-    (!is_known && !is_this_machine(host, around)).then(|| host.to_owned())
+    (!is_known && !is_this_machine(host, environment)).then(|| host.to_owned())
 }
 
 type Given<'a> = dyn Fn(&str, &str) -> Option<String> + 'a;
 
 /// Data directory of a node on this machine.
-fn data_dir(given: &Given<'_>, around: &Environment<'_>) -> PathBuf {
+fn data_dir(given: &Given<'_>, environment: &Environment<'_>) -> PathBuf {
     if let Some(directory) = given("data-dir", "LEVERET_DATA_DIR") {
         return PathBuf::from(directory);
     }
     let config = given("config", "LEVERET_CONFIG_FILE");
     let configured = config.and_then(|path| {
-        let text = (around.read)(Path::new(&path))?;
+        let text = (environment.read)(Path::new(&path))?;
         let value = |line: &str| {
             let (key, value) = line.split_once('=')?;
             (key.trim() == "data_dir").then(|| value.trim().to_owned())
@@ -250,13 +252,13 @@ mod tests {
         let look = |all: &[(&str, &str)], key: &str| {
             all.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned())
         };
-        let around = Environment {
+        let environment = Environment {
             variable: &|name| look(variables, name),
             read: &|path| look(files, path.to_str()?),
             host: "box.example.org".to_owned(),
         };
-        let checked = |node: Node| node.check_name(&around).map(|()| node);
-        match Node::find(&options, &around).and_then(checked) {
+        let checked = |node: Node| node.check_name(&environment).map(|()| node);
+        match Node::find(&options, &environment).and_then(checked) {
             Ok(node) => format!("{:?}", node.api).split("url: ").nth(1).unwrap().to_owned(),
             Err(Failure::Message { text, .. }) => text,
             Err(other) => format!("{other:?}"),
