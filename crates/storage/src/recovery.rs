@@ -187,7 +187,7 @@ pub(crate) fn read_all<F: DirectoryFile>(file: &F) -> io::Result<Vec<u8>> {
 /// Replaces `bytes` by the content of a file.
 fn read_into<F: DirectoryFile>(file: &F, bytes: &mut Vec<u8>) -> io::Result<()> {
     let size = usize::try_from(file.size()?).map_err(io::Error::other)?;
-    // Not cleared before, because clearing and zeroing would touch the memory twice.
+    // Not cleared first: `resize` would then zero all bytes, which the read overwrites anyway.
     bytes.resize(size, 0);
     let count = file.read_at(bytes, 0)?;
     bytes.truncate(count);
