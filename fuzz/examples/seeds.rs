@@ -76,7 +76,7 @@ fn play(scenario: &str) -> Played {
     let mut frame_max = 131_072;
     for line in scenario.lines().skip(1).filter(|line| !world::is_result(line)) {
         if let Some(line) = line.strip_prefix(['>', '+']) {
-            client(&say::octets(line, frame_max), &mut played);
+            client(&say::bytes(line, frame_max), &mut played);
             continue;
         }
         let mut words = words::Words::new(line);
@@ -88,7 +88,7 @@ fn play(scenario: &str) -> Played {
             "start" | "log-in" | "connect" => {
                 words.skip_blanks();
                 for line in world::handshake(verb, &mut words, &mut frame_max) {
-                    client(&say::octets(&line, frame_max), &mut played);
+                    client(&say::bytes(&line, frame_max), &mut played);
                 }
             }
             "at" => Step::Sleep { time: 1000 }.write(&mut played.history),

@@ -24,5 +24,5 @@ mod users;
     dead_code,
     reason = "shared with the tests of the codec, which use all of it"
 )]
-#[path = "../../crates/amqp/tests/codec/wire_model.rs"]
+#[path = "../../crates/amqp/tests/codec/primitives_model.rs"]
 mod primitives_model;

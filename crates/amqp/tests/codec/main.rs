@@ -1,6 +1,6 @@
 //! The codec, through its front door.
 //!
-//! `generate` makes inputs, `wire_model` is a second, naive description of tables to compare with,
+//! `generate` makes inputs, `primitives_model` is a second, naive description of tables to compare with,
 //! and every other module tests the part of the crate that it is named after. What "observed" inputs
 //! and texts stand here were recorded from a live RabbitMQ 4.3.6.
 
