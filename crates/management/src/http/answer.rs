@@ -123,10 +123,13 @@ impl ApiError {
 
 /// A refused get, browse or redrive, with the whole text that AMQP would send.
 pub(crate) fn refused_read(refusal: &Refusal) -> ApiError {
-    match refusal.code {
-        ReplyCode::NotFound => ApiError::missing(refusal.to_string()),
-        ReplyCode::AccessRefused => ApiError::not_authorised(refusal.to_string()),
-        code => ApiError::bad_request(format!("{} {refusal}", code.code())),
+    let code = refusal.code;
+    if code == ReplyCode::NotFound {
+        ApiError::missing(refusal.to_string())
+    } else if code == ReplyCode::AccessRefused {
+        ApiError::not_authorised(refusal.to_string())
+    } else {
+        ApiError::bad_request(format!("{} {refusal}", code.code()))
     }
 }
 

@@ -37,8 +37,6 @@ pub(super) const fn counter<T>(
     Family { name, kind: Kind::Counter, help, value }
 }
 
-/// A number that is there.
-#[expect(clippy::unnecessary_wraps, reason = "what families are made of")]
 /// A family of the type untyped.
 pub(super) const fn untyped<T>(
     name: &'static str,
@@ -48,6 +46,8 @@ pub(super) const fn untyped<T>(
     Family { name, kind: Kind::Untyped, help, value }
 }
 
+/// A whole number as a value.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a family's value")]
 pub(super) fn whole(value: u64) -> Option<Value> {
     Some(Value::Whole(value))
 }

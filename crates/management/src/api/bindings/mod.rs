@@ -82,7 +82,7 @@ fn list_of(
     which: BindingFilter<'_>,
     query: Query,
 ) -> Result<Json, ApiError> {
-    check_can_enter(&caller, vhost)?;
+    check_can_enter(caller, vhost)?;
     let bindings = node.bindings(vhost, which).ok_or_else(ApiError::not_found)?;
     query.unpaged().answer(in_order(bindings).collect())
 }

@@ -64,7 +64,7 @@ impl Mapped {
 
     /// The map of one vhost, if the caller may look into it.
     pub(crate) fn one(node: &SharedNode, caller: &Caller, vhost: String) -> Result<Self, ApiError> {
-        check_can_enter(&caller, &vhost)?;
+        check_can_enter(caller, &vhost)?;
         Self::of(node, vhost).ok_or_else(ApiError::not_found)
     }
 

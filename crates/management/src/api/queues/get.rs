@@ -92,7 +92,7 @@ impl GetQuery {
             };
             last = Some(delivery.tag);
             bytes += message_bytes(&delivery.message, self.truncate);
-            messages.push(self.to_json(&delivery, message_count));
+            messages.push(self.delivery_to_json(&delivery, message_count));
         }
         if let Some(tag) = last {
             self.settle(channel, tag);
@@ -105,7 +105,7 @@ impl GetQuery {
         channel.apply(Command::Settle { tag, multiple: true, outcome: self.outcome });
     }
 
-    fn to_json(&self, delivery: &Delivery, message_count: u32) -> Value {
+    fn delivery_to_json(self, delivery: &Delivery, message_count: u32) -> Value {
         let envelope = delivery.message.envelope();
         let (payload, payload_encoding) =
             payload(delivery.message.body(), self.truncate, self.encoding);
