@@ -54,7 +54,7 @@ pub fn check(input: &[u8]) {
 fn run(broker: &mut Broker, step: Step) {
     let at = |peer: u8| usize::from(peer) % PEERS;
     match step {
-        Step::Octets { peer, bytes } => broker.receive(at(peer), &bytes),
+        Step::Octets { peer, octets } => broker.receive(at(peer), &octets),
         Step::Frame { peer, frame_type, channel, payload } => {
             let bytes = words::frame(frame_type, channel, &payload);
             broker.receive(at(peer), &bytes);

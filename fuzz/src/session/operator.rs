@@ -84,7 +84,9 @@ pub(super) fn operate(broker: &mut Broker, action: u8, choice: u8) {
         3 => {
             let pattern = ["^$", ".*", "^q"][usize::from(choice / 3) % 3];
             if let Some(connection) = broker.peers[peer].connection {
-                broker.happens(|vhost, now| vhost.set_access(now, connection, access("guest", pattern)));
+                broker.happens(|vhost, now| {
+                    vhost.set_access(now, connection, access("guest", pattern))
+                });
             }
         }
         4 => broker.happens(|vhost, _| {
