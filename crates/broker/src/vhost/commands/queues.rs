@@ -112,7 +112,7 @@ impl Vhost {
         let typed = self.with_default_type(&declare);
         let arguments = typed.as_ref().map_or(declare.arguments, Table::as_ref);
         let declare = DeclareQueue { arguments, ..declare };
-        if let Some(id) = self.topology.queue_id(&*name) {
+        if let Some(id) = self.topology.queue_id(&name) {
             self.check_same_queue(at, id, &declare)?;
             self.counters.queues_declared += 1;
             return Ok(id);
