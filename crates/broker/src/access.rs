@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_lost_his_permissions_may_not_even_use_the_empty_name() {
+    fn lost_permissions_exclude_the_empty_name() {
         let nobody = Access::nothing("bob".into());
         let queue = |name| Resource { kind: ResourceKind::Queue, name, vhost: "/" };
         for permission in [Permission::Configure, Permission::Write, Permission::Read] {

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_comes_back_as_the_text_that_it_was() {
+    fn cursor_survives_its_text_form() {
         let holder = Holder {
             connection: u64::MAX,
             channel: ChannelNumber(7),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cursor_is_none() {
+    fn text_that_is_no_cursor_is_refused() {
         for text in
             ["", "r", "r1.2", "u1.2.3", "u1.10000.0.1", "w1", "q1", "r-1", "d10000000000000000"]
         {

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_wholly_automatic_way_back_is_a_cycle() {
+    fn cycle_is_a_wholly_automatic_way_back() {
         use DeathReason::{DeliveryLimit, Expired, Maxlen, Rejected};
         for (list, target, cycle) in [
             (&[("a", Expired)][..], "a", true),

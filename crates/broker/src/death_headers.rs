@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_history_is_shown_whole() {
+    fn short_history_is_shown_whole() {
         let rendered = render(&[0, 0], &history(20, &["a", "b"]), DEATH_HEADERS_FRAME_BYTES);
         let (entries, omitted) = shown(&rendered.properties);
         assert!(!rendered.is_cut && omitted == 0);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_is_not_below_what_is_written() {
+    fn size_estimate_is_not_below_the_written_size() {
         for keys in [&["k"][..], &["k", "l", "m"]] {
             let deaths = history(5, keys);
             let mut list = ArrayBuilder::new();
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_and_the_first_death_stay() {
+    fn newest_and_first_death_are_kept() {
         let deaths = history(1000, &["k"]);
         let rendered = render(&[0, 0], &deaths, DEATH_HEADERS_FRAME_BYTES);
         assert!(rendered.is_cut && rendered.properties.len() < X_DEATH_BYTES_MAX + 1024);

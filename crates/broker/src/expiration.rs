@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_plain_decimal_is_canonical() {
+    fn plain_decimal_is_canonical() {
         assert!(is_canonical(b"50000", 50_000));
         assert!(!is_canonical(b"0050000", 50_000));
         assert!(!is_canonical(b"+50000", 50_000));

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_history_is_cut_short() {
+    fn long_history_is_cut() {
         let few = redriven(&dead(20));
         assert_eq!(redrives_of(&few).1, [true]);
         // A single history is too long: the redrive is still listed, without the deaths.
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_call_so_counts_for_nothing() {
+    fn redrive_headers_of_clients_are_ignored() {
         for (value, expected) in [
             (Value::LongStr(b"5"), 0),
             (Value::I32(-1), 0),

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_told_with_one_ack() {
+    fn batch_is_confirmed_with_one_ack() {
         let mut confirms = Confirms::default();
         for _ in 0..5 {
             let seq = confirms.assign();

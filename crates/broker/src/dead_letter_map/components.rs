@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_around_is_the_shortest() {
+    fn shortest_cycle_is_found() {
         let next = [vec![1], vec![2, 3], vec![0], vec![2], vec![4], vec![0]];
         let next = slices(&next);
         let found = components(&next);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_a_hundred_thousand_needs_no_stack() {
+    fn chain_of_a_hundred_thousand_needs_no_stack() {
         let next: Vec<Vec<usize>> = (0..100_000).map(|node| vec![(node + 1) % 100_000]).collect();
         let next = slices(&next);
         let found = components(&next);

@@ -99,7 +99,7 @@ fn seqs(messages: &[BrowsedMessage]) -> BTreeSet<u64> {
 const START: fn() -> BrowseCursor = || BrowseCursor::start(MessageState::Unacknowledged);
 
 #[test]
-fn every_delivery_of_the_queue_is_seen_once() {
+fn browse_shows_each_delivery_once() {
     let (mut vhost, first) = vhost_with(100);
     let connections = [first, connect(&mut vhost), connect(&mut vhost)];
     connections.iter().for_each(|connection| take(&mut vhost, *connection));
@@ -121,7 +121,7 @@ fn every_delivery_of_the_queue_is_seen_once() {
 }
 
 #[test]
-fn what_a_transaction_will_settle_is_seen_once_too() {
+fn browse_shows_deliveries_in_a_transaction_once() {
     let (mut vhost, first) = vhost_with(100);
     apply(&mut vhost, (first, 5), Command::TxSelect);
     take(&mut vhost, first);
@@ -137,7 +137,7 @@ fn what_a_transaction_will_settle_is_seen_once_too() {
 }
 
 #[test]
-fn clients_that_come_and_go_hide_nobody_else() {
+fn browse_shows_all_deliveries_while_clients_come_and_go() {
     for gone in 0..3 {
         for looked in 1..20 {
             let (mut vhost, first) = vhost_with(100);

@@ -190,7 +190,7 @@ const DLRK: &str = "x-dead-letter-routing-key";
 const TTL: &str = "x-message-ttl";
 
 #[test]
-fn who_gave_the_settings_and_what_takes_no_part_is_not_there() {
+fn map_names_sources_and_leaves_out_other_queues() {
     let mut broker = Broker::new();
     broker.exchange("x", "fanout", &[]);
     for queue in ["dead", "other"] {
@@ -223,7 +223,7 @@ fn who_gave_the_settings_and_what_takes_no_part_is_not_there() {
 }
 
 #[test]
-fn a_key_of_their_own_is_that_of_the_bindings_or_the_queue_s_name() {
+fn own_keys_are_binding_keys_or_the_queue_name() {
     let mut broker = Broker::new();
     broker.exchange("in", "direct", &[]);
     broker.exchange("x", "direct", &[]);
@@ -256,7 +256,7 @@ fn a_key_of_their_own_is_that_of_the_bindings_or_the_queue_s_name() {
 }
 
 #[test]
-fn what_leads_nowhere() {
+fn dead_ends_are_reported() {
     let mut broker = Broker::new();
     broker.exchange("x", "direct", &[]);
     broker.exchange("bare", "fanout", &[]);
@@ -305,7 +305,7 @@ fn what_leads_nowhere() {
 }
 
 #[test]
-fn loops_that_go_by_themselves_and_those_that_somebody_must_reject() {
+fn loops_are_reported_by_cause() {
     let mut broker = Broker::new();
     broker.queue("circle", &[(TTL, "1"), (DLX, "")]);
     broker.queue("a", &[(TTL, "1"), (DLX, ""), (DLRK, "b")]);
@@ -345,7 +345,7 @@ fn loops_that_go_by_themselves_and_those_that_somebody_must_reject() {
 }
 
 #[test]
-fn where_dead_letters_live_shorter_find_no_room_or_nobody() {
+fn targets_with_shorter_ttl_limit_or_no_consumer_are_reported() {
     let mut broker = Broker::new();
     broker.queue("source", &[(TTL, "60000"), (DLX, ""), (DLRK, "short")]);
     broker.queue("endless", &[(DLX, ""), (DLRK, "short")]);
@@ -406,7 +406,7 @@ fn where_dead_letters_live_shorter_find_no_room_or_nobody() {
 }
 
 #[test]
-fn a_thousand_queues_with_one_dead_letter_exchange_are_routed_once() {
+fn shared_dead_letter_exchange_is_routed_once() {
     let mut broker = Broker::new();
     broker.exchange("x", "fanout", &[]);
     for number in 0..1000 {
@@ -421,7 +421,7 @@ fn a_thousand_queues_with_one_dead_letter_exchange_are_routed_once() {
 }
 
 #[test]
-fn more_than_can_be_looked_at_is_told_as_such() {
+fn map_too_large_is_marked_as_cut() {
     let mut broker = Broker::new();
     broker.exchange("x", "headers", &[]);
     broker.exchange("in", "direct", &[]);
@@ -596,7 +596,7 @@ proptest! {
 
     /// Dead letters go where the map says, and nowhere else.
     #[test]
-    fn the_map_tells_where_dead_letters_go(
+    fn map_agrees_with_dead_lettering(
         topology in topology(),
         published in prop::collection::vec((0_usize..12, 0_usize..6, any::<bool>()), 1..12),
     ) {

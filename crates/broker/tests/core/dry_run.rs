@@ -262,7 +262,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..Default::default() })]
 
     #[test]
-    fn a_dry_run_tells_what_happens(
+    fn dry_run_agrees_with_the_change(
         kind in 0_u8..3,
         steps in prop::collection::vec(step(), 1..30),
         before in entries(),
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn of_what_is_on_disk_it_tells_as_much_as_is_known(
+    fn dry_run_bounds_messages_in_pages(
         steps in prop::collection::vec(step(), 1..60),
         before in entries(),
         after in entries(),
@@ -298,7 +298,7 @@ fn with_backlog(paging: Paging, millis: u64) -> Broker {
 }
 
 #[test]
-fn the_figures_are_exact_without_disk() {
+fn dry_run_is_exact_without_pages() {
     let broker = with_backlog(Paging::default(), 300);
     for (entries, expired, evicted) in [
         (vec![("message-ttl", PolicyValue::Integer(100))], 2010, 0),
@@ -320,7 +320,7 @@ fn the_figures_are_exact_without_disk() {
 }
 
 #[test]
-fn one_page_at_most_is_uncertain_under_a_ttl() {
+fn dry_run_of_a_ttl_is_uncertain_by_one_page_at_most() {
     let paging = Paging::beyond(64 * 1024);
     let mut broker = with_backlog(paging, 2000);
     assert!(broker.shelf.written > 20, "{} pages", broker.shelf.written);
@@ -333,7 +333,7 @@ fn one_page_at_most_is_uncertain_under_a_ttl() {
 }
 
 #[test]
-fn what_has_expired_is_not_evicted_however_much_it_is() {
+fn dry_run_evicts_no_expired_messages() {
     let mut broker = with_backlog(Paging::default(), 300);
     broker.sleep(1000);
     let ttl = ("message-ttl", PolicyValue::Integer(100));
@@ -343,7 +343,7 @@ fn what_has_expired_is_not_evicted_however_much_it_is() {
 }
 
 #[test]
-fn a_policy_that_is_removed_is_told_of_too() {
+fn dry_run_covers_removed_policies() {
     let mut broker = with_backlog(Paging::default(), 1);
     let clear = |broker: &Broker| {
         let change = PolicyChange::Clear("p".into());

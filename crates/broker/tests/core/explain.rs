@@ -167,7 +167,7 @@ fn at(millis: u64) -> Now {
 
 proptest! {
     #[test]
-    fn explain_agrees_with_what_is_in_force(
+    fn explanation_agrees_with_settings_in_force(
         is_quorum: bool,
         mut said in entries(),
         policies in prop::collection::vec((any::<bool>(), 0_i32..3, entries()), 0..4),
@@ -227,7 +227,7 @@ fn why(vhost: &Vhost, key: PolicyKey) -> Vec<String> {
 }
 
 #[test]
-fn who_loses_is_told_why() {
+fn explanation_names_the_winner_of_each_lost_value() {
     let five = |key| vec![(key, PolicyValue::Integer(5))];
     let vhost = vhost(
         false,

@@ -63,7 +63,7 @@ fn of_bytes(bytes: usize) -> Table {
 }
 
 #[test]
-fn what_a_topology_takes_is_counted_and_given_back() {
+fn topology_memory_is_counted_and_released() {
     let mut broker = Broker(Vhost::new("/", [3; 32], VhostOptions::default()));
     let empty = broker.0.topology_bytes();
     let large = of_bytes(10_000);
@@ -87,7 +87,7 @@ fn what_a_topology_takes_is_counted_and_given_back() {
 }
 
 #[test]
-fn while_memory_is_short_nothing_is_added_beyond_a_share() {
+fn topology_does_not_grow_beyond_its_share_under_the_memory_alarm() {
     let mut broker = Broker(Vhost::new("/", [3; 32], VhostOptions::default()));
     let (none, large) = (Table::default(), of_bytes(10_000));
     broker.queue("q", &none).unwrap();
@@ -110,7 +110,7 @@ fn while_memory_is_short_nothing_is_added_beyond_a_share() {
 }
 
 #[test]
-fn arguments_have_a_size() {
+fn arguments_are_limited_in_size() {
     let mut broker = Broker(Vhost::new("/", [3; 32], VhostOptions::default()));
     broker.queue("q", &of_bytes(ARGUMENTS_BYTES_MAX - 100)).unwrap();
     let over = of_bytes(ARGUMENTS_BYTES_MAX);

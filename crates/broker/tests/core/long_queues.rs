@@ -167,7 +167,7 @@ impl Broker {
 }
 
 #[test]
-fn a_long_queue_is_delivered_in_order_from_bounded_memory() {
+fn long_queue_is_delivered_in_order_from_bounded_memory() {
     const COUNT: u64 = 30_000;
     let mut broker = Broker::new();
     broker.declare("q", &Table::default());
@@ -188,7 +188,7 @@ fn a_long_queue_is_delivered_in_order_from_bounded_memory() {
 }
 
 #[test]
-fn the_longest_queue_keeps_no_more_in_memory_than_any_other_with_pages() {
+fn longest_queue_keeps_no_more_in_memory_than_others_with_pages() {
     let mut broker = Broker::new();
     broker.declare("q", &Table::default());
     let mut resident = [10_000, 30_000].map(|until| {
@@ -206,7 +206,7 @@ fn the_longest_queue_keeps_no_more_in_memory_than_any_other_with_pages() {
 }
 
 #[test]
-fn a_page_is_kept_while_one_of_its_messages_is_left_whatever_else_the_log_tells() {
+fn page_is_kept_while_one_of_its_messages_is_left() {
     const COUNT: u64 = 400;
     let mut broker = Broker::with(Paging { page_messages: 4, ..SMALL_PAGES });
     broker.declare("q", &Table::default());
@@ -228,7 +228,7 @@ fn a_page_is_kept_while_one_of_its_messages_is_left_whatever_else_the_log_tells(
 }
 
 #[test]
-fn pages_of_which_all_messages_had_left_count_no_bytes_after_a_restart() {
+fn empty_pages_count_no_bytes_after_a_restart() {
     const COUNT: u64 = 400;
     const LEFT: u64 = 10;
     let mut broker = Broker::with(Paging { page_messages: 4, ..SMALL_PAGES });
@@ -267,7 +267,7 @@ fn mortals(count: u64) -> Broker {
 }
 
 #[test]
-fn messages_of_a_long_queue_expire_at_their_own_deadlines() {
+fn paged_messages_expire_at_their_own_deadlines() {
     const COUNT: u64 = 20_000;
     let mut broker = mortals(COUNT);
     let published_us = broker.now_us;
@@ -282,7 +282,7 @@ fn messages_of_a_long_queue_expire_at_their_own_deadlines() {
 }
 
 #[test]
-fn what_fell_due_at_once_expires_in_the_order_of_deadlines() {
+fn overdue_messages_expire_in_the_order_of_deadlines() {
     const COUNT: u64 = 20_000;
     let mut broker = mortals(COUNT);
     // The timer comes much too late, as after a restart.
@@ -297,7 +297,7 @@ fn what_fell_due_at_once_expires_in_the_order_of_deadlines() {
 const UNACKED_BYTES_MAX: u64 = 1024 * 1024;
 
 #[test]
-fn a_consumer_that_never_acknowledges_gets_its_share_and_others_go_on() {
+fn consumer_that_never_acknowledges_gets_its_share_only() {
     const COUNT: u64 = 30_000;
     let mut broker = Broker::with_options(VhostOptions {
         paging: Paging::beyond(RESIDENT_BYTES_MAX),
@@ -350,7 +350,7 @@ fn a_consumer_that_never_acknowledges_gets_its_share_and_others_go_on() {
 }
 
 #[test]
-fn channels_that_never_acknowledge_leave_room_for_each_other() {
+fn channels_that_never_acknowledge_share_the_memory() {
     let mut broker = Broker::with_options(VhostOptions {
         paging: Paging::beyond(RESIDENT_BYTES_MAX),
         unacked_bytes_max: UNACKED_BYTES_MAX,

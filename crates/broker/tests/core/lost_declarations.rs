@@ -181,7 +181,7 @@ fn recovered(number: u64, name: &str, is_original_name: bool, messages: u64) -> 
 }
 
 #[test]
-fn messages_come_back_under_the_name_that_they_went_to() {
+fn recovered_queue_has_the_name_its_messages_were_sent_to() {
     let mut broker = Broker::new();
     broker.declare("first");
     broker.declare("orders");
@@ -215,7 +215,7 @@ fn messages_come_back_under_the_name_that_they_went_to() {
 }
 
 #[test]
-fn without_a_certain_name_they_come_back_under_a_new_one() {
+fn recovered_queue_without_a_certain_name_gets_a_new_one() {
     let mut broker = Broker::new();
     for queue in ["first", "second", "third"] {
         broker.declare(queue);
@@ -233,7 +233,7 @@ fn without_a_certain_name_they_come_back_under_a_new_one() {
 }
 
 #[test]
-fn a_binding_tells_the_name_of_the_only_one() {
+fn recovered_queue_is_named_by_its_binding() {
     let mut broker = Broker::new();
     broker.declare("bound");
     broker.bind("bound", "key");
@@ -246,7 +246,7 @@ fn a_binding_tells_the_name_of_the_only_one() {
 }
 
 #[test]
-fn a_name_that_another_queue_has_is_left_to_it() {
+fn recovered_queue_takes_no_name_of_another() {
     let mut broker = Broker::new();
     broker.declare("orders");
     broker.publish("", "orders", None);
@@ -265,7 +265,7 @@ fn a_name_that_another_queue_has_is_left_to_it() {
 }
 
 #[test]
-fn what_was_deleted_stays_gone_and_its_references_end() {
+fn deleted_queue_stays_deleted_and_its_references_end() {
     let mut broker = Broker::new();
     broker.declare("gone");
     broker.bind("gone", "key");
@@ -284,7 +284,7 @@ fn what_was_deleted_stays_gone_and_its_references_end() {
 }
 
 #[test]
-fn a_binding_whose_exchange_is_lost_is_told() {
+fn binding_without_its_exchange_is_reported() {
     let mut broker = Broker::new();
     broker.declare("q");
     broker.apply(Command::DeclareExchange(DeclareExchange {

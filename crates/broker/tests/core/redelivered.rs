@@ -175,7 +175,7 @@ fn access() -> Access {
 }
 
 #[test]
-fn a_dead_letter_that_was_seen_before_its_record_was_written_is_marked() {
+fn dead_letter_delivered_before_its_record_is_marked() {
     let mut broker = Broker::new();
     broker.declare("third", None, None);
     broker.declare("second", Some(100), Some("third"));
@@ -205,7 +205,7 @@ fn a_dead_letter_that_was_seen_before_its_record_was_written_is_marked() {
 }
 
 #[test]
-fn a_rejected_message_that_is_back_and_its_dead_letter_are_marked() {
+fn rejected_message_that_is_restored_and_its_dead_letter_are_marked() {
     let mut broker = Broker::new();
     broker.declare("dlq", None, None);
     broker.declare("work", None, Some("dlq"));
@@ -223,7 +223,7 @@ fn a_rejected_message_that_is_back_and_its_dead_letter_are_marked() {
 }
 
 #[test]
-fn a_redriven_message_that_was_seen_before_its_record_was_written_is_marked() {
+fn redriven_message_delivered_before_its_record_is_marked() {
     let mut broker = Broker::new();
     broker.declare("dlq", None, None);
     broker.declare("work", None, Some("dlq"));
@@ -253,7 +253,7 @@ fn redrive(broker: &mut Broker) {
 }
 
 #[test]
-fn a_clock_that_was_set_back_keeps_no_message_longer_than_its_ttl() {
+fn clock_set_back_keeps_no_message_longer_than_its_ttl() {
     let mut broker = Broker::new();
     broker.now_ms = 100_000_000;
     broker.declare("dlq", None, None);

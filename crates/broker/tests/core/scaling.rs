@@ -173,7 +173,7 @@ fn in_time(work: impl FnOnce()) {
 }
 
 #[test]
-fn a_transaction_settles_many_deliveries_one_by_one() {
+fn transaction_settles_many_deliveries_one_by_one() {
     let mut broker = Broker::new();
     let count = 50_000;
     broker.declare("q", &none());
@@ -191,7 +191,7 @@ fn a_transaction_settles_many_deliveries_one_by_one() {
 }
 
 #[test]
-fn many_deliveries_time_out_each_at_its_own_time() {
+fn deliveries_time_out_each_at_its_own_time() {
     let mut broker = Broker::new();
     let quorum = ("x-queue-type", Value::LongStr(b"quorum"));
     broker.declare("q", &table(&[quorum, ("x-consumer-timeout", Value::I32(1000))]));
@@ -210,7 +210,7 @@ fn many_deliveries_time_out_each_at_its_own_time() {
 }
 
 #[test]
-fn many_consumers_of_different_priority_go_at_once() {
+fn consumers_of_many_priorities_are_removed_at_once() {
     let mut broker = Broker::new();
     broker.declare("q", &none());
     for priority in 0..3000_i32 {
@@ -222,7 +222,7 @@ fn many_consumers_of_different_priority_go_at_once() {
 }
 
 #[test]
-fn a_message_goes_over_many_exchanges() {
+fn route_passes_many_exchanges() {
     let mut broker = Broker::new();
     broker.declare("q", &none());
     broker.exchange("x", "fanout");
@@ -237,7 +237,7 @@ fn a_message_goes_over_many_exchanges() {
 }
 
 #[test]
-fn many_queues_share_a_consistent_hash_exchange() {
+fn consistent_hash_exchange_takes_many_queues() {
     let mut broker = Broker::new();
     broker.exchange("x", "x-consistent-hash");
     in_time(|| {
@@ -250,7 +250,7 @@ fn many_queues_share_a_consistent_hash_exchange() {
 }
 
 #[test]
-fn a_long_key_meets_wildcards() {
+fn topic_wildcards_match_a_long_key() {
     let mut broker = Broker::new();
     broker.declare("q", &none());
     broker.exchange("x", "topic");
@@ -264,7 +264,7 @@ fn a_long_key_meets_wildcards() {
 }
 
 #[test]
-fn a_fanout_looks_at_one_of_many_keys_and_a_headers_exchange_finds_headers_by_key() {
+fn fanout_and_headers_exchanges_route_many_keys_and_headers() {
     let mut broker = Broker::new();
     broker.exchange("x", "fanout");
     broker.exchange("h", "headers");
@@ -293,7 +293,7 @@ fn a_fanout_looks_at_one_of_many_keys_and_a_headers_exchange_finds_headers_by_ke
 }
 
 #[test]
-fn many_rejected_deliveries_are_dead_lettered_beside_other_work() {
+fn rejected_deliveries_are_dead_lettered_beside_other_work() {
     let mut broker = Broker::new();
     let dead_letters = [
         ("x-dead-letter-exchange", Value::LongStr(b"")),
@@ -319,7 +319,7 @@ fn many_rejected_deliveries_are_dead_lettered_beside_other_work() {
 /// Twelve queues that expire everything at once and dead-letter it to all of them: every way through
 /// them without a circle is taken, 1.3 thousand million in all.
 #[test]
-fn dead_letter_exchanges_that_multiply_every_message_hold_nobody_up() {
+fn multiplying_dead_letter_exchanges_block_no_client() {
     let mut broker = Broker::new();
     broker.exchange("x", "fanout");
     broker.declare("other", &none());
@@ -347,7 +347,7 @@ fn dead_letter_exchanges_that_multiply_every_message_hold_nobody_up() {
 
 /// A message whose keys take nearly all of a frame dies in two hundred queues one after the other.
 #[test]
-fn a_message_with_many_keys_goes_through_a_chain_of_queues() {
+fn dead_letter_with_many_keys_passes_a_chain_of_queues() {
     let mut broker = Broker::new();
     for number in 0..200 {
         let next = format!("chain-{}", number + 1);
@@ -419,7 +419,7 @@ fn a_message_with_many_keys_goes_through_a_chain_of_queues() {
 
 /// Every key leads to every one of the queue's bindings: matched key by key that is sixty million.
 #[test]
-fn many_keys_meet_many_wildcards_at_once() {
+fn topic_wildcards_match_many_keys_at_once() {
     const LEVELS: u32 = 14;
     let mut broker = Broker::new();
     broker.exchange("t", "topic");
@@ -444,7 +444,7 @@ fn many_keys_meet_many_wildcards_at_once() {
 }
 
 #[test]
-fn a_policy_comes_into_force_in_slices_between_which_others_are_served() {
+fn policy_change_is_applied_in_slices() {
     const QUEUES: usize = 3000;
     let mut broker = Broker::new();
     for number in 0..QUEUES {
@@ -488,7 +488,7 @@ fn a_policy_comes_into_force_in_slices_between_which_others_are_served() {
 }
 
 #[test]
-fn many_consumers_and_many_weights_go_one_after_another() {
+fn consumers_and_weights_are_removed_one_by_one() {
     let mut broker = Broker::new();
     broker.declare("q", &none());
     broker.exchange("c", "x-consistent-hash");

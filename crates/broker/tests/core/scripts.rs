@@ -23,7 +23,7 @@ use crate::disk::SMALL_PAGES;
 use crate::script;
 
 #[test]
-fn every_script_gives_the_effects_it_says() {
+fn scripts_have_their_expected_effects() {
     let (wrong, scenarios, _) = run_all(Paging::default());
     assert!(wrong.is_empty(), "{wrong}");
     assert!(scenarios > 150, "only {scenarios} scenarios were found");
@@ -31,7 +31,7 @@ fn every_script_gives_the_effects_it_says() {
 
 /// Messages on disk behave like messages in memory.
 #[test]
-fn every_script_gives_the_same_with_queues_that_are_put_aside() {
+fn scripts_have_the_same_effects_with_paged_queues() {
     let (wrong, _, pages) = run_all(SMALL_PAGES);
     assert!(wrong.is_empty(), "{wrong}");
     assert!(pages > 100, "only {pages} pages were written");

@@ -20,7 +20,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 20_000, ..Default::default() })]
 
     #[test]
-    fn the_core_does_what_the_naive_model_does(
+    fn core_agrees_with_naive_model(
         queues in prop::collection::vec(QueueSpec::any(), 3),
         steps in prop::collection::vec(Step::any(), 1..80),
     ) {
@@ -30,7 +30,7 @@ proptest! {
     /// Between queues the order may differ: what is in a page comes a moment later than what is not. So
     /// this is about one queue, whose dead letters nobody takes.
     #[test]
-    fn a_queue_that_is_put_aside_does_what_the_naive_model_does(
+    fn paged_queue_agrees_with_naive_model(
         queue in QueueSpec::any(),
         steps in prop::collection::vec(Step::any(), 1..160),
         page_messages in 1_usize..4,
