@@ -78,7 +78,7 @@ impl Vhost {
             self.trace_delivery(at, id, &entry);
         }
         let queue = self.topology.known_queue_mut(id);
-        let (_, channel) = self.connections.known_delivery_ends(at);
+        let channel = self.connections.known_channel_mut(at);
         let tag = channel.next_tag();
         let delivery = queue.delivery(&entry, tag);
         channel.counters.deliveries.count(no_ack, true, delivery.redelivered);

@@ -6,6 +6,7 @@ mod consume;
 mod exchanges;
 mod get;
 mod publish;
+mod queue_removal;
 mod queues;
 mod settle;
 mod transaction;

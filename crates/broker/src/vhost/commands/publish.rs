@@ -96,7 +96,7 @@ impl Vhost {
         let verdict = if route.is_empty() && !mandatory {
             self.drop_unroutable(at)
         } else {
-            self.enter(at, message(), route, mandatory)
+            self.enqueue_publish(at, message(), route, mandatory)
         };
         if let Some(seq) = seq {
             self.confirm(at, seq, verdict);
@@ -217,7 +217,7 @@ impl Vhost {
     }
 
     /// Lets a publish into its queues. A mandatory publish without a queue is returned.
-    pub(in crate::vhost) fn enter(
+    pub(in crate::vhost) fn enqueue_publish(
         &mut self,
         at: ChannelKey,
         message: Message,
@@ -266,19 +266,20 @@ impl Vhost {
         Verdict::Accepted(None)
     }
 
-    /// Notes the outcome of a publish for the channel's next confirms.
+    /// Notes the outcome of a publish, which was numbered in this call, for the channel's next confirms.
     pub(in crate::vhost) fn confirm(&mut self, at: ChannelKey, seq: PublishSeq, verdict: Verdict) {
-        let Some(channel) = self.connections.channel_mut(at) else {
-            return;
-        };
+        let channel = self.connections.known_channel_mut(at);
         let PublishMode::Confirm(confirms) = &mut channel.mode else {
-            return;
+            unreachable!("only channels in confirm mode number their publishes");
         };
         match verdict {
             Verdict::Accepted(None) => confirms.ack(seq),
             Verdict::Accepted(Some(lsn)) => confirms.ack_when_durable(seq, lsn),
             Verdict::Refused => confirms.nack(seq),
         }
-        self.list_for_flush(at);
+        if !channel.flush_listed {
+            channel.flush_listed = true;
+            self.log.list_for_flush(at);
+        }
     }
 }

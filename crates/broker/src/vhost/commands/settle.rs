@@ -88,9 +88,7 @@ impl Vhost {
                 None => {}
             }
         }
-        let Some(channel) = self.connections.channel_mut(at) else {
-            return false;
-        };
+        let channel = self.connections.known_channel_mut(at);
         channel.delivery_ended(bytes, unacked.consumer.is_some());
         channel.prefetch_count_global > 0
     }

@@ -19,7 +19,7 @@ impl Vhost {
             let body_bytes = message.body().len();
             let routed = RoutedPublish { exchange, route: &route, mandatory, body_bytes };
             self.count_publish(at, &routed);
-            refused |= self.enter(at, message, &route, mandatory) == Verdict::Refused;
+            refused |= self.enqueue_publish(at, message, &route, mandatory) == Verdict::Refused;
         }
         for settle in transaction.settles {
             if let Some(channel) = self.connections.channel_mut(at) {

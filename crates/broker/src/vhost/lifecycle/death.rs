@@ -146,10 +146,8 @@ impl Vhost {
                 DeadMessage::Refused(message) => message.is_maybe_seen(),
             },
         };
-        let last_death = &mut self.dead_lettering.last_death;
         let DeadLetter { message, is_cut } =
-            dead_letter::die(death.message(), circumstances, last_death);
-        self.dead_lettering.count_bytes(message.log_bytes());
+            self.dead_lettering.make_dead_letter(death.message(), circumstances);
         let at_least_once = queue.settings.dead_letter_strategy == DeadLetterStrategy::AtLeastOnce;
         let Some(route) = self.dead_letter_route(&message) else {
             return self.keep_or_drop(death, DropCause::ExchangeMissing);

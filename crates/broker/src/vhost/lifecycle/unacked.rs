@@ -46,7 +46,7 @@ impl Vhost {
             if !self.unacked_memory.list_waiting(at) {
                 continue;
             }
-            let (_, channel) = self.connections.known_delivery_ends(at);
+            let channel = self.connections.known_channel_mut(at);
             if std::mem::replace(&mut channel.was_without_memory, true) {
                 continue;
             }

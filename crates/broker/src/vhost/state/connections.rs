@@ -131,6 +131,14 @@ impl Connections {
         self.connections.get_mut(key.connection)?.channel_mut(key.channel)
     }
 
+    /// A channel that was found in this call.
+    ///
+    /// # Panics
+    /// If it is closed: nothing between the two look-ups closes channels.
+    pub(crate) fn known_channel_mut(&mut self, key: ChannelKey) -> &mut Channel {
+        self.channel_mut(key).expect("the channel was found in this call")
+    }
+
     /// The channel with this key and the backlog of its connection; none if it is closed.
     pub(crate) fn delivery_ends(
         &mut self,

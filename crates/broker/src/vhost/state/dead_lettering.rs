@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::pending_death::PendingDeath;
 use crate::channel::LastRoute;
-use crate::dead_letter::LastDeath;
+use crate::dead_letter::{self, Circumstances, DeadLetter, LastDeath};
 use crate::ids::{ExchangeId, QueueId};
 use crate::limits::{CYCLES_REMEMBERED_MAX, DEATH_BYTES_PER_BATCH_MAX, EFFECTS_KEPT_MAX};
-use crate::message::{Envelope, Name};
+use crate::message::{Envelope, Message, Name};
 use crate::route::Route;
 use crate::time::Time;
 use crate::timers::{Timers, Wake};
@@ -23,7 +23,7 @@ pub(crate) struct DeadLettering {
     /// Bytes of dead letters produced in this batch.
     batch_bytes: u64,
     /// The last death, whose dead letter the next one may share.
-    pub(crate) last_death: Option<LastDeath>,
+    last_death: Option<LastDeath>,
     /// The route of the last dead letter.
     last_route: Option<LastRoute>,
     /// Cycles of dead letters that have been reported.
@@ -94,9 +94,15 @@ impl DeadLettering {
         }
     }
 
-    /// Counts the bytes of a dead letter.
-    pub(crate) fn count_bytes(&mut self, bytes: u64) {
-        self.batch_bytes += bytes;
+    /// Makes the dead letter of a message, which may share its parts with the last one, and counts its bytes.
+    pub(crate) fn make_dead_letter(
+        &mut self,
+        message: &Message,
+        circumstances: Circumstances<'_>,
+    ) -> DeadLetter {
+        let letter = dead_letter::die(message, circumstances, &mut self.last_death);
+        self.batch_bytes += letter.message.log_bytes();
+        letter
     }
 
     /// Resets the bytes of the batch, because the shell has taken the effects or the timer gives time.
