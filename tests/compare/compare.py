@@ -248,11 +248,10 @@ def document(http, ctl, version):
     left_out = "; ".join(f"`{path}` ({why})" for path, why in endpoints.LEFT_OUT)
     return "\n".join([
         "# Compared with RabbitMQ", "",
-        f"Written by `cargo xtask compare`: Leveret beside RabbitMQ {version}, both asked the same in turn.",
-        "Of JSON the fields and their types are compared, of refusals the reasons, of commands the exit code and",
-        "what they print, apart from names of nodes, addresses and numbers of processes. \"without\" names fields that",
-        "only RabbitMQ has, those of the Erlang machine left out; \"more\" those that only Leveret has.",
-        "[COMPATIBILITY.md](../../COMPATIBILITY.md) says why.", "",
+        f"`cargo xtask compare` writes this page. It sends the same requests to Leveret and to RabbitMQ {version}, and",
+        "compares fields and types of JSON, reasons of refusals, and exit codes and output of commands, except names",
+        "of nodes, addresses and process ids. \"without\" lists fields that only RabbitMQ has, except those of Erlang;",
+        "\"more\" lists fields that only Leveret has. [COMPATIBILITY.md](../../COMPATIBILITY.md) gives the reasons.", "",
         table("HTTP API", http), f"Not asked for, because Leveret has no such part: {left_out}.", "",
         table("Commands", ctl), f"Not asked for: {commands.LEFT_OUT}.", "",
     ])

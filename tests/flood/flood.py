@@ -33,12 +33,11 @@ RESERVED_DESCRIPTORS = 1000
 INTRODUCTION = """\
 # Floods
 
-Written by `cargo xtask flood`: {names}, flooded one after the other by the same
-[program](../../tests/flood/README.md), on one machine with {cpus} processors and {memory} GB of memory
-(Linux {kernel}), which also ran the clients. All figures are from one run. How much of a processor the busier of
-the {workers} load processes took is among them: near 100 % it was the load that was slow, not the broker. What the
-bystander, an innocent client, and the logins waited includes their waiting for a processor. Memory is what is
-resident (VmRSS). The bounds are those to which `cargo xtask flood` holds Leveret.
+`cargo xtask flood` writes this page: {names}, flooded in turn by the same [program](../../tests/flood/README.md),
+on one machine with {cpus} processors and {memory} GB of memory (Linux {kernel}), which also ran the clients. All
+figures are from one run. If the busiest of the {workers} load processes took nearly 100 % of a processor, the load
+was the bottleneck, not the broker. Latencies of the bystander, a well-behaved client, and of logins include their
+wait for a processor. Memory is resident memory (VmRSS). `cargo xtask flood` fails if Leveret exceeds a bound.
 """
 
 

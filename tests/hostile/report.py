@@ -108,34 +108,33 @@ class Report:
         quiet = [one for latencies_s in self.in_quiet.values() for one in latencies_s]
         passed = len(self.tests) - len(self.failed)
         yield from [
-            "# Hostile peers: what was done to the broker, and what others felt of it",
+            "# Hostile peers",
             "",
-            "Written by `cargo xtask hostile`, which plays the [hostile battery](../../tests/hostile/README.md) with one",
-            "worker. Every case is followed by a look at the process, at a new client, and at the bystander: a client",
-            "in a process of its own that publishes, confirms, consumes and acknowledges about 200 messages a second",
-            "on one connection from the beginning to the end. None of its messages was lost, doubled or out of order,",
-            "or the case would have failed.",
+            "`cargo xtask hostile` writes this page. It runs the [hostile battery](../../tests/hostile/README.md) with one",
+            "worker, and checks after every case the process, a new client, and the bystander: a client in a process of",
+            "its own that publishes, confirms, consumes and acknowledges about 200 messages per second on one connection",
+            "during the whole run. A case fails if one of its messages is lost, duplicated or out of order.",
             "",
             f"In this run of {time.monotonic() - self.began:.0f} s {passed} of {len(self.tests)} tests passed; "
             f"{self.summary(cases)}.",
             "",
             "| Bystander, ms from publish to delivery and confirm | messages | median | p99 | longest |",
             "| --- | --- | --- | --- | --- |",
-            f"| nothing else going on | {len(quiet)} | {' | '.join(figures(quiet))} |",
+            f"| without attacks | {len(quiet)} | {' | '.join(figures(quiet))} |",
             f"| under attack, all cases | {len(everything)} | {' | '.join(figures(everything))} |",
             "",
             f"Measured on {os.cpu_count()} cores and {memory_gib()} GiB of memory, {platform.system()}, with a load of "
             f"{self.load:.0f} from other programs",
-            "when it began. Attacker, bystander and broker share the cores with these: the figures tell of the",
-            "machine's scheduling, too.",
+            "at the start. Attacker, bystander and broker share the cores with these, so the figures include effects of",
+            "scheduling.",
             "",
-            "Memory is what the broker held before the first and after the last case of a number. `-` stands where the",
-            "case has a broker to itself.",
+            "Memory is that of the broker before the first and after the last case of a number; `-` marks cases with a",
+            "broker of their own.",
         ]
         for part, (name, catalogue) in PARTS.items():
             yield from [
                 "", f"## {name}", "",
-                "| Case | What the peer does | Answer | Passed | Median ms | p99 ms | Longest ms | Memory MiB |",
+                "| Case | Attack | Answer | Passed | Median ms | p99 ms | Longest ms | Memory MiB |",
                 "| --- | --- | --- | --- | --- | --- | --- | --- |"]
             for number, (attack, answer) in catalogue.items():
                 yield row(f"{part}-{number}", attack, answer, cases[f"{part}-{number}"])

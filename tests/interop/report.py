@@ -4,10 +4,9 @@ MARKS = {"ok": "yes", "failed": "**no**", "without": "–"}
 
 HEAD = """# Clients
 
-Every client below is installed from its registry or from Debian and runs the same scenarios against a `leveret` process
-over TCP. `cargo xtask interop` runs them all and writes this page;
-[tests/interop](../../tests/interop/README.md) says what each scenario does. Where a cell shows “–”, the client itself does
-not offer what the scenario needs; the reasons are below.
+`cargo xtask interop` writes this page. It installs every client from its registry or from Debian, and runs the same
+scenarios against a `leveret` process over TCP; [tests/interop](../../tests/interop/README.md) describes them. “–” means
+that the client lacks the feature of the scenario; the reasons are below the tables.
 """
 
 

@@ -32,12 +32,12 @@ const NOTHING: &str = "\u{2013}";
 
 /// Beginning of the document.
 const ABOUT: &str = "# Benchmarks\n\n\
-    Written by `cargo xtask bench --report`, which loads each of the programs in turn with\n\
-    [leveret-perf](../reference/leveret-perf.md), round after round, and takes medians. RabbitMQ does the longest loads\n\
-    once. Leveret is started anew for each, with its settings as they are: a confirm follows the fsync.\n\
-    Generator and broker share the machine.\n\n\
-    CPU per message is the broker's processor time, in user and in kernel space, for each message\n\
-    that arrived. It changes least when something else needs the machine.\n\n";
+    `cargo xtask bench --report` writes this page. It loads each program in turn with\n\
+    [leveret-perf](../reference/leveret-perf.md), several rounds each, and takes medians; RabbitMQ runs the longest\n\
+    loads once. Leveret starts anew for each load, with default settings: a confirm follows the fsync. Generator and\n\
+    broker share the machine.\n\n\
+    CPU per message is the broker's processor time, in user and kernel space, per message that arrived. Other\n\
+    programs on the machine affect it least.\n\n";
 
 /// The lines that a load is told with, as soon as it is measured.
 pub(super) fn told(subjects: &[&str], row: &Row) -> String {
@@ -73,13 +73,13 @@ impl Report<'_> {
         if self.subjects.contains(&"floor") {
             page.push_str(
                 "The floor is a program that turns each publish into a delivery to the only consumer, without\n\
-                 queues, confirms or rules: what no broker can be faster than on this machine.\n\n",
+                 queues, confirms or rules: an upper bound for any broker on this machine.\n\n",
             );
         }
         self.write_machine(&mut page, &products)?;
         writeln!(
             page,
-            "## Results\n\n![Messages a second](../{RATES_PLOT})\n\n![Processor time for a message](../{CPU_PLOT})\n"
+            "## Results\n\n![Messages per second](../{RATES_PLOT})\n\n![Processor time per message](../{CPU_PLOT})\n"
         )?;
         self.write_table(&mut page)?;
         self.write_failures(&mut page)?;

@@ -31,24 +31,22 @@ const COMPILED_WITH: &str = "Compiled with ";
 
 /// The page above the table.
 const INTRODUCTION: &str = "\
-# What a message costs
+# Instructions per message
 
-Instructions and allocations for one message, counted by valgrind's callgrind with the program
-`crates/server/examples/instructions`: the broker's own code, optimised as it ships, with its
-allocator, without sockets and disks. The same code gives the same figures on a busy machine as on
-an idle one, so a change of a few in a hundred shows. It is no time: an instruction that waits for
-memory counts like one that does not, and what the system does is not counted. What that is, and
-where time goes in a broker under load, is on the page [profile](profile.md).
+Instructions and allocations of one message, counted by valgrind's callgrind with the program
+`crates/server/examples/instructions`: the broker's own code, optimised as in a release, with its
+allocator, without sockets and disks. The figures are the same on a busy machine and on an idle one, so a
+change of a few percent shows. They are not times: an instruction that waits for memory counts like any
+other, and the operating system's share is missing. [Profile](profile.md) shows that share, and the
+time of a broker under load.
 
-`cargo xtask instructions` counts and compares with this page; it is a step of `cargo xtask test`,
-which fails when a case costs over 5 % more instructions or more allocations. Another compiler makes
-other code: then differences are shown, and nothing fails. Whoever makes something dearer on purpose, or
-cheaper, commits what `cargo xtask instructions --write` writes here, so that the change says what it
-costs.
+`cargo xtask instructions` compares its counts with this page. It is a step of `cargo xtask test`, which
+fails if a case costs over 5 % more instructions, or more allocations. A different compiler makes
+different code: then differences are shown, and nothing fails. A change of the costs on purpose includes
+the output of `cargo xtask instructions --write`, so that its costs are reviewed.
 
-A case handles messages in batches of 64, as the broker enters a vhost once for all that was read, and
-is warm when the counting begins. What is amortised, such as a queue that grows, is a part of an
-allocation.
+A case handles messages in batches of 64, as the broker enters a vhost once per read, and is warm when the
+counting begins. Amortised costs, such as the growth of a queue, appear as fractions of an allocation.
 ";
 
 impl Figures {

@@ -1,9 +1,9 @@
-//! Markdown files have one title, and their relative links lead to files.
+//! Markdown files have one title, and their relative links lead to files and headings.
 //!
 //! Fenced code and inline code are not read. Links to other sites are not followed: a check that
 //! needs the network fails for other people's reasons.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::Finding;
 use super::tree::{Tree, TreeFile};
@@ -20,7 +20,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         }
         for (number, line) in prose(text) {
             for target in targets(&line) {
-                if let Some(message) = fault(file, target, &places) {
+                if let Some(message) = fault(file, target, tree, &places) {
                     findings.push(Finding::at(&file.path, number, message));
                 }
             }
@@ -39,10 +39,10 @@ fn places(tree: &Tree) -> BTreeSet<&str> {
     places
 }
 
-/// The lines outside code with their numbers, inline code blanked.
-fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
+/// The lines outside fenced code, with their indices.
+fn unfenced(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fence = None;
-    let lines = text.lines().enumerate().filter(move |(_, line)| {
+    text.lines().enumerate().filter(move |(_, line)| {
         let line = line.trim_start();
         let marker = ["```", "~~~"].into_iter().find(|marker| line.starts_with(marker));
         match (fence, marker) {
@@ -52,8 +52,12 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
             (Some(_), _) => {}
         }
         false
-    });
-    lines.map(|(index, line)| {
+    })
+}
+
+/// The lines outside code with their numbers, inline code blanked.
+fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
+    unfenced(text).map(|(index, line)| {
         let parts = line.split('`').enumerate();
         (index + 1, parts.map(|(part, text)| if part % 2 == 0 { text } else { "" }).collect())
     })
@@ -80,28 +84,66 @@ fn targets(line: &str) -> Vec<&str> {
         .collect()
 }
 
-fn fault(file: &TreeFile, target: &str, places: &BTreeSet<&str>) -> Option<String> {
+fn fault(file: &TreeFile, target: &str, tree: &Tree, places: &BTreeSet<&str>) -> Option<String> {
     let path = target.split(['#', '?']).next()?;
-    if path.is_empty() || has_scheme(path) {
+    if has_scheme(path) {
         return None;
     }
     if path.starts_with('/') {
         return Some(format!("link to `{target}`: begin at the folder of this file"));
     }
-    let mut parts: Vec<&str> = file.path.split('/').collect();
+    let place = match path {
+        "" => file.path.clone(),
+        path => match resolved(&file.path, path) {
+            Some(place) => place,
+            None => return Some(format!("link to `{target}`: leads out of the repository")),
+        },
+    };
+    if !places.contains(place.as_str()) {
+        return Some(format!("link to `{target}`: there is no such file"));
+    }
+    let (_, heading) = target.split_once('#')?;
+    let text = tree.text(&place).filter(|_| place.ends_with(".md"))?;
+    let is_there = anchors(text).iter().any(|anchor| anchor == heading);
+    (!is_there).then(|| format!("link to `{target}`: there is no such heading"))
+}
+
+/// The path that a link in `file` leads to; none if it leads out of the repository.
+fn resolved(file: &str, path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();
     for part in path.split('/') {
         match part {
             "" | "." => {}
-            ".." if parts.pop().is_none() => {
-                return Some(format!("link to `{target}`: leads out of the repository"));
+            ".." => {
+                parts.pop()?;
             }
-            ".." => {}
             _ => parts.push(part),
         }
     }
-    let is_there = places.contains(parts.join("/").as_str());
-    (!is_there).then(|| format!("link to `{target}`: there is no such file"))
+    Some(parts.join("/"))
+}
+
+/// The anchors of a file's headings, as GitHub makes them: lower case, hyphens for spaces, no
+/// punctuation, and a number behind repeated ones.
+fn anchors(text: &str) -> Vec<String> {
+    let mut counts = BTreeMap::new();
+    let headings = unfenced(text).filter_map(|(_, line)| {
+        line.starts_with('#').then(|| line.trim_start_matches('#')).filter(|it| it.starts_with(' '))
+    });
+    let mut anchors = Vec::new();
+    for heading in headings {
+        let kept = heading.trim().chars().filter_map(|letter| match letter {
+            ' ' => Some('-'),
+            letter if letter.is_alphanumeric() || "-_".contains(letter) => Some(letter),
+            _ => None,
+        });
+        let anchor: String = kept.flat_map(char::to_lowercase).collect();
+        let count = counts.entry(anchor.clone()).or_insert(0_usize);
+        anchors.push(if *count == 0 { anchor } else { format!("{anchor}-{count}") });
+        *count += 1;
+    }
+    anchors
 }
 
 /// True if the target is a full address, as in `https:` and `mailto:`.
@@ -129,13 +171,26 @@ mod tests {
 
     #[test]
     fn relative_links_lead_to_files() {
-        let good = "[r](../README.md#x) ![i](../docs) [h](#a) [w](https://b.c/d) [m](mailto:a@b.c)";
+        let good = "[r](../README.md#r) ![i](../docs) [h](#a) [w](https://b.c/d) [m](mailto:a@b.c)";
         assert_eq!(findings(&format!("# A\n{good}\n[d]: ../README.md \"title\"\n")), "");
         assert_eq!(
             findings("# A\n[x](x.md), [r](../README.md), [y](../../y)\n[z]: /README.md\n"),
             "docs/a.md:2: link to `x.md`: there is no such file\n\
              docs/a.md:2: link to `../../y`: leads out of the repository\n\
              docs/a.md:3: link to `/README.md`: begin at the folder of this file\n"
+        );
+    }
+
+    #[test]
+    fn links_to_headings_lead_to_headings() {
+        let text = "# A\n## Two `words`, or more\n## B\n## B\n";
+        let good = "[a](#a) [t](#two-words-or-more) [b](#b-1) [r](../README.md#r)";
+        assert_eq!(findings(&format!("{text}{good}\n")), "");
+        assert_eq!(
+            findings(&format!("{text}[c](#c), [b](#b-2)\n[r](../README.md#a)\n")),
+            "docs/a.md:5: link to `#c`: there is no such heading\n\
+             docs/a.md:5: link to `#b-2`: there is no such heading\n\
+             docs/a.md:6: link to `../README.md#a`: there is no such heading\n"
         );
     }
 
