@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_with_rabbitmqs_reason() {
+    fn other_text_is_refused_with_rabbitmqs_reason() {
         for text in ["", "abc", " 5", "\u{ff15}", "+", "-"] {
             assert_eq!(reason(text), "no_integer", "{text}");
         }

@@ -53,7 +53,7 @@ pub(crate) struct General {
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) cacert: Option<PathBuf>,
 
-    /// How the names of what is declared begin
+    /// Prefix of the names of queues and exchanges
     #[arg(long, value_name = "NAME", global = true, default_value = "perf", value_parser = name)]
     pub(crate) name: String,
 
@@ -73,7 +73,7 @@ pub(crate) struct General {
     #[arg(long, value_name = "PID", global = true)]
     pub(crate) broker_pid: Option<u32>,
 
-    /// What is drawn (TTLs, priorities) is drawn from this
+    /// Seed of drawn TTLs and priorities
     #[arg(long, value_name = "N", global = true, default_value_t = 1)]
     pub(crate) seed: u64,
 }
@@ -268,11 +268,11 @@ pub(crate) struct Backlog {
 /// Open and close connections, channels or queues as fast as possible.
 #[derive(Args, Debug)]
 pub(crate) struct Churn {
-    /// What comes and goes
+    /// Objects that come and go
     #[arg(value_enum)]
     pub(crate) what: Churned,
 
-    /// How many at a time
+    /// Number at a time
     #[arg(long, short = 'x', value_name = "N", default_value_t = 4, value_parser = at_least_one)]
     pub(crate) workers: usize,
 

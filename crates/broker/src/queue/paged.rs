@@ -403,7 +403,7 @@ impl Ready {
     }
 }
 
-/// What is to be known of a message in a page.
+/// Facts about a message in a page.
 fn meta(seq: u64, lsn: Lsn, arrived: Time, message: &Message, counted: CountedBytes) -> PagedMeta {
     let expiration_ms = message.meta().expiration_ms;
     let deadline = expiration_ms.map(|millis| arrived.plus_ms(millis));

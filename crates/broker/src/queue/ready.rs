@@ -98,9 +98,9 @@ pub(crate) struct Ready {
 
 /// The first of the messages that were never delivered.
 enum First {
-    /// It is at hand.
+    /// The message is in memory.
     Here(ExpiryKey),
-    /// It is in a page, not in front of this place.
+    /// The message is in a page, at this place or behind it.
     Away(EntryId),
 }
 
@@ -258,7 +258,7 @@ impl Ready {
         self.returned.insert(place, entry);
     }
 
-    /// What will be delivered next, if it is at hand.
+    /// The next message to deliver, if it is in memory.
     pub(crate) fn front(&self) -> Option<ExpiryKey> {
         match (self.returned.first_key_value(), self.first_fresh()) {
             (Some((place, entry)), Some(fresh)) if *place <= Place::of(fresh.id()) => {
@@ -325,7 +325,7 @@ impl Ready {
             || self.level_at(id.level).is_some_and(|at| self.levels[at].contains(id.seq))
     }
 
-    /// What expiry needs to know of a message at hand.
+    /// Facts about a message in memory that expiry needs.
     pub(crate) fn get(&self, id: EntryId) -> Option<ExpiryKey> {
         if let Some(place) = self.returned_places.get(&id.seq) {
             return self.returned.get(place).map(Entry::expiry_key);

@@ -1,11 +1,11 @@
-//! What dead-lettering writes into headers, after a client read it through its own types.
+//! Headers of dead-lettering, read through the types of a client.
 
 use std::time::SystemTime;
 
 /// The headers of a message that was dead-lettered.
 #[derive(Debug)]
 pub struct Deaths {
-    /// `x-death`.
+    /// The header `x-death`.
     pub list: Vec<Death>,
     /// `x-first-death-reason`, `x-first-death-queue` and `x-first-death-exchange`.
     pub first: [String; 3],
@@ -14,19 +14,19 @@ pub struct Deaths {
 /// One table of `x-death`.
 #[derive(Debug)]
 pub struct Death {
-    /// How often.
+    /// Number of deaths.
     pub count: i64,
-    /// Why.
+    /// Reason of the death.
     pub reason: String,
-    /// Where it died.
+    /// Queue in which the message died.
     pub queue: String,
-    /// Where it was published.
+    /// Exchange that the message was published to.
     pub exchange: String,
-    /// What it was published with.
+    /// Routing keys of the message.
     pub routing_keys: Vec<String>,
-    /// What its `expiration` was.
+    /// Property `expiration` of the message.
     pub original_expiration: Option<String>,
-    /// When, in seconds since 1970.
+    /// Time of the death, in seconds since 1970.
     pub time_s: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What every program of this folder does around its scenarios.
+//! Frame of every program of this folder around its scenarios.
 
 pub mod deaths;
 pub mod refusal;
@@ -15,10 +15,10 @@ use std::{env, io};
 use tokio::task::{self, LocalSet};
 use tokio::time::{Instant, sleep, timeout};
 
-/// How a scenario ends. What it expects it asserts; what a client refuses is an error.
+/// End of a scenario: it asserts its expectations; an error of the client is an error.
 pub type Outcome = Result<(), Box<dyn Error>>;
 
-/// How long a scenario waits for something that should happen soon.
+/// Longest wait of a scenario for an event that should come soon.
 pub const WITHIN: Duration = Duration::from_secs(5);
 
 /// After how long a queue expires that nobody uses.
@@ -58,7 +58,7 @@ pub fn unique() -> String {
     format!("interop-{:016x}", RandomState::new().hash_one(()))
 }
 
-/// What comes of it, soon.
+/// Result of the future, soon.
 pub async fn within<T>(what: &str, happens: impl Future<Output = T>) -> T {
     let late = |_| panic!("not within {} s: {what}", WITHIN.as_secs());
     timeout(WITHIN, happens).await.unwrap_or_else(late)

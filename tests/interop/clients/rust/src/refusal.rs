@@ -1,4 +1,4 @@
-//! What brokers say when they refuse something.
+//! Refusals of brokers.
 
 /// A reply code and the text that comes with it.
 #[derive(Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// What a client was told.
+    /// A refusal as a client reports it.
     pub fn new(code: u16, text: impl Into<String>) -> Self {
         Self { code, text: text.into() }
     }

@@ -1,4 +1,4 @@
-//! What every scenario does with the client.
+//! Actions that scenarios share.
 
 use amqprs::channel::{
     BasicAckArguments, BasicConsumeArguments, BasicGetArguments, Channel, ConsumerMessage,
@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// Where the broker is and who connects.
+/// Address of the broker, and the login.
 pub(crate) fn arguments() -> OpenConnectionArguments {
     OpenConnectionArguments::new(&host(), port(), "guest", "guest")
 }
@@ -49,7 +49,7 @@ pub(crate) async fn durable(
     Ok(declare(channel, declaration).await?.0)
 }
 
-/// How many messages are ready.
+/// Number of ready messages.
 pub(crate) async fn depth(channel: &Channel, queue: &str) -> Result<u32> {
     Ok(declare(channel, QueueDeclareArguments::new(queue).passive(true).finish()).await?.1)
 }
@@ -91,7 +91,7 @@ pub(crate) async fn keep(
     channel.basic_get(BasicGetArguments::new(queue)).await
 }
 
-/// What a consumer gets.
+/// Deliveries of a consumer.
 pub(crate) async fn consume(
     channel: &Channel,
     queue: &str,

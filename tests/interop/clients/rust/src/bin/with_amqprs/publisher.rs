@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// What the broker told.
+/// Answers of the broker.
 #[derive(Debug)]
 pub(crate) enum Told {
     Closed(Refusal),
@@ -27,7 +27,7 @@ pub(crate) enum Told {
 /// Code, text and body of a message that came back.
 pub(crate) type Returned = (u16, String, Vec<u8>);
 
-/// What became of messages.
+/// Outcomes of messages.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
     pub(crate) taken: usize,
@@ -101,7 +101,7 @@ impl Publisher {
         before - self.unsettled.len()
     }
 
-    /// What the broker tells next.
+    /// Next answer of the broker.
     pub(crate) async fn told(&mut self) -> Told {
         within("the broker tells something", self.told.recv()).await.expect("the channel is open")
     }
@@ -110,7 +110,7 @@ impl Publisher {
 struct Callback(UnboundedSender<Told>);
 
 impl Callback {
-    /// Nobody may listen any more.
+    /// The receiver may be gone.
     fn tell(&self, told: Told) {
         let _ = self.0.send(told);
     }

@@ -1,4 +1,4 @@
-//! What every scenario does with the client.
+//! Actions that scenarios share.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use lapin::{
 };
 use tokio_stream::StreamExt as _;
 
-/// Where the broker is and who connects.
+/// Address of the broker, and the login.
 pub(crate) fn address() -> String {
     format!("amqp://guest:guest@{}:{}/%2f", host(), port())
 }
@@ -67,7 +67,7 @@ pub(crate) async fn durable(
     declare(channel, queue, QueueDeclareOptions::durable(), arguments).await
 }
 
-/// How many messages are ready.
+/// Number of ready messages.
 pub(crate) async fn depth(channel: &Channel, queue: &str) -> Result<u32> {
     let passive = QueueDeclareOptions { passive: true, ..Default::default() };
     Ok(channel.queue_declare(queue.into(), passive, FieldTable::default()).await?.message_count())
@@ -96,7 +96,7 @@ pub(crate) async fn bind(channel: &Channel, queue: &str, exchange: &str, key: &s
         .await
 }
 
-/// What becomes of a message, which comes back if no queue takes it.
+/// Outcome of a mandatory message, which is returned if no queue takes it.
 pub(crate) async fn send(
     channel: &Channel,
     exchange: &str,

@@ -26,7 +26,7 @@ macro_rules! calls {
 
         type Api<'a> = Client<&'a str, &'a str, &'a str>;
 
-        /// Everything, in an order in which things are there before they are asked for.
+        /// All calls, in an order in which objects exist before they are asked for.
         pub(super) fn all(endpoint: &str, calls: &mut Calls) {
             let api = Client::new(endpoint, "guest", "guest");
             node(&api, calls);

@@ -7,7 +7,7 @@ use std::env;
 use std::fmt::Debug;
 use std::process::ExitCode;
 
-/// What came of all calls.
+/// Results of all calls.
 #[derive(Default)]
 struct Calls {
     count: u32,
