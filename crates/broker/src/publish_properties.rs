@@ -91,6 +91,7 @@ pub(crate) fn prepare(
 ///
 /// # Errors
 /// 406 for an invalid expiration.
+#[inline]
 pub(crate) fn meta(properties: &Properties<'_>) -> Result<MessageMeta, Refusal> {
     Ok(MessageMeta {
         persistent: properties.delivery_mode == Some(2),

@@ -92,7 +92,9 @@ impl Vhost {
             PublishMode::Confirm(confirms) => Some(confirms.assign()),
             PublishMode::Plain => None,
         };
-        self.count_publish(at, &RoutedPublish { exchange, route, mandatory, body_bytes });
+        channel.counters.published += 1;
+        self.counters.published_for_confirm += u64::from(seq.is_some());
+        self.count_publish(&RoutedPublish { exchange, route, mandatory, body_bytes });
         let verdict = if route.is_empty() && !mandatory {
             self.drop_unroutable(at)
         } else {
@@ -146,20 +148,19 @@ impl Vhost {
 
     /// Reads the properties of a publish; a request for direct replies gets its address.
     fn prepare(
-        &mut self,
+        &self,
         at: ChannelKey,
         publish: &Publish<'_>,
         properties: &Properties<'_>,
     ) -> Result<Prepared, Refusal> {
-        let Some(connection) = self.connections.get(at.connection) else {
-            return Ok(Prepared::default());
-        };
-        if let Some(user_id) = properties.user_id {
+        if let Some(user_id) = properties.user_id
+            && let Some(connection) = self.connections.get(at.connection)
+        {
             connection.access.check_user_id(user_id)?;
         }
         let mut reply_to = None;
         if properties.reply_to == Some(DIRECT_REPLY_TO.as_bytes()) {
-            let channel = connection.channel(at.channel);
+            let channel = self.connections.channel(at);
             let consumer = channel.and_then(|channel| channel.reply_consumer.as_ref());
             let consumer = consumer.ok_or_else(|| {
                 Refusal::precondition_failed("fast reply consumer does not exist")
@@ -192,8 +193,9 @@ impl Vhost {
         Ok(LastRoute { topology: self.topology.version(), exchange, envelope, route })
     }
 
-    /// Counts a publish in its exchange, channel and vhost.
-    pub(in crate::vhost) fn count_publish(&mut self, at: ChannelKey, publish: &RoutedPublish<'_>) {
+    /// Counts a publish in its exchange and vhost. The caller counts the publish in its channel, which it has
+    /// looked up anyway.
+    pub(in crate::vhost) fn count_publish(&mut self, publish: &RoutedPublish<'_>) {
         let RoutedPublish { exchange, route, mandatory, body_bytes } = *publish;
         let routed = route.queues.len() as u64;
         // A transaction may hold the id of a deleted exchange.
@@ -205,13 +207,7 @@ impl Vhost {
                 exchange.counters.dropped_unroutable += u64::from(!mandatory);
             }
         }
-        let mut confirms = false;
-        if let Some(channel) = self.connections.channel_mut(at) {
-            channel.counters.published += 1;
-            confirms = channel.is_confirming();
-        }
         self.counters.published += 1;
-        self.counters.published_for_confirm += u64::from(confirms);
         self.counters.routed += routed;
         self.counters.message_sizes.record(body_bytes);
     }

@@ -14,11 +14,14 @@ impl Vhost {
     pub(in crate::vhost) fn tx_commit(&mut self, at: ChannelKey) -> Result<(), Refusal> {
         let transaction = self.take_transaction(at)?;
         let mut refused = false;
+        if let Some(channel) = self.connections.channel_mut(at) {
+            channel.counters.published += transaction.publishes.len() as u64;
+        }
         for publish in transaction.publishes {
             let PendingPublish { exchange, message, route, mandatory } = publish;
             let body_bytes = message.body().len();
             let routed = RoutedPublish { exchange, route: &route, mandatory, body_bytes };
-            self.count_publish(at, &routed);
+            self.count_publish(&routed);
             refused |= self.enqueue_publish(at, message, &route, mandatory) == Verdict::Refused;
         }
         for settle in transaction.settles {

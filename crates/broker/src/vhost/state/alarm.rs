@@ -18,27 +18,32 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
+    #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.is_on
     }
 
     /// Turns the alarm on or off; false if it already is.
+    #[inline]
     pub(crate) fn set(&mut self, is_on: bool) -> bool {
         std::mem::replace(&mut self.is_on, is_on) != is_on
     }
 
     /// Waiting deaths, in order of death.
+    #[inline]
     pub(crate) fn waiting(&self) -> &[PendingDeath] {
         &self.waiting
     }
 
     /// Keeps a death until the end of the alarm.
+    #[inline]
     pub(crate) fn push(&mut self, death: PendingDeath) {
         self.waiting_bytes += death.message().delivery_bytes();
         self.waiting.push(death);
     }
 
     /// Takes all waiting deaths.
+    #[inline]
     pub(crate) fn take_all(&mut self) -> Vec<PendingDeath> {
         self.waiting_bytes = 0;
         std::mem::take(&mut self.waiting)
@@ -62,21 +67,25 @@ impl Alarm {
 
     /// True if the waiting deaths reach their limit, so that nothing more may die in queues whose deaths
     /// wait.
+    #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.waiting_bytes >= DEATHS_WAITING_BYTES_MAX
     }
 
     /// Lists a queue that continues when there is room.
+    #[inline]
     pub(crate) fn stall(&mut self, queue: QueueId) {
         self.stalled.insert(queue);
     }
 
     /// True if the queue is listed.
+    #[inline]
     pub(crate) fn has_stalled(&self, queue: QueueId) -> bool {
         self.stalled.contains(&queue)
     }
 
     /// Takes the listed queues.
+    #[inline]
     pub(crate) fn take_stalled(&mut self) -> BTreeSet<QueueId> {
         std::mem::take(&mut self.stalled)
     }

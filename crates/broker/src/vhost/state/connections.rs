@@ -57,11 +57,13 @@ impl Connection {
     }
 
     /// The channel with this number.
+    #[inline]
     pub(crate) fn channel(&self, number: ChannelNumber) -> Option<&Channel> {
         self.channels.get(&number).map(|channel| &**channel)
     }
 
     /// Mutable access to the channel with this number.
+    #[inline]
     pub(crate) fn channel_mut(&mut self, number: ChannelNumber) -> Option<&mut Channel> {
         self.channels.get_mut(&number).map(|channel| &mut **channel)
     }
@@ -93,40 +95,48 @@ impl Connections {
         Self { connections: SlotMap::with_key(), reply_addresses: Lookup::new(seed) }
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self, connection: Connection) -> ConnectionId {
         self.connections.insert(connection)
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, id: ConnectionId) -> Option<Connection> {
         self.connections.remove(id)
     }
 
     /// The connection with this id; none if it is closed.
+    #[inline]
     pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
         self.connections.get(id)
     }
 
     /// Mutable access to the connection with this id; none if it is closed.
+    #[inline]
     pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.connections.get_mut(id)
     }
 
     /// All connections, in a stable order.
+    #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
         self.connections.iter()
     }
 
     /// Ids of all connections, in a stable order.
+    #[inline]
     pub(crate) fn ids(&self) -> Vec<ConnectionId> {
         self.connections.keys().collect()
     }
 
     /// The channel with this key; none if it is closed.
+    #[inline]
     pub(crate) fn channel(&self, key: ChannelKey) -> Option<&Channel> {
         self.connections.get(key.connection)?.channel(key.channel)
     }
 
     /// Mutable access to the channel with this key; none if it is closed.
+    #[inline]
     pub(crate) fn channel_mut(&mut self, key: ChannelKey) -> Option<&mut Channel> {
         self.connections.get_mut(key.connection)?.channel_mut(key.channel)
     }
@@ -135,11 +145,13 @@ impl Connections {
     ///
     /// # Panics
     /// If it is closed: nothing between the two look-ups closes channels.
+    #[inline]
     pub(crate) fn known_channel_mut(&mut self, key: ChannelKey) -> &mut Channel {
         self.channel_mut(key).expect("the channel was found in this call")
     }
 
     /// The channel with this key and the backlog of its connection; none if it is closed.
+    #[inline]
     pub(crate) fn delivery_ends(
         &mut self,
         key: ChannelKey,
@@ -152,11 +164,13 @@ impl Connections {
     ///
     /// # Panics
     /// If it is closed: nothing between the two look-ups closes channels.
+    #[inline]
     pub(crate) fn known_delivery_ends(&mut self, key: ChannelKey) -> (&mut Backlog, &mut Channel) {
         self.delivery_ends(key).expect("the channel was found in this call")
     }
 
     /// All channels of all connections, in a stable order.
+    #[inline]
     pub(crate) fn channels(&self) -> impl Iterator<Item = (ChannelKey, &Channel)> {
         self.connections.iter().flat_map(|(connection, known)| {
             let key = move |channel| ChannelKey { connection, channel };
@@ -165,6 +179,7 @@ impl Connections {
     }
 
     /// True if the client of this connection understands `basic.cancel` from the broker.
+    #[inline]
     pub(crate) fn understands_cancel(&self, id: ConnectionId) -> bool {
         self.connections.get(id).is_some_and(|connection| connection.cancel_notify)
     }
@@ -172,15 +187,18 @@ impl Connections {
     // ---- direct reply-to ----
 
     /// The channel that consumes direct replies under this address.
+    #[inline]
     pub(crate) fn replies_at(&self, address: &str) -> Option<ChannelKey> {
         self.reply_addresses.get(address).copied()
     }
 
     /// Registers the channel that receives direct replies to `address`.
+    #[inline]
     pub(crate) fn add_reply_address(&mut self, address: Name, key: ChannelKey) {
         self.reply_addresses.insert(address, key);
     }
 
+    #[inline]
     pub(crate) fn remove_reply_address(&mut self, address: &str) {
         self.reply_addresses.remove(address);
     }

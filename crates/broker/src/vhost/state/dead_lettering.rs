@@ -40,16 +40,19 @@ impl DeadLettering {
     // ---- pending deaths ----
 
     /// Adds a death at the end.
+    #[inline]
     pub(crate) fn push(&mut self, death: PendingDeath) {
         self.pending.push_back(death);
     }
 
     /// Adds deaths at the end.
+    #[inline]
     pub(crate) fn extend(&mut self, deaths: Vec<PendingDeath>) {
         self.pending.extend(deaths);
     }
 
     /// Takes the next death, unless the batch has reached its limit on bytes of dead letters.
+    #[inline]
     pub(crate) fn next(&mut self) -> Option<PendingDeath> {
         if self.batch_bytes < DEATH_BYTES_PER_BATCH_MAX { self.pending.pop_front() } else { None }
     }
@@ -65,15 +68,18 @@ impl DeadLettering {
         of_queue
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.pending.len()
     }
 
     /// All pending deaths, in order.
+    #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PendingDeath> {
         self.pending.iter()
     }
@@ -88,6 +94,7 @@ impl DeadLettering {
     }
 
     /// Frees the memory of a mass expiry after its end.
+    #[inline]
     pub(crate) fn shrink(&mut self) {
         if self.pending.is_empty() && self.pending.capacity() > EFFECTS_KEPT_MAX {
             self.pending = VecDeque::new();
@@ -95,6 +102,7 @@ impl DeadLettering {
     }
 
     /// Makes the dead letter of a message, which may share its parts with the last one, and counts its bytes.
+    #[inline]
     pub(crate) fn make_dead_letter(
         &mut self,
         message: &Message,
@@ -106,6 +114,7 @@ impl DeadLettering {
     }
 
     /// Resets the bytes of the batch, because the shell has taken the effects or the timer gives time.
+    #[inline]
     pub(crate) fn begin_batch(&mut self) {
         self.batch_bytes = 0;
     }
@@ -113,21 +122,25 @@ impl DeadLettering {
     // ---- the timer ----
 
     /// True if the timer continues with the pending deaths, so that no other call may.
+    #[inline]
     pub(crate) fn is_armed(&self) -> bool {
         self.armed.is_some()
     }
 
     /// The armed wake-up; for checks.
+    #[inline]
     pub(crate) fn armed(&self) -> Option<Time> {
         self.armed
     }
 
     /// Notes that the timer has fired.
+    #[inline]
     pub(crate) fn woken(&mut self) {
         self.armed = None;
     }
 
     /// Arms the timer for the pending deaths, if there are any.
+    #[inline]
     pub(crate) fn arm(&mut self, timers: &mut Timers, now: Time) {
         if !self.pending.is_empty() {
             timers.arm(&mut self.armed, now, Wake::Deaths);
@@ -137,6 +150,7 @@ impl DeadLettering {
     // ---- routes and cycles ----
 
     /// The route of the last dead letter, if this one has the same envelope and the topology has not changed.
+    #[inline]
     pub(crate) fn remembered_route(
         &self,
         topology: u64,
@@ -148,6 +162,7 @@ impl DeadLettering {
     }
 
     /// Remembers a route, if other dead letters may share it.
+    #[inline]
     pub(crate) fn remember_route(
         &mut self,
         topology: u64,
@@ -162,6 +177,7 @@ impl DeadLettering {
     }
 
     /// True if this cycle has not been reported yet; marks the cycle as reported.
+    #[inline]
     pub(crate) fn is_new_cycle(&mut self, queues: &[Name]) -> bool {
         self.reported_cycles.len() < CYCLES_REMEMBERED_MAX
             && self.reported_cycles.insert(queues.to_vec())
@@ -170,36 +186,43 @@ impl DeadLettering {
     // ---- dead letters without a target ----
 
     /// Lists a queue with dead letters that cannot be delivered.
+    #[inline]
     pub(crate) fn add_source(&mut self, queue: QueueId) {
         self.sources.insert(queue);
     }
 
     /// Removes a queue without such dead letters from the list.
+    #[inline]
     pub(crate) fn remove_source(&mut self, queue: QueueId) {
         self.sources.remove(&queue);
     }
 
     /// True if the queue is listed with dead letters that cannot be delivered.
+    #[inline]
     pub(crate) fn has_source(&self, queue: QueueId) -> bool {
         self.sources.contains(&queue)
     }
 
     /// Queues with dead letters that cannot be delivered.
+    #[inline]
     pub(crate) fn sources(&self) -> Vec<QueueId> {
         self.sources.iter().copied().collect()
     }
 
     /// Requests that dead letters without a target are offered again.
+    #[inline]
     pub(crate) fn request_retry(&mut self) {
         self.retry = true;
     }
 
     /// True if dead letters without a target should be offered again.
+    #[inline]
     pub(crate) fn wants_retry(&self) -> bool {
         self.retry
     }
 
     /// Notes that dead letters without a target are being offered again.
+    #[inline]
     pub(crate) fn retry_begins(&mut self) {
         self.retry = false;
     }
@@ -208,16 +231,19 @@ impl DeadLettering {
 
     /// Lists a queue in which messages expired in front of others, which consumers get at the end of the
     /// call.
+    #[inline]
     pub(crate) fn unblock(&mut self, queue: QueueId) {
         self.unblocked.push(queue);
     }
 
     /// True if queues are listed.
+    #[inline]
     pub(crate) fn has_unblocked(&self) -> bool {
         !self.unblocked.is_empty()
     }
 
     /// Takes the listed queues.
+    #[inline]
     pub(crate) fn take_unblocked(&mut self) -> Vec<QueueId> {
         std::mem::take(&mut self.unblocked)
     }

@@ -48,21 +48,25 @@ impl LogState {
     }
 
     /// Position of the newest record.
+    #[inline]
     pub(crate) fn last(&self) -> Lsn {
         self.last
     }
 
     /// Position of the next record.
+    #[inline]
     pub(crate) fn next(&self) -> Lsn {
         Lsn(self.last.0 + 1)
     }
 
     /// Notes that the log has been read up to `lsn`.
+    #[inline]
     pub(crate) fn replayed(&mut self, lsn: Lsn) {
         self.last = self.last.max(lsn);
     }
 
     /// The whole log has been read, up to `lsn`.
+    #[inline]
     pub(crate) fn all_replayed(&mut self, lsn: Lsn) {
         self.replayed(lsn);
         self.durable = self.last;
@@ -71,16 +75,19 @@ impl LogState {
     // ---- answers ----
 
     /// Notes the beginning of a command: later records are its own.
+    #[inline]
     pub(crate) fn begin_command(&mut self) {
         self.command_began = self.last;
     }
 
     /// Position of the newest record of the command, if the command has written any.
+    #[inline]
     pub(crate) fn written_by_command(&self) -> Option<Lsn> {
         (self.last > self.command_began).then_some(self.last)
     }
 
     /// True if the log is durable up to `lsn`.
+    #[inline]
     pub(crate) fn is_durable(&self, lsn: Lsn) -> bool {
         lsn <= self.durable
     }
@@ -88,21 +95,25 @@ impl LogState {
     // ---- confirms ----
 
     /// Position up to which the log is durable.
+    #[inline]
     pub(crate) fn durable(&self) -> Lsn {
         self.durable
     }
 
     /// Notes that the log is durable up to `lsn`.
+    #[inline]
     pub(crate) fn set_durable(&mut self, lsn: Lsn) {
         self.durable = self.durable.max(lsn);
     }
 
     /// Lists a channel with publishes that wait for the log to be durable up to `lsn`.
+    #[inline]
     pub(crate) fn await_durable(&mut self, lsn: Lsn, channel: ChannelKey) {
         self.awaiting.insert((lsn, channel));
     }
 
     /// Takes a channel that waits for a position up to `lsn`.
+    #[inline]
     pub(crate) fn pop_reached(&mut self, lsn: Lsn) -> Option<ChannelKey> {
         let (_, channel) = self.awaiting.first().copied().filter(|(needed, _)| *needed <= lsn)?;
         self.awaiting.pop_first();
@@ -110,15 +121,18 @@ impl LogState {
     }
 
     /// Lists a channel that has confirms to send.
+    #[inline]
     pub(crate) fn list_for_flush(&mut self, channel: ChannelKey) {
         self.to_flush.push(channel);
     }
 
     /// Takes the channels that have confirms to send; [`LogState::flushed`] returns the buffer.
+    #[inline]
     pub(crate) fn take_to_flush(&mut self) -> Vec<ChannelKey> {
         std::mem::take(&mut self.to_flush)
     }
 
+    #[inline]
     pub(crate) fn flushed(&mut self, emptied: Vec<ChannelKey>) {
         self.to_flush = emptied;
     }
@@ -126,15 +140,18 @@ impl LogState {
     // ---- deliveries ----
 
     /// Lists a queue that has delivered a new message.
+    #[inline]
     pub(crate) fn note_delivered(&mut self, queue: QueueId) {
         self.delivered.push(queue);
     }
 
     /// Takes the queues that have delivered new messages; [`LogState::delivered_logged`] returns the buffer.
+    #[inline]
     pub(crate) fn take_delivered(&mut self) -> Vec<QueueId> {
         std::mem::take(&mut self.delivered)
     }
 
+    #[inline]
     pub(crate) fn delivered_logged(&mut self, emptied: Vec<QueueId>) {
         self.delivered = emptied;
     }

@@ -20,20 +20,24 @@ impl VhostPaging {
     }
 
     /// The options and the meter that a new queue shares.
+    #[inline]
     pub(crate) fn for_queue(&self) -> QueueMemory {
         QueueMemory { paging: self.options, meter: self.resident.clone() }
     }
 
+    #[inline]
     pub(crate) fn resident_bytes(&self) -> u64 {
         self.resident.bytes()
     }
 
     /// The id of the next page.
+    #[inline]
     pub(crate) fn next_page(&self) -> PageId {
         PageId(self.last_page.0 + 1)
     }
 
     /// Notes that the page with this id was cut.
+    #[inline]
     pub(crate) fn page_cut(&mut self, page: PageId) {
         self.last_page = page;
     }

@@ -26,11 +26,13 @@ pub(crate) enum DeadMessage {
 }
 
 impl PendingDeath {
+    #[inline]
     pub(crate) fn message(&self) -> &Message {
         self.dead.message()
     }
 
     /// The queue and the entry that the queue still counts, unless the queue refused the message.
+    #[inline]
     pub(crate) fn entry(&self) -> Option<(QueueId, &Entry)> {
         match &self.dead {
             DeadMessage::Entry(entry) => Some((self.queue, entry)),
@@ -40,6 +42,7 @@ impl PendingDeath {
 }
 
 impl DeadMessage {
+    #[inline]
     pub(crate) fn message(&self) -> &Message {
         match self {
             Self::Entry(entry) => &entry.message,

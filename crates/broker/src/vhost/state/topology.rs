@@ -58,16 +58,19 @@ impl Topology {
         }
     }
 
+    #[inline]
     pub(crate) fn seed(&self) -> u64 {
         self.seed
     }
 
     /// The version that remembered routes are compared with.
+    #[inline]
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
     /// Makes remembered routes stale.
+    #[inline]
     pub(crate) fn changed(&mut self) {
         self.version += 1;
     }
@@ -75,11 +78,13 @@ impl Topology {
     // ---- queues ----
 
     /// The queue with this id; none if it was deleted.
+    #[inline]
     pub(crate) fn queue(&self, id: QueueId) -> Option<&Queue> {
         self.queues.get(id).map(Box::as_ref)
     }
 
     /// Mutable access to the queue with this id; none if it was deleted.
+    #[inline]
     pub(crate) fn queue_mut(&mut self, id: QueueId) -> Option<&mut Queue> {
         self.queues.get_mut(id).map(Box::as_mut)
     }
@@ -88,6 +93,7 @@ impl Topology {
     ///
     /// # Panics
     /// If it was deleted.
+    #[inline]
     pub(crate) fn known_queue(&self, id: QueueId) -> &Queue {
         self.queues.get(id).expect("the queue was found in this call")
     }
@@ -96,34 +102,41 @@ impl Topology {
     ///
     /// # Panics
     /// If it was deleted.
+    #[inline]
     pub(crate) fn known_queue_mut(&mut self, id: QueueId) -> &mut Queue {
         self.queues.get_mut(id).expect("the queue was found in this call")
     }
 
+    #[inline]
     pub(crate) fn queue_id(&self, name: &str) -> Option<QueueId> {
         self.queue_names.get(name).copied()
     }
 
+    #[inline]
     pub(crate) fn queue_count(&self) -> usize {
         self.queues.len()
     }
 
     /// All queues, in a stable order.
+    #[inline]
     pub(crate) fn queues(&self) -> impl Iterator<Item = (QueueId, &Queue)> {
         self.queues.iter().map(|(id, queue)| (id, &**queue))
     }
 
     /// Mutable access to all queues, in a stable order.
+    #[inline]
     pub(crate) fn queues_mut(&mut self) -> impl Iterator<Item = (QueueId, &mut Queue)> {
         self.queues.iter_mut().map(|(id, queue)| (id, &mut **queue))
     }
 
     /// Ids of all queues, in a stable order.
+    #[inline]
     pub(crate) fn queue_ids(&self) -> Vec<QueueId> {
         self.queues.keys().collect()
     }
 
     /// Adds a queue under its name.
+    #[inline]
     pub(crate) fn insert_queue(&mut self, queue: Queue) -> QueueId {
         let name = Arc::clone(&queue.name);
         let id = self.insert_unnamed_queue(queue);
@@ -133,6 +146,7 @@ impl Topology {
 
     /// Adds a queue whose name is not known yet; either [`Topology::name_queue`] follows, or the queue is
     /// removed.
+    #[inline]
     pub(crate) fn insert_unnamed_queue(&mut self, mut queue: Queue) -> QueueId {
         queue.count_memory(&self.memory);
         self.last_queue_number = self.last_queue_number.max(queue.number.0);
@@ -143,6 +157,7 @@ impl Topology {
     ///
     /// # Panics
     /// If there is no queue with this id.
+    #[inline]
     pub(crate) fn name_queue(&mut self, id: QueueId, name: Name) -> &mut Queue {
         self.queue_names.insert(Arc::clone(&name), id);
         let queue = self.known_queue_mut(id);
@@ -160,6 +175,7 @@ impl Topology {
     }
 
     /// The number of the next declared queue, which identifies the queue in the log.
+    #[inline]
     pub(crate) fn next_queue_number(&self) -> QueueNumber {
         QueueNumber(self.last_queue_number + 1)
     }
@@ -176,11 +192,13 @@ impl Topology {
     // ---- exchanges ----
 
     /// The exchange with this id; none if it was deleted.
+    #[inline]
     pub(crate) fn exchange(&self, id: ExchangeId) -> Option<&Exchange> {
         self.exchanges.get(id)
     }
 
     /// Mutable access to the exchange with this id; none if it was deleted.
+    #[inline]
     pub(crate) fn exchange_mut(&mut self, id: ExchangeId) -> Option<&mut Exchange> {
         self.exchanges.get_mut(id)
     }
@@ -189,6 +207,7 @@ impl Topology {
     ///
     /// # Panics
     /// If it was deleted.
+    #[inline]
     pub(crate) fn known_exchange(&self, id: ExchangeId) -> &Exchange {
         self.exchanges.get(id).expect("the exchange was found in this call")
     }
@@ -197,30 +216,36 @@ impl Topology {
     ///
     /// # Panics
     /// If it was deleted.
+    #[inline]
     pub(crate) fn known_exchange_mut(&mut self, id: ExchangeId) -> &mut Exchange {
         self.exchanges.get_mut(id).expect("the exchange was found in this call")
     }
 
+    #[inline]
     pub(crate) fn exchange_id(&self, name: &str) -> Option<ExchangeId> {
         self.exchange_names.get(name).copied()
     }
 
     /// All exchanges, in a stable order.
+    #[inline]
     pub(crate) fn exchanges(&self) -> impl Iterator<Item = (ExchangeId, &Exchange)> {
         self.exchanges.iter()
     }
 
     /// Mutable access to all exchanges, in a stable order.
+    #[inline]
     pub(crate) fn exchanges_mut(&mut self) -> impl Iterator<Item = &mut Exchange> {
         self.exchanges.values_mut()
     }
 
     /// Ids of all exchanges, in a stable order.
+    #[inline]
     pub(crate) fn exchange_ids(&self) -> Vec<ExchangeId> {
         self.exchanges.keys().collect()
     }
 
     /// Adds an exchange under its name.
+    #[inline]
     pub(crate) fn insert_exchange(&mut self, exchange: Exchange) -> ExchangeId {
         let name = Arc::clone(&exchange.name);
         let id = self.exchanges.insert(exchange);
@@ -285,11 +310,13 @@ impl Topology {
     }
 
     /// Remembers the record of a binding that survives a restart.
+    #[inline]
     pub(crate) fn binding_logged(&mut self, source: ExchangeId, binding: Binding, lsn: Lsn) {
         self.durable_bindings.insert((source, binding), lsn);
     }
 
     /// Takes the record of a binding, if it has one.
+    #[inline]
     pub(crate) fn take_binding_lsn(
         &mut self,
         source: ExchangeId,
@@ -298,6 +325,7 @@ impl Topology {
         self.durable_bindings.remove(&(source, binding.clone()))
     }
 
+    #[inline]
     pub(crate) fn durable_binding_count(&self) -> usize {
         self.durable_bindings.len()
     }
@@ -305,15 +333,18 @@ impl Topology {
     // ---- memory ----
 
     /// The meter of queues (without messages), exchanges and bindings.
+    #[inline]
     pub(crate) fn memory(&self) -> &Meter {
         &self.memory
     }
 
+    #[inline]
     pub(crate) fn set_memory_bytes_max(&mut self, bytes_max: Option<u64>) {
         self.memory_bytes_max = bytes_max;
     }
 
     /// The limit that a new object of `bytes` bytes would exceed, if any.
+    #[inline]
     pub(crate) fn exceeded_by(&self, bytes: u64) -> Option<u64> {
         self.memory_bytes_max.filter(|max| self.memory.bytes() + bytes > *max)
     }

@@ -58,16 +58,19 @@ impl UnackedMemory {
         }
     }
 
+    #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.usage.bytes
     }
 
     /// True if a channel may have another unacknowledged delivery.
+    #[inline]
     pub(crate) fn leaves_room(&self, channel: &Channel) -> bool {
         self.usage.leaves_room(channel)
     }
 
     /// Counts a delivery that needs an acknowledgement.
+    #[inline]
     pub(crate) fn add(&mut self, channel: &mut Channel, message: &Message) {
         let bytes = message.memory_bytes();
         self.usage.bytes += bytes;
@@ -75,6 +78,7 @@ impl UnackedMemory {
     }
 
     /// Counts the end of a delivery of `bytes` bytes; its channel counts separately.
+    #[inline]
     pub(crate) fn subtract(&mut self, bytes: u64) {
         assert!(bytes <= self.usage.bytes, "a delivery ended twice, or was never counted");
         self.usage.bytes -= bytes;
@@ -83,16 +87,19 @@ impl UnackedMemory {
     // ---- waiting channels ----
 
     /// Notes that a consumer of this channel found no memory.
+    #[inline]
     pub(crate) fn found_without(&mut self, channel: ChannelKey) {
         self.found.push(channel);
     }
 
     /// True if channels found no memory and are not listed yet.
+    #[inline]
     pub(crate) fn has_found(&self) -> bool {
         !self.found.is_empty()
     }
 
     /// Takes the channels that found no memory.
+    #[inline]
     pub(crate) fn take_found(&mut self) -> Vec<ChannelKey> {
         std::mem::take(&mut self.found)
     }
@@ -108,16 +115,19 @@ impl UnackedMemory {
     }
 
     /// Removes a channel that is closed or continues.
+    #[inline]
     pub(crate) fn stop_waiting(&mut self, channel: ChannelKey) {
         self.waiting.remove(&channel);
     }
 
     /// True if any channel waits.
+    #[inline]
     pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
     /// True if this channel waits; for consistency checks.
+    #[inline]
     pub(crate) fn is_waiting(&self, channel: ChannelKey) -> bool {
         self.waiting.contains(&channel)
     }
