@@ -1,4 +1,4 @@
-//! Writes the seeds that are octets: `cargo run --release --example seeds` in the folder `fuzz`.
+//! Writes the seeds that are bytes: `cargo run --release --example seeds` in the folder `fuzz`.
 //!
 //! They are made of the dialogues of `crates/session/tests`: every scenario is a stream of frames, a
 //! few methods, and a history of the session target. Seeds that are text were written by hand.
@@ -99,10 +99,10 @@ fn play(scenario: &str) -> Played {
     played
 }
 
-/// The client sends octets: frames as such, so that a fuzzer can make them longer.
-fn client(octets: &[u8], played: &mut Played) {
-    played.stream.extend_from_slice(octets);
-    let mut rest = octets;
+/// The client sends bytes: frames as such, so that a fuzzer can make them longer.
+fn client(bytes: &[u8], played: &mut Played) {
+    played.stream.extend_from_slice(bytes);
+    let mut rest = bytes;
     while let Ok(Some((frame, used))) = split_frame(rest, u32::MAX) {
         let (frame_type, channel) = (frame.frame_type.octet(), frame.channel);
         let Ok(channel) = u8::try_from(channel) else { break };
@@ -111,7 +111,7 @@ fn client(octets: &[u8], played: &mut Played) {
         rest = &rest[used..];
     }
     if !rest.is_empty() {
-        Step::Octets { peer: 0, octets: rest.to_vec() }.write(&mut played.history);
+        Step::Bytes { peer: 0, bytes: rest.to_vec() }.write(&mut played.history);
     }
 }
 
@@ -169,9 +169,9 @@ fn tables() {
     let all = all.finish();
     write("tables", "every-type", all.as_ref().as_bytes().to_vec());
     write("tables", "as-headers", {
-        let mut octets = vec![0x20, 0];
-        all.as_ref().write(&mut octets);
-        octets
+        let mut bytes = vec![0x20, 0];
+        all.as_ref().write(&mut bytes);
+        bytes
     });
     let mut deep = Vec::new();
     for _ in 0..33 {
@@ -357,10 +357,10 @@ fn histories() {
     ];
     for (name, bits, steps) in histories {
         for (suffix, pieces) in [("", 0), ("-in-pieces", 7)] {
-            let mut octets = Vec::new();
-            Setup { bits: *bits, pieces }.write(&mut octets);
-            steps.iter().for_each(|step| step.write(&mut octets));
-            write("session", &format!("{name}{suffix}"), octets);
+            let mut bytes = Vec::new();
+            Setup { bits: *bits, pieces }.write(&mut bytes);
+            steps.iter().for_each(|step| step.write(&mut bytes));
+            write("session", &format!("{name}{suffix}"), bytes);
         }
     }
 }
@@ -383,11 +383,11 @@ fn damages() {
     }
 }
 
-fn write(target: &str, name: &str, octets: Vec<u8>) {
-    if octets.is_empty() || octets.len() > SEED_BYTES_MAX {
+fn write(target: &str, name: &str, bytes: Vec<u8>) {
+    if bytes.is_empty() || bytes.len() > SEED_BYTES_MAX {
         return;
     }
     let folder = Path::new("corpus").join(target);
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join(name), octets).unwrap();
+    fs::write(folder.join(name), bytes).unwrap();
 }

@@ -153,7 +153,7 @@ pub struct BrowsedMessage {
     /// The page that holds the message, with its facts there.
     pub paged: Option<(PageId, PagedMeta)>,
     /// The holder, if the message is delivered and not settled.
-    pub held_by: Option<HeldBy>,
+    pub held_by: Option<DeliveryDetails>,
     /// Time at which the message becomes ready again, if it is delayed.
     pub ready_at: Option<Time>,
     /// The position after this message.
@@ -175,7 +175,7 @@ impl BrowsedMessage {
 
 /// The holder of a delivery.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HeldBy {
+pub struct DeliveryDetails {
     /// The connection.
     pub connection: ConnectionId,
     /// The connection's name.

@@ -85,7 +85,7 @@ pub use setting::{
 };
 
 // Views: browsing, dry runs, the dead-letter map.
-pub use browse::{BrowseCursor, Browsed, BrowsedMessage, HeldBy, MessageState, NoCursor};
+pub use browse::{BrowseCursor, Browsed, BrowsedMessage, DeliveryDetails, MessageState, NoCursor};
 pub use dead_letter_map::{
     DeadLetterMap, GivenBy, MapEdge, MapExchange, MapQueue, MapRoute, MapWarning, Severity,
     WarningKind,

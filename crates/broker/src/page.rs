@@ -77,10 +77,10 @@ impl PagedMessage {
     /// If the bytes are not a valid message.
     pub fn decode(
         meta: PagedMeta,
-        octets: &[u8],
+        bytes: &[u8],
         envelopes: &mut Envelopes,
     ) -> Result<Self, DecodeError> {
-        let message = Reader::whole_message(octets, envelopes)?;
+        let message = Reader::whole_message(bytes, envelopes)?;
         Ok(Self { meta, message })
     }
 }

@@ -51,9 +51,9 @@ impl Pids {
     /// The id of a queue.
     pub(crate) fn queue(&self, vhost: &str, name: &str) -> String {
         // FNV-1a, which is short, and the same on every machine.
-        let mix = |hash: u32, octet: u8| (hash ^ u32::from(octet)).wrapping_mul(0x0100_0193);
-        let octets = vhost.bytes().chain([0]).chain(name.bytes());
-        format!("<{}.0.{}.0>", self.node, octets.fold(0x811c_9dc5, mix))
+        let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        let bytes = vhost.bytes().chain([0]).chain(name.bytes());
+        format!("<{}.0.{}.0>", self.node, bytes.fold(0x811c_9dc5, mix))
     }
 
     /// The name of the connection with an id.

@@ -121,7 +121,7 @@ impl Command {
 /// Options for messages and queues.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Messages {
-    /// Octets of a message's body; from 20 on latencies are measured
+    /// Bytes of a message's body; from 20 on latencies are measured
     #[arg(long, short = 's', value_name = "BYTES", default_value_t = 64, value_parser = size)]
     pub(crate) size: usize,
 

@@ -60,23 +60,23 @@ impl Change {
         let at = usize::from(self.offset) % (len + 1);
         let run = |len: u16| usize::from(len) % RUN_MAX;
         match self.how {
-            How::Flip(bits) => disk.damage(name, |octets| {
-                octets.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= bits);
+            How::Flip(bits) => disk.damage(name, |bytes| {
+                bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= bits);
             }),
-            How::Fill { byte, len } => disk.damage(name, |octets| {
-                octets.iter_mut().skip(at).take(run(len)).for_each(|old| *old = byte);
+            How::Fill { byte, len } => disk.damage(name, |bytes| {
+                bytes.iter_mut().skip(at).take(run(len)).for_each(|old| *old = byte);
             }),
-            How::Cut => disk.damage(name, |octets| octets.truncate(at)),
-            How::Insert { byte, len } => disk.damage(name, |octets| {
-                octets.splice(at..at, std::iter::repeat_n(byte, run(len)));
+            How::Cut => disk.damage(name, |bytes| bytes.truncate(at)),
+            How::Insert { byte, len } => disk.damage(name, |bytes| {
+                bytes.splice(at..at, std::iter::repeat_n(byte, run(len)));
             }),
-            How::Remove { len } => disk.damage(name, |octets| {
-                let end = octets.len().min(at + run(len));
-                octets.drain(at..end);
+            How::Remove { len } => disk.damage(name, |bytes| {
+                let end = bytes.len().min(at + run(len));
+                bytes.drain(at..end);
             }),
-            How::Write(new) => disk.damage(name, |octets| {
-                octets.resize(octets.len().max(at + new.len()), 0);
-                octets[at..at + new.len()].copy_from_slice(&new);
+            How::Write(new) => disk.damage(name, |bytes| {
+                bytes.resize(bytes.len().max(at + new.len()), 0);
+                bytes[at..at + new.len()].copy_from_slice(&new);
             }),
             How::Lose => {
                 disk.remove(name).expect("a disk with power");
@@ -85,8 +85,8 @@ impl Change {
             How::Copy { from } => {
                 let (other, _) = &there[usize::from(from) % there.len()];
                 let mut copied = Vec::new();
-                disk.damage(other, |octets| copied.clone_from(octets));
-                disk.damage(name, |octets| *octets = copied);
+                disk.damage(other, |bytes| copied.clone_from(bytes));
+                disk.damage(name, |bytes| *bytes = copied);
                 return (file, 0);
             }
         }

@@ -15,7 +15,7 @@ use session::{Credentials, SessionOptions, Step as Next, transmit};
 
 use super::log::{self, Disk, Replay};
 use super::peer::{Peer, Wait};
-use super::shelf::{SMALL_PAGES, Shelf};
+use super::page_store::{SMALL_PAGES, PageStore};
 use super::steps::{PEERS, Setup};
 use super::words::handshake;
 use crate::users::access;
@@ -50,7 +50,7 @@ pub(super) struct Broker {
     held: Vec<Held>,
     replay: Replay,
     disk: Disk,
-    shelf: Shelf,
+    page_store: PageStore,
 }
 
 impl Broker {
@@ -80,7 +80,7 @@ impl Broker {
             held: Vec::new(),
             replay: Replay::default(),
             disk: Disk::default(),
-            shelf: Shelf::default(),
+            page_store: PageStore::default(),
         }
     }
 
@@ -278,7 +278,7 @@ impl Broker {
                 self.vhost.set_backlog(now, connection, unsent);
             }
             for task in tasks {
-                self.shelf.perform(task, &mut self.vhost, now, &mut self.disk);
+                self.page_store.perform(task, &mut self.vhost, now, &mut self.disk);
             }
         }
     }
@@ -363,17 +363,17 @@ impl Broker {
         (0..PEERS).for_each(|at| self.cut(at));
         self.check();
         let back = self.disk.restart(self.now(), &self.vhost);
-        self.shelf.assert_same(&self.vhost, &back);
+        self.page_store.assert_same(&self.vhost, &back);
         self.disk.compact();
         let back = self.disk.restart(self.now(), &self.vhost);
-        self.shelf.assert_same(&self.vhost, &back);
-        (self.vhost, self.shelf) = back;
+        self.page_store.assert_same(&self.vhost, &back);
+        (self.vhost, self.page_store) = back;
         self.finish();
     }
 
     /// Checks all conditions that hold between two steps.
     pub(super) fn check(&self) {
-        log::check(&self.vhost, Some(&self.shelf), &self.replay, &self.disk, "the last step");
+        log::check(&self.vhost, Some(&self.page_store), &self.replay, &self.disk, "the last step");
         let connected = self.peers.iter().filter(|peer| peer.connection.is_some()).count();
         assert_eq!(self.vhost.connections().count(), connected, "connections of nobody");
         self.peers.iter().for_each(Peer::check);

@@ -21,8 +21,8 @@ mod peer;
     dead_code,
     reason = "shared with the model of the core, which uses all of it"
 )]
-#[path = "../../../crates/broker/tests/core/disk/shelf.rs"]
-mod shelf;
+#[path = "../../../crates/broker/tests/core/disk/page_store.rs"]
+mod page_store;
 pub mod steps;
 mod words;
 
@@ -54,7 +54,7 @@ pub fn check(input: &[u8]) {
 fn run(broker: &mut Broker, step: Step) {
     let at = |peer: u8| usize::from(peer) % PEERS;
     match step {
-        Step::Octets { peer, octets } => broker.receive(at(peer), &octets),
+        Step::Bytes { peer, bytes } => broker.receive(at(peer), &bytes),
         Step::Frame { peer, frame_type, channel, payload } => {
             let bytes = words::frame(frame_type, channel, &payload);
             broker.receive(at(peer), &bytes);

@@ -22,7 +22,7 @@ pub struct Setup {
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A client sends bytes.
-    Octets { peer: u8, octets: Vec<u8> },
+    Bytes { peer: u8, bytes: Vec<u8> },
     /// A client sends a frame, right at both ends.
     Frame { peer: u8, frame_type: u8, channel: u8, payload: Vec<u8> },
     /// A client says something that can be meant well.
@@ -70,12 +70,12 @@ impl<'a> Arbitrary<'a> for Step {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         let tag: u8 = u.arbitrary()?;
         Ok(match tag % 16 {
-            0 => Self::Octets { peer: u.arbitrary()?, octets: octets(u)? },
+            0 => Self::Bytes { peer: u.arbitrary()?, bytes: bytes(u)? },
             1 => Self::Frame {
                 peer: u.arbitrary()?,
                 frame_type: u.arbitrary()?,
                 channel: u.arbitrary()?,
-                payload: octets(u)?,
+                payload: bytes(u)?,
             },
             2 => Self::Cut { peer: u.arbitrary()? },
             3 => Self::Connect { peer: u.arbitrary()? },
@@ -93,7 +93,7 @@ impl<'a> Arbitrary<'a> for Step {
     }
 }
 
-fn octets(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+fn bytes(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let len = usize::from(u16::from_le_bytes([u.arbitrary()?, u.arbitrary()?])) % (OCTETS_MAX + 1);
     Ok(u.bytes(len.min(u.len()))?.to_vec())
 }
@@ -109,13 +109,13 @@ impl Step {
     /// Appends what is read as this step.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Octets { peer, octets } => {
+            Self::Bytes { peer, bytes } => {
                 out.extend([0, *peer]);
-                write_octets(out, octets);
+                write_bytes(out, bytes);
             }
             Self::Frame { peer, frame_type, channel, payload } => {
                 out.extend([1, *peer, *frame_type, *channel]);
-                write_octets(out, payload);
+                write_bytes(out, payload);
             }
             Self::Cut { peer } => out.extend([2, *peer]),
             Self::Connect { peer } => out.extend([3, *peer]),
@@ -133,8 +133,8 @@ impl Step {
     }
 }
 
-fn write_octets(out: &mut Vec<u8>, octets: &[u8]) {
-    let kept = &octets[..octets.len().min(OCTETS_MAX)];
+fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    let kept = &bytes[..bytes.len().min(OCTETS_MAX)];
     out.extend(u16::try_from(kept.len()).unwrap_or_default().to_le_bytes());
     out.extend(kept);
 }

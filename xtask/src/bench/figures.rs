@@ -45,7 +45,7 @@ enum Unit {
     PerSecond,
     Microseconds,
     Seconds,
-    Octets,
+    Clients,
     Messages,
 }
 
@@ -92,7 +92,7 @@ impl Figure {
             | Self::LatenessP999 => Unit::Microseconds,
             Self::Early | Self::Doubled => Unit::Messages,
             Self::FillTime | Self::DrainTime => Unit::Seconds,
-            Self::FillResident | Self::Resident => Unit::Octets,
+            Self::FillResident | Self::Resident => Unit::Clients,
         }
     }
 
@@ -139,7 +139,7 @@ impl Figure {
             Unit::Microseconds if value < 1e6 => format!("{} ms", digits(value / 1e3)),
             Unit::Microseconds => format!("{} s", digits(value / 1e6)),
             Unit::Seconds => format!("{} s", digits(value)),
-            Unit::Octets => format!("{} MB", digits(value / 1e6)),
+            Unit::Clients => format!("{} MB", digits(value / 1e6)),
         }
     }
 }

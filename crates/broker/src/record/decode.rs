@@ -24,7 +24,7 @@ use crate::time::Time;
 
 /// An error in the bytes of a record.
 #[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
-#[error("a record of kind {kind} has no valid {what} at octet {offset}")]
+#[error("a record of kind {kind} has no valid {what} at byte {offset}")]
 pub struct DecodeError {
     /// The kind of the record.
     pub kind: u8,
@@ -61,7 +61,7 @@ impl Decoded {
 /// The last envelope read. Consecutive messages often have the same envelope and then share one copy.
 #[derive(Default, Debug)]
 pub struct Envelopes {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     last: Option<Arc<Envelope>>,
 }
 
@@ -72,17 +72,17 @@ impl Record {
     /// If the bytes are not a valid record of this kind.
     pub fn decode(
         kind: u8,
-        octets: &[u8],
+        bytes: &[u8],
         envelopes: &mut Envelopes,
     ) -> Result<Decoded, DecodeError> {
-        let mut reader = Reader { all: octets, rest: octets, envelopes };
+        let mut reader = Reader { all: bytes, rest: bytes, envelopes };
         let mut arrived = Time::default();
         let record = reader
             .record(kind, &mut arrived)
             .and_then(|record| if reader.rest.is_empty() { Ok(record) } else { Err("end") });
         match record {
             Ok(record) => Ok(Decoded { record, arrived }),
-            Err(what) => Err(DecodeError { kind, what, offset: octets.len() - reader.rest.len() }),
+            Err(what) => Err(DecodeError { kind, what, offset: bytes.len() - reader.rest.len() }),
         }
     }
 }
@@ -110,16 +110,16 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the bytes are not a valid message.
     pub(crate) fn whole_message(
-        octets: &'a [u8],
+        bytes: &'a [u8],
         envelopes: &'a mut Envelopes,
     ) -> Result<Message, DecodeError> {
-        let mut reader = Reader { all: octets, rest: octets, envelopes };
-        let fault = |what, left: usize| DecodeError { kind: 0, what, offset: octets.len() - left };
+        let mut reader = Reader { all: bytes, rest: bytes, envelopes };
+        let fault = |what, left: usize| DecodeError { kind: 0, what, offset: bytes.len() - left };
         reader.message().map_err(|what| fault(what, reader.rest.len()))
     }
 
     fn record(&mut self, kind: u8, arrived: &mut Time) -> Read<Record> {
-        Ok(match Kind::from_octet(kind).ok_or("kind")? {
+        Ok(match Kind::from_byte(kind).ok_or("kind")? {
             Kind::Publish => {
                 let (message, entries) = self.arrival(arrived)?;
                 Record::Publish { message, entries }
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         Ok(QueueRecord {
             queue: self.queue()?,
             name: self.name()?,
-            auto_delete: self.octet()? != 0,
+            auto_delete: self.byte()? != 0,
             arguments: self.table()?,
             declared_by: self.declared_by()?,
         })
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
     fn declared_exchange(&mut self) -> Read<ExchangeRecord> {
         let name = self.name()?;
         let kind = ExchangeType::from_name(&self.name()?).ok_or("exchange type")?;
-        let flags = self.octet()?;
+        let flags = self.byte()?;
         Ok(ExchangeRecord {
             name,
             kind,
@@ -196,26 +196,26 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    fn octet(&mut self) -> Read<u8> {
-        let (octet, rest) = self.rest.split_first().ok_or("octet")?;
+    fn byte(&mut self) -> Read<u8> {
+        let (byte, rest) = self.rest.split_first().ok_or("byte")?;
         self.rest = rest;
-        Ok(*octet)
+        Ok(*byte)
     }
 
     fn eight(&mut self) -> Read<[u8; 8]> {
-        self.take(8, "eight octets")?.try_into().map_err(|_| "eight octets")
+        self.take(8, "eight bytes")?.try_into().map_err(|_| "eight bytes")
     }
 
     fn number(&mut self) -> Read<u64> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
-            let octet = self.octet()?;
-            let bits = u64::from(octet & 0x7F);
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7F);
             if bits.leading_zeros() < shift {
                 return Err("number");
             }
             number |= bits << shift;
-            if octet & 0x80 == 0 {
+            if byte & 0x80 == 0 {
                 return Ok(number);
             }
         }
@@ -228,18 +228,18 @@ impl<'a> Reader<'a> {
         if count > self.rest.len() { Err("count") } else { Ok(count) }
     }
 
-    fn octets(&mut self) -> Read<&'a [u8]> {
+    fn bytes(&mut self) -> Read<&'a [u8]> {
         let count = usize::try_from(self.number()?).map_err(|_| "length")?;
         self.take(count, "string")
     }
 
     fn name(&mut self) -> Read<Name> {
-        std::str::from_utf8(self.octets()?).map(Into::into).map_err(|_| "name")
+        std::str::from_utf8(self.bytes()?).map(Into::into).map_err(|_| "name")
     }
 
     fn table(&mut self) -> Read<Table> {
-        let octets = self.octets()?;
-        TableRef::from_bytes(octets).map(|table| table.to_table()).map_err(|_| "table")
+        let bytes = self.bytes()?;
+        TableRef::from_bytes(bytes).map(|table| table.to_table()).map_err(|_| "table")
     }
 
     fn queue(&mut self) -> Read<QueueNumber> {
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
     }
 
     fn entry(&mut self) -> Read<EntryId> {
-        Ok(EntryId { seq: self.number()?, level: self.octet()? })
+        Ok(EntryId { seq: self.number()?, level: self.byte()? })
     }
 
     fn place(&mut self) -> Read<(QueueNumber, EntryId)> {
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
     /// Reads a whole message, up to the end of the bytes.
     fn message(&mut self) -> Read<Message> {
         let envelope = self.envelope()?;
-        let flags = self.octet()?;
+        let flags = self.byte()?;
         let deaths = match flags & !MESSAGE_MAYBE_SEEN {
             0 => None,
             MESSAGE_DIED_UNSHARED => Some(Arc::new(self.deaths(Keys::Each)?)),
@@ -287,29 +287,29 @@ impl<'a> Reader<'a> {
     }
 
     fn envelope(&mut self) -> Read<Arc<Envelope>> {
-        let Envelopes { octets, last } = &*self.envelopes;
-        if let Some(last) = last.as_ref().filter(|_| self.rest.starts_with(octets)) {
+        let Envelopes { bytes, last } = &*self.envelopes;
+        if let Some(last) = last.as_ref().filter(|_| self.rest.starts_with(bytes)) {
             let last = Arc::clone(last);
-            self.take(self.envelopes.octets.len(), "envelope")?;
+            self.take(self.envelopes.bytes.len(), "envelope")?;
             return Ok(last);
         }
         let from = self.rest;
         let envelope = Arc::new(Envelope {
             exchange: self.name()?,
-            routing_key: self.octets()?.into(),
+            routing_key: self.bytes()?.into(),
             cc: self.keys()?,
             bcc: self.keys()?,
         });
-        let (octets, _) = from.split_at(from.len() - self.rest.len());
-        self.envelopes.octets.clear();
-        self.envelopes.octets.extend_from_slice(octets);
+        let (bytes, _) = from.split_at(from.len() - self.rest.len());
+        self.envelopes.bytes.clear();
+        self.envelopes.bytes.extend_from_slice(bytes);
         self.envelopes.last = Some(Arc::clone(&envelope));
         Ok(envelope)
     }
 
     fn keys(&mut self) -> Read<Box<[RoutingKey]>> {
         let count = self.count()?;
-        (0..count).map(|_| self.octets().map(Into::into)).collect()
+        (0..count).map(|_| self.bytes().map(Into::into)).collect()
     }
 
     fn deaths(&mut self, mut keys: Keys) -> Read<DeathHistory> {
@@ -334,7 +334,7 @@ impl<'a> Reader<'a> {
         if count > self.rest.len() {
             return Err("count");
         }
-        let list = (0..count).map(|_| self.octets().map(Into::into));
+        let list = (0..count).map(|_| self.bytes().map(Into::into));
         let list = Arc::from(list.collect::<Read<Vec<RoutingKey>>>()?);
         if count > 1 {
             lists.push(Arc::clone(&list));
@@ -359,7 +359,7 @@ impl<'a> Reader<'a> {
     }
 
     fn reason(&mut self) -> Read<DeathReason> {
-        match self.octet()? {
+        match self.byte()? {
             1 => Ok(DeathReason::Rejected),
             2 => Ok(DeathReason::Expired),
             3 => Ok(DeathReason::Maxlen),
@@ -382,7 +382,7 @@ impl<'a> Reader<'a> {
     fn binding(&mut self) -> Read<BindingRecord> {
         Ok(BindingRecord {
             source: self.name()?,
-            to_queue: self.octet()? != 0,
+            to_queue: self.byte()? != 0,
             destination: self.name()?,
             routing_key: self.name()?,
             arguments: self.table()?,
@@ -390,7 +390,7 @@ impl<'a> Reader<'a> {
     }
 
     fn policy_kind(&mut self) -> Read<PolicyKind> {
-        match self.octet()? {
+        match self.byte()? {
             1 => Ok(PolicyKind::User),
             2 => Ok(PolicyKind::Operator),
             _ => Err("kind of policy"),
@@ -413,7 +413,7 @@ impl<'a> Reader<'a> {
     }
 
     fn policy_value(&mut self) -> Read<PolicyValue> {
-        Ok(match self.octet()? {
+        Ok(match self.byte()? {
             1 => PolicyValue::Integer(i64::from_le_bytes(self.eight()?)),
             2 => PolicyValue::Float(f64::from_le_bytes(self.eight()?)),
             3 => PolicyValue::Text(self.name()?.to_string()),
@@ -425,7 +425,7 @@ impl<'a> Reader<'a> {
 
 impl std::fmt::Debug for Reader<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} of {} octets left", self.rest.len(), self.all.len())
+        write!(f, "{} of {} bytes left", self.rest.len(), self.all.len())
     }
 }
 
@@ -440,9 +440,9 @@ mod tests {
         #[test]
         fn decode_returns_a_record_or_an_error(
             kind in 0_u8..32,
-            octets in prop::collection::vec(any::<u8>(), 0..200),
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
         ) {
-            if let Ok(decoded) = Record::decode(kind, &octets, &mut Envelopes::default()) {
+            if let Ok(decoded) = Record::decode(kind, &bytes, &mut Envelopes::default()) {
                 prop_assert_eq!(decoded.record.kind(), kind);
             }
         }
@@ -450,9 +450,9 @@ mod tests {
 
     #[test]
     fn decode_error_has_the_offset() {
-        let decode = |kind, octets: &[u8]| Record::decode(kind, octets, &mut Envelopes::default());
+        let decode = |kind, bytes: &[u8]| Record::decode(kind, bytes, &mut Envelopes::default());
         let error = decode(2, &[7, 0x80]).unwrap_err();
-        let text = "a record of kind 2 has no valid octet at octet 2";
+        let text = "a record of kind 2 has no valid byte at byte 2";
         assert_eq!(error.to_string(), text);
         assert!(decode(99, &[]).is_err());
         assert_eq!(decode(17, &[1, 2]).unwrap_err().what, "end");
@@ -460,8 +460,8 @@ mod tests {
 
     #[test]
     fn queue_record_without_user_is_decoded() {
-        let declared_by = |octets: &[u8]| {
-            let decoded = Record::decode(16, octets, &mut Envelopes::default()).unwrap();
+        let declared_by = |bytes: &[u8]| {
+            let decoded = Record::decode(16, bytes, &mut Envelopes::default()).unwrap();
             let Record::DeclareQueue(queue) = decoded.record else { panic!("no queue") };
             queue.declared_by.to_string()
         };

@@ -56,14 +56,14 @@ impl Kind {
         Self::ClearPolicy,
     ];
 
-    pub(super) fn from_octet(octet: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
+    pub(super) fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
 /// A description of a record kind, for operators whose log has lost such a record.
 pub fn record_description(kind: u8) -> Option<&'static str> {
-    Some(match Kind::from_octet(kind)? {
+    Some(match Kind::from_byte(kind)? {
         Kind::Publish => "a message",
         Kind::Settle => "an acknowledgement",
         Kind::DeadLetter => "a dead letter",
@@ -157,7 +157,7 @@ impl Record {
             Self::Pend { queue, entry, reason } => {
                 out.extend(queue.0.to_le_bytes());
                 put_entry(*entry, out);
-                out.push(reason_octet(*reason));
+                out.push(reason_byte(*reason));
             }
             Self::Delivered { queue, up_to } => {
                 out.extend(queue.0.to_le_bytes());
@@ -171,12 +171,12 @@ impl Record {
             Self::DeclareQueue(queue) => put_queue(queue, out),
             Self::DeleteQueue { queue } => put_number(queue.0, out),
             Self::DeclareExchange(exchange) => put_exchange(exchange, out),
-            Self::DeleteExchange { name } => put_octets(name.as_bytes(), out),
+            Self::DeleteExchange { name } => put_bytes(name.as_bytes(), out),
             Self::Bind(binding) | Self::Unbind(binding) => put_binding(binding, out),
             Self::SetPolicy { kind, policy } => put_policy(*kind, policy, out),
             Self::ClearPolicy { kind, name } => {
-                out.push(policy_kind_octet(*kind));
-                put_octets(name.as_bytes(), out);
+                out.push(policy_kind_byte(*kind));
+                put_bytes(name.as_bytes(), out);
             }
         }
     }
@@ -184,18 +184,18 @@ impl Record {
 
 fn put_queue(queue: &QueueRecord, out: &mut Vec<u8>) {
     put_number(queue.queue.0, out);
-    put_octets(queue.name.as_bytes(), out);
+    put_bytes(queue.name.as_bytes(), out);
     out.push(u8::from(queue.auto_delete));
-    put_octets(queue.arguments.as_ref().as_bytes(), out);
-    put_octets(queue.declared_by.as_bytes(), out);
+    put_bytes(queue.arguments.as_ref().as_bytes(), out);
+    put_bytes(queue.declared_by.as_bytes(), out);
 }
 
 fn put_exchange(exchange: &ExchangeRecord, out: &mut Vec<u8>) {
-    put_octets(exchange.name.as_bytes(), out);
-    put_octets(exchange.kind.as_str().as_bytes(), out);
+    put_bytes(exchange.name.as_bytes(), out);
+    put_bytes(exchange.kind.as_str().as_bytes(), out);
     out.push(u8::from(exchange.auto_delete) | u8::from(exchange.internal) << 1);
-    put_octets(exchange.arguments.as_ref().as_bytes(), out);
-    put_octets(exchange.declared_by.as_bytes(), out);
+    put_bytes(exchange.arguments.as_ref().as_bytes(), out);
+    put_bytes(exchange.declared_by.as_bytes(), out);
 }
 
 fn put_number(mut number: u64, out: &mut Vec<u8>) {
@@ -210,9 +210,9 @@ fn put_number(mut number: u64, out: &mut Vec<u8>) {
     }
 }
 
-fn put_octets(octets: &[u8], out: &mut Vec<u8>) {
-    put_number(octets.len() as u64, out);
-    out.extend_from_slice(octets);
+fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    put_number(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
 }
 
 fn put_entry(entry: EntryId, out: &mut Vec<u8>) {
@@ -261,19 +261,19 @@ fn put_message_head(message: &Message, out: &mut Vec<u8>) {
     if let Some(deaths) = message.deaths() {
         put_deaths(deaths, out);
     }
-    put_octets(message.properties(), out);
+    put_bytes(message.properties(), out);
 }
 
 fn put_envelope(envelope: &Envelope, out: &mut Vec<u8>) {
-    put_octets(envelope.exchange.as_bytes(), out);
-    put_octets(envelope.routing_key.as_bytes(), out);
+    put_bytes(envelope.exchange.as_bytes(), out);
+    put_bytes(envelope.routing_key.as_bytes(), out);
     put_keys(&envelope.cc, out);
     put_keys(&envelope.bcc, out);
 }
 
 fn put_keys(keys: &[RoutingKey], out: &mut Vec<u8>) {
     put_number(keys.len() as u64, out);
-    keys.iter().for_each(|key| put_octets(key.as_bytes(), out));
+    keys.iter().for_each(|key| put_bytes(key.as_bytes(), out));
 }
 
 fn put_deaths(deaths: &DeathHistory, out: &mut Vec<u8>) {
@@ -282,11 +282,11 @@ fn put_deaths(deaths: &DeathHistory, out: &mut Vec<u8>) {
     put_number(deaths.entries.len() as u64, out);
     let mut lists: SmallVec<[&Arc<[RoutingKey]>; 4]> = SmallVec::new();
     for death in &deaths.entries {
-        put_octets(death.queue.as_bytes(), out);
-        out.push(reason_octet(death.reason));
+        put_bytes(death.queue.as_bytes(), out);
+        out.push(reason_byte(death.reason));
         put_number(death.count, out);
         put_number(death.time_s, out);
-        put_octets(death.exchange.as_bytes(), out);
+        put_bytes(death.exchange.as_bytes(), out);
         put_shared_keys(&death.routing_keys, &mut lists, out);
         put_number(death.original_expiration_ms.map_or(0, |ms| ms + 1), out);
     }
@@ -309,16 +309,16 @@ fn put_shared_keys<'a>(
         lists.push(keys);
     }
     put_number(keys.len() as u64 + 1, out);
-    keys.iter().for_each(|key| put_octets(key.as_bytes(), out));
+    keys.iter().for_each(|key| put_bytes(key.as_bytes(), out));
 }
 
 fn put_summary(summary: &DeathSummary, out: &mut Vec<u8>) {
-    put_octets(summary.queue.as_bytes(), out);
-    out.push(reason_octet(summary.reason));
-    put_octets(summary.exchange.as_bytes(), out);
+    put_bytes(summary.queue.as_bytes(), out);
+    out.push(reason_byte(summary.reason));
+    put_bytes(summary.exchange.as_bytes(), out);
 }
 
-fn reason_octet(reason: DeathReason) -> u8 {
+fn reason_byte(reason: DeathReason) -> u8 {
     match reason {
         DeathReason::Rejected => 1,
         DeathReason::Expired => 2,
@@ -328,14 +328,14 @@ fn reason_octet(reason: DeathReason) -> u8 {
 }
 
 fn put_binding(binding: &BindingRecord, out: &mut Vec<u8>) {
-    put_octets(binding.source.as_bytes(), out);
+    put_bytes(binding.source.as_bytes(), out);
     out.push(u8::from(binding.to_queue));
-    put_octets(binding.destination.as_bytes(), out);
-    put_octets(binding.routing_key.as_bytes(), out);
-    put_octets(binding.arguments.as_ref().as_bytes(), out);
+    put_bytes(binding.destination.as_bytes(), out);
+    put_bytes(binding.routing_key.as_bytes(), out);
+    put_bytes(binding.arguments.as_ref().as_bytes(), out);
 }
 
-fn policy_kind_octet(kind: PolicyKind) -> u8 {
+fn policy_kind_byte(kind: PolicyKind) -> u8 {
     match kind {
         PolicyKind::User => 1,
         PolicyKind::Operator => 2,
@@ -343,15 +343,15 @@ fn policy_kind_octet(kind: PolicyKind) -> u8 {
 }
 
 fn put_policy(kind: PolicyKind, policy: &Policy, out: &mut Vec<u8>) {
-    out.push(policy_kind_octet(kind));
-    put_octets(policy.name.as_bytes(), out);
-    put_octets(policy.pattern.as_str().as_bytes(), out);
-    put_octets(policy.apply_to.as_str().as_bytes(), out);
+    out.push(policy_kind_byte(kind));
+    put_bytes(policy.name.as_bytes(), out);
+    put_bytes(policy.pattern.as_str().as_bytes(), out);
+    put_bytes(policy.apply_to.as_str().as_bytes(), out);
     out.extend(policy.priority.to_le_bytes());
     let entries: Vec<_> = policy.definition.iter().collect();
     put_number(entries.len() as u64, out);
     for (key, value) in entries {
-        put_octets(key.as_str().as_bytes(), out);
+        put_bytes(key.as_str().as_bytes(), out);
         match &value {
             PolicyValue::Integer(value) => {
                 out.push(1);
@@ -363,11 +363,11 @@ fn put_policy(kind: PolicyKind, policy: &Policy, out: &mut Vec<u8>) {
             }
             PolicyValue::Text(value) => {
                 out.push(3);
-                put_octets(value.as_bytes(), out);
+                put_bytes(value.as_bytes(), out);
             }
             PolicyValue::Other(value) => {
                 out.push(4);
-                put_octets(value.as_bytes(), out);
+                put_bytes(value.as_bytes(), out);
             }
         }
     }

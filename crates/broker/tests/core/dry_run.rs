@@ -16,13 +16,13 @@ use broker::{
 };
 use proptest::prelude::*;
 
-use crate::disk::{Disk, SMALL_PAGES, Shelf};
+use crate::disk::{Disk, PageStore, SMALL_PAGES};
 
 struct Broker {
     vhost: Vhost,
     connection: ConnectionId,
     now_ms: u64,
-    shelf: Shelf,
+    page_store: PageStore,
     disk: Disk,
     got: Vec<DeliveryTag>,
 }
@@ -33,8 +33,8 @@ impl Broker {
         let mut vhost = Vhost::new("/", [3; 32], options);
         let access = Access::matching("guest".into(), ".*").unwrap();
         let connection = vhost.open_connection(Arc::new(access), true);
-        let (shelf, disk, got) = (Shelf::default(), Disk::default(), Vec::new());
-        let mut broker = Self { vhost, connection, now_ms: 1_000_000, shelf, disk, got };
+        let (page_store, disk, got) = (PageStore::default(), Disk::default(), Vec::new());
+        let mut broker = Self { vhost, connection, now_ms: 1_000_000, page_store, disk, got };
         broker.apply(Command::OpenChannel);
         broker
     }
@@ -72,7 +72,7 @@ impl Broker {
             }
             let now = self.now();
             for task in tasks {
-                self.shelf.perform(task, &mut self.vhost, now, &mut self.disk);
+                self.page_store.perform(task, &mut self.vhost, now, &mut self.disk);
             }
         }
     }
@@ -323,7 +323,7 @@ fn dry_run_is_exact_without_pages() {
 fn dry_run_of_a_ttl_is_uncertain_by_one_page_at_most() {
     let paging = Paging::beyond(64 * 1024);
     let mut broker = with_backlog(paging, 2000);
-    assert!(broker.shelf.written > 20, "{} pages", broker.shelf.written);
+    assert!(broker.page_store.written > 20, "{} pages", broker.page_store.written);
     let entries = [("message-ttl", PolicyValue::Integer(1000))];
     let expired = dry_run(&broker, &entries).expired();
     assert!(contains(expired, 10_010), "{expired:?}");

@@ -14,17 +14,17 @@ use broker::{
     Event, Outcome, Outgoing, PersistentMessages, Publish, Request, Vhost, VhostOptions,
 };
 
-use crate::disk::{Disk, SMALL_PAGES, Shelf};
+use crate::disk::{Disk, PageStore, SMALL_PAGES};
 
 /// Memory that waiting messages may take.
 const RESIDENT_BYTES_MAX: u64 = 512 * 1024;
 
-/// A vhost with one client on one channel, whose pages are kept on a shelf.
+/// A vhost with one client on one channel, whose pages are kept on a page_store.
 struct Broker {
     vhost: Vhost,
     connection: ConnectionId,
     now_us: u64,
-    shelf: Shelf,
+    page_store: PageStore,
     disk: Disk,
     /// Deliveries: time, tag, and the number in the body.
     delivered: Vec<(u64, DeliveryTag, u64)>,
@@ -49,7 +49,7 @@ impl Broker {
             vhost,
             connection,
             now_us: 1_000_000_000,
-            shelf: Shelf::default(),
+            page_store: PageStore::default(),
             disk: Disk::default(),
             delivered: Vec::new(),
             resident_most: 0,
@@ -102,7 +102,7 @@ impl Broker {
             }
             let now = self.now();
             for task in tasks {
-                self.shelf.perform(task, &mut self.vhost, now, &mut self.disk);
+                self.page_store.perform(task, &mut self.vhost, now, &mut self.disk);
             }
         }
     }
@@ -172,7 +172,7 @@ fn long_queue_is_delivered_in_order_from_bounded_memory() {
     let mut broker = Broker::new();
     broker.declare("q", &Table::default());
     (0..COUNT).for_each(|number| broker.publish(number, None));
-    assert!(broker.shelf.written > 100, "{} pages", broker.shelf.written);
+    assert!(broker.page_store.written > 100, "{} pages", broker.page_store.written);
     assert_eq!(broker.vhost.queue("q").unwrap().ready_count(), COUNT);
     broker.consume("q", false, 300);
     while let Some((_, tag, _)) = broker.delivered.last().copied()
@@ -224,7 +224,7 @@ fn page_is_kept_while_one_of_its_messages_is_left() {
     let (back, pages) = broker.disk.restart(broker.now(), &broker.vhost);
     assert!(pages.written > 0);
     assert_eq!(back.queue("q").unwrap().ready_count(), COUNT / 10);
-    broker.shelf.assert_same(&broker.vhost, &(back, pages));
+    broker.page_store.assert_same(&broker.vhost, &(back, pages));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn empty_pages_count_no_bytes_after_a_restart() {
     broker.finish();
     let (back, _) = broker.disk.restart(broker.now(), &broker.vhost);
     let queue = back.queue("q").unwrap();
-    // A body is a number of eight octets.
+    // A body is a number of eight bytes.
     let expected = PersistentMessages { messages: LEFT, bytes: LEFT * 8 };
     assert_eq!((queue.persistent(), queue.ready_bytes()), (expected, expected.bytes));
 }
@@ -261,7 +261,7 @@ fn mortals(count: u64) -> Broker {
     broker.declare("dead", &Table::default());
     broker.consume("dead", true, 0);
     (0..count).for_each(|number| broker.publish(number, Some(ttl_ms(number))));
-    assert!(broker.shelf.written > 100, "{} pages", broker.shelf.written);
+    assert!(broker.page_store.written > 100, "{} pages", broker.page_store.written);
     broker.assert_memory_was_bounded();
     broker
 }

@@ -79,9 +79,9 @@ impl Broker {
         for effect in self.vhost.drain_effects() {
             match effect {
                 Effect::Log { lsn, at, record, .. } => {
-                    let mut octets = Vec::new();
-                    record.encode(at, &mut octets);
-                    self.log.push((lsn, record.kind(), octets));
+                    let mut bytes = Vec::new();
+                    record.encode(at, &mut bytes);
+                    self.log.push((lsn, record.kind(), bytes));
                 }
                 Effect::Send { outgoing, .. } | Effect::SendDurable { outgoing, .. } => {
                     told.push(outgoing);
@@ -102,8 +102,8 @@ impl Broker {
         let mut replay = Replay::new(vhost, self.now().time);
         let mut envelopes = Envelopes::default();
         let mut ended = Vec::new();
-        for (lsn, kind, octets) in &self.log {
-            let decoded = Record::decode(*kind, octets, &mut envelopes).unwrap();
+        for (lsn, kind, bytes) in &self.log {
+            let decoded = Record::decode(*kind, bytes, &mut envelopes).unwrap();
             replay.apply(*lsn, decoded, false, &mut NoPages, &mut |lsn| ended.push(lsn)).unwrap();
         }
         let recovered = replay.recover();
@@ -119,8 +119,8 @@ impl Broker {
     /// The records of that kind that hold this text are damaged, and not read any more.
     fn lose(&mut self, kind: u8, text: &str) {
         let before = self.log.len();
-        self.log.retain(|(_, of, octets)| {
-            *of != kind || !octets.windows(text.len()).any(|part| part == text.as_bytes())
+        self.log.retain(|(_, of, bytes)| {
+            *of != kind || !bytes.windows(text.len()).any(|part| part == text.as_bytes())
         });
         assert!(self.log.len() < before, "there is no {text}");
     }
@@ -257,7 +257,7 @@ fn recovered_queue_takes_no_name_of_another() {
     other.declare("before");
     other.declare("orders");
     let mut log: Vec<_> = log.into_iter().collect();
-    log.extend(other.log.drain(1..).map(|(lsn, kind, octets)| (Lsn(lsn.0 + 10), kind, octets)));
+    log.extend(other.log.drain(1..).map(|(lsn, kind, bytes)| (Lsn(lsn.0 + 10), kind, bytes)));
     broker.log = log;
     let (broker, found) = broker.restart();
     assert_eq!(found.queues, [recovered(1, "recovered.1", false, 1)]);

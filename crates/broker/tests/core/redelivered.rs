@@ -75,9 +75,9 @@ impl Broker {
         for effect in self.vhost.drain_effects() {
             match effect {
                 Effect::Log { lsn, at, record, .. } => {
-                    let mut octets = Vec::new();
-                    record.encode(at, &mut octets);
-                    self.log.push((lsn, record.kind(), octets));
+                    let mut bytes = Vec::new();
+                    record.encode(at, &mut bytes);
+                    self.log.push((lsn, record.kind(), bytes));
                 }
                 Effect::Send { outgoing, .. } | Effect::SendDurable { outgoing, .. } => {
                     told.push(outgoing);
@@ -108,8 +108,8 @@ impl Broker {
         let vhost = Vhost::new("/", [3; 32], VhostOptions::default());
         let mut replay = Replay::new(vhost, self.now().time);
         let mut envelopes = Envelopes::default();
-        for (lsn, kind, octets) in &self.log {
-            let decoded = Record::decode(*kind, octets, &mut envelopes).unwrap();
+        for (lsn, kind, bytes) in &self.log {
+            let decoded = Record::decode(*kind, bytes, &mut envelopes).unwrap();
             replay.apply(*lsn, decoded, false, &mut NoPages, &mut |_| {}).unwrap();
         }
         if crashed {

@@ -389,24 +389,24 @@ fn dead_letter_with_many_keys_passes_a_chain_of_queues() {
         let (mut batch, mut record_bytes) = (0, 0);
         for effect in broker.vhost.drain_effects() {
             if let Effect::Log { at, record, .. } = effect {
-                let mut octets = Vec::new();
-                record.encode(at, &mut octets);
-                batch += octets.len() as u64;
-                record_bytes = record_bytes.max(octets.len() as u64);
+                let mut bytes = Vec::new();
+                record.encode(at, &mut bytes);
+                batch += bytes.len() as u64;
+                record_bytes = record_bytes.max(bytes.len() as u64);
             }
         }
         largest = largest.max(record_bytes);
         all += batch;
         batches += 1;
         let bytes_max = broker::limits::DEATH_BYTES_PER_BATCH_MAX + largest;
-        assert!(batch <= bytes_max, "{batch} octets in a batch, the largest record {largest}");
+        assert!(batch <= bytes_max, "{batch} bytes in a batch, the largest record {largest}");
         if broker.vhost.next_wake().is_none_or(|wake| wake > broker.now().time) {
             break;
         }
         broker.vhost.tick(broker.now());
     }
     assert!(batches > 5, "{batches} batches");
-    assert!(all < 200 * 600_000, "{all} octets in all");
+    assert!(all < 200 * 600_000, "{all} bytes in all");
     assert_eq!(broker.ready("chain-200"), 1);
     assert_eq!(broker.vhost.counters().death_headers_cut, 200);
     let got = broker.got("chain-200");

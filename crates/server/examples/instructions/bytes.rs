@@ -32,20 +32,20 @@ struct Peer {
 }
 
 /// A vhost with its connections.
-pub(crate) struct Octets {
+pub(crate) struct Clients {
     vhost: Vhost,
     peers: Vec<Peer>,
 }
 
-impl Octets {
+impl Clients {
     /// With so many connections, each with channel 1.
     pub(crate) fn new(peers: usize) -> Self {
-        let mut bytes =
+        let mut clients =
             Self { vhost: Vhost::new("/", [7; 32], VhostOptions::default()), peers: Vec::new() };
         for _ in 0..peers {
-            bytes.connect();
+            clients.connect();
         }
-        bytes
+        clients
     }
 
     fn connect(&mut self) {

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use session::{Session, Step};
 
-use crate::bytes::{Octets, acks};
+use crate::bytes::{Clients, acks};
 use crate::cases::Run;
 use crate::commands::BATCH;
 use crate::samples::Sample;
@@ -13,10 +13,10 @@ const QUEUE: &str = "orders";
 
 /// From bytes to commands.
 pub(crate) fn session_publish(sample: &Sample) -> Run {
-    let mut bytes = Octets::new(1);
+    let mut clients = Clients::new(1);
     let batch = sample.publish("", QUEUE).repeat(64);
     Box::new(move |messages| {
-        let session: &mut Session = bytes.session(0);
+        let session: &mut Session = clients.session(0);
         let mut out = Vec::new();
         for _ in 0..messages / BATCH {
             let mut input = black_box(batch.as_slice());
@@ -29,34 +29,34 @@ pub(crate) fn session_publish(sample: &Sample) -> Run {
 
 /// From bytes to bytes, without acknowledgements.
 pub(crate) fn through(sample: &Sample) -> Run {
-    let mut bytes = Octets::new(2);
-    bytes.queue(1, QUEUE);
-    bytes.consume(1, QUEUE, true);
+    let mut clients = Clients::new(2);
+    clients.queue(1, QUEUE);
+    clients.consume(1, QUEUE, true);
     let batch = sample.publish("", QUEUE).repeat(64);
     Box::new(move |messages| {
         for _ in 0..messages / BATCH {
-            bytes.receive(0, black_box(&batch));
-            assert!(bytes.write() > batch.len() / 2, "all of them are delivered");
+            clients.receive(0, black_box(&batch));
+            assert!(clients.write() > batch.len() / 2, "all of them are delivered");
         }
     })
 }
 
 /// From bytes to bytes, each confirmed, delivered and acknowledged.
 pub(crate) fn through_with_acks(sample: &Sample) -> Run {
-    let mut bytes = Octets::new(2);
-    bytes.queue(1, QUEUE);
-    bytes.consume(1, QUEUE, false);
-    bytes.select_confirms(0);
+    let mut clients = Clients::new(2);
+    clients.queue(1, QUEUE);
+    clients.consume(1, QUEUE, false);
+    clients.select_confirms(0);
     let batch = sample.publish("", QUEUE).repeat(64);
     // Made before anything is counted: they are the client's work.
     let mut replies: Vec<Vec<u8>> = (0..256).map(|i| acks(1 + i * BATCH, BATCH)).rev().collect();
     Box::new(move |messages| {
         for _ in 0..messages / BATCH {
-            bytes.receive(0, black_box(&batch));
-            assert!(bytes.write() > batch.len() / 2, "all of them are delivered");
+            clients.receive(0, black_box(&batch));
+            assert!(clients.write() > batch.len() / 2, "all of them are delivered");
             let Some(acks) = replies.pop() else { panic!("too few acknowledgements") };
-            bytes.receive(1, &acks);
-            bytes.write();
+            clients.receive(1, &acks);
+            clients.write();
         }
     })
 }

@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 
 /// The counts of one user.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Taken {
+struct SlotsInUse {
     connections: u64,
     channels: u64,
 }
 
 /// The counts of all users with connections.
 #[derive(Default, Debug)]
-pub(crate) struct UserSlots(Mutex<BTreeMap<String, Taken>>);
+pub(crate) struct UserSlots(Mutex<BTreeMap<String, SlotsInUse>>);
 
 impl UserSlots {
     /// Takes a connection slot for a user, if the user has fewer than `max` connections.
@@ -57,7 +57,7 @@ impl Drop for UserSlot {
         if let Some(taken) = all.get_mut(&self.user) {
             taken.connections -= 1;
             taken.channels -= self.channels;
-            if *taken == Taken::default() {
+            if *taken == SlotsInUse::default() {
                 all.remove(&self.user);
             }
         }

@@ -101,7 +101,7 @@ impl Ear {
                 write!(line, " {field}={value}").unwrap();
             }
         }
-        assert!(reader.0.is_empty(), "octets follow {}", method.0);
+        assert!(reader.0.is_empty(), "bytes follow {}", method.0);
         (method.0, line)
     }
 
@@ -119,7 +119,7 @@ impl Ear {
                 write!(line, " {name}={}", reader.shown(*kind)).unwrap();
             }
         }
-        assert!(flags & 3 == 0 && reader.0.is_empty(), "octets follow the properties");
+        assert!(flags & 3 == 0 && reader.0.is_empty(), "bytes follow the properties");
         line
     }
 }

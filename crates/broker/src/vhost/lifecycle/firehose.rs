@@ -233,7 +233,7 @@ fn text(text: &str) -> Value<'_> {
 fn fields(properties: &Properties<'_>) -> Table {
     let mut table = TableBuilder::new();
     let text = Value::LongStr;
-    let octet = |value: u8| Value::I32(value.into());
+    let byte = |value: u8| Value::I32(value.into());
     // COMPAT: firehose: a timestamp after 2038 is shown as it is; RabbitMQ cuts it to 32 bits.
     let seconds = |value: u64| match i32::try_from(value) {
         Ok(value) => Value::I32(value),
@@ -249,8 +249,8 @@ fn fields(properties: &Properties<'_>) -> Table {
         ("expiration", properties.expiration.map(text)),
         ("reply_to", properties.reply_to.map(text)),
         ("correlation_id", properties.correlation_id.map(text)),
-        ("priority", properties.priority.map(octet)),
-        ("delivery_mode", properties.delivery_mode.map(octet)),
+        ("priority", properties.priority.map(byte)),
+        ("delivery_mode", properties.delivery_mode.map(byte)),
         ("headers", properties.headers.map(Value::Table)),
         ("content_encoding", properties.content_encoding.map(text)),
         ("content_type", properties.content_type.map(text)),

@@ -10,7 +10,7 @@ use slotmap::Key;
 
 use crate::access::{Access, Permission};
 use crate::browse::{
-    BrowseCursor, Browsed, BrowsedMessage, CursorPosition, HeldBy, Holder, MessageState,
+    BrowseCursor, Browsed, BrowsedMessage, CursorPosition, DeliveryDetails, Holder, MessageState,
 };
 use crate::channel::Channel;
 use crate::channel::transaction::Transaction;
@@ -97,7 +97,7 @@ impl Vhost {
     fn held_after(
         &self,
         after: Holder,
-    ) -> impl Iterator<Item = (Holder, Option<HeldDelivery<'_>>)> {
+    ) -> impl Iterator<Item = (Holder, Option<UnackedDelivery<'_>>)> {
         // Connections are in the order of their slots, which is the lower half of their keys.
         let slot = |key: u64| key & u64::from(u32::MAX);
         let key = |id: ConnectionId| id.data().as_ffi();
@@ -112,7 +112,7 @@ impl Vhost {
                 let first = Holder { channel: *number, ..first };
                 let after = if *number == after.channel { after } else { first };
                 held_by_channel(channel, after).map(move |(holder, held)| {
-                    let held = held.map(|(tag, unacked)| HeldDelivery {
+                    let held = held.map(|(tag, unacked)| UnackedDelivery {
                         id,
                         connection,
                         holder,
@@ -147,7 +147,7 @@ fn held_by_channel(
 }
 
 /// An unsettled delivery, and where it is.
-struct HeldDelivery<'a> {
+struct UnackedDelivery<'a> {
     id: ConnectionId,
     connection: &'a Connection,
     holder: Holder,
@@ -155,10 +155,10 @@ struct HeldDelivery<'a> {
     unacked: &'a Unacked,
 }
 
-impl HeldDelivery<'_> {
+impl UnackedDelivery<'_> {
     fn browsed(&self, queue: &Queue) -> BrowsedMessage {
         let consumer = self.unacked.consumer.and_then(|consumer| queue.consumers.get(consumer));
-        let held_by = HeldBy {
+        let held_by = DeliveryDetails {
             connection: self.id,
             connection_name: Arc::clone(&self.connection.name),
             channel: self.holder.channel,

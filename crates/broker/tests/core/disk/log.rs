@@ -1,5 +1,5 @@
 //! Replays the records of the log: as they come into nothing but sets of entries, and at the end of a
-//! history, from their octets, into a vhost.
+//! history, from their bytes, into a vhost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use broker::{
     Effect, Entries, EntryId, Envelopes, Lsn, QueueNumber, QueueRecord, Record, RecordRole, Vhost,
 };
 
-use super::shelf::Shelf;
+use super::page_store::PageStore;
 
-/// The log on disk: octets, and who refers to what.
+/// The log on disk: bytes, and who refers to what.
 #[derive(Default)]
 pub(crate) struct Disk {
     records: Vec<(Lsn, u8, Vec<u8>)>,
@@ -22,9 +22,9 @@ impl Disk {
     /// Writes what an effect logs.
     pub(crate) fn write(&mut self, effect: &Effect) {
         let Effect::Log { lsn, at, about, ended, record, .. } = effect else { return };
-        let mut octets = Vec::new();
-        record.encode(*at, &mut octets);
-        self.records.push((*lsn, record.kind(), octets));
+        let mut bytes = Vec::new();
+        record.encode(*at, &mut bytes);
+        self.records.push((*lsn, record.kind(), bytes));
         if record.references() > 0 {
             self.references.insert(*lsn, record.references());
         }
@@ -57,27 +57,27 @@ impl Disk {
     }
 
     /// The vhost that comes back, and what of it was put aside on the way.
-    pub(crate) fn restart(&self, now: Now, before: &Vhost) -> (Vhost, Shelf) {
-        let mut shelf = Shelf::default();
+    pub(crate) fn restart(&self, now: Now, before: &Vhost) -> (Vhost, PageStore) {
+        let mut page_store = PageStore::default();
         let mut envelopes = Envelopes::default();
         let options = before.options();
         let vhost = Vhost::new(before.name(), [1; 32], options);
         let mut replay = broker::Replay::new(vhost, now.time);
         let mut last = Lsn(0);
-        for (lsn, kind, octets) in &self.records {
-            let decoded = Record::decode(*kind, octets, &mut envelopes).unwrap();
-            replay.apply(*lsn, decoded, false, &mut shelf, &mut |_| {}).unwrap();
+        for (lsn, kind, bytes) in &self.records {
+            let decoded = Record::decode(*kind, bytes, &mut envelopes).unwrap();
+            replay.apply(*lsn, decoded, false, &mut page_store, &mut |_| {}).unwrap();
             last = *lsn;
         }
-        (replay.finish(now, last, &mut shelf), shelf)
+        (replay.finish(now, last, &mut page_store), page_store)
     }
 }
 
-/// The core's invariants hold, the log's replay has exactly the durable messages there are (with a shelf those
+/// The core's invariants hold, the log's replay has exactly the durable messages there are (with a page_store those
 /// in its pages, too), and the log keeps what these and the definitions need.
 pub(crate) fn check(
     vhost: &Vhost,
-    shelf: Option<&Shelf>,
+    page_store: Option<&PageStore>,
     replay: &Replay,
     disk: &Disk,
     after: &str,
@@ -85,8 +85,8 @@ pub(crate) fn check(
     let broken = vhost.broken_invariants();
     assert!(broken.is_empty(), "after `{after}`: {broken:?}");
     let mut durable = vhost.durable_entries();
-    if let Some(shelf) = shelf {
-        shelf.add_durable(vhost, &mut durable);
+    if let Some(page_store) = page_store {
+        page_store.add_durable(vhost, &mut durable);
     }
     assert_eq!(replay.entries(), &durable, "the log's replay after `{after}`");
     let copies: usize = durable.values().map(BTreeSet::len).sum();

@@ -5,12 +5,12 @@ use broker::{
     BrowseCursor, BrowsedMessage, ExpiryCursor, ExpirySlice, MessageState, PageId, Queue, Vhost,
 };
 
-use super::shelf::Shelf;
+use super::page_store::PageStore;
 
 /// All messages of a queue in a state, looked at so many at a time.
 pub(crate) fn browse_all(
     vhost: &Vhost,
-    shelf: &mut Shelf,
+    page_store: &mut PageStore,
     (name, state): (&str, MessageState),
     count: usize,
 ) -> Vec<BrowsedMessage> {
@@ -23,7 +23,7 @@ pub(crate) fn browse_all(
         let browsed = vhost.browse(queue, from, page, count).unwrap();
         assert!(browsed.messages.len() <= count, "{} messages", browsed.messages.len());
         if let Some(at) = browsed.page {
-            read = Some((at.page, shelf.read(at.page, PageSelection::Whole).messages));
+            read = Some((at.page, page_store.read(at.page, PageSelection::Whole).messages));
         }
         let progress = browsed.page.is_some() || browsed.next != Some(from);
         assert!(progress, "{from} leads nowhere");

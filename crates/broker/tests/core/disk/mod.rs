@@ -2,7 +2,7 @@
 
 pub(crate) mod log;
 pub(crate) mod look;
-mod shelf;
+mod page_store;
 
 pub(crate) use log::{Disk, Replay};
-pub(crate) use shelf::{SMALL_PAGES, Shelf};
+pub(crate) use page_store::{PageStore, SMALL_PAGES};

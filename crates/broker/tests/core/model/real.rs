@@ -17,7 +17,7 @@ use broker::{
 
 use super::steps::{Counts, Overflow, QueueSpec, Step};
 use crate::disk::look::{self, browse_all};
-use crate::disk::{Disk, Replay, Shelf, log};
+use crate::disk::{Disk, PageStore, Replay, log};
 
 const NAMES: [&str; 3] = ["q0", "q1", "q2"];
 
@@ -35,7 +35,7 @@ pub(crate) struct Broker {
     getting_no_ack: bool,
     replay: Replay,
     disk: Disk,
-    shelf: Shelf,
+    page_store: PageStore,
     said: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl Broker {
             getting_no_ack: false,
             replay: Replay::default(),
             disk: Disk::default(),
-            shelf: Shelf::default(),
+            page_store: PageStore::default(),
             said: Vec::new(),
         };
         broker.apply(Command::OpenChannel);
@@ -167,7 +167,8 @@ impl Broker {
     }
 
     fn browse_ready(&mut self, name: &str, count: usize) -> Vec<String> {
-        let messages = browse_all(&self.vhost, &mut self.shelf, (name, MessageState::Ready), count);
+        let messages =
+            browse_all(&self.vhost, &mut self.page_store, (name, MessageState::Ready), count);
         let tell = |message: &BrowsedMessage| {
             let again = if message.is_redelivered() { " again" } else { "" };
             let Entry { message: content, delivery_count, .. } = &message.entry;
@@ -179,7 +180,7 @@ impl Broker {
 
     fn browse_unacked(&mut self, name: &str, count: usize) -> Vec<String> {
         let state = MessageState::Unacknowledged;
-        let messages = browse_all(&self.vhost, &mut self.shelf, (name, state), count);
+        let messages = browse_all(&self.vhost, &mut self.page_store, (name, state), count);
         let body = |message: &BrowsedMessage| {
             assert_eq!(message.held_by.as_ref().unwrap().channel, ChannelNumber(1));
             String::from_utf8_lossy(message.entry.message.body()).into_owned()
@@ -191,7 +192,7 @@ impl Broker {
 
     /// Invariants hold and the log tells the truth.
     pub(crate) fn check(&self) {
-        log::check(&self.vhost, Some(&self.shelf), &self.replay, &self.disk, "the last step");
+        log::check(&self.vhost, Some(&self.page_store), &self.replay, &self.disk, "the last step");
     }
 
     /// Checks that replaying the log restores the same durable messages. The client disconnects first,
@@ -203,7 +204,7 @@ impl Broker {
         // Once with everything there ever was, once with what a compaction leaves.
         for _ in 0..2 {
             let back = self.disk.restart(self.now(), &self.vhost);
-            self.shelf.assert_same(&self.vhost, &back);
+            self.page_store.assert_same(&self.vhost, &back);
             self.disk.compact();
         }
     }
@@ -248,7 +249,7 @@ impl Broker {
 
     fn redrive(&mut self, queue: &str, to: Option<usize>) {
         let state = MessageState::Ready;
-        let waiting = browse_all(&self.vhost, &mut self.shelf, (queue, state), 3);
+        let waiting = browse_all(&self.vhost, &mut self.page_store, (queue, state), 3);
         let chosen: Vec<Entry> = waiting.into_iter().map(|message| message.entry).collect();
         let to = to.map_or(RedriveTo::Origin, |to| RedriveTo::Queue(NAMES[to].into()));
         let access = Arc::clone(&self.vhost.connection(self.connection).unwrap().access);
@@ -330,7 +331,7 @@ impl Broker {
             }
             let now = self.now();
             for task in tasks {
-                self.shelf.perform(task, &mut self.vhost, now, &mut self.disk);
+                self.page_store.perform(task, &mut self.vhost, now, &mut self.disk);
             }
         }
     }

@@ -50,7 +50,7 @@ use setup::access;
 use words::Words;
 
 use crate::disk::log::check;
-use crate::disk::{Disk, Replay, Shelf};
+use crate::disk::{Disk, PageStore, Replay};
 
 /// Replays every scenario of a file and returns the file as it should be, with the number of scenarios
 /// and of the pages that were written.
@@ -67,7 +67,7 @@ pub(crate) fn replay(text: &str, paging: Paging) -> (String, usize, usize) {
         writeln!(out, "{line}").unwrap();
         if line.starts_with("== ") {
             end(&mut world, scenario);
-            pages += world.shelf.written;
+            pages += world.page_store.written;
             world = World::new(paging);
             scenarios += 1;
             scenario = line;
@@ -80,7 +80,7 @@ pub(crate) fn replay(text: &str, paging: Paging) -> (String, usize, usize) {
         }
     }
     end(&mut world, scenario);
-    (out, scenarios, pages + world.shelf.written)
+    (out, scenarios, pages + world.page_store.written)
 }
 
 /// Ends a scenario: what is in its log must give the same again.
@@ -143,7 +143,7 @@ struct World {
     /// The entries that the log so far would restore.
     replay: Replay,
     disk: Disk,
-    shelf: Shelf,
+    page_store: PageStore,
     /// Up to where the log is durable.
     durable: Lsn,
     /// Answers that wait for it.
@@ -171,7 +171,7 @@ impl World {
             holds_log: false,
             replay: Replay::default(),
             disk: Disk::default(),
-            shelf: Shelf::default(),
+            page_store: PageStore::default(),
             durable: Lsn(0),
             waiting: Vec::new(),
             told: Vec::new(),
@@ -248,8 +248,8 @@ impl World {
     }
 
     fn check(&self, after: &str) {
-        let shelf = (!self.batches).then_some(&self.shelf);
-        check(&self.vhost, shelf, &self.replay, &self.disk, after);
+        let page_store = (!self.batches).then_some(&self.page_store);
+        check(&self.vhost, page_store, &self.replay, &self.disk, after);
     }
 
     /// Checks that replaying the log restores the same durable messages, after clients have disconnected.
@@ -263,7 +263,7 @@ impl World {
         // Once with everything there ever was, once with what a compaction leaves.
         for _ in 0..2 {
             let back = self.disk.restart(Now { time: axis, ..now }, &self.vhost);
-            self.shelf.assert_same(&self.vhost, &back);
+            self.page_store.assert_same(&self.vhost, &back);
             self.disk.compact();
         }
     }
@@ -340,7 +340,7 @@ impl World {
             }
             let now = self.now();
             for task in tasks {
-                self.shelf.perform(task, &mut self.vhost, now, &mut self.disk);
+                self.page_store.perform(task, &mut self.vhost, now, &mut self.disk);
             }
         }
     }

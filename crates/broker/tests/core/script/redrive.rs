@@ -26,7 +26,7 @@ impl World {
         };
         let mut waiting = Vec::new();
         for state in [MessageState::Ready, MessageState::Delayed] {
-            waiting.extend(browse_all(&self.vhost, &mut self.shelf, (&name, state), 2));
+            waiting.extend(browse_all(&self.vhost, &mut self.page_store, (&name, state), 2));
         }
         waiting.retain(|message| only.is_none_or(|seq| message.entry.id.seq == seq));
         waiting.truncate(limit);

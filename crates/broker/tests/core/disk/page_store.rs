@@ -1,4 +1,4 @@
-//! Pages of a vhost in memory, as octets: what a disk would hold.
+//! Pages of a vhost in memory, as bytes: what a disk would hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,13 @@ pub(crate) const SMALL_PAGES: Paging =
 
 /// The pages by name.
 #[derive(Default, Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct PageStore {
     pages: BTreeMap<PageId, Vec<(PagedMeta, Vec<u8>)>>,
     /// The number of pages ever written.
     pub(crate) written: usize,
 }
 
-impl Shelf {
+impl PageStore {
     /// Does what the vhost wants done.
     pub(crate) fn perform(&mut self, task: PageTask, vhost: &mut Vhost, now: Now, disk: &mut Disk) {
         match task {
@@ -91,14 +91,14 @@ impl Shelf {
     }
 }
 
-impl Pages for Shelf {
+impl Pages for PageStore {
     fn write(&mut self, page: PageId, messages: Vec<PagedMessage>) {
-        let octets = |message: &PagedMessage| {
-            let mut octets = Vec::new();
-            message.encode(&mut octets);
-            (message.meta, octets)
+        let bytes = |message: &PagedMessage| {
+            let mut bytes = Vec::new();
+            message.encode(&mut bytes);
+            (message.meta, bytes)
         };
-        let before = self.pages.insert(page, messages.iter().map(octets).collect());
+        let before = self.pages.insert(page, messages.iter().map(bytes).collect());
         assert!(before.is_none(), "{page} is written twice");
         self.written += 1;
     }
@@ -111,8 +111,8 @@ impl Pages for Shelf {
         let (chosen, next_deadline) = wanted.choose(&self.meta(page));
         let mut envelopes = Envelopes::default();
         let messages = chosen.into_iter().map(|at| {
-            let (meta, octets) = &self.pages[&page][at];
-            PagedMessage::decode(*meta, octets, &mut envelopes).unwrap()
+            let (meta, bytes) = &self.pages[&page][at];
+            PagedMessage::decode(*meta, bytes, &mut envelopes).unwrap()
         });
         PageRead { messages: messages.collect(), wanted, next_deadline }
     }
