@@ -6,7 +6,7 @@ use amqp::limits::TABLE_DEPTH_MAX;
 use amqp::properties::Properties;
 use amqp::table::{ArrayBuilder, ArrayRef, TableBuilder, TableRef, Value};
 
-use crate::primitives_model::{ModelTable, ModelValue, delivered, table_bytes};
+use crate::primitives_model::{ModelTable, ModelValue, delivered, table_octets};
 
 /// Checks bytes as a table, an array, properties and a content header.
 pub fn check(bytes: &[u8]) {
@@ -25,7 +25,7 @@ fn table(bytes: &[u8]) {
     let fields = table.iter().count();
     assert_eq!((table.len(), table.is_empty()), (fields, bytes.is_empty()));
     assert_eq!(fields, model.len());
-    let expected = table_bytes(&delivered(&model));
+    let expected = table_octets(&delivered(&model));
     let normalised = table.normalised();
     assert_eq!(normalised.as_ref().as_bytes(), expected);
     assert_eq!(table.needs_normalising(), expected != bytes);

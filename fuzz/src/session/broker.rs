@@ -14,8 +14,8 @@ use broker::{ChannelNumber, ConnectionId, Effect, Outgoing, Request, Vhost, Vhos
 use session::{Credentials, SessionOptions, Step as Next, transmit};
 
 use super::log::{self, Disk, Replay};
+use super::page_store::{PageStore, SMALL_PAGES};
 use super::peer::{Peer, Wait};
-use super::page_store::{SMALL_PAGES, PageStore};
 use super::steps::{PEERS, Setup};
 use super::words::handshake;
 use crate::users::access;

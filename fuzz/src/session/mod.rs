@@ -15,7 +15,6 @@ mod ear;
 #[path = "../../../crates/broker/tests/core/disk/log.rs"]
 mod log;
 mod operator;
-mod peer;
 #[allow(
     unreachable_pub,
     dead_code,
@@ -23,6 +22,7 @@ mod peer;
 )]
 #[path = "../../../crates/broker/tests/core/disk/page_store.rs"]
 mod page_store;
+mod peer;
 pub mod steps;
 mod words;
 
