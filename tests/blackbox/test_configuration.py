@@ -89,7 +89,7 @@ def test_the_command_line_wins_over_the_environment_over_files_over_defaults(run
     assert "hunter2" not in result.stdout
 
 
-def test_what_is_printed_is_a_configuration_that_says_the_same(run, tmp_path):
+def test_printed_configuration_has_the_same_settings(run, tmp_path):
     first = run("--print-config", conf="cluster_name = 'a # b'\ndisk_free_limit.relative = 1.5\nlog.console = off")
     assert first.returncode == 0
     printed = "".join(line for line in first.stdout.splitlines(keepends=True) if "****" not in line)
@@ -115,7 +115,7 @@ def test_files_come_from_the_environment_and_from_folders(run, tmp_path):
     assert keys["heartbeat"] == ("3", "conf.d/20-b.conf, line 1") and keys["channel_max"][1] == "default"
 
 
-def test_everything_that_is_wrong_is_told_and_nothing_is_started(run, tmp_path):
+def test_all_faults_are_reported_before_anything_starts(run, tmp_path):
     result = run("--data-dir", "data", conf="heartbeet = 1\nheartbeat = soon\n\nlisteners.tcp.1 = foo\nx\nproxy_protocol = true\n",
                  RABBITMQ_NODE_PORT="")
     assert result.returncode == 1
@@ -240,7 +240,7 @@ def test_a_log_file_that_cannot_be_written_stops_the_start(run, tmp_path):
 
 
 @pytest.mark.parametrize("quiet", ["log.console = false", "log.default.level = none", "log.console.level = none"])
-def test_who_wants_no_log_is_told_all_the_same_why_nothing_starts(run, quiet):
+def test_start_error_is_printed_even_without_a_log(run, quiet):
     result = run("--data-dir", "data", "--http", "127.0.0.1:0", "--amqp", "192.0.2.1:1", conf=quiet)
     assert result.returncode == 1
     assert result.stderr.startswith("leveret: cannot listen for AMQP on 192.0.2.1:1: ")

@@ -50,7 +50,7 @@ def test_not_before_the_timeout(ch):
     assert not consumer.cancelled
 
 
-def test_everything_that_the_consumer_held_goes_back_in_order(ch, q):
+def test_unacked_messages_of_a_timed_out_consumer_are_requeued_in_order(ch, q):
     consumer = ch.connection.channel().consume(q)
     ch.publish(q, *"abc")
     consumer.next_bodies(3)

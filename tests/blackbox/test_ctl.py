@@ -214,7 +214,7 @@ def test_definitions_go_to_a_file_and_back(ctl, api, prefix, tmp_path):
     assert ran.code == 65 and ran.err.startswith("Error:\nFailed to deserialise input (format: JSON) (error: ")
 
 
-def test_why_a_queue_is_as_it_is_and_what_a_policy_would_do(ctl, api, ch, under, prefix):
+def test_explain_and_dry_run_of_a_policy(ctl, api, ch, under, prefix):
     if under.name != "leveret":
         pytest.skip("RabbitMQ cannot say")
     q = ch.queue(name="q", arguments={"x-max-length": 5})
@@ -255,7 +255,7 @@ def test_dead_letter_queues_are_listed(ctl, ch, under, prefix):
     assert ctl.run("dlq", "ls", "more").code == 64
 
 
-def test_nobody_is_there(ctl):
+def test_absent_node_is_reported(ctl):
     ran = ctl.run("list_queues", environment={"LEVERET_HTTP_URL": "http://127.0.0.1:9"})
     assert (ran.out, ran.code) == ("", 69)
     start = "Error: unable to perform an operation on node 'rabbit@localhost'. http://127.0.0.1:9: "
@@ -362,7 +362,7 @@ def test_the_token_is_for_the_owner_of_the_data_directory(own):
         assert broker.api.ask("/api/whoami", user=None, authorization=wrong).status in (400, 401), wrong
 
 
-def test_who_may_act_on_the_node(under, defined, prefix):
+def test_node_actions_need_an_administrator(under, defined, prefix):
     if under.name != "leveret":
         pytest.skip("RabbitMQ's API cannot do this")
     tags = ("management", "policymaker", "monitoring", "administrator")
@@ -379,7 +379,7 @@ def test_who_may_act_on_the_node(under, defined, prefix):
     assert api.ask(path, method="POST", body=started, origin="http://evil.example").status == 403
 
 
-def test_nobody_is_locked_out(own):
+def test_token_of_the_data_directory_always_lets_in(own):
     broker, ctl = own
     ctl.do("delete_user", "guest")
     assert broker.api.ask("/api/whoami").status == 401

@@ -77,7 +77,7 @@ def test_every_option_chooses(ctl, ch, dlq):
     assert chosen("--limit", "2") == "2"
 
 
-def test_where_to(ctl, ch, dlq):
+def test_targets_of_a_redrive(ctl, ch, dlq):
     other, x = ch.queue(name="other"), ch.exchange()
     ch.bind(other, x, "k")
     assert ctl.do("dlq", "redrive", "-q", dlq, "--to", f"queue:{other}", "--limit", "1") == ["1 of 3 messages moved"]
@@ -113,7 +113,7 @@ def redrives_of(api):
     return lambda queue: [job for job in redrives.api.do("GET", "/api/redrives") if job["queue"] == queue]
 
 
-def test_nobody_has_to_wait(ctl, ch, redrives_of):
+def test_redrive_without_waiting(ctl, ch, redrives_of):
     q, other = ch.queue(), ch.queue()
     ch.publish(q, *["m"] * 100)
     [said] = ctl.do("dlq", "redrive", "-q", q, "--to", f"queue:{other}", "--rate", "10", "--no-wait")
@@ -122,7 +122,7 @@ def test_nobody_has_to_wait(ctl, ch, redrives_of):
     ctl.do("dlq", "cancel", "-q", job["id"])
 
 
-def test_what_makes_no_sense(ctl, dlq):
+def test_invalid_options_are_refused(ctl, dlq):
     for options, code in [
         (["--to", "elsewhere"], 65), (["--limit", "0"], 65), (["--rate", "-1"], 65), (["--older-than", "-1"], 65),
         (["--filter-reason", "bored"], 65), (["--to", "queue:no-such-queue"], 65), (["--unknown"], 64),

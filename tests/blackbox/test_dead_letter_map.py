@@ -177,7 +177,7 @@ def test_loops(look, ch, client, by_broker):
     assert (ch.count(work), ch.count(wait)) == (0, 0)
 
 
-def test_what_is_short_and_what_is_small(look, ch, by_broker):
+def test_dead_letter_queue_with_a_short_ttl_or_a_small_limit_is_warned_of(look, ch, by_broker):
     short = ch.queue(name="short", message_ttl=1000)
     small = ch.queue(name="small", max_length=2)
     ch.queue(name="a", dead_letter_exchange="", dead_letter_routing_key=short, message_ttl=60000)
@@ -240,7 +240,7 @@ def test_rates_by_reason(defined, by_broker):
     assert (len(samples), samples[-1]["sample"]) == (13, 0) and samples[0]["sample"] > 0
 
 
-def test_who_may_look(http, made, by_broker):
+def test_map_shows_readable_vhosts_only(http, made, by_broker):
     vhost = made.vhost()
     user, stranger, nobody = made.user("u", "management"), made.user("s", "monitoring"), made.user("n")
     made.permit(user, vhost)

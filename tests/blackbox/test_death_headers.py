@@ -80,7 +80,7 @@ def test_original_expiration_is_there_even_if_the_queue_ttl_was_the_lower_one(ch
     assert ch.take(dlq).headers["x-death"][0]["original-expiration"] == A_LONG_TIME
 
 
-def test_there_is_no_original_expiration_when_only_the_queue_had_a_ttl(ch, kind, dlq):
+def test_original_expiration_is_absent_when_only_the_queue_had_a_ttl(ch, kind, dlq):
     q = ch.queue(kind, message_ttl=100, **dead_letters_to(dlq))
     ch.publish(q, "m")
     assert "original-expiration" not in ch.take(dlq).headers["x-death"][0]

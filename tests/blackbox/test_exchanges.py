@@ -140,7 +140,7 @@ def test_headers_bindings_of_one_queue_are_alternatives(ch):
 # --- alternate exchanges
 
 
-def test_what_an_exchange_cannot_route_goes_to_its_alternate(ch):
+def test_alternate_exchange_gets_unroutable_messages(ch):
     alternate = ch.exchange("fanout", name="ae")
     x = ch.exchange("direct", alternate_exchange=alternate)
     routed, rest = ch.queue(), ch.queue(name="rest")

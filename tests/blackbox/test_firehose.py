@@ -125,7 +125,7 @@ def test_a_transaction_is_told_when_it_is_published(firehose):
     assert firehose.is_silent()
 
 
-def test_what_is_told_is_not_told_again(firehose):
+def test_firehose_does_not_trace_itself(firehose):
     consumer = firehose.listener.consume(firehose.heard, auto_ack=True)
     q = firehose.ch.queue(name="q")
     firehose.ch.publish(q, "a")
@@ -144,7 +144,7 @@ def test_the_api_is_traced_like_everybody(firehose):
     assert [told(firehose)[0] for _ in range(2)] == ["publish.", "deliver." + q]
 
 
-def test_it_can_be_turned_off(firehose):
+def test_firehose_can_be_turned_off(firehose):
     q = firehose.ch.queue(name="q")
     firehose.set(False)
     firehose.ch.publish(q, "a")

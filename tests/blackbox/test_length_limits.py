@@ -22,14 +22,14 @@ def test_a_limit_may_be_any_non_negative_integer(ch, kind, argument, value):
     (-1, "{value_negative,-1}"), ("5", '"expected integer, got longstr"'), (5.0, '"expected integer, got double"'),
     (True, '"expected integer, got bool"'),
 ])
-def test_anything_else_is_refused_as_a_limit(ch, client, kind, argument, value, reason):
+def test_limit_of_another_type_is_refused(ch, client, kind, argument, value, reason):
     name = client.name("q")
     refusal = bad_argument("x-" + argument.replace("_", "-"), name, reason)
     ch.refuses(lambda c: c.queue(kind, name, **{argument: value}), 406, refusal)
 
 
 @pytest.mark.parametrize("overflow", ["drop-head", "reject-publish", "reject-publish-dlx"])
-def test_there_are_three_overflow_behaviours(ch, kind, overflow):
+def test_overflow_has_three_behaviours(ch, kind, overflow):
     ch.queue(kind, overflow=overflow)
 
 
@@ -232,7 +232,7 @@ def test_reject_publish_accepts_again_when_there_is_room(ch, kind):
     ch.poll(lambda: ch.publish(q, "m") == "a")
 
 
-def test_when_one_queue_refuses_the_publisher_is_nacked_and_the_others_keep_their_copies(ch):
+def test_publisher_is_nacked_when_one_of_several_queues_refuses(ch):
     x = ch.exchange("fanout")
     full, roomy = ch.queue(name="full", max_length=1, overflow="reject-publish"), ch.queue(name="roomy")
     for q in (full, roomy):

@@ -24,13 +24,13 @@ def tagged(defined, prefix):
     return lambda path, tag: defined.client.broker.api.ask(path, user=prefix + tag)
 
 
-def test_who_says_nothing_is_asked_for_a_login(http):
+def test_request_without_a_login_is_asked_for_one(http):
     answer = http.ask("/api/overview", user=None)
     assert (answer.status, answer.headers["www-authenticate"]) == (401, 'Basic realm="RabbitMQ Management"')
 
 
 @pytest.mark.better
-def test_what_is_refused_is_json(http, by_broker):
+def test_refusals_are_json(http, by_broker):
     for status, answer in (
         (401, http.ask("/api/overview", user=None)),
         (405, http.ask("/api/overview", method="POST", body={})),

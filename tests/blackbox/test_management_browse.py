@@ -126,7 +126,7 @@ def test_deaths_are_told_newest_first(look, ch):
     assert message["properties"]["headers"]["x-first-death-queue"] == first
 
 
-def test_who_has_moved_a_message_is_read_from_its_header(look, ch):
+def test_redriving_user_is_read_from_the_header(look, ch):
     q = ch.queue()
     entry = {"queue": "dlq", "time": 1700000000, "user": "ann", "x-death": []}
     ch.publish(q, "m", headers={"x-redrives": [entry, "no table", {}]})
@@ -180,7 +180,7 @@ def test_a_cursor_goes_on_where_it_was_whatever_has_gone(look, ch):
     assert [message["payload"] for message in rest["messages"]] == list("efghi") and rest["cursor"] is None
 
 
-def test_what_is_full_to_the_count_ends_without_a_cursor(look, ch):
+def test_last_page_that_is_full_has_no_cursor(look, ch):
     q = ch.queue()
     ch.publish(q, *"abc")
     assert look(q, count=3)["cursor"] is None
@@ -191,7 +191,7 @@ def test_what_is_full_to_the_count_ends_without_a_cursor(look, ch):
 # --- the other states
 
 
-def test_who_holds_a_message_is_told(look, ch, client):
+def test_holder_of_an_unacked_message_is_shown(look, ch, client):
     q, other = ch.queue(), ch.queue(name="other")
     consumer = ch.consume(q, prefetch=2, tag="worker")
     ch.publish(q, *"abcd")
@@ -215,7 +215,7 @@ def test_who_holds_a_message_is_told(look, ch, client):
     assert [(m["payload"], m["redelivered"]) for m in look.all(q)] == [("c", True), ("d", False)]
 
 
-def test_what_a_transaction_will_settle_is_still_held(look, ch, client):
+def test_delivery_settled_in_an_open_transaction_is_still_unacked(look, ch, client):
     q = ch.queue()
     ch.publish(q, *"abc")
     transaction = client.channel().tx_select()
@@ -227,7 +227,7 @@ def test_what_a_transaction_will_settle_is_still_held(look, ch, client):
     assert look.bodies(q, state="unacknowledged") == []
 
 
-def test_what_is_delayed_is_shown_with_its_time(look, ch):
+def test_delayed_message_is_shown_with_its_time(look, ch):
     q = ch.queue("quorum", delayed_retry_type="all", delayed_retry_min=300000, delayed_retry_max=600000)
     ch.publish(q, *"abc")
     for message in ch.get_unacked(q, 2):
@@ -299,7 +299,7 @@ def test_a_request_looks_at_so_many_messages_and_goes_on_with_a_cursor(look, ch)
 # --- who may look, and what is no question
 
 
-def test_whoever_may_not_read_sees_nothing(defined, prefix):
+def test_browsing_needs_read_permission(defined, prefix):
     ch = defined(users=[User("bob", read=NOTHING, tags=["management"]), User("eve", configure=None, tags=["management"]),
                         User("ann", configure=NOTHING, write=NOTHING, tags=["management"])])
     q, api = ch.queue(), defined.client.broker.api
@@ -336,7 +336,7 @@ def test_an_administrator_without_permissions_may_not_read(look, ch, made):
     ({"cursor": "x"}, "the cursor is none that was given"), ({"cursor": "0_d0"}, "the cursor is of another state"),
     ({"reason": "bored"}, "reason must be one of rejected, expired, maxlen, delivery_limit"),
 ])
-def test_what_makes_no_sense_is_refused(look, ch, query, reason):
+def test_invalid_queries_are_refused(look, ch, query, reason):
     q = ch.queue()
     answer = look.ask(q, **query)
     assert (answer.status, answer.json) == (400, {"error": "bad_request", "reason": reason})
@@ -374,7 +374,7 @@ def body(n):
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
-def test_what_is_on_disk_is_seen_in_order_and_stays_there(small, kind):
+def test_paged_messages_are_listed_in_order_and_stay_on_disk(small, kind):
     look, ch = Look(small.broker.api), small.channel().confirm_select()
     q = ch.queue(kind)
     count = 3000
@@ -403,7 +403,7 @@ def test_what_is_on_disk_is_seen_in_order_and_stays_there(small, kind):
     small.broker.check()
 
 
-def test_what_cannot_be_read_is_told_and_nothing_else_happens(small):
+def test_unreadable_page_is_reported_and_changes_nothing(small):
     look, ch = Look(small.broker.api), small.channel().confirm_select()
     q = ch.queue(durable=False)
     ch.publish(q, *(body(n) for n in range(1000)))
@@ -487,7 +487,7 @@ def test_an_empty_queue_and_one_without_a_ttl(look, ch):
     assert told == {k: v for k, v in nothing.items() if k != "oldest_age_ms"} | {"messages": 2, "never": 2}
 
 
-def test_what_waits_behind_the_head_is_overdue(look, ch):
+def test_overdue_messages_behind_the_head_are_counted(look, ch):
     q = ch.queue(expiry_order="head")
     ch.publish(q, "a")
     ch.publish(q, "b", expiration="1")
@@ -513,7 +513,7 @@ def test_so_many_buckets_there_are_not(look, ch, buckets):
     assert (answer.status, answer.json["reason"]) == (400, "buckets must be from 1 to 200")
 
 
-def test_nobody_looks_into_the_exclusive_queue_of_a_connection(under, ch, look):
+def test_exclusive_queues_cannot_be_browsed(under, ch, look):
     """Nor takes, removes or redrives what is in it; it may be the queue of a dead-letter exchange."""
     q = ch.queue(exclusive=True)
     source = ch.queue(**dead_letters_to(q))

@@ -182,7 +182,7 @@ def test_gets_are_told_apart_on_a_channel(client, api):
     eventually(told, counts)
 
 
-def test_what_waits_for_commit_is_told(client, api):
+def test_uncommitted_work_is_counted(client, api):
     ch = client.channel()
     q = ch.queue()
     ch.publish(q, "a")
@@ -261,7 +261,7 @@ SEEN = {
 }
 
 
-def test_everybody_sees_what_is_for_him(crowd):
+def test_lists_of_clients_depend_on_the_tags(crowd):
     v = quoted(crowd.vhost)
     eventually(lambda: crowd.users_in("consumers", "guest"), ["other", "own"])
     eventually(lambda: crowd.users_in("channels", "guest"), ["other", "own"])
@@ -320,7 +320,7 @@ def test_to_close_what_is_not_ones_own_takes_an_administrator(crowd):
     assert crowd.ask(paths[0], "admin", method="DELETE").status == 204
 
 
-def test_what_is_not_there_is_not_found(api):
+def test_absent_clients_are_404(api):
     for path in ("connections/nope", "channels/nope", "channels/nope%20(1)", "vhosts/nope/connections",
                  "vhosts/nope/channels", "consumers/nope"):
         answer = api.ask("/api/" + path)

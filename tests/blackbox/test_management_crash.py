@@ -71,7 +71,7 @@ def matches(shown, is_there):
     return all(is_there[key] == value for key, value in shown.items() if key in is_there)
 
 
-def test_what_was_answered_survives_kills(under):
+def test_answered_changes_survive_kills(under):
     """Leveret's alone: the RabbitMQ is somebody else's."""
     if under.name != "leveret":
         pytest.skip("it belongs to somebody else")

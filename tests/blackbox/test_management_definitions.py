@@ -58,7 +58,7 @@ def post(http, document, vhost=None):
 
 @pytest.mark.better
 @pytest.mark.parametrize("broker", ["rabbitmq", "leveret"])
-def test_what_a_broker_has_exported_both_take_and_export_again(http, recorded, prefix, broker, by_broker):
+def test_exported_definitions_are_imported_and_exported_again_by_both(http, recorded, prefix, broker, by_broker):
     """RabbitMQ leaves out exchanges that are internal."""
     document = recorded(broker)
     for _ in range(2):  # what is there already is no obstacle
@@ -113,7 +113,7 @@ def test_into_a_vhost_go_only_things_of_a_vhost(http, recorded, prefix):
     assert (answer.status, answer.json) == (404, {"error": "not_found", "reason": "vhost_not_found"})
 
 
-def test_what_is_there_is_kept_or_replaced(http, recorded, prefix):
+def test_existing_objects_are_kept_or_replaced(http, recorded, prefix):
     vhost = prefix + "v"
     post(http, recorded("rabbitmq"))
     change = {
@@ -173,7 +173,7 @@ def test_only_administrators(defined, prefix, tag):
 
 
 @pytest.mark.parametrize("text", [b"", b"nojson", b"[]", b"5", b"null", b'{"users": [', b'"x"', b"\xff"])
-def test_what_is_no_object_is_refused(http, text):
+def test_definitions_must_be_an_object(http, text):
     answer = http.ask("/api/definitions", method="POST", raw=text, content_type="application/json")
     if text == b"":
         return  # RabbitMQ says 204
@@ -299,7 +299,7 @@ def test_a_password_of_leveret_lets_its_user_in_elsewhere(under, by_broker):
 
 
 @pytest.mark.better
-def test_what_was_taken_survives_a_kill(under, prefix, by_broker):
+def test_import_survives_a_kill(under, prefix, by_broker):
     if by_broker(rabbitmq=True, leveret=False):
         return
     text = (RECORDED / "definitions_leveret.json").read_text()

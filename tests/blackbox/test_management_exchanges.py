@@ -55,7 +55,7 @@ def test_an_exchange_is_as_it_was_declared(shown, ch):
     assert chosen(shown("exchanges", "/", other), *expected) == expected
 
 
-def test_what_every_vhost_has_is_listed(defined, prefix):
+def test_predeclared_exchanges_are_listed(defined, prefix):
     vhost = prefix + "v"
     defined(vhosts=[vhost])
     listed = defined.client.broker.api.ask("/api/exchanges/" + quoted(vhost)).json
@@ -155,7 +155,7 @@ def test_the_key_of_a_binding_with_arguments_tells_it_from_others(shown, bound):
 
 
 @pytest.mark.parametrize("path", ["exchanges/nope", "exchanges/%2F/nope", "exchanges/nope/nope", "bindings/nope"])
-def test_what_is_not_there_is_not_found(http, path):
+def test_absent_exchanges_are_404(http, path):
     answer = http.ask("/api/" + path)
     assert (answer.status, answer.json) == (404, NOT_FOUND)
 
@@ -164,7 +164,7 @@ def test_what_is_not_there_is_not_found(http, path):
 @pytest.mark.parametrize("path", [
     "exchanges/%2F/nope/bindings/source", "exchanges/%2F/nope/bindings/destination", "queues/%2F/nope/bindings",
 ])
-def test_what_is_not_there_has_no_bindings(http, path, by_broker):
+def test_absent_exchanges_have_no_bindings(http, path, by_broker):
     answer = http.ask("/api/" + path)
     implied = path.startswith("queues") and by_broker(rabbitmq=True, leveret=False)
     assert (answer.status, [binding["source"] for binding in answer.json]) == (200, [""] if implied else [])

@@ -76,7 +76,7 @@ def test_an_exchange(http, ch, client, prefix, by_broker):
         assert keys(explain(http, other, "exchanges"))["alternate-exchange"]["value"] == "theirs"
 
 
-def test_what_is_not_there_and_who_may(http, defined, prefix, by_broker):
+def test_explain_needs_an_existing_queue_and_access(http, defined, prefix, by_broker):
     for path in ("queues/%2F/nope", "exchanges/%2F/nope", "queues/nope/nope"):
         assert http.ask(f"/api/{path}/explain").status == 404
     defined(users=[User("bob", configure=None, tags=("monitoring",))])
@@ -105,7 +105,7 @@ def would(http, prefix, definition, on="q", family="policies", **more):
     {"max-length": 4, "dead-letter-exchange": "nowhere"}, {"max-length": 4, "overflow": "reject-publish"},
     {"expires": 3600000}, {"message-ttl": 3600000},
 ], ids=str)
-def test_what_a_policy_would_do_it_does(http, ch, client, dlq, prefix, kind, definition, by_broker):
+def test_dry_run_predicts_the_effect_of_the_policy(http, ch, client, dlq, prefix, kind, definition, by_broker):
     q = ch.queue(kind)
     definition = {key: dlq if value == "DLQ" else value for key, value in definition.items()}
     ch.publish(q, *"abcdef")
@@ -168,7 +168,7 @@ def test_of_an_operator_policy_and_of_exchanges(http, ch, prefix, by_broker):
     ({"pattern": "", "definition": {"expires": 0}}, "Validation failed\n\n0 is not a valid queue expiry\n"),
     ({"delete": "yes"}, "'delete' must be true or false"), ([], "not_json"),
 ])
-def test_what_is_wrong_is_told_as_when_it_is_set(http, prefix, sent, reason, by_broker):
+def test_dry_run_refuses_what_setting_the_policy_refuses(http, prefix, sent, reason, by_broker):
     for family in ("policies", "operator-policies"):
         answer = http.ask(f"/api/{family}/%2F/{prefix}p/dry-run", method="POST", body=sent)
         assert (answer.status, answer.json) == (400, {"error": "bad_request", "reason": reason})

@@ -67,7 +67,7 @@ def test_a_body_without_a_value_is_refused(api, kind, owner, body, reason):
 
 
 @pytest.mark.better
-def test_whose_owner_is_not_there(api, prefix, kind, by_broker):
+def test_limits_of_an_absent_user_or_vhost(api, prefix, kind, by_broker):
     nope = prefix + "nope"
     path = f"/api/{kind}-limits/" + quoted(nope)
     no_vhost = {"error": "not_found", "reason": "vhost_not_found"}

@@ -33,7 +33,7 @@ def test_a_form_is_a_login(api):
 
 
 @pytest.mark.parametrize("form", [b"", b"username=guest", b"username=guest&password=wrong", b"{}", b"password=guest"])
-def test_what_is_no_login_is_refused(api, form):
+def test_invalid_login_is_refused(api, form):
     answer = log_in(api, form)
     assert (answer.status, answer.json) == (401, WRONG_LOGIN)
 
@@ -43,7 +43,7 @@ def test_a_login_without_a_tag_is_refused(api, made):
     assert (answer.status, answer.json) == (401, {"error": "not_authorised", "reason": "Not management user"})
 
 
-def test_who_logs_out_need_not_be_known(api):
+def test_logout_needs_no_login(api):
     assert log_in(api, None, method="DELETE").status == 204
 
 

@@ -144,7 +144,7 @@ def test_a_message_must_be_whole(http, raw, reason):
     ({"properties": {"priority": -1}}, 200), ({"properties": {"timestamp": -1}}, 200),
     ({"properties": {"headers": {"n": 2**63}}}, 200), ({"properties": {"headers": {"n": 2**64}}}, 200),
 ])
-def test_what_amqp_cannot_carry_is_refused(http, by_broker, fields, rabbitmq):
+def test_values_outside_amqp_are_refused(http, by_broker, fields, rabbitmq):
     status, _ = http("exchanges", "/", "amq.default", "publish", **(WHOLE | fields))
     assert status == by_broker(rabbitmq=rabbitmq, leveret=400)
 
@@ -157,7 +157,7 @@ def test_a_full_queue_refuses(publish, ch, kind):
     assert last == bad("rejected Unable to publish message. Check queue limits.")
 
 
-def test_who_may_publish_where(defined, prefix):
+def test_publishing_needs_write_permission(defined, prefix):
     okay = prefix + "okay"
     ch = defined(users=[User("bob", NOTHING, f"^{okay}", NOTHING, tags=("management",))])
     q, x = ch.queue(), ch.exchange(name=okay)
@@ -181,7 +181,7 @@ def test_an_internal_exchange_takes_nothing_from_outside(http):
     (("exchanges", "/", "nope", "publish"), "exchange_not_found"), (("exchanges", "nope", "x", "publish"), "vhost_not_found"),
     (("queues", "/", "nope", "get"), "queue_not_found"), (("queues", "nope", "q", "get"), "vhost_not_found"),
 ])
-def test_what_is_not_there_is_not_found(http, path, reason):
+def test_absent_exchange_or_queue_is_404(http, path, reason):
     assert http(*path, **WHOLE, **GET) == (404, {"error": "not_found", "reason": reason})
 
 
@@ -266,7 +266,7 @@ def test_so_many_messages_are_got(get, ch, kind, count, got):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_becomes_of_the_messages(get, ch, kind, dlq, mode):
+def test_acknowledgement_modes_of_get(get, ch, kind, dlq, mode):
     q = ch.queue(kind, dead_letter_exchange="", dead_letter_routing_key=dlq)
     ch.publish(q, *"abc")
     assert payloads(get(q, count=2, ackmode=mode)) == ["a", "b"]
@@ -308,7 +308,7 @@ def test_a_get_must_be_whole(http, ch):
     assert http("queues", "/", q, "get", count=1, requeue=True, encoding="auto") == bad("[{key_missing,ackmode}]")
 
 
-def test_who_cannot_be_asked_says_so(http, ch):
+def test_queue_that_cannot_be_read_gives_its_reason(http, ch):
     text = (
         "405 RESOURCE_LOCKED - cannot obtain access to locked queue '{q}' in vhost '/'. basic.get operations are not "
         "supported by <<\"quorum\">> queues with single active consumer"
@@ -328,7 +328,7 @@ def test_a_purge_leaves_nothing(http, get, ch, under):
     assert ch.count(q) == 0 and get(q) == []
 
 
-def test_what_waits_on_disk_is_got_in_order(under):
+def test_paged_messages_are_got_in_order(under):
     """Leveret's alone: so little memory that most of a queue is in pages."""
     if under.name != "leveret":
         pytest.skip("RabbitMQ keeps classic queues on disk anyway")

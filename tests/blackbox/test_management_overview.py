@@ -117,7 +117,7 @@ def test_totals_are_those_of_the_vhosts_that_one_may_enter(mine, defined):
     assert chosen(by_name["message_stats"], *counts) == counts
 
 
-def test_where_clients_connect_is_for_monitors(mine):
+def test_listeners_are_shown_to_monitors_only(mine):
     assert not {"node", "listeners", "contexts"} & mine.get("/api/overview").keys()
 
 
@@ -174,7 +174,7 @@ def test_health_checks_of_a_healthy_broker(http):
     "quorum-queues-without-elected-leaders/all-vhosts", "quorum-queues-without-elected-leaders/all-vhosts/pattern/.*",
     "quorum-queues-without-elected-leaders/vhost/%2F", "quorum-queues-without-elected-leaders/vhost/%2F/pattern/x",
 ])
-def test_what_holds_of_every_single_node(http, check):
+def test_health_checks_that_hold_for_a_single_node(http, check):
     answer = http.ask("/api/health/checks/" + check)
     assert (answer.status, answer.json) == (200, {"status": "ok"})
 
@@ -203,7 +203,7 @@ def test_feature_flags_are_on(http):
     assert (answer.status, answer.json) == (400, {"error": "bad_request", "reason": "unsupported"})
 
 
-def test_what_is_about_to_go_is_told(http, client):
+def test_deprecated_features_in_use_are_listed(http, client):
     features = {feature["name"]: feature for feature in http.ask("/api/deprecated-features").json}
     assert features["transient_nonexcl_queues"]["state"] == "permitted"
     assert features["classic_queue_mirroring"]["deprecation_phase"] == "removed"

@@ -150,7 +150,7 @@ def test_operator_policies_are_parameters(http, operator, prefix):
     ({"pattern": "", "definition": {"expires": 1}, "priority": "a"},
      ['priority should be a number, actually was <<"a">>']),
 ])
-def test_what_is_wrong_with_one_is_told(http, operator, prefix, value, complaints):
+def test_invalid_parameter_is_refused_with_its_reason(http, operator, prefix, value, complaints):
     expected = invalid(*(complaint.replace("NAME", prefix + "p") for complaint in complaints))
     assert said(http.ask(operator, method="PUT", body={"value": value})) == expected
     assert said(http.ask(operator)) == (404, NOT_FOUND)
@@ -187,7 +187,7 @@ def test_policies_can_only_be_looked_at(http, prefix, by_broker):
 
 
 @pytest.mark.better
-def test_who_may(defined, prefix, by_broker):
+def test_parameters_need_tags(defined, prefix, by_broker):
     """In RabbitMQ a policymaker may change operator policies here, and only here."""
     tags = ("management", "monitoring", "policymaker", "administrator")
     defined(users=[User(tag, tags=(tag,)) for tag in tags])

@@ -29,7 +29,7 @@ def test_permissions_are_set_changed_and_cleared(api, place):
     assert api.ask(path).json == NOT_FOUND
 
 
-def test_who_makes_a_vhost_may_do_everything_in_it(api, made):
+def test_creator_of_a_vhost_has_all_permissions_in_it(api, made):
     vhost = made.vhost()
     everything = {"user": "guest", "vhost": vhost, "configure": ".*", "write": ".*", "read": ".*"}
     assert api.ask("/api/permissions/" + quoted(vhost, "guest")).json == everything
@@ -62,7 +62,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("family", GOOD)
-def test_what_is_not_there(api, place, prefix, family):
+def test_absent_users_and_vhosts_are_refused(api, place, prefix, family):
     vhost, user = place
     nope = prefix + "nope"
     for names in ((nope, user), (vhost, nope), (nope, nope)):
@@ -77,7 +77,7 @@ def test_what_is_not_there(api, place, prefix, family):
 
 
 @pytest.mark.parametrize("family", GOOD)
-def test_what_is_missing_is_named(api, place, family):
+def test_missing_fields_are_named(api, place, family):
     path = f"/api/{family}/" + quoted(*place)
     keys = list(GOOD[family])
     for body, missing in (({}, keys), (None, keys), ({keys[0]: "amq.topic"}, keys[1:])):

@@ -93,7 +93,7 @@ def test_a_vhost_that_is_not_there(http, family):
     ([], "not_json"),
     (5, "not_json"),
 ])
-def test_what_is_missing_is_named(http, paths, sent, reason):
+def test_missing_fields_are_named(http, paths, sent, reason):
     answer = http.ask(paths("p"), method="PUT", body=sent)
     assert (answer.status, answer.json) == (400, {"error": "bad_request", "reason": reason})
 
@@ -116,7 +116,7 @@ def test_what_is_missing_is_named(http, paths, sent, reason):
         "priority should be a number, actually was true",
     ]),
 ])
-def test_what_is_wrong_is_refused_and_changes_nothing(http, paths, wrong, complaints):
+def test_invalid_policy_is_refused_and_changes_nothing(http, paths, wrong, complaints):
     path = paths("p")
     http.do("PUT", path, body())
     before = http.ask(path).json
@@ -249,7 +249,7 @@ def test_lists_are_for_who_may_enter(tagged, family, prefix, tag):
         tagged("DELETE", f"/api/{family}/%2F/NAME", "administrator")
 
 
-def test_nothing_without_a_login(http, family):
+def test_policies_need_a_login(http, family):
     for method in ("GET", "PUT", "DELETE"):
         assert http.ask(f"/api/{family}/%2F/p", user=None, method=method).status == 401
         assert http.ask(f"/api/{family}/%2F/p", password="wrong", method=method).status == 401
@@ -282,7 +282,7 @@ def test_a_ttl_with_a_dead_letter_exchange_for_queues_that_are_there(http, prefi
         http.do("DELETE", path)
 
 
-def test_what_was_answered_survives_a_kill(under, family):
+def test_answered_changes_survive_a_kill(under, family):
     """Leveret's alone: the RabbitMQ is somebody else's."""
     if under.name != "leveret":
         pytest.skip("it belongs to somebody else")

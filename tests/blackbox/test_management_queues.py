@@ -121,7 +121,7 @@ def test_messages_that_outlive_a_restart_are_counted(http, ch):
 
 
 @pytest.mark.parametrize("settings", ["", "vm_memory_high_watermark_paging_ratio = 0.00001\n"])
-def test_what_is_in_memory_and_what_outlives_a_restart(defined, settings, under, prefix):
+def test_counts_of_messages_in_memory_and_of_persistent_ones(defined, settings, under, prefix):
     """Of a queue that is in memory and of one that is for the most part on disk; Leveret's alone."""
     if under.name != "leveret":
         pytest.skip("RabbitMQ's figures depend on rates")
@@ -167,7 +167,7 @@ def test_what_is_in_memory_and_what_outlives_a_restart(defined, settings, under,
     client.close()
 
 
-def test_what_has_happened_is_counted(http, ch):
+def test_message_stats_count_events(http, ch):
     q = ch.queue()
     ch.publish(q, *"abcdefg")
     ch.ack(ch.get_unacked(q))
@@ -184,7 +184,7 @@ def test_what_has_happened_is_counted(http, ch):
 
 
 @pytest.mark.better
-def test_what_has_died_is_counted_by_reason(http, ch, dlq, by_broker):
+def test_deaths_are_counted_by_reason(http, ch, dlq, by_broker):
     q = ch.queue(dead_letter_exchange="", dead_letter_routing_key=dlq)
     lost = ch.queue(name="lost")
     ch.publish(q, "a", expiration="1")
@@ -257,7 +257,7 @@ def test_policies_are_shown_with_what_they_make_together(defined, prefix):
 
 
 @pytest.mark.parametrize("path", ["/api/queues/nope", "/api/queues/%2F/nope", "/api/queues/nope/nope", "/api/queues/%FF"])
-def test_what_is_not_there_is_not_found(http, path):
+def test_absent_queues_are_404(http, path):
     answer = http.ask(path)
     assert (answer.status, answer.json) == (404, {"error": "Object Not Found", "reason": "Not Found"})
 

@@ -98,7 +98,7 @@ def test_arguments_come_back_as_they_were_given(http, q, x, what, more):
 
 
 @pytest.mark.parametrize("raw", [b"", b"null", b"undefined", b"{}", b'{"arguments": []}', b'{"arguments": {}}'])
-def test_nothing_is_an_empty_object(http, q, raw):
+def test_empty_body_is_an_empty_object(http, q, raw):
     assert http("PUT", "queues", "/", q, raw=raw) == (201, None)
     shown = http.get("queues", "/", q)
     assert (shown["durable"], shown["auto_delete"], shown["arguments"]) == (False, False, {"x-queue-type": "classic"})
@@ -143,7 +143,7 @@ def test_arguments_that_are_none_are_refused(http, q, raw, by_broker):
     ({"x-message-ttl": 10.0}, "x-message-ttl", '"expected integer, got double"'),
     ({"x-queue-type": "nope"}, "x-queue-type", "\"unsupported queue type 'nope'\""),
 ])
-def test_what_a_client_is_refused_is_refused_here_too(http, q, arguments, argument, reason):
+def test_refusals_are_those_of_amqp(http, q, arguments, argument, reason):
     refused = http.put("queues", "/", q, durable=True, arguments=arguments)
     assert refused == bad(want.bad_argument(argument, q, reason))
 
@@ -218,7 +218,7 @@ def test_a_queue_has_no_actions(http, ch, body, reason):
     assert http("POST", "queues", "/", ch.queue(), "actions", body=body) == bad(reason)
 
 
-def test_there_is_nothing_to_rebalance(http):
+def test_rebalance_of_a_single_node(http):
     assert http("POST", "rebalance", "queues") == (204, None)
 
 
@@ -254,7 +254,7 @@ def test_a_bad_exchange_is_not_made(http, x, body, reason):
     assert http.delete("exchanges", "/", x) == NOT_FOUND
 
 
-def test_what_every_vhost_has_stays(http):
+def test_predeclared_exchanges_cannot_be_deleted(http):
     assert http.put("exchanges", "/", "amq.direct", type="direct", durable=True) == (204, None)
     for name in ("amq.direct", "amq.default"):
         assert http.delete("exchanges", "/", name) == REFUSED
@@ -353,7 +353,7 @@ def test_a_key_that_means_no_binding_is_not_found(http, ch, ends, key):
     assert http.delete("bindings", "/", "e", x, "q", "nope", "k") == NOT_FOUND
 
 
-def test_what_is_not_there_is_not_bound(http, ends):
+def test_absent_objects_cannot_be_bound(http, ends):
     x, destinations = ends
     q = destinations["q"]
 
@@ -443,7 +443,7 @@ def test_permissions_are_those_of_clients(other, prefix):
 
 
 @pytest.mark.parametrize("tag, shut_out", [("management", NO_ENTRY), ("monitoring", NO_ENTRY), ("administrator", REFUSED)])
-def test_who_has_no_permissions_in_a_vhost_changes_nothing_there(other, prefix, tag, shut_out):
+def test_changes_need_permissions_in_the_vhost(other, prefix, tag, shut_out):
     api, name = other(User("eve", configure=None, tags=(tag,)))
     eve = Http(api, prefix + "eve")
     administrative = ("actions", "queues")
@@ -466,7 +466,7 @@ def test_who_has_no_permissions_in_a_vhost_changes_nothing_there(other, prefix, 
     ("DELETE", ("queues", "/", "nope", "contents"), NOT_FOUND),
     ("POST", ("queues", "/", "nope", "actions"), (404, {"error": "not_found", "reason": "queue_not_found"})),
 ])
-def test_what_is_not_there_cannot_be_changed(http, method, path, expected):
+def test_absent_objects_cannot_be_changed(http, method, path, expected):
     assert http(method, *path, body=None if method == "DELETE" else {"action": "sync"}) == expected
 
 

@@ -74,7 +74,7 @@ def test_the_length_of_a_hash_tells_its_algorithm(api, made, by_broker):
         assert whoami(api, name, "secret") == (name if is_right else 401)
 
 
-def test_what_is_shown_of_a_password_can_be_given_back(api, made):
+def test_shown_password_hash_can_be_set_again(api, made):
     name = made.user(tags="management", password="secret")
     shown = api.ask(path_of(name)).json
     made.user(tags="management", password_hash="")
@@ -101,7 +101,7 @@ def test_without_a_password_nobody_logs_in(api, made, body):
     ("{}", "invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?"),
     ({"password": "a", "password_hash": hash_of("a"), "tags": ""}, "both_password_and_password_hash_are_provided"),
 ])
-def test_what_is_wrong_is_refused_and_changes_nothing(api, made, body, reason):
+def test_invalid_user_is_refused_and_changes_nothing(api, made, body, reason):
     path = path_of(made.user(tags="management"))
     before = api.ask(path).json
     answer = api.ask(path, method="PUT", body=body)
@@ -121,7 +121,7 @@ def test_what_is_wrong_is_refused_and_changes_nothing(api, made, body, reason):
     ({"password_hash": hash_of("a"), "hashing_algorithm": "rot13", "tags": ""}, 204),
     ({"password_hash": hash_of("a"), "hashing_algorithm": 7, "tags": ""}, 500),
 ])
-def test_what_cannot_be_used_is_refused(api, made, by_broker, body, rabbitmq):
+def test_unusable_password_hash_is_refused(api, made, by_broker, body, rabbitmq):
     """RabbitMQ stumbles over some of it, and takes hashes that no password can have."""
     path = path_of(made.user())
     before = api.ask(path).json
@@ -182,7 +182,7 @@ def test_many_are_removed_at_once(api, made, prefix):
 
 
 @pytest.mark.better
-def test_what_is_no_list_of_users_is_refused(api, made, by_broker):
+def test_bulk_delete_needs_a_list_of_users(api, made, by_broker):
     name = made.user()
     for users in (name, [name, 7], 7):
         answer = api.ask("/api/users/bulk-delete", method="POST", body={"users": users})
@@ -190,7 +190,7 @@ def test_what_is_no_list_of_users_is_refused(api, made, by_broker):
     assert by_broker(rabbitmq=True, leveret=api.ask(path_of(name)).status == 200)
 
 
-def test_who_is_removed_is_disconnected(api, made, client):
+def test_removed_user_is_disconnected(api, made, client):
     name = made.user()
     made.permit(name, "/")
     connections = [client.connect(user=name) for _ in range(2)]
@@ -213,7 +213,7 @@ def test_a_new_password_disconnects_nobody(api, made, client):
     assert client.connect(user=name, password="new").channel()
 
 
-def test_what_was_answered_survives_a_kill(under):
+def test_answered_changes_survive_a_kill(under):
     """Leveret's alone: the RabbitMQ is somebody else's."""
     if under.name != "leveret":
         pytest.skip("it belongs to somebody else")

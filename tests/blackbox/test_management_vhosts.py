@@ -41,7 +41,7 @@ def test_the_vhost_of_the_beginning_is_described(api):
         {"name": "/", "description": "Default virtual host"}
 
 
-def test_what_a_body_does_not_name_gets_its_default(api, made):
+def test_fields_missing_in_a_body_get_their_defaults(api, made):
     name = made.vhost(description="d", tags="a, b", default_queue_type="quorum")
     assert metadata(api, name) == {"description": "d", "tags": ["a", "b"], "default_queue_type": "quorum"}
     made.vhost(description="e")
@@ -76,7 +76,7 @@ def test_tracing_is_shown_and_stays(api, made):
     ([], "not_json"),
     (7, "not_json"),
 ])
-def test_what_is_wrong_makes_and_changes_nothing(api, made, prefix, body, reason):
+def test_invalid_vhost_is_refused_and_changes_nothing(api, made, prefix, body, reason):
     known, unknown = made.vhost(description="d"), prefix + "unknown"
     for name in (known, unknown):
         answer = api.ask(path_of(name), method="PUT", body=body)
@@ -89,7 +89,7 @@ def test_what_is_wrong_makes_and_changes_nothing(api, made, prefix, body, reason
 @pytest.mark.parametrize("body, rabbitmq", [
     ({"tags": 7}, 500), ({"tags": [7]}, 204), ({"description": 7}, 204), ({"tracing": 7}, 400),
 ])
-def test_what_is_of_the_wrong_type_is_refused(api, made, by_broker, body, rabbitmq):
+def test_fields_of_the_wrong_type_are_refused(api, made, by_broker, body, rabbitmq):
     name = made.vhost()
     assert api.ask(path_of(name), method="PUT", body=body).status == by_broker(rabbitmq=rabbitmq, leveret=400)
 
@@ -125,7 +125,7 @@ def test_a_protected_vhost_stays(api, made):
     assert api.ask(path_of(name), method="DELETE").status == 204
 
 
-def test_what_is_not_there_cannot_be_protected(api, prefix):
+def test_absent_vhost_cannot_be_protected(api, prefix):
     path = path_of(prefix + "nope") + "/deletion/protection"
     reason = f"Cannot enable deletion protection of virtual host '{prefix}nope' because it does not exist"
     answer = api.ask(path, method="POST")

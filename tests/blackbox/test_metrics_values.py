@@ -54,7 +54,7 @@ def used(ch, kind):
     return q
 
 
-def test_what_is_delivered_is_counted_by_queue(ch, kind, fetch):
+def test_deliveries_are_counted_by_queue(ch, kind, fetch):
     q = used(ch, kind)
     expected = {
         "get_total": 1, "get_ack_total": 1, "messages_delivered_ack_total": 4, "messages_delivered_total": 0,
@@ -64,7 +64,7 @@ def test_what_is_delivered_is_counted_by_queue(ch, kind, fetch):
     eventually(ch, lambda: of_queue(fetch, q, *expected), expected)
 
 
-def test_what_needs_no_acknowledgement_is_counted_apart(ch, kind, fetch):
+def test_deliveries_without_acknowledgement_are_counted_apart(ch, kind, fetch):
     q = ch.queue(kind)
     assert ch.get(q) is None
     consumer = ch.consume(q, auto_ack=True)
@@ -96,7 +96,7 @@ GLOBAL = (
 )
 
 
-def test_what_is_published_is_counted_for_ever(ch, fetch, under):
+def test_global_counters_count_publishes(ch, fetch, under):
     """Sums of everybody: of a RabbitMQ that others use, too, they grow at least so much."""
     told = lambda: {name: fetch("/metrics").value("rabbitmq_global_" + name, protocol="amqp091") for name in GLOBAL}
     before = told()
@@ -278,7 +278,7 @@ def test_logins_are_counted_by_protocol(ch, client, fetch, under):
     assert grown == [2, 1, 1] or under.name == "rabbitmq" and all(now >= then for now, then in zip(grown, [2, 1, 1]))
 
 
-def test_what_comes_and_goes_is_counted(client, fetch, under):
+def test_opened_and_closed_objects_are_counted(client, fetch, under):
     names = ("connections_opened_total", "connections_closed_total", "channels_opened_total", "channels_closed_total",
              "queues_declared_total", "queues_created_total", "queues_deleted_total")
     told = lambda: [fetch("/metrics").value("rabbitmq_" + name) for name in names]

@@ -83,7 +83,7 @@ def test_a_fanout_multiplies(perf, name):
     assert abs(counts["consumed"] - 4 * counts["published"]) <= 4 * (100 + 66)
 
 
-def test_what_is_rejected_arrives_in_the_dead_letter_queue(perf, name):
+def test_rejected_messages_arrive_in_the_dead_letter_queue(perf, name):
     words = ["--reject", "--size", 20, "--in-flight", 100]
     outcome = only(perf.measure("throughput", "--name", name, *SECOND, *words))
     counts = outcome["counts"]
@@ -94,7 +94,7 @@ def test_what_is_rejected_arrives_in_the_dead_letter_queue(perf, name):
 
 @pytest.mark.parametrize("ttl", ["200", "100..300"])
 @pytest.mark.parametrize("words", [[], ["--persistent"]], ids=["transient", "persistent"])
-def test_everything_expires_once_and_never_early(perf, name, ttl, words, under):
+def test_messages_expire_once_and_never_early(perf, name, ttl, words, under):
     if under.name == "rabbitmq" and ".." in ttl:
         words = [*words, "--rate", "5000"]
     outcome = only(perf.measure("expiry", "--name", name, "-n", 5000, "--ttl-ms", ttl, *words))
@@ -185,7 +185,7 @@ def test_a_login_that_is_refused_is_told_in_the_brokers_words(perf, login, path,
     assert ran.code == 1 and said in ran.err and "wrong" not in ran.err
 
 
-def test_what_the_broker_refuses_is_told_in_its_words(perf, name):
+def test_refusal_of_the_broker_is_printed(perf, name):
     ran = perf.run("throughput", "--name", name, "-A", "x-message-ttl=soon")
     assert ran.code == 1 and "406 PRECONDITION_FAILED - invalid arg 'x-message-ttl'" in ran.err
 
@@ -209,6 +209,6 @@ def test_a_wrong_uri_is_told_without_its_password(perf, uri, said):
     (["churn", "nothing"], "connections, channels, queues"),
     ([], "Usage"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
-def test_what_is_typed_wrong_is_told_before_anything_is_connected(perf, words, said):
+def test_invalid_options_are_refused_before_connecting(perf, words, said):
     ran = perf.run(*words, uri="amqp://127.0.0.1:1")
     assert ran.code != 0 and said in ran.err and "cannot connect" not in ran.err, ran

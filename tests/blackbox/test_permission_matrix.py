@@ -88,7 +88,7 @@ def all_but(permission, full_name):
 
 
 @pytest.mark.parametrize("operation", AMQP.values(), ids=AMQP)
-def test_what_an_operation_needs_is_enough(place, client, operation):
+def test_required_permissions_of_an_operation_are_sufficient(place, client, operation):
     mine = place(operation.there, **no_more_than(operation.needs, client))
     operation.act(mine, client.name)
     assert mine.connection.channel(), "nothing was refused"
@@ -170,7 +170,7 @@ def request_of(place, client, api):
 
 
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
-def test_what_a_request_needs_is_enough(request_of, client, request_):
+def test_required_permissions_of_a_request_are_sufficient(request_of, client, request_):
     answer = request_of(request_, **no_more_than(request_.needs, client))
     assert answer.status in (200, 201, 204), answer.text
 
@@ -267,7 +267,7 @@ def asked(api, made, prefix):
 
 
 @pytest.mark.parametrize("method, path, body, expected", HTTP, ids=[f"{row[0]} {row[1]}" for row in HTTP])
-def test_what_each_tag_opens(asked, method, path, body, expected):
+def test_tags_and_their_requests(asked, method, path, body, expected):
     answers = {tag: asked(tag, method, path, body) for tag in TAGS}
     assert answers == dict(zip(TAGS, (NO_TAG, *expected)))
 

@@ -112,7 +112,7 @@ def test_a_key_and_its_values(put, key, good, bad, end, operators):
 
 
 @pytest.mark.parametrize("key", NONE)
-def test_what_is_no_key(put, key):
+def test_unknown_keys_are_refused(put, key):
     for value in (1, "x", None, {"b": 1, "a": [True, {}], "A": 1.5}):
         assert put({key: value}) == refused(f"[{{{term(key)},{term(value)}}}] are not recognised policy settings")
 

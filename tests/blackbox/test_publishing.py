@@ -116,7 +116,7 @@ def test_bcc_is_still_in_a_returned_message(ch, client):
 
 
 @pytest.mark.parametrize("delivery_mode", [1, 2])
-def test_what_a_transaction_publishes_appears_at_commit(ch, kind, delivery_mode):
+def test_transactional_publishes_appear_at_commit(ch, kind, delivery_mode):
     q = ch.queue(kind)
     tx = ch.connection.channel().tx_select()
     tx.publish(q, *"abc", delivery_mode=delivery_mode)
@@ -127,7 +127,7 @@ def test_what_a_transaction_publishes_appears_at_commit(ch, kind, delivery_mode)
     assert ch.drain(q) == ["a", "b", "c"]
 
 
-def test_what_a_transaction_published_is_forgotten_at_rollback(ch, kind):
+def test_transactional_publishes_are_dropped_at_rollback(ch, kind):
     q = ch.queue(kind)
     tx = ch.connection.channel().tx_select()
     tx.publish(q, "a")

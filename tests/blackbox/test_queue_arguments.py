@@ -79,7 +79,7 @@ def test_an_argument_that_only_another_type_has_is_refused(ch, client, queue_typ
     pytest.param("stream", {"max_age": "1Y"}, marks=pytest.mark.stream),
     pytest.param("stream", {"max_length_bytes": 10**9, "initial_cluster_size": 1}, marks=pytest.mark.stream),
 ])
-def test_these_arguments_are_accepted(ch, queue_type, arguments):
+def test_arguments_are_accepted(ch, queue_type, arguments):
     ch.queue(queue_type, **arguments)
 
 
@@ -99,7 +99,7 @@ def test_these_arguments_are_accepted(ch, queue_type, arguments):
     pytest.param("stream", "x-max-age", "1 day", "invalid_max_age", marks=pytest.mark.stream),
     pytest.param("stream", "x-max-age", 5, "{unacceptable_type,signedint}", marks=pytest.mark.stream),
 ])
-def test_these_values_are_refused(ch, client, queue_type, argument, value, reason):
+def test_values_are_refused(ch, client, queue_type, argument, value, reason):
     name = client.name("q")
     refusal = bad_argument(argument, name, reason)
     ch.refuses(lambda c: c.queue(queue_type, name, arguments={argument: value}), 406, refusal)

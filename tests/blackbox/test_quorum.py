@@ -226,7 +226,7 @@ DELAYED = {
 
 @pytest.mark.parametrize("how", ["reject", "close", "nack", "recover"])
 @pytest.mark.parametrize("retry_type", DELAYED)
-def test_which_returns_are_delayed(ch, retry_type, how):
+def test_delayed_retry_applies_to_returns_by_type(ch, retry_type, how):
     q = retry_queue(ch, retry_type, low=1500)
     ch.publish(q, "m")
     give_back(ch, q, how)

@@ -56,13 +56,13 @@ def test_after_a_crash_everything_is_marked(broker, connect, queue):
     assert marks(connect(), queue) == [True, True, True]
 
 
-def test_what_a_crash_has_marked_stays_marked(broker, connect, queue):
+def test_mark_of_a_crash_stays(broker, connect, queue):
     broker.kill_and_start_again()
     broker.stop_and_start_again()
     assert marks(connect(), queue) == [True, True, True]
 
 
-def test_what_comes_after_a_crash_is_not_marked(broker, connect, queue):
+def test_messages_after_a_crash_are_not_marked(broker, connect, queue):
     broker.kill_and_start_again()
     ch = connect()
     ch.drain(queue)

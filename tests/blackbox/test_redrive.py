@@ -75,7 +75,7 @@ def test_headers_tell_what_a_message_has_been_through(redrives, ch, dlq, work):
     assert [(d["queue"], d["reason"], d["count"]) for d in newest["x-death"]] == [(work, "rejected", 1)]
 
 
-def test_what_was_redriven_is_shown_where_it_waits(redrives, ch, dlq, work):
+def test_redriven_message_is_shown_where_it_waits(redrives, ch, dlq, work):
     die(ch, work, "m")
     redrives.run(dlq)
     [message] = messages(redrives.api, work)
@@ -108,7 +108,7 @@ def test_every_target(redrives, ch, dlq, work):
     assert ch.drain(other) == ["key"]
 
 
-def test_what_nothing_takes_stays(redrives, ch, dlq, work):
+def test_unroutable_messages_stay(redrives, ch, dlq, work):
     die(ch, work, "m")
     ch.publish(dlq, "never died")
     ch.delete(work)
@@ -162,7 +162,7 @@ def test_messages_are_named_as_they_were_seen(redrives, ch, dlq, work):
     assert ch.drain(dlq) == ["a", "c", "e"]
 
 
-def test_those_that_came_back_too_often_stay(redrives, ch, dlq, work):
+def test_messages_above_max_redrives_stay(redrives, ch, dlq, work):
     die(ch, work, "again")
     redrives.run(dlq)
     ch.reject(ch.get_unacked(work))
@@ -437,14 +437,14 @@ def test_an_exclusive_queue_is_its_owners(redrives, client):
     ({"ids": ["x"]}, 400, '"x" is not the id of a message'),
     ({"dry_run": "yes"}, 400, "dry_run should be"),
 ])
-def test_what_makes_no_sense_is_refused(redrives, ch, dlq, fields, status, reason):
+def test_invalid_requests_are_refused(redrives, ch, dlq, fields, status, reason):
     ch.publish(dlq, "m")
     answer = refused(redrives.ask(dlq, **fields))
     assert answer[0] == status and answer[1].startswith(reason), answer
     assert ch.count(dlq) == 1
 
 
-def test_what_is_not_there(redrives):
+def test_absent_queues_and_jobs_are_404(redrives):
     assert refused(redrives.ask("no-such-queue")) == (404, "queue_not_found")
     assert redrives.api.ask("/api/queues/nowhere/q/redrive", method="POST", body={}).status == 404
     assert redrives.api.ask("/api/redrives/1").status == 404
@@ -452,7 +452,7 @@ def test_what_is_not_there(redrives):
     assert redrives.api.ask("/api/queues/%2F/no-such-queue/redrives").status == 404
 
 
-def test_there_are_only_so_many_at_a_time(redrives, ch, dlq):
+def test_running_jobs_are_limited(redrives, ch, dlq):
     other = ch.queue(name="other")
     ch.publish(dlq, *["m"] * 100)
     jobs = []

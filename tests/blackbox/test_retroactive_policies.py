@@ -67,7 +67,7 @@ def test_an_operators_ttl_acts_on_a_backlog_too(ch, client, kind, api, by_broker
 
 
 @pytest.mark.better
-def test_what_is_out_for_delivery_expires_when_it_comes_back(ch, client, kind, api, dlq, by_broker):
+def test_unacked_message_expires_when_it_is_requeued(ch, client, kind, api, dlq, by_broker):
     q = ch.queue(kind)
     ch.publish(q, "out")
     message = ch.get_unacked(q)
@@ -158,7 +158,7 @@ def test_an_overflow_that_changes_counts_from_then_on(ch, client, api):
 
 
 @pytest.mark.better
-def test_everything_at_once_is_one_change(ch, client, kind, api, dlq, by_broker):
+def test_policy_with_all_keys_is_one_change(ch, client, kind, api, dlq, by_broker):
     """With half of it in force the backlog would be evicted, or expire without a trace."""
     q = backlog(ch, ch.queue(kind), 500)
     ch.pause(0.3)

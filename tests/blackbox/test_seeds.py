@@ -528,7 +528,7 @@ def row_id(row):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=row_id)
-def test_what_the_documents_say(row, request):
+def test_documents_statements_hold(row, request):
     if row.proof is NEEDS_A_RESTART:
         pytest.skip("needs a broker that is stopped and started")
     if row.proof.__module__ == __name__:

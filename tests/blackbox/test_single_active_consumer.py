@@ -28,7 +28,7 @@ def test_a_full_active_consumer_is_not_helped_by_the_others(ch, q):
     assert first.hears_nothing(0)
 
 
-def test_when_the_active_one_is_cancelled_the_next_takes_over_at_once(ch, q):
+def test_next_consumer_takes_over_when_the_active_one_is_cancelled(ch, q):
     first, second, third = consumers(ch, q, {}, {}, {})
     ch.publish(q, "a")
     held = first.next()
@@ -40,7 +40,7 @@ def test_when_the_active_one_is_cancelled_the_next_takes_over_at_once(ch, q):
     first.channel.sync()
 
 
-def test_what_the_cancelled_one_holds_goes_to_the_new_active_one_when_its_channel_closes(ch, q):
+def test_unacked_messages_of_the_cancelled_consumer_go_to_the_new_active_one(ch, q):
     first, second = consumers(ch, q, {}, {})
     ch.publish(q, "a")
     first.next()
@@ -51,7 +51,7 @@ def test_what_the_cancelled_one_holds_goes_to_the_new_active_one_when_its_channe
     assert (message.body, message.redelivered) == ("a", True)
 
 
-def test_when_the_channel_of_the_active_one_closes_the_next_takes_over(ch, q):
+def test_next_consumer_takes_over_when_the_channel_closes(ch, q):
     first, second = consumers(ch, q, {}, {})
     ch.publish(q, "a")
     first.next()
@@ -59,7 +59,7 @@ def test_when_the_channel_of_the_active_one_closes_the_next_takes_over(ch, q):
     assert second.next().redelivered
 
 
-def test_when_a_waiting_one_goes_nothing_changes(ch, q):
+def test_waiting_consumer_leaves_without_effect(ch, q):
     first, second, third = consumers(ch, q, {}, {}, {})
     second.cancel()
     ch.publish(q, "a")

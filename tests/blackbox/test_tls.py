@@ -198,7 +198,7 @@ def test_a_user_logs_in_by_his_certificate(tls, authority, settings, user):
     connection.close()
 
 
-def test_nobody_logs_in_by_a_certificate_that_is_no_users_or_is_not_there(tls, authority):
+def test_external_login_needs_a_certificate_of_a_user(tls, authority):
     broker = tls("""
         auth_mechanisms.1 = PLAIN
         auth_mechanisms.2 = EXTERNAL
@@ -236,7 +236,7 @@ def test_a_client_on_the_wrong_port_is_told_in_the_log(tls, authority):
     b"\x16\x03\x03\x00\x04\x18\x00\x00\x01",
     b"AMQP\x00\x00\x09\x01",
 ])
-def test_what_is_no_record_of_tls_ends_the_connection_and_nothing_else(tls, authority, garbage):
+def test_invalid_tls_record_ends_only_its_connection(tls, authority, garbage):
     broker = tls()
     with socket.create_connection(("127.0.0.1", broker.port("AMQPS")), timeout=WITHIN_S) as plain:
         below = plain.dup()

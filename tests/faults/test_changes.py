@@ -45,7 +45,7 @@ def state(broker):
 
 
 @pytest.mark.parametrize("call, action", [("write", "ENOSPC"), ("fsync", "EIO"), ("open", "EROFS")])
-def test_what_cannot_be_written_is_refused_and_not_made(broker, call, action):
+def test_unwritable_changes_are_refused(broker, call, action):
     broker.start_with()
     for change in BEFORE:
         assert ask(broker, *change)[0] in (201, 204)

@@ -47,7 +47,7 @@ def second_broker(broker, leveret_bin, library, tmp_path):
 
 
 @pytest.mark.parametrize("harm", ["removed", "replaced", "exchanged"])
-def test_nobody_gets_in_whatever_becomes_of_the_lock(broker, leveret_bin, library, tmp_path, filled, harm):
+def test_locked_directory_admits_one_broker(broker, leveret_bin, library, tmp_path, filled, harm):
     """What was confirmed is there, and what is confirmed afterwards, too."""
     broker.start()
     lock = broker.data / "lock"

@@ -127,7 +127,7 @@ def test_no_new_file_when_the_old_one_is_full(broker, rng, call, action, suffix)
     assert_all_there(broker, ledger)
 
 
-def test_what_was_done_by_halves_is_finished(broker, rng):
+def test_short_and_interrupted_writes_are_completed(broker, rng):
     """Short writes and interrupted calls are no failures."""
     ledger = Ledger()
     broker.start_with(

@@ -90,7 +90,7 @@ def paged_out(broker):
 
 
 @pytest.mark.parametrize("delivery_mode", [1, 2])
-def test_what_is_on_disk_is_delivered_in_order(broker, delivery_mode):
+def test_paged_messages_are_delivered_in_order(broker, delivery_mode):
     broker.start_with()
     fill(broker, delivery_mode=delivery_mode)
     assert len(written_pages(broker)) > FREE_FILES_MAX
@@ -144,7 +144,7 @@ def test_messages_on_disk_expire_by_their_own_deadlines(broker):
     assert paged_out(broker) == 0
 
 
-def test_what_fell_due_while_the_broker_was_down_dies_before_anybody_connects(broker):
+def test_messages_due_while_the_broker_was_down_expire_before_clients_connect(broker):
     broker.start_with()
     connection = broker.connect()
     connection.channel().queue_declare(DEAD, durable=True)

@@ -45,7 +45,7 @@ def test_a_confirm_waits_for_its_sync(broker):
         assert time.monotonic() - began >= DELAY_S
 
 
-def test_what_comes_meanwhile_shares_the_next_sync(broker):
+def test_publishes_during_a_sync_share_the_next_one(broker):
     peer, number = slow(broker)
     syncs = len(broker.injected())
     for _ in range(50):
@@ -55,7 +55,7 @@ def test_what_comes_meanwhile_shares_the_next_sync(broker):
     assert len(broker.injected()) - syncs <= 3
 
 
-def test_what_need_not_be_durable_does_not_wait(broker):
+def test_transient_publishes_do_not_wait_for_the_disk(broker):
     """Messages that nobody keeps go through, others' heartbeats come, while a sync goes on."""
     peer, number = slow(broker)
     other = connect(broker, heartbeat=1)

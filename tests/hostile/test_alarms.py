@@ -81,7 +81,7 @@ def test_a_publisher_is_told_and_not_read_any_more(alarmed):
 
 @pytest.mark.hb(78)
 @pytest.mark.parametrize("has_published", [True, False])
-def test_nothing_of_a_read_full_of_publishes_reaches_a_queue(leveret_bin, has_published):
+def test_publishes_read_during_an_alarm_reach_no_queue(leveret_bin, has_published):
     """What stands before the first publish is carried out, and all of the rest when the alarm is over."""
     broker = Leveret(leveret_bin)
     with broker.peer() as publisher, broker.peer() as observer:

@@ -26,7 +26,7 @@ def test_client_closes_the_connection(peer):
 
 
 @pytest.mark.hb(18)
-def test_nothing_is_done_after_connection_close(peer, broker, names):
+def test_commands_after_connection_close_are_ignored(peer, broker, names):
     """Publishes, declares and even garbage behind connection.close are thrown away."""
     queue = names.queue()
     peer.call(1, "queue.declare", queue=queue)
@@ -86,7 +86,7 @@ def test_both_sides_close_the_connection_at_once(peer):
 
 
 @pytest.mark.hb(21)
-def test_nothing_is_parsed_after_a_frame_error(peer, broker, names):
+def test_bytes_after_a_frame_error_are_ignored(peer, broker, names):
     queue = names.queue()
     peer.call(1, "queue.declare", queue=queue)
     peer.send(
@@ -125,7 +125,7 @@ def test_channel_error_leaves_other_channels_alone(broker):
 
 
 @pytest.mark.hb(49)
-def test_everything_is_ignored_until_close_ok(broker):
+def test_frames_until_close_ok_are_ignored(broker):
     """Between the server's channel.close and close-ok well-formed traffic is swallowed, whatever it asks for."""
     with broker.peer() as peer:
         peer.connect(channels=[1, 2])

@@ -41,7 +41,7 @@ def test_frame_errors_before_tune(broker, attack, text):
 
 @pytest.mark.leveret_only("its memory is looked at")
 @pytest.mark.hb(4)
-def test_what_strangers_announce_takes_no_memory(fresh_broker):
+def test_announced_sizes_take_no_memory_before_login(fresh_broker):
     with Growth(fresh_broker) as growth:
         for _ in range(STRANGERS):
             with fresh_broker.peer() as peer:

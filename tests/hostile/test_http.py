@@ -96,7 +96,7 @@ def test_a_body_of_another_length_than_announced_changes_nothing(broker, length)
      b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", 200),
     (WHOAMI + b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n", 200),
 ], ids=["http-2", "http-0.9", "connect", "websocket", "h2c"])
-def test_nothing_but_http_1_is_spoken(broker, octets, status):
+def test_http_2_is_not_spoken(broker, octets, status):
     found = answer(broker, octets)
     assert found is None if status is None else found[0] == status
     assert_serves(broker)

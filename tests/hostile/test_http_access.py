@@ -139,7 +139,7 @@ def test_a_name_that_was_pointed_here_lets_no_loopback_user_in(api, made, host):
 
 
 @pytest.mark.ht(7)
-def test_there_are_no_cookies(api):
+def test_answers_set_no_cookies(api):
     """Nobody is given one, and nobody is let in by one."""
     form = b"username=guest&password=guest"
     given = api.ask("POST", "/api/login", raw=form, user=None)
@@ -200,7 +200,7 @@ REFLECTED = ["<script>alert(1)</script>", "\"}],\"x\":[{\"", "\r\nset-cookie: a=
 
 @pytest.mark.ht(9, 10)
 @pytest.mark.parametrize("name", REFLECTED, ids=ascii)
-def test_what_is_reflected_is_json(api, made, name):
+def test_reflected_input_is_json(api, made, name):
     """As the name of a vhost that is made, as that of one that is not there, and in an error."""
     vhost = made.vhost(made.name() + name)
     shown = [one["name"] for one in api.do("GET", "/api/vhosts")]
@@ -227,7 +227,7 @@ def test_the_name_of_a_download_is_a_name(api, file, status):
 
 
 @pytest.mark.ht(12)
-def test_nothing_is_fetched(api):
+def test_broker_fetches_no_addresses(api):
     """Addresses in all that clients can say are data, and nobody connects there."""
     with socket.create_server(("127.0.0.1", 0)) as trap:
         address = "{}:{}".format(*trap.getsockname())

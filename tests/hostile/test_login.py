@@ -176,7 +176,7 @@ def test_capability_of_the_wrong_type_is_no_capability(broker):
             assert peer.outcome() == DROPPED
 
 
-def test_nothing_is_parsed_after_a_refusal(broker):
+def test_bytes_after_a_refusal_are_ignored(broker):
     """A pipelined handshake behind a wrong password does not get in."""
     with broker.peer() as peer:
         peer.start()

@@ -183,7 +183,7 @@ def test_methods_split_at_every_byte(peer, name, arguments):
 
 
 @pytest.mark.hb(85)
-def test_everything_in_single_bytes(peer):
+def test_whole_dialogue_in_single_bytes(peer):
     queue = peer.call(1, "queue.declare", exclusive=True).queue
     for octet in wire.publish(1, "", queue, b"slow", {"headers": [("k", ("F", [("i", ("l", 1))]))]}):
         peer.send(bytes([octet]))

@@ -129,7 +129,7 @@ def test_shutdown_ends_those_who_are_not_in_yet(leveret_bin):
 
 
 @pytest.mark.hb(99)
-def test_nobody_gets_in_during_the_shutdown(leveret_bin):
+def test_connections_are_refused_during_the_shutdown(leveret_bin):
     broker = Leveret(leveret_bin)
     try:
         with broker.peer() as silent, broker.peer() as late:

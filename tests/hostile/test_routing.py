@@ -282,7 +282,7 @@ def test_direct_reply_to(broker):
     ("queue.bind", {"exchange": "amq.topic"},
      channel_closed(404, "no queue 'amq.rabbitmq.reply-to' in vhost '/'", "queue.bind")),
 ])
-def test_what_the_reply_address_is_not(peer, name, arguments, answer):
+def test_strings_that_are_no_reply_address(peer, name, arguments, answer):
     peer.send_method(1, name, queue="amq.rabbitmq.reply-to", **arguments)
     assert peer.outcome() == answer
 

@@ -104,7 +104,7 @@ def test_a_policy_of_the_seeds_is_tried_saved_and_explained(site, broker):
     assert page.wait_for_selector(hook("value-message-ttl")).input_value() == "60000"
 
 
-def test_what_a_policy_would_drop_is_asked_about(site, broker):
+def test_policy_that_would_drop_messages_asks_first(site, broker):
     declare(broker, "logs")
     publish(broker, "logs", [b"x"] * 5)
     page = site.log_in(at="#/admin/policies/new")
@@ -241,7 +241,7 @@ def test_a_user_with_a_name_that_cannot_be_is_refused(site, broker):
     assert [user["name"] for user in get(broker, "users")] == ["guest"]
 
 
-def test_who_changes_his_own_password_goes_on_with_it(site, broker, name):
+def test_own_password_can_be_changed_without_a_new_login(site, broker, name):
     broker.api.do("PUT", f"/api/users/{name}", {"password": "old", "tags": "administrator"})
     page = site.log_in(name, "old", at=f"#/admin/users/{name}")
     fill(page, new_password="new", new_password_again="new")
@@ -447,7 +447,7 @@ def test_markup_in_names_is_text(site, broker):
     says(page, "h1", MARKUP)
 
 
-def test_somebody_without_tags_for_it_is_not_offered_it(site, broker, name):
+def test_actions_without_the_needed_tag_are_not_offered(site, broker, name):
     broker.api.do("PUT", f"/api/users/{name}", {"password": name, "tags": "management"})
     broker.api.do("PUT", f"/api/permissions/%2F/{name}", {"configure": ".*", "write": ".*", "read": ".*"})
     broker.api.do("PUT", "/api/policies/%2F/TTL", {"pattern": ".*", "definition": {"message-ttl": 1000}})

@@ -40,7 +40,7 @@ class Hand:
         self.clicks += 1
 
 
-def test_why_did_a_message_die(site, shop):
+def test_clicks_to_the_reason_of_a_death(site, shop):
     hand = Hand(site.log_in())
     hand.click("[data-test=nav-dead-letter-queues]")
     hand.click("tr:has-text('dead') [data-test=browse]")
@@ -62,7 +62,7 @@ def test_send_it_back(site, broker, shop):
     assert shop.queue_declare("sms", passive=True).method.message_count == 1
 
 
-def test_which_policy_rules_a_queue_and_why(site, shop):
+def test_clicks_to_the_policy_of_a_queue(site, shop):
     hand = Hand(site.log_in())
     hand.click("[data-test=nav-queues]")
     hand.click("tr:has-text('sms') a")

@@ -220,7 +220,7 @@ def test_a_redrive_is_seen_running_and_cancelled(site, scene):
     scene.wait_for("dead", 50 - moved)
 
 
-def test_what_cannot_be_redriven_is_said_before(site, scene):
+def test_redrive_warns_of_messages_that_cannot_move(site, scene):
     scene.bound("dead", "dlx")
     scene.queue("gone", dead_letter_exchange="dlx")
     scene.publish("gone", expiration="1")
@@ -268,7 +268,7 @@ def test_consumers_are_shown_with_what_they_hold(site, scene):
     assert "slow-worker" in opened(page).last.inner_text()
 
 
-def test_who_may_not_read_messages_is_told_so(site, scene):
+def test_messages_without_read_permission_are_refused_with_a_reason(site, scene):
     scene.queue("secret")
     for _ in range(2):
         scene.publish("secret")

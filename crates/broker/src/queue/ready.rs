@@ -381,8 +381,8 @@ impl Ready {
         self.fresh_fronts().chain(returned)
     }
 
-    /// What stands at the head of every priority level, and of the messages that were returned to the
-    /// front: what may expire under RabbitMQ's head-of-queue rule.
+    /// The expiry keys at the head of each priority level and of the messages returned to the front: the
+    /// candidates of RabbitMQ's head-of-queue rule.
     pub(crate) fn heads(&self) -> impl Iterator<Item = ExpiryKey> {
         let heads = self.fresh_fronts().filter(|fresh| match self.return_to {
             ReturnTo::Front => true,
@@ -421,7 +421,7 @@ impl Ready {
         first.filter(|id| id.level == level)
     }
 
-    /// Every message at hand, in no particular order.
+    /// Every message in memory, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = ExpiryKey> {
         self.fresh()
             .map(|(id, fresh)| fresh.front(id))
@@ -451,7 +451,7 @@ impl Ready {
         })
     }
 
-    /// The first of every level, as far as it is at hand.
+    /// The expiry keys of the first message of every level whose first message is in memory.
     fn fresh_fronts(&self) -> impl Iterator<Item = ExpiryKey> {
         self.levels.iter().filter_map(Level::first_front)
     }
