@@ -165,7 +165,8 @@ impl Vhost {
     }
 
     /// Drops deadlines of removed messages from the front of a queue's list, so that the first deadline is
-    /// exact, unless thousands of messages were removed at once. Call this before [`Queue::first_deadline`].
+    /// exact, unless thousands of messages were removed at once. Call this before
+    /// [`Queue::first_deadline`](crate::queue::Queue::first_deadline).
     pub fn forget_gone_deadlines(&mut self, queue: QueueId) {
         if let Some(queue) = self.topology.queue_mut(queue) {
             queue.forget_gone_deadlines(GONE_DEADLINES_SLICE);
