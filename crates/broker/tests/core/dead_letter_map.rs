@@ -11,11 +11,13 @@ use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
     ApplyTo, Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeadLetterMap,
-    DeadLetterMapBuilder, DeclareExchange, DeclareQueue, Definition, Effect, MapEdge, Outgoing,
-    Pattern, Policy, PolicyKey, PolicyKind, PolicyValue, Publish, QueueId, Request, Severity,
-    Source, Vhost, VhostOptions, WarningKind,
+    DeadLetterMapBuilder, DeclareExchange, Definition, Effect, MapEdge, Outgoing, Pattern, Policy,
+    PolicyKey, PolicyKind, PolicyValue, Publish, QueueId, Request, Severity, Source, Vhost,
+    VhostOptions, WarningKind,
 };
 use proptest::prelude::*;
+
+use crate::commands::declare_queue;
 
 struct Broker {
     vhost: Vhost,
@@ -68,15 +70,7 @@ impl Broker {
     }
 
     fn queue(&mut self, queue: &str, arguments: Arguments<'_>) {
-        self.apply(Command::DeclareQueue(DeclareQueue {
-            queue,
-            passive: false,
-            durable: true,
-            exclusive: false,
-            auto_delete: false,
-            nowait: true,
-            arguments: table(arguments).as_ref(),
-        }));
+        self.apply(declare_queue(queue, &table(arguments)));
     }
 
     fn exchange(&mut self, exchange: &str, kind: &str, arguments: Arguments<'_>) {

@@ -10,12 +10,13 @@ use broker::dead_letter::DeathReason;
 use broker::page::Paging;
 use broker::time::{Now, Time};
 use broker::{
-    ApplyTo, ChannelNumber, Command, ConnectionId, Content, DeclareQueue, Definition, DeliveryTag,
-    DryRun, Effect, Fate, Outcome, Outgoing, Pattern, Policy, PolicyChange, PolicyKind,
-    PolicyValue, Publish, Request, Span, Vhost, VhostOptions,
+    ApplyTo, ChannelNumber, Command, ConnectionId, Content, Definition, DeliveryTag, DryRun,
+    Effect, Fate, Outcome, Outgoing, Pattern, Policy, PolicyChange, PolicyKind, PolicyValue,
+    Publish, Request, Span, Vhost, VhostOptions,
 };
 use proptest::prelude::*;
 
+use crate::commands::declare_queue;
 use crate::disk::{Disk, PageStore, SMALL_PAGES};
 
 struct Broker {
@@ -91,15 +92,7 @@ impl Broker {
     }
 
     fn declare(&mut self, queue: &str, arguments: &Table) {
-        self.apply(Command::DeclareQueue(DeclareQueue {
-            queue,
-            passive: false,
-            durable: true,
-            exclusive: false,
-            auto_delete: false,
-            nowait: true,
-            arguments: arguments.as_ref(),
-        }));
+        self.apply(declare_queue(queue, arguments));
     }
 
     fn publish(&mut self, expiration_ms: Option<u64>, size: usize, priority: Option<u8>) {

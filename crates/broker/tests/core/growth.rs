@@ -5,7 +5,9 @@ use amqp::table::{Table, TableBuilder, Value};
 use broker::limits::ARGUMENTS_BYTES_MAX;
 use broker::refusal::Refusal;
 use broker::time::{Now, Time};
-use broker::{Bind, Command, DeclareExchange, DeclareQueue, DeleteQueue, Vhost, VhostOptions};
+use broker::{Bind, Command, DeclareExchange, DeleteQueue, Vhost, VhostOptions};
+
+use crate::commands::declare_queue;
 
 struct Broker(Vhost);
 
@@ -18,15 +20,7 @@ impl Broker {
     }
 
     fn queue(&mut self, queue: &str, arguments: &Table) -> Result<(), Refusal> {
-        self.execute(Command::DeclareQueue(DeclareQueue {
-            queue,
-            passive: false,
-            durable: true,
-            exclusive: false,
-            auto_delete: false,
-            nowait: true,
-            arguments: arguments.as_ref(),
-        }))
+        self.execute(declare_queue(queue, arguments))
     }
 
     fn exchange(&mut self, exchange: &str) -> Result<(), Refusal> {

@@ -10,9 +10,11 @@ use broker::limits::UNACKED_BYTES_PER_CHANNEL_MIN;
 use broker::page::Paging;
 use broker::time::{Now, Time};
 use broker::{
-    ChannelNumber, Command, ConnectionId, Consume, Content, DeclareQueue, DeliveryTag, Effect,
-    Event, Outcome, Outgoing, PersistentMessages, Publish, Request, Vhost, VhostOptions,
+    ChannelNumber, Command, ConnectionId, Consume, Content, DeliveryTag, Effect, Event, Outcome,
+    Outgoing, PersistentMessages, Publish, Request, Vhost, VhostOptions,
 };
+
+use crate::commands::declare_queue;
 
 use crate::disk::{Disk, PageStore, SMALL_PAGES};
 
@@ -117,15 +119,7 @@ impl Broker {
     }
 
     fn declare(&mut self, queue: &str, arguments: &Table) {
-        self.apply(Command::DeclareQueue(DeclareQueue {
-            queue,
-            passive: false,
-            durable: true,
-            exclusive: false,
-            auto_delete: false,
-            nowait: true,
-            arguments: arguments.as_ref(),
-        }));
+        self.apply(declare_queue(queue, arguments));
     }
 
     fn publish(&mut self, number: u64, expiration_ms: Option<u64>) {

@@ -7,38 +7,14 @@ use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::access::Access;
-use broker::page::{PageRead, PageSelection, PagedMessage, PagedMeta, Pages};
 use broker::time::{Now, Time};
 use broker::{
-    Bind, ChannelNumber, Command, ConnectionId, Content, DeclareExchange, DeclareQueue,
-    DeleteQueue, Effect, Envelopes, Lsn, Outgoing, PageId, Publish, QueueNumber, Record, Recovered,
-    RecoveredQueue, Replay, Request, Vhost, VhostOptions,
+    Bind, ChannelNumber, Command, ConnectionId, Content, DeclareExchange, DeleteQueue, Lsn,
+    Outgoing, Publish, QueueNumber, Recovered, RecoveredQueue, Request, Vhost, VhostOptions,
 };
 
-/// Pages that are never used.
-#[derive(Debug)]
-struct NoPages;
-
-impl Pages for NoPages {
-    fn write(&mut self, _: PageId, _: Vec<PagedMessage>) {
-        panic!("a page is written");
-    }
-
-    fn meta(&mut self, _: PageId) -> Vec<PagedMeta> {
-        panic!("a page is looked at");
-    }
-
-    fn read(&mut self, _: PageId, _: PageSelection) -> PageRead {
-        panic!("a page is read");
-    }
-
-    fn remove(&mut self, _: PageId) {
-        panic!("a page is removed");
-    }
-}
-
-/// A record in the log.
-type Written = (Lsn, u8, Vec<u8>);
+use crate::commands::declare_queue;
+use crate::disk::record_list::{NoPages, WrittenRecord, end_batch, replay};
 
 const DECLARE_QUEUE: u8 = 16;
 const DECLARE_EXCHANGE: u8 = 18;
@@ -48,7 +24,7 @@ struct Broker {
     vhost: Vhost,
     connection: ConnectionId,
     now_ms: u64,
-    log: Vec<Written>,
+    log: Vec<WrittenRecord>,
     /// Records of which a reference has ended, beside the ones that others are about.
     ended: Vec<Lsn>,
 }
@@ -58,7 +34,7 @@ impl Broker {
         Self::with(Vhost::new("/", [3; 32], VhostOptions::default()), 1_000_000, Vec::new())
     }
 
-    fn with(mut vhost: Vhost, now_ms: u64, log: Vec<Written>) -> Self {
+    fn with(mut vhost: Vhost, now_ms: u64, log: Vec<WrittenRecord>) -> Self {
         let access = Arc::new(Access::matching("guest".into(), ".*").unwrap());
         let connection = vhost.open_connection(access, true);
         let mut broker = Self { vhost, connection, now_ms, log, ended: Vec::new() };
@@ -73,41 +49,15 @@ impl Broker {
     fn apply(&mut self, command: Command<'_>) -> Vec<Outgoing> {
         let request = Request { channel: ChannelNumber(1), method: MethodId::NONE, command };
         self.vhost.apply(self.now(), self.connection, request);
-        self.vhost.durable(self.vhost.last_lsn());
-        self.vhost.flush();
-        let mut told = Vec::new();
-        for effect in self.vhost.drain_effects() {
-            match effect {
-                Effect::Log { lsn, at, record, .. } => {
-                    let mut bytes = Vec::new();
-                    record.encode(at, &mut bytes);
-                    self.log.push((lsn, record.kind(), bytes));
-                }
-                Effect::Send { outgoing, .. } | Effect::SendDurable { outgoing, .. } => {
-                    told.push(outgoing);
-                }
-                Effect::Stalled(_)
-                | Effect::AskBacklog(_)
-                | Effect::Page(_)
-                | Effect::AwaitGet(_)
-                | Effect::Event(_) => {}
-            }
-        }
-        told
+        end_batch(&mut self.vhost, &mut self.log)
     }
 
     /// Starts again from what is in the log.
     fn restart(self) -> (Self, Recovered) {
         let vhost = Vhost::new("/", [3; 32], VhostOptions::default());
-        let mut replay = Replay::new(vhost, self.now().time);
-        let mut envelopes = Envelopes::default();
         let mut ended = Vec::new();
-        for (lsn, kind, bytes) in &self.log {
-            let decoded = Record::decode(*kind, bytes, &mut envelopes).unwrap();
-            replay.apply(*lsn, decoded, false, &mut NoPages, &mut |lsn| ended.push(lsn)).unwrap();
-        }
+        let (mut replay, last) = replay(vhost, &self.log, self.now().time, &mut ended);
         let recovered = replay.recover();
-        let last = self.log.last().map_or(Lsn(0), |(lsn, ..)| *lsn);
         let vhost = replay.finish(self.now(), last, &mut NoPages);
         let mut broker = Self::with(vhost, self.now_ms, self.log);
         broker.ended = ended;
@@ -129,15 +79,7 @@ impl Broker {
         let mut arguments = TableBuilder::new();
         arguments.insert("x-message-ttl", Value::I32(60_000));
         let arguments: Table = arguments.finish();
-        self.apply(Command::DeclareQueue(DeclareQueue {
-            queue,
-            passive: false,
-            durable: true,
-            exclusive: false,
-            auto_delete: false,
-            nowait: true,
-            arguments: arguments.as_ref(),
-        }));
+        self.apply(declare_queue(queue, &arguments));
     }
 
     fn bind(&mut self, queue: &str, key: &str) {

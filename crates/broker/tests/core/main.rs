@@ -6,6 +6,7 @@
 #![allow(clippy::wildcard_enum_match_arm, reason = "a test names the effects that it expects")]
 
 mod browse;
+mod commands;
 mod dead_letter_map;
 mod disk;
 mod dry_run;

@@ -6,43 +6,22 @@ use amqp::method::MethodId;
 use amqp::properties::Properties;
 use amqp::table::{Table, TableBuilder, Value};
 use broker::access::Access;
-use broker::page::{PageRead, PageSelection, PagedMessage, PagedMeta, Pages};
 use broker::redrive::{Redrive, RedriveTo, Redriven};
 use broker::time::{Now, Time};
 use broker::{
-    BrowseCursor, ChannelNumber, Command, ConnectionId, Content, DeclareQueue, DeliveryTag, Effect,
-    Envelopes, Lsn, MessageState, Outcome, Outgoing, PageId, Publish, Record, Replay, Request,
-    Vhost, VhostOptions,
+    BrowseCursor, ChannelNumber, Command, ConnectionId, Content, DeliveryTag, MessageState,
+    Outcome, Outgoing, Publish, Request, Vhost, VhostOptions,
 };
 
-/// Pages that are never used.
-#[derive(Debug)]
-struct NoPages;
-
-impl Pages for NoPages {
-    fn write(&mut self, _: PageId, _: Vec<PagedMessage>) {
-        panic!("a page is written");
-    }
-
-    fn meta(&mut self, _: PageId) -> Vec<PagedMeta> {
-        panic!("a page is looked at");
-    }
-
-    fn read(&mut self, _: PageId, _: PageSelection) -> PageRead {
-        panic!("a page is read");
-    }
-
-    fn remove(&mut self, _: PageId) {
-        panic!("a page is removed");
-    }
-}
+use crate::commands::declare_queue;
+use crate::disk::record_list::{NoPages, WrittenRecord, end_batch, replay};
 
 /// A vhost with one client, and its log.
 struct Broker {
     vhost: Vhost,
     connection: ConnectionId,
     now_ms: u64,
-    log: Vec<(Lsn, u8, Vec<u8>)>,
+    log: Vec<WrittenRecord>,
 }
 
 impl Broker {
@@ -50,7 +29,7 @@ impl Broker {
         Self::with(Vhost::new("/", [3; 32], VhostOptions::default()), 1_000_000, Vec::new())
     }
 
-    fn with(mut vhost: Vhost, now_ms: u64, log: Vec<(Lsn, u8, Vec<u8>)>) -> Self {
+    fn with(mut vhost: Vhost, now_ms: u64, log: Vec<WrittenRecord>) -> Self {
         let connection = vhost.open_connection(Arc::new(access()), true);
         let mut broker = Self { vhost, connection, now_ms, log };
         broker.apply(Command::OpenChannel);
@@ -69,27 +48,7 @@ impl Broker {
 
     /// Ends a batch: its records are in the log, and what clients are told is returned.
     fn finish(&mut self) -> Vec<Outgoing> {
-        self.vhost.durable(self.vhost.last_lsn());
-        self.vhost.flush();
-        let mut told = Vec::new();
-        for effect in self.vhost.drain_effects() {
-            match effect {
-                Effect::Log { lsn, at, record, .. } => {
-                    let mut bytes = Vec::new();
-                    record.encode(at, &mut bytes);
-                    self.log.push((lsn, record.kind(), bytes));
-                }
-                Effect::Send { outgoing, .. } | Effect::SendDurable { outgoing, .. } => {
-                    told.push(outgoing);
-                }
-                Effect::Stalled(_)
-                | Effect::AskBacklog(_)
-                | Effect::Page(_)
-                | Effect::AwaitGet(_)
-                | Effect::Event(_) => {}
-            }
-        }
-        told
+        end_batch(&mut self.vhost, &mut self.log)
     }
 
     /// Time passes.
@@ -106,16 +65,10 @@ impl Broker {
     fn restart(mut self, records: usize, crashed: bool) -> Self {
         self.log.truncate(records);
         let vhost = Vhost::new("/", [3; 32], VhostOptions::default());
-        let mut replay = Replay::new(vhost, self.now().time);
-        let mut envelopes = Envelopes::default();
-        for (lsn, kind, bytes) in &self.log {
-            let decoded = Record::decode(*kind, bytes, &mut envelopes).unwrap();
-            replay.apply(*lsn, decoded, false, &mut NoPages, &mut |_| {}).unwrap();
-        }
+        let (mut replay, last) = replay(vhost, &self.log, self.now().time, &mut Vec::new());
         if crashed {
             replay.records_lost();
         }
-        let last = self.log.last().map_or(Lsn(0), |(lsn, ..)| *lsn);
         let mut vhost = replay.finish(self.now(), last, &mut NoPages);
         vhost.tick(self.now());
         let mut broker = Self::with(vhost, self.now_ms, self.log);
@@ -133,15 +86,7 @@ impl Broker {
             arguments.insert("x-dead-letter-routing-key", Value::LongStr(key.as_bytes()));
         }
         let arguments: Table = arguments.finish();
-        self.apply(Command::DeclareQueue(DeclareQueue {
-            queue,
-            passive: false,
-            durable: true,
-            exclusive: false,
-            auto_delete: false,
-            nowait: true,
-            arguments: arguments.as_ref(),
-        }));
+        self.apply(declare_queue(queue, &arguments));
     }
 
     fn publish(&mut self, queue: &str) {

@@ -15,9 +15,11 @@ use broker::access::Access;
 use broker::time::{Now, Time};
 use broker::{
     ApplyTo, Bind, ChannelNumber, Command, ConnectionId, Consume, Content, DeclareExchange,
-    DeclareQueue, Definition, DeleteQueue, DeliveryTag, Effect, Outcome, Outgoing, Pattern, Policy,
-    PolicyKind, PolicyValue, Publish, Request, Vhost, VhostOptions,
+    Definition, DeleteQueue, DeliveryTag, Effect, Outcome, Outgoing, Pattern, Policy, PolicyKind,
+    PolicyValue, Publish, Request, Vhost, VhostOptions,
 };
+
+use crate::commands::declare_queue;
 
 /// A vhost with one client on one channel that is never refused.
 struct Broker {
@@ -67,15 +69,7 @@ impl Broker {
     }
 
     fn declare(&mut self, queue: &str, arguments: &Table) {
-        self.apply(Command::DeclareQueue(DeclareQueue {
-            queue,
-            passive: false,
-            durable: true,
-            exclusive: false,
-            auto_delete: false,
-            nowait: true,
-            arguments: arguments.as_ref(),
-        }));
+        self.apply(declare_queue(queue, arguments));
     }
 
     fn exchange(&mut self, exchange: &str, kind: &str) {

@@ -3,6 +3,7 @@
 pub(crate) mod log;
 pub(crate) mod look;
 mod page_store;
+pub(crate) mod record_list;
 
 pub(crate) use log::{Disk, Replay};
 pub(crate) use page_store::{PageStore, SMALL_PAGES};
