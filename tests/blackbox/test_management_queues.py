@@ -205,6 +205,45 @@ def test_deaths_are_counted_by_reason(http, ch, dlq, by_broker):
         eventually(lambda q=queue: chosen(http.ask(path_of(q)).json.get("message_stats", {}), *names), expected)
 
 
+@pytest.mark.better
+def test_refused_publishes_are_counted_where_they_were_published_and_where_refused(http, ch, by_broker):
+    q = ch.queue(name="full", max_length=2, overflow="reject-publish")
+    exchange = ch.exchange("fanout")
+    ch.bind(q, exchange)
+    of_leveret = lambda **fields: by_broker(rabbitmq=dict.fromkeys(fields), leveret=fields)
+
+    def stats(path, *names):
+        return lambda: chosen(http.ask(path).json.get("message_stats", {}), *names)
+
+    assert ch.publish("k", "a", exchange=exchange) == "a"
+    assert chosen(http.ask(path_of(q)).json, "refuses_publishes") == of_leveret(refuses_publishes=False)
+    assert ch.publish("k", *"bcde", exchange=exchange) == "aNNN"
+    assert chosen(http.ask(path_of(q)).json, "refuses_publishes") == of_leveret(refuses_publishes=True)
+    eventually(stats(path_of(q), "publish", "refused", "dropped"), {"publish": 5} | of_leveret(refused=3, dropped=0))
+    at = "/api/exchanges/" + quoted("/", exchange)
+    eventually(stats(at, "publish_in", "publish_out", "refused"), {"publish_in": 5, "publish_out": 5} | of_leveret(refused=3))
+    own = {"publish": 5, "confirm": 2} | of_leveret(refused=3)
+
+    def on_channels():
+        counted = [one.get("message_stats", {}) for one in http.ask("/api/channels").json]
+        return own in [chosen(one, *own) for one in counted]
+
+    eventually(on_channels, True)
+
+
+@pytest.mark.better
+def test_lost_dead_letters_are_told_from_deaths_without_a_dead_letter_exchange(http, ch, by_broker):
+    meant = ch.queue(name="meant")
+    lost = ch.queue(name="lost", dead_letter_exchange="", dead_letter_routing_key="nowhere")
+    for q in (meant, lost):
+        ch.publish(q, "a", "b", expiration="1")
+        ch.reaches(q, 0)
+    names = ("dropped", "dropped_without_dlx", "dead_letters_lost", "dead_lettered")
+    for q, counts in ((meant, (2, 2, 0, 0)), (lost, (2, 0, 2, 0))):
+        expected = by_broker(rabbitmq=dict.fromkeys(names), leveret=dict(zip(names, counts, strict=True)))
+        eventually(lambda q=q: chosen(http.ask(path_of(q)).json.get("message_stats", {}), *names), expected)
+
+
 def test_a_queue_tells_of_its_consumers(http, ch):
     q = ch.queue()
     ch.consume(q, prefetch=7, tag="first", arguments={"x-priority": 5})

@@ -97,6 +97,8 @@ pub struct ChannelCounters {
     pub returned_unroutable: u64,
     /// Unroutable publishes that were dropped.
     pub dropped_unroutable: u64,
+    /// Publishes that at least one full queue refused; nacked in confirm mode.
+    pub refused: u64,
     /// Deliveries to consumers and `basic.get`.
     pub deliveries: Deliveries,
 }

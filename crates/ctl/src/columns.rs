@@ -22,6 +22,10 @@ enum Read {
     Atom,
     /// The same field, whose value is a table of a client.
     Arguments,
+    /// The count with the name of the column in `message_stats`.
+    Count,
+    /// The change per second of the count with the name of the column without `_rate`.
+    Rate,
     /// The result of a function.
     By(fn(&Value, &Pids) -> Term),
 }
@@ -42,6 +46,16 @@ impl Column {
         Self { name, read: Read::Arguments }
     }
 
+    /// A column for the count with this name in `message_stats`.
+    pub(crate) const fn count(name: &'static str) -> Self {
+        Self { name, read: Read::Count }
+    }
+
+    /// A column for the change per second of a count in `message_stats`; its name is the count's with `_rate`.
+    pub(crate) const fn rate(name: &'static str) -> Self {
+        Self { name, read: Read::Rate }
+    }
+
     /// A column whose cells are results of a function.
     pub(crate) const fn new(name: &'static str, read: fn(&Value, &Pids) -> Term) -> Self {
         Self { name, read: Read::By(read) }
@@ -54,6 +68,13 @@ impl Column {
             Read::Same => Term::of(field),
             Read::Atom => Term::atom_of(field),
             Read::Arguments => Term::arguments(field),
+            Read::Count => Term::of(of.get("message_stats").and_then(|it| it.get(self.name))),
+            Read::Rate => {
+                let counted = self.name.trim_end_matches("_rate");
+                let stats = of.get("message_stats");
+                let details = stats.and_then(|stats| stats.get(format!("{counted}_details")));
+                Term::of(details.and_then(|details| details.get("rate")))
+            }
             Read::By(read) => read(of, pids),
         };
         (self.name.to_owned(), term)
@@ -106,6 +127,8 @@ mod tests {
         Column::same("name"),
         Column::atom("state"),
         Column::arguments("arguments"),
+        Column::count("refused"),
+        Column::rate("refused_rate"),
         Column::new("twice", |of, _| Term::text(format!("{0}{0}", of["name"].as_str().unwrap()))),
     ];
 
@@ -142,5 +165,12 @@ mod tests {
         assert_eq!(cell("state"), Term::atom("running"));
         assert_eq!(cell("arguments").shown(), "[{\"x-max-length\",5}]");
         assert_eq!(cell("twice"), Term::text("qq"));
+        let counted = json!({"message_stats": {"refused": 7, "refused_details": {"rate": 0.5}}});
+        let shown = |name, of| {
+            let column = COLUMNS.iter().find(|column| column.name == name).unwrap();
+            column.cell(of, &Pids::default()).1.shown()
+        };
+        assert_eq!(["refused", "refused_rate"].map(|name| shown(name, &counted)), ["7", "0.5"]);
+        assert_eq!(["refused", "refused_rate"].map(|name| shown(name, &of)), ["", ""]);
     }
 }

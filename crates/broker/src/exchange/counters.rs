@@ -11,4 +11,6 @@ pub struct ExchangeCounters {
     pub returned_unroutable: u64,
     /// Unroutable messages that were dropped.
     pub dropped_unroutable: u64,
+    /// Messages that at least one full queue refused.
+    pub refused: u64,
 }

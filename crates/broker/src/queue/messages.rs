@@ -246,6 +246,13 @@ impl Queue {
         self.settings.is_over(length + 1, bytes + self.waiting.ready.bytes_of(message))
     }
 
+    /// True if the queue refuses publishes now: the overflow behaviour refuses, and not even a message of one
+    /// byte has room.
+    pub fn refuses_publishes(&self) -> bool {
+        let (length, bytes) = self.occupied();
+        self.settings.rejects_publishes() && self.settings.is_over(length + 1, bytes + 1)
+    }
+
     /// Replaces the settings as a whole.
     pub(crate) fn apply_settings(&mut self, settings: Settings, now: Time) {
         self.expiry.settings_changed(now);

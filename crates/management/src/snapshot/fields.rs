@@ -4,7 +4,7 @@
 
 use broker::dead_letter::DeathReason;
 use broker::statistics::ChannelCounters;
-use broker::{DeathCounters, Deliveries, ExchangeCounters, Queue, QueueType, Vhost};
+use broker::{DeathCounters, Deliveries, DropCause, ExchangeCounters, Queue, QueueType, Vhost};
 
 use crate::snapshot::client::Traffic;
 use crate::snapshot::node::{NodeSnapshot, ProcessSnapshot};
@@ -74,7 +74,7 @@ const DELIVERIES: [Field; 8] = [
 ];
 
 /// Numbers that are 0 for most queues come last: trailing zeros take no memory in a sample.
-const DEATHS: [Field; 11] = [
+const DEATHS: [Field; 14] = [
     field(StatsKind::Messages, "expired"),
     field(StatsKind::Messages, "dead_lettered"),
     field(StatsKind::Messages, "dropped"),
@@ -86,7 +86,13 @@ const DEATHS: [Field; 11] = [
     field(StatsKind::Messages, "dropped_expired"),
     field(StatsKind::Messages, "dropped_maxlen"),
     field(StatsKind::Messages, "dropped_delivery_limit"),
+    field(StatsKind::Messages, "dropped_without_dlx"),
+    field(StatsKind::Messages, "dead_letters_lost"),
+    field(StatsKind::Messages, "dead_letter_copies_dropped"),
 ];
+
+/// Messages that full queues refused.
+const REFUSED: Field = field(StatsKind::Messages, "refused");
 
 const CHURN: [Field; 7] = [
     field(StatsKind::Node, "connection_created"),
@@ -103,16 +109,21 @@ pub(crate) const CONNECTION: [Field; 2] =
     [field(StatsKind::Data, "recv_oct"), field(StatsKind::Data, "send_oct")];
 
 /// Fields of an exchange.
-pub(crate) const EXCHANGE: [Field; 2] =
-    [field(StatsKind::Messages, "publish_in"), field(StatsKind::Messages, "publish_out")];
+pub(crate) const EXCHANGE: [Field; 5] = [
+    field(StatsKind::Messages, "publish_in"),
+    field(StatsKind::Messages, "publish_out"),
+    PUBLISHES[2],
+    PUBLISHES[3],
+    REFUSED,
+];
 
 /// Fields of a channel.
-pub(crate) const CHANNEL: [Field; PUBLISHES.len() + DELIVERIES.len()] =
-    table(&[&PUBLISHES, &DELIVERIES]);
+pub(crate) const CHANNEL: [Field; PUBLISHES.len() + DELIVERIES.len() + 1] =
+    table(&[&PUBLISHES, &DELIVERIES, &[REFUSED]]);
 
 /// Fields of a queue.
-pub(crate) const QUEUE: [Field; LENGTHS.len() + 1 + DELIVERIES.len() + DEATHS.len()] =
-    table(&[&LENGTHS, &[PUBLISHES[0]], &DELIVERIES, &DEATHS]);
+pub(crate) const QUEUE: [Field; LENGTHS.len() + 1 + DELIVERIES.len() + DEATHS.len() + 1] =
+    table(&[&LENGTHS, &[PUBLISHES[0]], &DELIVERIES, &DEATHS, &[REFUSED]]);
 
 /// Fields of a vhost, and of all vhosts together.
 pub(crate) const VHOST: [Field;
@@ -120,8 +131,10 @@ pub(crate) const VHOST: [Field;
         + PUBLISHES.len()
         + DELIVERIES.len()
         + DEATHS.len()
+        + 1
         + CONNECTION.len()
-        + CHURN.len()] = table(&[&LENGTHS, &PUBLISHES, &DELIVERIES, &DEATHS, &CONNECTION, &CHURN]);
+        + CHURN.len()] =
+    table(&[&LENGTHS, &PUBLISHES, &DELIVERIES, &DEATHS, &[REFUSED], &CONNECTION, &CHURN]);
 
 /// Fields of the node.
 pub(crate) const NODE: [Field; 5] = [
@@ -151,14 +164,20 @@ pub(crate) const fn dead_lettered_by(reason: DeathReason) -> usize {
     LENGTHS.len() + 1 + DELIVERIES.len() + 3 + reason as usize
 }
 
-/// The numbers of [`DEATHS`]: three sums, then dead-lettered and dropped messages by reason.
+/// The numbers of [`DEATHS`]: three sums, dead-lettered and dropped messages by reason, then dropped messages
+/// without and with a dead-letter exchange, and copies.
 fn deaths(deaths: &DeathCounters) -> [u64; DEATHS.len()] {
     let dead_lettered = DeathReason::ALL.map(|reason| deaths.dead_lettered.get(reason));
     let dropped = DeathReason::ALL.map(|reason| deaths.dropped.get(reason).total());
     let expired = DeathReason::Expired as usize;
     let expired = [&dead_lettered, &dropped].map(|of| of.get(expired).copied().unwrap_or_default());
     let sums = [expired.iter().sum(), dead_lettered.iter().sum(), dropped.iter().sum()];
-    join(&[&sums, &dead_lettered, &dropped])
+    let without_dlx = DeathReason::ALL
+        .map(|reason| deaths.dropped.get(reason).get(DropCause::NoDeadLetterExchange));
+    let without_dlx: u64 = without_dlx.iter().sum();
+    let all_dropped: u64 = dropped.iter().sum();
+    let losses = [without_dlx, all_dropped - without_dlx, deaths.copies_dropped.total()];
+    join(&[&sums, &dead_lettered, &dropped, &losses])
 }
 
 /// The numbers of [`DELIVERIES`].
@@ -193,23 +212,33 @@ pub(crate) fn of_queue(queue: &Queue) -> QueueNumbers {
     let counters = &queue.counters;
     join(&[
         &lengths(queue),
-        &[counters.entered],
+        &[counters.entered + counters.refused],
         &deliveries(&counters.deliveries),
         &deaths(&counters.deaths()),
+        &[counters.refused],
     ])
 }
 
 /// The numbers of an exchange.
 pub(crate) fn of_exchange(counters: &ExchangeCounters) -> ExchangeNumbers {
-    [counters.published_in, counters.published_out]
+    [
+        counters.published_in,
+        counters.published_out,
+        counters.returned_unroutable,
+        counters.dropped_unroutable,
+        counters.refused,
+    ]
 }
 
 /// The numbers of a channel.
 pub(crate) fn of_channel(counters: &ChannelCounters) -> ChannelNumbers {
-    let ChannelCounters { published, confirmed, returned_unroutable, dropped_unroutable, .. } =
-        *counters;
-    let published = [published, confirmed, returned_unroutable, dropped_unroutable];
-    join(&[&published, &deliveries(&counters.deliveries)])
+    let published = [
+        counters.published,
+        counters.confirmed,
+        counters.returned_unroutable,
+        counters.dropped_unroutable,
+    ];
+    join(&[&published, &deliveries(&counters.deliveries), &[counters.refused]])
 }
 
 /// The numbers of a connection.
@@ -280,7 +309,8 @@ pub(crate) fn of_vhost(vhost: &Vhost, sums: &QueueSums, data: ConnectionNumbers)
         counters.queues_created,
         counters.queues_deleted,
     ];
-    join(&[&sums.lengths, &published, &deliveries(&all), &deaths(&died), &data, &churn])
+    let (deliveries, deaths) = (deliveries(&all), deaths(&died));
+    join(&[&sums.lengths, &published, &deliveries, &deaths, &[counters.refused], &data, &churn])
 }
 
 #[cfg(test)]
@@ -306,7 +336,7 @@ mod tests {
 
     #[test]
     fn death_fields_follow_the_order_of_reasons() {
-        assert_eq!((QUEUE.len(), VHOST.len()), (23, 35));
+        assert_eq!((QUEUE.len(), VHOST.len()), (27, 39));
         for (at, reason) in DeathReason::ALL.into_iter().enumerate() {
             assert_eq!(QUEUE[dead_lettered_by(reason)].name, format!("dead_lettered_{reason}"));
             assert_eq!(DEATHS[3 + at].name, format!("dead_lettered_{reason}"));

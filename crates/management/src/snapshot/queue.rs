@@ -37,6 +37,8 @@ pub struct QueueSnapshot {
     /// Property `timestamp` of the next message, in seconds of the epoch.
     pub(crate) head_timestamp_s: Option<u64>,
     pub(crate) consumers: u32,
+    /// True if the queue is full and refuses publishes.
+    pub(crate) refuses_publishes: bool,
     /// True if a consumer can take another delivery.
     pub(crate) has_waiting_consumer: bool,
     pub(crate) exclusive_consumer: Option<Name>,
@@ -96,6 +98,7 @@ impl QueueSnapshot {
             persistent: amount(persistent.messages, persistent.bytes),
             head_timestamp_s: queue.head_timestamp_s(),
             consumers: queue.consumer_count(),
+            refuses_publishes: queue.refuses_publishes(),
             has_waiting_consumer: queue.has_waiting_consumer(),
             exclusive_consumer: queue
                 .consumers()

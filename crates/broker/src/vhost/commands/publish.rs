@@ -100,6 +100,9 @@ impl Vhost {
         } else {
             self.enqueue_publish(at, message(), route, mandatory)
         };
+        if verdict == Verdict::Refused {
+            self.count_refused(at, exchange);
+        }
         if let Some(seq) = seq {
             self.confirm(at, seq, verdict);
         }
@@ -260,6 +263,19 @@ impl Vhost {
             channel.counters.dropped_unroutable += 1;
         }
         Verdict::Accepted(None)
+    }
+
+    /// Counts a publish that a full queue refused, in its channel and its exchange. The queues and the vhost
+    /// count for themselves.
+    #[cold]
+    pub(in crate::vhost) fn count_refused(&mut self, at: ChannelKey, exchange: ExchangeId) {
+        if let Some(channel) = self.connections.channel_mut(at) {
+            channel.counters.refused += 1;
+        }
+        // A transaction may hold the id of a deleted exchange.
+        if let Some(exchange) = self.topology.exchange_mut(exchange) {
+            exchange.counters.refused += 1;
+        }
     }
 
     /// Notes the outcome of a publish, which was numbered in this call, for the channel's next confirms.

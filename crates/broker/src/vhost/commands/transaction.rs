@@ -22,7 +22,10 @@ impl Vhost {
             let body_bytes = message.body().len();
             let routed = RoutedPublish { exchange, route: &route, mandatory, body_bytes };
             self.count_publish(&routed);
-            refused |= self.enqueue_publish(at, message, &route, mandatory) == Verdict::Refused;
+            if self.enqueue_publish(at, message, &route, mandatory) == Verdict::Refused {
+                self.count_refused(at, exchange);
+                refused = true;
+            }
         }
         for settle in transaction.settles {
             if let Some(channel) = self.connections.channel_mut(at) {

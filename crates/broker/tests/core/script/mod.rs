@@ -199,6 +199,7 @@ impl World {
             "tick" => self.vhost.tick(self.now()),
             "set" => self.set(&mut words),
             "show" => out.push(show::queue(&self.vhost, &words.next())),
+            "full" => out.push(show::is_full(&self.vhost, &words.next())),
             "policies" => out.push(show::policies(&self.vhost, &words.next())),
             "consumers" => out.push(show::consumers(&self.vhost, &words.next())),
             "ages" => out.push(show::ages(&mut self.vhost, &words.next())),

@@ -42,6 +42,15 @@ pub(crate) fn queue(vhost: &Vhost, name: &str) -> String {
     out
 }
 
+/// Shows if a queue refuses publishes.
+pub(crate) fn is_full(vhost: &Vhost, name: &str) -> String {
+    match vhost.queue(name).map(broker::Queue::refuses_publishes) {
+        None => format!("{name} is gone"),
+        Some(true) => format!("{name} refuses publishes"),
+        Some(false) => format!("{name} accepts publishes"),
+    }
+}
+
 /// The arrival time of the oldest message in a queue and its earliest deadline, in milliseconds.
 pub(crate) fn ages(vhost: &mut Vhost, name: &str) -> String {
     let id = vhost.queues().find(|(_, queue)| *queue.name == *name).map(|(id, _)| id);
@@ -168,6 +177,7 @@ pub(crate) fn channels(vhost: &Vhost) -> Vec<String> {
         add("confirmed", counters.confirmed);
         add("returned", counters.returned_unroutable);
         add("unroutable", counters.dropped_unroutable);
+        add("refused", counters.refused);
         deliveries(&counters.deliveries, &mut add);
         add("unacked", channel.unacked_count() as u64);
         add("unconfirmed", channel.unconfirmed_count() as u64);
@@ -189,6 +199,7 @@ pub(crate) fn exchanges(vhost: &Vhost) -> Vec<String> {
         for (what, count) in [
             ("returned", exchange.counters.returned_unroutable),
             ("unroutable", exchange.counters.dropped_unroutable),
+            ("refused", exchange.counters.refused),
         ] {
             if count > 0 {
                 write!(shown, " {what}={count}").unwrap();

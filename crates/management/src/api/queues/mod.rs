@@ -231,6 +231,7 @@ fn to_json(
     put("reductions_details", json!({"rate": 0.0}));
     put("garbage_collection", COLLECTED_BY_ERLANG.iter().map(|name| (*name, 0)).collect());
     put("consumers", json!(queue.consumers));
+    put("refuses_publishes", json!(queue.refuses_publishes));
     put("head_message_timestamp", json!(queue.head_timestamp_s));
     // The current value stands for RabbitMQ's average of the past.
     let capacity = f64::from(u8::from(queue.has_waiting_consumer));
