@@ -55,10 +55,10 @@ def test_more_than_a_page(ctl, ch):
 
 def test_a_redrive_is_tried_and_done(ctl, ch, dlq):
     said = ctl.do("dlq", "redrive", "-q", dlq, "--header", "customer=ann", "--dry-run")
-    assert said == ["2 of 3 messages chosen, 2 would move, 0 that nothing takes", f"2 to queue '{ch.work}'"]
+    assert said == ["2 of 3 messages match, 2 would move, 0 unroutable", f"2 to queue '{ch.work}'"]
     banner, said = ctl.do("dlq", "redrive", dlq, "--header", "customer=ann")
     assert banner == f"Redriving messages of queue '{dlq}' in vhost '/' ..."
-    assert said == "2 of 3 messages moved, 1 not chosen"
+    assert said == "2 of 3 messages moved, 1 skipped"
     assert ch.drain(ch.work) == ["a", "c"]
     told = json.loads(ctl.run("dlq", "redrive", dlq, "--formatter", "json").out)
     assert (told["state"], told["moved"]) == ("finished", 1)
@@ -83,7 +83,7 @@ def test_targets_of_a_redrive(ctl, ch, dlq):
     assert ctl.do("dlq", "redrive", "-q", dlq, "--to", f"queue:{other}", "--limit", "1") == ["1 of 3 messages moved"]
     assert ctl.do("dlq", "redrive", "-q", dlq, "--to", f"exchange:{x}:k", "--limit", "1") == ["1 of 2 messages moved"]
     said = ctl.do("dlq", "redrive", "-q", dlq, "--to", f"exchange:{x}")
-    assert said == ["0 of 1 messages moved, 1 that nothing takes"]
+    assert said == ["0 of 1 messages moved, 1 unroutable"]
     assert ctl.do("dlq", "redrive", "-q", dlq, "--to", "first") == ["1 of 1 messages moved"]
     assert (ch.drain(other), ch.drain(ch.work)) == (["a", "b"], ["c"])
 

@@ -66,5 +66,5 @@ def test_clicks_to_the_policy_of_a_queue(site, shop):
     hand = Hand(site.log_in())
     hand.click("[data-test=nav-queues]")
     hand.click("tr:has-text('sms') a")
-    expect(hand.page.locator("[data-test=fate]")).to_contain_text("Messages wait here at most 100 ms (policy TTL)")
+    expect(hand.page.locator("[data-test=fate]")).to_contain_text("Messages wait at most 100 ms (policy TTL)")
     assert hand.clicks == 2

@@ -155,7 +155,7 @@ def test_messages_are_found_by_what_they_are(site, scene):
         look_for(**values)
         expect(lines).to_have_count(count)
     look_for(first_queue="nobody")
-    assert "Nothing matches" in page.wait_for_selector("[data-test=none]:text('Nothing matches')").inner_text()
+    page.wait_for_selector("[data-test=none]:text('No match for the filter')")
     # What is looked for is in the address, for others.
     assert "first_queue=nobody" in page.url
     page.click("[data-test=clear]")
@@ -245,8 +245,8 @@ def test_the_life_of_a_queue_is_told_in_one_view(site, scene):
     page = site.log_in(at=f"#/queues/{segment('/', 'sms')}")
     fate = re.sub(r"\s+", " ", page.inner_text("[data-test=fate]"))
     assert "at most 1 min (policy a-minute), then they expire" in fate
-    assert "room for 1,000 messages (argument); beyond that, the oldest make room" in fate
-    expect(page.locator("[data-test=fate]")).to_contain_text(re.compile("goes to exchange dlx .* which leads to queue dead"))
+    assert "holds at most 1,000 messages (argument); beyond that, the oldest messages are removed" in fate
+    expect(page.locator("[data-test=fate]")).to_contain_text(re.compile("go to exchange dlx .* which routes to queue dead"))
     page.wait_for_selector("[data-test=expiry] rect.bar")
     expect(page.locator("[data-test=next-deadline]")).to_contain_text(re.compile(r"^\s*[12]?\d s"))
     assert "Message TTL" in page.inner_text("[data-test=in-force]")
@@ -303,7 +303,7 @@ def test_the_map_shows_ways_and_what_is_wrong_with_them(site, tangle):
     nodes = page.locator("[data-test=node-queue]")
     expect(nodes).to_have_count(6)
     words = {node.locator(".name").text_content(): node.text_content() for node in nodes.all()}
-    assert "no exchange" in words["lonely"] and "leads nowhere" in words["astray"]
+    assert "exchange missing" in words["lonely"] and "not routed to any" in words["astray"]
     assert "loop" in words["loop.a"] and "loop" in words["loop.b"] and "loop" not in words["sms"]
     page.check("[data-test=only-faults]")
     expect(nodes).to_have_count(4)
@@ -323,7 +323,7 @@ def test_the_map_is_a_table_as_well(site, tangle):
     rows = page.locator("[data-test=edges] tbody tr")
     expect(rows).to_have_count(5)
     cells = {row.locator("td").first.inner_text(): row.inner_text() for row in rows.all()}
-    assert "nowhere" in cells["lonely"] and "dead" in cells["sms"] and "loop.a" in cells["loop.b"]
+    assert "no queue" in cells["lonely"] and "dead" in cells["sms"] and "loop.a" in cells["loop.b"]
 
 
 def test_markup_is_text_wherever_it_stands(site, scene):

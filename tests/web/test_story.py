@@ -48,7 +48,7 @@ def test_a_message_expires_by_a_policy_and_is_sent_back(site, topology):
         expect(page.locator("[data-test=ready]")).to_contain_text("1")
         expect(page.locator("[data-test=ready]")).to_contain_text("0")
     page.click("[data-test=tab-life]")
-    expect(page.locator("[data-test=fate]")).to_contain_text("Messages wait here at most 1.5 s (policy TTL)")
+    expect(page.locator("[data-test=fate]")).to_contain_text("Messages wait at most 1.5 s (policy TTL)")
     expect(page.locator("[data-test=in-force]")).to_contain_text("my-dlx")
 
     # They tell why, where and when.

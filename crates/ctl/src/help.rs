@@ -13,26 +13,26 @@ const SIMILARITY_MIN: f64 = 0.7;
 const OPTIONS: &str = "\
 Options of all commands
 
-  -?, --help              show how a command is used
-  -n, --node <node>       the node: its name, or rabbit@HOST on another machine
-  -p, --vhost <vhost>     the vhost, for commands that are about one [/]
-  -t, --timeout <n>       how many seconds the node may take
-  -q, --quiet             say nothing but the answer
-  -s, --silent            the same, and tables without their first line
-      --no-table-headers  tables without their first line
+  -?, --help              show the usage of a command
+  -n, --node <node>       name of the node, or rabbit@HOST for another machine
+  -p, --vhost <vhost>     the vhost of the command [/]
+  -t, --timeout <n>       timeout for the node, in seconds
+  -q, --quiet             print the answer only
+  -s, --silent            the same, and tables without headers
+      --no-table-headers  tables without headers
       --formatter <name>  table, pretty_table, csv, json or erlang
-      --dry-run           do nothing
-  -l, --longnames, --print-stacktrace  mean nothing here
+      --dry-run           change nothing
+  -l, --longnames, --print-stacktrace  have no effect
 
-Where the node is and who asks (first the options, then the environment, then ctl.json in the data
-directory of a node on this machine)
+Address and login (options, then the environment, then ctl.json in the data directory of a node on
+this machine)
 
       --http-url <url>    LEVERET_HTTP_URL     the management API
       --host, --port      LEVERET_HTTP_HOST, LEVERET_HTTP_PORT
       --username          LEVERET_USER
       --password          LEVERET_PASSWORD
-      --cacert <file>, --insecure  whom an API over HTTPS must be certified by, instead of the
-                                   authorities of the system
+      --cacert <file>, --insecure  authorities that an API over HTTPS is checked against, instead of
+                                   those of the system; or no check
       --data-dir <dir>    LEVERET_DATA_DIR     [data]
       --config <file>     LEVERET_CONFIG_FILE
 ";

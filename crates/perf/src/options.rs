@@ -25,9 +25,9 @@ const TIME_MAX_S: f64 = 31_536_000.0;
 /// Longest prefix of names, in bytes: a name has at most 255, and suffixes follow.
 const NAME_MAX: usize = 200;
 
-/// Loads an AMQP 0-9-1 broker and measures what it does
+/// Loads an AMQP 0-9-1 broker and measures its performance
 ///
-/// Every command declares queues of its own, named as --name says, and deletes them at its end.
+/// Every command declares its own queues, with names from --name, and deletes them at its end.
 #[derive(Debug, Parser)]
 #[command(name = "leveret-perf", version, disable_help_subcommand = true)]
 pub(crate) struct CommandLine {
@@ -65,11 +65,11 @@ pub(crate) struct General {
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) html: Option<PathBuf>,
 
-    /// Tell nothing while it runs
+    /// Print no progress
     #[arg(long, short = 'q', global = true)]
     pub(crate) quiet: bool,
 
-    /// The broker's process on this machine, whose processor time and memory are measured
+    /// Process of the broker on this machine, to measure processor time and memory
     #[arg(long, value_name = "PID", global = true)]
     pub(crate) broker_pid: Option<u32>,
 
@@ -85,7 +85,7 @@ pub(crate) enum Command {
     Throughput(Throughput),
     /// Let messages expire into a dead-letter queue, and measure how late they arrive there
     Expiry(Expiry),
-    /// Fill a queue that nobody reads, then drain it
+    /// Fill a queue without consumers, then drain it
     Backlog(Backlog),
     /// Open and close connections, channels or queues as fast as possible
     Churn(Churn),
@@ -175,27 +175,27 @@ pub(crate) struct Throughput {
     #[arg(long, short = 'a', conflicts_with_all = ["ack_every", "reject"])]
     pub(crate) auto_ack: bool,
 
-    /// Deliveries that are acknowledged, or rejected, together at most
+    /// Largest number of deliveries acknowledged, or rejected, together
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) ack_every: u64,
 
-    /// Reject every delivery into a dead-letter queue, which is read, too
+    /// Reject every delivery into a dead-letter queue, which is consumed, too
     #[arg(long)]
     pub(crate) reject: bool,
 
-    /// Deliveries that are not acknowledged yet at each consumer, 0 for no limit
+    /// Prefetch: unacknowledged deliveries of each consumer, 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub(crate) prefetch: u16,
 
-    /// Messages a second of each producer
+    /// Messages per second of each producer
     #[arg(long, short = 'r', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rate: Option<u32>,
 
-    /// Messages a second of each consumer
+    /// Messages per second of each consumer
     #[arg(long, short = 'R', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) consumer_rate: Option<u32>,
 
-    /// Messages that producers may be ahead of consumers, 0 for no limit
+    /// Limit of the messages that producers are ahead of consumers, 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) in_flight: u64,
 
@@ -203,15 +203,15 @@ pub(crate) struct Throughput {
     #[arg(long, value_name = "N")]
     pub(crate) priority_max: Option<u8>,
 
-    /// Return what no queue takes
+    /// Return unroutable messages (mandatory)
     #[arg(long)]
     pub(crate) mandatory: bool,
 
-    /// Seconds that are measured
+    /// Duration of the measurement in seconds
     #[arg(long, short = 't', value_name = "SECONDS", default_value_t = 10.0, value_parser = some_seconds)]
     pub(crate) time: f64,
 
-    /// Seconds before, which do not count
+    /// Warm-up in seconds, not measured
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     pub(crate) warm_up: f64,
 }
@@ -234,19 +234,19 @@ pub(crate) struct Expiry {
     #[arg(long, value_name = "MS|MIN..MAX", default_value = "1000..4000", value_parser = ttl)]
     pub(crate) ttl_ms: Ttl,
 
-    /// Messages a second
+    /// Messages per second
     #[arg(long, short = 'r', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rate: Option<u32>,
 
     #[command(flatten)]
     pub(crate) messages: Messages,
 
-    /// Seconds behind the last deadline after which what is missing counts as lost
+    /// Seconds after the last deadline until missing messages count as lost
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = patience())]
     pub(crate) patience: u64,
 }
 
-/// Fill a queue that nobody reads, then drain it.
+/// Fill a queue without consumers, then drain it.
 #[derive(Args, Debug)]
 pub(crate) struct Backlog {
     /// Number of messages
@@ -260,7 +260,7 @@ pub(crate) struct Backlog {
     #[arg(long, short = 'a')]
     pub(crate) auto_ack: bool,
 
-    /// Seconds that each of the two may take
+    /// Time limit of filling and of draining, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = patience())]
     pub(crate) patience: u64,
 }
@@ -268,15 +268,15 @@ pub(crate) struct Backlog {
 /// Open and close connections, channels or queues as fast as possible.
 #[derive(Args, Debug)]
 pub(crate) struct Churn {
-    /// Objects that come and go
+    /// Kind of object
     #[arg(value_enum)]
     pub(crate) what: Churned,
 
-    /// Number at a time
+    /// Number of objects at a time
     #[arg(long, short = 'x', value_name = "N", default_value_t = 4, value_parser = at_least_one)]
     pub(crate) workers: usize,
 
-    /// Seconds that are measured
+    /// Duration of the measurement in seconds
     #[arg(long, short = 't', value_name = "SECONDS", default_value_t = 10.0, value_parser = some_seconds)]
     pub(crate) time: f64,
 }

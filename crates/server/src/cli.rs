@@ -14,20 +14,20 @@ use crate::config::{Config, ConfigError, Settings, Source, environment};
 #[command(version, about, long_about = None)]
 pub(crate) struct Arguments {
     /// Configuration in the format of rabbitmq.conf: a file, or a directory with files *.conf; may be
-    /// given several times [default: what LEVERET_CONFIG_FILE and LEVERET_CONFIG_FILES say]
+    /// given several times [default: LEVERET_CONFIG_FILE and LEVERET_CONFIG_FILES]
     #[arg(long, value_name = "FILE", global = true)]
     config: Vec<PathBuf>,
-    /// Directory of the broker's data [default: what LEVERET_DATA_DIR says, or ./data]
+    /// Directory of the broker's data [default: LEVERET_DATA_DIR, or ./data]
     #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<PathBuf>,
-    /// Address for AMQP clients, instead of what the configuration says [default: all addresses, port 5672]
+    /// Address for AMQP clients, instead of the configured one [default: all addresses, port 5672]
     #[arg(long, value_name = "ADDR:PORT")]
     amqp: Option<SocketAddr>,
-    /// Address for HTTP clients, instead of what the configuration says [default: all addresses, port 15672]
+    /// Address for HTTP clients, instead of the configured one [default: all addresses, port 15672]
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
-    /// Show every key of the configuration with the value that is in force and where it was set,
-    /// without secrets, and start nothing
+    /// Print every key of the configuration with its effective value and its source, without
+    /// secrets, and exit
     #[arg(long)]
     print_config: bool,
     #[command(subcommand)]
@@ -37,8 +37,8 @@ pub(crate) struct Arguments {
 /// The task to do instead of running the broker.
 #[derive(Subcommand, Clone, Copy, Debug)]
 enum Task {
-    /// Read the data directory of a broker that does not run, change nothing, and say what is in it
-    /// and what is wrong with it
+    /// Check the data directory of a stopped broker: print a summary and all faults, and change
+    /// nothing
     Check,
 }
 

@@ -6,6 +6,7 @@
 //! dead letters reach.
 
 mod components;
+mod in_words;
 mod loops;
 mod targets;
 mod warning;

@@ -1,5 +1,6 @@
 //! Problems in queues that dead letters reach: TTLs that are too short, length limits, missing consumers.
 
+use super::in_words::{count, duration};
 use super::warning::{MapWarning, Severity, WarningKind, first_of, keeps};
 use super::{DeadLetterMap, MapQueue};
 use crate::setting::Overflow;
@@ -86,21 +87,24 @@ fn ttl(map: &DeadLetterMap, queue: &MapQueue, sources: &Sources, from: &str) -> 
     let kind = WarningKind::ShorterTtl;
     if let Some((longer_ms, at, exchange)) = sources.longest.filter(|(ms, _, _)| *ms > ttl_ms) {
         let text = format!(
-            "Messages in '{name}' are dropped after {ttl_ms} ms, sooner than the {longer_ms} ms of \
-             '{}', whose dead letters come there.",
+            "Messages in '{name}' are dropped after {}, sooner than after the {} of '{}', whose dead \
+             letters go there.",
+            duration(ttl_ms),
+            duration(longer_ms),
             map.queues.get(at)?.name
         );
         return Some(Found { severity: Severity::Warning, kind, from: Some((at, exchange)), text });
     }
-    let text = format!("Messages in '{name}' are dropped after {ttl_ms} ms, {from} with them.");
+    let after = duration(ttl_ms);
+    let text = format!("Messages in '{name}' are dropped after {after}, also {from}.");
     sources.has_endless.then_some(Found { severity: Severity::Info, kind, from: None, text })
 }
 
 /// Reports a length limit that refuses dead letters or evicts other messages for them.
 fn limit(queue: &MapQueue, sources: &Sources, from: &str) -> Option<Found> {
     let settings = &queue.settings;
-    let messages = settings.max_length.map(|most| format!("{most} messages"));
-    let bytes = settings.max_length_bytes.map(|most| format!("{most} bytes"));
+    let messages = settings.max_length.map(|most| count(most, "message"));
+    let bytes = settings.max_length_bytes.map(|most| count(most, "byte"));
     let most = messages.into_iter().chain(bytes).collect::<Vec<_>>().join(" or ");
     if most.is_empty() {
         return None;
@@ -109,14 +113,14 @@ fn limit(queue: &MapQueue, sources: &Sources, from: &str) -> Option<Found> {
     let has_way_on = settings.dead_letter.is_some();
     let text = match settings.overflow {
         Overflow::DropHead if !has_way_on => {
-            format!("With more than {most} in '{name}' the oldest are dropped, {from} among them.")
+            format!("With more than {most} in '{name}', the oldest are dropped, also {from}.")
         }
         Overflow::RejectPublish | Overflow::RejectPublishDlx
             if !queue.kind.takes_dead_letters_over_limit()
                 && (settings.overflow == Overflow::RejectPublish || !has_way_on) =>
         {
             let fate = if sources.has_losing { "drops" } else { "holds back" };
-            format!("With {most} in '{name}' it is full and takes no more, which {fate} {from}.")
+            format!("With {most}, '{name}' is full and refuses more, which {fate} {from}.")
         }
         Overflow::DropHead | Overflow::RejectPublish | Overflow::RejectPublishDlx => return None,
     };
@@ -132,14 +136,13 @@ fn no_consumer(queue: &MapQueue, from: &str) -> Option<Found> {
     let name = &queue.name;
     let (severity, text) = match queue.messages {
         0 => (Severity::Info, format!("'{name}', where {from} go, has no consumer.")),
-        1 => (
-            Severity::Warning,
-            format!("1 message waits in '{name}', where {from} go, and it has no consumer."),
-        ),
-        n => (
-            Severity::Warning,
-            format!("{n} messages wait in '{name}', where {from} go, and it has no consumer."),
-        ),
+        ready => {
+            let messages = count(ready, "message");
+            (
+                Severity::Warning,
+                format!("'{name}', where {from} go, has {messages} and no consumer."),
+            )
+        }
     };
     Some(Found { severity, kind: WarningKind::NoConsumer, from: None, text })
 }

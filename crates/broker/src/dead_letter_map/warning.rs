@@ -87,6 +87,6 @@ pub(super) fn first_of(first: &MapQueue, count: u64) -> String {
     match count {
         0 | 1 => format!("'{first}'"),
         2 => format!("'{first}' and another queue"),
-        n => format!("'{first}' and {} others", n - 1),
+        n => format!("'{first}' and {} others", super::in_words::number(n - 1)),
     }
 }

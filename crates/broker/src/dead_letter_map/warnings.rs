@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::in_words::number;
 use super::warning::{MapWarning, Severity, WarningKind, first_of, keeps};
 use super::{DeadLetterMap, MapEdge, loops, targets};
 use crate::limits::MAP_NAMES_TOLD_MAX;
@@ -59,7 +60,7 @@ fn dead_end(map: &DeadLetterMap, edges: &[&MapEdge]) -> Option<MapWarning> {
                 let keys = listed(keys.iter());
                 format!("they keep their key, {keys}, which {through} routes to no queue")
             }
-            _ => format!("nothing leads from {through} to a queue"),
+            _ => format!("{through} has no route to any queue"),
         };
         let text = format!("Dead letters of {from} {fate}: {why}.");
         return Some(warning(Severity::Error, WarningKind::Unroutable, text));
@@ -69,7 +70,7 @@ fn dead_end(map: &DeadLetterMap, edges: &[&MapEdge]) -> Option<MapWarning> {
     }
     let keys = listed(route.lost_keys.iter());
     let text = format!(
-        "Dead letters of {from} with the key {keys} {fate}: {through} routes that to no queue."
+        "Dead letters of {from} with the key {keys} {fate}: {through} routes this key to no queue."
     );
     Some(warning(Severity::Warning, WarningKind::Unroutable, text))
 }
@@ -80,6 +81,6 @@ fn listed<'a>(names: impl Iterator<Item = &'a Name>) -> String {
     let first: Vec<String> = names.by_ref().take(MAP_NAMES_TOLD_MAX).collect();
     match names.count() {
         0 => first.join(" or "),
-        more => format!("{} or {more} others", first.join(", ")),
+        more => format!("{} or {} others", first.join(", "), number(more as u64)),
     }
 }

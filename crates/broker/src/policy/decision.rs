@@ -81,7 +81,7 @@ impl std::fmt::Display for Overridden {
         match self {
             Self::Same(winner) => write!(f, "{} says the same", winner.in_words()),
             Self::Lower(winner) => {
-                write!(f, "the lower value counts, which is that of {}", winner.in_words())
+                write!(f, "the lower value applies, which is that of {}", winner.in_words())
             }
             Self::Higher(winner) => {
                 write!(f, "the higher value counts, which is that of {}", winner.in_words())

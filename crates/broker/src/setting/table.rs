@@ -75,39 +75,39 @@ policy_keys! {
     MessageTtl = "message-ttl", Expiry, ms(0),
         argument(2, |value, _| in_range(value, 0, TTL_MS_MAX)), button("Message TTL (ms)"),
         policy("message TTL"), operator(Merge::Lower), with_argument(Merge::Lower),
-        with_hint("A message leaves so long after it came.");
+        with_hint("Time after which a message expires.");
     /// `expires`, milliseconds.
     Expires = "expires", Expiry, ms(1),
         argument(1, |value, _| in_range(value, 1, TTL_MS_MAX)), button("Delete when unused (ms)"),
         policy("queue expiry"), operator(Merge::Lower), with_argument(Merge::Lower),
-        with_hint("The queue is deleted when nobody has used it for so long.");
+        with_hint("Time after which an unused queue is deleted.");
     /// `max-length`, messages.
     MaxLength = "max-length", Length, count(0),
         argument(6, not_negative), button("Max length"),
         policy("maximum length"), operator(Merge::Lower), with_argument(Merge::Lower),
-        with_hint("So many messages may wait.");
+        with_hint("Limit of ready messages.");
     /// `max-length-bytes`, bytes of message bodies.
     MaxLengthBytes = "max-length-bytes", Length, bytes(0),
         argument(7, not_negative), button("Max length (bytes)"),
         policy("maximum length in bytes"), operator(Merge::Lower), with_argument(Merge::Lower),
-        with_hint("Bodies of so many bytes may wait.");
+        with_hint("Limit of the bodies of ready messages, in bytes.");
     /// `overflow`, a word such as `drop-head`.
     Overflow = "overflow", Length, ValueKind::Word(Overflow::LIST),
         argument(11, |value, _| one_of(value, Overflow::LIST, "invalid_overflow")),
         button("Overflow"), example("\"reject-publish\""),
         policy("overflow value"), operator(Merge::Second), with_argument_of_overflow(),
         or(Fallback::Word(Word::Overflow(Overflow::DropHead))),
-        with_hint("What happens beyond the length: the oldest leaves, or the new one is refused.");
+        with_hint("What happens at the limit: drop-head removes the oldest message, reject-publish refuses the new one.");
     /// `dead-letter-exchange`. The argument is checked before all others, and before permissions.
     DeadLetterExchange = "dead-letter-exchange", DeadLetters, ValueKind::ExchangeName,
         argument(3, any), button("Dead-letter exchange"),
         policy("dead letter exchange name"), with_argument(Merge::Second),
-        with_hint("Where messages go that expire, are rejected or are too many. Empty: the default exchange, whose routing key is the name of a queue.");
+        with_hint("Exchange for messages that expire, are rejected or exceed a limit. Empty: the default exchange, where the routing key is the name of a queue.");
     /// `dead-letter-routing-key`, replaces the routing keys.
     DeadLetterRoutingKey = "dead-letter-routing-key", DeadLetters, ValueKind::RoutingKey,
         argument(4, dead_letter_routing_key), button("Dead-letter routing key"),
         policy("dead letter routing key"), with_argument(Merge::Second),
-        with_hint("Their key then; without it they keep their own.");
+        with_hint("Routing key of dead letters. Without it, dead letters keep their routing keys.");
     /// `dead-letter-strategy` of quorum queues.
     DeadLetterStrategy = "dead-letter-strategy", DeadLetters, ValueKind::Word(DeadLetterStrategy::LIST),
         only(QUORUM),
@@ -120,12 +120,12 @@ policy_keys! {
         argument(15, any), button("Delivery limit"),
         policy("delivery limit"), strict(), operator(Merge::DeliveryLimit),
         with_argument(Merge::DeliveryLimit), or(Fallback::Number(DELIVERY_LIMIT_DEFAULT as i64)),
-        with_hint("A message dies when it has failed more often than so; negative: never.");
+        with_hint("A message that fails more often than this dies. Negative: no limit.");
     /// `consumer-timeout`, milliseconds.
     ConsumerTimeout = "consumer-timeout", Delivery, ms(0), only(QUORUM),
         argument(16, not_negative), button("Consumer timeout (ms)"),
         policy("consumer timeout"), with_argument(Merge::Lower), or(Fallback::ConsumerTimeout),
-        with_hint("A consumer must acknowledge within so long.");
+        with_hint("Time within which a consumer must acknowledge a message.");
     /// `consumer-disconnected-timeout`, milliseconds; has no effect on one node.
     ConsumerDisconnectedTimeout = "consumer-disconnected-timeout", WithoutEffect, ms(0), only(QUORUM),
         argument(17, not_negative), policy("consumer disconnected timeout");
@@ -134,17 +134,17 @@ policy_keys! {
         argument(18, any),
         policy("delayed retry type. Must be one of: all, failed, returned, disabled"),
         operator(Merge::Second), with_argument(Merge::First),
-        with_hint("Which messages wait before they are delivered again.");
+        with_hint("Which returned messages wait before the next delivery.");
     /// `delayed-retry-min`, milliseconds.
     DelayedRetryMin = "delayed-retry-min", Delivery, ms(1), only(QUORUM), argument(19, any),
         policy("delayed retry minimum delay. Must be a positive integer"),
         operator(Merge::Higher), with_argument(Merge::Lower),
-        with_hint("They wait so long for each failure.");
+        with_hint("Wait for each failed delivery.");
     /// `delayed-retry-max`, milliseconds.
     DelayedRetryMax = "delayed-retry-max", Delivery, ms(1), only(QUORUM), argument(20, any),
         policy("delayed retry maximum delay. Must be a positive integer"),
         operator(Merge::Lower), with_argument(Merge::Lower),
-        with_hint("But no longer than this.");
+        with_hint("Longest wait.");
     /// `target-group-size`; has no effect on one node.
     TargetGroupSize = "target-group-size", WithoutEffect, count(1), only(QUORUM),
         policy("qq target count value"), strict(), operator(Merge::Higher);
@@ -180,14 +180,14 @@ policy_keys! {
     /// `alternate-exchange` of exchanges, which have an argument of the same name.
     AlternateExchange = "alternate-exchange", Exchanges, ValueKind::ExchangeName,
         policy("alternate exchange name"), with_argument(Merge::Second),
-        with_hint("Where messages go that match no binding.");
+        with_hint("Exchange for messages that match no binding.");
     /// `expiry-order`, Leveret's own.
     ExpiryOrder = "expiry-order", Expiry, ValueKind::Word(ExpiryOrder::LIST),
         argument(27, |value, _| one_of(value, ExpiryOrder::LIST, "invalid_expiry_order")),
         button("Expiry order"), example("\"head\""),
         policy("expiry order"), operator(Merge::Second), with_argument(Merge::Second),
         or(Fallback::Word(Word::ExpiryOrder(ExpiryOrder::Deadline))),
-        with_hint("deadline: each message leaves at its own time. head: only at the front of the queue, as in RabbitMQ.");
+        with_hint("deadline: each message expires at its own time. head: only at the front of the queue, as in RabbitMQ.");
 }
 
 arguments_alone! {

@@ -244,7 +244,7 @@ fn own_keys_are_binding_keys_or_the_queue_name() {
         broker.told_of(WarningKind::Unroutable),
         [
             "warning unroutable: Dead letters of 'bound' with the key 'nothing' are dropped: exchange \
-         'x' routes that to no queue."
+         'x' routes this key to no queue."
         ]
     );
 }
@@ -278,7 +278,7 @@ fn dead_ends_are_reported() {
          no queue.",
             "error unroutable: Dead letters of 'd' are dropped: they keep their key, 'd', which \
          exchange 'x' routes to no queue.",
-            "error unroutable: Dead letters of 'e' are dropped: nothing leads from exchange 'bare' to a \
+            "error unroutable: Dead letters of 'e' are dropped: exchange 'bare' has no route to any \
          queue.",
             "error unroutable: Dead letters of 'f' are dropped: the default exchange routes the key \
          'nobody' to no queue.",
@@ -346,16 +346,16 @@ fn targets_with_shorter_ttl_limit_or_no_consumer_are_reported() {
     broker.queue("short", &[(TTL, "1000")]);
     assert_eq!(
         broker.told(),
-        [
-            "warning shorter_ttl: Messages in 'short' are dropped after 1000 ms, sooner than the 60000 \
-         ms of 'source', whose dead letters come there."
-        ]
+        ["warning shorter_ttl: Messages in 'short' are dropped after 1 s, sooner than after the \
+         1 min of 'source', whose dead letters go there."]
     );
     broker.policy(PolicyKind::Operator, "o", "^source$", "message-ttl", "1000");
     assert_eq!(
         broker.told(),
-        ["info shorter_ttl: Messages in 'short' are dropped after 1000 ms, dead letters of \
-         'endless' and another queue with them."]
+        [
+            "info shorter_ttl: Messages in 'short' are dropped after 1 s, also dead letters of 'endless' \
+         and another queue."
+        ]
     );
     broker.policy(PolicyKind::User, "p", "^endless$", "message-ttl", "500");
     assert!(broker.told().is_empty(), "{:?}", broker.told());
@@ -363,8 +363,8 @@ fn targets_with_shorter_ttl_limit_or_no_consumer_are_reported() {
     assert_eq!(
         broker.told_of(WarningKind::Limit),
         [
-            "warning limit: With more than 10 messages in 'short' the oldest are dropped, dead letters \
-         of 'endless' and another queue among them."
+            "warning limit: With more than 10 messages in 'short', the oldest are dropped, also dead \
+         letters of 'endless' and another queue."
         ]
     );
     // What is pushed out goes on.
@@ -377,18 +377,16 @@ fn targets_with_shorter_ttl_limit_or_no_consumer_are_reported() {
     assert_eq!(
         broker.told(),
         [
-            "warning limit: With 1 messages in 'dead' it is full and takes no more, which drops dead \
-         letters of 'source'.",
+            "warning limit: With 1 message, 'dead' is full and refuses more, which drops dead letters \
+         of 'source'.",
             "info no_consumer: 'dead', where dead letters of 'source' go, has no consumer.",
         ]
     );
     broker.publish("", "dead", None);
     assert_eq!(
         broker.told_of(WarningKind::NoConsumer),
-        [
-            "warning no_consumer: 1 message waits in 'dead', where dead letters of 'source' go, and it \
-         has no consumer."
-        ]
+        ["warning no_consumer: 'dead', where dead letters of 'source' go, has 1 message and no \
+         consumer."]
     );
     broker.consume("dead");
     assert!(broker.told_of(WarningKind::NoConsumer).is_empty());

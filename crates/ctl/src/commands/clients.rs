@@ -63,7 +63,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Operations,
         "close_connection",
         "close_connection <connection pid> <explanation>",
-        "Closes a connection; its client is told why",
+        "Closes a connection and sends the reason to the client",
         close,
     )
     .words(2, 2)
@@ -73,7 +73,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "close_all_connections",
         "close_all_connections [--vhost <vhost> --limit <limit>] [-n <node> --global] \
          [--per-connection-delay <delay>] <explanation>",
-        "Closes the connections of a vhost, or all; their clients are told why",
+        "Closes the connections of a vhost, or all, and sends the reason to the clients",
         close_all,
     )
     .words(1, 1)
@@ -96,7 +96,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Operations,
         "close_all_user_connections",
         "close_all_user_connections <username> <explanation>",
-        "Closes the connections of a user; their clients are told why",
+        "Closes the connections of a user and sends the reason to the clients",
         |call| {
             close_those(call, call.word(1), |c| field(c, "user") == call.word(0))?;
             Ok(Output::Done)

@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Definitions,
         "export_definitions",
         "export_definitions <file_path | \"-\"> [--format <json | erlang>] [--timeout <timeout>]",
-        "Writes users, vhosts, permissions, policies and topology to a file",
+        "Exports users, vhosts, permissions, policies and topology to a file",
         export,
     )
     .words(1, 1)
@@ -44,7 +44,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "import_definitions",
         "import_definitions <file_path> [--format <json | erlang>] [--skip-if-unchanged] \
          [--timeout <timeout>]",
-        "Takes over users, vhosts, permissions, policies and topology of a file",
+        "Imports users, vhosts, permissions, policies and topology from a file",
         import,
     )
     .words(0, 1)

@@ -75,7 +75,7 @@ pub(super) const COMMANDS: &[Command] = &[
     }),
     check(
         "check_if_metadata_store_is_initialized",
-        "Fails if the node does not know yet what it keeps",
+        "Fails if the metadata of the node is not loaded yet",
         |call| {
             call.node.api.get("/api/whoami")?;
             let node = call.node.name();
@@ -101,7 +101,7 @@ pub(super) const COMMANDS: &[Command] = &[
     }),
     check(
         "list_policies_that_match",
-        "Lists the policies whose pattern matches a queue; the first is in force",
+        "Lists the policies whose pattern matches a queue; the first applies",
         policies_that_match,
     )
     .usage("list_policies_that_match [--vhost <vhost>] <name>")

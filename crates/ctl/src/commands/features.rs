@@ -27,7 +27,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::FeatureFlags,
         "enable_feature_flag",
         "enable_feature_flag [--opt-in] <all | feature_flag>",
-        "Enables a feature flag, or all; in Leveret all are enabled",
+        "Enables a feature flag, or all; Leveret has all enabled",
         enable,
     )
     .words(1, 1)
@@ -40,7 +40,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::FeatureFlags,
         "list_deprecated_features",
         "list_deprecated_features [--used] [<column> ...]",
-        "Lists deprecated features, or those of them that are in use",
+        "Lists deprecated features, or only those in use",
         list_deprecated,
     )
     .everywhere()

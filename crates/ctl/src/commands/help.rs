@@ -9,7 +9,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Help,
         "help",
         "help [<command>]",
-        "Shows what commands there are, or how one is used",
+        "Lists all commands, or shows the usage of one",
         |call| match call.words {
             [] => Ok(Output::Text(crate::help::all(call.tool))),
             words => match crate::help::find(call.tool, words) {
@@ -27,7 +27,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Help,
         "version",
         "version",
-        "Shows the version of this tool: as rabbitmqctl that of RabbitMQ which it is like",
+        "Shows the version of this tool; as rabbitmqctl, the compatible version of RabbitMQ",
         |call| Ok(Output::Text(call.tool.version().to_owned())),
     )
     .everywhere(),
@@ -35,7 +35,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Help,
         "autocomplete",
         "autocomplete [prefix] [--timeout <timeout>]",
-        "Lists the commands that begin so",
+        "Lists the commands with a prefix",
         |call: &Call<'_>| {
             let mut names: Vec<&str> = super::of(call.tool).map(|command| command.name).collect();
             names.retain(|name| name.starts_with(call.word(0)));
@@ -49,7 +49,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Help,
         "install_links",
         "install_links <directory>",
-        "Makes rabbitmqctl and rabbitmq-diagnostics in a directory: links to this program",
+        "Creates rabbitmqctl and rabbitmq-diagnostics in a directory, as links to this program",
         |call| crate::links::install(call.word(0)),
     )
     .words(1, 1),

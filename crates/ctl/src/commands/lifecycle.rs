@@ -69,7 +69,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Cluster,
         "await_online_nodes",
         "await_online_nodes <count> [--timeout <timeout>]",
-        "Waits until so many nodes run, of which there is one",
+        "Waits until a number of nodes run; Leveret is one node",
         await_nodes,
     )
     .words(1, 1)
@@ -98,7 +98,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Nodes,
         "shutdown",
         "shutdown [--wait]",
-        "Stops the node and its process, and waits until it has ended",
+        "Stops the node and its process, and waits for the end of the process",
         shutdown,
     )
     .switches(&[Switch::flag("wait")])
@@ -107,7 +107,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Nodes,
         "stop_app",
         "stop_app",
-        "Stops serving clients; the process stays, to be started or reset",
+        "Stops serving clients; the process stays, for start_app or reset",
         |call| change(call, "stop_app", State::Stopped),
     )
     .banner(|call| format!("Stopping rabbit application on node {} ...", call.node.name())),
@@ -123,7 +123,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Nodes,
         "reset",
         "reset",
-        "Makes the node, stopped by stop_app, as it was when it was new",
+        "Deletes all data of the node, after stop_app",
         |call| act(call, "reset"),
     )
     .banner(|call| format!("Resetting node {} ...", call.node.name())),

@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Monitoring,
         "listeners",
         "listeners [--timeout <timeout>]",
-        "Lists where the node listens",
+        "Lists the listeners of the node",
         |call| {
             let all = of(&call.node.api.get("/api/overview")?);
             let lines: Vec<String> = all.iter().map(shown).collect();
@@ -63,7 +63,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Monitoring,
         "check_port_connectivity",
         "check_port_connectivity [--address <address>] [--timeout <timeout>]",
-        "Connects to every port that the node listens on",
+        "Connects to every port of the node",
         check_connectivity,
     )
     .diagnostics()

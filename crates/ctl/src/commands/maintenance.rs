@@ -17,7 +17,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Cluster,
         "has_reached_target_cluster_size",
         "has_reached_target_cluster_size",
-        "Passes: one node is all that there is to be",
+        "Passes: Leveret is a single node",
         |call| {
             let node = call.node.name();
             Ok(Output::Text(format!("Target cluster size has been reached on node {node}")))
@@ -31,7 +31,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::VirtualHosts,
         "reconcile_vhosts",
         "reconcile_vhosts",
-        "Makes sure that every vhost runs, which it does as long as the node does",
+        "Passes if the node runs: every vhost runs with it",
         |_| Ok(Output::Done),
     )
     .banner(|_| {
@@ -42,7 +42,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::VirtualHosts,
         "restart_vhost",
         "restart_vhost [--vhost <vhost>]",
-        "Starts a vhost that does not run; it runs as long as the node does",
+        "Does nothing: every vhost runs with the node",
         restart_vhost,
     )
     .banner(|call| {
@@ -52,7 +52,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Operations,
         "force_gc",
         "force_gc",
-        "Does nothing: no garbage is collected here",
+        "Does nothing: Leveret has no garbage collection",
         |_| Ok(Output::Done),
     )
     .banner(|call| {
@@ -63,7 +63,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Operations,
         "suspend_listeners",
         "suspend_listeners",
-        "Lets the node accept no AMQP clients; those that are there stay",
+        "Stops accepting AMQP clients; open connections stay",
         |call| act(call, "suspend_listeners"),
     )
     .banner(|call| {
@@ -77,7 +77,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Operations,
         "resume_listeners",
         "resume_listeners",
-        "Lets the node accept AMQP clients again",
+        "Accepts AMQP clients again",
         |call| act(call, "resume_listeners"),
     )
     .banner(|call| {
@@ -91,7 +91,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Nodes,
         "rotate_logs",
         "rotate_logs",
-        "Does nothing: log files are rotated by their size",
+        "Does nothing: log files are rotated by size",
         |_| {
             let text = "This command does not rotate logs anymore [deprecated]";
             Err(Failure::error(UNAVAILABLE, text))
@@ -101,7 +101,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Monitoring,
         "list_node_auth_attempt_stats",
         "list_node_auth_attempt_stats",
-        "Lists how often somebody has logged in, or tried to",
+        "Lists the numbers of successful and failed logins",
         list_attempts,
     )
     .everywhere()
@@ -126,7 +126,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Monitoring,
         "check_certificate_expiration",
         "check_certificate_expiration [--within <time>] [--unit <days | weeks | months | years>]",
-        "Fails if a certificate of a listener expires soon: within four weeks if nothing is said",
+        "Fails if a certificate of a listener expires soon, by default within four weeks",
         check_certificates,
     )
     .diagnostics()

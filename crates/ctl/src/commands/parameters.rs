@@ -86,7 +86,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Configuration,
         "set_cluster_name",
         "set_cluster_name <name>",
-        "Gives the node another cluster name",
+        "Changes the cluster name",
         |call| {
             call.node.api.put("/api/cluster-name", &json!({"name": call.word(0)}))?;
             Ok(Output::Done)

@@ -15,7 +15,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::AccessControl,
         "set_permissions",
         "set_permissions [--vhost <vhost>] <username> <conf> <write> <read>",
-        "Says what a user may configure, write and read in a vhost",
+        "Sets the permissions of a user in a vhost",
         set,
     )
     .words(4, 4)
@@ -30,7 +30,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::AccessControl,
         "set_permissions_globally",
         "set_permissions_globally <username> <conf> <write> <read>",
-        "Says what a user may configure, write and read in every vhost",
+        "Sets the permissions of a user in every vhost",
         set_everywhere,
     )
     .words(4, 4)
@@ -41,7 +41,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::AccessControl,
         "clear_permissions",
         "clear_permissions [--vhost <vhost>] <username>",
-        "Takes a user's permissions in a vhost away",
+        "Removes the permissions of a user in a vhost",
         clear,
     )
     .words(1, 1)
@@ -56,7 +56,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::AccessControl,
         "list_permissions",
         "list_permissions [--vhost <vhost>] [--no-table-headers] [--timeout <timeout>]",
-        "Lists who may do what in a vhost",
+        "Lists the permissions in a vhost",
         list,
     )
     .everywhere()
@@ -65,7 +65,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::AccessControl,
         "list_user_permissions",
         "list_user_permissions [--no-table-headers] <username>",
-        "Lists what a user may do, vhost by vhost",
+        "Lists the permissions of a user in all vhosts",
         list_of_user,
     )
     .everywhere()

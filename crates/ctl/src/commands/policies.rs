@@ -24,7 +24,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "set_policy",
         "set_policy [--vhost <vhost>] [--priority <priority>] [--apply-to <apply-to>] <name> \
          <pattern> <definition>",
-        "Sets a policy, which is in force when this returns",
+        "Sets a policy; it is in effect when the command returns",
         |call| set(call, POLICIES),
     )
     .words(3, 3)
@@ -55,7 +55,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "set_operator_policy",
         "set_operator_policy [--vhost <vhost>] [--priority <priority>] [--apply-to <apply-to>] \
          <name> <pattern> <definition>",
-        "Sets an operator policy, which limits what policies and arguments say",
+        "Sets an operator policy, which limits policies and arguments",
         |call| set(call, OPERATOR_POLICIES),
     )
     .words(3, 3)

@@ -16,7 +16,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Queues,
         "explain_queue",
         "explain_queue [--vhost <vhost>] <queue>",
-        "Shows what is in force for a queue, where it comes from, and what lost against it",
+        "Shows the effective settings of a queue, their sources, and the overridden values",
         explain,
     )
     .everywhere()
@@ -27,7 +27,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "dry_run_policy",
         "dry_run_policy [--vhost <vhost>] [--priority <priority>] [--apply-to <apply-to>] \
          [--operator] <name> <pattern> <definition> | --clear <name>",
-        "Shows what a policy, or its removal, would do now, and does nothing",
+        "Shows the effects of a policy, or of its removal, without changing anything",
         dry_run,
     )
     .words(1, 3)

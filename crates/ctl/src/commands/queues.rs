@@ -34,7 +34,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Monitoring,
         "list_unresponsive_queues",
         "list_unresponsive_queues [--local] [--queue-timeout <milliseconds>] [<column> ...]",
-        "Lists the queues that do not answer, which there are none of",
+        "Lists unresponsive queues; Leveret has none",
         |_| Ok(Output::Rows(Rows { rows: Vec::new(), empty: Empty::Nothing, has_header: true })),
     )
     .everywhere()
@@ -46,7 +46,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Queues,
         "purge_queue",
         "purge_queue <queue> [--timeout <timeout>]",
-        "Removes the messages that are ready in a queue",
+        "Removes all ready messages of a queue",
         purge,
     )
     .words(1, 1)
@@ -56,7 +56,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "delete_queue",
         "delete_queue [--vhost <vhost>] <queue_name> [--if-empty|-e] [--if-unused|-u] [--force] \
          [--timeout <timeout>]",
-        "Removes a queue with its messages",
+        "Deletes a queue with its messages",
         delete,
     )
     .words(1, 1)

@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Queues,
         "dlq show",
         "dlq show [--vhost <vhost>] <queue> [--limit <number>]",
-        "Lists messages that wait in a queue, and where, why and when each died last",
+        "Lists messages of a queue, with queue, reason and time of their last deaths",
         show,
     )
     .everywhere()
@@ -34,7 +34,7 @@ pub(super) const COMMANDS: &[Command] = &[
          [--filter-reason <reason>] [--first-queue <queue>] [--header <name>=<value>] [--text <text>] \
          [--older-than <seconds>] [--max-redrives <number>] [--limit <number>] \
          [--rate <messages per second>] [--dry-run] [--no-wait]",
-        "Sends messages of a queue back to where they died, or elsewhere",
+        "Sends dead letters back to the queues where they died, or to another target",
         redrive,
     )
     .words(1, 1)
@@ -49,7 +49,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Queues,
         "dlq cancel",
         "dlq cancel <id>",
-        "Ends a redrive; what it has moved stays moved",
+        "Cancels a redrive; moved messages stay moved",
         cancel,
     )
     .words(1, 1)
@@ -182,11 +182,9 @@ fn state(job: &Value) -> &str {
 fn progress(job: &Value) -> String {
     let count = |name| job.get(name).and_then(Value::as_u64).unwrap_or_default();
     let mut text = format!("{} of {} messages moved", count("moved"), count("messages_total"));
-    for (name, what) in [
-        ("skipped", "not chosen"),
-        ("unroutable", "that nothing takes"),
-        ("gone", "gone meanwhile"),
-    ] {
+    for (name, what) in
+        [("skipped", "skipped"), ("unroutable", "unroutable"), ("gone", "already gone")]
+    {
         if count(name) > 0 {
             text.push_str(&format!(", {} {what}", count(name)));
         }
@@ -198,7 +196,7 @@ fn progress(job: &Value) -> String {
 fn told(answer: &Value) -> String {
     let count = |of: &Value, name| of.get(name).and_then(Value::as_u64).unwrap_or_default();
     let mut lines = vec![format!(
-        "{} of {} messages chosen, {} would move, {} that nothing takes",
+        "{} of {} messages match, {} would move, {} unroutable",
         count(answer, "matched"),
         count(answer, "scanned"),
         count(answer, "would_move"),
@@ -209,7 +207,7 @@ fn told(answer: &Value) -> String {
         lines.push(format!("{} to queue '{queue}'", count(target, "messages")));
     }
     if answer.get("complete") == Some(&json!(false)) {
-        lines.push("There are more messages than a dry run looks at".to_owned());
+        lines.push("The queue has more messages than a dry run reads".to_owned());
     }
     lines.join("\n")
 }
@@ -253,7 +251,7 @@ fn target(to: &str) -> Result<Value, Failure> {
         }),
         _ => {
             let problem =
-                "--to is none of origin, first, queue:NAME, exchange:NAME, exchange:NAME:KEY";
+                "--to must be origin, first, queue:NAME, exchange:NAME or exchange:NAME:KEY";
             Err(Failure::bad_argument(Some(problem)))
         }
     }
@@ -277,7 +275,7 @@ fn positive(call: &Call<'_>, option: &str) -> Result<Option<u64>, Failure> {
 fn cancel(call: &Call<'_>) -> Result<Output, Failure> {
     match call.node.api.remove(&path(&["redrives", call.word(0)])) {
         Ok(true) => Ok(Output::Done),
-        Ok(false) => Err(Failure::error(DATA, "There is no such redrive")),
+        Ok(false) => Err(Failure::error(DATA, "The redrive does not exist")),
         Err(HttpError::Refused { status: 409, reason }) => Err(Failure::error(DATA, reason)),
         Err(error) => Err(error.into()),
     }
@@ -325,7 +323,7 @@ mod tests {
         assert_eq!(progress(&job), "5 of 9 messages moved");
         job["unroutable"] = json!(2);
         job["skipped"] = json!(1);
-        let expected = "5 of 9 messages moved, 1 not chosen, 2 that nothing takes";
+        let expected = "5 of 9 messages moved, 1 skipped, 2 unroutable";
         assert_eq!(progress(&job), expected);
     }
 
@@ -335,8 +333,8 @@ mod tests {
             "targets": [{"queue": "q", "messages": 2}], "complete": false});
         assert_eq!(
             told(&answer),
-            "3 of 4 messages chosen, 2 would move, 1 that nothing takes\n2 to queue 'q'\n\
-             There are more messages than a dry run looks at"
+            "3 of 4 messages match, 2 would move, 1 unroutable\n2 to queue 'q'\n\
+             The queue has more messages than a dry run reads"
         );
     }
 }

@@ -28,7 +28,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Cluster,
         "cluster_status",
         "cluster_status [--timeout <timeout>]",
-        "Shows the nodes of the cluster, of which there is one",
+        "Shows the nodes of the cluster; Leveret is one node",
         cluster_status,
     )
     .everywhere()
@@ -37,7 +37,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Configuration,
         "environment",
         "environment",
-        "Shows what the node knows of itself, as Erlang's terms",
+        "Shows the environment of the node, as Erlang terms",
         |call| Ok(Output::Both(erlang(&own_node(call)?), own_node(call)?)),
     )
     .everywhere()
@@ -47,7 +47,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Monitoring,
         "memory_breakdown",
         "memory_breakdown [--unit <unit>] [--timeout <timeout>]",
-        "Shows how much memory the node uses",
+        "Shows the memory use of the node",
         memory_breakdown,
     )
     .diagnostics()
@@ -58,7 +58,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Monitoring,
         "server_version",
         "server_version [--timeout <timeout>]",
-        "Shows the version of RabbitMQ that the node is like",
+        "Shows the compatible version of RabbitMQ",
         |call| {
             let overview = call.node.api.get("/api/overview")?;
             let version = shown(&overview, "rabbitmq_version");
@@ -71,7 +71,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Monitoring,
         "report",
         "report [--timeout <timeout>]",
-        "Shows the status of the node and what there is in each vhost",
+        "Shows the status of the node and the objects of each vhost",
         report,
     )
     .everywhere()

@@ -16,7 +16,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::AccessControl,
         "set_topic_permissions",
         "set_topic_permissions [--vhost <vhost>] <username> <exchange> <write> <read>",
-        "Says which routing keys of a topic exchange a user may write and read",
+        "Sets the permissions of a user on routing keys of a topic exchange",
         set,
     )
     .words(4, 4)
@@ -30,7 +30,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::AccessControl,
         "clear_topic_permissions",
         "clear_topic_permissions [--vhost <vhost>] <username> [<exchange>]",
-        "Takes a user's topic permissions in a vhost away, or those for one exchange",
+        "Removes the topic permissions of a user in a vhost, or those for one exchange",
         clear,
     )
     .words(1, 2)

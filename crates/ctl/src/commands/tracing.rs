@@ -13,7 +13,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::VirtualHosts,
         "trace_on",
         "trace_on [--vhost <vhost>]",
-        "Begins to copy the messages of a vhost to amq.rabbitmq.trace",
+        "Starts tracing: copies the messages of a vhost to amq.rabbitmq.trace",
         |call| set(call, true),
     )
     .banner(|call| format!("Starting tracing for vhost \"{}\" ...", call.vhost())),
@@ -21,7 +21,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::VirtualHosts,
         "trace_off",
         "trace_off [--vhost <vhost>]",
-        "Ends the copying of the messages of a vhost",
+        "Stops tracing of a vhost",
         |call| set(call, false),
     )
     .banner(|call| format!("Stopping tracing for vhost \"{}\" ...", call.vhost())),

@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Users,
         "add_user",
         "add_user <username> [<password>] [<password_hash> --pre-hashed-password]",
-        "Makes a user, who may not do anything yet",
+        "Creates a user without permissions",
         add,
     )
     .words(1, 2)
@@ -29,7 +29,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Users,
         "delete_user",
         "delete_user <username>",
-        "Removes a user with all that he may do",
+        "Deletes a user with all permissions",
         delete,
     )
     .words(1, 1)
@@ -38,7 +38,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Users,
         "change_password",
         "change_password <username> <password>",
-        "Gives a user another password",
+        "Changes the password of a user",
         change_password,
     )
     .words(1, 2)
@@ -47,7 +47,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Users,
         "clear_password",
         "clear_password <username>",
-        "Takes a user's password away, so that he cannot log in with one",
+        "Removes the password of a user, who cannot log in with a password then",
         clear_password,
     )
     .words(1, 1)
@@ -56,7 +56,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Users,
         "authenticate_user",
         "authenticate_user <username> [<password>]",
-        "Tries whether a user can log in with a password",
+        "Checks the password of a user",
         authenticate,
     )
     .words(1, 2)
@@ -65,7 +65,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Users,
         "set_user_tags",
         "set_user_tags <username> <tag> [...]",
-        "Replaces the tags of a user, which open the management API",
+        "Replaces the tags of a user, which give access to the management API",
         set_tags,
     )
     .words(1, usize::MAX)
@@ -86,7 +86,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Other,
         "hash_password",
         "hash_password [<cleartext_password>]",
-        "Shows a password as users of definitions files have it",
+        "Shows the hash of a password, as in definitions files",
         hash,
     )
     .words(0, 1)

@@ -24,7 +24,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "add_vhost",
         "add_vhost <vhost> [--description <description> --tags \"<tag1>,<tag2>,<...>\" \
          --default-queue-type <quorum|classic|stream>]",
-        "Makes a vhost",
+        "Creates a vhost",
         add,
     )
     .words(1, 1)
@@ -35,7 +35,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::VirtualHosts,
         "delete_vhost",
         "delete_vhost <vhost>",
-        "Removes a vhost with everything in it",
+        "Deletes a vhost with everything in it",
         delete,
     )
     .words(1, 1)
@@ -74,7 +74,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::VirtualHosts,
         "enable_vhost_deletion_protection",
         "enable_vhost_deletion_protection <vhost>",
-        "Protects a vhost from being removed",
+        "Protects a vhost from deletion",
         |call| protect(call, true),
     )
     .words(1, 1)
@@ -86,7 +86,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::VirtualHosts,
         "disable_vhost_deletion_protection",
         "disable_vhost_deletion_protection <vhost>",
-        "Lets a vhost be removed again",
+        "Removes the protection of a vhost from deletion",
         |call| protect(call, false),
     )
     .words(1, 1)

@@ -12,7 +12,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Configuration,
         "set_vm_memory_high_watermark",
         "set_vm_memory_high_watermark <fraction> | absolute <value>",
-        "Says from how much memory on publishers are blocked, until the node is started again",
+        "Sets the memory watermark that blocks publishers, until the next start of the node",
         |call| set(call, "vm-memory-high-watermark", &memory(call.words)?),
     )
     .words(1, 2)
@@ -28,7 +28,7 @@ pub(super) const COMMANDS: &[Command] = &[
         Section::Configuration,
         "set_disk_free_limit",
         "set_disk_free_limit <disk_limit> | mem_relative <fraction>",
-        "Says below how much free disk space publishers are blocked, until the node is started again",
+        "Sets the limit of free disk space that blocks publishers, until the next start of the node",
         |call| set(call, "disk-free-limit", &disk(call.words)?),
     )
     .words(1, 2)

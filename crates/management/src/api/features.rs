@@ -35,7 +35,7 @@ const FLAGS: [(&str, &str); 18] = [
     ("empty_basic_get_metric", "Gets that find nothing are counted"),
     ("feature_flags_v2", "Flags are listed with their stability"),
     ("implicit_default_bindings", "Bindings to the default exchange are not stored"),
-    ("khepri_db", "What is declared is not lost with a node; Leveret has it in its own log"),
+    ("khepri_db", "Metadata in a replicated store; Leveret keeps it in its own log"),
     ("message_containers", "Messages are not bound to one protocol"),
     ("message_containers_deaths_v2", "The header x-death is as in RabbitMQ 4"),
     ("quorum_queue", "Queues of the type quorum"),

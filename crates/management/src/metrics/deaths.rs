@@ -63,7 +63,7 @@ pub(super) fn write(
         };
     family(
         "queue_messages_expired_total",
-        "Messages that expired, whatever became of them",
+        "Messages that expired, dead-lettered or not",
         &|samples, labels, count| samples.put(labels, count.died(DeathReason::Expired)),
     );
     family("queue_messages_refused_total", "Messages that a full queue refused", {

@@ -113,11 +113,9 @@ pub(super) const PUBLISHED: [Family<QueueScrape>; 1] =
 
 /// Families of `queue_time_metrics`: next expiry, and the time that messages have waited.
 pub(super) const TIMES: [Family<QueueScrape>; 3] = [
-    gauge(
-        "queue_oldest_message_age_seconds",
-        "How long the message waits that has been waiting longest",
-        |q| q.oldest_age_us.map(Value::Micros),
-    ),
+    gauge("queue_oldest_message_age_seconds", "Age of the oldest ready message", |q| {
+        q.oldest_age_us.map(Value::Micros)
+    }),
     gauge(
         "queue_next_deadline_timestamp_seconds",
         "When the next waiting message expires, in seconds of the epoch",

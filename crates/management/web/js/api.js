@@ -73,12 +73,21 @@ export async function request(method, url, body, { signal, authorization, header
   const reason = [parsed?.reason ?? answer.statusText].flat().map(words).join("; ");
   // Only this error is about who asks; `not_authorised` is about what.
   if (answer.status === 401 && parsed?.error === "not_authorized" && !authorization) {
-    leave("The broker does not accept this login any more.");
+    leave("The broker does not accept this login any more: log in again.");
   }
   throw new ApiError(answer.status, parsed?.error, reason, url);
 }
 
-const words = (reason) => (typeof reason === "string" ? reason : JSON.stringify(reason));
+/** A missing tag is told in RabbitMQ's words, which clients match on. */
+const MISSING_TAG = /^Not (administrator|monitor|policymaker|management)\w* user$/;
+const TAGS = { monitor: "monitoring" };
+
+/** A reason of the server as a sentence of the page. */
+function words(reason) {
+  if (typeof reason !== "string") return JSON.stringify(reason);
+  const [, tag] = MISSING_TAG.exec(reason) ?? [];
+  return tag ? `Your user lacks the tag ${TAGS[tag] ?? tag}.` : reason;
+}
 
 function parse(text) {
   if (text === "") return null;

@@ -50,12 +50,12 @@ export function levels(details) {
 /** The same of what is never 0: from before the broker was started there are no samples. */
 const levelsFromStart = (details) => levels(details).map(([at, value]) => [at, value || null]);
 
-/** The change in a second between samples. */
+/** The change per second between samples. */
 export function rates(details) {
   const points = levels(details);
   return points.slice(1).map(([at, value], index) => {
     const [before, old] = points[index];
-    // Less than before: the broker has begun to count anew.
+    // Less than before: the counters were reset.
     return [at, at > before && value >= old ? ((value - old) * 1000) / (at - before) : null];
   });
 }
@@ -173,7 +173,7 @@ export function Chart({ title, lines, format = number, range, actions, test }) {
     <header><h2>${title}</h2><span class="muted chart-moment">${at === null ? "now" : moment(data[0][at] * 1000)}</span>${actions}</header>
     <span ref=${probe} hidden></span>
     <div class="chart-box" ref=${box} role="img" aria-label=${`${title}, ${range ? range[1].toLowerCase() : ""}: ${summary}`}></div>
-    ${data[0].length < 2 && html`<p class="chart-none muted">Nothing was counted yet.</p>`}
+    ${data[0].length < 2 && html`<p class="chart-none muted">No samples yet.</p>`}
     <ul class="legend">${lines.map((line, index) => html`<li key=${line.label}>
       <button type="button" aria-pressed=${!hidden.has(line.label)} title=${line.hint} onClick=${() => toggle(line.label)}>
         <span class=${`swatch swatch-${(index % COLOURS) + 1}`} aria-hidden="true"></span>
@@ -181,7 +181,7 @@ export function Chart({ title, lines, format = number, range, actions, test }) {
   </section>`;
 }
 
-/** Whether the system is dark, for who has not chosen. */
+/** Whether the system is dark, for users without a choice of their own. */
 function useDarkness() {
   const query = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
   const [isDark, setIsDark] = useState(query.matches);

@@ -10,7 +10,7 @@ export function Page({ title, crumbs = [], badges, actions, children, test }) {
   useLayoutEffect(() => {
     document.title = `${title} \u00b7 Leveret`;
   }, [title]);
-  // Whoever came by keyboard, or hears the page, goes on at its title.
+  // Keyboards and screen readers start at the title.
   useLayoutEffect(() => heading.current.focus({ preventScroll: true }), []);
   return html`<article class="page" data-test=${test}>
     <header class="page-head">
@@ -72,7 +72,7 @@ export const State = ({ kind = "", children }) => html`<span class=${classes("st
  * What a poll brought: `children` is a function of the data. Before there are data it says so; of what is
  * not there (404) it says that it is `gone`.
  */
-export function Loaded({ polled, children, gone = "There is no such thing (any more)." }) {
+export function Loaded({ polled, children, gone = "This object does not exist." }) {
   if (polled.error?.status === 404) return html`<p class="empty" data-test="gone">${gone}</p>`;
   if (polled.data === undefined) {
     return polled.error ? html`<p class="empty">${polled.error.message}</p>` : html`<p class="empty" aria-busy="true">Loading\u2026</p>`;

@@ -46,7 +46,7 @@ export function openDialog(draw) {
 }
 
 /**
- * Asks before something is done that cannot be undone; true if it shall be.
+ * Asks before something that cannot be undone; true if the answer is yes.
  * With `typed`, this word must be typed first: for what takes much with it.
  */
 export function confirm({ title, text, action = "Delete", isDangerous = true, typed = "" }) {
@@ -62,7 +62,7 @@ function Confirm({ title, text, action, isDangerous, typed, close }) {
   return html`<${Dialog} title=${title} onClose=${() => close(false)} test="confirm">
     <form onSubmit=${submit}>
       <div class="dialog-text">${text}</div>
-      ${typed && html`<label class="field"><span>Type <code>${typed}</code> to go on</span>
+      ${typed && html`<label class="field"><span>Type <code>${typed}</code> to continue</span>
         <input type="text" value=${word} autocomplete="off" onInput=${(event) => setWord(event.target.value)} /></label>`}
       <div class="actions">
         <button type="button" onClick=${() => close(false)}>Cancel</button>

@@ -1,4 +1,4 @@
-// What goes wrong is shown, always: in a bar at the top, until somebody closes it or it is over.
+// Errors are always shown: in a bar at the top, until the user closes it or the error is over.
 
 import { moment } from "./format.js";
 import { html, useErrorBoundary, useEffect } from "./html.js";
@@ -12,7 +12,7 @@ const faults = store([]);
 const failing = store(new Map());
 const notes = store([]);
 
-/** Shows an error that somebody has to read: of the program, or of an action. */
+/** Shows an error for the user to read: of the program, or of an action. */
 export function report(error, doing = "") {
   if (error?.name === "AbortError") return;
   const text = `${doing ? `${doing}: ` : ""}${error?.message ?? error}`;
@@ -61,7 +61,7 @@ export async function attempt(doing, action, done = "") {
   }
 }
 
-/** Listens for everything that nobody caught. */
+/** Listens for everything that was not caught. */
 export function listen() {
   window.addEventListener("error", (event) => {
     // A browser's remark about its own pace, not an error.

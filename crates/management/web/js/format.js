@@ -19,7 +19,7 @@ export function compact(value) {
   return `${short.format(value / by)}${unit}`;
 }
 
-/** A number of things in a second: 0.2/s, 1,234/s. */
+/** A number of things per second: 0.2/s, 1,234/s. */
 export function rate(value) {
   if (!isNumber(value)) return DASH;
   const size = Math.abs(value);
@@ -39,7 +39,7 @@ export function bytes(value) {
   return `${step === 0 ? whole.format(value) : short.format(value / 1024 ** step)} ${BYTES[step]}`;
 }
 
-/** Bytes in a second. */
+/** Bytes per second. */
 export const byteRate = (value) => (isNumber(value) ? `${bytes(value)}/s` : DASH);
 
 /** 0.5 ms, 12 s, 3 min 20 s, 2 h 5 min, 3 d 4 h: two units at most. */
@@ -73,8 +73,11 @@ export function ago(ms, now = Date.now()) {
 /** 0.413 is 41 % */
 export const percent = (share) => (isNumber(share) ? `${whole.format(share * 100)} %` : DASH);
 
-/** "1 message", "12 messages", "2 policies" */
-export const count = (value, one, many = `${one}s`.replace(/([^aeiou])ys$/, "$1ies")) => `${number(value)} ${value === 1 ? one : many}`;
+/** The noun that fits a number: "message" for 1, else "messages"; "policies" for 2. */
+export const noun = (value, one, many = `${one}s`.replace(/([^aeiou])ys$/, "$1ies")) => (value === 1 ? one : many);
+
+/** "1 message", "1,805 messages", "2 policies": every number of things in a sentence. */
+export const count = (value, one, many) => `${number(value)} ${noun(value, one, many)}`;
 
 /** Any value of JSON on one line: texts as they are, the rest as JSON. */
 export const plain = (value) =>

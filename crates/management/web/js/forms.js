@@ -92,7 +92,7 @@ export function tableOf(rows) {
   const table = {};
   for (const { key, type, value } of rows) {
     if (key === "" && value === "") continue;
-    if (key === "") throw new Error(`the value ${value} has no name`);
+    if (key === "") throw new Error(`The value ${value} has no name.`);
     table[key] = parsed(key, type, value);
   }
   return table;
@@ -104,7 +104,7 @@ function parsed(key, type, text) {
   try {
     value = JSON.parse(text.trim());
   } catch {
-    throw new Error(`${key}: ${text || "nothing"} is no ${type}`);
+    throw new Error(`${key}: ${text || "an empty value"} is not a ${type}`);
   }
   const is = Array.isArray(value) ? "list" : typeof value;
   if (is !== type) throw new Error(`${key}: ${text} is a ${is}, not a ${type}`);

@@ -1,4 +1,4 @@
-// The keyboard: what keys do, wherever the focus is, unless somebody types.
+// The keyboard: what keys do outside of text fields.
 
 import { Dialog, openDialog } from "./dialog.js";
 import { html } from "./html.js";
@@ -49,7 +49,7 @@ function focusFilter() {
 /** Shows what the keys do. */
 export function help() {
   const rows = Object.entries(PLACES).map(([key, [, title]]) => [["g", key], title]);
-  const all = [...rows, [["/"], "To the filter of the list"], [["?"], "This help"], [["Esc"], "Close a dialog"], [["Tab"], "To the next link or button"]];
+  const all = [...rows, [["/"], "Focus the filter of the list"], [["?"], "Show this help"], [["Esc"], "Close a dialog"], [["Tab"], "Focus the next link or button"]];
   openDialog((close) => html`<${Dialog} title="Keyboard" onClose=${() => close()} test="keys">
     <dl class="keys">${all.map(([keys, title]) => html`<div key=${title}>
       <dt>${keys.map((key) => html`<kbd>${key}</kbd>`)}</dt><dd>${title}</dd></div>`)}</dl>

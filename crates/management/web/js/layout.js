@@ -78,7 +78,7 @@ function ThemeChoice() {
   const chosen = useStore(theme);
   return html`<label class="picker"><span>Colours</span>
     <select value=${chosen} onInput=${(event) => theme.set(event.target.value)} data-test="theme">
-      ${[["auto", "as the system"], ["light", "light"], ["dark", "dark"]].map(([key, title]) => html`<option key=${key} value=${key} selected=${key === chosen}>${title}</option>`)}</select></label>`;
+      ${[["auto", "system"], ["light", "light"], ["dark", "dark"]].map(([key, title]) => html`<option key=${key} value=${key} selected=${key === chosen}>${title}</option>`)}</select></label>`;
 }
 
 function UserMenu() {
@@ -86,7 +86,7 @@ function UserMenu() {
   return html`<details class="menu user" data-test="user-menu"><summary>${user.name}</summary><div class="menu-box">
     <p class="muted">${user.tags.join(", ") || "no tags"}</p>
     <${ThemeChoice} />
-    <button type="button" class="quiet" onClick=${help}>Keyboard</button>
+    <button type="button" class="quiet" onClick=${help}>Keyboard shortcuts</button>
     <button type="button" class="quiet" onClick=${() => leave()} data-test="logout">Log out</button></div></details>`;
 }
 
@@ -108,7 +108,7 @@ function Current() {
       isOver = true;
     };
   }, [load]);
-  if (!load) return html`<p class="empty" data-test="no-page">There is no such page.</p>`;
+  if (!load) return html`<p class="empty" data-test="no-page">This page does not exist.</p>`;
   if (loaded.load !== load) return html`<p class="empty" aria-busy="true">Loading\u2026</p>`;
   return html`<${Fenced} key=${key} name="This page"><${loaded.Shown} key=${key} params=${params} /><//>`;
 }
@@ -123,12 +123,12 @@ function Frame() {
     get(path("whoami")).then(({ tags }) => session.set((old) => old && { ...old, tags }), () => {});
   }, []);
   return html`<div class=${isOpen ? "frame is-open" : "frame"}>
-    <a class="skip" href="#main" onClick=${skip}>To the content</a>
+    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <header class="top">
       <button type="button" class="quiet burger" aria-expanded=${isOpen} aria-label="Sections" onClick=${() => setIsOpen(!isOpen)}>\u2630</button>
       <a class="brand" href="#/"><img src="img/leveret.svg" alt="" width="26" height="26" /><b>Leveret</b>
         <span class="muted">${data?.leveret_version}</span></a>
-      <span class="cluster muted" title="Name of the cluster">${data?.cluster_name}</span>
+      <span class="cluster muted" title="Cluster name">${data?.cluster_name}</span>
       <span class="gap"></span>
       <${VhostChoice} /><${RefreshChoice} /><${UserMenu} />
     </header>

@@ -1,11 +1,11 @@
-// The form in which somebody logs in.
+// The login form.
 
 import { get, isStopped, path } from "./api.js";
 import { html, useState } from "./html.js";
 import { basic, enter, farewell } from "./session.js";
 import { useStore } from "./store.js";
 
-/** Shown instead of everything else while nobody is logged in. */
+/** Shown instead of everything else without a login. */
 export function Login() {
   const [user, setUser] = useState("");
   const [password, setPassword] = useState("");
@@ -18,7 +18,7 @@ export function Login() {
     try {
       enter(authorization, await get(path("whoami"), {}, { authorization }));
     } catch (error) {
-      const text = error.error === "not_authorized" ? "There is no user with this name and password." : error.message;
+      const text = error.error === "not_authorized" ? "Wrong user name or password." : error.message;
       setState({ isBusy: false, text });
     }
   };
@@ -40,6 +40,6 @@ export function Login() {
 
 /** Says that the node is stopped, if it is. */
 export function Stopped() {
-  return useStore(isStopped) && html`<p class="banner danger" role="alert" data-test="stopped">This node is stopped: it serves nobody until
-    ${" "}<code>leveretctl start_app</code> is called on its machine.</p>`;
+  return useStore(isStopped) && html`<p class="banner danger" role="alert" data-test="stopped">This node is stopped and serves no clients. Run
+    ${" "}<code>leveretctl start_app</code> on its machine to start it.</p>`;
 }

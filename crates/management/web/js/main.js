@@ -10,7 +10,7 @@ listenToFaults();
 listenToKeys();
 follow();
 
-// A menu closes when somebody clicks elsewhere or presses Escape.
+// A menu closes on a click elsewhere and on Escape.
 const closeMenus = (except) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!menu.contains(except)) menu.open = false;

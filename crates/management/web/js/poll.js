@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from "./html.js";
 import { refreshMs } from "./settings.js";
 import { useStore } from "./store.js";
 
-/** After a failure nobody waits longer than this until the next attempt. */
+/** Longest time between a failure and the next attempt. */
 const RETRY_MS = 5000;
 
 /**

@@ -1,14 +1,14 @@
-// Who is logged in. The login lives as long as the tab and is sent with every request, by hand: the
+// The user who is logged in. The login lives as long as the tab and is sent with every request, by hand: the
 // browser never knows it, and never asks for it in a window of its own.
 
 import { recall, remember, store, stored } from "./store.js";
 
 const KEY = "leveret.login";
 
-/** `{ authorization, name, tags }` of who is logged in, or null. */
+/** `{ authorization, name, tags }` of the logged-in user, or null. */
 export const session = store(recall(KEY, null, "sessionStorage"));
 
-/** Why the login form is shown, if there is something to say. */
+/** The reason for the login form, if there is one. */
 export const farewell = store(null);
 
 /** The vhost that lists are limited to; empty for all. */
@@ -16,8 +16,8 @@ export const chosenVhost = stored("leveret.vhost", "");
 
 /** The value of the header `Authorization` for a user and a password, in UTF-8. */
 export function basic(user, password) {
-  const octets = new TextEncoder().encode(`${user}:${password}`);
-  return `Basic ${btoa(String.fromCharCode(...octets))}`;
+  const bytes = new TextEncoder().encode(`${user}:${password}`);
+  return `Basic ${btoa(String.fromCharCode(...bytes))}`;
 }
 
 /** Keeps a login that the server has accepted. */
@@ -37,9 +37,9 @@ export function leave(reason = null) {
 
 const hasOneOf = (...tags) => (session.get()?.tags ?? []).some((tag) => tags.includes(tag));
 
-/** Users, vhosts, permissions and definitions are his. */
+/** May administer users, vhosts, permissions and definitions. */
 export const isAdministrator = () => hasOneOf("administrator");
-/** Nodes and the clients of others are shown to him. */
+/** May see nodes and the clients of other users. */
 export const isMonitor = () => hasOneOf("administrator", "monitoring");
-/** Policies are his. */
+/** May change policies. */
 export const isPolicymaker = () => hasOneOf("administrator", "policymaker");

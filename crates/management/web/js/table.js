@@ -19,7 +19,7 @@ const FILTER_MS = 250;
  *   sort: "messages",             the server's field to order by (ListTable: or a function of a row)
  *   align: "right",               for numbers
  *   width: "6rem",                of all cells; a column without takes what is left
- *   isOptional: true,             not shown until somebody chooses it
+ *   isOptional: true,             hidden until the user chooses it
  *   hint: "...",                  the header's title
  * }
  */
@@ -44,7 +44,7 @@ function useColumns(id, columns) {
 const ARROWS = { up: "\u2191", down: "\u2193" };
 
 /** A table as it is: no filter, no pages. `sort` is `{ key, isReverse }`, `onSort` gets a column. */
-export function Table({ columns, rows, rowKey, sort = {}, onSort, label, empty = "There is nothing here.", isLoading = false, test }) {
+export function Table({ columns, rows, rowKey, sort = {}, onSort, label, empty = "No entries.", isLoading = false, test }) {
   const rest = columns.filter((column) => !column.width).length;
   const width = columns.map((column) => column.width ?? "11rem").join(" + ");
   return html`<div class="table-box" tabindex="0" role="region" aria-label=${label}>
@@ -65,7 +65,7 @@ export function Table({ columns, rows, rowKey, sort = {}, onSort, label, empty =
     </table></div>`;
 }
 
-/** The box to type a filter into; what is typed counts when nobody has typed for a moment. */
+/** The text field of a filter; the text applies a moment after the last key. */
 function Filter({ value, isRegex, onChange, label }) {
   const [text, setText] = useState(value);
   const timer = useRef(0);
@@ -79,7 +79,7 @@ function Filter({ value, isRegex, onChange, label }) {
   return html`<div class="filter" role="search">
     <input type="search" data-filter data-test="filter" value=${text} placeholder="Filter by name" aria-label=${label} spellcheck=${false} autocomplete="off"
       onInput=${(event) => type(event.target.value)} />
-    ${isRegex !== undefined && html`<label class="check" title="What is typed is a regular expression"><input type="checkbox" checked=${isRegex} data-test="regex"
+    ${isRegex !== undefined && html`<label class="check" title="Use the text as a regular expression"><input type="checkbox" checked=${isRegex} data-test="regex"
       onInput=${(event) => onChange({ isRegex: event.target.checked })} /><span>Regex</span></label>`}
   </div>`;
 }
@@ -149,7 +149,7 @@ export function PagedTable({ id, url, query, columns, rowKey, noun = "row", defa
     if (view.page > 1 && polled.error?.status === 400) change({ page: 1 });
   }, [polled.error]);
   const rows = list?.items ?? [];
-  const why = polled.error && !list ? polled.error.message : view.name ? "Nothing matches the filter." : empty;
+  const why = polled.error && !list ? polled.error.message : view.name ? "No match for the filter." : empty;
   return html`<section class=${classes("list", polled.isStale && "is-stale")}>
     <div class="toolbar">
       ${hasFilter && html`<${Filter} value=${view.name} isRegex=${view.isRegex} onChange=${change} label="Filter by name" />`}
@@ -198,6 +198,6 @@ export function ListTable({ id, rows, columns, rowKey, noun = "row", defaultSort
       ${hasMenu && menu}
     </div>`}
     <${Table} columns=${shown} rows=${matching.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE)} rowKey=${rowKey} sort=${view.sort} onSort=${onSort} label=${noun}
-      empty=${needle ? "Nothing matches the filter." : empty} isLoading=${rows === undefined} test=${id} />
+      empty=${needle ? "No match for the filter." : empty} isLoading=${rows === undefined} test=${id} />
   </section>`;
 }

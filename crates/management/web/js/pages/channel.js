@@ -21,7 +21,7 @@ function Rates({ channel, range }) {
     rateLine("Redeliver", stats.redeliver_details),
     rateLine("Unroutable", stats.drop_unroutable_details),
   ], [channel]);
-  return html`<${Chart} title="Messages in a second" lines=${lines} range=${range} format=${oneDecimal} />`;
+  return html`<${Chart} title="Message rates" lines=${lines} range=${range} format=${oneDecimal} />`;
 }
 
 const limit = (value) => (value ? number(value) : "no limit");
@@ -30,17 +30,17 @@ export default function Channel({ params: { name } }) {
   const [range, picker] = useRange({ isShort: true });
   const polled = usePolled(withRange(path("channels", name), range, ["msg_rates"]));
   return html`<${Page} title=${name} crumbs=${[["Channels", href("channels")]]} actions=${picker} test="channel">
-    <${Loaded} polled=${polled} gone="There is no such channel (any more).">${(one) => html`
+    <${Loaded} polled=${polled} gone="This channel does not exist (any more).">${(one) => html`
       <div class="cards">
         <${Rates} channel=${one} range=${range} />
-        <${Card} title="What it is"><${Facts} items=${[
+        <${Card} title="Details"><${Facts} items=${[
           ["State", html`<${State} kind=${channelState(one.state)}>${one.state}<//>`],
           ["Connection", html`<${ConnectionLink} name=${one.connection_details?.name} />`],
           ["User", html`<${UserLink} name=${one.user} />`],
           ["Virtual host", one.vhost],
-          ["Mode", one.transactional ? "transactional" : one.confirm ? "confirms" : "plain"],
-          ["Prefetch of each consumer", limit(one.prefetch_count)],
-          ["Prefetch of the channel", limit(one.global_prefetch_count)],
+          ["Mode", one.transactional ? "transactional" : one.confirm ? "publisher confirms" : "plain"],
+          ["Prefetch per consumer", limit(one.prefetch_count)],
+          ["Prefetch per channel", limit(one.global_prefetch_count)],
           ["Unacknowledged", number(one.messages_unacknowledged)],
           ["Unconfirmed", number(one.messages_unconfirmed)],
           ["Uncommitted messages", one.transactional ? number(one.messages_uncommitted) : undefined],

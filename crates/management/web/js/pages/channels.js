@@ -8,7 +8,7 @@ import { useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { PagedTable } from "../table.js";
 
 /** How a channel works, in a letter. */
-export const ChannelMode = ({ channel }) => html`${channel.confirm && html`<${Badge} title="confirms: publishers are told what is safe">C<//>`}${channel.transactional && html`<${Badge} title="transactional">T<//>`}`;
+export const ChannelMode = ({ channel }) => html`${channel.confirm && html`<${Badge} title="publisher confirms">C<//>`}${channel.transactional && html`<${Badge} title="transactional">T<//>`}`;
 
 /** How the state of a channel looks. */
 export const channelState = (state) => ({ running: "good", idle: "" })[state] ?? "warning";
@@ -36,6 +36,6 @@ export default function Channels() {
   const columns = useVhostColumns(CHANNELS);
   return html`<${Page} title="Channels" badges=${vhost && html`<${Badge} kind="accent">${vhost}<//>`} test="channels">
     <${PagedTable} id="channels" url=${vhost ? path("vhosts", vhost, "channels") : path("channels")} columns=${columns}
-      rowKey=${(one) => one.name} noun="channel" defaultSort=${{ key: "name" }} empty="No channel is open." />
+      rowKey=${(one) => one.name} noun="channel" defaultSort=${{ key: "name" }} empty="No channels." />
   <//>`;
 }

@@ -18,7 +18,7 @@ function Traffic({ connection, range }) {
     rateLine("From client", connection.recv_oct_details),
     rateLine("To client", connection.send_oct_details),
   ], [connection]);
-  return html`<${Chart} title="Bytes in a second" lines=${lines} range=${range} format=${asBytes} />`;
+  return html`<${Chart} title="Data rates" lines=${lines} range=${range} format=${asBytes} />`;
 }
 
 /** Bytes, also on the axis. */
@@ -34,8 +34,8 @@ function Close({ name, close }) {
   };
   return html`<${Dialog} title="Close this connection?" onClose=${close} test="confirm">
     <p>${name}</p>
-    <${ActionForm} onSubmit=${submit} action="Close it" done="Closed." isDangerous=${true} onCancel=${close}>
-      <${TextField} label="Reason" hint="The client is told it." ...${form.bind("reason")} isWide=${true} autofocus />
+    <${ActionForm} onSubmit=${submit} action="Close" done="Connection closed." isDangerous=${true} onCancel=${close}>
+      <${TextField} label="Reason" hint="Sent to the client." ...${form.bind("reason")} isWide=${true} autofocus />
     <//><//>`;
 }
 
@@ -48,27 +48,27 @@ export default function Connection({ params: { name } }) {
   const close = () => openDialog((done) => html`<${Close} name=${name} close=${done} />`);
   return html`<${Page} title=${polled.data?.user_provided_name ?? name} crumbs=${[["Connections", href("connections")], [name]]} test="connection"
       actions=${html`${picker}<button type="button" class="danger" onClick=${close} data-test="close">Close\u2026</button>`}>
-    <${Loaded} polled=${polled} gone="There is no such connection (any more).">${(one) => html`
+    <${Loaded} polled=${polled} gone="This connection does not exist (any more).">${(one) => html`
       <div class="cards">
         <${Traffic} connection=${one} range=${range} />
-        <${Card} title="What it is"><${Facts} items=${[
+        <${Card} title="Details"><${Facts} items=${[
           ["State", html`<${State} kind=${connectionState(one.state)}>${one.state}<//>`],
           ["User", html`<${UserLink} name=${one.user} />`],
           ["Virtual host", one.vhost],
-          ["Since", moment(one.connected_at)],
+          ["Connected at", moment(one.connected_at)],
           ["Protocol", one.protocol],
-          ["Login", one.auth_mechanism],
+          ["Authentication", one.auth_mechanism],
           ["Heartbeat", one.timeout ? count(one.timeout, "second") : "none"],
-          ["Frames up to", bytes(one.frame_max)],
-          ["Channels up to", number(one.channel_max)],
-          ["Received in all", bytes(one.recv_oct)],
-          ["Sent in all", bytes(one.send_oct)],
-          ["Waits to be sent", bytes(one.send_pend)],
+          ["Frame size limit", bytes(one.frame_max)],
+          ["Channel limit", number(one.channel_max)],
+          ["Received in total", bytes(one.recv_oct)],
+          ["Sent in total", bytes(one.send_oct)],
+          ["Waiting to be sent", bytes(one.send_pend)],
           ["TLS", one.ssl ? [one.ssl_protocol, one.ssl_cipher].filter(Boolean).join(", ") : "no"],
           ["Certificate", certificate(one)],
         ]} /><//>
       </div>
-      <${Card} title="Channels"><${ListTable} id="connection-channels" rows=${channels.data} columns=${CHANNELS} rowKey=${(channel) => channel.name} noun="channel" defaultSort=${{ key: "name" }} empty="It has no channel open." /><//>
-      <${Card} title="What the client says about itself"><${Values} table=${one.client_properties} /><//>`}<//>
+      <${Card} title="Channels"><${ListTable} id="connection-channels" rows=${channels.data} columns=${CHANNELS} rowKey=${(channel) => channel.name} noun="channel" defaultSort=${{ key: "name" }} empty="No channels." /><//>
+      <${Card} title="Client properties"><${Values} table=${one.client_properties} /><//>`}<//>
   <//>`;
 }

@@ -17,10 +17,10 @@ import { oneDecimal } from "./overview.js";
 function Rates({ exchange, range }) {
   const stats = exchange.message_stats ?? {};
   const lines = useMemo(() => [
-    rateLine("In", stats.publish_in_details, "Published to it by clients"),
-    rateLine("Out", stats.publish_out_details, "Into queues, in all"),
+    rateLine("In", stats.publish_in_details, "Published to the exchange by clients"),
+    rateLine("Out", stats.publish_out_details, "Routed to queues; a message counts once for each queue"),
   ], [exchange]);
-  return html`<${Chart} title="Messages in a second" lines=${lines} range=${range} format=${oneDecimal} />`;
+  return html`<${Chart} title="Message rates" lines=${lines} range=${range} format=${oneDecimal} />`;
 }
 
 export default function Exchange({ params: { vhost, name } }) {
@@ -31,15 +31,15 @@ export default function Exchange({ params: { vhost, name } }) {
   const incoming = usePolled(exchangePath(vhost, real, "bindings", "destination"));
   const isOurs = real !== "" && !real.startsWith("amq.");
   const remove = async () => {
-    if (!await confirm({ title: `Delete exchange ${real}?`, text: "Its bindings go with it. What is published to it later is refused." })) return;
+    if (!await confirm({ title: `Delete exchange ${real}?`, text: "Its bindings are deleted too. Later publishes to it are refused." })) return;
     if (await attempt("Deleting", () => del(exchangePath(vhost, real)), "Deleted.")) go(href("exchanges"));
   };
   return html`<${Page} title=${real || "Default exchange"} crumbs=${[["Exchanges", href("exchanges")], [vhost]]} test="exchange"
       actions=${html`${picker}${isOurs && html`<button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button>`}`}>
-    <${Loaded} polled=${polled} gone="There is no such exchange (any more).">${(exchange) => html`
+    <${Loaded} polled=${polled} gone="This exchange does not exist (any more).">${(exchange) => html`
       <div class="cards">
         <${Rates} exchange=${exchange} range=${range} />
-        <${Card} title="What it is">
+        <${Card} title="Details">
           <${Facts} items=${[
             ["Type", exchange.type],
             ["Features", html`<${Features} of=${exchange} />`],
@@ -47,11 +47,11 @@ export default function Exchange({ params: { vhost, name } }) {
             ["Arguments", Object.keys(exchange.arguments ?? {}).length > 0 && html`<${Values} table=${exchange.arguments} />`],
             ["Declared by", exchange.user_who_performed_action],
           ].map(([key, value]) => [key, value || undefined])} />
-          ${real === "" && html`<p class="muted">Every queue is bound to it by its own name, and nothing else can be.</p>`}
+          ${real === "" && html`<p class="muted">Every queue is bound to the default exchange by the name of the queue. Other bindings are not possible.</p>`}
         <//>
       </div>
-      ${real !== "" && html`<${Bindings} title="Leads to" polled=${outgoing} isFrom=${true} test="outgoing" />
-        <${Bindings} title="Gets from" polled=${incoming} test="incoming" />
+      ${real !== "" && html`<${Bindings} title="Bindings from this exchange" polled=${outgoing} isFrom=${true} test="outgoing" />
+        <${Bindings} title="Bindings to this exchange" polled=${incoming} test="incoming" />
         <${AddBinding} vhost=${vhost} name=${real} isQueue=${false} onAdded=${() => { outgoing.refresh(); incoming.refresh(); }} />`}
       <${Explain} kind="exchanges" vhost=${vhost} name=${real} />
       ${!exchange.internal && html`<${Publish} vhost=${vhost} exchange=${real} onPublished=${polled.refresh} />`}`}<//>

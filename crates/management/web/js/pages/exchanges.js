@@ -16,8 +16,8 @@ const COLUMNS = [
   { key: "type", title: "Type", sort: "type", width: "10rem", render: (exchange) => exchange.type },
   { key: "features", title: "Features", width: "10rem", render: (exchange) => html`<${Features} of=${exchange} />` },
   { key: "policy", title: "Policy", sort: "policy", width: "10rem", isOptional: true, render: (exchange) => html`<${Policies} of=${exchange} />` },
-  rateColumn("in", "In", "message_stats.publish_in", { width: "8rem", hint: "Published to it, in a second" }),
-  rateColumn("out", "Out", "message_stats.publish_out", { width: "8rem", hint: "Into queues, in all, in a second" }),
+  rateColumn("in", "In", "message_stats.publish_in", { width: "8rem", hint: "Messages published to the exchange per second" }),
+  rateColumn("out", "Out", "message_stats.publish_out", { width: "8rem", hint: "Messages routed to queues per second; a message counts once for each queue" }),
 ];
 
 const HINTS = [["alternate-exchange", "string", "Alternate exchange"]];
@@ -34,13 +34,13 @@ function AddExchange({ close, onAdded }) {
     close();
   };
   return html`<${Dialog} title="Add an exchange" onClose=${close} isWide=${true} test="add-exchange">
-    <${ActionForm} onSubmit=${add} action="Add" done="The exchange is there." onCancel=${close} test="add-exchange-form">
+    <${ActionForm} onSubmit=${add} action="Add" done="Exchange created." onCancel=${close} test="add-exchange-form">
       <${VhostField} ...${form.bind("vhost")} />
       <${TextField} label="Name" ...${form.bind("name")} required autofocus data-test="form-name" />
       <${SelectField} label="Type" ...${form.bind("type")} options=${types.map((type) => [type.name, type.name])} hint=${types.find((type) => type.name === form.values.type)?.description} data-test="form-type" />
       <${SelectField} label="Durability" ...${form.bind("durable")} options=${[["true", "Durable"], ["false", "Transient"]]} />
       <${CheckField} label="Auto-delete" ...${form.bind("autoDelete")} />
-      <${CheckField} label="Internal" hint="nobody can publish to it" ...${form.bind("internal")} />
+      <${CheckField} label="Internal" hint="clients cannot publish to it" ...${form.bind("internal")} />
       <${ArgumentsEditor} rows=${rows} onChange=${setRows} hints=${HINTS} test="form-arguments" />
     <//><//>`;
 }
@@ -53,6 +53,6 @@ export default function Exchanges() {
   return html`<${Page} title="Exchanges" badges=${vhost && html`<${Badge} kind="accent" title="Only of this virtual host">${vhost}<//>`} test="exchanges"
       actions=${html`<button type="button" class="primary" onClick=${add} data-test="add">Add an exchange</button>`}>
     <${PagedTable} id="exchanges" url=${vhost ? path("exchanges", vhost) : path("exchanges")} columns=${columns} again=${again}
-      rowKey=${(exchange) => `${exchange.vhost}\n${exchange.name}`} noun="exchange" defaultSort=${{ key: "name" }} empty="There are no exchanges." />
+      rowKey=${(exchange) => `${exchange.vhost}\n${exchange.name}`} noun="exchange" defaultSort=${{ key: "name" }} empty="No exchanges." />
   <//>`;
 }

@@ -1,4 +1,4 @@
-// Health checks: the questions that load balancers and monitors ask, asked at once.
+// Health checks: those that load balancers and monitors use, all at once.
 
 import { get, path } from "../api.js";
 import { Page, State } from "../components.js";
@@ -10,23 +10,23 @@ import { useStore } from "../store.js";
 import { ListTable } from "../table.js";
 
 const CHECKS = [
-  ["No alarm is on in the cluster", ["alarms"]],
-  ["No alarm is on on this node", ["local-alarms"]],
-  ["All virtual hosts run", ["virtual-hosts"]],
+  ["No alarm in the cluster", ["alarms"]],
+  ["No alarm on this node", ["local-alarms"]],
+  ["All virtual hosts are running", ["virtual-hosts"]],
   ["The node is in service", ["is-in-service"]],
-  ["It is ready to serve clients", ["ready-to-serve-clients"]],
-  ["There is room for more connections", ["below-node-connection-limit"]],
-  ["AMQP is spoken", ["protocol-listener", "amqp"]],
-  ["HTTP is spoken", ["protocol-listener", "http"]],
+  ["The node is ready to serve clients", ["ready-to-serve-clients"]],
+  ["The connection limit of the node is not reached", ["below-node-connection-limit"]],
+  ["The node listens for AMQP clients", ["protocol-listener", "amqp"]],
+  ["The node listens for HTTP clients", ["protocol-listener", "http"]],
   ["No certificate expires within a month", ["certificate-expiration", "1", "months"]],
   ["No quorum depends on this node", ["node-is-quorum-critical"]],
   ["All quorum queues have a leader", ["quorum-queues-without-elected-leaders", "all-vhosts"]],
-  ["The metadata is there", ["metadata-store", "initialized"]],
+  ["The metadata is loaded", ["metadata-store", "initialized"]],
 ].map(([title, names]) => ({ title, url: path("health", "checks", ...names) }));
 
 const COLUMNS = [
-  { key: "title", title: "What should be", sort: "title", render: (check) => check.title },
-  { key: "state", title: "Is it so?", width: "9rem", render: (check) => (check.isGood === undefined ? "\u2026" : html`<${State} kind=${check.isGood ? "good" : "danger"}>${check.isGood ? "yes" : "no"}<//>`) },
+  { key: "title", title: "Check", sort: "title", render: (check) => check.title },
+  { key: "state", title: "Result", width: "9rem", render: (check) => (check.isGood === undefined ? "\u2026" : html`<${State} kind=${check.isGood ? "good" : "danger"}>${check.isGood ? "passed" : "failed"}<//>`) },
   { key: "reason", title: "Reason", render: (check) => html`<span class="wrap">${check.reason}</span>` },
   { key: "url", title: "Path", render: (check) => html`<code title=${check.url}>${check.url}</code>` },
 ];
@@ -60,7 +60,7 @@ export default function Health() {
     };
   }, [every]);
   const failed = rows.filter((row) => row.isGood === false).length;
-  return html`<${Page} title="Health" badges=${failed > 0 ? html`<${State} kind="danger">${failed} of ${rows.length} failed<//>` : html`<${State} kind="good">all is well<//>`} test="health">
+  return html`<${Page} title="Health" badges=${failed > 0 ? html`<${State} kind="danger">${failed} of ${rows.length} failed<//>` : html`<${State} kind="good">all checks passed<//>`} test="health">
     <${ListTable} id="health" rows=${rows} columns=${COLUMNS} rowKey=${(check) => check.url} noun="check" />
     <${OwnCheck} /><//>`;
 }

@@ -12,8 +12,8 @@ import { alarmsOf, oneDecimal } from "./overview.js";
 
 const asBytes = Object.assign((value) => bytes(value), { isBytes: true });
 
-/** What RabbitMQ's names for parts of the memory mean here. */
-const PARTS = { binary: "Messages in memory", mgmt_db: "Samples for rates and charts", other_system: "Everything else" };
+/** Titles for RabbitMQ's names of memory parts. */
+const PARTS = { binary: "Messages in memory", mgmt_db: "Statistics: samples for rates and charts", other_system: "Other" };
 
 const MEMORY = [
   { key: "part", title: "Part", sort: "title", render: (part) => html`<span title=${part.name}>${part.title}</span>` },
@@ -44,7 +44,7 @@ function Charts({ node, range }) {
     <${Chart} title="Memory" lines=${memory} range=${range} format=${asBytes} test="chart-memory" />
     <${Chart} title="Free space on the disk" lines=${disk} range=${range} format=${asBytes} test="chart-disk" />
     <${Chart} title="Open files and connections" lines=${handles} range=${range} format=${compact} test="chart-files" />
-    <${Chart} title="Churn in a second" lines=${churn} range=${range} format=${oneDecimal} test="chart-churn" />
+    <${Chart} title="Churn per second" lines=${churn} range=${range} format=${oneDecimal} test="chart-churn" />
   </div>`;
 }
 
@@ -52,23 +52,23 @@ export default function Node({ params: { name } }) {
   const [range, picker] = useRange();
   const polled = usePolled(withQuery(withRange(path("nodes", name), range, ["node_stats", "msg_rates"]), { memory: true }));
   return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} actions=${picker} test="node">
-    <${Loaded} polled=${polled} gone="There is no such node.">${(node) => html`
+    <${Loaded} polled=${polled} gone="This node does not exist.">${(node) => html`
       ${alarmsOf(node).map((text) => html`<p class="banner danger" role="alert" key=${text}>Publishers are blocked: ${text}.</p>`)}
       <${Charts} node=${node} range=${range} />
       <div class="cards">
-        <${Card} title="Memory, by what it is for"><${ListTable} id="memory" rows=${memoryParts(node.memory)} columns=${MEMORY} rowKey=${(part) => part.name} noun="part" /><//>
-        <${Card} title="What it is"><${Facts} items=${[
-          ["Up for", duration(node.uptime)],
-          ["Process", node.os_pid],
+        <${Card} title="Memory by part"><${ListTable} id="memory" rows=${memoryParts(node.memory)} columns=${MEMORY} rowKey=${(part) => part.name} noun="part" /><//>
+        <${Card} title="Details"><${Facts} items=${[
+          ["Uptime", duration(node.uptime)],
+          ["Process id", node.os_pid],
           ["Processors", number(node.processors)],
           ["Memory alarm above", node.mem_limit === undefined ? "never" : bytes(node.mem_limit)],
           ["Disk alarm below", bytes(node.disk_free_limit)],
           ["File descriptors", `${number(node.fd_used)} of ${number(node.fd_total)}`],
-          ["Confirms wait for", node.durability === "fsync" ? "the disk" : "the operating system"],
-          ["Data", html`<code>${node.db_dir}</code>`],
-          ["Configuration", node.config_files?.join(", ")],
-          ["Log", node.log_files?.join(", ")],
-          ["Logins", node.auth_mechanisms?.map((one) => html`<${Badge} key=${one.name} title=${one.description}>${one.name}<//> `)],
+          ["Confirms wait for", node.durability === "fsync" ? "the disk (fsync)" : "the operating system"],
+          ["Data directory", html`<code>${node.db_dir}</code>`],
+          ["Configuration files", node.config_files?.join(", ")],
+          ["Log files", node.log_files?.join(", ")],
+          ["Authentication mechanisms", node.auth_mechanisms?.map((one) => html`<${Badge} key=${one.name} title=${one.description}>${one.name}<//> `)],
           ["Exchange types", node.exchange_types?.map((one) => html`<${Badge} key=${one.name} title=${one.description}>${one.name}<//> `)],
         ]} /><//>
       </div>`}<//>

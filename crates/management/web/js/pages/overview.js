@@ -1,4 +1,4 @@
-// How the broker is, at a glance.
+// The state of the broker at a glance.
 
 import { path } from "../api.js";
 import { Chart, levelLine, rateLine, useRange, withRange } from "../chart.js";
@@ -19,17 +19,17 @@ const LISTENERS = [
 
 /** The alarms that are on, in words. */
 export const alarmsOf = (node) => [
-  node.mem_alarm && "memory is above its watermark",
-  node.disk_free_alarm && "the disk is almost full",
+  node.mem_alarm && "memory use is above the high watermark",
+  node.disk_free_alarm && "free disk space is below the limit",
 ].filter(Boolean);
 
 export const NODES = [
   { key: "name", title: "Node", sort: "name", render: (node) => html`<a href=${href("nodes", node.name)}>${node.name}</a>` },
   { key: "state", title: "State", width: "8rem", render: (node) => html`<${State} kind=${alarmsOf(node).length > 0 ? "danger" : "good"}>${alarmsOf(node).length > 0 ? "alarm" : "running"}<//>` },
   { key: "memory", title: "Memory", width: "15rem", sort: "mem_used", render: (node) => html`<${Meter} label="Memory" used=${node.mem_used} total=${node.mem_limit} isBad=${node.mem_alarm} text=${node.mem_limit ? `${bytes(node.mem_used)} of ${bytes(node.mem_limit)}` : bytes(node.mem_used)} />` },
-  { key: "disk", title: "Disk free", width: "16rem", sort: "disk_free", render: (node) => html`<span title="An alarm comes below the second number">${bytes(node.disk_free)}, at least ${bytes(node.disk_free_limit)}</span>` },
+  { key: "disk", title: "Disk free", width: "16rem", sort: "disk_free", render: (node) => html`<span title="Free space, and the limit of the disk alarm">${bytes(node.disk_free)}, limit ${bytes(node.disk_free_limit)}</span>` },
   { key: "fds", title: "File descriptors", width: "12rem", sort: "fd_used", render: (node) => html`<${Meter} label="File descriptors" used=${node.fd_used} total=${node.fd_total} text=${compact(node.fd_used)} />` },
-  { key: "uptime", title: "Up for", width: "8rem", sort: "uptime", align: "right", render: (node) => duration(node.uptime) },
+  { key: "uptime", title: "Uptime", width: "8rem", sort: "uptime", align: "right", render: (node) => duration(node.uptime) },
   { key: "durability", title: "Confirms wait for", width: "10rem", render: (node) => (node.durability === "fsync" ? "the disk" : "the system") },
 ];
 
@@ -38,31 +38,31 @@ export function MessageCharts({ data, range }) {
   const stats = data.message_stats ?? {};
   const queued = data.queue_totals ?? data;
   const lengths = useMemo(() => [
-    levelLine("Ready", queued.messages_ready_details, queued.messages_ready, "Wait for a consumer"),
-    levelLine("Unacknowledged", queued.messages_unacknowledged_details, queued.messages_unacknowledged, "A consumer has them"),
+    levelLine("Ready", queued.messages_ready_details, queued.messages_ready, "Waiting for a consumer"),
+    levelLine("Unacknowledged", queued.messages_unacknowledged_details, queued.messages_unacknowledged, "Delivered, and not acknowledged yet"),
     levelLine("Total", queued.messages_details, queued.messages),
   ], [data]);
   const traffic = useMemo(() => [
     rateLine("Publish", stats.publish_details),
-    rateLine("Deliver", stats.deliver_get_details, "To consumers, or fetched"),
+    rateLine("Deliver", stats.deliver_get_details, "Delivered to consumers, or fetched with basic.get"),
     rateLine("Acknowledge", stats.ack_details),
-    rateLine("Confirm", stats.confirm_details, "To publishers"),
+    rateLine("Confirm", stats.confirm_details, "Confirmed to publishers"),
     rateLine("Redeliver", stats.redeliver_details),
-    rateLine("Unroutable", stats.drop_unroutable_details, "Published and nowhere to go"),
+    rateLine("Unroutable", stats.drop_unroutable_details, "Published, and routed to no queue"),
   ], [data]);
   const ends = useMemo(() => [
     rateLine("Expired", stats.expired_details),
-    rateLine("Dead-lettered", stats.dead_lettered_details, "Died and went on to another queue"),
-    rateLine("Dropped", stats.dropped_details, "Died and left nothing"),
+    rateLine("Dead-lettered", stats.dead_lettered_details, "Died, and moved to another queue"),
+    rateLine("Dropped", stats.dropped_details, "Died, and removed without a dead letter"),
   ], [data]);
   return html`<div class="cards">
     <${Chart} title="Queued messages" lines=${lengths} range=${range} format=${compact} test="chart-lengths" />
-    <${Chart} title="Messages in a second" lines=${traffic} range=${range} format=${oneDecimal} test="chart-rates" />
-    <${Chart} title="Deaths in a second" lines=${ends} range=${range} format=${oneDecimal} test="chart-deaths" />
+    <${Chart} title="Message rates" lines=${traffic} range=${range} format=${oneDecimal} test="chart-rates" />
+    <${Chart} title="Deaths per second" lines=${ends} range=${range} format=${oneDecimal} test="chart-deaths" />
   </div>`;
 }
 
-/** A rate, where the title says that it is one. */
+/** A rate under a title that gives the unit. */
 export const oneDecimal = (value) => (typeof value === "number" && value > 0 && value < 10 ? value.toFixed(1) : number(value));
 
 const CHURN = [
@@ -73,7 +73,7 @@ const CHURN = [
 
 function Churn({ churn, range }) {
   const lines = useMemo(() => CHURN.map(([key, label]) => rateLine(label, churn[`${key}_details`])), [churn]);
-  return html`<${Chart} title="Churn in a second" lines=${lines} range=${range} format=${oneDecimal} test="chart-churn" />`;
+  return html`<${Chart} title="Churn per second" lines=${lines} range=${range} format=${oneDecimal} test="chart-churn" />`;
 }
 
 function Alarms({ nodes }) {
@@ -109,7 +109,7 @@ export default function Overview() {
           <${Churn} churn=${all.churn_rates ?? {}} range=${range} />
           ${all.listeners && html`<${Card} title="Listeners"><${ListTable} id="listeners" rows=${all.listeners} columns=${LISTENERS} rowKey=${(one) => `${one.ip_address}:${one.port}`} noun="listener" /><//>`}
         </div>
-        <p class="muted">Leveret ${all.leveret_version}. Clients are told ${all.product_name} ${all.product_version}.
-          ${" "}<${Badge} title="What a confirm waits for">durability: ${all.durability}<//></p>`;
+        <p class="muted">Leveret ${all.leveret_version}. Clients see ${all.product_name} ${all.product_version}.
+          ${" "}<${Badge} title="A confirm waits for the disk (fsync) or the operating system (os)">durability: ${all.durability}<//></p>`;
     }}<//><//>`;
 }

@@ -18,7 +18,7 @@ const ARGUMENT_TYPES = { number: "number", boolean: "boolean", text: "string", c
 export const QUEUE_ARGUMENTS = SETTINGS.filter(({ button }) => button)
   .map(({ argument, type, button, example }) => [argument, ARGUMENT_TYPES[type], button, example]);
 
-/** How the state of a queue looks: it flows, or somebody should know. */
+/** The colour of the state of a queue. */
 export const queueState = (queue) => (queue.state === "running" ? "good" : "warning");
 
 const COLUMNS = [
@@ -33,14 +33,14 @@ const COLUMNS = [
   numberColumn("total", "Total", "messages"),
   { key: "bytes", title: "Bytes", sort: "message_bytes", width: "6.5rem", align: "right", isOptional: true, render: (queue) => bytes(queue.message_bytes) },
   { key: "memory", title: "Memory", sort: "memory", width: "6.5rem", align: "right", isOptional: true, render: (queue) => bytes(queue.memory) },
-  numberColumn("paged_out", "On disk", "messages_paged_out", { isOptional: true, hint: "Messages that wait on disk and not in memory" }),
-  rateColumn("in", "In", "message_stats.publish", { hint: "Messages that came in, in a second" }),
-  rateColumn("out", "Deliver", "message_stats.deliver_get", { hint: "Messages that were delivered or fetched, in a second" }),
+  numberColumn("paged_out", "On disk", "messages_paged_out", { isOptional: true, hint: "Messages that are on disk only, not in memory" }),
+  rateColumn("in", "In", "message_stats.publish", { hint: "Messages published to the queue per second" }),
+  rateColumn("out", "Deliver", "message_stats.deliver_get", { hint: "Messages delivered or fetched per second" }),
   rateColumn("ack", "Ack", "message_stats.ack"),
   rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { isOptional: true, width: "6rem" }),
   rateColumn("expired", "Expired", "message_stats.expired"),
   rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { width: "7.6rem" }),
-  rateColumn("dropped", "Dropped", "message_stats.dropped", { isOptional: true, hint: "Died and left nothing" }),
+  rateColumn("dropped", "Dropped", "message_stats.dropped", { isOptional: true, hint: "Died, and removed without a dead letter" }),
 ];
 
 // What the columns need, and nothing else: a queue has a hundred fields.
@@ -60,7 +60,7 @@ function AddQueue({ close, onAdded }) {
     close();
   };
   return html`<${Dialog} title="Add a queue" onClose=${close} isWide=${true} test="add-queue">
-    <${ActionForm} onSubmit=${add} action="Add" done="The queue is there." onCancel=${close} test="add-queue-form">
+    <${ActionForm} onSubmit=${add} action="Add" done="Queue created." onCancel=${close} test="add-queue-form">
       <${VhostField} ...${form.bind("vhost")} />
       <${TextField} label="Name" ...${form.bind("name")} required autofocus data-test="form-name" />
       <${SelectField} label="Type" ...${form.bind("type")} options=${[["default", "the vhost's default"], ["classic", "Classic"], ["quorum", "Quorum"]]} data-test="form-type" />
@@ -78,6 +78,6 @@ export default function Queues() {
   return html`<${Page} title="Queues" badges=${vhost && html`<${Badge} kind="accent" title="Only of this virtual host">${vhost}<//>`} test="queues"
       actions=${html`<button type="button" class="primary" onClick=${add} data-test="add">Add a queue</button>`}>
     <${PagedTable} id="queues" url=${vhost ? path("queues", vhost) : path("queues")} query=${{ columns: FIELDS }} columns=${columns} again=${again}
-      rowKey=${(queue) => `${queue.vhost}\n${queue.name}`} noun="queue" defaultSort=${{ key: "name" }} empty="There are no queues." />
+      rowKey=${(queue) => `${queue.vhost}\n${queue.name}`} noun="queue" defaultSort=${{ key: "name" }} empty="No queues." />
   <//>`;
 }

@@ -20,20 +20,20 @@ const PATTERNS = {
   read: "Consume, get and purge, and bind from an exchange.",
 };
 const TOPIC_PATTERNS = {
-  write: "Routing keys that may be published with.",
-  read: "Routing keys that may be bound with.",
+  write: "Routing keys allowed for publishing.",
+  read: "Routing keys allowed for bindings.",
 };
 
 const KINDS = {
   permissions: {
     title: "Permissions", patterns: PATTERNS, test: "permissions",
-    text: "Regular expressions that are searched in names. Without an entry a user cannot enter a vhost.",
+    text: "Regular expressions, searched in names. Without an entry, the user has no access to the vhost.",
     pathOf: ({ vhost, user }) => path("permissions", vhost, user),
     send: (row) => put(path("permissions", row.vhost, row.user), { configure: row.configure, write: row.write, read: row.read }),
   },
   "topic-permissions": {
     title: "Topic permissions", patterns: TOPIC_PATTERNS, test: "topic-permissions",
-    text: "Limits the routing keys on a topic exchange; {username} and {vhost} stand for the names. Exchanges without an entry have no such limit.",
+    text: "Limits the routing keys on a topic exchange; {username} and {vhost} stand for the names. Exchanges without an entry are not limited.",
     pathOf: ({ vhost, user, exchange }) => path("topic-permissions", vhost, user, exchange || "amq.default"),
     send: (row) => put(path("topic-permissions", row.vhost, row.user), { exchange: row.exchange, write: row.write, read: row.read }),
   },
@@ -62,7 +62,7 @@ function Editor({ kind, row, isNew, by, close }) {
   const names = (of) => `${path(of)}?page=1&page_size=100&columns=name&disable_stats=true`;
   const isFor = by === "user" ? form.values.vhost : form.values.user;
   return html`<${Dialog} title=${isNew ? `Set ${title.toLowerCase()}` : `${title} of ${row.user} in ${row.vhost}`} onClose=${() => close(false)} test="access-dialog">
-    <${ActionForm} onSubmit=${save} action="Save" done=${`${title} for ${isFor} are set`} onCancel=${() => close(false)}>
+    <${ActionForm} onSubmit=${save} action="Save" done=${`${title} set for ${isFor}.`} onCancel=${() => close(false)}>
       ${isNew && by === "user" && html`<${NameField} label="Vhost" ...${form.bind("vhost")} url=${names("vhosts")} list="access-vhosts" data-test="access-vhost" />`}
       ${isNew && by === "vhost" && html`<${NameField} label="User" ...${form.bind("user")} url=${names("users")} list="access-users" data-test="access-user" />`}
       ${kind === "topic-permissions" && isNew && html`<${NameField} label="Exchange" ...${form.bind("exchange")}
@@ -73,7 +73,7 @@ function Editor({ kind, row, isNew, by, close }) {
   <//>`;
 }
 
-/** What there is of a kind, for `by` "user" or "vhost" with this name; each can be changed. */
+/** The entries of a kind, for `by` "user" or "vhost" with this name; each can be changed. */
 function Access({ kind, by, name }) {
   const { title, text, patterns, pathOf, test } = KINDS[kind];
   const polled = usePolled(path(by === "user" ? "users" : "vhosts", name, kind));
@@ -87,9 +87,9 @@ function Access({ kind, by, name }) {
   };
   const remove = async (row) => {
     const whose = `${row.user} in ${row.vhost}${row.exchange === undefined ? "" : `, exchange ${row.exchange}`}`;
-    const what = kind === "permissions" ? "He stays connected and may do nothing there any more." : "All routing keys are allowed there then.";
+    const what = kind === "permissions" ? "The connections of the user stay open, but every operation in the vhost is refused." : "All routing keys of the exchange are allowed then.";
     if (!(await confirm({ title: `Remove these ${title.toLowerCase()}?`, text: `${whose}. ${what}`, action: "Remove" }))) return;
-    if (await attempt("They were not removed", () => del(pathOf(row)), "They are removed")) polled.refresh();
+    if (await attempt(`${title} were not removed`, () => del(pathOf(row)), `${title} removed.`)) polled.refresh();
   };
   const columns = [
     by === "user"
@@ -103,7 +103,7 @@ function Access({ kind, by, name }) {
   ];
   return html`<${Card} title=${title} isWide=${true} test=${test} actions=${html`<button type="button" onClick=${add} data-test="add">Add</button>`}>
     <p class="muted">${text}</p>
-    <${ListTable} id=${`${test}-by-${by}`} rows=${polled.data} columns=${columns} rowKey=${(row) => `${row.vhost}/${row.user}/${row.exchange ?? ""}`} noun="entry" empty="There are none." />
+    <${ListTable} id=${`${test}-by-${by}`} rows=${polled.data} columns=${columns} rowKey=${(row) => `${row.vhost}/${row.user}/${row.exchange ?? ""}`} noun="entry" empty="None." />
   <//>`;
 }
 

@@ -24,17 +24,17 @@ const columns = (isFrom, remove) => [
   { key: "remove", title: "", name: "Unbind", width: "6.5rem", align: "right", render: (one) => one.source !== "" && html`<button type="button" class="danger" onClick=${() => remove(one)} data-test="unbind">Unbind</button>` },
 ];
 
-/** A list of bindings: `isFrom` says that they lead away from this page's thing. */
+/** A list of bindings: `isFrom` says that they begin at the exchange of this page. */
 export function Bindings({ title, polled, isFrom = false, test }) {
   const remove = async (one) => {
     const text = html`From <b>${one.source}</b> to the ${one.destination_type} <b>${one.destination}</b>${one.routing_key ? html`, key <code>${one.routing_key}</code>` : ""}.`;
-    if (!await confirm({ title: "Unbind?", text, action: "Unbind" })) return;
-    if (await attempt("Unbinding", () => del(between(one, one.properties_key)), "Unbound.")) polled.refresh();
+    if (!await confirm({ title: "Delete the binding?", text, action: "Unbind" })) return;
+    if (await attempt("The binding was not deleted", () => del(between(one, one.properties_key)), "Binding deleted.")) polled.refresh();
   };
   return html`<${Card} title=${title} test=${test}>
     <${ListTable} id=${test} rows=${polled.data} columns=${columns(isFrom, remove)} noun="binding" hasFilter=${(polled.data?.length ?? 0) > 10}
       rowKey=${(one) => `${one.source}\n${one.destination_type}\n${one.destination}\n${one.properties_key}`}
-      filterBy=${(one) => `${one.source} ${one.destination} ${one.routing_key}`} empty="Nothing is bound here." />
+      filterBy=${(one) => `${one.source} ${one.destination} ${one.routing_key}`} empty="No bindings." />
   <//>`;
 }
 
@@ -56,7 +56,7 @@ export function AddBinding({ vhost, name, isQueue, onAdded }) {
     onAdded();
   };
   return html`<${Card} title="Add a binding" test="add-binding">
-    <${ActionForm} onSubmit=${add} action="Bind" done="Bound." test="bind-form">
+    <${ActionForm} onSubmit=${add} action="Bind" done="Binding created." test="bind-form">
       ${!isQueue && html`<${SelectField} label="Direction" ...${form.bind("direction")} options=${[["to-queue", "to a queue"], ["to-exchange", "to an exchange"], ["from", "from an exchange"]]} />`}
       <${TextField} label=${direction === "from" ? "From exchange" : direction === "to-queue" ? "To queue" : "To exchange"} ...${form.bind("other")} required data-test="bind-other" />
       <${TextField} label="Routing key" ...${form.bind("key")} data-test="bind-key" />

@@ -10,17 +10,17 @@ import { Words } from "./words.js";
 
 const PREVIEW = 140;
 
-/** When a message expires; one that a consumer has does so only if it comes back. */
+/** When a message expires; an unacknowledged one expires only if it is returned. */
 function Expiry({ message: { expires_ms: at, state }, skew }) {
   const isHeld = state === "unacknowledged";
-  if (useNow() >= at + skew) return isHeld ? "expires when it comes back" : "expires now";
-  return html`${isHeld ? "if back by then, expires in " : "expires in "}<${Countdown} to=${at + skew} />`;
+  if (useNow() >= at + skew) return isHeld ? "expires when returned" : "expires now";
+  return html`${isHeld ? "unless acknowledged, expires in " : "expires in "}<${Countdown} to=${at + skew} />`;
 }
 
 /** What a line shows of a body. */
 function preview({ payload, payload_encoding: encoding, payload_bytes: size }) {
   if (size === 0) return html`<i class="muted">empty</i>`;
-  if (encoding === "base64") return html`<i class="muted">${bytes(size)}, no text</i>`;
+  if (encoding === "base64") return html`<i class="muted">${bytes(size)}, binary</i>`;
   const text = payload.slice(0, PREVIEW).replace(/\s+/g, " ");
   return html`<span class="preview">${text}${payload.length > PREVIEW ? "\u2026" : ""}</span>`;
 }
@@ -31,7 +31,7 @@ export function Message({ message, vhost, queue, skew = 0, isOpen, onToggle, isC
   const body = `message-${message.id}`;
   return html`<li class=${classes("browsed-one", isOpen && "is-open", isChosen && "is-chosen")} data-test="message">
     <div class="browsed-line">
-      ${onChoose && html`<input type="checkbox" checked=${isChosen} onInput=${onChoose} aria-label="Choose this message" data-test="choose" />`}
+      ${onChoose && html`<input type="checkbox" checked=${isChosen} onInput=${onChoose} aria-label="Select this message" data-test="choose" />`}
       <button type="button" class="browsed-toggle" aria-expanded=${isOpen} aria-controls=${body} onClick=${onToggle} data-test="open">
         <span class="fold" aria-hidden="true">${isOpen ? "\u25be" : "\u25b8"}</span>
         <span class="browsed-key"><b>${message.routing_key || html`<i>no key</i>`}</b> ${preview(message)}</span>
@@ -39,7 +39,7 @@ export function Message({ message, vhost, queue, skew = 0, isOpen, onToggle, isC
           ${last && html`<${Badge} kind="warning" title=${`Died last in queue ${last.queue}`}>${REASONS[last.reason] ?? last.reason} in ${last.queue}<//>`}
           ${message.deaths?.length > 1 && html`<${Badge}>${count(message.deaths.reduce((sum, death) => sum + death.count, 0), "death")}<//>`}
           ${message.redrives?.length > 0 && html`<${Badge} kind="accent">redriven ${count(message.redrives.length, "time")}<//>`}
-          ${message.redelivered && html`<${Badge} title="It was delivered before, and came back">redelivered<//>`}
+          ${message.redelivered && html`<${Badge} title="Delivered before, and returned to the queue">redelivered<//>`}
         </span>
         <span class="browsed-time">${message.expires_ms !== null && message.expires_ms !== undefined
           ? html`<span><${Expiry} message=${message} skew=${skew} /></span>`
@@ -54,25 +54,25 @@ export function Message({ message, vhost, queue, skew = 0, isOpen, onToggle, isC
 function Body({ message, vhost, queue, skew }) {
   const { headers = {}, ...properties } = message.properties ?? {};
   return html`
-    <section><h3>What happened</h3><${Timeline} message=${message} vhost=${vhost} queue=${queue} skew=${skew} /></section>
+    <section><h3>History</h3><${Timeline} message=${message} vhost=${vhost} queue=${queue} skew=${skew} /></section>
     <section><h3>Body</h3><${Payload} message=${message} /></section>
     <section><h3>Headers</h3><${Headers} headers=${headers} /></section>
-    <section><h3>Properties and place</h3><${Values} table=${properties} empty="No properties." />
+    <section><h3>Properties and routing</h3><${Values} table=${properties} empty="No properties." />
       <dl class="values place">
         <div><dt>exchange</dt><dd><${ExchangeLink} vhost=${vhost} name=${message.exchange} /></dd></div>
         <div><dt>routing key</dt><dd>${message.routing_key}</dd></div>
         <div><dt>queue</dt><dd><${QueueLink} vhost=${vhost} name=${queue} /></dd></div>
-        ${typeof message.position === "number" && html`<div><dt>place in the queue</dt><dd>${message.position + 1}</dd></div>`}
+        ${typeof message.position === "number" && html`<div><dt>position in the queue</dt><dd>${message.position + 1}</dd></div>`}
         <div><dt>delivered before</dt><dd>${message.delivery_count ? count(message.delivery_count, "time") : message.redelivered ? "yes" : "no"}</dd></div>
       </dl></section>`;
 }
 
-/** Those of the sender; what the broker has written about deaths is told in words already. */
+/** Headers of the publisher; those that the broker wrote about deaths are folded away. */
 function Headers({ headers }) {
   const isOfBroker = ([name]) => /^x-(death|first-death-|last-death-|redrive)/.test(name);
   const all = Object.entries(headers);
   const written = all.filter(isOfBroker);
-  return html`<${Values} table=${Object.fromEntries(all.filter((header) => !isOfBroker(header)))} empty=${written.length > 0 ? "None but these:" : "No headers."} />
+  return html`<${Values} table=${Object.fromEntries(all.filter((header) => !isOfBroker(header)))} empty=${written.length > 0 ? "No other headers." : "No headers."} />
     ${written.length > 0 && html`<details class="disclosure"><summary>${count(written.length, "header")} about deaths</summary>
       <${Values} table=${Object.fromEntries(written)} /></details>`}`;
 }

@@ -5,12 +5,16 @@ import { duration, number } from "../format.js";
 import { html } from "../html.js";
 import { ListTable } from "../table.js";
 
+/** A colour and words for each state of a consumer. */
 const STATES = {
-  up: ["good", "takes messages"],
-  blocked: ["warning", "has all it may have"],
-  single_active: ["good", "the active one"],
-  waiting: ["", "waits for its turn"],
+  up: ["good", "up"],
+  blocked: ["warning", "at prefetch limit"],
+  single_active: ["good", "single active"],
+  waiting: ["", "waiting"],
 };
+
+/** Colour and words for a state of a consumer, as the API names it. */
+export const consumerState = (status = "up") => STATES[status] ?? ["", status.replaceAll("_", " ")];
 
 const columns = (isOfQueue) => [
   { key: "tag", title: "Tag", sort: "consumer_tag", render: (one) => html`<span title=${one.consumer_tag}>${one.consumer_tag}</span>` },
@@ -18,14 +22,14 @@ const columns = (isOfQueue) => [
     ? { key: "channel", title: "Channel", sort: (one) => one.channel_details?.name, render: (one) => html`<${ChannelLink} name=${one.channel_details?.name} />` }
     : { key: "queue", title: "Queue", sort: (one) => one.queue?.name, render: (one) => html`<${QueueLink} vhost=${one.queue.vhost} name=${one.queue.name} tab="consumers" />` },
   { key: "state", title: "State", width: "11rem", sort: "activity_status", render: (one) => {
-    const [kind, text] = STATES[one.activity_status] ?? ["", one.activity_status];
+    const [kind, text] = consumerState(one.activity_status);
     return html`<${State} kind=${kind}>${text}<//>`;
   } },
   { key: "prefetch", title: "Prefetch", width: "6rem", align: "right", sort: "prefetch_count", render: (one) => (one.prefetch_count === 0 ? "no limit" : number(one.prefetch_count)) },
-  { key: "flags", title: "Acknowledges", width: "9rem", render: (one) => html`${one.ack_required ? "yes" : "no"}${one.exclusive && html` <${Badge}>exclusive<//>`}` },
+  { key: "flags", title: "Ack mode", width: "9rem", render: (one) => html`${one.ack_required ? "manual" : "automatic"}${one.exclusive && html` <${Badge}>exclusive<//>`}` },
   { key: "timeout", title: "Timeout", width: "7rem", align: "right", sort: "consumer_timeout", isOptional: true, render: (one) => (one.consumer_timeout ? duration(one.consumer_timeout) : "none") },
   { key: "arguments", title: "Arguments", isOptional: true, render: (one) => html`<${Values} table=${one.arguments} empty="" />` },
 ];
 
 export const Consumers = ({ rows, isOfQueue = false }) => html`<${ListTable} id=${isOfQueue ? "queue-consumers" : "channel-consumers"} rows=${rows} columns=${columns(isOfQueue)}
-  rowKey=${(one) => `${one.channel_details?.name}\n${one.consumer_tag}`} noun="consumer" hasFilter=${(rows?.length ?? 0) > 10} filterBy=${(one) => `${one.consumer_tag} ${one.channel_details?.name}`} empty="Nobody consumes." />`;
+  rowKey=${(one) => `${one.channel_details?.name}\n${one.consumer_tag}`} noun="consumer" hasFilter=${(rows?.length ?? 0) > 10} filterBy=${(one) => `${one.consumer_tag} ${one.channel_details?.name}`} empty="No consumers." />`;

@@ -1,4 +1,4 @@
-// What is told by the clock, without the server.
+// Texts that change with the clock, without the server.
 
 import { duration } from "../format.js";
 import { html, useEffect, useState } from "../html.js";

@@ -9,21 +9,21 @@ const REDRIVES = "x-redrives";
 const DIED = {
   expired: (name) => ["expired in queue ", queue(name)],
   rejected: (name) => ["was rejected by a consumer of queue ", queue(name)],
-  maxlen: (name) => ["had no room any more in queue ", queue(name)],
-  delivery_limit: (name) => ["was returned too often to queue ", queue(name)],
+  maxlen: (name) => ["exceeded the length limit of queue ", queue(name)],
+  delivery_limit: (name) => ["exceeded the delivery limit of queue ", queue(name)],
 };
 
-/** Why messages die, as words of a list. */
+/** The reasons of deaths in words. */
 export const REASONS = {
   expired: "expired",
   rejected: "rejected",
-  maxlen: "no room",
-  delivery_limit: "returned too often",
+  maxlen: "maxlen exceeded",
+  delivery_limit: "delivery limit exceeded",
 };
 
 /**
  * What happened to a message of a queue, oldest first, as `{ at, kind, parts }`: `at` in milliseconds, null
- * where nobody knows; `kind` is publish, death, sent, redrive, wait or end; `parts` is a sentence.
+ * where it is unknown; `kind` is publish, death, sent, redrive, wait or end; `parts` is a sentence.
  */
 export function story(message, inQueue) {
   const steps = [];
@@ -37,7 +37,7 @@ export function story(message, inQueue) {
     if (before) steps.push(sentBack(before, start));
     else if (start) steps.push(published(message, start, first === undefined && index === 0));
     steps.push(...died(deaths, redrive === null ? message : redrive));
-    if (redrive && deaths.length === 0 && index === 0) steps.push({ at: null, kind: "publish", parts: ["published, and came to queue ", queue(redrive.queue)] });
+    if (redrive && deaths.length === 0 && index === 0) steps.push({ at: null, kind: "publish", parts: ["published, and routed to queue ", queue(redrive.queue)] });
   });
   return [...steps, ...rest(message, inQueue)];
 }
@@ -87,7 +87,7 @@ function died(deaths, last) {
       ? [` after ${duration(death.time_ms - before.time_ms)}`] : [];
     const own = death.reason === "expired" && death.original_expiration_ms !== null
       ? [` (its own expiration was ${duration(death.original_expiration_ms)})`] : [];
-    const often = isOnce ? [] : [` for the first time; ${number(death.count)} times in all`];
+    const often = isOnce ? [] : [` for the first time; ${number(death.count)} times in total`];
     const words = DIED[death.reason]?.(death.queue) ?? [`left (${death.reason}) queue `, queue(death.queue)];
     const step = { at: death.time_ms, kind: "death", reason: death.reason, parts: [...words, ...waited, ...own, ...often] };
     const to = next ? toExchange(next.exchange, next.routing_keys) : sentTo(last);
@@ -105,9 +105,9 @@ function rest(message, inQueue) {
     ? [" by consumer ", code(message.consumer_tag)]
     : message.channel ? [" on channel ", code(String(message.channel))] : [];
   const steps = {
-    unacknowledged: { at, kind: "wait", parts: [...here, " since then; held", ...holder, ", not acknowledged yet"] },
-    delayed: { at, kind: "wait", parts: [...here, " since then; was returned, and waits to be ready again"] },
-    dead: { at, kind: "wait", parts: ["died ", ...here, ", which keeps it until it can go on"] },
+    unacknowledged: { at, kind: "wait", parts: [...here, " since then; unacknowledged", ...holder] },
+    delayed: { at, kind: "wait", parts: [...here, " since then; returned, and waits to be ready again"] },
+    dead: { at, kind: "wait", parts: ["died ", ...here, ", which keeps it until another queue has it (at-least-once)"] },
   };
   const wait = steps[message.state] ?? { at, kind: "wait", parts: ["waits ", ...here, " since then"] };
   return message.expires_ms === null || message.expires_ms === undefined

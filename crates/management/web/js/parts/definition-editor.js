@@ -28,7 +28,7 @@ function parsed(key, text) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error(`${key}: ${text || "nothing"} is no JSON (texts stand in quotes)`);
+    throw new Error(`${key}: ${text || "an empty value"} is not valid JSON (texts need quotes)`);
   }
 }
 
@@ -67,7 +67,7 @@ export function DefinitionEditor({ rows, onChange, vhost, isOperators = false })
     <button type="button" class="hint" key=${setting.key} title=${setting.hint} aria-pressed=${isThere(setting.key)}
       data-test=${`key-${setting.key}`} onClick=${() => add(setting)}>${setting.key}</button>`);
   return html`<fieldset class="definition-editor is-wide" ref=${box} data-test="definition"><legend>Definition</legend>
-    ${rows.length === 0 && html`<p class="muted">Nothing yet: choose a key below.</p>`}
+    ${rows.length === 0 && html`<p class="muted">Choose a key below.</p>`}
     ${rows.map((row) => {
       const setting = settingOf(row.key);
       const words = setting?.unit ? inWords(row.key, number(row.text)) : "";

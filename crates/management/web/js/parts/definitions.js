@@ -1,4 +1,4 @@
-// Definitions: out as a file, in from a file; of everything, or of one vhost.
+// Definitions: export to a file and import from a file, of the whole broker or of one vhost.
 
 import { path, request } from "../api.js";
 import { Card } from "../components.js";
@@ -36,8 +36,8 @@ function Export({ vhost }) {
   // As it came, because numbers may be larger than a page can hold.
   const run = async () => save(form.values.name, await request("GET", pathOf(vhost), undefined, { isText: true }));
   return html`<${Card} title="Export" test="export">
-    <p class="muted">${vhost === undefined ? "Users (with hashes of their passwords), vhosts, permissions, policies, exchanges, queues and bindings: no messages."
-      : "Policies, exchanges, queues and bindings of this vhost: no messages, no users. Any vhost can take them in."}</p>
+    <p class="muted">${vhost === undefined ? "Users (with password hashes), vhosts, permissions, policies, exchanges, queues and bindings. Messages are not exported."
+      : "Policies, exchanges, queues and bindings of this vhost, without users and messages. They can be imported into any vhost."}</p>
     <${ActionForm} onSubmit=${run} action="Download" test="export-form">
       <${TextField} label="File" ...${form.bind("name")} isWide=${true} required data-test="export-name" /><//><//>`;
 }
@@ -65,17 +65,17 @@ function Import({ vhost, onDone }) {
     event.target.value = "";
   };
   const run = async () => {
-    if (!file) throw new Error("No file is chosen yet.");
+    if (!file) throw new Error("Choose a file.");
     await request("POST", pathOf(vhost), file.text, { isText: true });
     onDone?.();
   };
   const told = file && contents(file.text);
   return html`<${Card} title="Import" test="import">
-    <p class="muted">All of it or, if something in it is wrong, nothing. Nothing is removed: queues and exchanges that are there stay as they are, everything else is replaced.</p>
-    <${ActionForm} onSubmit=${run} action="Import" done=${`${file?.name} is taken in`} test="import-form">
+    <p class="muted">The import is all or nothing: one error, and nothing changes. Nothing is deleted. Existing queues and exchanges stay as they are; everything else with the same name is replaced.</p>
+    <${ActionForm} onSubmit=${run} action="Import" done=${`${file?.name} imported.`} test="import-form">
       <${Field} label="File" isWide=${true}><input type="file" accept=".json,application/json" onClick=${forget} onChange=${choose} data-test="import-file" /><//>
       ${file && html`<p class=${told ? "is-wide" : "is-wide form-error"} data-test="import-contents">${file.name}, ${bytes(file.size)}: ${told
-        ? told.join(", ") || "nothing that is known" : "this is no JSON"}</p>`}
+        ? told.join(", ") || "no known definitions" : "not valid JSON"}</p>`}
     <//><//>`;
 }
 

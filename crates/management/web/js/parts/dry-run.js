@@ -1,8 +1,8 @@
-// What a policy would do if it were saved, or were not there.
+// The effects of a policy before it is saved or deleted.
 
 import { path, post } from "../api.js";
 import { QueueLink, ExchangeLink } from "../components.js";
-import { count, duration, number } from "../format.js";
+import { count, duration, noun, number } from "../format.js";
 import { html, useEffect, useState } from "../html.js";
 import { Value } from "./policy-keys.js";
 import { useSettled } from "./settled.js";
@@ -52,14 +52,14 @@ const Fate = ({ kind, text }) => html`<li class=${kind}>${text}</li>`;
 function Fates({ told }) {
   const fates = [
     ["messages_expired", "", "would expire at once"],
-    ["messages_evicted", "", "would be too many and leave at once"],
-    ["messages_dead_lettered", "warning", "of these become dead letters"],
-    ["messages_dropped", "danger", "of these are lost: there is no dead-letter exchange for them"],
-    ["messages_kept", "warning", "of these are kept until somebody takes them as dead letters"],
+    ["messages_evicted", "", "would exceed the length limit and leave at once"],
+    ["messages_dead_lettered", "warning", "of these would become dead letters"],
+    ["messages_dropped", "danger", "of these would be lost: no dead-letter exchange"],
+    ["messages_kept", "warning", "of these would be kept until a dead-letter queue has them (at-least-once)"],
   ].filter(([name]) => most(told, name) > 0);
-  if (fates.length === 0) return html`<p class="dry-run-fine">No message would leave.</p>`;
+  if (fates.length === 0) return html`<p class="dry-run-fine">No messages would leave.</p>`;
   return html`<ul class="fates" data-test="dry-run-fates">${fates.map(([name, kind, text]) => html`
-    <${Fate} key=${name} kind=${kind} text=${`${span(told, name)} ${most(told, name) === 1 ? "message" : "messages"} ${text}`} />`)}</ul>`;
+    <${Fate} key=${name} kind=${kind} text=${`${span(told, name)} ${noun(most(told, name), "message")} ${text}`} />`)}</ul>`;
 }
 
 const Changes = ({ before, after }) => html`<dl class="changes">${Object.keys(after).map((key) => html`<div key=${key}>
@@ -86,7 +86,7 @@ function Queues({ vhost, queues: all }) {
     ${queues.length > SHOWN_MAX && html`<p class="muted">and ${count(queues.length - SHOWN_MAX, "more queue", "more queues")}</p>`}`;
 }
 
-/** What was told of a policy in a vhost, or of its end (`isDelete`). */
+/** The effects of a policy in a vhost, or of its deletion (`isDelete`). */
 export function Told({ vhost, told, isBrief = false, isDelete = false }) {
   const { queues_matched: matched, queues_changed: changed, exchanges_changed: exchanges } = told;
   const others = exchanges > 0 ? `, and ${count(exchanges, "exchange")}` : "";
@@ -96,7 +96,7 @@ export function Told({ vhost, told, isBrief = false, isDelete = false }) {
       : html`<p><b data-test="dry-run-matched">${count(matched, "queue")}</b> ${matched === 1 ? "matches" : "match"} now,
         ${" "}<b data-test="dry-run-changed">${changed === 0 ? "none" : number(changed)}</b> would get other settings${others}.</p>`}
     <${Fates} told=${told} />
-    ${!told.exact && html`<p class="muted">What waits on disk was not read for this: where two numbers stand, it is something between them.</p>`}
+    ${!told.exact && html`<p class="muted">Messages on disk were not read: a range of two numbers contains the exact number.</p>`}
     ${!isBrief && told.queues.length > 0 && html`<${Queues} vhost=${vhost} queues=${told.queues} />`}
     ${!isBrief && told.exchanges.length > 0 && html`<ul class="plain">${told.exchanges.slice(0, SHOWN_MAX).map((exchange) => html`<li key=${exchange.name}>
       <${ExchangeLink} vhost=${vhost} name=${exchange.name} /> <${Changes} before=${exchange.before} after=${exchange.after} /></li>`)}</ul>`}

@@ -1,19 +1,19 @@
-// What becomes of the messages of a queue, in sentences: from what is in force for it, and why.
+// What happens to the messages of a queue, in sentences: from its effective settings and their sources.
 
 import { bytes, count, duration, number } from "../format.js";
 import { sourceWords } from "./source.js";
 import { listed, policy, queue, toExchange, withKeys } from "./words.js";
 
 const REFUSED = {
-  "reject-publish": "beyond that, new ones are refused",
-  "reject-publish-dlx": "beyond that, new ones are refused and dead-lettered",
+  "reject-publish": "beyond that, new messages are refused",
+  "reject-publish-dlx": "beyond that, new messages are refused and dead-lettered",
 };
 
 /** The keys that are in force, by name: `{ value, source, source_name }`. */
 export const inForce = (explanation) =>
   Object.fromEntries((explanation?.keys ?? []).filter(({ value }) => value !== null).map((one) => [one.key, one]));
 
-/** Who gave a value: " (policy TTL)", as a part of a sentence; nothing for defaults. */
+/** The source of a value: " (policy TTL)", as a part of a sentence; nothing for defaults. */
 export function because({ source, source_name: name }) {
   if (source === "default") return [];
   const words = sourceWords(source);
@@ -30,9 +30,9 @@ export function fate(explanation, edges = []) {
 }
 
 function waiting({ "message-ttl": ttl }) {
-  if (!ttl) return ["Messages wait here until a consumer takes them, unless they have an expiration of their own."];
-  if (ttl.value === 0) return ["What no consumer takes at once expires", ...because(ttl), "."];
-  return [`Messages wait here at most ${duration(ttl.value)}`, ...because(ttl), ", then they expire."];
+  if (!ttl) return ["Messages wait until a consumer takes them, unless they have an expiration of their own."];
+  if (ttl.value === 0) return ["A message that no consumer takes at once expires", ...because(ttl), "."];
+  return [`Messages wait at most ${duration(ttl.value)}`, ...because(ttl), ", then they expire."];
 }
 
 function fitting({ "max-length": messages, "max-length-bytes": size, overflow }) {
@@ -41,33 +41,33 @@ function fitting({ "max-length": messages, "max-length-bytes": size, overflow })
     size && [bytes(size.value), ...because(size)],
   ].filter(Boolean);
   if (limits.length === 0) return null;
-  const beyond = REFUSED[overflow?.value] ?? "beyond that, the oldest make room";
-  return ["There is room for ", ...limits.flatMap((limit, index) => (index > 0 ? [" and ", ...limit] : limit)), `; ${beyond}.`];
+  const beyond = REFUSED[overflow?.value] ?? "beyond that, the oldest messages are removed";
+  return ["The queue holds at most ", ...limits.flatMap((limit, index) => (index > 0 ? [" and ", ...limit] : limit)), `; ${beyond}.`];
 }
 
 function returned({ "delivery-limit": limit }) {
   if (!limit || typeof limit.value !== "number" || limit.value < 0) return null;
-  return [`What comes back more than ${count(limit.value, "time")}`, ...because(limit), " dies, too."];
+  return [`A message that is returned more than ${count(limit.value, "time")}`, ...because(limit), " dies."];
 }
 
 function dying({ "dead-letter-exchange": dlx, "dead-letter-routing-key": key }, edges) {
-  if (!dlx) return ["What dies here is gone: there is no dead-letter exchange."];
-  const own = key ? [...withKeys([key.value]), ...because(key)] : [" with the keys it has"];
-  return ["What dies goes to ", ...toExchange(dlx.value, []), ...because(dlx), ...own, ...leading(edges), "."];
+  if (!dlx) return ["Messages that die are dropped: the queue has no dead-letter exchange."];
+  const own = key ? [...withKeys([key.value]), ...because(key)] : [" with unchanged routing keys"];
+  return ["Dead letters go to ", ...toExchange(dlx.value, []), ...because(dlx), ...own, ...leading(edges), "."];
 }
 
 function leading(edges) {
   if (edges.length === 0) return [];
   const targets = [...new Set(edges.flatMap((edge) => edge.to_queues ?? []))];
-  if (edges.some((edge) => edge.anywhere)) return [", which leads to the queue that a key names"];
-  if (targets.length === 0) return [", which leads to no queue"];
+  if (edges.some((edge) => edge.anywhere)) return [", which routes to the queue named by the routing key"];
+  if (targets.length === 0) return [", which routes to no queue"];
   const names = targets.slice(0, 4).map(queue);
   const more = targets.length > 4 ? [`${number(targets.length - 4)} more`] : [];
   const isCertain = edges.every((edge) => edge.certain);
   const noun = targets.length === 1 ? "queue " : "queues ";
-  return [isCertain ? `, which leads to ${noun}` : `, which can lead to ${noun}`, ...listed([...names, ...more]), ...(isCertain ? [] : [", as its keys say"])];
+  return [isCertain ? `, which routes to ${noun}` : `, which can route to ${noun}`, ...listed([...names, ...more]), ...(isCertain ? [] : [", depending on the routing key"])];
 }
 
 function leaving({ expires }) {
-  return expires ? [`The queue itself is deleted when nobody has used it for ${duration(expires.value)}`, ...because(expires), "."] : null;
+  return expires ? [`The queue itself is deleted when unused for ${duration(expires.value)}`, ...because(expires), "."] : null;
 }

@@ -1,4 +1,4 @@
-// What is special about a queue or an exchange, in few letters.
+// Features of a queue or an exchange as badges of few letters.
 
 import { Badge } from "../components.js";
 import { plain } from "../format.js";
@@ -7,17 +7,17 @@ import { PolicyLink } from "./source.js";
 
 /** Arguments that have a badge of their own: name, policy key, letters, words. */
 const KNOWN = [
-  ["x-message-ttl", "message-ttl", "TTL", "messages expire after (ms)"],
-  ["x-expires", "expires", "Exp", "deleted when unused for (ms)"],
-  ["x-max-length", "max-length", "Lim", "messages at most"],
-  ["x-max-length-bytes", "max-length-bytes", "Lim B", "bytes at most"],
-  ["x-overflow", "overflow", "Ovfl", "when full"],
-  ["x-dead-letter-exchange", "dead-letter-exchange", "DLX", "dead letters go to"],
-  ["x-dead-letter-routing-key", "dead-letter-routing-key", "DLK", "dead letters get the key"],
-  ["x-max-priority", null, "Pri", "priorities up to"],
-  ["x-single-active-consumer", null, "SAC", "one consumer at a time"],
-  ["x-delivery-limit", "delivery-limit", "DL", "deliveries at most"],
-  ["alternate-exchange", "alternate-exchange", "AE", "what has nowhere to go goes to"],
+  ["x-message-ttl", "message-ttl", "TTL", "message TTL (ms)"],
+  ["x-expires", "expires", "Exp", "queue deleted when unused for (ms)"],
+  ["x-max-length", "max-length", "Lim", "length limit (messages)"],
+  ["x-max-length-bytes", "max-length-bytes", "Lim B", "length limit (bytes)"],
+  ["x-overflow", "overflow", "Ovfl", "overflow behaviour"],
+  ["x-dead-letter-exchange", "dead-letter-exchange", "DLX", "dead-letter exchange"],
+  ["x-dead-letter-routing-key", "dead-letter-routing-key", "DLK", "dead-letter routing key"],
+  ["x-max-priority", null, "Pri", "highest priority"],
+  ["x-single-active-consumer", null, "SAC", "single active consumer"],
+  ["x-delivery-limit", "delivery-limit", "DL", "delivery limit"],
+  ["alternate-exchange", "alternate-exchange", "AE", "alternate exchange"],
 ];
 
 /** Badges for flags, arguments and policies of a queue or an exchange. */
@@ -31,10 +31,10 @@ export function Features({ of }) {
   const names = KNOWN.map(([argument]) => argument);
   const others = Object.entries(args).filter(([name]) => !names.includes(name) && name !== "x-queue-type");
   return html`<span class="features">
-    ${of.durable && html`<${Badge} title="durable: it is still there when the broker has been restarted">D<//>`}
-    ${of.auto_delete && html`<${Badge} title="auto-delete: it goes with whoever uses it last">AD<//>`}
-    ${of.exclusive && html`<${Badge} title="exclusive: it belongs to one connection">Excl<//>`}
-    ${of.internal && html`<${Badge} title="internal: nobody can publish to it">I<//>`}
+    ${of.durable && html`<${Badge} title="durable: survives a restart of the broker">D<//>`}
+    ${of.auto_delete && html`<${Badge} title="auto-delete: deleted with its last consumer or binding">AD<//>`}
+    ${of.exclusive && html`<${Badge} title="exclusive: belongs to one connection">Excl<//>`}
+    ${of.internal && html`<${Badge} title="internal: clients cannot publish to it">I<//>`}
     ${known.map(([letters, words, isOwn]) => html`<${Badge} key=${letters} kind="accent" title=${`${words}${isOwn ? "" : " (by a policy)"}`}>${letters}<//>`)}
     ${others.length > 0 && html`<${Badge} title=${others.map(([name, value]) => `${name}: ${plain(value)}`).join("\n")}>Args<//>`}
   </span>`;

@@ -33,10 +33,10 @@ export function inWords(expiry) {
   const within = half(expiry);
   const last = [...buckets].reverse().find((bucket) => bucket.count > 0);
   return [
-    within !== null && `Half of what expires is gone within ${about(Math.max(0, within))}${last ? `, the last within ${about(last.to_ms)}` : ""}.`,
+    within !== null && `Half of the expiring messages expire within ${about(Math.max(0, within))}${last ? `, the last within ${about(last.to_ms)}` : ""}.`,
     never > 0 && `${count(never, "message")} ${never === 1 ? "has" : "have"} no deadline.`,
-    overdue > 0 && `${count(overdue, "message")} ${overdue === 1 ? "is" : "are"} due already.`,
-    estimated > 0 && `The deadlines of ${number(estimated)} on disk are estimated.`,
+    overdue > 0 && `${count(overdue, "message")} ${overdue === 1 ? "is" : "are"} overdue.`,
+    estimated > 0 && `The deadlines of ${count(estimated, "message")} on disk are estimated.`,
   ].filter(Boolean);
 }
 
@@ -67,6 +67,6 @@ export function Histogram({ expiry }) {
           ${index % every === 0 && html`<text class="axis" x=${index * step + 1} y=${HEIGHT - 5}>${index === 0 && bucket.from_ms <= 0 ? "now" : `in ${about(bucket.from_ms)}`}</text>`}
         </g>`;
       })}</svg>`}
-    <p class="muted">${words.length > 0 ? words.join(" ") : "Nothing waits here that expires."}</p>
+    <p class="muted">${words.length > 0 ? words.join(" ") : "No message here expires."}</p>
   </div>`;
 }

@@ -20,12 +20,12 @@ const resource = (of) => `${of}-limits`;
 export const setLimit = (of, name, limit, text) =>
   put(path(resource(of), name, limit), { value: text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text) });
 
-/** Takes a limit away; true if it was done. */
+/** Removes a limit; true if it was removed. */
 export const removeLimit = (of, name, limit) =>
-  attempt(`The limit of ${name} was not removed`, () => del(path(resource(of), name, limit)), `${limit} of ${name} has no limit any more`);
+  attempt(`The limit of ${name} was not removed`, () => del(path(resource(of), name, limit)), `Limit ${limit} of ${name} removed.`);
 
 /** A limit in words; a negative one is none. */
-export const limitInWords = (value) => (value < 0 ? `${value} (no limit)` : value === 0 ? "0 (nothing is allowed)" : number(value));
+export const limitInWords = (value) => (value < 0 ? `${value} (no limit)` : value === 0 ? "0 (none allowed)" : number(value));
 
 /** The limits of the vhost or user (`of`) with this name. */
 export function Limits({ of, name, mayChange = true }) {
@@ -42,8 +42,8 @@ export function Limits({ of, name, mayChange = true }) {
     <dl class="facts">${LIMITS[of].map(([limit, title]) => html`<div key=${limit}><dt>${title}</dt>
       <dd data-test=${`limit-${limit}`}>${set[limit] === undefined ? html`<span class="muted">no limit</span>` : html`${limitInWords(set[limit])}
         ${mayChange && html`<button type="button" class="quiet" aria-label=${`Remove the limit ${limit}`} onClick=${() => remove(limit)}>Remove</button>`}`}</dd></div>`)}</dl>
-    ${mayChange && html`<${ActionForm} onSubmit=${save} action="Set" done="The limit is set" test="limit-form">
+    ${mayChange && html`<${ActionForm} onSubmit=${save} action="Set" done="Limit set." test="limit-form">
       <${SelectField} label="Limit" ...${form.bind("limit")} options=${LIMITS[of]} data-test="limit-name" />
-      <${NumberField} label="Value" ...${form.bind("value")} min=${undefined} required hint="0 allows nothing, -1 is no limit" data-test="limit-value" /><//>`}
+      <${NumberField} label="Value" ...${form.bind("value")} min=${undefined} required hint="0 allows none, -1 means no limit" data-test="limit-value" /><//>`}
   <//>`;
 }

@@ -1,4 +1,4 @@
-// Which messages somebody wants to see: kept in the address, so that it can be sent to others.
+// The filter of the list of messages: kept in the address, to be shared as a link.
 
 import { html, useEffect, useRef } from "../html.js";
 import { SelectField, TextField, useForm } from "../forms.js";
@@ -7,10 +7,10 @@ import { REASONS } from "./deaths.js";
 
 /** The states of messages that can be looked at. */
 export const STATES = [
-  ["ready", "Waiting"],
+  ["ready", "Ready"],
   ["unacknowledged", "Unacknowledged"],
   ["delayed", "Delayed"],
-  ["dead", "Dead, kept here"],
+  ["dead", "Dead letters awaiting delivery"],
 ];
 
 /** The filter that an address has: `{ state, reason, first_queue, headers, text, isFiltered }`. */
@@ -22,7 +22,7 @@ export function filterOf(query) {
   return { ...filter, isFiltered: Boolean(filter.reason || filter.first_queue || filter.text || headers.length > 0) };
 }
 
-/** The form; what is in it counts when it is sent, or at once where somebody chooses. */
+/** The form; it applies when it is sent, a choice of a list at once. */
 export function Filters({ filter }) {
   const values = { reason: filter.reason, first_queue: filter.first_queue, text: filter.text, header: filter.headers[0] ?? "" };
   const form = useForm(values);
@@ -37,7 +37,7 @@ export function Filters({ filter }) {
     setQuery({ ...form.values, reason });
   };
   return html`<form class="browse-filter" onSubmit=${apply} role="search" aria-label="Messages" ref=${box} data-test="message-filter">
-    <${SelectField} label="Died because" ...${form.bind("reason")} onInput=${choose} options=${[["", "whatever"], ...Object.entries(REASONS)]} />
+    <${SelectField} label="Died because" ...${form.bind("reason")} onInput=${choose} options=${[["", "any reason"], ...Object.entries(REASONS)]} />
     <${TextField} label="Died first in queue" ...${form.bind("first_queue")} />
     <${TextField} label="Header" placeholder="name or name=value" ...${form.bind("header")} />
     <${TextField} label="Text in the body" ...${form.bind("text")} data-filter />

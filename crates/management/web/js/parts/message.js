@@ -1,4 +1,4 @@
-// A message, as it is shown to who looks at it.
+// A message got by hand: body and properties.
 
 import { Facts, Values } from "../components.js";
 import { bytes } from "../format.js";
@@ -10,7 +10,7 @@ export function Body({ message }) {
   const { payload, payload_encoding: encoding, payload_bytes: size } = message;
   const isCut = encoding === "string" && new TextEncoder().encode(payload).length < size;
   return html`<div class="body-box">
-    <p class="muted">${bytes(size)}${encoding === "base64" ? ", no text: in base64" : ""}${isCut ? ", only the beginning is shown" : ""}</p>
+    <p class="muted">${bytes(size)}${encoding === "base64" ? ", binary, in base64" : ""}${isCut ? ", shortened" : ""}</p>
     <pre data-test="payload">${encoding === "string" && !isCut ? indented(payload) ?? payload : payload}</pre></div>`;
 }
 

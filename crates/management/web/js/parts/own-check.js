@@ -1,14 +1,14 @@
-// Health checks that need to be told what to look for.
+// Health checks with a parameter.
 
 import { get, path } from "../api.js";
 import { Card, State } from "../components.js";
 import { ActionForm, NumberField, SelectField, useForm } from "../forms.js";
 import { html, useState } from "../html.js";
 
-const KINDS = [["port-listener", "Something listens on port"], ["certificate-expiration", "No certificate expires within"]];
+const KINDS = [["port-listener", "The node listens on port"], ["certificate-expiration", "No certificate expires within"]];
 const UNITS = ["days", "weeks", "months", "years"];
 
-/** A form that asks one of them. */
+/** A form that runs one of them. */
 export function OwnCheck() {
   const form = useForm({ kind: "port-listener", value: "", unit: "months" });
   const [result, setResult] = useState(null);
@@ -21,17 +21,17 @@ export function OwnCheck() {
       await get(path("health", "checks", kind, ...names));
       setResult({ asked, isGood: true });
     } catch (error) {
-      // What cannot be asked is no answer.
+      // Other errors are no result of the check.
       if (error.status !== 503) throw error;
       setResult({ asked, isGood: false, reason: error.message });
     }
   };
-  return html`<${Card} title="Ask for something else" test="own-check">
-    <${ActionForm} onSubmit=${run} action="Ask">
-      <${SelectField} label="What should be" ...${form.bind("kind")} options=${KINDS} />
-      <${NumberField} label=${isPort ? "Port" : "How many"} ...${form.bind("value")} required data-test="own-value" />
-      ${!isPort && html`<${SelectField} label="Of what" ...${form.bind("unit")} options=${UNITS} />`}
+  return html`<${Card} title="Check a port or certificates" test="own-check">
+    <${ActionForm} onSubmit=${run} action="Run check">
+      <${SelectField} label="Check" ...${form.bind("kind")} options=${KINDS} />
+      <${NumberField} label=${isPort ? "Port" : "Number"} ...${form.bind("value")} required data-test="own-value" />
+      ${!isPort && html`<${SelectField} label="Unit" ...${form.bind("unit")} options=${UNITS} />`}
     <//>
     ${result && html`<p class="answer" role="status" data-test="own-result">${result.asked}:
-      ${" "}<${State} kind=${result.isGood ? "good" : "danger"}>${result.isGood ? "yes" : "no"}<//>${result.reason ? ` (${result.reason})` : ""}</p>`}<//>`;
+      ${" "}<${State} kind=${result.isGood ? "good" : "danger"}>${result.isGood ? "passed" : "failed"}<//>${result.reason ? ` (${result.reason})` : ""}</p>`}<//>`;
 }

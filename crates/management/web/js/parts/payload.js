@@ -1,13 +1,13 @@
-// The body of a message: as text, as JSON that can be read, or as octets.
+// The body of a message: as text, as indented JSON, or as bytes.
 
-import { bytes, number } from "../format.js";
+import { bytes, count } from "../format.js";
 import { html, useMemo, useState } from "../html.js";
 
 const ROW = 16;
 const HEX_BYTES_MAX = 4096;
 const NAMES = { json: "JSON", text: "Text", hex: "Hex" };
 
-/** The octets of a payload as the server sends it. */
+/** The bytes of a payload as the server sends it. */
 export function octetsOf({ payload, payload_encoding: encoding }) {
   if (encoding !== "base64") return new TextEncoder().encode(payload);
   return Uint8Array.from(atob(payload), (character) => character.charCodeAt(0));
@@ -76,7 +76,7 @@ export function Payload({ message }) {
       <button type="button" key=${one} aria-pressed=${one === kind} onClick=${() => setChosen(one)} data-test=${`as-${one}`}>${NAMES[one]}</button>`)}
       <span class="muted">${bytes(size)}${message.properties?.content_type ? `, ${message.properties.content_type}` : ""}</span></div>
     ${kind === "hex" ? html`<${Hex} octets=${octets} />` : html`<pre class="body" tabindex="0" data-test="payload">${kind === "json" ? json : payload}</pre>`}
-    ${isCut && html`<p class="muted">Shortened: these are the first ${bytes(octets.length)} of ${bytes(size)}.</p>`}
+    ${isCut && html`<p class="muted">Shortened to the first ${bytes(octets.length)} of ${bytes(size)}.</p>`}
   </div>`;
 }
 
@@ -84,5 +84,5 @@ function Hex({ octets }) {
   const lines = useMemo(() => hexLines(octets), [octets]);
   const left = octets.length - HEX_BYTES_MAX;
   return html`<pre class="body hex" tabindex="0" data-test="payload">${lines.map((line) => html`<span key=${line.at}><i>${line.at}</i>  ${line.hex}  <b>${line.text}</b>${"\n"}</span>`)}</pre>
-    ${left > 0 && html`<p class="muted">${number(left)} octets more.</p>`}`;
+    ${left > 0 && html`<p class="muted">${count(left, "more byte")}.</p>`}`;
 }

@@ -30,16 +30,16 @@ export function Publish({ vhost, exchange, queue, onPublished }) {
     const answer = await post(exchangePath(vhost, queue === undefined ? exchange : "", "publish"), {
       routing_key: key, properties: all, payload, payload_encoding: encoding,
     });
-    if (!answer.routed) throw new Error("Nobody has it: the message could not be routed to any queue.");
-    note("Published.");
+    if (!answer.routed) throw new Error("The message was not routed to any queue.");
+    note("Message published.");
     onPublished?.();
   };
   return html`<${Card} title="Publish a message" test="publish">
     <${ActionForm} onSubmit=${publish} action="Publish" test="publish-form">
       ${queue === undefined
         ? html`<${TextField} label="Routing key" ...${form.bind("key")} data-test="publish-key" />`
-        : html`<p class="is-wide muted">It goes to this queue through the default exchange.</p>`}
-      <${SelectField} label="The body is given as" ...${form.bind("encoding")} options=${[["string", "Text"], ["base64", "Base64"]]} />
+        : html`<p class="is-wide muted">The message goes to this queue through the default exchange.</p>`}
+      <${SelectField} label="Encoding of the body" ...${form.bind("encoding")} options=${[["string", "Text"], ["base64", "Base64"]]} />
       <${CheckField} label="Persistent" ...${form.bind("isPersistent")} />
       <${AreaField} label="Body" ...${form.bind("payload")} data-test="publish-payload" />
       <${ArgumentsEditor} label="Headers" rows=${headers} onChange=${setHeaders} />

@@ -1,4 +1,4 @@
-// Sending dead messages back: where to, which, how fast; and what would come of it, before it is done.
+// The dialog for a redrive: target, filter, rate, and the result before it is done.
 
 import { path, post } from "../api.js";
 import { QueueLink } from "../components.js";
@@ -10,8 +10,8 @@ import { go, href } from "../router.js";
 import { REASONS } from "./deaths.js";
 
 const TARGETS = [
-  ["origin", "the queue each died in last"],
-  ["first", "the queue each died in first"],
+  ["origin", "the queue where each message died last"],
+  ["first", "the queue where each message died first"],
   ["queue", "one queue"],
   ["exchange", "an exchange"],
 ];
@@ -71,27 +71,27 @@ function Redrive({ vhost, queue, ids, filter, close }) {
   return html`<${Dialog} title=${`Redrive from ${queue}`} onClose=${() => close(null)} isWide=${true} test="redrive-dialog">
     <${ActionForm} onSubmit=${submit} onCancel=${() => close(null)} test="redrive-form"
       action=${trial.result?.would_move > 0 ? `Redrive ${count(trial.result.would_move, "message")}` : "Redrive"}>
-      <fieldset class="is-wide targets"><legend>${ids ? `Send ${count(ids.length, "chosen message")} to` : "Send messages to"}</legend>
+      <fieldset class="is-wide targets"><legend>${ids ? `Send ${count(ids.length, "selected message")} to` : "Send messages to"}</legend>
         ${TARGETS.map(([key, title]) => html`<label class="check" key=${key}><input type="radio" name="to" value=${key} checked=${values.to === key}
           onInput=${() => form.set({ to: key })} data-test=${`to-${key}`} /><span>${title}</span></label>`)}</fieldset>
       ${values.to === "queue" && html`<${TextField} label="Queue" required ...${form.bind("target")} data-test="target-queue" />`}
       ${values.to === "exchange" && html`<${TextField} label="Exchange" hint="Empty: the default exchange" ...${form.bind("exchange")} data-test="target-exchange" />
-        <${TextField} label="Routing key" hint="Empty: the one each had before it died" ...${form.bind("routing_key")} />`}
+        <${TextField} label="Routing key" hint="Empty: the routing key before the death" ...${form.bind("routing_key")} />`}
       ${!ids && html`
-        <${SelectField} label="Died because" ...${form.bind("reason")} options=${[["", "whatever"], ...Object.entries(REASONS)]} />
+        <${SelectField} label="Died because" ...${form.bind("reason")} options=${[["", "any reason"], ...Object.entries(REASONS)]} />
         <${TextField} label="Died first in queue" ...${form.bind("first_queue")} />
         <${TextField} label="Header" placeholder="name or name=value" ...${form.bind("header")} />
         <${TextField} label="Text in the body" ...${form.bind("text")} />
-        <${NumberField} label="In the queue for at least" hint="seconds" step="any" ...${form.bind("older")} />`}
-      <${NumberField} label="At most" hint="messages" min="1" ...${form.bind("limit")} />
-      <${NumberField} label="Not faster than" hint="messages a second" min="1" ...${form.bind("rate")} />
-      <${NumberField} label="Not what was redriven" hint="so many times already" min="1" ...${form.bind("max")} />
+        <${NumberField} label="Minimum age" hint="seconds in this queue" step="any" ...${form.bind("older")} />`}
+      <${NumberField} label="Limit" hint="messages" min="1" ...${form.bind("limit")} />
+      <${NumberField} label="Rate" hint="messages per second" min="1" ...${form.bind("rate")} />
+      <${NumberField} label="Skip if redriven" hint="N times or more" min="1" ...${form.bind("max")} />
       <div class="is-wide"><${Trial} vhost=${vhost} trial=${trial} isComplete=${isComplete} /></div>
     <//>
   <//>`;
 }
 
-/** What would be done, asked anew a moment after the last change: `{ result, error, isAsking }`. */
+/** The dry run, repeated a moment after the last change: `{ result, error, isAsking }`. */
 function useTrial(url, request, isComplete) {
   const [state, setState] = useState({ result: null, error: null, isAsking: true });
   const body = JSON.stringify(request);
@@ -114,7 +114,7 @@ function useTrial(url, request, isComplete) {
 }
 
 function Trial({ vhost, trial: { result, error, isAsking }, isComplete }) {
-  if (!isComplete) return html`<p class="trial muted">To which queue?</p>`;
+  if (!isComplete) return html`<p class="trial muted">Enter the name of a queue.</p>`;
   if (error) return html`<p class="trial form-error" data-test="trial-error">${error.message}</p>`;
   if (!result) return html`<p class="trial muted" aria-busy="true">Counting\u2026</p>`;
   const { matched, would_move: moved, unroutable, targets = [], complete, scanned } = result;
@@ -122,7 +122,7 @@ function Trial({ vhost, trial: { result, error, isAsking }, isComplete }) {
     <p><b>${number(moved)}</b> of ${count(matched, "matching message")} would go${targets.length > 0 ? " to:" : "."}</p>
     ${targets.length > 0 && html`<ul>${targets.map((target) => html`<li key=${target.queue}>
       <b>${number(target.messages)}</b> <${QueueLink} vhost=${vhost} name=${target.queue} /></li>`)}</ul>`}
-    ${complete === false && html`<p class="muted">This is of the first ${number(scanned)} messages; there are more than are counted beforehand.</p>`}
-    ${unroutable > 0 && html`<p class="trial-bad">\u26a0 ${number(unroutable)} would reach no queue, and stay where they are.</p>`}
+    ${complete === false && html`<p class="muted">Counted over the first ${count(scanned, "message")} only.</p>`}
+    ${unroutable > 0 && html`<p class="trial-bad">\u26a0 ${number(unroutable)} would reach no queue and will stay here.</p>`}
   </div>`;
 }

@@ -1,4 +1,4 @@
-// What somebody has typed, when he has stopped.
+// The text of an input, a moment after the last key.
 
 import { useEffect, useState } from "../html.js";
 

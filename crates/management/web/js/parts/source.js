@@ -1,4 +1,4 @@
-// Who gives a setting: an argument, a policy, an operator policy, or nobody.
+// The source of a setting: an argument, a policy, an operator policy, or the default.
 
 import { html } from "../html.js";
 import { href } from "../router.js";

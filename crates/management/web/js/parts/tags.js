@@ -1,4 +1,4 @@
-// Tags of a user: what he may do over HTTP.
+// Tags of a user: the access to the HTTP API.
 
 import { Badge } from "../components.js";
 import { CheckField, TextField } from "../forms.js";
@@ -6,10 +6,10 @@ import { html } from "../html.js";
 
 const KNOWN = [
   ["administrator", "everything"],
-  ["monitoring", "nodes, all vhosts and connections, to look at"],
-  ["policymaker", "policies in his vhosts"],
-  ["management", "this page, for his vhosts"],
-  ["impersonator", "no page, but any user_id in messages"],
+  ["monitoring", "read nodes, all vhosts and all connections"],
+  ["policymaker", "change policies in vhosts of the user"],
+  ["management", "use this page, for vhosts of the user"],
+  ["impersonator", "publish with any user_id; gives no access to this page"],
 ];
 const names = KNOWN.map(([name]) => name);
 
@@ -27,7 +27,7 @@ export function TagsField({ value, onInput, legend = "Tags" }) {
   const toggle = (tag, isThere) => onInput({ ...value, chosen: isThere ? [...value.chosen, tag] : value.chosen.filter((one) => one !== tag) });
   return html`<fieldset class="tags is-wide">${legend && html`<legend>${legend}</legend>`}
     ${KNOWN.map(([tag, hint]) => html`<${CheckField} key=${tag} label=${tag} hint=${hint} value=${value.chosen.includes(tag)} onInput=${(isThere) => toggle(tag, isThere)} data-test=${`tag-${tag}`} />`)}
-    <${TextField} label="Others" value=${value.others} onInput=${(others) => onInput({ ...value, others })} hint="Separated by commas. Without one of the first four, a user may do nothing here; AMQP needs no tag." data-test="tags-others" />
+    <${TextField} label="Others" value=${value.others} onInput=${(others) => onInput({ ...value, others })} hint="Separated by commas. This page and the API need one of the first four tags; AMQP needs none." data-test="tags-others" />
   </fieldset>`;
 }
 

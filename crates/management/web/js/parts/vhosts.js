@@ -9,7 +9,7 @@ import { useStore } from "../store.js";
 
 const VHOSTS_MS = 30_000;
 
-/** The vhosts that the user sees: `[{ name, default_queue_type }]`, or undefined until they are there. */
+/** The vhosts of the user: `[{ name, default_queue_type }]`, or undefined until they are there. */
 export const useVhosts = () => usePolled(`${path("vhosts")}?columns=name,default_queue_type`, VHOSTS_MS).data;
 
 /** The vhost that lists are limited to; empty for all. */

@@ -1,16 +1,17 @@
 // Warnings of the dead-letter map: what is wrong, in a word, with a sign, and in a sentence.
 
 import { Badge, QueueLink } from "../components.js";
+import { number } from "../format.js";
 import { html } from "../html.js";
 
 /** What kinds of warnings are called in a few letters. */
 export const KINDS = {
-  exchange_missing: "no exchange",
-  unroutable: "leads nowhere",
+  exchange_missing: "exchange missing",
+  unroutable: "not routed to any queue",
   loop: "loop",
   no_consumer: "no consumer",
-  shorter_ttl: "expires there, too",
-  limit: "limit",
+  shorter_ttl: "expires in the target, too",
+  limit: "length limit",
 };
 
 const SIGNS = { error: "\u2716", warning: "\u26a0", info: "\u2139" };
@@ -38,6 +39,6 @@ export function Warnings({ warnings, hasQueue = true, max = 20, test = "warnings
       <${Badge} kind=${{ error: "danger", warning: "warning" }[warning.severity] ?? ""}>${kindName(warning.kind)}<//>
       <p>${warning.text}</p></div></li>`;
   return html`<div data-test=${test}><ul class="warnings">${sorted.slice(0, max).map(line)}</ul>
-    ${sorted.length > max && html`<details class="disclosure"><summary>${sorted.length - max} more</summary>
+    ${sorted.length > max && html`<details class="disclosure"><summary>${number(sorted.length - max)} more</summary>
       <ul class="warnings">${sorted.slice(max).map(line)}</ul></details>`}</div>`;
 }

@@ -1,4 +1,4 @@
-// Everything that is declared, as one document.
+// The definitions as one document.
 
 import { Page } from "../../components.js";
 import { html, useState } from "../../html.js";
@@ -16,7 +16,7 @@ export default function Definitions() {
     <option value=${EVERYTHING} selected=${scope === EVERYTHING}>the whole broker</option>
     ${vhosts.map(({ name }) => html`<option key=${name} value=${`/${name}`} selected=${scope === `/${name}`}>vhost ${name}</option>`)}</select></label>`;
   return html`<${Page} title="Definitions" actions=${picker} test="page-definitions">
-    <p class="lead">All that is declared as one JSON document in RabbitMQ's format: to be kept, or to be taken in by another broker.</p>
+    <p class="lead">Users, permissions, policies, exchanges, queues and bindings as one JSON document in RabbitMQ's format: to keep, or to import into another broker.</p>
     <${ExportImport} vhost=${vhost} />
   <//>`;
 }

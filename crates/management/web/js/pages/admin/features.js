@@ -1,4 +1,4 @@
-// Feature flags, and what RabbitMQ is about to lose.
+// Feature flags and deprecated features.
 
 import { path, put } from "../../api.js";
 import { Badge, Card, Page, State } from "../../components.js";
@@ -11,20 +11,20 @@ import { ListTable } from "../../table.js";
 function Flags() {
   const polled = usePolled(path("feature-flags"), 60_000);
   const enable = async ({ name }) => {
-    if (await attempt(`${name} was not enabled`, () => put(path("feature-flags", name, "enable")), `${name} is enabled`)) polled.refresh();
+    if (await attempt(`${name} was not enabled`, () => put(path("feature-flags", name, "enable")), `${name} enabled`)) polled.refresh();
   };
   const columns = [
     { key: "name", title: "Flag", sort: "name", width: "22rem", render: ({ name }) => html`<code title=${name}>${name}</code>` },
     { key: "state", title: "State", sort: "state", width: "8rem", render: ({ state }) => html`<${State} kind=${state === "enabled" ? "good" : "warning"}>${state}<//>` },
     { key: "stability", title: "Stability", sort: "stability", width: "8rem", render: ({ stability }) => stability },
-    { key: "desc", title: "What it means", render: ({ desc }) => html`<span title=${desc}>${desc}</span>` },
+    { key: "desc", title: "Description", render: ({ desc }) => html`<span title=${desc}>${desc}</span>` },
     { key: "actions", title: "", name: "Actions", width: "7rem", align: "right", render: (row) => row.state !== "enabled" && isAdministrator()
       && html`<button type="button" class="quiet" onClick=${() => enable(row)}>Enable</button>` },
   ];
   const off = (polled.data ?? []).filter(({ state }) => state !== "enabled").length;
   return html`<${Card} title="Feature flags" isWide=${true} test="feature-flags">
-    <p class="muted">${polled.data && (off === 0 ? "Clients choose by them what they ask for. All are on." : `${off} are not enabled.`)}</p>
-    <${ListTable} id="feature-flags" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="flag" defaultSort=${{ key: "name" }} hasFilter=${true} empty="There are none." /><//>`;
+    <p class="muted">${polled.data && (off === 0 ? "All are enabled. Clients read them to decide which functions to use." : `${off} are not enabled.`)}</p>
+    <${ListTable} id="feature-flags" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="flag" defaultSort=${{ key: "name" }} hasFilter=${true} empty="None." /><//>`;
 }
 
 const PHASES = { permitted_by_default: "permitted by default", denied_by_default: "denied by default", disconnected: "disconnected", removed: "removed" };
@@ -39,8 +39,8 @@ function Deprecated() {
     { key: "phase", title: "In RabbitMQ", sort: "deprecation_phase", render: (row) => PHASES[row.deprecation_phase] ?? row.deprecation_phase },
   ];
   return html`<${Card} title="Deprecated features" isWide=${true} test="deprecated-features">
-    <p class="muted">What RabbitMQ is about to lose, and whether somebody uses it here.</p>
-    <${ListTable} id="deprecated-features" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="feature" defaultSort=${{ key: "name" }} empty="There are none." /><//>`;
+    <p class="muted">Features that RabbitMQ will remove, and whether clients of this broker use them.</p>
+    <${ListTable} id="deprecated-features" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="feature" defaultSort=${{ key: "name" }} empty="None." /><//>`;
 }
 
 export default function Features() {

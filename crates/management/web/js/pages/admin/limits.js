@@ -1,4 +1,4 @@
-// Limits of vhosts and users, those that are set.
+// The limits of vhosts and users.
 
 import { path } from "../../api.js";
 import { Card, Page, UserLink } from "../../components.js";
@@ -11,8 +11,8 @@ import { isAdministrator } from "../../session.js";
 import { ListTable } from "../../table.js";
 
 const KINDS = [
-  ["vhost", "Vhosts", "Beyond them connections are refused (530), and queues are not declared (406)."],
-  ["user", "Users", "They count over all vhosts: beyond them connections and channels are refused (530)."],
+  ["vhost", "Vhosts", "At the limit, new connections are refused (530) and new queues are refused (406)."],
+  ["user", "Users", "Counted over all vhosts. At the limit, new connections and channels are refused (530)."],
 ];
 
 function NewLimit({ of, onDone }) {
@@ -25,11 +25,11 @@ function NewLimit({ of, onDone }) {
     onDone();
   };
   const list = `limits-${of}`;
-  return html`<${ActionForm} onSubmit=${save} action="Set" done="The limit is set" test=${`limit-form-${of}`}>
+  return html`<${ActionForm} onSubmit=${save} action="Set" done="Limit set." test=${`limit-form-${of}`}>
     <${TextField} label=${of === "vhost" ? "Vhost" : "User"} ...${form.bind("name")} list=${list} required data-test="limit-of" />
     <datalist id=${list}>${names.map(({ name }) => html`<option key=${name} value=${name}></option>`)}</datalist>
     <${SelectField} label="Limit" ...${form.bind("limit")} options=${LIMITS[of]} data-test="limit-name" />
-    <${NumberField} label="Value" ...${form.bind("value")} min=${undefined} required hint="0 allows nothing, -1 is no limit" data-test="limit-value" />
+    <${NumberField} label="Value" ...${form.bind("value")} min=${undefined} required hint="0 allows none, -1 means no limit" data-test="limit-value" />
   <//>`;
 }
 
@@ -47,7 +47,7 @@ function List({ of, title, text }) {
   ];
   return html`<${Card} title=${title} test=${`limits-${of}`} isWide=${true}>
     <p class="muted">${text}</p>
-    <${ListTable} id=${`limits-${of}`} rows=${rows} columns=${columns} rowKey=${(row) => `${row.name}/${row.limit}`} noun="limit" defaultSort=${{ key: "name" }} empty="There are none." />
+    <${ListTable} id=${`limits-${of}`} rows=${rows} columns=${columns} rowKey=${(row) => `${row.name}/${row.limit}`} noun="limit" defaultSort=${{ key: "name" }} empty="No limits." />
     ${isAdministrator() && html`<${NewLimit} of=${of} onDone=${polled.refresh} />`}
   <//>`;
 }
@@ -56,7 +56,7 @@ export default function Limits() {
   // Those of other users are for administrators.
   const seen = KINDS.filter(([of]) => of === "vhost" || isAdministrator());
   return html`<${Page} title="Limits" test="page-limits">
-    <p class="lead">A limit that is lowered takes nothing away that is there already.</p>
+    <p class="lead">A lower limit does not close connections or delete queues that exist already.</p>
     ${seen.map(([of, title, text]) => html`<${List} key=${of} of=${of} title=${title} text=${text} />`)}
   <//>`;
 }

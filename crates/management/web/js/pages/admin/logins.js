@@ -1,4 +1,4 @@
-// How often somebody has logged in, or tried to.
+// Counters of login attempts.
 
 import { del, path } from "../../api.js";
 import { Card, Page } from "../../components.js";
@@ -16,24 +16,24 @@ const columns = [
   amount("auth_attempts", "Attempts"),
   amount("auth_attempts_succeeded", "Succeeded"),
   amount("auth_attempts_failed", "Failed"),
-  { key: "share", title: "Failed of all", align: "right", width: "9rem", render: (row) => (row.auth_attempts > 0 ? percent(row.auth_attempts_failed / row.auth_attempts) : "") },
+  { key: "share", title: "Failed in %", align: "right", width: "9rem", render: (row) => (row.auth_attempts > 0 ? percent(row.auth_attempts_failed / row.auth_attempts) : "") },
 ];
 
 function Attempts({ node }) {
   const polled = usePolled(path("auth", "attempts", node));
   const reset = async () => {
-    if (!(await confirm({ title: "Count anew?", text: "All figures become 0.", action: "Count anew" }))) return;
-    if (await attempt("They were not reset", () => del(path("auth", "attempts", node)), "It counts anew")) polled.refresh();
+    if (!(await confirm({ title: "Reset counters?", text: "All counters of login attempts become 0.", action: "Reset counters" }))) return;
+    if (await attempt("The counters were not reset", () => del(path("auth", "attempts", node)), "Counters reset.")) polled.refresh();
   };
   return html`<${Card} title=${node} isWide=${true} test="logins"
-    actions=${isAdministrator() && html`<button type="button" onClick=${reset} data-test="reset">Count anew</button>`}>
-    <${ListTable} id="logins" rows=${polled.data} columns=${columns} rowKey=${(row) => row.protocol} noun="protocol" empty="Nobody has tried to log in yet." /><//>`;
+    actions=${isAdministrator() && html`<button type="button" onClick=${reset} data-test="reset">Reset counters</button>`}>
+    <${ListTable} id="logins" rows=${polled.data} columns=${columns} rowKey=${(row) => row.protocol} noun="protocol" empty="No login attempts yet." /><//>`;
 }
 
 export default function Logins() {
   const nodes = usePolled(`${path("nodes")}?columns=name`, 60_000).data ?? [];
   return html`<${Page} title="Logins" test="page-logins">
-    <p class="lead">Every request to the HTTP API is a login, those of this page too. Who was refused and why stands in the log.</p>
+    <p class="lead">Every request to the HTTP API counts as a login, requests of this page too. The log has the user and the reason of each refusal.</p>
     ${nodes.map(({ name }) => html`<${Attempts} key=${name} node=${name} />`)}
   <//>`;
 }

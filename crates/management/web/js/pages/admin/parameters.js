@@ -1,4 +1,4 @@
-// The name of the cluster, global parameters, runtime parameters.
+// The cluster name, global parameters, runtime parameters.
 
 import { del, path, put } from "../../api.js";
 import { Card, Loaded, Page } from "../../components.js";
@@ -15,7 +15,7 @@ import { ListTable } from "../../table.js";
 
 function ClusterName() {
   const polled = usePolled(path("cluster-name"));
-  return html`<${Card} title="Name of the cluster" test="cluster-name">
+  return html`<${Card} title="Cluster name" test="cluster-name">
     <${Loaded} polled=${polled}>${({ name }) => (isAdministrator()
       ? html`<${NameForm} key=${name} name=${name} onDone=${polled.refresh} />` : html`<p>${name}</p>`)}<//><//>`;
 }
@@ -26,7 +26,7 @@ function NameForm({ name, onDone }) {
     await put(path("cluster-name"), { name: form.values.name });
     onDone();
   };
-  return html`<${ActionForm} onSubmit=${save} action="Save" done="The cluster has a new name" test="cluster-form">
+  return html`<${ActionForm} onSubmit=${save} action="Save" done="Cluster name changed." test="cluster-form">
     <${TextField} label="Name" ...${form.bind("name")} required hint="Clients see it when they connect." data-test="cluster-name-input" /><//>`;
 }
 
@@ -38,13 +38,13 @@ function ParameterDialog({ name, value, isNew, close }) {
     try {
       parsed = JSON.parse(values.value);
     } catch {
-      throw new Error("The value is no JSON: texts stand in quotes.");
+      throw new Error("The value is not valid JSON. Texts need quotes.");
     }
     await put(path("global-parameters", values.name), { value: parsed });
     close(true);
   };
   return html`<${Dialog} title=${isNew ? "New global parameter" : name} onClose=${() => close(false)} test="parameter-dialog">
-    <${ActionForm} onSubmit=${save} action="Save" done=${`${values.name} is set`} onCancel=${() => close(false)}>
+    <${ActionForm} onSubmit=${save} action="Save" done=${`${values.name} set.`} onCancel=${() => close(false)}>
       ${isNew && html`<${TextField} label="Name" ...${form.bind("name")} required data-test="parameter-name" />`}
       <${AreaField} label="Value" hint="JSON" ...${form.bind("value")} rows=${6} data-test="parameter-value" /><//><//>`;
 }
@@ -55,8 +55,8 @@ function Globals() {
     if (await openDialog((close) => html`<${ParameterDialog} ...${row} isNew=${isNew} close=${close} />`)) polled.refresh();
   };
   const remove = async ({ name }) => {
-    if (!(await confirm({ title: `Delete the parameter ${name}?`, text: "Whoever reads it finds nothing then." }))) return;
-    if (await attempt(`${name} was not deleted`, () => del(path("global-parameters", name)), `${name} is deleted`)) polled.refresh();
+    if (!(await confirm({ title: `Delete the parameter ${name}?`, text: "Programs that read it get 404 then." }))) return;
+    if (await attempt(`${name} was not deleted`, () => del(path("global-parameters", name)), `${name} deleted.`)) polled.refresh();
   };
   const columns = [
     { key: "name", title: "Name", sort: "name", width: "16rem", render: ({ name }) => html`<span title=${name}>${name}</span>` },
@@ -67,8 +67,8 @@ function Globals() {
   ];
   return html`<${Card} title="Global parameters" isWide=${true} test="global-parameters"
     actions=${html`<button type="button" onClick=${() => edit({ name: "" }, true)} data-test="add">Add</button>`}>
-    <p class="muted">Names with any JSON value, kept by the node for whoever wants them.</p>
-    <${ListTable} id="global-parameters" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="parameter" defaultSort=${{ key: "name" }} empty="There are none." /><//>`;
+    <p class="muted">Names with any JSON value, stored by the node for other programs.</p>
+    <${ListTable} id="global-parameters" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="parameter" defaultSort=${{ key: "name" }} empty="No parameters." /><//>`;
 }
 
 function Runtime() {
@@ -83,8 +83,8 @@ function Runtime() {
     { key: "value", title: "Value", render: ({ value }) => html`<code class="wrap">${plain(value)}</code>` },
   ];
   return html`<${Card} title="Runtime parameters" isWide=${true} test="runtime-parameters">
-    <p class="muted">What RabbitMQ keeps as parameters: operator policies and the limits of vhosts. Each has a page of its own to be changed on.</p>
-    <${ListTable} id="runtime-parameters" rows=${polled.data} columns=${columns} rowKey=${(row) => `${row.component}/${row.vhost}/${row.name}`} noun="parameter" empty="There are none." /><//>`;
+    <p class="muted">Operator policies and vhost limits, which RabbitMQ keeps as parameters. Change them on their own pages.</p>
+    <${ListTable} id="runtime-parameters" rows=${polled.data} columns=${columns} rowKey=${(row) => `${row.component}/${row.vhost}/${row.name}`} noun="parameter" empty="No parameters." /><//>`;
 }
 
 export default function Parameters() {

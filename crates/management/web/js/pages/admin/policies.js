@@ -14,19 +14,19 @@ import { isAdministrator, isPolicymaker } from "../../session.js";
 import { ListTable } from "../../table.js";
 
 const KINDS = [
-  ["policies", "Policies", "What users want of their queues and exchanges. At most one of them rules each: the one with the highest priority of those that match.", isPolicymaker],
-  ["operator-policies", "Operator policies", "What the operator allows at most. At most one of them rules each queue, together with a policy.", isAdministrator],
+  ["policies", "Policies", "Settings of queues and exchanges, given by their users. At most one policy applies to each: the matching one with the highest priority.", isPolicymaker],
+  ["operator-policies", "Operator policies", "Limits given by the operator. At most one operator policy applies to each queue, together with a policy.", isAdministrator],
 ];
 
 /** Asks, with what would happen, and deletes; true if it was done. */
 export async function removePolicy(kind, { vhost, name }) {
-  // Without an answer it can be deleted all the same.
+  // The policy can be deleted without an answer, too.
   const told = await dryRun(kind, vhost, name, { delete: true }).catch(() => null);
   const text = told
     ? html`<${Told} vhost=${vhost} told=${told} isBrief=${true} isDelete=${true} />`
-    : `It is a policy in ${vhost}.`;
+    : `The policy is in the vhost ${vhost}.`;
   if (!(await confirm({ title: `Delete the policy ${name}?`, text }))) return false;
-  return attempt(`${name} was not deleted`, () => del(path(kind, vhost, name)), `${name} is deleted`);
+  return attempt(`${name} was not deleted`, () => del(path(kind, vhost, name)), `${name} deleted.`);
 }
 
 function columnsOf({ kind, mayChange, onDelete }) {
@@ -55,13 +55,13 @@ function List({ kind, title, text, mayChange }) {
     <p class="muted">${text}</p>
     <${ListTable} id=${kind} rows=${rows} columns=${columns} rowKey=${(row) => `${row.vhost}/${row.name}`}
       noun=${title.toLowerCase().replace(/ies$/, "y")} defaultSort=${{ key: "name" }} isInAddress=${kind === "policies"} hasFilter=${kind === "policies" || (rows?.length ?? 0) > 10}
-      empty=${vhost ? `There are none in ${vhost}.` : "There are none."} filterBy=${(row) => `${row.name} ${row.pattern} ${Object.keys(row.definition).join(" ")}`} />
+      empty=${vhost ? `None in ${vhost}.` : "None."} filterBy=${(row) => `${row.name} ${row.pattern} ${Object.keys(row.definition).join(" ")}`} />
   </section>`;
 }
 
 export default function Policies() {
   return html`<${Page} title="Policies" test="page-policies">
-    <p class="lead">Policies give settings to all queues and exchanges whose names match a pattern, at once and while they are in use.</p>
+    <p class="lead">A policy gives settings to all queues and exchanges whose names match a pattern. It takes effect at once, without a restart or a new declaration.</p>
     ${KINDS.map(([kind, title, text, isFor]) => html`<${List} key=${kind} kind=${kind} title=${title} text=${text} mayChange=${isFor()} />`)}
   <//>`;
 }

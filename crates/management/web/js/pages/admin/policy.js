@@ -19,7 +19,7 @@ import { removePolicy } from "./policies.js";
 const NOUNS = { policies: "policy", "operator-policies": "operator policy" };
 const APPLY_TO = [
   ["queues", "Queues"], ["classic_queues", "Classic queues"], ["quorum_queues", "Quorum queues"],
-  ["exchanges", "Exchanges"], ["all", "Queues and exchanges"], ["streams", "Streams (there are none here)"],
+  ["exchanges", "Exchanges"], ["all", "Queues and exchanges"], ["streams", "Streams (not supported)"],
 ];
 // What it is called in a dry run before it has a name.
 const UNNAMED = "(new)";
@@ -47,26 +47,27 @@ function draftOf(values) {
   }
 }
 
-/** What is right and yet perhaps not meant. */
+/** Warnings about a policy that is valid but perhaps not intended. */
 function warningsOf({ values, told, isChanged, vhost, missing }) {
   const all = [];
   const { pattern } = values;
   const isEverything = pattern === "" || /^\^?\.\*\$?$/.test(pattern);
   if (!isEverything && !(pattern.startsWith("^") && pattern.endsWith("$"))) {
-    const where = pattern.startsWith("^") ? "begins with this" : pattern.endsWith("$") ? "ends with this" : "has this anywhere in it";
-    all.push(["anchor", `The pattern matches every name that ${where}. Write ^ in front and $ behind if it is to be the whole name.`]);
+    const [where, advice] = pattern.startsWith("^") ? ["begins with it", "Add $ at the end"]
+      : pattern.endsWith("$") ? ["ends with it", "Add ^ at the beginning"] : ["contains it anywhere", "Add ^ at the beginning and $ at the end"];
+    all.push(["anchor", `The pattern matches every name that ${where}. ${advice} to match the whole name only.`]);
   }
   if (told && told.queues_matched === 0 && told.exchanges_changed === 0) {
-    all.push(["nothing", `Nothing in ${vhost} matches now; it will rule what is made later.`]);
+    all.push(["nothing", `Nothing in ${vhost} matches now. The policy will apply to queues and exchanges declared later.`]);
   } else if (isChanged && told && told.queues_matched > 0 && told.queues_changed === 0 && told.exchanges_changed === 0) {
-    all.push(["idle", "It changes nothing now: what matches has these settings already, or another policy with a higher priority."]);
+    all.push(["idle", "The policy changes nothing now: all matches have these settings already, or another policy with a higher priority."]);
   }
-  if (missing) all.push(["exchange", `There is no exchange ${missing} in ${vhost}: until there is, dead letters are dropped.`]);
+  if (missing) all.push(["exchange", `The exchange ${missing} does not exist in ${vhost}: dead letters are dropped until it does.`]);
   for (const type of ["classic", "quorum"]) {
     const keys = values.rows.map(({ key }) => key).filter((key) => settingOf(key)?.keepsFrom === type);
     const isOther = values["apply-to"].endsWith("_queues") && values["apply-to"] !== `${type}_queues`;
     if (keys.length > 0 && !isOther && values["apply-to"] !== "exchanges") {
-      all.push([type, `The whole policy passes ${type} queues by: they do not have ${keys.join(", ")}.`]);
+      all.push([type, `The policy does not apply to ${type} queues at all, because they do not support ${keys.join(", ")}.`]);
     }
   }
   return all;
@@ -75,12 +76,12 @@ function warningsOf({ values, told, isChanged, vhost, missing }) {
 function Preview({ dry, vhost, values, isChanged, missing }) {
   const { told, error, isLoading } = dry;
   const warnings = warningsOf({ values, told, isChanged, vhost, missing });
-  return html`<${Card} title="What it would do" test="preview">
+  return html`<${Card} title="Preview" test="preview">
     <div aria-live="polite" aria-busy=${isLoading}>
       ${warnings.map(([key, text]) => html`<p class="banner warning" key=${key} data-test=${`warning-${key}`}>${text}</p>`)}
       ${error && html`<p class="form-error" data-test="dry-run-error">${error.message}</p>`}
       ${!error && told && html`<${Told} vhost=${vhost} told=${told} />`}
-      ${!error && !told && html`<p class="muted">Shown as soon as there is a pattern and a key with its value. Nothing is changed before you save.</p>`}
+      ${!error && !told && html`<p class="muted">Enter a pattern and a key with its value to see the effects. Nothing changes before you save.</p>`}
     </div>
   <//>`;
 }
@@ -92,13 +93,13 @@ function useMissingExchange(vhost, name) {
   return settled && error?.status === 404 ? settled : null;
 }
 
-/** Asks before messages leave; false if they shall not. */
+/** Asks before messages leave; false if the answer is no. */
 async function isMeant(kind, vhost, name, body) {
   // What is wrong with it the server says when it is saved.
   const told = await dryRun(kind, vhost, name, body).catch(() => null);
   if (!told || leaving(told) === 0) return true;
   const text = html`<${Told} vhost=${vhost} told=${told} isBrief=${true} />`;
-  return confirm({ title: "Messages will leave their queues", text, action: "Save all the same" });
+  return confirm({ title: "Messages will leave their queues", text, action: "Save anyway" });
 }
 
 function Editor({ kind, isNew, initial, mayChange }) {
@@ -113,7 +114,7 @@ function Editor({ kind, isNew, initial, mayChange }) {
     const body = bodyOf(values);
     if (!(await isMeant(kind, vhost, values.name, body))) return;
     await put(path(kind, vhost, values.name), body);
-    note(`${values.name} is in force`);
+    note(`${values.name} saved.`);
     leave();
   };
   return html`<div class="columns">
@@ -121,9 +122,9 @@ function Editor({ kind, isNew, initial, mayChange }) {
       <${ActionForm} onSubmit=${save} action="Save" onCancel=${leave} test="policy-form">
         ${isNew && html`<${SelectField} label="Vhost" ...${form.bind("vhost")} options=${vhosts.map(({ name }) => name)} data-test="policy-vhost" />
           <${TextField} label="Name" ...${form.bind("name")} required data-test="policy-name" />`}
-        <${TextField} label="Pattern" ...${form.bind("pattern")} required isWide=${true} hint="A regular expression that is searched in names: ^orders\\. is all that begins with orders." data-test="policy-pattern" />
+        <${TextField} label="Pattern" ...${form.bind("pattern")} required isWide=${true} hint="A regular expression, searched in names: ^orders\\. matches all names that begin with orders." data-test="policy-pattern" />
         <${SelectField} label="Applies to" ...${form.bind("apply-to")} options=${APPLY_TO} data-test="policy-apply-to" />
-        <${TextField} label="Priority" ...${form.bind("priority")} inputmode="decimal" hint="The highest rules; any number." data-test="policy-priority" />
+        <${TextField} label="Priority" ...${form.bind("priority")} inputmode="decimal" hint="The matching policy with the highest number applies." data-test="policy-priority" />
         <${DefinitionEditor} rows=${values.rows} onChange=${(rows) => form.set({ rows })} vhost=${vhost} isOperators=${kind === "operator-policies"} />
       <//>
     <//>
@@ -139,7 +140,7 @@ function Existing({ kind, vhost, name }) {
   const remove = async () => (await removePolicy(kind, { vhost, name })) && go(href("admin", "policies"));
   const actions = mayChangeOf(kind) && html`<button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button>`;
   return html`<${Page} title=${name} crumbs=${[["Policies", href("admin", "policies")], [`${NOUNS[kind]} in ${vhost}`]]} actions=${actions} test="page-policy">
-    <${Loaded} polled=${polled} gone="There is no such policy (any more).">${(policy) => html`
+    <${Loaded} polled=${polled} gone="This policy does not exist (any more).">${(policy) => html`
       <${Editor} kind=${kind} mayChange=${mayChangeOf(kind)} initial=${{
         ...policy, priority: String(policy.priority), rows: rowsOfDefinition(policy.definition) }} />`}<//>
   <//>`;
@@ -158,6 +159,6 @@ function New() {
 
 export default function PolicyPage({ params: { kind, vhost, name } }) {
   if (name === undefined) return html`<${New} />`;
-  if (!NOUNS[kind]) return html`<p class="empty">There is no such page.</p>`;
+  if (!NOUNS[kind]) return html`<p class="empty">This page does not exist.</p>`;
   return html`<${Existing} kind=${kind} vhost=${vhost} name=${name} />`;
 }

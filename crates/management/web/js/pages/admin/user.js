@@ -15,7 +15,7 @@ import { basic, enter, session } from "../../session.js";
 import { useStore } from "../../store.js";
 import { ListTable } from "../../table.js";
 
-/** A change of a user replaces him: what is not to change is sent as it is. */
+/** A change replaces the whole user: unchanged values are sent again. */
 const sent = ({ tags, password_hash, hashing_algorithm }, changes) => ({ tags, password_hash, hashing_algorithm, ...changes });
 
 function TagsCard({ user, onDone }) {
@@ -24,7 +24,7 @@ function TagsCard({ user, onDone }) {
     await put(path("users", user.name), sent(user, { tags: tagsEdited(form.values.tags) }));
     onDone();
   };
-  return html`<${Card} title="Tags" test="tags-card"><${ActionForm} onSubmit=${save} action="Save tags" done="The tags are set" test="tags-form">
+  return html`<${Card} title="Tags" test="tags-card"><${ActionForm} onSubmit=${save} action="Save tags" done="Tags saved." test="tags-form">
     <${TagsField} ...${form.bind("tags")} legend="" /><//><//>`;
 }
 
@@ -32,25 +32,25 @@ function PasswordCard({ user, onDone }) {
   const form = useForm({ password: "", again: "", isNone: false });
   const { values } = form;
   const save = async () => {
-    if (!values.isNone && values.password === "") throw new Error("There is no password yet.");
+    if (!values.isNone && values.password === "") throw new Error("Enter a password.");
     if (!values.isNone && values.password !== values.again) throw new Error("The two passwords are not the same.");
     await put(path("users", user.name), values.isNone
       ? sent(user, { password_hash: "", hashing_algorithm: undefined })
       : { tags: user.tags, password: values.password });
-    // Who changes his own goes on with it.
+    // The session goes on with the new password.
     const me = session.get();
     if (!values.isNone && me?.name === user.name) enter(basic(user.name, values.password), me);
     form.reset();
     onDone();
   };
   return html`<${Card} title="Password" test="password-card">
-    ${user.password_hash === "" && html`<p class="banner warning">Nobody can log in as this user: there is no password.</p>`}
-    <p class="muted">It counts from the next login on; connections that are open stay open.</p>
-    <${ActionForm} onSubmit=${save} action=${values.isNone ? "Take the password away" : "Set password"} isDangerous=${values.isNone}
-      done=${values.isNone ? "The password is taken away" : "The password is set"} test="password-form">
+    ${user.password_hash === "" && html`<p class="banner warning">This user has no password and cannot log in.</p>`}
+    <p class="muted">The change applies to the next login. Open connections stay open.</p>
+    <${ActionForm} onSubmit=${save} action=${values.isNone ? "Remove the password" : "Set password"} isDangerous=${values.isNone}
+      done=${values.isNone ? "Password removed." : "Password set."} test="password-form">
       ${!values.isNone && html`<${TextField} label="New password" type="password" ...${form.bind("password")} autocomplete="new-password" data-test="new-password" />
-        <${TextField} label="Once more" type="password" ...${form.bind("again")} autocomplete="new-password" data-test="new-password-again" />`}
-      <${CheckField} label="No password" hint="so that nobody can log in" value=${values.isNone} onInput=${(isNone) => form.set({ isNone })} data-test="no-password" />
+        <${TextField} label="Repeat the password" type="password" ...${form.bind("again")} autocomplete="new-password" data-test="new-password-again" />`}
+      <${CheckField} label="No password" hint="the user cannot log in" value=${values.isNone} onInput=${(isNone) => form.set({ isNone })} data-test="no-password" />
     <//>
   <//>`;
 }
@@ -70,14 +70,14 @@ export default function User({ params: { name } }) {
   const polled = usePolled(path("users", name));
   const me = useStore(session)?.name;
   const remove = async () => {
-    const text = name === me ? "This is you: you are logged out, and cannot log in again." : "His permissions go with him, and his connections are closed.";
+    const text = name === me ? "This is your own user: you will be logged out and cannot log in again." : "The permissions of the user are deleted too, and the connections of the user are closed.";
     if (!(await confirm({ title: `Delete the user ${name}?`, text, typed: name === me ? name : "" }))) return;
-    if (await attempt(`${name} was not deleted`, () => del(path("users", name)), `${name} is deleted`)) go(href("admin", "users"));
+    if (await attempt(`${name} was not deleted`, () => del(path("users", name)), `${name} deleted.`)) go(href("admin", "users"));
   };
   const badges = name === me && html`<${Badge} kind="accent">you<//>`;
   return html`<${Page} title=${name} crumbs=${[["Users", href("admin", "users")]]} badges=${badges} test="page-user"
     actions=${html`<button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button>`}>
-    <${Loaded} polled=${polled} gone="There is no such user (any more).">${(user) => html`
+    <${Loaded} polled=${polled} gone="This user does not exist (any more).">${(user) => html`
       <div class="cards">
         <${TagsCard} key=${user.tags.join()} user=${user} onDone=${polled.refresh} />
         <div class="stack"><${PasswordCard} user=${user} onDone=${polled.refresh} /><${Limits} of="user" name=${name} /></div>

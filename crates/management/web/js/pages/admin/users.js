@@ -12,21 +12,21 @@ import { PagedTable } from "../../table.js";
 
 const VHOSTS_SHOWN_MAX = 4;
 
-/** A user who is not there yet. */
+/** The dialog for a new user. */
 function NewUser({ close }) {
   const form = useForm({ name: "", password: "", tags: tagsToEdit(["management"]) });
   const { values } = form;
   const save = async () => {
     const body = { tags: tagsEdited(values.tags) };
-    // Without a password nobody can log in; an empty one is refused.
+    // Without a password the user cannot log in; an empty one is refused.
     if (values.password !== "") body.password = values.password;
     await put(path("users", values.name), body);
     close(values.name);
   };
   return html`<${Dialog} title="New user" onClose=${() => close(null)} test="user-dialog">
-    <${ActionForm} onSubmit=${save} action="Add" done=${`The user ${values.name} is there`} onCancel=${() => close(null)} test="user-form">
+    <${ActionForm} onSubmit=${save} action="Add" done=${`User ${values.name} created.`} onCancel=${() => close(null)} test="user-form">
       <${TextField} label="Name" ...${form.bind("name")} required autocapitalize="none" data-test="user-name" />
-      <${TextField} label="Password" ...${form.bind("password")} type="password" autocomplete="new-password" hint="Without one nobody can log in as this user." data-test="user-password" />
+      <${TextField} label="Password" ...${form.bind("password")} type="password" autocomplete="new-password" hint="Without a password the user cannot log in." data-test="user-password" />
       <${TagsField} ...${form.bind("tags")} />
     <//>
   <//>`;
@@ -41,8 +41,8 @@ function Vhosts({ vhosts }) {
 const columnsOf = (vhostsOf) => [
   { key: "name", title: "Name", sort: "name", width: "14rem", render: ({ name }) => html`<${UserLink} name=${name} />` },
   { key: "tags", title: "Tags", width: "16rem", render: ({ tags }) => html`<${Tags} tags=${tags} />` },
-  { key: "vhosts", title: "May enter", render: ({ name }) => (vhostsOf ? html`<${Vhosts} vhosts=${vhostsOf.get(name) ?? []} />` : "") },
-  { key: "password", title: "Password", width: "7rem", render: ({ password_hash: hash }) => (hash === "" ? html`<${Badge} kind="warning" title="Nobody can log in as this user">none<//>` : "set") },
+  { key: "vhosts", title: "Vhosts", render: ({ name }) => (vhostsOf ? html`<${Vhosts} vhosts=${vhostsOf.get(name) ?? []} />` : "") },
+  { key: "password", title: "Password", width: "7rem", render: ({ password_hash: hash }) => (hash === "" ? html`<${Badge} kind="warning" title="Without a password the user cannot log in">none<//>` : "set") },
   { key: "limits", title: "Limits", width: "14rem", render: ({ limits }) => Object.entries(limits).map(([name, value]) => `${name} ${value}`).join(", ") },
 ];
 
@@ -60,6 +60,6 @@ export default function Users() {
     if (name) go(href("admin", "users", name));
   };
   return html`<${Page} title="Users" test="page-users" actions=${html`<button type="button" class="primary" onClick=${add} data-test="add-user">Add a user</button>`}>
-    <${PagedTable} id="users" url=${path("users")} columns=${columnsOf(vhostsOf)} rowKey=${(row) => row.name} noun="user" defaultSort=${{ key: "name" }} empty="There are no users." />
+    <${PagedTable} id="users" url=${path("users")} columns=${columnsOf(vhostsOf)} rowKey=${(row) => row.name} noun="user" defaultSort=${{ key: "name" }} empty="No users." />
   <//>`;
 }

@@ -1,4 +1,4 @@
-// One virtual host: what is in it, its settings, limits and permissions.
+// One virtual host: its messages, settings, limits and permissions.
 
 import { del, path, post, put } from "../../api.js";
 import { useRange, withRange } from "../../chart.js";
@@ -24,13 +24,13 @@ function Settings({ vhost, onDone }) {
     onDone();
   };
   return html`<${Card} title="Settings" test="vhost-settings">
-    <${ActionForm} onSubmit=${save} action="Save" done="The vhost is changed" test="vhost-form"><${VhostFields} form=${form} /><//><//>`;
+    <${ActionForm} onSubmit=${save} action="Save" done="Vhost saved." test="vhost-form"><${VhostFields} form=${form} /><//><//>`;
 }
 
-/** Protects from deletion, or no more. */
+/** Protects a vhost from deletion, or removes the protection. */
 async function protect({ name, protected_from_deletion: isProtected }, onDone) {
   const at = path("vhosts", name, "deletion", "protection");
-  const done = isProtected ? "It can be deleted now" : "It is protected from deletion";
+  const done = isProtected ? "Protection removed." : "Protected from deletion.";
   if (await attempt("Nothing was changed", () => (isProtected ? del(at) : post(at)), done)) onDone();
 }
 
@@ -44,18 +44,18 @@ export default function Vhost({ params: { name } }) {
   const [range, picker] = useRange();
   const polled = usePolled(withRange(path("vhosts", name), range));
   const remove = async (vhost) => {
-    const text = `All queues, exchanges and bindings in it go, with ${count(vhost.messages ?? 0, "message")}, all permissions in it and its connections.`;
+    const text = `All its queues with ${count(vhost.messages ?? 0, "message")}, exchanges, bindings, policies and permissions are deleted, and its connections are closed.`;
     if (!(await confirm({ title: `Delete the vhost ${name}?`, text, typed: name }))) return;
-    if (await attempt(`${name} was not deleted`, () => del(path("vhosts", name)), `${name} is deleted`)) go(href("admin", "vhosts"));
+    if (await attempt(`${name} was not deleted`, () => del(path("vhosts", name)), `${name} deleted.`)) go(href("admin", "vhosts"));
   };
   const vhost = polled.data;
   const badges = vhost?.protected_from_deletion && html`<${Badge} kind="accent">protected from deletion<//>`;
   return html`<${Page} title=${name} crumbs=${[["Virtual hosts", href("admin", "vhosts")]]} badges=${badges} test="page-vhost"
-    actions=${vhost && html`${picker}<button type="button" onClick=${enter(name, "queues")}>Its queues</button>
-      <button type="button" onClick=${enter(name, "exchanges")}>Its exchanges</button>
+    actions=${vhost && html`${picker}<button type="button" onClick=${enter(name, "queues")}>Queues</button>
+      <button type="button" onClick=${enter(name, "exchanges")}>Exchanges</button>
       <button type="button" onClick=${() => protect(vhost, polled.refresh)} data-test="protect">${vhost.protected_from_deletion ? "Allow deletion" : "Protect"}</button>
       <button type="button" class="danger" onClick=${() => remove(vhost)} data-test="delete">Delete</button>`}>
-    <${Loaded} polled=${polled} gone="There is no such vhost (any more).">${(data) => html`
+    <${Loaded} polled=${polled} gone="This vhost does not exist (any more).">${(data) => html`
       <div class="stats">
         <${Stat} label="Ready" value=${number(data.messages_ready)} />
         <${Stat} label="Unacked" value=${number(data.messages_unacknowledged)} />

@@ -10,7 +10,7 @@ import { go, href } from "../../router.js";
 import { isAdministrator } from "../../session.js";
 import { PagedTable } from "../../table.js";
 
-/** What a queue is that says nothing of its type. */
+/** Types to choose the default of a vhost from. */
 export const QUEUE_TYPES = [["classic", "classic"], ["quorum", "quorum"]];
 
 /** Tags as they are typed. */
@@ -33,11 +33,11 @@ function NewVhost({ close }) {
     close(values.name);
   };
   return html`<${Dialog} title="New virtual host" onClose=${() => close(null)} test="vhost-dialog">
-    <${ActionForm} onSubmit=${save} action="Add" done=${`The vhost ${values.name} is there`} onCancel=${() => close(null)} test="vhost-form">
+    <${ActionForm} onSubmit=${save} action="Add" done=${`Vhost ${values.name} created.`} onCancel=${() => close(null)} test="vhost-form">
       <${TextField} label="Name" ...${form.bind("name")} required data-test="vhost-name" />
       <${VhostFields} form=${form} />
     <//>
-    <p class="muted">You may do everything in it; other users need permissions.</p>
+    <p class="muted">Your user gets all permissions in the vhost. Other users need permissions.</p>
   <//>`;
 }
 
@@ -51,10 +51,10 @@ const columns = [
   numberColumn("messages_ready", "Ready", "messages_ready"),
   numberColumn("messages_unacknowledged", "Unacked", "messages_unacknowledged", { name: "Unacknowledged" }),
   numberColumn("messages", "Total", "messages"),
-  rateColumn("publish", "In", "message_stats.publish", { hint: "Published in a second" }),
-  rateColumn("deliver_get", "Out", "message_stats.deliver_get", { hint: "Delivered in a second" }),
-  rateColumn("expired", "Expired", "message_stats.expired", { isOptional: true, hint: "Expired in a second" }),
-  rateColumn("dead_lettered", "Died", "message_stats.dead_lettered", { hint: "Dead-lettered in a second" }),
+  rateColumn("publish", "In", "message_stats.publish", { hint: "Messages published per second" }),
+  rateColumn("deliver_get", "Out", "message_stats.deliver_get", { hint: "Messages delivered per second" }),
+  rateColumn("expired", "Expired", "message_stats.expired", { isOptional: true, hint: "Messages expired per second" }),
+  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { hint: "Messages dead-lettered per second" }),
 ];
 
 export default function Vhosts() {
@@ -64,6 +64,6 @@ export default function Vhosts() {
   };
   const actions = isAdministrator() && html`<button type="button" class="primary" onClick=${add} data-test="add-vhost">Add a vhost</button>`;
   return html`<${Page} title="Virtual hosts" actions=${actions} test="page-vhosts">
-    <${PagedTable} id="vhosts" url=${path("vhosts")} columns=${columns} rowKey=${(row) => row.name} noun="vhost" defaultSort=${{ key: "name" }} empty="You may enter no vhost." />
+    <${PagedTable} id="vhosts" url=${path("vhosts")} columns=${columns} rowKey=${(row) => row.name} noun="vhost" defaultSort=${{ key: "name" }} empty="Your user has no permissions in any vhost." />
   <//>`;
 }

@@ -1,4 +1,4 @@
-// The dead-letter map as a graph: who is beside whom. Pure functions; no pixels but those of the layout.
+// The dead-letter map as a graph: pure functions without pixels.
 
 import { rate, number } from "../../format.js";
 import { REASONS } from "../../parts/deaths.js";

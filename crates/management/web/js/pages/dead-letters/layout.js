@@ -22,7 +22,7 @@ export function sizeOf({ kind, name, key, warnings }) {
 }
 
 /** What an exchange's node says about keys. */
-export const keyOf = ({ key }) => (key === null ? "with their own keys" : `with key ${key}`);
+export const keyOf = ({ key }) => (key === null ? "key unchanged" : `with key ${key}`);
 
 /** As many letters of a text as have room in a node. */
 export function fitting(text, width, isSmall = false) {

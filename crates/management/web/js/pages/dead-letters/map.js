@@ -1,4 +1,4 @@
-// The dead-letter map: where messages go that die, through which exchanges, how many, and what is wrong.
+// The dead-letter map: the routes of dead letters, how many take them, and the warnings.
 
 import { path, withQuery } from "../../api.js";
 import { Card, Loaded, Page } from "../../components.js";
@@ -16,7 +16,7 @@ import { Picture } from "./picture.js";
 
 const TYPING_MS = 250;
 const PAGE_SIZE = 500;
-/** A picture of more takes a second to draw, and longer to read: only if somebody wants it. */
+/** A picture of more takes a second to draw, and longer to read: only if the user asks for it. */
 const DRAWN_MAX = 200;
 
 export default function DeadLetterMap() {
@@ -40,7 +40,7 @@ export default function DeadLetterMap() {
   <//>`;
 }
 
-/** What is on this page of the map, or what of it somebody should look after. */
+/** All of this page of the map, or only the part with warnings. */
 function selected(map, isFaulty) {
   if (!isFaulty) return map;
   const key = (vhost, queue) => JSON.stringify([vhost, queue]);
@@ -53,23 +53,23 @@ function Shown({ map, view, isFaulty }) {
   const shown = useMemo(() => selected(map, isFaulty), [map, isFaulty]);
   const graph = useMemo(() => graphOf(shown), [shown]);
   if (map.edges.length === 0 && map.warnings.length === 0) {
-    return html`<p class="empty" data-test="none">No queue here has a dead-letter exchange: what dies is gone.</p>`;
+    return html`<p class="empty" data-test="none">No queue has a dead-letter exchange: messages that die are dropped.</p>`;
   }
   return html`
     ${map.warnings.length > 0 && html`<${Card} test="map-warnings" title=${count(map.total_warnings ?? map.warnings.length, "warning")}><${Warnings} warnings=${map.warnings} max=${6} /><//>`}
     ${view === "picture" && html`<p class="muted" data-test="edge-count">${shown.edges.length === map.total_edges
-      ? count(map.total_edges, "edge") : `${number(shown.edges.length)} of ${count(map.total_edges, "edge")}`}
-      ${map.whole === false && "; there are more queues than were looked at"}</p>`}
-    ${shown.edges.length === 0 ? html`<p class="empty">Nothing matches the filter.</p>`
+      ? count(map.total_edges, "dead-letter route") : `${number(shown.edges.length)} of ${count(map.total_edges, "dead-letter route")}`}
+      ${map.whole === false && "; the map does not cover all queues"}</p>`}
+    ${shown.edges.length === 0 ? html`<p class="empty">No match for the filter.</p>`
       : view === "picture" ? html`<${Picture} graph=${graph} /><${Legend} />` : html`<${Edges} edges=${shown.edges} />`}
     <${Pages} map=${map} />`;
 }
 
 const Legend = () => html`<ul class="map-legend muted">
-  <li><span class="legend-queue"></span>queue</li><li><span class="legend-queue is-dlq"></span>queue of dead letters</li>
+  <li><span class="legend-queue"></span>queue</li><li><span class="legend-queue is-dlq"></span>dead-letter queue</li>
   <li><svg width="26" height="16" aria-hidden="true"><path class="legend-exchange" d="M1,8L6,1H20L25,8L20,15H6z" /></svg>exchange</li>
-  <li><svg width="34" height="10" aria-hidden="true"><path class="legend-line" d="M0,5H34" /></svg>goes there</li>
-  <li><svg width="34" height="10" aria-hidden="true"><path class="legend-line is-uncertain" d="M0,5H34" /></svg>depends on each message's key</li></ul>`;
+  <li><svg width="34" height="10" aria-hidden="true"><path class="legend-line" d="M0,5H34" /></svg>dead letters go there</li>
+  <li><svg width="34" height="10" aria-hidden="true"><path class="legend-line is-uncertain" d="M0,5H34" /></svg>depends on the routing key of the message</li></ul>`;
 
 function Pages({ map }) {
   const pages = map.page_count ?? 1;

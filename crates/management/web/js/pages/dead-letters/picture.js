@@ -1,6 +1,6 @@
 // The dead-letter map as a picture. Every node is a link, so that Tab leads through it.
 
-import { compact, count } from "../../format.js";
+import { compact, count, noun } from "../../format.js";
 import { classes, html, useLayoutEffect, useMemo, useRef, useState } from "../../html.js";
 import { bySeverity, kindName, sign } from "../../parts/warnings.js";
 import { href } from "../../router.js";
@@ -10,7 +10,7 @@ import { curve, fitting, keyOf, layOut, shapeOf } from "./layout.js";
 const SCALES = [0.3, 0.45, 0.6, 0.8, 1, 1.3, 1.7];
 const FIT_MIN = 0.75;
 const LETTER = 6.4;
-const ENDS = { nowhere: "\u2716 nowhere", anywhere: "as keys say" };
+const ENDS = { nowhere: "\u2716 no queue", anywhere: "depends on the key" };
 
 /** The picture of `graph`, as `graphOf` makes it. */
 export function Picture({ graph }) {
@@ -63,7 +63,7 @@ function Link({ link, place, isNear }) {
   </g>`;
 }
 
-/** What is said of a node to who cannot see it. */
+/** The description of a node for screen readers. */
 function spoken({ kind, name, key, facts, warnings }) {
   const what = kind === "exchange"
     ? `Exchange ${name} ${keyOf({ key })}${facts?.exists === false ? ", which does not exist" : ""}`
@@ -72,7 +72,7 @@ function spoken({ kind, name, key, facts, warnings }) {
 }
 
 /** The second line of a queue. */
-const figures = (facts) => (facts ? `${compact(facts.messages)} \u2709  ${compact(facts.consumers)} ${facts.consumers === 1 ? "consumer" : "consumers"}` : "");
+const figures = (facts) => (facts ? `${compact(facts.messages)} \u2709  ${compact(facts.consumers)} ${noun(facts.consumers, "consumer")}` : "");
 
 function Node({ node, place, isNear, onAt, onLeave }) {
   if (!place) return null;

@@ -1,4 +1,4 @@
-// Queues that dead letters come to: what is in them, where it is from, and the way back.
+// Queues that get dead letters: their messages, their sources, and redrives.
 
 import { path, withQuery } from "../../api.js";
 import { Badge, Page, QueueLink } from "../../components.js";
@@ -52,7 +52,7 @@ const columns = (deaths) => [
   { key: "consumers", title: "Consumers", width: "7.5rem", align: "right", sort: "consumers", render: (row) => (row.consumers === 0 ? html`<span class="zero">0</span>` : number(row.consumers)) },
   { key: "publish", title: "In", width: "6rem", align: "right", render: (row) => rate(row.rates?.publish) },
   { key: "from", title: "Dead letters from", render: (row) => html`<${Sources} row=${row} />` },
-  { key: "reasons", title: "Deaths there", width: "15rem", hint: "Why messages died in the queues that dead letters come from", render: (row) => html`<${Reasons} counts=${deaths.get(JSON.stringify([row.vhost, row.name]))} />` },
+  { key: "reasons", title: "Deaths at the sources", width: "15rem", hint: "Reasons of the deaths in the queues that the dead letters come from", render: (row) => html`<${Reasons} counts=${deaths.get(JSON.stringify([row.vhost, row.name]))} />` },
   { key: "actions", title: "", name: "Actions", width: "13rem", render: (row) => html`<span class="row-actions">
     <a class="button" href=${href("queues", row.vhost, row.name, "messages")} data-test="browse">Browse</a>
     <button type="button" disabled=${row.messages === 0} data-test="redrive"
@@ -67,6 +67,6 @@ export default function DeadLetterQueues() {
   return html`<${Page} title="Dead letters" test="dead-letter-queues">
     <${Parts} current="queues" />
     <${PagedTable} id="dead-letter-queues" url=${url} columns=${shown} rowKey=${(row) => JSON.stringify([row.vhost, row.name])}
-      noun="queue" defaultSort=${{ key: "messages", isReverse: true }} empty="No dead letter can reach any queue here." />
+      noun="queue" defaultSort=${{ key: "messages", isReverse: true }} empty="No queue gets dead letters." />
   <//>`;
 }

@@ -1,4 +1,4 @@
-// What leads to a queue.
+// The bindings of a queue.
 
 import { path } from "../../api.js";
 import { html } from "../../html.js";
@@ -7,6 +7,6 @@ import { usePolled } from "../../poll.js";
 
 export default function QueueBindings({ vhost, name }) {
   const polled = usePolled(path("queues", vhost, name, "bindings"));
-  return html`<${Bindings} title="Gets from" polled=${polled} test="queue-bindings" />
+  return html`<${Bindings} title="Bindings to this queue" polled=${polled} test="queue-bindings" />
     <${AddBinding} vhost=${vhost} name=${name} isQueue=${true} onAdded=${polled.refresh} />`;
 }

@@ -1,14 +1,15 @@
-// Who consumes from a queue, and what he holds without having acknowledged it.
+// The consumers of a queue, and the messages they hold unacknowledged.
 
 import { get, path } from "../../api.js";
 import { Badge, Card, ChannelLink } from "../../components.js";
 import { DASH, duration, number } from "../../format.js";
 import { html, useEffect, useState } from "../../html.js";
+import { consumerState } from "../../parts/consumers.js";
 import { Table } from "../../table.js";
 
 const LOOKED_AT = 200;
 
-/** Messages that are out, by who has them: `{ tag, channel, messages, since }`. */
+/** Unacknowledged messages by consumer: `{ tag, channel, messages, oldest }`. */
 export function heldBy(messages) {
   const holders = new Map();
   for (const { consumer_tag: tag = null, channel = null, arrived_ms: at } of messages) {
@@ -20,8 +21,8 @@ export function heldBy(messages) {
 }
 
 /**
- * Who holds what of a queue, looked at anew whenever the queue was: `{ holders, isPart, error }`, null
- * for holders as long as nobody knows.
+ * The holders of a queue's messages, asked for again with each poll of the queue: `{ holders, isPart, error }`.
+ * `holders` is null until they are known.
  */
 function useHolders(vhost, queue) {
   const [state, setState] = useState({ holders: null, isPart: false, error: null });
@@ -35,7 +36,7 @@ function useHolders(vhost, queue) {
     const query = { state: "unacknowledged", count: LOOKED_AT, truncate: 0 };
     get(path("queues", vhost, queue.name, "messages"), query, { signal: abort.signal }).then(
       ({ messages, cursor }) => setState({ holders: heldBy(messages), isPart: cursor !== null, error: null }),
-      // Not everybody may read messages: that is said below the table, and no fault.
+      // Not every user may read messages: the line below the table says so, it is no fault.
       (error) => !abort.signal.aborted && setState({ holders: null, isPart: false, error }),
     );
     return () => abort.abort();
@@ -46,8 +47,8 @@ function useHolders(vhost, queue) {
 const COLUMNS = [
   { key: "tag", title: "Consumer", render: (row) => html`<span class="break">${row.tag ?? html`<i>basic.get</i>`}</span>` },
   { key: "channel", title: "Channel", render: (row) => html`<${ChannelLink} name=${row.channel} />` },
-  { key: "held", title: "Holds", width: "7rem", align: "right", hint: "Messages that it has got and not acknowledged", render: (row) => row.held },
-  { key: "prefetch", title: "At most", width: "7rem", align: "right", hint: "Prefetch", render: (row) => row.prefetch },
+  { key: "held", title: "Unacked", width: "7rem", align: "right", hint: "Messages delivered to it and not acknowledged", render: (row) => row.held },
+  { key: "prefetch", title: "Prefetch", width: "7rem", align: "right", hint: "Most unacknowledged messages at a time", render: (row) => row.prefetch },
   { key: "state", title: "State", width: "10rem", render: (row) => row.state },
 ];
 
@@ -64,8 +65,8 @@ export function Holders({ vhost, queue }) {
       tag: one.consumer_tag,
       channel,
       held: held(holds?.messages ?? 0),
-      prefetch: one.prefetch_count === 0 ? "any number" : number(one.prefetch_count),
-      state: html`<${Badge} kind=${one.active === false || one.activity_status === "blocked" ? "" : "good"}>${(one.activity_status ?? "up").replaceAll("_", " ")}<//>${one.ack_required === false && html` <${Badge} title="Nothing has to be acknowledged">no ack<//>`}`,
+      prefetch: one.prefetch_count === 0 ? "no limit" : number(one.prefetch_count),
+      state: html`<${Badge} kind=${one.active === false || one.activity_status === "blocked" ? "" : "good"}>${consumerState(one.activity_status)[1]}<//>${one.ack_required === false && html` <${Badge} title="Deliveries need no acknowledgement">no ack<//>`}`,
     };
   });
   const keys = new Set(consumers.map((one) => one.key));
@@ -73,11 +74,11 @@ export function Holders({ vhost, queue }) {
     .filter(({ channel, tag }) => !keys.has(`${channel}/${tag}`) && !consumers.some((one) => one.tag === tag))
     .map(({ channel, tag, messages, oldest }) => ({
       key: `held/${channel}/${tag}`, tag, channel, held: held(messages), prefetch: DASH,
-      state: html`<small>oldest is ${duration(Date.now() - oldest)} old</small>`,
+      state: html`<small>oldest: ${duration(Date.now() - oldest)}</small>`,
     }));
   const rows = [...consumers, ...others];
-  return html`<${Card} title="Consumers and what they hold" test="holders">
-    <${Table} columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.key} label="Consumers" empty="Nobody consumes from this queue." />
-    ${error && html`<p class="muted" data-test="holders-error">What they hold is not known: ${error.message}</p>`}
+  return html`<${Card} title="Consumers and their unacknowledged messages" test="holders">
+    <${Table} columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.key} label="Consumers" empty="No consumers." />
+    ${error && html`<p class="muted" data-test="holders-error">The holders of unacknowledged messages are not known: ${error.message}</p>`}
   <//>`;
 }

@@ -1,7 +1,7 @@
-// What is in force for a queue, as far as it decides about the life of messages.
+// The effective settings of a queue that decide about the life of its messages.
 
 import { Badge, Card, ExchangeLink, QueueLink } from "../../components.js";
-import { bytes, duration, number } from "../../format.js";
+import { bytes, count, duration, number } from "../../format.js";
 import { html } from "../../html.js";
 import { inForce } from "../../parts/fate.js";
 import { Source } from "../../parts/source.js";
@@ -9,36 +9,36 @@ import { href } from "../../router.js";
 
 const ROWS = [
   ["message-ttl", "Message TTL", duration],
-  ["expires", "Queue expires unused after", duration],
-  ["max-length", "Length limit", (value) => `${number(value)} messages`],
-  ["max-length-bytes", "Limit of bytes", bytes],
-  ["overflow", "When full", String],
+  ["expires", "Queue expires when unused for", duration],
+  ["max-length", "Length limit", (value) => count(value, "message")],
+  ["max-length-bytes", "Length limit in bytes", bytes],
+  ["overflow", "Overflow behaviour", String],
   ["dead-letter-exchange", "Dead-letter exchange"],
   ["dead-letter-routing-key", "Dead-letter routing key", String],
-  ["dead-letter-strategy", "Strategy", String],
+  ["dead-letter-strategy", "Dead-letter strategy", String],
   ["delivery-limit", "Delivery limit", (value) => (typeof value === "number" ? number(value) : String(value))],
 ];
 // What their defaults are is worth telling only beside something else.
 const BESIDE = { overflow: ["max-length", "max-length-bytes"], "dead-letter-strategy": ["dead-letter-exchange"] };
 
-/** The settings with where each comes from; all of them, and what lost, are in the tab of settings. */
+/** The settings with their sources; the tab Settings has all of them, and the values that lost. */
 export function Settings({ vhost, name, explanation, edges }) {
   const keys = inForce(explanation);
   const shown = ROWS.filter(([key]) => keys[key] && (!BESIDE[key] || BESIDE[key].some((other) => keys[other])));
   const targets = [...new Set(edges.flatMap((edge) => edge.to_queues ?? []))];
   const value = ([key, , format]) => (key === "dead-letter-exchange"
     ? html`<${ExchangeLink} vhost=${vhost} name=${keys[key].value} />` : format(keys[key].value));
-  return html`<${Card} title="What is in force, and who says so" test="in-force"
-    actions=${html`<a href=${href("queues", vhost, name, "settings")}>All settings, and why</a>`}>
+  return html`<${Card} title="Effective settings and their source" test="in-force"
+    actions=${html`<a href=${href("queues", vhost, name, "settings")}>All settings</a>`}>
     ${shown.length === 0 && html`<p class="muted">No TTL, no limit, no dead-letter exchange.</p>`}
     <dl class="in-force">${shown.map((row) => html`<div key=${row[0]}>
       <dt>${row[1]}</dt><dd>${value(row)} <${GivenBy} vhost=${vhost} of=${keys[row[0]]} /></dd></div>`)}
-      ${targets.length > 0 && html`<div key="targets"><dt>Dead letters reach</dt><dd>${targets.map((target, index) => html`<span key=${target}>
+      ${targets.length > 0 && html`<div key="targets"><dt>Dead letters go to</dt><dd>${targets.map((target, index) => html`<span key=${target}>
         ${index > 0 && ", "}<${QueueLink} vhost=${vhost} name=${target} /></span>`)}</dd></div>`}
     </dl><//>`;
 }
 
-/** Who gave a value. */
+/** The source of a value. */
 function GivenBy({ vhost, of: { source, source_name: name } }) {
   if (source === "default") return html`<small>default</small>`;
   return html`<${Badge}><${Source} vhost=${vhost} source=${source} name=${name} /><//>`;

@@ -4,7 +4,7 @@ import { del, path } from "../../api.js";
 import { Badge, Loaded, Page, Stat, State, Tabs } from "../../components.js";
 import { Dialog, confirm, openDialog } from "../../dialog.js";
 import { attempt, report } from "../../errors.js";
-import { bytes, compact, number, rateOf } from "../../format.js";
+import { bytes, compact, count, number, rateOf } from "../../format.js";
 import { ActionForm, CheckField, useForm } from "../../forms.js";
 import { html, useEffect, useState } from "../../html.js";
 import { Features, Policies } from "../../parts/features.js";
@@ -31,10 +31,10 @@ function Delete({ vhost, queue, close }) {
     go(href("queues"));
   };
   return html`<${Dialog} title=${`Delete queue ${queue.name}?`} onClose=${close} test="confirm">
-    <p>${queue.messages > 0 ? html`<b>${number(queue.messages)}</b> messages go with it; they are not dead-lettered.` : "It is empty."}</p>
-    <${ActionForm} onSubmit=${submit} action="Delete" done="Deleted." isDangerous=${true} onCancel=${close}>
-      <${CheckField} label="Only if it is empty" ...${form.bind("ifEmpty")} />
-      <${CheckField} label="Only if nobody consumes" ...${form.bind("ifUnused")} />
+    <p>${queue.messages > 0 ? html`<b>${count(queue.messages, "message")}</b> will be deleted; deleted messages are not dead-lettered.` : "The queue is empty."}</p>
+    <${ActionForm} onSubmit=${submit} action="Delete" done="Queue deleted." isDangerous=${true} onCancel=${close}>
+      <${CheckField} label="Only if the queue is empty" ...${form.bind("ifEmpty")} />
+      <${CheckField} label="Only if the queue has no consumers" ...${form.bind("ifUnused")} />
     <//><//>`;
 }
 
@@ -69,7 +69,7 @@ function Tab({ tab, ...given }) {
       isOver = true;
     };
   }, [tab]);
-  if (!TABS.some(([key]) => key === tab)) return html`<p class="empty">There is no such part.</p>`;
+  if (!TABS.some(([key]) => key === tab)) return html`<p class="empty">This tab does not exist.</p>`;
   if (loaded.tab !== tab) return html`<p class="empty" aria-busy="true">Loading\u2026</p>`;
   return html`<div class="loaded" data-test=${`tab-of-${tab}`}><${loaded.Shown} key=${tab} ...${given} /></div>`;
 }
@@ -78,16 +78,16 @@ export default function Queue({ params: { vhost, name, tab = "life" } }) {
   const polled = usePolled(path("queues", vhost, name));
   const queue = polled.data;
   const purge = async () => {
-    const text = html`All <b>${number(queue.messages_ready)}</b> ready messages are removed; they are not dead-lettered. Unacknowledged ones stay.`;
+    const text = html`<b>${count(queue.messages_ready, "ready message")}</b> will be removed; removed messages are not dead-lettered. Unacknowledged messages stay.`;
     if (!await confirm({ title: `Purge queue ${name}?`, text, action: "Purge" })) return;
-    if (await attempt("Purging", () => del(path("queues", vhost, name, "contents")), "Purged.")) polled.refresh();
+    if (await attempt("Purging", () => del(path("queues", vhost, name, "contents")), "Queue purged.")) polled.refresh();
   };
   const remove = () => openDialog((close) => html`<${Delete} vhost=${vhost} queue=${queue} close=${close} />`);
   return html`<${Page} title=${name} crumbs=${[["Queues", href("queues")], [vhost]]} test="queue"
       badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /> <${Policies} of=${queue} /> ${queue.state !== "running" && html`<${State} kind=${queueState(queue)}>${queue.state}<//>`}`}
       actions=${queue && html`<button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button>
         <button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button>`}>
-    <${Loaded} polled=${polled} gone="There is no such queue (any more).">${(data) => html`
+    <${Loaded} polled=${polled} gone="This queue does not exist (any more).">${(data) => html`
       <${Now} queue=${data} />
       <${Tabs} items=${TABS.map(([key, title]) => [key, title, href("queues", vhost, name, key)])} current=${tab} />
       <${Tab} tab=${tab} vhost=${vhost} name=${name} queue=${data} refresh=${polled.refresh} />`}<//>

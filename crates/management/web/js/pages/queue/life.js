@@ -35,20 +35,20 @@ export default function Life({ vhost, name }) {
   const polled = usePolled(withRange(path("queues", vhost, name), range));
   const expiry = usePolled(path("queues", vhost, name, "expiry")).data;
   const topology = useTopology(vhost, name);
-  return html`<${Loaded} polled=${polled} gone="There is no such queue (any more).">
+  return html`<${Loaded} polled=${polled} gone="This queue does not exist (any more).">
     ${(queue) => html`<div class="life" data-test="life">
       <${Fate} vhost=${vhost} ...${topology} />
       <${Figures} queue=${queue} expiry=${expiry} explanation=${topology.explanation} />
-      <div class="charts-head"><h2>What comes and goes</h2><span class="gap"></span>${picker}</div>
+      <div class="charts-head"><h2>Messages and rates</h2><span class="gap"></span>${picker}</div>
       <div class="cards"><${Charts} queue=${queue} range=${range} />
-        <${Card} title="When they expire" test="expiry-card">${expiry
+        <${Card} title="Time to expiry" test="expiry-card">${expiry
           ? html`<${Histogram} expiry=${expiry} />` : html`<p class="muted">Not known yet.</p>`}<//></div>
       <${Settings} vhost=${vhost} name=${name} explanation=${topology.explanation} edges=${topology.edges} />
       <${Holders} vhost=${vhost} queue=${queue} />
     </div>`}<//>`;
 }
 
-/** What happens to a message here, and what is wrong with it. */
+/** What happens to a message in this queue, and the warnings. */
 function Fate({ vhost, explanation, edges, warnings }) {
   if (!explanation) return html`<p class="fate muted">Loading\u2026</p>`;
   return html`<section class="fate" aria-label="What happens to a message here">
@@ -57,7 +57,7 @@ function Fate({ vhost, explanation, edges, warnings }) {
   </section>`;
 }
 
-/** What the figures above the tabs do not tell. */
+/** Figures that are not above the tabs. */
 function Figures({ queue, expiry, explanation }) {
   const skew = useSkew(expiry?.now_ms);
   const stats = queue.message_stats ?? {};
@@ -65,16 +65,16 @@ function Figures({ queue, expiry, explanation }) {
   const { oldest_age_ms: age = null, next_deadline_ms: next = null } = expiry ?? {};
   const own = explanation && inForce(explanation)["message-ttl"];
   return html`<div class="stats">
-    <${Stat} label="Oldest" test="oldest" hint="How long the message has been here that came first"
+    <${Stat} label="Oldest" test="oldest" hint="Age of the oldest message in the queue"
       value=${age === null ? DASH : html`<${Age} since=${expiry.now_ms - age + skew} />`} />
-    <${Stat} label="Next expiry" test="next-deadline" hint="When the next message expires"
+    <${Stat} label="Next expiry" test="next-deadline" hint="Time until the next message expires"
       value=${next === null ? DASH : html`<${Countdown} to=${next + skew} />`} />
     <${Stat} label="TTL" value=${own ? duration(own.value) : "none"} hint=${own ? plainWords(because(own)).trim() : ""} test="ttl" />
     <${Stat} label="Expired" value=${compact(stats.expired ?? 0)} hint="Since the queue was declared or the broker started" />
-    <${Stat} label="Dead letters" value=${compact(stats.dead_lettered ?? 0)} hint="Died here and went on" />
-    <${Stat} label="Dropped" value=${compact(stats.dropped ?? 0)} hint="Died here and left nothing" />
-    ${queue.messages_delayed > 0 && html`<${Stat} label="Delayed" value=${number(queue.messages_delayed)} href=${browse("delayed")} hint="Returned, and not ready again yet" />`}
-    ${queue.messages_dlx > 0 && html`<${Stat} label="Dead, kept here" value=${number(queue.messages_dlx)} href=${browse("dead")} hint="Until they can go on" />`}
+    <${Stat} label="Dead letters" value=${compact(stats.dead_lettered ?? 0)} hint="Died here, and moved to another queue" />
+    <${Stat} label="Dropped" value=${compact(stats.dropped ?? 0)} hint="Died here, and removed without a dead letter" />
+    ${queue.messages_delayed > 0 && html`<${Stat} label="Delayed" value=${number(queue.messages_delayed)} href=${browse("delayed")} hint="Returned, and waiting to be ready again" />`}
+    ${queue.messages_dlx > 0 && html`<${Stat} label="Dead letters kept" value=${number(queue.messages_dlx)} href=${browse("dead")} hint="Dead letters awaiting delivery (at-least-once)" />`}
   </div>`;
 }
 
@@ -87,8 +87,8 @@ function Charts({ queue, range }) {
   const flow = useMemo(() => flowLines(queue.message_stats), [queue]);
   const deaths = useMemo(() => deathLines(queue.message_stats), [queue]);
   return html`<${Chart} title="Messages" lines=${depth} range=${range} test="chart-depth" />
-    <${Chart} title="In and out" lines=${flow} format=${rate} range=${range} test="chart-flow" />
+    <${Chart} title="Message rates" lines=${flow} format=${rate} range=${range} test="chart-flow" />
     ${deaths.length > 0
       ? html`<${Chart} title="Deaths" lines=${deaths} format=${rate} range=${range} test="chart-deaths" />`
-      : html`<${Card} title="Deaths"><p class="muted">Nothing has died here since the queue was declared or the broker started.</p><//>`}`;
+      : html`<${Card} title="Deaths"><p class="muted">No message has died here since the queue was declared or the broker started.</p><//>`}`;
 }

@@ -10,10 +10,10 @@ import { place, setQuery } from "../../router.js";
 import { useStore } from "../../store.js";
 
 const NONE = {
-  ready: "No message waits here.",
-  unacknowledged: "No message is with a consumer.",
-  delayed: "No message waits to be ready again.",
-  dead: "The queue keeps no dead message.",
+  ready: "No ready messages.",
+  unacknowledged: "No unacknowledged messages.",
+  delayed: "No delayed messages.",
+  dead: "No dead letters awaiting delivery.",
 };
 
 /** The tab. Another queue is another component. */
@@ -58,7 +58,7 @@ export default function Messages({ vhost, name }) {
     <div class="toolbar browse-bar">
       ${canRedrive && browse.messages.length > 0 && html`<label class="check"><input type="checkbox" checked=${all} onInput=${toggleAll} data-test="choose-all" /><span>All on this page</span></label>
         <button type="button" class="primary" disabled=${chosen.size === 0} onClick=${() => redrive([...chosen.keys()])} data-test="redrive-chosen">
-          ${chosen.size === 0 ? "Redrive chosen\u2026" : `Redrive ${count(chosen.size, "message")}\u2026`}</button>
+          ${chosen.size === 0 ? "Redrive selected\u2026" : `Redrive ${count(chosen.size, "message")}\u2026`}</button>
         <button type="button" onClick=${() => redrive(null)} data-test="redrive-all">${filter.isFiltered ? "Redrive all that match\u2026" : "Redrive all\u2026"}</button>`}
       <span class="gap"></span>
       <${Where} browse=${browse} filter=${filter} isHeld=${open.size > 0 || chosen.size > 0} />
@@ -70,7 +70,7 @@ export default function Messages({ vhost, name }) {
         isChosen=${chosen.has(message.id)} onChoose=${canRedrive ? () => toggleChosen(message) : null} />`)}
     </ol>
     ${browse.messages.length === 0 && !browse.error && html`<p class="empty" data-test="none">
-      ${browse.isLoading || browse.isSearching ? "Looking\u2026" : filter.isFiltered ? "Nothing matches the filter." : NONE[filter.state]}</p>`}
+      ${browse.isLoading || browse.isSearching ? "Searching\u2026" : filter.isFiltered ? "No match for the filter." : NONE[filter.state]}</p>`}
     <${Pages} browse=${browse} />
   </section>`;
 }
@@ -81,13 +81,13 @@ const toggled = (set, value) => {
   return next;
 };
 
-/** What has been looked at, and whether the list follows the queue. */
+/** How much has been searched, and whether the list follows the queue. */
 function Where({ browse, filter, isHeld }) {
   const { messages, scanned, total, isSearching, at } = browse;
   const text = filter.isFiltered
-    ? `${count(messages.length, "match", "matches")}; looked at ${number(scanned)} of ${number(total)}`
+    ? `${count(messages.length, "match", "matches")}; ${number(scanned)} of ${number(total)} searched`
     : total === undefined ? "" : `${number(messages.length)} of ${count(total, "message")}`;
-  return html`<span class="muted" data-test="browse-count">${text}${isHeld && !isSearching && at > 0 ? " \u00b7 the list stands still while one is open or chosen" : ""}</span>
+  return html`<span class="muted" data-test="browse-count">${text}${isHeld && !isSearching && at > 0 ? " \u00b7 the list is not refreshed while a message is open or selected" : ""}</span>
     ${isSearching
       ? html`<button type="button" onClick=${browse.stop}>Stop</button>`
       : html`<button type="button" onClick=${browse.refresh} data-test="refresh">Refresh</button>`}`;
@@ -99,5 +99,5 @@ function Pages({ browse }) {
     <button type="button" disabled=${browse.page === 0} onClick=${browse.previous} data-test="previous">Previous</button>
     <span>Page ${number(browse.page + 1)}</span>
     <button type="button" disabled=${!browse.hasMore || browse.isSearching} onClick=${browse.next} data-test="next">Next</button>
-    <span class="muted">${PAGE_SIZE} messages a page, in the order in which they would be delivered</span></nav>`;
+    <span class="muted">${PAGE_SIZE} messages per page, in the order of delivery</span></nav>`;
 }

@@ -8,10 +8,10 @@ import { Body, Properties } from "../../parts/message.js";
 import { Publish } from "../../parts/publish.js";
 
 const MODES = [
-  ["ack_requeue_true", "Put them back as redelivered"],
-  ["reject_requeue_true", "Reject them, back into the queue"],
-  ["ack_requeue_false", "Remove them"],
-  ["reject_requeue_false", "Reject them: dead-letter"],
+  ["ack_requeue_true", "Requeue (nack), as redelivered"],
+  ["reject_requeue_true", "Reject and requeue"],
+  ["ack_requeue_false", "Acknowledge: remove"],
+  ["reject_requeue_false", "Reject: dead-letter or remove"],
 ];
 const SHOWN_BYTES = 50_000;
 
@@ -25,14 +25,14 @@ function Get({ vhost, name, refresh }) {
   };
   const isFinal = form.values.mode.endsWith("false");
   return html`<${Card} title="Get messages" test="get">
-    <p class="muted">This takes messages as a consumer would. To look without changing anything, see the tab \u201cMessages\u201d.</p>
+    <p class="muted">This takes messages as a consumer would. The tab \u201cMessages\u201d shows messages without any change.</p>
     <${ActionForm} onSubmit=${take} action=${isFinal ? "Get and remove" : "Get"} isDangerous=${isFinal} test="get-form">
-      <${SelectField} label="And then" ...${form.bind("mode")} options=${MODES} data-test="get-mode" />
-      <${SelectField} label="Bodies" ...${form.bind("encoding")} options=${[["auto", "as text if they are text"], ["base64", "in base64"]]} />
-      <${NumberField} label="How many" ...${form.bind("count")} min="1" max="1000" required />
+      <${SelectField} label="Ack mode" ...${form.bind("mode")} options=${MODES} data-test="get-mode" />
+      <${SelectField} label="Encoding" ...${form.bind("encoding")} options=${[["auto", "text if it is text, else base64"], ["base64", "base64"]]} />
+      <${NumberField} label="Messages" ...${form.bind("count")} min="1" max="1000" required />
     <//>
     ${messages && html`<div class="messages" data-test="got">
-      ${messages.length === 0 && html`<p class="empty">No message is ready.</p>`}
+      ${messages.length === 0 && html`<p class="empty">The queue has no ready messages.</p>`}
       ${messages.map((message, index) => html`<article class="message" key=${index}>
         <p>${index + 1}. from <${ExchangeLink} vhost=${vhost} name=${message.exchange} />, key <code>${message.routing_key}</code>
           ${" "}${message.redelivered && html`<${Badge} kind="warning">redelivered<//>`}

@@ -1,4 +1,4 @@
-// What a queue was declared with, what is in force, and why.
+// The arguments of a queue, and its effective settings with their sources.
 
 import { Card, Facts, Values } from "../../components.js";
 import { bytes, number, plain } from "../../format.js";
@@ -12,13 +12,13 @@ export default function Settings({ vhost, name, queue }) {
   return html`
     <${Explain} vhost=${vhost} name=${name} />
     <div class="cards">
-      <${Card} title="Arguments it was declared with" test="arguments"><${Values} table=${queue.arguments} /><//>
-      <${Card} title="What it is"><${Facts} items=${[
+      <${Card} title="Arguments of the declaration" test="arguments"><${Values} table=${queue.arguments} /><//>
+      <${Card} title="Details"><${Facts} items=${[
         ["Type", queue.type],
         ["Durable", yes(queue.durable)],
         ["Auto-delete", yes(queue.auto_delete)],
         ["Exclusive", yes(queue.exclusive)],
-        ["Belongs to", queue.owner_pid_details?.name],
+        ["Owner", queue.owner_pid_details?.name],
         ["Policy", queue.policy ? html`<${PolicyLink} vhost=${queue.vhost} name=${queue.policy} />` : "none"],
         ["Operator policy", queue.operator_policy ? html`<${PolicyLink} source="operator_policy" vhost=${queue.vhost} name=${queue.operator_policy} />` : "none"],
         ["Delivery limit", queue.delivery_limit === undefined ? undefined : plain(queue.delivery_limit)],

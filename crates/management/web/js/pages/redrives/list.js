@@ -19,7 +19,7 @@ const COLUMNS = [
   { key: "user", title: "User", width: "8rem", sort: "user", render: (job) => job.user },
   { key: "state", title: "State", width: "8rem", sort: "state", render: (job) => html`<${RedriveState} state=${job.state} />` },
   { key: "moved", title: "Moved", width: "7rem", align: "right", sort: "moved", render: (job) => number(job.moved) },
-  { key: "progress", title: "Looked at", width: "12rem", render: (job) => html`<${Progress} job=${job} />` },
+  { key: "progress", title: "Scanned", width: "12rem", render: (job) => html`<${Progress} job=${job} />` },
 ];
 
 export default function Redrives() {
@@ -27,8 +27,8 @@ export default function Redrives() {
   const { data } = usePolled(path("redrives"));
   const rows = data?.filter((job) => vhost === "" || job.vhost === vhost);
   return html`<${Page} title="Redrives" test="redrives">
-    <p class="muted">Dead messages that were sent back. A redrive begins at a queue of dead letters.</p>
+    <p class="muted">Dead letters sent back to their queues. Start a redrive on the page of a dead-letter queue.</p>
     <${ListTable} id="redrives" rows=${rows} columns=${COLUMNS} rowKey=${(job) => job.id} noun="redrive" defaultSort=${{ key: "started", isReverse: true }}
-      hasFilter=${true} filterBy=${(job) => `${job.queue} ${job.user} ${target(job.to)}`} empty="Nothing was redriven since the broker started." />
+      hasFilter=${true} filterBy=${(job) => `${job.queue} ${job.user} ${target(job.to)}`} empty="No redrives since the broker started." />
   <//>`;
 }

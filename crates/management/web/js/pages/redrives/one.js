@@ -1,4 +1,4 @@
-// One redrive, as far as it is.
+// One redrive and its progress.
 
 import { del, path } from "../../api.js";
 import { Card, Facts, Loaded, Page, QueueLink, Stat } from "../../components.js";
@@ -20,11 +20,11 @@ export default function Redrive({ params: { id } }) {
   const cancel = () => attempt("Cancelling", async () => {
     await del(path("redrives", id));
     polled.refresh();
-  }, "Cancelled. What has been moved stays where it is.");
+  }, "Redrive cancelled. Messages that were moved stay where they are.");
   return html`<${Page} title=${polled.data ? `Redrive from ${polled.data.queue}` : "Redrive"} crumbs=${[["Redrives", href("redrives")]]} test="redrive"
     badges=${polled.data && html`<${RedriveState} state=${polled.data.state} />`}
     actions=${isRunning && html`<button type="button" class="danger" onClick=${cancel} data-test="cancel">Cancel</button>`}>
-    <${Loaded} polled=${polled} gone="There is no such redrive; the broker forgets those that ended long ago, and all of them when it is restarted.">
+    <${Loaded} polled=${polled} gone="This redrive does not exist. The broker forgets old redrives, and all of them at a restart.">
       ${(job) => html`<${Job} job=${job} />`}<//>
   <//>`;
 }
@@ -38,13 +38,13 @@ function Job({ job }) {
       ${job.reason && html`<p class="form-error" data-test="reason">${job.reason}</p>`}<//>
     <div class="stats">
       <${Stat} label="Moved" value=${number(job.moved)} test="moved" />
-      <${Stat} label="Not wanted" value=${number(job.skipped)} hint="The filter was not for them" />
-      <${Stat} label="Unroutable" value=${number(job.unroutable)} hint="They reach no queue, and stay where they are" test="unroutable" />
-      <${Stat} label="Gone before" value=${number(job.gone)} hint="Consumed or expired meanwhile" />
-      <${Stat} label=${job.ended_ms === null ? "Running for" : "Took"} value=${duration(job.ended_ms === null ? Math.floor(took / 1000) * 1000 : took)} />
-      <${Stat} label="Speed" value=${took >= 1000 ? rate(speed) : "\u2013"} />
+      <${Stat} label="Skipped" value=${number(job.skipped)} hint="The filter does not match them" />
+      <${Stat} label="Unroutable" value=${number(job.unroutable)} hint="No queue would get them; they stay where they are" test="unroutable" />
+      <${Stat} label="Already gone" value=${number(job.gone)} hint="Consumed or expired before the redrive got to them" />
+      <${Stat} label=${job.ended_ms === null ? "Running for" : "Duration"} value=${duration(job.ended_ms === null ? Math.floor(took / 1000) * 1000 : took)} />
+      <${Stat} label="Rate" value=${took >= 1000 ? rate(speed) : "\u2013"} />
     </div>
-    <${Card} title="What was asked for"><${Facts} items=${[
+    <${Card} title="Details"><${Facts} items=${[
       ["From queue", html`<${QueueLink} vhost=${job.vhost} name=${job.queue} tab="messages" />`],
       ["Vhost", job.vhost],
       ["To", target(job.to)],
