@@ -1,6 +1,6 @@
 //! Numbers in the sentences of warnings: with separators, units and the fitting form of the noun.
 
-/// `1,805`.
+/// A number with separators: `1,805`.
 pub(super) fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
