@@ -10,9 +10,11 @@ use std::collections::{BTreeSet, VecDeque};
 
 use amqp::table::Table;
 
+use super::capacity::Capacity;
 use crate::ids::{ChannelNumber, ConnectionId, ConsumerId};
 use crate::message::Name;
 use crate::sparse_deque::SparseDeque;
+use crate::time::Time;
 
 /// A consumer of a queue.
 #[derive(Clone, Debug)]
@@ -148,6 +150,7 @@ pub(crate) struct Consumers {
     active: Option<ConsumerId>,
     /// The id of the last consumer; 0 if there was none.
     last_id: u64,
+    capacity: Capacity,
 }
 
 impl Consumers {
@@ -159,6 +162,7 @@ impl Consumers {
             ranking: BTreeSet::new(),
             active: None,
             last_id: 0,
+            capacity: Capacity::default(),
         }
     }
 
@@ -194,7 +198,11 @@ impl Consumers {
     }
 
     /// Adds a consumer and assigns its id.
-    pub(crate) fn add(&mut self, mut consumer: Consumer) -> ConsumerId {
+    pub(crate) fn add(&mut self, mut consumer: Consumer, now: Time) -> ConsumerId {
+        match self.is_empty() {
+            true => self.capacity.reset(now),
+            false => self.capacity.freed(now),
+        }
         self.last_id += 1;
         let id = ConsumerId(self.last_id);
         consumer.id = id;
@@ -269,10 +277,11 @@ impl Consumers {
     }
 
     /// Notes that a delivery of `id` was settled, and lets the consumer wait again.
-    pub(crate) fn settled(&mut self, id: ConsumerId) {
+    pub(crate) fn settled(&mut self, id: ConsumerId, now: Time) {
         // A consumer may be cancelled while it has deliveries.
         let Some(consumer) = self.all.get_mut(id) else { return };
         consumer.unacked -= 1;
+        self.capacity.freed(now);
         if consumer.state == Waiting::Full {
             self.wait(id);
         }
@@ -280,10 +289,24 @@ impl Consumers {
     }
 
     /// Notes that the channel or connection of `id` may have room, and lets the consumer wait again.
-    pub(crate) fn unpark(&mut self, id: ConsumerId) {
+    pub(crate) fn unpark(&mut self, id: ConsumerId, now: Time) {
         if self.get(id).is_some_and(|consumer| consumer.state == Waiting::Parked) {
             self.wait(id);
+            self.capacity.freed(now);
         }
+    }
+
+    /// Notes that a message found no consumer with room.
+    pub(crate) fn none_had_room(&mut self, now: Time) {
+        if !self.is_empty() {
+            self.capacity.exhausted(now);
+        }
+    }
+
+    /// The share of the recent past in which a consumer could have taken a message, in parts per million; 0
+    /// without consumers.
+    pub(crate) fn capacity_ppm(&self, now: Time) -> u64 {
+        if self.is_empty() { 0 } else { self.capacity.ppm(now) }
     }
 
     /// Lets a consumer wait for a message, if its prefetch leaves room.

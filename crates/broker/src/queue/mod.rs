@@ -7,6 +7,7 @@
 
 pub(crate) mod arguments;
 pub(crate) mod browse;
+mod capacity;
 pub(crate) mod consumers;
 mod counters;
 mod dead_letters;
@@ -231,9 +232,10 @@ impl Queue {
             || self.single_active_consumer().is_some_and(|active| active.id == consumer.id)
     }
 
-    /// True if a consumer has room for another delivery.
-    pub fn has_waiting_consumer(&self) -> bool {
-        self.consumers.any_waits()
+    /// The share of the recent past in which a consumer could have taken a message, in parts per million; 0
+    /// without consumers.
+    pub fn consumer_capacity_ppm(&self, now: Time) -> u64 {
+        self.consumers.capacity_ppm(now)
     }
 
     /// The number of consumers.

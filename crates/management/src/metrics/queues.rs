@@ -21,7 +21,11 @@ pub(super) const CONSUMER_COUNT: [Family<QueueScrape>; 1] =
 
 /// Families of `queue_metrics`, without the number of consumers.
 pub(super) const METRICS: [Family<QueueScrape>; 17] = [
-    gauge("queue_consumer_capacity", "1 if a consumer could take a message at once", capacity),
+    gauge(
+        "queue_consumer_capacity",
+        "Share of time in which a consumer could take a message",
+        capacity,
+    ),
     gauge("queue_consumer_utilisation", "The same as queue_consumer_capacity", capacity),
     gauge("queue_messages_ram", "Ready and unacknowledged messages in memory", |q| {
         whole(q.ready_in_memory().messages + q.unacked.messages)
@@ -71,7 +75,7 @@ pub(super) const METRICS: [Family<QueueScrape>; 17] = [
 ];
 
 fn capacity(queue: &QueueScrape) -> Option<Value> {
-    whole(u64::from(queue.has_waiting_consumer))
+    Some(Value::Micros(queue.consumer_capacity_ppm))
 }
 
 /// Families of `queue_delivery_metrics`.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use amqp::table::Table;
+use broker::time::Time;
 use broker::{
     EffectivePolicies, Name, Queue, QueueCounters, QueueNumber, QueueType, Settings, Vhost,
 };
@@ -39,8 +40,8 @@ pub struct QueueSnapshot {
     pub(crate) consumers: u32,
     /// True if the queue is full and refuses publishes.
     pub(crate) refuses_publishes: bool,
-    /// True if a consumer can take another delivery.
-    pub(crate) has_waiting_consumer: bool,
+    /// Share of the recent past in which a consumer could have taken a message, in parts per million.
+    pub(crate) consumer_capacity_ppm: u64,
     pub(crate) exclusive_consumer: Option<Name>,
     pub(crate) single_active_consumer: Option<Name>,
     /// The sampled numbers, in the order of [`fields::QUEUE`].
@@ -57,8 +58,8 @@ pub(crate) struct Amount {
 
 impl QueueSnapshot {
     /// Copies all queues of `vhost`.
-    pub fn all(vhost: &Vhost, client_of: ClientOf<'_>) -> Vec<Self> {
-        vhost.queues().map(|(_, queue)| Self::of(vhost, queue, client_of)).collect()
+    pub fn all(vhost: &Vhost, client_of: ClientOf<'_>, now: Time) -> Vec<Self> {
+        vhost.queues().map(|(_, queue)| Self::of(vhost, queue, client_of, now)).collect()
     }
 
     /// Copies a queue of `vhost` with its consumers; none without such a queue.
@@ -66,13 +67,14 @@ impl QueueSnapshot {
         vhost: &Vhost,
         name: &str,
         client_of: ClientOf<'_>,
+        now: Time,
     ) -> Option<(Self, Vec<ConsumerSnapshot>)> {
         let queue = vhost.queue(name)?;
         let consumers = ConsumerSnapshot::of(vhost, queue, client_of);
-        Some((Self::of(vhost, queue, client_of), consumers))
+        Some((Self::of(vhost, queue, client_of, now), consumers))
     }
 
-    fn of(vhost: &Vhost, queue: &Queue, client_of: ClientOf<'_>) -> Self {
+    fn of(vhost: &Vhost, queue: &Queue, client_of: ClientOf<'_>, now: Time) -> Self {
         let amount = |messages, bytes| Amount { messages, bytes };
         let (paged_out, paged_out_bytes) = queue.paged_out();
         let persistent = queue.persistent();
@@ -99,7 +101,7 @@ impl QueueSnapshot {
             head_timestamp_s: queue.head_timestamp_s(),
             consumers: queue.consumer_count(),
             refuses_publishes: queue.refuses_publishes(),
-            has_waiting_consumer: queue.has_waiting_consumer(),
+            consumer_capacity_ppm: queue.consumer_capacity_ppm(now),
             exclusive_consumer: queue
                 .consumers()
                 .find(|consumer| consumer.exclusive)

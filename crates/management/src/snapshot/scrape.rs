@@ -54,7 +54,8 @@ pub(crate) struct QueueScrape {
     /// Messages that survive a restart.
     pub(crate) persistent: Amount,
     pub(crate) consumers: u64,
-    pub(crate) has_waiting_consumer: bool,
+    /// Share of the recent past in which a consumer could have taken a message, in parts per million.
+    pub(crate) consumer_capacity_ppm: u64,
     pub(crate) head_timestamp_s: Option<u64>,
     pub(crate) oldest_age_us: Option<u64>,
     pub(crate) first_deadline_us: Option<u64>,
@@ -178,7 +179,7 @@ impl QueueScrape {
             paged_out: amount(paged_out, paged_out_bytes),
             persistent: amount(persistent.messages, persistent.bytes),
             consumers: u64::from(queue.consumer_count()),
-            has_waiting_consumer: queue.has_waiting_consumer(),
+            consumer_capacity_ppm: queue.consumer_capacity_ppm(now.time),
             head_timestamp_s: queue.head_timestamp_s(),
             oldest_age_us: queue.oldest_arrival().map(|at| now.time.micros_since(at)),
             first_deadline_us: queue.first_deadline().map(Time::as_micros),

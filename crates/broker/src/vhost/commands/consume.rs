@@ -71,7 +71,7 @@ impl Vhost {
         self.check_consumer_growth(self.queue_resource(&name), consume.arguments)?;
         let consumer = self.new_consumer(at, id, Arc::clone(&tag), consume)?;
         let queue = self.topology.known_queue_mut(id);
-        let consumer = queue.consumers.add(consumer);
+        let consumer = queue.consumers.add(consumer, self.now.time);
         queue.renew_lease(self.now.time);
         // The lease may have ended and waited for the end of an alarm.
         self.arm_queue(id);

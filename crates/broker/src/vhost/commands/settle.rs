@@ -80,7 +80,7 @@ impl Vhost {
         if let Some(queue) = self.topology.queue_mut(unacked.queue) {
             queue.taken_back(&unacked.entry, unacked.consumer.is_none());
             match unacked.consumer {
-                Some(consumer) => queue.consumers.settled(consumer),
+                Some(consumer) => queue.consumers.settled(consumer, self.now.time),
                 None if queue.kind().get_holds_lease() => {
                     queue.renew_lease(self.now.time);
                     self.arm_queue(unacked.queue);

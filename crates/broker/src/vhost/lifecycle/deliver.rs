@@ -99,7 +99,7 @@ impl Vhost {
 
     fn choose_consumer(&mut self, id: QueueId) -> Option<Chosen> {
         let queue = self.topology.known_queue_mut(id);
-        let consumer = queue.consumers.next(|consumer| {
+        let found = queue.consumers.next(|consumer| {
             let at = ChannelKey { connection: consumer.connection, channel: consumer.channel };
             // A consumer is removed before its channel.
             let (backlog, channel) = self.connections.known_delivery_ends(at);
@@ -116,7 +116,11 @@ impl Vhost {
             }
             channel.parked.push(ConsumerAt { queue: id, consumer: consumer.id });
             Room::No
-        })?;
+        });
+        let Some(consumer) = found else {
+            queue.consumers.none_had_room(self.now.time);
+            return None;
+        };
         if !consumer.no_ack {
             consumer.unacked += 1;
         }
@@ -178,7 +182,7 @@ impl Vhost {
         let parked = std::mem::take(&mut channel.parked);
         for ConsumerAt { queue: id, consumer } in parked {
             // A consumer is removed from this list before its queue is removed.
-            self.topology.known_queue_mut(id).consumers.unpark(consumer);
+            self.topology.known_queue_mut(id).consumers.unpark(consumer, self.now.time);
             self.dispatch(id);
         }
         // The consumer that was served first is the last one next time.

@@ -200,6 +200,9 @@ impl World {
             "set" => self.set(&mut words),
             "show" => out.push(show::queue(&self.vhost, &words.next())),
             "full" => out.push(show::is_full(&self.vhost, &words.next())),
+            "capacity" => {
+                out.push(show::capacity(&self.vhost, &words.next(), self.now().time));
+            }
             "policies" => out.push(show::policies(&self.vhost, &words.next())),
             "consumers" => out.push(show::consumers(&self.vhost, &words.next())),
             "ages" => out.push(show::ages(&mut self.vhost, &words.next())),

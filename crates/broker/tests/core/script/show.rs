@@ -51,6 +51,16 @@ pub(crate) fn is_full(vhost: &Vhost, name: &str) -> String {
     }
 }
 
+/// The consumer capacity of a queue.
+pub(crate) fn capacity(vhost: &Vhost, name: &str, now: Time) -> String {
+    match vhost.queue(name) {
+        None => format!("{name} is gone"),
+        Some(queue) => {
+            format!("{name}: capacity {} %", (queue.consumer_capacity_ppm(now) + 5000) / 10_000)
+        }
+    }
+}
+
 /// The arrival time of the oldest message in a queue and its earliest deadline, in milliseconds.
 pub(crate) fn ages(vhost: &mut Vhost, name: &str) -> String {
     let id = vhost.queues().find(|(_, queue)| *queue.name == *name).map(|(id, _)| id);

@@ -233,8 +233,8 @@ fn to_json(
     put("consumers", json!(queue.consumers));
     put("refuses_publishes", json!(queue.refuses_publishes));
     put("head_message_timestamp", json!(queue.head_timestamp_s));
-    // The current value stands for RabbitMQ's average of the past.
-    let capacity = f64::from(u8::from(queue.has_waiting_consumer));
+    #[expect(clippy::cast_precision_loss, reason = "at most a million")]
+    let capacity = queue.consumer_capacity_ppm as f64 / 1e6;
     put("consumer_capacity", json!(capacity));
     put("consumer_utilisation", json!(capacity));
     if let Some(idle_since_ms) = trend.idle_since_ms {

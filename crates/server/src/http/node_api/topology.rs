@@ -79,11 +79,13 @@ impl Topology for Node {
     }
 
     fn queues(&self, vhost: &str) -> Option<Vec<QueueSnapshot>> {
-        Some(self.vhosts.get(vhost)?.read(QueueSnapshot::all))
+        let now = self.clock.now().time;
+        Some(self.vhosts.get(vhost)?.read(|v, client_of| QueueSnapshot::all(v, client_of, now)))
     }
 
     fn queue(&self, vhost: &str, name: &str) -> Option<(QueueSnapshot, Vec<ConsumerSnapshot>)> {
-        self.vhosts.get(vhost)?.read(|v, client_of| QueueSnapshot::one(v, name, client_of))
+        let now = self.clock.now().time;
+        self.vhosts.get(vhost)?.read(|v, client_of| QueueSnapshot::one(v, name, client_of, now))
     }
 
     fn exchanges(&self, vhost: &str) -> Option<Vec<ExchangeSnapshot>> {
