@@ -6,6 +6,7 @@ import { Card, ConnectionLink, Facts, Loaded, Page, State, UserLink } from "../c
 import { moment, number } from "../format.js";
 import { html, useMemo } from "../html.js";
 import { Consumers } from "../parts/consumers.js";
+import { deliveryLines } from "../parts/flow.js";
 import { usePolled } from "../poll.js";
 import { href } from "../router.js";
 import { channelState } from "./channels.js";
@@ -18,10 +19,13 @@ function Rates({ channel, range }) {
     rateLine("Deliver", stats.deliver_get_details),
     rateLine("Acknowledge", stats.ack_details),
     rateLine("Confirm", stats.confirm_details),
-    rateLine("Redeliver", stats.redeliver_details),
-    rateLine("Unroutable", stats.drop_unroutable_details),
+    rateLine("Refused", stats.refused_details, "Refused by full queues"),
+    rateLine("Returned (mandatory)", stats.return_unroutable_details, "Routed to no queue, and returned"),
+    rateLine("Dropped (unroutable)", stats.drop_unroutable_details, "Routed to no queue, and dropped"),
   ], [channel]);
-  return html`<${Chart} title="Message rates" lines=${lines} range=${range} format=${oneDecimal} />`;
+  const deliveries = useMemo(() => deliveryLines(stats), [channel]);
+  return html`<${Chart} title="Message rates" lines=${lines} range=${range} format=${oneDecimal} />
+    <${Chart} title="Deliveries" lines=${deliveries} range=${range} format=${oneDecimal} test="chart-deliveries" />`;
 }
 
 const limit = (value) => (value ? number(value) : "no limit");

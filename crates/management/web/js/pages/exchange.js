@@ -19,6 +19,9 @@ function Rates({ exchange, range }) {
   const lines = useMemo(() => [
     rateLine("In", stats.publish_in_details, "Published to the exchange by clients"),
     rateLine("Out", stats.publish_out_details, "Routed to queues; a message counts once for each queue"),
+    rateLine("Refused", stats.refused_details, "Refused by at least one full queue"),
+    rateLine("Returned (mandatory)", stats.return_unroutable_details, "Routed to no queue, and returned"),
+    rateLine("Dropped (unroutable)", stats.drop_unroutable_details, "Routed to no queue, and dropped"),
   ], [exchange]);
   return html`<${Chart} title="Message rates" lines=${lines} range=${range} format=${oneDecimal} />`;
 }

@@ -5,6 +5,7 @@ import { Chart, levelLine, rateLine, useRange, withRange } from "../chart.js";
 import { Badge, Card, Loaded, Meter, Page, Stat, State } from "../components.js";
 import { bytes, compact, duration, number, rateOf } from "../format.js";
 import { html, useMemo } from "../html.js";
+import { deliveryLines } from "../parts/flow.js";
 import { usePolled } from "../poll.js";
 import { href, hrefWith } from "../router.js";
 import { isMonitor } from "../session.js";
@@ -47,17 +48,21 @@ export function MessageCharts({ data, range }) {
     rateLine("Deliver", stats.deliver_get_details, "Delivered to consumers, or fetched with basic.get"),
     rateLine("Acknowledge", stats.ack_details),
     rateLine("Confirm", stats.confirm_details, "Confirmed to publishers"),
-    rateLine("Redeliver", stats.redeliver_details),
-    rateLine("Unroutable", stats.drop_unroutable_details, "Published, and routed to no queue"),
+    rateLine("Refused", stats.refused_details, "Refused by full queues"),
+    rateLine("Returned (mandatory)", stats.return_unroutable_details, "Mandatory messages that were routed to no queue, and returned to publishers"),
+    rateLine("Dropped (unroutable)", stats.drop_unroutable_details, "Messages that were routed to no queue, and dropped"),
   ], [data]);
+  const deliveries = useMemo(() => deliveryLines(stats), [data]);
   const ends = useMemo(() => [
     rateLine("Expired", stats.expired_details),
     rateLine("Dead-lettered", stats.dead_lettered_details, "Died, and moved to another queue"),
-    rateLine("Dropped", stats.dropped_details, "Died, and removed without a dead letter"),
+    rateLine("Dropped (no DLX)", stats.dropped_without_dlx_details, "Died in a queue without a dead-letter exchange"),
+    rateLine("Dead letters lost", stats.dead_letters_lost_details, "Died, and no queue accepted the dead letter"),
   ], [data]);
   return html`<div class="cards">
     <${Chart} title="Queued messages" lines=${lengths} range=${range} format=${compact} test="chart-lengths" />
     <${Chart} title="Message rates" lines=${traffic} range=${range} format=${oneDecimal} test="chart-rates" />
+    <${Chart} title="Deliveries" lines=${deliveries} range=${range} format=${oneDecimal} test="chart-deliveries" />
     <${Chart} title="Deaths per second" lines=${ends} range=${range} format=${oneDecimal} test="chart-deaths" />
   </div>`;
 }
@@ -96,7 +101,9 @@ export default function Overview() {
           <${Stat} label="Ready" value=${compact(queued.messages_ready)} hint=${number(queued.messages_ready)} />
           <${Stat} label="Unacked" value=${compact(queued.messages_unacknowledged)} hint=${number(queued.messages_unacknowledged)} />
           <${Stat} label="Published" value=${rateOf(stats.publish_details)} />
+          <${Stat} label="Refused" value=${rateOf(stats.refused_details)} hint="Messages refused by full queues per second" href=${hrefWith({ sort: "refused", reverse: 1 }, "queues")} test="refused" />
           <${Stat} label="Dead-lettered" value=${rateOf(stats.dead_lettered_details)} href=${href("dead-letters")} />
+          <${Stat} label="Lost" value=${rateOf(stats.dead_letters_lost_details)} hint="Dead letters per second that no queue accepted" href=${href("dead-letters")} test="lost" />
           <${Stat} label="Queues" value=${compact(objects.queues)} href=${href("queues")} />
           <${Stat} label="Exchanges" value=${compact(objects.exchanges)} href=${href("exchanges")} />
           <${Stat} label="Connections" value=${compact(objects.connections)} href=${href("connections")} />

@@ -8,6 +8,8 @@ import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf
 import { html, useRef, useState } from "../html.js";
 import { numberColumn, rateColumn } from "../parts/columns.js";
 import { Features, Policies } from "../parts/features.js";
+import { queueState } from "../parts/losses.js";
+import { DETAIL_COLUMNS, DETAIL_FIELDS } from "../parts/queue-columns.js";
 import { SETTINGS } from "../parts/settings-table.js";
 import { VhostField, useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { PagedTable } from "../table.js";
@@ -18,15 +20,18 @@ const ARGUMENT_TYPES = { number: "number", boolean: "boolean", text: "string", c
 export const QUEUE_ARGUMENTS = SETTINGS.filter(({ button }) => button)
   .map(({ argument, type, button, example }) => [argument, ARGUMENT_TYPES[type], button, example]);
 
-/** The colour of the state of a queue. */
-export const queueState = (queue) => (queue.state === "running" ? "good" : "warning");
+/** The state of a queue, with a warning if it refuses publishes or loses dead letters. */
+function QueueState({ queue }) {
+  const [kind, text, hint] = queueState(queue);
+  return html`<span title=${hint} data-test="queue-state"><${State} kind=${kind}>${text}<//></span>`;
+}
 
 const COLUMNS = [
   { key: "name", title: "Name", sort: "name", render: (queue) => html`<${QueueLink} vhost=${queue.vhost} name=${queue.name} />` },
   { key: "type", title: "Type", sort: "type", width: "5rem", render: (queue) => queue.type },
   { key: "features", title: "Features", width: "8.8rem", render: (queue) => html`<${Features} of=${queue} />` },
   { key: "policy", title: "Policy", sort: "policy", width: "8rem", isOptional: true, render: (queue) => html`<${Policies} of=${queue} />` },
-  { key: "state", title: "State", sort: "state", width: "6rem", render: (queue) => html`<${State} kind=${queueState(queue)}>${queue.state}<//>` },
+  { key: "state", title: "State", sort: "state", width: "6rem", render: (queue) => html`<${QueueState} queue=${queue} />` },
   numberColumn("consumers", "Consumers", "consumers", { isOptional: true, width: "6.5rem" }),
   numberColumn("ready", "Ready", "messages_ready"),
   numberColumn("unacked", "Unacked", "messages_unacknowledged"),
@@ -34,19 +39,22 @@ const COLUMNS = [
   { key: "bytes", title: "Bytes", sort: "message_bytes", width: "6.5rem", align: "right", isOptional: true, render: (queue) => bytes(queue.message_bytes) },
   { key: "memory", title: "Memory", sort: "memory", width: "6.5rem", align: "right", isOptional: true, render: (queue) => bytes(queue.memory) },
   numberColumn("paged_out", "On disk", "messages_paged_out", { isOptional: true, hint: "Messages that are on disk only, not in memory" }),
-  rateColumn("in", "In", "message_stats.publish", { hint: "Messages published to the queue per second" }),
+  ...DETAIL_COLUMNS,
+  rateColumn("in", "In", "message_stats.publish", { hint: "Messages that arrive per second, including refused ones" }),
+  rateColumn("refused", "Refused", "message_stats.refused", { hint: "Messages refused per second, because the queue is full" }),
   rateColumn("out", "Deliver", "message_stats.deliver_get", { hint: "Messages delivered or fetched per second" }),
   rateColumn("ack", "Ack", "message_stats.ack"),
   rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { isOptional: true, width: "6rem" }),
   rateColumn("expired", "Expired", "message_stats.expired"),
   rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { width: "7.6rem" }),
-  rateColumn("dropped", "Dropped", "message_stats.dropped", { isOptional: true, hint: "Died, and removed without a dead letter" }),
+  rateColumn("dropped", "Dropped", "message_stats.dropped", { isOptional: true, hint: "Died, and removed without a dead letter: without a dead-letter exchange, or lost" }),
 ];
 
 // What the columns need, and nothing else: a queue has a hundred fields.
 const FIELDS = ["name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy", "effective_policy_definition",
   "state", "consumers", "messages", "messages_ready", "messages_unacknowledged", "message_bytes", "memory", "messages_paged_out",
-  ...["publish", "deliver_get", "ack", "redeliver", "expired", "dead_lettered", "dropped"].map((name) => `message_stats.${name}_details.rate`)].join(",");
+  "refuses_publishes", ...DETAIL_FIELDS,
+  ...["publish", "refused", "deliver_get", "ack", "redeliver", "expired", "dead_lettered", "dropped"].map((name) => `message_stats.${name}_details.rate`)].join(",");
 
 function AddQueue({ close, onAdded }) {
   const form = useForm({ vhost: "", name: "", type: "default", durable: "true", autoDelete: false });

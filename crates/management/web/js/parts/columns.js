@@ -1,6 +1,6 @@
 // Columns that several lists have.
 
-import { DASH, number, rateOf } from "../format.js";
+import { DASH, bytes, byteRate, number, percent, rateOf } from "../format.js";
 import { html } from "../html.js";
 
 /** The value at a path of names in an object. */
@@ -14,6 +14,29 @@ export const numberColumn = (key, title, field, rest = {}) => ({
   align: "right",
   width: "5.6rem",
   render: (row) => faint(at(row, field), number),
+  ...rest,
+});
+
+/** A column of bytes. */
+export const bytesColumn = (key, title, field, rest = {}) => ({
+  ...numberColumn(key, title, field),
+  width: "6.5rem",
+  render: (row) => faint(at(row, field), bytes),
+  ...rest,
+});
+
+/** A column of shares, in per cent. */
+export const percentColumn = (key, title, field, rest = {}) => ({
+  ...numberColumn(key, title, field),
+  render: (row) => faint(at(row, field), percent),
+  ...rest,
+});
+
+/** A column of bytes per second. */
+export const byteRateColumn = (key, title, field, rest = {}) => ({
+  ...numberColumn(key, title, `${field}_details.rate`),
+  width: "7.4rem",
+  render: (row) => faint(at(row, `${field}_details.rate`), byteRate),
   ...rest,
 });
 

@@ -8,12 +8,27 @@ import { REASONS } from "./deaths.js";
 export function flowLines(stats = {}) {
   const line = (label, key) => rateLine(label, stats[`${key}_details`], `${number(stats[key] ?? 0)} in total`);
   return [
-    line("Published", "publish"),
+    line("Incoming", "publish"),
+    line("Refused", "refused"),
     line("Delivered", "deliver_get"),
     line("Acknowledged", "ack"),
     line("Expired", "expired"),
     line("Dead-lettered", "dead_lettered"),
-    line("Dropped", "dropped"),
+    line("Dropped (no DLX)", "dropped_without_dlx"),
+    line("Dead letters lost", "dead_letters_lost"),
+  ];
+}
+
+/** Deliveries by their way and by their acknowledgement. */
+export function deliveryLines(stats = {}) {
+  const line = (label, key, hint) => rateLine(label, stats[`${key}_details`], hint);
+  return [
+    line("Deliver (manual ack)", "deliver", "Delivered to consumers that acknowledge"),
+    line("Deliver (auto ack)", "deliver_no_ack", "Delivered to consumers in automatic acknowledgement mode"),
+    line("Get (manual ack)", "get", "Fetched with basic.get, to be acknowledged"),
+    line("Get (auto ack)", "get_no_ack", "Fetched with basic.get without acknowledgement"),
+    line("Get (empty)", "get_empty", "basic.get on an empty queue"),
+    line("Redelivered", "redeliver", "Delivered again; counted above, too"),
   ];
 }
 
@@ -23,5 +38,8 @@ export function deathLines(stats = {}) {
     .map(([reason, words]) => [`${key}_${reason}`, `${label}: ${words}`])
     .filter(([name]) => (stats[name] ?? 0) > 0)
     .map(([name, title]) => rateLine(title, stats[`${name}_details`], `${number(stats[name])} in total`));
-  return [...of("dead_lettered", "Dead letter"), ...of("dropped", "Dropped")];
+  const lost = [["dead_letters_lost", "Dead letters lost"], ["dead_letter_copies_dropped", "Dead-letter copies dropped"]]
+    .filter(([name]) => (stats[name] ?? 0) > 0)
+    .map(([name, title]) => rateLine(title, stats[`${name}_details`], `${number(stats[name])} in total`));
+  return [...of("dead_lettered", "Dead letter"), ...of("dropped", "Dropped"), ...lost];
 }

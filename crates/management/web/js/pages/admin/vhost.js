@@ -61,7 +61,9 @@ export default function Vhost({ params: { name } }) {
         <${Stat} label="Unacked" value=${number(data.messages_unacknowledged)} />
         <${Stat} label="Published" value=${rateOf(data.message_stats?.publish_details)} />
         <${Stat} label="Delivered" value=${rateOf(data.message_stats?.deliver_get_details)} />
+        <${Stat} label="Refused" value=${rateOf(data.message_stats?.refused_details)} hint="Messages refused by full queues per second" />
         <${Stat} label="Dead-lettered" value=${rateOf(data.message_stats?.dead_lettered_details)} />
+        <${Stat} label="Lost" value=${rateOf(data.message_stats?.dead_letters_lost_details)} hint="Dead letters per second that no queue accepted" />
       </div>
       <${MessageCharts} data=${data} range=${range} />
       <div class="cards">

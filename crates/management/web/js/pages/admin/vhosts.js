@@ -5,7 +5,7 @@ import { Badge, Page } from "../../components.js";
 import { Dialog, openDialog } from "../../dialog.js";
 import { ActionForm, SelectField, TextField, useForm } from "../../forms.js";
 import { html } from "../../html.js";
-import { numberColumn, rateColumn } from "../../parts/columns.js";
+import { byteRateColumn, numberColumn, rateColumn } from "../../parts/columns.js";
 import { go, href } from "../../router.js";
 import { isAdministrator } from "../../session.js";
 import { PagedTable } from "../../table.js";
@@ -42,19 +42,25 @@ function NewVhost({ close }) {
 }
 
 const columns = [
-  { key: "name", title: "Name", sort: "name", width: "12rem", render: ({ name, protected_from_deletion: isProtected }) => html`
+  { key: "name", title: "Name", sort: "name", render: ({ name, protected_from_deletion: isProtected }) => html`
     ${isAdministrator() ? html`<a href=${href("admin", "vhosts", name)} title=${name}>${name}</a>` : name}
     ${isProtected && html` <${Badge} kind="accent" title="Protected from deletion">protected<//>`}` },
-  { key: "description", title: "Description", render: ({ description }) => html`<span title=${description}>${description}</span>` },
+  { key: "description", title: "Description", width: "9rem", render: ({ description }) => html`<span title=${description}>${description}</span>` },
   { key: "tags", title: "Tags", width: "10rem", isOptional: true, render: ({ tags }) => tags.join(", ") },
-  { key: "type", title: "Default type", sort: "default_queue_type", width: "8rem", render: (row) => row.default_queue_type },
+  { key: "type", title: "Default type", sort: "default_queue_type", width: "8rem", isOptional: true, render: (row) => row.default_queue_type },
   numberColumn("messages_ready", "Ready", "messages_ready"),
-  numberColumn("messages_unacknowledged", "Unacked", "messages_unacknowledged", { name: "Unacknowledged" }),
+  numberColumn("messages_unacknowledged", "Unacked", "messages_unacknowledged", { name: "Unacknowledged", isOptional: true }),
   numberColumn("messages", "Total", "messages"),
   rateColumn("publish", "In", "message_stats.publish", { hint: "Messages published per second" }),
   rateColumn("deliver_get", "Out", "message_stats.deliver_get", { hint: "Messages delivered per second" }),
   rateColumn("expired", "Expired", "message_stats.expired", { isOptional: true, hint: "Messages expired per second" }),
-  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { hint: "Messages dead-lettered per second" }),
+  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { width: "7.6rem", hint: "Messages dead-lettered per second" }),
+  byteRateColumn("from_clients", "From clients", "recv_oct", { hint: "Bytes received from clients per second" }),
+  byteRateColumn("to_clients", "To clients", "send_oct", { hint: "Bytes sent to clients per second" }),
+  rateColumn("refused", "Refused", "message_stats.refused", { isOptional: true, hint: "Messages per second that full queues refused" }),
+  rateColumn("returned", "Returned", "message_stats.return_unroutable", { isOptional: true, width: "6.4rem", hint: "Mandatory messages per second that were routed to no queue, and returned" }),
+  rateColumn("unroutable", "Dropped", "message_stats.drop_unroutable", { isOptional: true, width: "6.4rem", name: "Dropped (unroutable)", hint: "Messages per second that were routed to no queue, and dropped" }),
+  rateColumn("lost", "Lost", "message_stats.dead_letters_lost", { isOptional: true, name: "Dead letters lost", hint: "Dead letters per second that no queue accepted" }),
 ];
 
 export default function Vhosts() {

@@ -9,8 +9,8 @@ export default function QueueConsumers({ queue }) {
   const { consumer_details: rows = [], single_active_consumer_tag: single, exclusive_consumer_tag: exclusive } = queue;
   return html`<${Card} title="Consumers" test="consumers">
     <${Facts} items=${[
-      ["Ready for a message", queue.consumers > 0 ? (queue.consumer_capacity > 0 ? "yes" : "no: consumers are at their prefetch limit") : undefined],
-      ["Consumer capacity", queue.consumer_capacity > 0 && queue.consumer_capacity < 1 ? percent(queue.consumer_capacity) : undefined],
+      ["Consumer capacity", queue.consumers > 0 ? html`<span data-test="capacity" title="Share of time in which a consumer could take a message at once">
+        ${percent(queue.consumer_capacity)}${queue.consumer_capacity < 0.5 && ": consumers are at their prefetch limit"}</span>` : undefined],
       ["Single active consumer", single],
       ["Exclusive consumer", exclusive],
     ]} />

@@ -8,9 +8,9 @@ import { bytes, compact, count, number, rateOf } from "../../format.js";
 import { ActionForm, CheckField, useForm } from "../../forms.js";
 import { html, useEffect, useState } from "../../html.js";
 import { Features, Policies } from "../../parts/features.js";
+import { LossWarnings, queueState } from "../../parts/losses.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
-import { queueState } from "../queues.js";
 
 /** A tab's module exports a component that gets `{ vhost, name, queue, refresh }`. */
 const TABS = [
@@ -47,11 +47,13 @@ function Now({ queue }) {
     <${Stat} label="Total" value=${compact(queue.messages)} hint=${number(queue.messages)} test="total" />
     <${Stat} label="Bytes" value=${bytes(queue.message_bytes)} hint=${number(queue.message_bytes)} />
     <${Stat} label="Consumers" value=${number(queue.consumers)} />
-    <${Stat} label="In" value=${rateOf(stats.publish_details)} />
+    <${Stat} label="In" value=${rateOf(stats.publish_details)} hint="Messages that arrive per second, including refused ones" test="in" />
+    <${Stat} label="Refused" value=${rateOf(stats.refused_details)} hint="Messages refused per second, because the queue is full" test="refused" />
     <${Stat} label="Delivered" value=${rateOf(stats.deliver_get_details)} />
     <${Stat} label="Acknowledged" value=${rateOf(stats.ack_details)} />
     <${Stat} label="Expired" value=${rateOf(stats.expired_details)} />
     <${Stat} label="Dead-lettered" value=${rateOf(stats.dead_lettered_details)} />
+    <${Stat} label="Lost" value=${rateOf(stats.dead_letters_lost_details)} hint="Died here per second, and no queue accepted the dead letter" test="lost" />
   </div>`;
 }
 
@@ -84,10 +86,11 @@ export default function Queue({ params: { vhost, name, tab = "life" } }) {
   };
   const remove = () => openDialog((close) => html`<${Delete} vhost=${vhost} queue=${queue} close=${close} />`);
   return html`<${Page} title=${name} crumbs=${[["Queues", href("queues")], [vhost]]} test="queue"
-      badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /> <${Policies} of=${queue} /> ${queue.state !== "running" && html`<${State} kind=${queueState(queue)}>${queue.state}<//>`}`}
+      badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /> <${Policies} of=${queue} /> ${queueState(queue)[0] !== "good" && html`<${State} kind=${queueState(queue)[0]}>${queueState(queue)[1]}<//>`}`}
       actions=${queue && html`<button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button>
         <button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button>`}>
     <${Loaded} polled=${polled} gone="This queue does not exist (any more).">${(data) => html`
+      <${LossWarnings} vhost=${vhost} queue=${data} />
       <${Now} queue=${data} />
       <${Tabs} items=${TABS.map(([key, title]) => [key, title, href("queues", vhost, name, key)])} current=${tab} />
       <${Tab} tab=${tab} vhost=${vhost} name=${name} queue=${data} refresh=${polled.refresh} />`}<//>

@@ -6,13 +6,14 @@ import { Card, Loaded, Stat } from "../../components.js";
 import { DASH, compact, duration, number, rate } from "../../format.js";
 import { html, useMemo } from "../../html.js";
 import { Age, Countdown, useSkew } from "../../parts/countdown.js";
-import { deathLines, flowLines } from "../../parts/flow.js";
+import { deathLines, deliveryLines, flowLines } from "../../parts/flow.js";
 import { because, fate, inForce } from "../../parts/fate.js";
 import { Histogram } from "../../parts/histogram.js";
 import { Warnings, about } from "../../parts/warnings.js";
 import { Words, plainWords } from "../../parts/words.js";
 import { usePolled } from "../../poll.js";
 import { href } from "../../router.js";
+import { Amounts } from "./amounts.js";
 import { Holders } from "./holders.js";
 import { Settings } from "./in-force.js";
 
@@ -42,7 +43,8 @@ export default function Life({ vhost, name }) {
       <div class="charts-head"><h2>Messages and rates</h2><span class="gap"></span>${picker}</div>
       <div class="cards"><${Charts} queue=${queue} range=${range} />
         <${Card} title="Time to expiry" test="expiry-card">${expiry
-          ? html`<${Histogram} expiry=${expiry} />` : html`<p class="muted">Not known yet.</p>`}<//></div>
+          ? html`<${Histogram} expiry=${expiry} />` : html`<p class="muted">Not known yet.</p>`}<//>
+        <${Amounts} queue=${queue} /></div>
       <${Settings} vhost=${vhost} name=${name} explanation=${topology.explanation} edges=${topology.edges} />
       <${Holders} vhost=${vhost} queue=${queue} />
     </div>`}<//>`;
@@ -72,7 +74,9 @@ function Figures({ queue, expiry, explanation }) {
     <${Stat} label="TTL" value=${own ? duration(own.value) : "none"} hint=${own ? plainWords(because(own)).trim() : ""} test="ttl" />
     <${Stat} label="Expired" value=${compact(stats.expired ?? 0)} hint="Since the queue was declared or the broker started" />
     <${Stat} label="Dead letters" value=${compact(stats.dead_lettered ?? 0)} hint="Died here, and moved to another queue" />
-    <${Stat} label="Dropped" value=${compact(stats.dropped ?? 0)} hint="Died here, and removed without a dead letter" />
+    <${Stat} label="Dropped (no DLX)" value=${compact(stats.dropped_without_dlx ?? 0)} hint="Died here without a dead-letter exchange" test="dropped-without-dlx" />
+    <${Stat} label="Lost" value=${compact(stats.dead_letters_lost ?? 0)} hint="Died here, and no queue accepted the dead letter" test="lost-total" />
+    <${Stat} label="Refused" value=${compact(stats.refused ?? 0)} hint="Refused because the queue was full" test="refused-total" />
     ${queue.messages_delayed > 0 && html`<${Stat} label="Delayed" value=${number(queue.messages_delayed)} href=${browse("delayed")} hint="Returned, and waiting to be ready again" />`}
     ${queue.messages_dlx > 0 && html`<${Stat} label="Dead letters kept" value=${number(queue.messages_dlx)} href=${browse("dead")} hint="Dead letters awaiting delivery (at-least-once)" />`}
   </div>`;
@@ -85,9 +89,11 @@ function Charts({ queue, range }) {
     levelLine("Total", queue.messages_details, queue.messages),
   ], [queue]);
   const flow = useMemo(() => flowLines(queue.message_stats), [queue]);
+  const deliveries = useMemo(() => deliveryLines(queue.message_stats), [queue]);
   const deaths = useMemo(() => deathLines(queue.message_stats), [queue]);
   return html`<${Chart} title="Messages" lines=${depth} range=${range} test="chart-depth" />
     <${Chart} title="Message rates" lines=${flow} format=${rate} range=${range} test="chart-flow" />
+    <${Chart} title="Deliveries" lines=${deliveries} format=${rate} range=${range} test="chart-deliveries" />
     ${deaths.length > 0
       ? html`<${Chart} title="Deaths" lines=${deaths} format=${rate} range=${range} test="chart-deaths" />`
       : html`<${Card} title="Deaths"><p class="muted">No message has died here since the queue was declared or the broker started.</p><//>`}`;
