@@ -80,8 +80,8 @@ def test_every_option_chooses(ctl, ch, dlq):
 def test_targets_of_a_redrive(ctl, ch, dlq):
     other, x = ch.queue(name="other"), ch.exchange()
     ch.bind(other, x, "k")
-    assert ctl.do("dlq", "redrive", "-q", dlq, "--to", f"queue:{other}", "--limit", "1") == ["1 of 3 messages moved"]
-    assert ctl.do("dlq", "redrive", "-q", dlq, "--to", f"exchange:{x}:k", "--limit", "1") == ["1 of 2 messages moved"]
+    assert ctl.do("dlq", "redrive", "-q", dlq, "--to", f"queue:{other}", "--limit", "1") == ["1 of 3 messages moved, 2 beyond the limit"]
+    assert ctl.do("dlq", "redrive", "-q", dlq, "--to", f"exchange:{x}:k", "--limit", "1") == ["1 of 2 messages moved, 1 beyond the limit"]
     said = ctl.do("dlq", "redrive", "-q", dlq, "--to", f"exchange:{x}")
     assert said == ["0 of 1 messages moved, 1 unroutable"]
     assert ctl.do("dlq", "redrive", "-q", dlq, "--to", "first") == ["1 of 1 messages moved"]

@@ -46,7 +46,8 @@ def test_dead_messages_go_back_where_they_died(redrives, ch, dlq, work):
     die(ch, work, "a", "b", "c", expiration="60000", headers={"h": 1}, delivery_mode=2, message_id="m")
     job = redrives.run(dlq)
     expected = {"vhost": "/", "queue": dlq, "to": "origin", "user": "guest", "state": "finished", "reason": None,
-                "messages_total": 3, "scanned": 3, "moved": 3, "skipped": 0, "unroutable": 0, "gone": 0}
+                "messages_total": 3, "scanned": 3, "moved": 3, "skipped": 0, "unroutable": 0,
+                "no_origin": 0, "gone": 0, "not_examined": 0}
     assert {key: job[key] for key in expected} == expected
     assert job["started_ms"] <= job["ended_ms"]
     assert ch.count(dlq) == 0
@@ -113,7 +114,7 @@ def test_unroutable_messages_stay(redrives, ch, dlq, work):
     ch.publish(dlq, "never died")
     ch.delete(work)
     job = redrives.run(dlq)
-    assert (job["moved"], job["unroutable"], job["state"]) == (0, 2, "finished")
+    assert (job["moved"], job["unroutable"], job["no_origin"], job["state"]) == (0, 1, 1, "finished")
     assert ch.count(dlq) == 2
     full = ch.queue(name="full", max_length=1, overflow="reject-publish")
     assert redrives.run(dlq, to={"queue": full})["unroutable"] == 1
@@ -175,12 +176,14 @@ def test_a_dry_run_moves_nothing(redrives, ch, dlq, work):
     die(ch, work, "a", "b")
     ch.publish(dlq, "never died")
     told = redrives.dry_run(dlq)
-    assert (told["scanned"], told["matched"], told["would_move"], told["unroutable"]) == (3, 3, 2, 1)
+    assert (told["scanned"], told["matched"], told["would_move"], told["unroutable"]) == (3, 3, 2, 0)
+    assert (told["messages_total"], told["skipped"], told["no_origin"], told["not_examined"]) == (3, 0, 1, 0)
     assert told["targets"] == [{"queue": work, "messages": 2}] and told["complete"]
     assert [message["payload"] for message in told["sample"]] == ["never died", "a", "b"] or \
         sorted(message["payload"] for message in told["sample"]) == ["a", "b", "never died"]
     assert told["sample"][0]["deaths"][0]["queue"] == work
-    assert redrives.dry_run(dlq, limit=1)["would_move"] == 1
+    told = redrives.dry_run(dlq, limit=1)
+    assert told["would_move"] == 1 and told["scanned"] + told["not_examined"] == 3
     assert (ch.count(dlq), ch.count(work)) == (3, 0)
     assert redrives.api.ask("/api/queues/" + quoted("/", dlq) + "/redrives").json == []
 
@@ -473,3 +476,20 @@ def test_the_log_tells_who_did_it(redrives, under, ch, dlq, work):
     begun, ended = ch.poll(lambda: len(said()) == 2 and said())
     assert "messages are redriven" in begun and 'user="guest" to=origin' in begun
     assert "messages have been redriven" in ended and "moved=1 " in ended
+
+
+def test_numbers_of_a_limited_job_add_up(redrives, ch, dlq, work):
+    die(ch, work, *[f"{number % 10}" for number in range(40)])
+    job = redrives.run(dlq, filter={"text": "0"}, limit=1)
+    assert (job["messages_total"], job["moved"]) == (40, 1)
+    assert job["skipped"] + job["not_examined"] == 39 and job["not_examined"] >= 3
+    told = redrives.dry_run(dlq, filter={"text": "0"}, limit=2)
+    assert (told["would_move"], told["messages_total"]) == (2, 39)
+    assert told["skipped"] + told["matched"] + told["not_examined"] == 39
+
+
+def test_rest_of_a_job_for_named_messages_is_not_chosen(redrives, ch, dlq, work):
+    die(ch, work, *"abcde")
+    id = redrives.dry_run(dlq, filter={"text": "a"})["sample"][0]["id"]
+    job = redrives.run(dlq, ids=[id])
+    assert (job["moved"], job["skipped"], job["not_examined"]) == (1, 4, 0)

@@ -76,6 +76,8 @@ pub enum Redriven {
     /// No queue accepted the message, or a target is full and refuses publishes; the message stays in its
     /// queue.
     Unroutable,
+    /// The message never died, or was redriven since, so that no queue is its origin; it stays in its queue.
+    NoOrigin,
     /// The message is not ready any more, or is about to expire.
     Gone,
     /// The user may not publish with the message's key; the message stays in its queue.
@@ -105,7 +107,8 @@ pub(crate) struct RedriveTarget {
     expiration_ms: Option<u64>,
 }
 
-/// The target of `message`; none if the message never died and so has no queue to return to.
+/// The target of `message`; none if the message has not died since it was published or redriven, and so has no
+/// queue to return to.
 pub(crate) fn target(message: &Message, to: &RedriveTo) -> Option<RedriveTarget> {
     let deaths = message.deaths();
     let of = |summary: &DeathSummary| {

@@ -162,8 +162,8 @@ impl Api {
     }
 
     /// Posts a text to a path.
-    pub(crate) fn post_text(&self, path: &str, body: &str) -> Result<(), HttpError> {
-        self.ask("POST", path, Some(body)).map(drop)
+    pub(crate) fn post_text(&self, path: &str, body: &str) -> Result<Value, HttpError> {
+        Ok(serde_json::from_str(&self.ask("POST", path, Some(body))?).unwrap_or(Value::Null))
     }
 
     /// Deletes the resource at a path.

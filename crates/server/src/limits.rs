@@ -294,5 +294,14 @@ pub(crate) const REDRIVE_DRY_RUN_MAX: u64 = 100_000;
 /// Sample messages that a dry run shows.
 pub(crate) const REDRIVE_SAMPLE_MAX: usize = 10;
 
+/// Items of each kind of change that the dry run of an import names in a family; all are counted.
+pub(crate) const PREVIEWED_ITEMS_MAX: u64 = 20;
+
+/// Differences of one item that the dry run of an import names.
+pub(crate) const PREVIEWED_DIFFERENCES_MAX: usize = 16;
+
+/// Bytes of a value that the dry run of an import shows.
+pub(crate) const PREVIEWED_VALUE_BYTES_MAX: usize = 256;
+
 /// Queues that a dry run names; messages to other queues are only counted.
 pub(crate) const REDRIVE_TARGETS_MAX: usize = 1000;

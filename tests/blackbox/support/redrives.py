@@ -53,7 +53,8 @@ class Redrives:
         """A job from its beginning to its end, which it reaches by itself."""
         job = self.end(self.begin(queue, **fields))
         assert job["state"] == "finished", job
-        assert job["scanned"] == job["moved"] + job["skipped"] + job["unroutable"] + job["gone"], job
+        counts = sum(job[name] for name in ("moved", "skipped", "unroutable", "no_origin", "gone"))
+        assert job["scanned"] == counts and job["messages_total"] == counts + job["not_examined"], job
         return job
 
     def moved(self, queue, **fields):

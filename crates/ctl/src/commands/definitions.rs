@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::import_preview::told;
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
 use crate::failure::{DATA, Failure, INPUT_OUTPUT, USAGE};
@@ -42,13 +43,13 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(
         Section::Definitions,
         "import_definitions",
-        "import_definitions <file_path> [--format <json | erlang>] [--skip-if-unchanged] \
+        "import_definitions <file_path> [--format <json | erlang>] [--skip-if-unchanged] [--dry-run] \
          [--timeout <timeout>]",
         "Imports users, vhosts, permissions, policies and topology from a file",
         import,
     )
     .words(0, 1)
-    .switches(&[FORMAT, Switch::flag("skip-if-unchanged")])
+    .switches(&[FORMAT, Switch::flag("skip-if-unchanged"), Switch::flag("dry-run")])
     .check(|call| {
         check_format(call)?;
         match call.words.first().map(Path::new) {
@@ -59,9 +60,12 @@ pub(super) const COMMANDS: &[Command] = &[
             _ => Ok(()),
         }
     })
-    .banner(|call| match call.words.first() {
-        Some(file) => format!("Importing definitions in JSON from a file at \"{file}\" ..."),
-        None => "Importing definitions in JSON from standard input ...".to_owned(),
+    .banner(|call| {
+        let does = if call.has("dry-run") { "Would import" } else { "Importing" };
+        match call.words.first() {
+            Some(file) => format!("{does} definitions in JSON from a file at \"{file}\" ..."),
+            None => format!("{does} definitions in JSON from standard input ..."),
+        }
     }),
 ];
 
@@ -111,6 +115,10 @@ fn import(call: &Call<'_>) -> Result<Output, Failure> {
     if let Err(error) = serde_json::from_str::<Value>(&text) {
         let text = format!("Failed to deserialise input (format: JSON) (error: {error})");
         return Err(Failure::error(DATA, text));
+    }
+    if call.has("dry-run") {
+        let answer = call.node.api.post_text("/api/definitions?dry_run=true", &text)?;
+        return Ok(Output::Both(told(&answer), answer));
     }
     call.node.api.post_text("/api/definitions", &text)?;
     let done = "Definitions are imported.";

@@ -6,6 +6,7 @@ mod diagnostics;
 mod dlq;
 mod features;
 mod help;
+mod import_preview;
 mod lifecycle;
 mod limits;
 mod listeners;

@@ -182,12 +182,23 @@ fn state(job: &Value) -> &str {
 fn progress(job: &Value) -> String {
     let count = |name| job.get(name).and_then(Value::as_u64).unwrap_or_default();
     let mut text = format!("{} of {} messages moved", count("moved"), count("messages_total"));
-    for (name, what) in
-        [("skipped", "skipped"), ("unroutable", "unroutable"), ("gone", "already gone")]
-    {
+    let (rest, meaning) = match state(job) {
+        "finished" => (count("not_examined"), "beyond the limit"),
+        "cancelled" | "failed" => (count("not_examined"), "not examined"),
+        _ => (0, ""),
+    };
+    for (name, what) in [
+        ("skipped", "skipped"),
+        ("unroutable", "unroutable"),
+        ("no_origin", "without origin"),
+        ("gone", "already gone"),
+    ] {
         if count(name) > 0 {
             text.push_str(&format!(", {} {what}", count(name)));
         }
+    }
+    if rest > 0 {
+        text.push_str(&format!(", {rest} {meaning}"));
     }
     text
 }
@@ -202,12 +213,18 @@ fn told(answer: &Value) -> String {
         count(answer, "would_move"),
         count(answer, "unroutable")
     )];
+    if let (Some(line), without @ 1..) = (lines.last_mut(), count(answer, "no_origin")) {
+        line.push_str(&format!(", {without} without origin"));
+    }
     for target in answer.get("targets").and_then(Value::as_array).into_iter().flatten() {
         let queue = Term::of(target.get("queue")).shown();
         lines.push(format!("{} to queue '{queue}'", count(target, "messages")));
     }
+    let rest = count(answer, "not_examined");
     if answer.get("complete") == Some(&json!(false)) {
-        lines.push("The queue has more messages than a dry run reads".to_owned());
+        lines.push(format!("A dry run does not examine {rest} more messages"));
+    } else if rest > 0 {
+        lines.push(format!("{rest} more messages are beyond the limit"));
     }
     lines.join("\n")
 }
@@ -325,16 +342,22 @@ mod tests {
         job["skipped"] = json!(1);
         let expected = "5 of 9 messages moved, 1 skipped, 2 unroutable";
         assert_eq!(progress(&job), expected);
+        let job = json!({"state": "finished", "moved": 5, "messages_total": 2000, "skipped": 1700,
+            "no_origin": 5, "not_examined": 290});
+        let expected =
+            "5 of 2000 messages moved, 1700 skipped, 5 without origin, 290 beyond the limit";
+        assert_eq!(progress(&job), expected);
     }
 
     #[test]
     fn dry_run_names_targets() {
         let answer = json!({"matched": 3, "scanned": 4, "would_move": 2, "unroutable": 1,
-            "targets": [{"queue": "q", "messages": 2}], "complete": false});
+            "no_origin": 3, "targets": [{"queue": "q", "messages": 2}], "complete": false,
+            "not_examined": 7});
         assert_eq!(
             told(&answer),
-            "3 of 4 messages match, 2 would move, 1 unroutable\n2 to queue 'q'\n\
-             The queue has more messages than a dry run reads"
+            "3 of 4 messages match, 2 would move, 1 unroutable, 3 without origin\n2 to queue 'q'\n\
+             A dry run does not examine 7 more messages"
         );
     }
 }

@@ -1,5 +1,5 @@
 //! `/api/definitions`: everything that is declared, out and in. What is taken in is made as a whole or
-//! not at all.
+//! not at all; `?dry_run=true` tells the changes and makes none.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -8,7 +8,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::http::access::Administrator;
 use crate::http::answer::{ApiError, Json};
@@ -16,7 +16,7 @@ use crate::http::extract::{Body, Name, SharedNode};
 use crate::http::multipart;
 use crate::json::bounded;
 use crate::limits::DEFINITIONS_VALUES_MAX;
-use crate::node::ImportError;
+use crate::node::{Difference, FamilyPreview, ImportError, ImportPreview, PreviewedItem};
 
 /// The paths.
 pub(super) fn routes() -> Router<SharedNode> {
@@ -71,35 +71,93 @@ fn file(definitions: Value, name: Option<String>) -> Response {
 async fn import(
     State(node): State<SharedNode>,
     Administrator(_): Administrator,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     Body(body): Body,
-) -> Result<StatusCode, ApiError> {
-    take(node, None, object(&headers, &body)?).await
+) -> Result<Response, ApiError> {
+    take(node, None, object(&headers, &body)?, dry_run(query.as_deref())?).await
 }
 
 async fn import_vhost(
     State(node): State<SharedNode>,
     Administrator(_): Administrator,
     Name(vhost): Name,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     Body(body): Body,
-) -> Result<StatusCode, ApiError> {
+) -> Result<Response, ApiError> {
     if !node.vhost_names().contains(&vhost) {
         return Err(ApiError::no_such_vhost());
     }
-    take(node, Some(vhost), object(&headers, &body)?).await
+    take(node, Some(vhost), object(&headers, &body)?, dry_run(query.as_deref())?).await
+}
+
+/// True if the import is to be previewed only. RabbitMQ has no such parameter.
+fn dry_run(query: Option<&str>) -> Result<bool, ApiError> {
+    let query = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    match query.into_iter().find(|(key, _)| key == "dry_run") {
+        None => Ok(false),
+        Some((_, value)) if value == "true" => Ok(true),
+        Some((_, value)) if value == "false" => Ok(false),
+        Some(_) => Err(ApiError::bad_request("dry_run should be true or false")),
+    }
 }
 
 async fn take(
     node: SharedNode,
     vhost: Option<String>,
     definitions: Map<String, Value>,
-) -> Result<StatusCode, ApiError> {
-    match node.import(vhost, definitions).await {
-        Ok(()) => Ok(StatusCode::NO_CONTENT),
-        Err(ImportError::Definitions(problem)) => Err(ApiError::bad_request(problem)),
-        Err(ImportError::Node(problem)) => Err(ApiError::internal(problem)),
+    is_dry: bool,
+) -> Result<Response, ApiError> {
+    let refused = |error| match error {
+        ImportError::Definitions(problem) => ApiError::bad_request(problem),
+        ImportError::Node(problem) => ApiError::internal(problem),
+    };
+    if is_dry {
+        let preview = node.preview_import(vhost, definitions).await.map_err(refused)?;
+        return Ok(Json::ok(preview_to_json(&preview)).into_response());
     }
+    node.import(vhost, definitions).await.map_err(refused)?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The changes by family, in an object with the names of the families.
+fn preview_to_json(preview: &ImportPreview) -> Value {
+    let families = preview.families.iter();
+    families.map(|(name, family)| ((*name).to_owned(), family_to_json(family))).collect()
+}
+
+fn family_to_json(family: &FamilyPreview) -> Value {
+    let FamilyPreview { new, equal, changed, kept, skipped, items } = family;
+    json!({
+        "new": new,
+        "equal": equal,
+        "changed": changed,
+        "kept": kept,
+        "skipped": skipped,
+        "items": items.iter().map(item_to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn item_to_json(item: &PreviewedItem) -> Value {
+    let mut fields = item.identity.clone();
+    fields.insert("change".to_owned(), json!(item.change.as_str()));
+    if !item.differences.is_empty() {
+        let differences: Vec<Value> = item.differences.iter().map(difference_to_json).collect();
+        fields.insert("differences".to_owned(), json!(differences));
+    }
+    Value::Object(fields)
+}
+
+/// A missing value has no field.
+fn difference_to_json(difference: &Difference) -> Value {
+    let mut fields = Map::from_iter([("field".to_owned(), json!(difference.field))]);
+    for (name, value) in [("before", &difference.before), ("after", &difference.after)] {
+        if let Some(value) = value {
+            fields.insert(name.to_owned(), value.clone());
+        }
+    }
+    Value::Object(fields)
 }
 
 /// The definitions in a body, or in the file of a form.

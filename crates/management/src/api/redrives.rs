@@ -284,7 +284,9 @@ fn to_json(job: &RedriveJob) -> Value {
         "moved": job.counts.moved,
         "skipped": job.counts.skipped,
         "unroutable": job.counts.unroutable,
+        "no_origin": job.counts.no_origin,
         "gone": job.counts.gone,
+        "not_examined": job.not_examined(),
     })
 }
 
@@ -309,10 +311,14 @@ fn dry_run_to_json(dry_run: &RedriveDryRun) -> Value {
         context.message(browsed, None)
     };
     json!({
+        "messages_total": dry_run.messages_total,
         "scanned": dry_run.scanned,
         "matched": dry_run.matched,
         "would_move": dry_run.would_move,
+        "skipped": dry_run.scanned.saturating_sub(dry_run.matched),
         "unroutable": dry_run.unroutable,
+        "no_origin": dry_run.no_origin,
+        "not_examined": dry_run.not_examined,
         "targets": dry_run.targets.iter().map(target).collect::<Vec<_>>(),
         "complete": dry_run.is_complete,
         "sample": dry_run.sample.iter().map(sample).collect::<Vec<_>>(),

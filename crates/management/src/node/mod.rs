@@ -6,6 +6,7 @@
 mod caller;
 mod change;
 mod clients;
+mod import_preview;
 mod lifecycle;
 mod limits;
 mod logins;
@@ -23,6 +24,7 @@ mod vhost;
 pub use caller::{Caller, Credentials};
 pub use change::{ChangeError, ChangeFuture};
 pub use clients::Clients;
+pub use import_preview::{Difference, FamilyPreview, ImportChange, ImportPreview, PreviewedItem};
 pub use lifecycle::{Lifecycle, LifecycleAction, LifecycleError};
 pub use limits::{LimitName, UserLimit, VhostLimit, maximum};
 pub use logins::{DelayFuture, LoginFuture, LoginRefused, Logins};

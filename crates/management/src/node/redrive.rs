@@ -103,6 +103,8 @@ pub struct RedriveCounts {
     pub skipped: u64,
     /// Messages that no queue took; they stay.
     pub unroutable: u64,
+    /// Messages without an origin to return to; they stay.
+    pub no_origin: u64,
     /// Messages that left the queue before they could be moved.
     pub gone: u64,
 }
@@ -126,21 +128,36 @@ pub struct RedriveJob {
     pub started_ms: u64,
     /// End time, in milliseconds of the epoch.
     pub ended_ms: Option<u64>,
-    /// Messages in the queue at the start.
+    /// Messages that were waiting at the start, and those that were requeued in front of the job's position
+    /// later.
     pub messages_total: u64,
     /// Numbers of messages so far.
     pub counts: RedriveCounts,
 }
 
+impl RedriveJob {
+    /// Adds the counts of more messages, all of which were examined.
+    pub fn add(&mut self, more: RedriveCounts) {
+        self.counts.add(more);
+        self.messages_total = self.messages_total.max(self.counts.scanned);
+    }
+
+    /// Messages that the job has not examined: not yet, or not before it ended at its limit or was ended.
+    pub const fn not_examined(&self) -> u64 {
+        self.messages_total.saturating_sub(self.counts.scanned)
+    }
+}
+
 impl RedriveCounts {
     /// Adds the counts of more messages, all of which were examined.
-    pub fn add(&mut self, more: Self) {
-        let Self { moved, skipped, unroutable, gone, .. } = more;
+    fn add(&mut self, more: Self) {
+        let Self { moved, skipped, unroutable, no_origin, gone, .. } = more;
         self.moved += moved;
         self.skipped += skipped;
         self.unroutable += unroutable;
+        self.no_origin += no_origin;
         self.gone += gone;
-        self.scanned = self.moved + self.skipped + self.unroutable + self.gone;
+        self.scanned = self.moved + self.skipped + self.unroutable + self.no_origin + self.gone;
     }
 }
 
@@ -151,14 +168,20 @@ pub struct RedriveDryRun {
     pub number: QueueNumber,
     /// Time of the dry run.
     pub now: Now,
+    /// Messages that wait in the queue.
+    pub messages_total: u64,
     /// Messages examined.
     pub scanned: u64,
+    /// Messages not examined, because the limit was reached or the queue is too long for a dry run.
+    pub not_examined: u64,
     /// Messages that would be selected.
     pub matched: u64,
     /// Selected messages that a queue would take.
     pub would_move: u64,
     /// Selected messages that no queue would take.
     pub unroutable: u64,
+    /// Selected messages without an origin to return to.
+    pub no_origin: u64,
     /// Target queues by name, with the number of messages for each.
     pub targets: Vec<(String, u64)>,
     /// The first selected messages, with their states.

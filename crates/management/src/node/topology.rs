@@ -7,6 +7,7 @@ use broker::{DeadLetterMap, DryRun, Explanation, Policy, PolicyChange, PolicyKin
 use serde_json::{Map, Value};
 
 use crate::node::change::{ChangeError, ChangeFuture};
+use crate::node::import_preview::ImportPreview;
 use crate::node::limits::VhostLimit;
 use crate::node::vhost::{VhostChange, VhostSettings};
 use crate::snapshot::client::ConsumerSnapshot;
@@ -130,4 +131,11 @@ pub trait Topology {
         vhost: Option<String>,
         definitions: Map<String, Value>,
     ) -> ChangeFuture<'static, Result<(), ImportError>>;
+
+    /// The changes that an import would make.
+    fn preview_import(
+        self: Arc<Self>,
+        vhost: Option<String>,
+        definitions: Map<String, Value>,
+    ) -> ChangeFuture<'static, Result<ImportPreview, ImportError>>;
 }

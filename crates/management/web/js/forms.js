@@ -44,31 +44,38 @@ export function useForm(initial) {
   return { values, set, bind, reset: () => setValues(initial) };
 }
 
+/** Enter sends a form from lines of text, unless that is not safe; never from a choice, where it opens or picks. */
+const keepsEnter = (isDangerous) => (event) => {
+  const { tagName, type } = event.target;
+  if (event.key === "Enter" && tagName === "INPUT" && (isDangerous || /^(checkbox|radio)$/.test(type))) event.preventDefault();
+};
+
 /**
  * A form that does something with the server: while it does, it cannot be sent again; what goes wrong
- * is shown in it. `onSubmit` may be async and throw; `done` is said when it has not.
+ * is shown in it. `onSubmit` may be async and throw; `done` is said when it has not, and did not give false. Enter does not send
+ * a form that `isDangerous`, or whose button is to be looked at first (`needsLook`). `isReady` enables its button.
  */
-export function ActionForm({ onSubmit, action, done, isDangerous = false, onCancel, children, test }) {
+export function ActionForm({ onSubmit, action, done, isDangerous = false, needsLook = isDangerous, isReady = true, onCancel, children, test }) {
   const [state, setState] = useState({ isBusy: false, error: null });
   const isGone = useRef(false);
   const submit = async (event) => {
     event.preventDefault();
-    if (state.isBusy) return;
+    if (state.isBusy || !isReady) return;
     setState({ isBusy: true, error: null });
     try {
-      await onSubmit();
-      if (done) note(done);
+      const result = await onSubmit();
+      if (done && result !== false) note(done);
       if (!isGone.current) setState({ isBusy: false, error: null });
     } catch (error) {
       setState({ isBusy: false, error });
     }
   };
-  return html`<form class="action-form" onSubmit=${submit} data-test=${test}>
+  return html`<form class="action-form" onSubmit=${submit} onKeyDown=${keepsEnter(needsLook)} data-test=${test}>
     <div class="fields">${children}</div>
     ${state.error && html`<p class="form-error" role="alert" data-test="form-error">${state.error.message}</p>`}
     <div class="actions">
-      ${onCancel && html`<button type="button" onClick=${onCancel}>Cancel</button>`}
-      <button type="submit" class=${isDangerous ? "danger" : "primary"} disabled=${state.isBusy} data-test="submit">${action}</button>
+      ${onCancel && html`<button type="button" onClick=${onCancel} data-cancel>Cancel</button>`}
+      <button type="submit" class=${isDangerous ? "danger" : "primary"} disabled=${!isReady} aria-disabled=${state.isBusy} data-test="submit">${action}</button>
     </div>
   </form>`;
 }

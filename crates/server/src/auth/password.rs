@@ -150,6 +150,15 @@ impl PasswordHash {
         }
     }
 
+    /// This hash if it is what a new hash of `password` would be but for the salt, or else a new one. Takes tens
+    /// of milliseconds.
+    pub(crate) fn renewed(&self, password: &[u8]) -> Result<Self, HashError> {
+        match self {
+            Self::Argon2 { .. } if self.verify(password) => Ok(self.clone()),
+            _ => Self::new(password),
+        }
+    }
+
     /// True if `password` matches. Takes tens of milliseconds, equally long for every kind of hash, so that
     /// the time does not reveal which users exist.
     pub(crate) fn verify(&self, password: &[u8]) -> bool {

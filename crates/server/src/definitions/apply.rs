@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use broker::access::Permissions;
+use management::ChangeError;
+
 use super::plan::{InVhost, Plan, Planned};
-use super::topology::is_reserved;
 use super::validate::text;
 use super::{Durable, ItemError, Place};
+use crate::auth::TopicPattern;
 use crate::node::Node;
-use crate::node::users_and_vhosts::Identities;
+use crate::node::users_and_vhosts::{Grant, Identities, NewUser, NewVhost};
 use crate::vhost::VhostHandle;
 
 /// Applies the whole plan, in RabbitMQ's order. Returns the log positions that must be durable for the
@@ -17,6 +20,9 @@ use crate::vhost::VhostHandle;
 /// # Errors
 /// [`ItemError`] if the disk refuses a write, or if something the plan relies on has been removed meanwhile.
 pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
+    for planned in &plan.ignored {
+        tracing::warn!(component = planned.item.component, "runtime parameter ignored");
+    }
     let Plan {
         users, vhosts, vhost_limits, permissions, topic_permissions, global_parameters, ..
     } = plan;
@@ -24,17 +30,8 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
     tell("vhosts", vhosts.len());
     tell("permissions", permissions.len());
     tell("topic_permissions", topic_permissions.len());
-    let identities = Identities {
-        users: items(users),
-        // Limits come after the vhosts that they belong to.
-        vhosts: items(vhosts).into_iter().chain(items(vhost_limits)).collect(),
-        permissions: items(permissions),
-        topic_permissions: items(topic_permissions),
-    };
-    node.take_over(identities).map_err(|unchanged| {
-        let place = Place { family: "vhosts", index: None };
-        ItemError { place, problem: unchanged.to_string() }
-    })?;
+    let identities = identities(users, vhosts, vhost_limits, permissions, topic_permissions);
+    node.take_over(identities).map_err(|unchanged| not_taken_over(&unchanged))?;
     tell("global_parameters", global_parameters.len());
     for planned in global_parameters {
         let (name, value) = &planned.item;
@@ -47,7 +44,7 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
         let exchange = &planned.item.what;
         let handle = touch(node, &mut touched, &planned)?;
         let made = handle.write(|vhost, now| {
-            if is_reserved(&exchange.name) || vhost.exchange(&exchange.name).is_some() {
+            if exchange.is_reserved() || exchange.existing(vhost).is_some() {
                 return Ok(());
             }
             vhost.execute(now, exchange.command())
@@ -71,7 +68,7 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
         let queue = &planned.item.what;
         let handle = touch(node, &mut touched, &planned)?;
         let made = handle.write(|vhost, now| {
-            if is_reserved(&queue.name) || vhost.queue(&queue.name).is_some() {
+            if queue.is_reserved() || queue.existing(vhost).is_some() {
                 return Ok(());
             }
             vhost.execute(now, queue.command())
@@ -95,6 +92,29 @@ pub(super) fn apply(node: &Node, plan: Plan) -> Result<Durable, ItemError> {
         (handle, lsn)
     };
     Ok(touched.into_values().map(last).collect())
+}
+
+/// Users and vhosts with permissions, as the node takes them over.
+pub(super) fn identities(
+    users: Vec<Planned<NewUser>>,
+    vhosts: Vec<Planned<NewVhost>>,
+    vhost_limits: Vec<Planned<NewVhost>>,
+    permissions: Vec<Planned<Grant<Permissions>>>,
+    topic_permissions: Vec<Planned<Grant<TopicPattern>>>,
+) -> Identities {
+    Identities {
+        users: items(users),
+        // Limits come after the vhosts that they belong to.
+        vhosts: items(vhosts).into_iter().chain(items(vhost_limits)).collect(),
+        permissions: items(permissions),
+        topic_permissions: items(topic_permissions),
+    }
+}
+
+/// The error for users and vhosts that the node does not take over.
+pub(super) fn not_taken_over(unchanged: &ChangeError) -> ItemError {
+    let place = Place { family: "vhosts", index: None };
+    ItemError { place, problem: unchanged.to_string() }
 }
 
 fn tell(family: &str, count: usize) {

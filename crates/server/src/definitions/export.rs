@@ -6,13 +6,14 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::PolicyKind;
+use broker::access::Permissions;
 use management::{Identity, limits_to_json, policy_to_json, table_to_json, vhost_metadata_to_json};
 use serde_json::{Map, Value, json};
 
 use super::topology::{
     BindingDefinition, ExchangeDefinition, QueueDefinition, is_defined, is_reserved,
 };
-use crate::auth::User;
+use crate::auth::{TopicPattern, User};
 use crate::node::Node;
 use crate::vhost::VhostHandle;
 
@@ -99,31 +100,35 @@ fn vhost_itself(handle: &VhostHandle) -> Object {
 }
 
 fn permissions(user: &User) -> Vec<Value> {
-    let of_vhost = user.permissions.iter().map(|(vhost, permissions)| {
-        json!({
-            "user": user.name,
-            "vhost": vhost,
-            "configure": permissions.configure.as_str(),
-            "write": permissions.write.as_str(),
-            "read": permissions.read.as_str(),
-        })
-    });
-    of_vhost.collect()
+    let all = user.permissions.iter();
+    all.map(|(vhost, permissions)| permission(&user.name, vhost, permissions)).collect()
+}
+
+pub(super) fn permission(user: &str, vhost: &str, permissions: &Permissions) -> Value {
+    json!({
+        "user": user,
+        "vhost": vhost,
+        "configure": permissions.configure.as_str(),
+        "write": permissions.write.as_str(),
+        "read": permissions.read.as_str(),
+    })
 }
 
 fn topic_permissions(user: &User) -> Vec<Value> {
     let all = user.topic_permissions.iter().flat_map(|(vhost, patterns)| {
-        patterns.iter().map(move |pattern| {
-            json!({
-                "user": user.name,
-                "vhost": vhost,
-                "exchange": pattern.exchange,
-                "write": pattern.write,
-                "read": pattern.read,
-            })
-        })
+        patterns.iter().map(move |pattern| topic_permission(&user.name, vhost, pattern))
     });
     all.collect()
+}
+
+pub(super) fn topic_permission(user: &str, vhost: &str, pattern: &TopicPattern) -> Value {
+    json!({
+        "user": user,
+        "vhost": vhost,
+        "exchange": pattern.exchange,
+        "write": pattern.write,
+        "read": pattern.read,
+    })
 }
 
 /// The global parameters without the cluster's internal ones, as in RabbitMQ.
@@ -215,7 +220,7 @@ fn parameter(policy: &broker::Policy) -> Value {
 
 /// COMPAT: internal exchanges in definitions: RabbitMQ leaves them out but exports their bindings, so that it
 /// refuses its own export.
-fn exchange(exchange: &ExchangeDefinition) -> Value {
+pub(super) fn exchange(exchange: &ExchangeDefinition) -> Value {
     let mut shown = json!({
         "name": exchange.name,
         "type": exchange.kind,
@@ -229,7 +234,7 @@ fn exchange(exchange: &ExchangeDefinition) -> Value {
     shown
 }
 
-fn queue(queue: &QueueDefinition) -> Value {
+pub(super) fn queue(queue: &QueueDefinition) -> Value {
     let arguments = table_to_json(queue.arguments.as_ref());
     json!({
         "name": queue.name,
@@ -240,7 +245,7 @@ fn queue(queue: &QueueDefinition) -> Value {
     })
 }
 
-fn binding(binding: &BindingDefinition) -> Value {
+pub(super) fn binding(binding: &BindingDefinition) -> Value {
     json!({
         "source": binding.source,
         "destination": binding.destination,

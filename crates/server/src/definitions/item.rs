@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Problem;
 use super::arguments::table;
+use crate::auth::Users;
 
 /// The scope of definitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +42,8 @@ impl fmt::Display for Place {
 pub(super) struct Item<'a> {
     pub(super) value: &'a Value,
     pub(super) scope: Scope<'a>,
+    /// The users before the import.
+    pub(super) users: &'a Users,
 }
 
 impl<'a> Item<'a> {

@@ -2,15 +2,18 @@
 //! RabbitMQ's JSON format, from a file at the start, over HTTP, and back.
 //!
 //! An import reads all definitions (`plan`), tries them on a scratch vhost to find errors that only the core
-//! detects (`validate`), and only then applies them (`apply`). An error names its item and changes nothing.
-//! Existing queues and exchanges stay as they are; other existing items are replaced. Names that begin with
-//! `amq.` are skipped, as in RabbitMQ. See `docs/reference/definitions.md`.
+//! detects (`validate`), and only then applies them (`apply`). A dry run compares their outcome with the node
+//! instead (`preview`). An error names its item and changes nothing. Existing queues and exchanges stay as they
+//! are; other existing items are replaced. Names that begin with `amq.` are skipped, as in RabbitMQ. See
+//! `docs/reference/definitions.md`.
 
 mod apply;
 mod arguments;
+mod difference;
 mod export;
 mod item;
 mod plan;
+mod preview;
 mod topology;
 mod validate;
 
@@ -18,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use broker::Lsn;
+use management::ImportPreview;
 use serde_json::{Map, Value};
 
 pub(crate) use export::{export_all, export_vhost};
@@ -83,11 +87,26 @@ pub(crate) fn load(node: &Node, path: &Path) -> Result<(), DefinitionsError> {
 /// [`ItemError`], which names the first invalid item. Nothing has changed then, unless the disk refused a
 /// write.
 pub(crate) fn import(node: &Node, root: &Document, scope: Scope<'_>) -> Result<Durable, ItemError> {
-    let plan = plan::read(root, scope)?;
+    let plan = plan::read(root, scope, &node.auth.to_change())?;
     // Imports run one after the other, so that each is validated against the result of the previous one.
     let _turn = node.importing.lock();
     validate::validate(node, &plan)?;
     apply::apply(node, plan)
+}
+
+/// Computes the changes that an import would make, and makes none. Takes as long as an import.
+///
+/// # Errors
+/// The error of the import.
+pub(crate) fn dry_run(
+    node: &Node,
+    root: &Document,
+    scope: Scope<'_>,
+) -> Result<ImportPreview, ItemError> {
+    let plan = plan::read(root, scope, &node.auth.to_change())?;
+    let _turn = node.importing.lock();
+    validate::validate(node, &plan)?;
+    preview::preview(node, plan)
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use super::item::{Item, Place, Scope};
 use super::topology::{BindingDefinition, ExchangeDefinition, QueueDefinition};
 use super::{ItemError, Problem};
-use crate::auth::TopicPattern;
 use crate::auth::password::PasswordHash;
+use crate::auth::{TopicPattern, Users};
 use crate::node::users_and_vhosts::{Grant, NewUser, NewVhost};
 
 /// All items to apply, in the order of the definitions.
@@ -34,6 +34,15 @@ pub(super) struct Plan {
     pub(super) exchanges: Vec<Planned<InVhost<ExchangeDefinition>>>,
     pub(super) queues: Vec<Planned<InVhost<QueueDefinition>>>,
     pub(super) bindings: Vec<Planned<InVhost<BindingDefinition>>>,
+    /// Runtime parameters of features that Leveret does not have.
+    pub(super) ignored: Vec<Planned<IgnoredParameter>>,
+}
+
+/// A runtime parameter without effect.
+#[derive(Debug)]
+pub(super) struct IgnoredParameter {
+    pub(super) component: String,
+    pub(super) name: String,
 }
 
 /// An item to apply, with its place in the definitions.
@@ -91,11 +100,16 @@ fn keep<T>(
     Ok(())
 }
 
-/// Reads definitions into a plan.
+/// Reads definitions into a plan. `users` are the users before the import: a password in plain text that a
+/// user has already keeps its hash.
 ///
 /// # Errors
 /// [`ItemError`] for the first invalid item.
-pub(super) fn read(root: &Map<String, Value>, scope: Scope<'_>) -> Result<Plan, ItemError> {
+pub(super) fn read(
+    root: &Map<String, Value>,
+    scope: Scope<'_>,
+    users: &Users,
+) -> Result<Plan, ItemError> {
     let mut plan = Plan::default();
     for (family, read) in FAMILIES {
         if matches!(scope, Scope::Vhost(_)) && OF_THE_NODE.contains(family) {
@@ -112,7 +126,7 @@ pub(super) fn read(root: &Map<String, Value>, scope: Scope<'_>) -> Result<Plan, 
         for (index, value) in items.iter().enumerate() {
             let place = Place { family, index: Some(index) };
             let result = match value.is_object() {
-                true => read(&mut plan, place, &Item { value, scope }),
+                true => read(&mut plan, place, &Item { value, scope, users }),
                 false => Err("must be an object".to_owned()),
             };
             result.map_err(|problem| ItemError { place, problem })?;
@@ -136,7 +150,11 @@ fn user(item: &Item<'_>) -> Result<NewUser, Problem> {
     };
     let name = item.text("name")?.to_owned();
     let password = match item.get("password") {
-        Some(_) => PasswordHash::new(item.text("password")?.as_bytes()),
+        Some(_) => {
+            let password = item.text("password")?.as_bytes();
+            let known = item.users.get(&name).map_or(&PasswordHash::None, |user| &user.password);
+            known.renewed(password)
+        }
         None => {
             let hash = item.text_or("password_hash", "")?;
             let bytes =
@@ -220,8 +238,9 @@ fn parameter(plan: &mut Plan, place: Place, item: &Item<'_>) -> Result<(), Probl
             keep(&mut plan.vhost_limits, place, Ok(vhost))
         }
         _ => {
-            tracing::warn!(component, "runtime parameter ignored");
-            Ok(())
+            let name = item.text_or("name", "")?.to_owned();
+            let ignored = IgnoredParameter { component: component.to_owned(), name };
+            keep(&mut plan.ignored, place, Ok(ignored))
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct ExchangeDefinition {
 }
 
 /// A queue in definitions.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct QueueDefinition {
     pub(super) name: String,
     pub(super) durable: bool,
@@ -51,6 +51,16 @@ impl ExchangeDefinition {
         }
     }
 
+    /// True if clients cannot declare this name.
+    pub(super) fn is_reserved(&self) -> bool {
+        is_reserved(&self.name)
+    }
+
+    /// The exchange of this name, which an import leaves as it is.
+    pub(super) fn existing<'a>(&self, vhost: &'a Vhost) -> Option<&'a Exchange> {
+        vhost.exchange(&self.name)
+    }
+
     /// The command that declares the exchange.
     pub(super) fn command(&self) -> Command<'_> {
         Command::DeclareExchange(DeclareExchange {
@@ -67,6 +77,11 @@ impl ExchangeDefinition {
 }
 
 impl QueueDefinition {
+    /// The definition of a queue, or a copy of another definition if there is none.
+    pub(super) fn of_or(queue: Option<&Queue>, other: &Self) -> Self {
+        queue.map_or_else(|| other.clone(), Self::of)
+    }
+
     /// The definition of a queue.
     pub(super) fn of(queue: &Queue) -> Self {
         Self {
@@ -75,6 +90,16 @@ impl QueueDefinition {
             auto_delete: queue.ownership.auto_delete,
             arguments: queue.arguments.table.clone(),
         }
+    }
+
+    /// True if clients cannot declare this name.
+    pub(super) fn is_reserved(&self) -> bool {
+        is_reserved(&self.name)
+    }
+
+    /// The queue of this name, which an import leaves as it is.
+    pub(super) fn existing<'a>(&self, vhost: &'a Vhost) -> Option<&'a Queue> {
+        vhost.queue(&self.name)
     }
 
     /// The command that declares the queue.

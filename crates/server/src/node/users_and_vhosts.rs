@@ -57,12 +57,20 @@ pub(crate) struct Identities {
     pub(crate) topic_permissions: Vec<Grant<TopicPattern>>,
 }
 
+/// Users and vhosts as definitions leave them.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// All users.
+    pub(crate) users: Users,
+    /// The settings of the vhosts that the definitions name.
+    pub(crate) vhosts: BTreeMap<String, VhostSettings>,
+}
+
 impl Node {
-    /// Creates or changes all of these, or none. Permissions of missing users are ignored.
-    pub(crate) fn take_over(&self, identities: Identities) -> Result<(), ChangeError> {
+    /// Computes the users and vhosts that definitions would leave. Permissions of missing users are ignored.
+    pub(crate) fn outcome(&self, identities: Identities) -> Result<Outcome, ChangeError> {
         self.check_memory()?;
         let Identities { users: new, vhosts, permissions, topic_permissions } = identities;
-        let _one_at_a_time = self.changes.lock();
         let mut users = self.auth.to_change();
         for NewUser { name, password, tags, limits } in new {
             let user = users
@@ -91,6 +99,13 @@ impl Node {
             settings.change(change);
             settings.limits = limits.unwrap_or_else(|| std::mem::take(&mut settings.limits));
         }
+        Ok(Outcome { users, vhosts: settings })
+    }
+
+    /// Creates or changes all of these, or none.
+    pub(crate) fn take_over(&self, identities: Identities) -> Result<(), ChangeError> {
+        let _one_at_a_time = self.changes.lock();
+        let Outcome { users, vhosts: settings } = self.outcome(identities)?;
         let mut made = Vec::new();
         let taken = self.take_over_vhosts(settings, &users, &mut made);
         if let Err(unchanged) = taken {

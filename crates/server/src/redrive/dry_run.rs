@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use broker::access::Access;
-use broker::redrive::Redrive;
+use broker::redrive::{Redrive, Redriven};
 use broker::time::Now;
 use broker::{BrowseCursor, BrowsedMessage, MessageState, Name};
 use management::{RedriveDryRun, RedriveError, RedriveRequest};
@@ -27,10 +27,13 @@ pub(crate) async fn dry_run(
     let told = RedriveDryRun {
         number: source.number,
         now: handle.write(|_, now| now),
+        messages_total: source.messages,
         scanned: 0,
+        not_examined: 0,
         matched: 0,
         would_move: 0,
         unroutable: 0,
+        no_origin: 0,
         targets: Vec::new(),
         sample: Vec::new(),
         is_complete: true,
@@ -53,7 +56,10 @@ pub(crate) async fn dry_run(
         }
         trial.told.is_complete &= next.is_none() || trial.has_enough();
     }
+    let is_cut = trial.has_enough() || !trial.told.is_complete;
     let Trial { mut told, targets, .. } = trial;
+    told.messages_total = told.messages_total.max(told.scanned);
+    told.not_examined = if is_cut { told.messages_total - told.scanned } else { 0 };
     told.targets = targets.into_iter().map(|(name, count)| (name.to_string(), count)).collect();
     Ok(told)
 }
@@ -93,7 +99,7 @@ impl Trial<'_> {
                     continue;
                 }
                 let targets = vhost.redrive_targets(now, redrive, &browsed.entry.message);
-                self.note(targets.map_err(RedriveError::Refused)?);
+                self.note(targets)?;
                 if self.told.sample.len() < REDRIVE_SAMPLE_MAX {
                     self.told.sample.push((state, browsed.clone()));
                 }
@@ -102,16 +108,22 @@ impl Trial<'_> {
         })
     }
 
-    fn note(&mut self, targets: Vec<Name>) {
-        self.told.matched += 1;
-        match targets.is_empty() {
-            true => self.told.unroutable += 1,
-            false => self.told.would_move += 1,
-        }
-        for name in targets {
-            if self.targets.len() < REDRIVE_TARGETS_MAX || self.targets.contains_key(&name) {
-                *self.targets.entry(name).or_default() += 1;
+    fn note(&mut self, targets: Result<Vec<Name>, Redriven>) -> Result<(), RedriveError> {
+        match targets {
+            Err(Redriven::Refused(refusal)) => return Err(RedriveError::Refused(refusal)),
+            Err(Redriven::NoOrigin) => self.told.no_origin += 1,
+            Err(_) => self.told.unroutable += 1,
+            Ok(targets) => {
+                self.told.would_move += 1;
+                for name in targets {
+                    if self.targets.len() < REDRIVE_TARGETS_MAX || self.targets.contains_key(&name)
+                    {
+                        *self.targets.entry(name).or_default() += 1;
+                    }
+                }
             }
         }
+        self.told.matched += 1;
+        Ok(())
     }
 }

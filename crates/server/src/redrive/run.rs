@@ -53,7 +53,9 @@ pub(super) struct Run {
 impl Run {
     /// Runs until nothing is left to do.
     pub(super) async fn run(mut self) {
-        let state = match self.go_through().await {
+        let end = self.go_through().await;
+        self.count_rest(&end);
+        let state = match end {
             Ok(()) | Err(Stop::Enough) => RedriveState::Finished,
             Err(Stop::Failed(reason)) => RedriveState::Failed(reason),
         };
@@ -61,7 +63,8 @@ impl Run {
         self.job.end(state);
         let mut job = self.job.status.lock();
         job.ended_ms = Some(self.clock.now().wall_ms);
-        let RedriveCounts { scanned, moved, skipped, unroutable, gone } = job.counts;
+        let not_examined = job.not_examined();
+        let RedriveCounts { scanned, moved, skipped, unroutable, no_origin, gone } = job.counts;
         let reason = if let RedriveState::Failed(reason) = &job.state { reason } else { "" };
         tracing::info!(
             id = job.id,
@@ -73,7 +76,9 @@ impl Run {
             moved,
             skipped,
             unroutable,
+            no_origin,
             gone,
+            not_examined,
             "messages have been redriven"
         );
     }
@@ -157,6 +162,7 @@ impl Run {
             match outcome {
                 Redriven::Moved => sum.moved += 1,
                 Redriven::Unroutable => sum.unroutable += 1,
+                Redriven::NoOrigin => sum.no_origin += 1,
                 Redriven::Gone => sum.gone += 1,
                 Redriven::Refused(refusal) => refused = Some(refusal),
             }
@@ -169,16 +175,34 @@ impl Run {
     }
 
     fn count(&self, more: RedriveCounts) {
-        self.job.status.lock().counts.add(more);
+        self.job.status.lock().add(more);
+    }
+
+    /// Counts the messages that a job at its end has not browsed, so that the numbers add up. Behind the last
+    /// message they have left the queue; behind the last named message they are not selected; the others are
+    /// not examined.
+    fn count_rest(&self, end: &Result<(), Stop>) {
+        let mut job = self.job.status.lock();
+        let rest = job.not_examined();
+        let at_limit = self.request.limit.is_some_and(|limit| job.counts.moved >= limit);
+        let is_running = job.state == RedriveState::Running;
+        match end {
+            Ok(()) => job.add(RedriveCounts { gone: rest, ..RedriveCounts::default() }),
+            Err(Stop::Enough) if is_running && !at_limit => {
+                job.add(RedriveCounts { skipped: rest, ..RedriveCounts::default() });
+            }
+            Err(_) => {}
+        }
     }
 
     /// The number of messages that may still be moved.
     fn left(&self) -> usize {
-        let RedriveCounts { moved, unroutable, gone, .. } = self.job.status.lock().counts;
+        let RedriveCounts { moved, unroutable, no_origin, gone, .. } =
+            self.job.status.lock().counts;
         let left = self.request.limit.map_or(u64::MAX, |limit| limit.saturating_sub(moved));
         // Each named message is tried once.
         let named = self.request.selection.ids.as_ref().map_or(u64::MAX, |ids| ids.len() as u64);
-        let left = left.min(named.saturating_sub(moved + unroutable + gone));
+        let left = left.min(named.saturating_sub(moved + unroutable + no_origin + gone));
         usize::try_from(left).unwrap_or(usize::MAX)
     }
 

@@ -97,24 +97,21 @@ impl Vhost {
         }
     }
 
-    /// The queues that a waiting message would be moved to; none if the message would stay.
+    /// The queues that a waiting message would be moved to.
     ///
     /// # Errors
-    /// If the user may not publish with the message's key.
+    /// The reason why the message would stay.
     pub fn redrive_targets(
         &mut self,
         now: Now,
         redrive: Redrive<'_>,
         message: &Message,
-    ) -> Result<Vec<Name>, Refusal> {
+    ) -> Result<Vec<Name>, Redriven> {
         self.advance(now);
-        let targets = match self.find_targets(redrive, message, false) {
-            Ok((_, targets)) => targets,
-            Err(Redriven::Refused(refusal)) => return Err(refusal),
-            Err(_) => Targets::new(),
-        };
+        let found = self.find_targets(redrive, message, false);
         // Checking for room may have expired messages.
         self.finish_deaths();
+        let (_, targets) = found?;
         let name = |id: &QueueId| Arc::clone(&self.topology.known_queue(*id).name);
         Ok(targets.iter().map(name).collect())
     }
@@ -148,7 +145,7 @@ impl Vhost {
     ) -> Result<(Message, Targets), Redriven> {
         let Redrive { queue, to, access } = redrive;
         let queue = self.topology.queue(queue).ok_or(Redriven::Gone)?;
-        let target = redrive::target(message, to).ok_or(Redriven::Unroutable)?;
+        let target = redrive::target(message, to).ok_or(Redriven::NoOrigin)?;
         let time_s = self.now.wall_ms / 1000;
         let note = RedriveNote { queue: &queue.name, user: &access.user, time_s, maybe_seen };
         let into_queue = target.queue.clone();

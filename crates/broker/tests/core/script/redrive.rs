@@ -39,7 +39,9 @@ impl World {
                 let targets = self.vhost.redrive_targets(now, redrive, message);
                 out.push(match targets {
                     Ok(targets) => format!("would go to [{}]", targets.join(", ")),
-                    Err(refusal) => refused(&refusal),
+                    Err(Redriven::Refused(refusal)) => refused(&refusal),
+                    Err(Redriven::NoOrigin) => "has no origin".to_owned(),
+                    Err(_) => "would go to []".to_owned(),
                 });
             }
             return;
@@ -56,6 +58,7 @@ impl World {
                 let what = match outcome {
                     Redriven::Moved => "moved".to_owned(),
                     Redriven::Unroutable => "unroutable".to_owned(),
+                    Redriven::NoOrigin => "no-origin".to_owned(),
                     Redriven::Gone => "gone".to_owned(),
                     Redriven::Refused(refusal) => refused(&refusal),
                 };

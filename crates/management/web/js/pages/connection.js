@@ -7,6 +7,7 @@ import { Dialog, openDialog } from "../dialog.js";
 import { bytes, count, moment, number } from "../format.js";
 import { ActionForm, TextField, useForm } from "../forms.js";
 import { html, useMemo } from "../html.js";
+import { Consequences, ofConnection } from "../parts/consequences.js";
 import { usePolled } from "../poll.js";
 import { go, href } from "../router.js";
 import { ListTable } from "../table.js";
@@ -32,10 +33,11 @@ function Close({ name, close }) {
     close();
     go(href("connections"));
   };
-  return html`<${Dialog} title="Close this connection?" onClose=${close} test="confirm">
-    <p>${name}</p>
+  return html`<${Dialog} title="Close this connection?" onClose=${close} isDangerous=${true} test="confirm">
+    <p class="dialog-text">${name}</p>
+    <${Consequences} load=${() => ofConnection(name)} />
     <${ActionForm} onSubmit=${submit} action="Close" done="Connection closed." isDangerous=${true} onCancel=${close}>
-      <${TextField} label="Reason" hint="Sent to the client." ...${form.bind("reason")} isWide=${true} autofocus />
+      <${TextField} label="Reason" hint="Sent to the client." ...${form.bind("reason")} isWide=${true} />
     <//><//>`;
 }
 

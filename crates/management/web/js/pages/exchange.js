@@ -7,6 +7,7 @@ import { confirm } from "../dialog.js";
 import { attempt } from "../errors.js";
 import { html, useMemo } from "../html.js";
 import { AddBinding, Bindings } from "../parts/bindings.js";
+import { Consequences, ofExchange } from "../parts/consequences.js";
 import { Explain } from "../parts/explain.js";
 import { Features, Policies } from "../parts/features.js";
 import { Publish } from "../parts/publish.js";
@@ -34,7 +35,7 @@ export default function Exchange({ params: { vhost, name } }) {
   const incoming = usePolled(exchangePath(vhost, real, "bindings", "destination"));
   const isOurs = real !== "" && !real.startsWith("amq.");
   const remove = async () => {
-    if (!await confirm({ title: `Delete exchange ${real}?`, text: "Its bindings are deleted too. Later publishes to it are refused." })) return;
+    if (!await confirm({ title: `Delete exchange ${real}?`, text: html`<${Consequences} load=${() => ofExchange(vhost, real)} />` })) return;
     if (await attempt("Deleting", () => del(exchangePath(vhost, real)), "Deleted.")) go(href("exchanges"));
   };
   return html`<${Page} title=${real || "Default exchange"} crumbs=${[["Exchanges", href("exchanges")], [vhost]]} test="exchange"

@@ -1,19 +1,12 @@
 // Definitions: export to a file and import from a file, of the whole broker or of one vhost.
 
-import { path, request } from "../api.js";
+import { request } from "../api.js";
 import { Card } from "../components.js";
 import { attempt } from "../errors.js";
 import { bytes, count } from "../format.js";
 import { ActionForm, Field, TextField, useForm } from "../forms.js";
 import { html, useState } from "../html.js";
-
-const FAMILIES = [
-  ["users", "user"], ["vhosts", "vhost"], ["permissions", "permission"], ["topic_permissions", "topic permission"],
-  ["global_parameters", "global parameter"], ["parameters", "parameter"], ["policies", "policy", "policies"],
-  ["queues", "queue"], ["exchanges", "exchange"], ["bindings", "binding"],
-];
-
-const pathOf = (vhost) => (vhost === undefined ? path("definitions") : path("definitions", vhost));
+import { FAMILIES, importAsked, pathOf } from "./import-preview.js";
 
 /** Gives the browser a file to save. */
 function save(name, text) {
@@ -66,13 +59,12 @@ function Import({ vhost, onDone }) {
   };
   const run = async () => {
     if (!file) throw new Error("Choose a file.");
-    await request("POST", pathOf(vhost), file.text, { isText: true });
-    onDone?.();
+    if (await importAsked({ vhost, file })) onDone?.();
   };
   const told = file && contents(file.text);
   return html`<${Card} title="Import" test="import">
-    <p class="muted">The import is all or nothing: one error, and nothing changes. Nothing is deleted. Existing queues and exchanges stay as they are; everything else with the same name is replaced.</p>
-    <${ActionForm} onSubmit=${run} action="Import" done=${`${file?.name} imported.`} test="import-form">
+    <p class="muted">The import is all or nothing: one error, and nothing changes. Nothing is deleted. Existing queues and exchanges stay as they are; everything else with the same name is replaced. A preview shows what is new, replaced and kept.</p>
+    <${ActionForm} onSubmit=${run} action="Import\u2026" test="import-form">
       <${Field} label="File" isWide=${true}><input type="file" accept=".json,application/json" onClick=${forget} onChange=${choose} data-test="import-file" /><//>
       ${file && html`<p class=${told ? "is-wide" : "is-wide form-error"} data-test="import-contents">${file.name}, ${bytes(file.size)}: ${told
         ? told.join(", ") || "no known definitions" : "not valid JSON"}</p>`}

@@ -3,7 +3,7 @@
 import { path, post } from "../api.js";
 import { QueueLink } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
-import { count, number } from "../format.js";
+import { count, duration, number } from "../format.js";
 import { ActionForm, NumberField, SelectField, TextField, useForm } from "../forms.js";
 import { html, useEffect, useState } from "../html.js";
 import { go, href } from "../router.js";
@@ -17,6 +17,10 @@ const TARGETS = [
 ];
 const SETTLED_MS = 350;
 
+/** From so many messages on a rate is proposed: their queue has consumers, and what they call. */
+const MANY = 1000;
+const PROPOSED_RATE = 500;
+
 const START = {
   to: "origin", target: "", exchange: "", routing_key: "",
   reason: "", first_queue: "", header: "", text: "", older: "", limit: "", rate: "", max: "",
@@ -24,10 +28,10 @@ const START = {
 
 /**
  * Opens the dialog; true if a redrive was begun, whose page is shown then. `ids` are messages of `browse`, or null for
- * all that pass the filter.
+ * all that pass the filter. `isMove` is for messages that have not died: they have no origin to return to.
  */
-export async function openRedrive({ vhost, queue, ids = null, filter = {} }) {
-  const job = await openDialog((close) => html`<${Redrive} ...${{ vhost, queue, ids, filter, close }} />`);
+export async function openRedrive({ vhost, queue, ids = null, filter = {}, isMove = false }) {
+  const job = await openDialog((close) => html`<${Redrive} ...${{ vhost, queue, ids, filter, isMove, close }} />`);
   if (!job) return false;
   go(href("redrives", job.id));
   return true;
@@ -58,19 +62,22 @@ export function requestOf(values, ids) {
   };
 }
 
-function Redrive({ vhost, queue, ids, filter, close }) {
+function Redrive({ vhost, queue, ids, filter, isMove, close }) {
   const form = useForm({
-    ...START, reason: filter.reason ?? "", first_queue: filter.first_queue ?? "", text: filter.text ?? "", header: filter.headers?.[0] ?? "",
+    ...START, to: isMove ? "queue" : START.to, reason: filter.reason ?? "", first_queue: filter.first_queue ?? "", text: filter.text ?? "", header: filter.headers?.[0] ?? "",
   });
   const { values } = form;
   const url = path("queues", vhost, queue, "redrive");
   const request = requestOf(values, ids);
   const isComplete = values.to !== "queue" || values.target !== "";
-  const trial = useTrial(url, request, isComplete);
+  // How fast they go changes nothing about which they are.
+  const trial = useTrial(url, { ...request, rate: undefined }, isComplete);
+  const proposal = useProposedRate(form, trial.result?.would_move);
+  const word = isMove ? "Move" : "Redrive";
   const submit = async () => close(await post(url, request));
-  return html`<${Dialog} title=${`Redrive from ${queue}`} onClose=${() => close(null)} isWide=${true} test="redrive-dialog">
-    <${ActionForm} onSubmit=${submit} onCancel=${() => close(null)} test="redrive-form"
-      action=${trial.result?.would_move > 0 ? `Redrive ${count(trial.result.would_move, "message")}` : "Redrive"}>
+  return html`<${Dialog} title=${`${word} from ${queue}`} onClose=${() => close(null)} isWide=${true} test="redrive-dialog">
+    <${ActionForm} onSubmit=${submit} onCancel=${() => close(null)} needsLook=${true} test="redrive-form"
+      action=${trial.result?.would_move > 0 ? `${word} ${count(trial.result.would_move, "message")}` : word}>
       <fieldset class="is-wide targets"><legend>${ids ? `Send ${count(ids.length, "selected message")} to` : "Send messages to"}</legend>
         ${TARGETS.map(([key, title]) => html`<label class="check" key=${key}><input type="radio" name="to" value=${key} checked=${values.to === key}
           onInput=${() => form.set({ to: key })} data-test=${`to-${key}`} /><span>${title}</span></label>`)}</fieldset>
@@ -84,11 +91,28 @@ function Redrive({ vhost, queue, ids, filter, close }) {
         <${TextField} label="Text in the body" ...${form.bind("text")} />
         <${NumberField} label="Minimum age" hint="seconds in this queue" step="any" ...${form.bind("older")} />`}
       <${NumberField} label="Limit" hint="messages" min="1" ...${form.bind("limit")} />
-      <${NumberField} label="Rate" hint="messages per second" min="1" ...${form.bind("rate")} />
+      <${NumberField} label="Rate" hint="messages per second" min="1" ...${form.bind("rate")} onInput=${proposal.choose} />
       <${NumberField} label="Skip if redriven" hint="N times or more" min="1" ...${form.bind("max")} />
+      ${proposal.isProposed && html`<p class="is-wide banner trial-rate" data-test="rate-proposed"><span>More than ${number(MANY)} messages at once may be more than their consumers can take. A rate of ${number(PROPOSED_RATE)} messages per second
+        is proposed: the redrive takes ${duration(Math.ceil(trial.result.would_move / PROPOSED_RATE) * 1000)}.</span>
+        <button type="button" onClick=${() => proposal.choose("")} data-test="rate-none">No rate limit</button></p>`}
       <div class="is-wide"><${Trial} vhost=${vhost} trial=${trial} isComplete=${isComplete} /></div>
     <//>
   <//>`;
+}
+
+/** A rate for many messages, until the user has chosen one: `{ isProposed, choose }`. */
+function useProposedRate(form, messages = 0) {
+  const [isChosen, setIsChosen] = useState(false);
+  const isProposed = !isChosen && messages > MANY;
+  useEffect(() => {
+    if (!isChosen) form.set({ rate: isProposed ? String(PROPOSED_RATE) : "" });
+  }, [isProposed]);
+  const choose = (rate) => {
+    setIsChosen(true);
+    form.set({ rate });
+  };
+  return { isProposed, choose };
 }
 
 /** The dry run, repeated a moment after the last change: `{ result, error, isAsking }`. */
@@ -117,12 +141,14 @@ function Trial({ vhost, trial: { result, error, isAsking }, isComplete }) {
   if (!isComplete) return html`<p class="trial muted">Enter the name of a queue.</p>`;
   if (error) return html`<p class="trial form-error" data-test="trial-error">${error.message}</p>`;
   if (!result) return html`<p class="trial muted" aria-busy="true">Counting\u2026</p>`;
-  const { matched, would_move: moved, unroutable, targets = [], complete, scanned } = result;
+  const { matched, would_move: moved, unroutable, no_origin: homeless, not_examined: rest, targets = [], complete, scanned } = result;
   return html`<div class=${isAsking ? "trial is-stale" : "trial"} role="status" data-test="trial">
     <p><b>${number(moved)}</b> of ${count(matched, "matching message")} would go${targets.length > 0 ? " to:" : "."}</p>
     ${targets.length > 0 && html`<ul>${targets.map((target) => html`<li key=${target.queue}>
       <b>${number(target.messages)}</b> <${QueueLink} vhost=${vhost} name=${target.queue} /></li>`)}</ul>`}
-    ${complete === false && html`<p class="muted">Counted over the first ${count(scanned, "message")} only.</p>`}
-    ${unroutable > 0 && html`<p class="trial-bad">\u26a0 ${number(unroutable)} would reach no queue and will stay here.</p>`}
+    ${complete === false && html`<p class="muted">Counted over the first ${count(scanned, "message")} only; ${number(rest)} more are not counted.</p>`}
+    ${complete && rest > 0 && html`<p class="muted" data-test="beyond-limit">${count(rest, "more message")} ${rest === 1 ? "is" : "are"} beyond the limit.</p>`}
+    ${homeless > 0 && html`<p class="trial-bad" data-test="no-origin">\u26a0 ${number(homeless)} ${homeless === 1 ? "has" : "have"} no origin and will stay here: not dead-lettered since the publish or the last redrive. Choose a queue or an exchange for them.</p>`}
+    ${unroutable > 0 && html`<p class="trial-bad" data-test="unroutable">\u26a0 ${number(unroutable)} would reach no queue and will stay here.</p>`}
   </div>`;
 }

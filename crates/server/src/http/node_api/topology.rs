@@ -8,8 +8,8 @@ use broker::{
 };
 use management::{
     BindingFilter, BindingSnapshot, ChangeError, ChangeFuture, ConsumerSnapshot, ExchangeSnapshot,
-    Explained, ImportError, QueueSnapshot, Topology, VhostChange, VhostLimit, VhostSettings,
-    VhostTotals,
+    Explained, ImportError, ImportPreview, QueueSnapshot, Topology, VhostChange, VhostLimit,
+    VhostSettings, VhostTotals,
 };
 
 use super::{change, set_limit};
@@ -203,6 +203,22 @@ impl Topology for Node {
                 handle.durable_at(lsn).await;
             }
             Ok(())
+        })
+    }
+
+    fn preview_import(
+        self: Arc<Self>,
+        vhost: Option<String>,
+        definitions: Document,
+    ) -> ChangeFuture<'static, Result<ImportPreview, ImportError>> {
+        let preview = move || {
+            let scope = vhost.as_deref().map_or(Scope::Node, Scope::Vhost);
+            definitions::dry_run(&self, &definitions, scope)
+        };
+        Box::pin(async move {
+            let told = tokio::task::spawn_blocking(preview).await;
+            let told = told.map_err(|error| ImportError::Node(error.to_string()))?;
+            told.map_err(|error| ImportError::Definitions(error.in_rabbitmqs_order()))
         })
     }
 }

@@ -4,7 +4,7 @@ import { del, path } from "../../api.js";
 import { Card, Page } from "../../components.js";
 import { confirm } from "../../dialog.js";
 import { attempt } from "../../errors.js";
-import { number, percent } from "../../format.js";
+import { count, number, percent } from "../../format.js";
 import { html } from "../../html.js";
 import { usePolled } from "../../poll.js";
 import { isAdministrator } from "../../session.js";
@@ -22,11 +22,13 @@ const columns = [
 function Attempts({ node }) {
   const polled = usePolled(path("auth", "attempts", node));
   const reset = async () => {
-    if (!(await confirm({ title: "Reset counters?", text: "All counters of login attempts become 0.", action: "Reset counters" }))) return;
+    const attempts = (polled.data ?? []).reduce((sum, row) => sum + row.auth_attempts, 0);
+    const text = html`The counters of <b>${count(attempts, "login attempt")}</b> by ${count(polled.data?.length ?? 0, "protocol")} become 0.`;
+    if (!(await confirm({ title: "Reset counters?", text, action: "Reset counters" }))) return;
     if (await attempt("The counters were not reset", () => del(path("auth", "attempts", node)), "Counters reset.")) polled.refresh();
   };
   return html`<${Card} title=${node} isWide=${true} test="logins"
-    actions=${isAdministrator() && html`<button type="button" onClick=${reset} data-test="reset">Reset counters</button>`}>
+    actions=${isAdministrator() && html`<button type="button" onClick=${reset} data-test="reset">Reset counters\u2026</button>`}>
     <${ListTable} id="logins" rows=${polled.data} columns=${columns} rowKey=${(row) => row.protocol} noun="protocol" empty="No login attempts yet." /><//>`;
 }
 

@@ -23,9 +23,9 @@ export async function removePolicy(kind, { vhost, name }) {
   // The policy can be deleted without an answer, too.
   const told = await dryRun(kind, vhost, name, { delete: true }).catch(() => null);
   const text = told
-    ? html`<${Told} vhost=${vhost} told=${told} isBrief=${true} isDelete=${true} />`
+    ? html`<${Told} vhost=${vhost} told=${told} isDelete=${true} />`
     : `The policy is in the vhost ${vhost}.`;
-  if (!(await confirm({ title: `Delete the policy ${name}?`, text }))) return false;
+  if (!(await confirm({ title: `Delete the policy ${name}?`, text, isWide: Boolean(told?.queues.length) }))) return false;
   return attempt(`${name} was not deleted`, () => del(path(kind, vhost, name)), `${name} deleted.`);
 }
 

@@ -7,6 +7,7 @@ import { attempt } from "../../errors.js";
 import { ActionForm, CheckField, TextField, useForm } from "../../forms.js";
 import { html } from "../../html.js";
 import { Permissions, TopicPermissions } from "../../parts/access.js";
+import { Consequences, ofUser } from "../../parts/consequences.js";
 import { Limits } from "../../parts/limits.js";
 import { TagsField, tagsEdited, tagsToEdit } from "../../parts/tags.js";
 import { usePolled } from "../../poll.js";
@@ -34,6 +35,8 @@ function PasswordCard({ user, onDone }) {
   const save = async () => {
     if (!values.isNone && values.password === "") throw new Error("Enter a password.");
     if (!values.isNone && values.password !== values.again) throw new Error("The two passwords are not the same.");
+    const lost = `Nobody can log in as ${user.name} then, until a new password is set.`;
+    if (values.isNone && !(await confirm({ title: `Remove the password of ${user.name}?`, text: lost, action: "Remove" }))) return false;
     await put(path("users", user.name), values.isNone
       ? sent(user, { password_hash: "", hashing_algorithm: undefined })
       : { tags: user.tags, password: values.password });
@@ -42,6 +45,7 @@ function PasswordCard({ user, onDone }) {
     if (!values.isNone && me?.name === user.name) enter(basic(user.name, values.password), me);
     form.reset();
     onDone();
+    return true;
   };
   return html`<${Card} title="Password" test="password-card">
     ${user.password_hash === "" && html`<p class="banner warning">This user has no password and cannot log in.</p>`}
@@ -70,7 +74,7 @@ export default function User({ params: { name } }) {
   const polled = usePolled(path("users", name));
   const me = useStore(session)?.name;
   const remove = async () => {
-    const text = name === me ? "This is your own user: you will be logged out and cannot log in again." : "The permissions of the user are deleted too, and the connections of the user are closed.";
+    const text = html`${name === me && html`<p>This is your own user: you will be logged out and cannot log in again.</p>`}<${Consequences} load=${() => ofUser(name)} />`;
     if (!(await confirm({ title: `Delete the user ${name}?`, text, typed: name === me ? name : "" }))) return;
     if (await attempt(`${name} was not deleted`, () => del(path("users", name)), `${name} deleted.`)) go(href("admin", "users"));
   };

@@ -5,10 +5,11 @@ import { useRange, withRange } from "../../chart.js";
 import { Badge, Card, Loaded, Page, Stat } from "../../components.js";
 import { confirm } from "../../dialog.js";
 import { attempt } from "../../errors.js";
-import { count, number, rateOf } from "../../format.js";
+import { number, rateOf } from "../../format.js";
 import { ActionForm, useForm } from "../../forms.js";
 import { html } from "../../html.js";
 import { Permissions, TopicPermissions } from "../../parts/access.js";
+import { Consequences, ofVhost } from "../../parts/consequences.js";
 import { ExportImport } from "../../parts/definitions.js";
 import { Limits } from "../../parts/limits.js";
 import { usePolled } from "../../poll.js";
@@ -43,8 +44,8 @@ const enter = (name, to) => () => {
 export default function Vhost({ params: { name } }) {
   const [range, picker] = useRange();
   const polled = usePolled(withRange(path("vhosts", name), range));
-  const remove = async (vhost) => {
-    const text = `All its queues with ${count(vhost.messages ?? 0, "message")}, exchanges, bindings, policies and permissions are deleted, and its connections are closed.`;
+  const remove = async () => {
+    const text = html`Everything in it is lost:<${Consequences} load=${() => ofVhost(name)} />`;
     if (!(await confirm({ title: `Delete the vhost ${name}?`, text, typed: name }))) return;
     if (await attempt(`${name} was not deleted`, () => del(path("vhosts", name)), `${name} deleted.`)) go(href("admin", "vhosts"));
   };
@@ -54,7 +55,7 @@ export default function Vhost({ params: { name } }) {
     actions=${vhost && html`${picker}<button type="button" onClick=${enter(name, "queues")}>Queues</button>
       <button type="button" onClick=${enter(name, "exchanges")}>Exchanges</button>
       <button type="button" onClick=${() => protect(vhost, polled.refresh)} data-test="protect">${vhost.protected_from_deletion ? "Allow deletion" : "Protect"}</button>
-      <button type="button" class="danger" onClick=${() => remove(vhost)} data-test="delete">Delete</button>`}>
+      <button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button>`}>
     <${Loaded} polled=${polled} gone="This vhost does not exist (any more).">${(data) => html`
       <div class="stats">
         <${Stat} label="Ready" value=${number(data.messages_ready)} />

@@ -2,11 +2,12 @@
 
 import { del, path } from "../../api.js";
 import { Badge, Loaded, Page, Stat, State, Tabs } from "../../components.js";
-import { Dialog, confirm, openDialog } from "../../dialog.js";
+import { Dialog, TypedField, confirm, openDialog } from "../../dialog.js";
 import { attempt, report } from "../../errors.js";
 import { bytes, compact, count, number, rateOf } from "../../format.js";
 import { ActionForm, CheckField, useForm } from "../../forms.js";
 import { html, useEffect, useState } from "../../html.js";
+import { Consequences, ofQueue, typedFor } from "../../parts/consequences.js";
 import { Features, Policies } from "../../parts/features.js";
 import { LossWarnings, queueState } from "../../parts/losses.js";
 import { usePolled } from "../../poll.js";
@@ -24,18 +25,28 @@ const TABS = [
 
 function Delete({ vhost, queue, close }) {
   const form = useForm({ ifEmpty: false, ifUnused: false });
+  const [word, setWord] = useState("");
+  const typed = typedFor(queue.name, queue.messages);
   const submit = async () => {
     const { ifEmpty, ifUnused } = form.values;
     await del(path("queues", vhost, queue.name), { "if-empty": ifEmpty, "if-unused": ifUnused });
     close();
     go(href("queues"));
   };
-  return html`<${Dialog} title=${`Delete queue ${queue.name}?`} onClose=${close} test="confirm">
-    <p>${queue.messages > 0 ? html`<b>${count(queue.messages, "message")}</b> will be deleted; deleted messages are not dead-lettered.` : "The queue is empty."}</p>
-    <${ActionForm} onSubmit=${submit} action="Delete" done="Queue deleted." isDangerous=${true} onCancel=${close}>
+  return html`<${Dialog} title=${`Delete queue ${queue.name}?`} onClose=${close} isDangerous=${true} test="confirm">
+    <${Consequences} load=${() => ofQueue(vhost, queue.name)} />
+    <${ActionForm} onSubmit=${submit} action="Delete" done="Queue deleted." isDangerous=${true} needsLook=${!typed} isReady=${word === typed} onCancel=${close}>
+      ${typed && html`<${TypedField} typed=${typed} word=${word} onInput=${setWord} />`}
       <${CheckField} label="Only if the queue is empty" ...${form.bind("ifEmpty")} />
       <${CheckField} label="Only if the queue has no consumers" ...${form.bind("ifUnused")} />
     <//><//>`;
+}
+
+/** What a purge does to the messages of a queue. */
+function purged({ messages, messages_ready: ready, messages_unacknowledged: unacked }) {
+  const rest = unacked > 0 && html` <b>${count(unacked, "unacknowledged message")}</b> of ${number(messages)} ${unacked === 1 ? "stays" : "stay"}.`;
+  return ready === 0 ? html`No message is ready.${rest}`
+    : html`<b>${count(ready, "ready message")}</b> ${ready === 1 ? "is" : "are"} lost, not dead-lettered.${rest}`;
 }
 
 /** The numbers that are of interest on every tab. */
@@ -80,8 +91,7 @@ export default function Queue({ params: { vhost, name, tab = "life" } }) {
   const polled = usePolled(path("queues", vhost, name));
   const queue = polled.data;
   const purge = async () => {
-    const text = html`<b>${count(queue.messages_ready, "ready message")}</b> will be removed; removed messages are not dead-lettered. Unacknowledged messages stay.`;
-    if (!await confirm({ title: `Purge queue ${name}?`, text, action: "Purge" })) return;
+    if (!await confirm({ title: `Purge queue ${name}?`, text: purged(queue), action: "Purge", typed: typedFor(name, queue.messages_ready) })) return;
     if (await attempt("Purging", () => del(path("queues", vhost, name, "contents")), "Queue purged.")) polled.refresh();
   };
   const remove = () => openDialog((close) => html`<${Delete} vhost=${vhost} queue=${queue} close=${close} />`);

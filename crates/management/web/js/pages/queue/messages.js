@@ -44,8 +44,12 @@ export default function Messages({ vhost, name }) {
     return next;
   });
   const canRedrive = filter.state === "ready";
+  // Messages that have not died have no origin to return to: they are moved.
+  const have = (messages) => messages.some(({ deaths }) => deaths?.length > 0);
+  const verbOf = (messages) => (have(messages) ? "Redrive" : "Move");
   const redrive = async (ids) => {
-    const hasBegun = await openRedrive({ vhost, queue: name, ids, filter, browsed: browse.messages });
+    const isMove = !have(ids ? [...chosen.values()] : browse.messages);
+    const hasBegun = await openRedrive({ vhost, queue: name, ids, filter, isMove });
     if (!hasBegun) return;
     setChosen(new Map());
     browse.refresh();
@@ -58,8 +62,8 @@ export default function Messages({ vhost, name }) {
     <div class="toolbar browse-bar">
       ${canRedrive && browse.messages.length > 0 && html`<label class="check"><input type="checkbox" checked=${all} onInput=${toggleAll} data-test="choose-all" /><span>All on this page</span></label>
         <button type="button" class="primary" disabled=${chosen.size === 0} onClick=${() => redrive([...chosen.keys()])} data-test="redrive-chosen">
-          ${chosen.size === 0 ? "Redrive selected\u2026" : `Redrive ${count(chosen.size, "message")}\u2026`}</button>
-        <button type="button" onClick=${() => redrive(null)} data-test="redrive-all">${filter.isFiltered ? "Redrive all that match\u2026" : "Redrive all\u2026"}</button>`}
+          ${chosen.size === 0 ? `${verbOf(browse.messages)} selected\u2026` : `${verbOf([...chosen.values()])} ${count(chosen.size, "message")}\u2026`}</button>
+        <button type="button" onClick=${() => redrive(null)} data-test="redrive-all">${`${verbOf(browse.messages)} all${filter.isFiltered ? " that match" : ""}\u2026`}</button>`}
       <span class="gap"></span>
       <${Where} browse=${browse} filter=${filter} isHeld=${open.size > 0 || chosen.size > 0} />
     </div>

@@ -2,6 +2,8 @@
 
 import { path, post } from "../../api.js";
 import { Badge, Card, ExchangeLink } from "../../components.js";
+import { confirm } from "../../dialog.js";
+import { count } from "../../format.js";
 import { ActionForm, NumberField, SelectField, useForm } from "../../forms.js";
 import { html, useState } from "../../html.js";
 import { Body, Properties } from "../../parts/message.js";
@@ -18,12 +20,15 @@ const SHOWN_BYTES = 50_000;
 function Get({ vhost, name, refresh }) {
   const form = useForm({ mode: MODES[0][0], encoding: "auto", count: "1" });
   const [messages, setMessages] = useState(null);
+  const isFinal = form.values.mode.endsWith("false");
   const take = async () => {
-    const { mode, encoding, count } = form.values;
-    setMessages(await post(path("queues", vhost, name, "get"), { ackmode: mode, encoding, count: Number(count), truncate: SHOWN_BYTES }));
+    const { mode, encoding, count: most } = form.values;
+    const what = mode.startsWith("reject") ? "rejected: without a dead-letter exchange they are lost" : "removed from the queue; what this page shows of them is all that is left";
+    const text = html`Up to <b>${count(Number(most), "message")}</b> of ${name} are ${what}.`;
+    if (isFinal && !(await confirm({ title: "Take messages out of the queue?", text, action: "Get and remove" }))) return;
+    setMessages(await post(path("queues", vhost, name, "get"), { ackmode: mode, encoding, count: Number(most), truncate: SHOWN_BYTES }));
     refresh();
   };
-  const isFinal = form.values.mode.endsWith("false");
   return html`<${Card} title="Get messages" test="get">
     <p class="muted">This takes messages as a consumer would. The tab \u201cMessages\u201d shows messages without any change.</p>
     <${ActionForm} onSubmit=${take} action=${isFinal ? "Get and remove" : "Get"} isDangerous=${isFinal} test="get-form">

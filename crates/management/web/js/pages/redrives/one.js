@@ -12,6 +12,9 @@ import { href } from "../../router.js";
 
 const RUNNING_MS = 1000;
 
+/** What the messages are called that a redrive in this state has not examined. */
+const REST = { running: "Still to come", finished: "Beyond the limit" };
+
 export default function Redrive({ params: { id } }) {
   const [isOver, setIsOver] = useState(false);
   const polled = usePolled(path("redrives", id), isOver ? 0 : RUNNING_MS);
@@ -38,9 +41,11 @@ function Job({ job }) {
       ${job.reason && html`<p class="form-error" data-test="reason">${job.reason}</p>`}<//>
     <div class="stats">
       <${Stat} label="Moved" value=${number(job.moved)} test="moved" />
-      <${Stat} label="Skipped" value=${number(job.skipped)} hint="The filter does not match them" />
+      <${Stat} label="Skipped" value=${number(job.skipped)} hint="The filter does not match them" test="skipped" />
       <${Stat} label="Unroutable" value=${number(job.unroutable)} hint="No queue would get them; they stay where they are" test="unroutable" />
+      ${job.no_origin > 0 && html`<${Stat} label="No origin" value=${number(job.no_origin)} hint="They have not died since they were published or redriven; they stay where they are" test="no-origin" />`}
       <${Stat} label="Already gone" value=${number(job.gone)} hint="Consumed or expired before the redrive got to them" />
+      ${job.not_examined > 0 && html`<${Stat} label=${REST[job.state] ?? "Not examined"} value=${number(job.not_examined)} hint="Neither moved nor compared with the filter" test="not-examined" />`}
       <${Stat} label=${job.ended_ms === null ? "Running for" : "Duration"} value=${duration(job.ended_ms === null ? Math.floor(took / 1000) * 1000 : took)} />
       <${Stat} label="Rate" value=${took >= 1000 ? rate(speed) : "\u2013"} />
     </div>

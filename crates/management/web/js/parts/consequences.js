@@ -1,0 +1,119 @@
+// What goes with a thing that is deleted: counted when it is asked about.
+
+import { exchangePath, get, path } from "../api.js";
+import { count, number } from "../format.js";
+import { html, useEffect, useState } from "../html.js";
+
+/** From so many messages on, the name is to be typed before they are removed. */
+export const MANY_MESSAGES = 10_000;
+const NAMED_MAX = 5;
+
+/** The word to be typed before so many messages go: none if they are few. */
+export const typedFor = (name, messages) => (messages >= MANY_MESSAGES ? name : "");
+
+/** What is counted, as a list: `load` gives texts, and false for what there is none of. */
+export function Consequences({ load }) {
+  const [told, setTold] = useState({ lines: null, error: null });
+  useEffect(() => {
+    let isGone = false;
+    load().then(
+      (lines) => !isGone && setTold({ lines: lines.filter(Boolean), error: null }),
+      (error) => !isGone && setTold({ lines: null, error }),
+    );
+    return () => {
+      isGone = true;
+    };
+  }, []);
+  if (told.error) return html`<p class="form-error" data-test="consequences">What goes with it cannot be counted: ${told.error.message}</p>`;
+  if (!told.lines) return html`<p class="muted" aria-busy="true">Counting\u2026</p>`;
+  return html`<ul class="consequences" data-test="consequences">${told.lines.map((line, index) => html`<li key=${index}>${line}</li>`)}</ul>`;
+}
+
+const names = (all) => `${all.slice(0, NAMED_MAX).join(", ")}${all.length > NAMED_MAX ? ` and ${number(all.length - NAMED_MAX)} more` : ""}`;
+const exactly = (name) => `^${name.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&")}$`;
+
+/** "is removed" or "are removed" */
+const be = (value) => (value === 1 ? "is" : "are");
+const counted = (value, noun, rest) => value > 0 && `${count(value, noun)} ${be(value)} ${rest}`;
+
+/** How many of a list there are, without the list; null if that is not to be known. */
+const total = async (url) => {
+  const page = await get(url, { page: 1, page_size: 1, columns: "name", disable_stats: true }).catch(() => null);
+  return page?.filtered_count ?? page?.total_count ?? (Array.isArray(page) ? page.length : null);
+};
+
+/** The edges of the dead-letter map with this name; none for who must not see it. */
+const edges = async (vhost, name) =>
+  (await get(path("dead-letter-map", vhost), { name: exactly(name), use_regex: true, page_size: 500 }).catch(() => null))?.edges ?? [];
+
+/** Of a queue: what is in it as it is now, and what hangs on it. */
+export async function ofQueue(vhost, name) {
+  const [queue, bindings, map] = await Promise.all([
+    get(path("queues", vhost, name)), get(path("queues", vhost, name, "bindings"), { columns: "source" }), edges(vhost, name),
+  ]);
+  const senders = new Set(map.filter((edge) => edge.to_queues.includes(name) && edge.from_queue !== name).map((edge) => edge.from_queue));
+  return [
+    queue.messages > 0 ? html`<b>${count(queue.messages, "message")}</b> ${be(queue.messages)} lost, not dead-lettered` : "It is empty",
+    counted(queue.consumers, "consumer", "cancelled"),
+    counted(bindings.filter(({ source }) => source !== "").length, "binding", "removed"),
+    senders.size > 0 && `${count(senders.size, "queue")} would send dead letters that do not arrive here any more: ${names([...senders])}`,
+  ];
+}
+
+/** Of an exchange: its bindings, the queues that nothing else leads to, and dead letters that would be lost. */
+export async function ofExchange(vhost, name) {
+  const [all, incoming, map] = await Promise.all([
+    get(path("bindings", vhost), { columns: "source,destination,destination_type" }),
+    get(exchangePath(vhost, name, "bindings", "destination"), { columns: "source" }),
+    edges(vhost, name),
+  ]);
+  const outgoing = all.filter(({ source }) => source === name);
+  const others = new Set(all.filter(({ source, destination_type: type }) => type === "queue" && source !== name && source !== "").map(({ destination }) => destination));
+  const bound = new Set(outgoing.filter(({ destination_type: type }) => type === "queue").map(({ destination }) => destination));
+  const alone = [...bound].filter((queue) => !others.has(queue));
+  const senders = new Set(map.filter(({ exchange }) => exchange === name).map((edge) => edge.from_queue));
+  return [
+    counted(outgoing.length + incoming.length, "binding", "removed") || "Nothing is bound to it",
+    alone.length > 0 && `${count(alone.length, "queue")} can be reached through no other exchange then, only by name: ${names(alone)}`,
+    senders.size > 0 && html`<b>${count(senders.size, "queue")}</b> would lose dead letters, which go to this exchange: ${names([...senders])}`,
+    "Messages that are published to it later are refused",
+  ];
+}
+
+/** Of a vhost: everything in it. */
+export async function ofVhost(name) {
+  const [vhost, queues, exchanges, connections, permissions] = await Promise.all([
+    get(path("vhosts", name)), total(path("queues", name)), total(path("exchanges", name)),
+    total(path("vhosts", name, "connections")), get(path("vhosts", name, "permissions")),
+  ]);
+  return [
+    html`<b>${count(queues ?? 0, "queue")}</b> with <b>${count(vhost.messages ?? 0, "message")}</b>`,
+    `${count(exchanges ?? 0, "exchange")}, with all bindings, policies and limits`,
+    counted(connections ?? 0, "connection", "closed") || "No connection is open",
+    counted(permissions.length, "permission", "removed"),
+  ];
+}
+
+/** Of a user. */
+export async function ofUser(name) {
+  const [permissions, topic, connections] = await Promise.all([
+    get(path("users", name, "permissions")), get(path("users", name, "topic-permissions")), total(path("connections", "username", name)),
+  ]);
+  return [
+    counted(permissions.length + topic.length, "permission", "removed") || "The user has no permissions",
+    counted(connections ?? 0, "connection", "closed") || "No connection of the user is open",
+  ];
+}
+
+/** Of a connection: what its channels hold. */
+export async function ofConnection(name) {
+  const channels = await get(path("connections", name, "channels"));
+  const sum = (field) => channels.reduce((all, channel) => all + (channel[field] ?? 0), 0);
+  const unacked = sum("messages_unacknowledged");
+  return [
+    counted(channels.length, "channel", "closed") || "It has no channel",
+    counted(sum("consumer_count"), "consumer", "cancelled"),
+    unacked > 0 && `${count(unacked, "unacknowledged message")} ${unacked === 1 ? "returns to its queue" : "return to their queues"}`,
+    "The client may connect again at once",
+  ];
+}
