@@ -394,6 +394,7 @@ def test_definitions_go_out_and_come_in(site, broker, tmp_path):
     page.set_input_files(hook("import-file"), file)
     says(page, hook("import-contents"), "2 queues", "1 user")
     submit(page, hook("import-form"))
+    submit(page, hook("import-question"))
     until(lambda: sorted(queue["name"] for queue in get(broker, "queues")), ["kept", "large"])
     assert get(broker, "queues/%2F/large")["arguments"]["x-anything"] == large
 
@@ -426,6 +427,7 @@ def test_definitions_of_one_vhost_go_into_another(site, broker, tmp_path):
     page.select_option(hook("definitions-scope"), label="vhost to")
     page.set_input_files(hook("import-file"), tmp_path / "from.json")
     submit(page, hook("import-form"))
+    submit(page, hook("import-question"))
     until(lambda: [queue["name"] for queue in get(broker, "queues/to")], ["moved"])
 
 

@@ -155,7 +155,7 @@ def test_focus_of_all_dialogs(site_of, busy_broker, shop):
             faults.append(f"{title}: the focus begins at {focus}, not {case.focus}")
         # Round the ends: from the button that closes it, which is the first, to the last, and back.
         for key in ["Shift+Tab", "Tab"]:
-            page.evaluate(f"isFirst => isFirst && document.querySelector('dialog[open] header button').focus()", key == "Shift+Tab")
+            page.evaluate("isFirst => isFirst && document.querySelector('dialog[open] header button').focus()", key == "Shift+Tab")
             page.keyboard.press(key)
             if page.evaluate(FOCUS).startswith("outside"):
                 faults.append(f"{title}: {key} leaves it")
@@ -290,7 +290,7 @@ def test_import_shows_its_changes_first(site_of, busy_broker, shop, name, tmp_pa
     says(page, f"{hook('import-policies')} {hook('changed')}", "1")
     says(page, hook("import-items-changed"), "definition.max-length: 4 → 5", "tags")
     says(page, hook("import-items-kept"), "arguments.x-max-length: none → 5")
-    page.click(f"dialog >> text=Cancel")
+    page.click("dialog >> text=Cancel")
     assert busy_broker.api.ask(f"/api/queues/%2F/{name}.new").status == 404
     page.click(f"{hook('import-form')} {hook('submit')}")
     page.click(f"{hook('import-question')} {hook('submit')}")
@@ -319,7 +319,7 @@ def test_redrive_of_many_proposes_a_rate(site_of, busy_broker, shop, name):
     until(lambda: get(busy_broker, f"queues/%2F/{name}.dead").get("messages_ready"), 1001)
     page = site_of(busy_broker).log_in(at=f"#/queues/{segment('/', f'{name}.dead')}/messages")
     page.click(hook("redrive-all"))
-    says(page, hook("rate-proposed"), "More than 1,000 messages", "500 per second", "3 s")
+    says(page, hook("rate-proposed"), "More than 1,000 messages", "500 messages per second", "3 s")
     expect(page.locator("dialog [name=rate]")).to_have_value("500")
     page.click(hook("rate-none"))
     expect(page.locator("dialog [name=rate]")).to_have_value("")
@@ -342,7 +342,7 @@ def test_messages_without_deaths_are_moved(site_of, busy_broker, shop, name):
     says(page, "dialog h2", f"Move from {name}")
     assert page.is_checked(hook("to-queue"))
     page.check(hook("to-origin"))
-    says(page, hook("no-origin"), "1 have no origin")
+    says(page, hook("no-origin"), "1 has no origin")
     assert page.locator(hook("unroutable")).count() == 0
     page.keyboard.press("Escape")
     shop.basic_publish("", f"{name}.dies", b"m", pika.BasicProperties(expiration="0"))
