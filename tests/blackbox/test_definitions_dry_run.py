@@ -62,7 +62,7 @@ def changes(told, family):
         for difference in item.get("differences", [])} for item in told[family]["items"]}
 
 
-def test_everything_is_new_and_after_the_import_equal(http, recorded):
+def test_items_are_new_before_an_import_and_equal_after_it(http, recorded):
     recorded["users"].append({"name": recorded["users"][0]["name"] + "2", "password": "plain", "tags": ["monitoring"]})
     http.request("DELETE", "/api/users/" + quoted(recorded["users"][-1]["name"]))
     exported = http.ask("/api/definitions").json

@@ -223,6 +223,7 @@ def test_a_user_comes_changes_and_goes(site, broker, name):
 
     page.check(hook("no-password"))
     submit(page, hook("password-form"))
+    page.click(hook("confirm-yes"))
     until(lambda: broker.api.ask("/api/whoami", name, "second").status, 401)
     assert get(broker, f"users/{name}")["tags"] == ["management", "night shift"]
 

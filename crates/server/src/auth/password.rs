@@ -150,8 +150,8 @@ impl PasswordHash {
         }
     }
 
-    /// This hash if it is what a new hash of `password` would be but for the salt, or else a new one. Takes tens
-    /// of milliseconds.
+    /// Hashes a password, but returns this hash if it is one of that password and of the algorithm of new
+    /// passwords. Takes tens of milliseconds.
     pub(crate) fn renewed(&self, password: &[u8]) -> Result<Self, HashError> {
         match self {
             Self::Argon2 { .. } if self.verify(password) => Ok(self.clone()),

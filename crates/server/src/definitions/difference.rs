@@ -25,7 +25,7 @@ impl Compared {
     }
 }
 
-/// What an import does with existing items that differ.
+/// The treatment of existing items that differ from those of the definitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Existing {
     /// Replaces them.
@@ -126,7 +126,7 @@ fn bounded(value: &Value) -> Value {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match text.char_indices().find(|(at, _)| *at > PREVIEWED_VALUE_BYTES_MAX) {
         None => value.clone(),
-        Some((at, _)) => Value::String(format!("{}…", text.get(..at).unwrap_or_default())),
+        Some((at, _)) => Value::String(format!("{}\u{2026}", text.get(..at).unwrap_or_default())),
     }
 }
 

@@ -111,6 +111,7 @@ pub(crate) fn dry_run(
 
 #[cfg(test)]
 mod tests {
+    use management::FamilyPreview;
     use serde_json::json;
 
     use super::*;
@@ -164,6 +165,70 @@ mod tests {
         let has = |name: &str| handle.write(|vhost, _| vhost.queue(name).is_some());
         assert!(has("q") && !has("amq.gen-skipped"));
         assert!(handle.write(|vhost, _| vhost.exchange("e").is_some()));
+    }
+
+    /// Counts of new, equal, changed, kept and skipped items by family, without families that have none.
+    fn preview(node: &Node, definitions: &Value) -> Vec<(&'static str, [u64; 5])> {
+        let told = dry_run(node, definitions.as_object().unwrap(), Scope::Node).unwrap();
+        let counts = told.families.iter().map(|(name, family)| {
+            let FamilyPreview { new, equal, changed, kept, skipped, .. } = family;
+            (*name, [*new, *equal, *changed, *kept, *skipped])
+        });
+        counts.filter(|(_, counts)| counts.iter().sum::<u64>() > 0).collect()
+    }
+
+    #[test]
+    fn dry_run_after_an_import_finds_everything_equal() {
+        let definitions = json!({
+            "users": [{"name": "u", "password": "secret", "tags": "monitoring"}],
+            "vhosts": [{"name": "v", "limits": {"max-queues": 9}}],
+            "permissions": [{"user": "u", "vhost": "v", "configure": "", "write": "", "read": ".*"}],
+            "topic_permissions": [{"user": "u", "vhost": "v", "exchange": "x", "write": "", "read": ""}],
+            "global_parameters": [{"name": "owner", "value": [1]}],
+            "parameters": [
+                {"vhost": "v", "component": "vhost-limits", "name": "limits", "value": {"max-queues": 5}},
+                {"vhost": "v", "component": "operator_policy", "name": "o",
+                    "value": {"pattern": "", "definition": {"expires": 5000}}},
+                {"vhost": "v", "component": "shovel", "name": "s", "value": {}},
+            ],
+            "policies": [{"vhost": "v", "name": "p", "pattern": ".*", "definition": {"max-length": 5}}],
+            "exchanges": [{"vhost": "v", "name": "x", "type": "topic"}],
+            "queues": [{"vhost": "v", "name": "q", "type": "quorum"}, {"vhost": "v", "name": "amq.q"}],
+            "bindings": [{"vhost": "v", "source": "x", "destination": "q",
+                "destination_type": "queue", "routing_key": "k", "arguments": {}}],
+        });
+        let empty = start("dry-run-before", &json!({})).unwrap();
+        let before = preview(&empty, &definitions);
+        assert!(empty.auth.user("u").is_none() && empty.vhosts.get("v").is_none());
+        let node = start("dry-run-after", &definitions).unwrap();
+        let after = preview(&node, &definitions);
+        assert_eq!(before.len(), 10);
+        for ((family, before), (_, after)) in before.into_iter().zip(after) {
+            let [new, equal, changed, kept, skipped] = before;
+            assert_eq!((equal, changed, kept), (0, 0, 0), "{family}");
+            assert_eq!(after, [0, new, 0, 0, skipped], "{family}");
+        }
+    }
+
+    #[test]
+    fn dry_run_tells_replaced_and_kept_items() {
+        let definitions = |length: u32| {
+            json!({
+                "vhosts": [{"name": "v"}],
+                "policies": [{"vhost": "v", "name": "p", "pattern": "a",
+                    "definition": {"max-length": length}}],
+                "queues": [{"vhost": "v", "name": "q", "arguments": {"x-max-length": length}}],
+            })
+        };
+        let node = start("dry-run-kept", &definitions(1)).unwrap();
+        assert_eq!(
+            preview(&node, &definitions(2)),
+            [
+                ("vhosts", [0, 1, 0, 0, 0]),
+                ("policies", [0, 0, 1, 0, 0]),
+                ("queues", [0, 0, 0, 1, 0])
+            ]
+        );
     }
 
     #[test]
