@@ -281,6 +281,36 @@ def test_names_and_pages(look, http, ch, prefix, by_broker):
         assert http.ask("/api/dead-letter-map?" + wrong).status == 400, wrong
 
 
+def test_edges_that_look_alike_are_one_group(look, http, ch, prefix):
+    dead = ch.queue(name="dead", dead_letter_exchange="", dead_letter_routing_key="nowhere-" + prefix)
+    alike = [ch.queue(name=f"s{n:02}", dead_letter_exchange="", dead_letter_routing_key=dead) for n in range(40)]
+    ch.queue(name="twin", dead_letter_exchange="", dead_letter_routing_key="nowhere-" + prefix)
+    for q in alike[:2]:
+        ch.publish(q)
+    told = look(group="true")
+    # What dead letters reach is not joined with its twin.
+    assert [one["from_queues_total"] for one in told["edges"]] == [1, 1, 40]
+    assert (told["total_edges"] >= 42, told["filtered_edges"], told["filtered_count"]) == (True, 42, 3)
+    group = told["edges"][2]
+    assert (group["from_queue"], group["from_queues"], group["from_messages"]) == (alike[0], alike[:32], 2)
+    assert (group["severity"], group["to_queues"]) == ("warning", [dead])
+    assert [one["severity"] for one in told["edges"][:2]] == ["error"] * 2
+    assert {queue["name"] for queue in told["queues"]} == {dead, prefix + "twin", alike[0]}
+    assert [one["from_queues"] for one in ask(http, "dead-letter-map", name=alike[7], group="true")["edges"]] == [[alike[7]]]
+    by_queue = [one["from_queue"] for one in look(sort="from_queue", sort_reverse="true")["edges"]]
+    assert by_queue == sorted(by_queue, reverse=True) and len(by_queue) == 42
+
+
+def test_edges_with_a_warning_can_be_chosen(look, ch, prefix):
+    dead = ch.queue(name="dead", message_ttl=1000, dead_letter_exchange="", dead_letter_routing_key="later-" + prefix)
+    ch.queue(name="later-", message_ttl=1000)
+    ch.queue(name="lost", dead_letter_exchange="", dead_letter_routing_key="nowhere-" + prefix)
+    assert look()["filtered_edges"] == 2
+    wrong = look(has_warning="true")
+    assert [one["severity"] for one in wrong["edges"]][0] == "error" and wrong["filtered_edges"] <= 2
+    assert all(one["severity"] for one in wrong["edges"]), dead
+
+
 def test_ten_thousand_queues(defined, by_broker):
     if by_broker(rabbitmq=True, leveret=False):
         pytest.skip("RabbitMQ has no such paths")

@@ -1,6 +1,7 @@
 """The management API: connections, channels and consumers: what is told of them, to whom, and how they are closed."""
 
 import time
+import uuid
 
 import pytest
 
@@ -113,6 +114,23 @@ def test_a_connection_tells_what_it_is(client, api):
     [listed] = [one for one in api.ask("/api/connections").json if one["name"] == name]
     assert listed.keys() == alone.keys()
     assert [one["name"] for one in api.ask("/api/connections?page=1&name=" + quoted(name)).json["items"]] == [name]
+
+
+@pytest.mark.better
+def test_a_filter_finds_the_client_provided_name(client, api, by_broker):
+    if by_broker(rabbitmq=True, leveret=False):
+        pytest.skip("RabbitMQ's filter compares addresses only")
+    given = f"billing-{uuid.uuid4().hex}"
+    connection = client.connect(client_properties={"connection_name": given})
+    channel = connection.channel()
+    name = name_of(connection)
+    channel.queue_declare(given, exclusive=True)
+    channel.basic_consume(given, lambda *_: None, consumer_tag="any")
+    found = lambda path: api.ask(f"/api/{path}?page=1&name={given[:20].upper()}&sort=name").json["items"]
+    eventually(lambda: [one["name"] for one in found("connections")], [name])
+    eventually(lambda: [one["name"] for one in found("channels")], [f"{name} (1)"])
+    assert found("channels")[0]["connection_details"]["user_provided_name"] == given
+    eventually(lambda: [one["consumer_tag"] for one in found("consumers")], ["any"])
 
 
 def test_a_connection_that_has_gone_is_not_there(client, api):

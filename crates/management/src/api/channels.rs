@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::routing::get;
 use serde_json::{Map, Value, json};
 
+use crate::api::client_filter::is_client_wanted;
 use crate::api::list_query::Query;
 use crate::api::{consumers, rates};
 use crate::history::{History, Trend};
@@ -82,12 +83,17 @@ pub(crate) fn answer(
 ) -> Result<Json, ApiError> {
     channels.sort_by(|a, b| (&a.client.name, a.number).cmp(&(&b.client.name, b.number)));
     let name = node.snapshot().name;
-    let trends: Vec<ChannelTrend> = node
-        .history()
-        .read(|history| channels.iter().map(|one| trend(history, one, query)).collect());
-    let all = channels.iter().zip(&trends);
-    query
-        .answer(all.map(|(channel, trend)| Value::Object(to_json(&name, channel, trend))).collect())
+    let show = |channels: Vec<ChannelSnapshot>| {
+        let trends: Vec<ChannelTrend> = node
+            .history()
+            .read(|history| channels.iter().map(|one| trend(history, one, query)).collect());
+        let all = channels.iter().zip(&trends);
+        all.map(|(channel, trend)| Value::Object(to_json(&name, channel, trend))).collect()
+    };
+    let is_wanted = |one: &ChannelSnapshot| {
+        query.matches_name(&one.name()) || is_client_wanted(&one.client, query)
+    };
+    query.answer_lazily(channels, is_wanted, show)
 }
 
 fn trend(history: &History, channel: &ChannelSnapshot, query: &Query) -> ChannelTrend {
@@ -122,6 +128,9 @@ fn to_json(node: &str, channel: &ChannelSnapshot, trend: &ChannelTrend) -> Map<S
         "acks_uncommitted": channel.acks_uncommitted,
     });
     let mut json = rates::object(json);
+    if let Some(name) = &client.connection_name {
+        json["connection_details"]["user_provided_name"] = json!(name);
+    }
     let numbers = of_channel(&channel.counters);
     let stats = rates::message_stats(&CHANNEL, &numbers, trend);
     json.insert("message_stats".to_owned(), Value::Object(stats));

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use serde_json::{Value, json};
 
+use crate::api::client_filter::is_client_wanted;
 use crate::api::list_query::Query;
 use crate::api::{channels, rates};
 use crate::history::{History, Trend};
@@ -89,7 +90,7 @@ async fn list_of_channels(
 ) -> Result<Json, ApiError> {
     let (connection, channels) = node.connection(&name).ok_or_else(ApiError::not_found)?;
     check_can_see_client(&caller, &connection.client.user)?;
-    channels::answer(&node, channels, &query.unpaged())
+    channels::answer(&node, channels, &query)
 }
 
 async fn close(
@@ -134,7 +135,7 @@ fn answer(
 ) -> Result<Json, ApiError> {
     connections.sort_by(|a, b| a.client.name.cmp(&b.client.name));
     let show = |connections: Vec<ConnectionSnapshot>| list_to_json(node, &connections, query);
-    query.answer_lazily(connections, |one| &one.client.name, show)
+    query.answer_lazily(connections, |one| is_client_wanted(&one.client, query), show)
 }
 
 fn list_to_json(

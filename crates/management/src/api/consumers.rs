@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::routing::get;
 use serde_json::{Value, json};
 
+use crate::api::client_filter::is_client_wanted;
 use crate::api::list_query::Query;
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
@@ -27,7 +28,7 @@ async fn list(
 ) -> Result<Json, ApiError> {
     let vhosts = node.vhost_names().into_iter();
     let all = vhosts.filter_map(|vhost| node.consumers(&vhost)).flatten();
-    answer(&node, all.filter(|one| caller.can_see_client(user(one))).collect(), query)
+    answer(&node, all.filter(|one| caller.can_see_client(user(one))).collect(), &query)
 }
 
 async fn list_of_vhost(
@@ -41,7 +42,7 @@ async fn list_of_vhost(
         return Err(ApiError::no_entry());
     }
     let seen = consumers.into_iter().filter(|one| caller.can_see_client(user(one)));
-    answer(&node, seen.collect(), query)
+    answer(&node, seen.collect(), &query)
 }
 
 fn user(consumer: &ConsumerSnapshot) -> &str {
@@ -51,13 +52,24 @@ fn user(consumer: &ConsumerSnapshot) -> &str {
 fn answer(
     node: &SharedNode,
     mut consumers: Vec<ConsumerSnapshot>,
-    query: Query,
+    query: &Query,
 ) -> Result<Json, ApiError> {
     consumers.sort_by(|a, b| (&a.vhost, &a.queue, &a.tag).cmp(&(&b.vhost, &b.queue, &b.tag)));
     let name = node.snapshot().name;
-    let json = consumers.iter().map(|one| to_json(&name, one)).collect();
-    // Consumers have no name to filter by; RabbitMQ's list is always complete.
-    query.unpaged().answer(json)
+    let show = |consumers: Vec<ConsumerSnapshot>| {
+        consumers.iter().map(|one| to_json(&name, one)).collect()
+    };
+    query.answer_lazily(consumers, |one| is_wanted(one, query), show)
+}
+
+/// True if the filter finds the consumer by its tag, its queue or its client.
+///
+/// COMPAT: pages of more lists: RabbitMQ's list of consumers has no pages.
+fn is_wanted(consumer: &ConsumerSnapshot, query: &Query) -> bool {
+    let client = consumer.client.as_ref();
+    query.matches_name(&consumer.tag)
+        || query.matches_name(&consumer.queue)
+        || client.is_some_and(|client| is_client_wanted(client, query))
 }
 
 /// A consumer in JSON.

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::json;
 
+use crate::api::list_query::Query;
 use crate::http::access::{Administrator, Policymaker, check_administrator};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
@@ -20,9 +21,14 @@ pub(super) fn routes() -> Router<SharedNode> {
         .route("/api/global-parameters/{name}", get(show).put(set).delete(clear))
 }
 
-async fn list(State(node): State<SharedNode>, Policymaker(_): Policymaker) -> Json {
+/// COMPAT: pages of more lists: RabbitMQ's list of global parameters has no pages.
+async fn list(
+    State(node): State<SharedNode>,
+    Policymaker(_): Policymaker,
+    query: Query,
+) -> Result<Json, ApiError> {
     let all = node.global_parameters();
-    Json::ok(all.iter().map(|(name, value)| json!({"name": name, "value": value})).collect())
+    query.answer(all.iter().map(|(name, value)| json!({"name": name, "value": value})).collect())
 }
 
 async fn show(

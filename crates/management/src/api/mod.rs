@@ -6,6 +6,7 @@
 
 mod bindings;
 mod channels;
+mod client_filter;
 mod connections;
 mod consumers;
 mod dead_letters;

@@ -12,6 +12,7 @@ use axum::routing::get;
 use broker::{Policy, PolicyKind};
 use serde_json::{Value, json};
 
+use crate::api::list_query::Query;
 use crate::api::policies::check_entry;
 use crate::http::access::{Policymaker, check_administrator};
 use crate::http::answer::{ApiError, Json, made, removed};
@@ -64,19 +65,29 @@ impl<S: Send + Sync> FromRequestParts<S> for Place {
     }
 }
 
+/// The fields that a filter looks into.
+///
+/// COMPAT: pages of more lists: RabbitMQ's lists of parameters have no pages.
+const FOUND_BY: [&str; 3] = ["name", "component", "vhost"];
+
 /// All but policies, which have paths of their own, as in RabbitMQ.
-async fn list(State(node): State<SharedNode>, Policymaker(caller): Policymaker) -> Json {
+async fn list(
+    State(node): State<SharedNode>,
+    Policymaker(caller): Policymaker,
+    query: Query,
+) -> Result<Json, ApiError> {
     let components = [OPERATOR_POLICY, VHOST_LIMITS].into_iter();
     let all = components.flat_map(|component| everywhere(&node, &caller, component));
-    Json::ok(all.collect())
+    query.answer_found_by(all.collect(), &FOUND_BY)
 }
 
 async fn list_of_component(
     State(node): State<SharedNode>,
     Policymaker(caller): Policymaker,
     Name(component): Name,
-) -> Json {
-    Json::ok(Value::Array(everywhere(&node, &caller, &component)))
+    query: Query,
+) -> Result<Json, ApiError> {
+    query.answer_found_by(everywhere(&node, &caller, &component), &FOUND_BY)
 }
 
 fn everywhere(node: &SharedNode, caller: &Caller, component: &str) -> Vec<Value> {
@@ -89,10 +100,11 @@ async fn list_of_vhost(
     State(node): State<SharedNode>,
     Policymaker(caller): Policymaker,
     NameInVhost { vhost: component, name: vhost }: NameInVhost,
+    query: Query,
 ) -> Result<Json, ApiError> {
     let parameters = of_vhost(&node, &component, &vhost).ok_or_else(ApiError::not_found)?;
     check_entry(&caller, &vhost)?;
-    Ok(Json::ok(Value::Array(parameters)))
+    query.answer_found_by(parameters, &FOUND_BY)
 }
 
 /// The parameters of a component in a vhost; none without such a vhost.

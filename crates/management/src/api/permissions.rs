@@ -37,6 +37,11 @@ pub(super) fn routes() -> Router<SharedNode> {
         .route("/api/users/{name}/topic-permissions", get(list_of_user::<Topic>))
 }
 
+/// The fields that a filter looks into.
+///
+/// COMPAT: pages of more lists: RabbitMQ's lists of permissions have no pages.
+const FOUND_BY: [&str; 3] = ["user", "vhost", "exchange"];
+
 /// Permissions or topic permissions, which are listed in the same way.
 trait Permission: Sized + 'static {
     /// The permissions of a user in all vhosts.
@@ -85,7 +90,7 @@ async fn list<P: Permission>(
     query: Query,
 ) -> Result<Json, ApiError> {
     let all = node.users().into_iter().flat_map(P::of);
-    query.unpaged().answer(all.map(|one| one.to_json()).collect())
+    query.answer_found_by(all.map(|one| one.to_json()).collect(), &FOUND_BY)
 }
 
 async fn list_of_vhost<P: Permission>(
@@ -97,7 +102,7 @@ async fn list_of_vhost<P: Permission>(
     node.vhost_settings(&vhost).ok_or_else(ApiError::not_found)?;
     let all = node.users().into_iter().flat_map(P::of);
     let of_vhost = all.filter(|one| one.vhost() == vhost).map(|one| one.to_json());
-    query.unpaged().answer(of_vhost.collect())
+    query.answer_found_by(of_vhost.collect(), &FOUND_BY)
 }
 
 async fn list_of_user<P: Permission>(
@@ -107,7 +112,7 @@ async fn list_of_user<P: Permission>(
     query: Query,
 ) -> Result<Json, ApiError> {
     let user = node.user(&name).ok_or_else(ApiError::not_found)?;
-    query.unpaged().answer(P::of(user).iter().map(P::to_json).collect())
+    query.answer_found_by(P::of(user).iter().map(P::to_json).collect(), &FOUND_BY)
 }
 
 async fn show(

@@ -1,7 +1,9 @@
 //! Dead letters: where they go, and the queues that hold them.
 
 mod map;
+mod mapped;
 mod queues;
+mod selection;
 
 use axum::Router;
 

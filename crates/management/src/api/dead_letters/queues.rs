@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::routing::get;
 use serde_json::{Map, Value, json};
 
-use crate::api::dead_letters::map::Mapped;
+use crate::api::dead_letters::mapped::Mapped;
 use crate::api::list_query::Query;
 use crate::http::access::Management;
 use crate::http::answer::{ApiError, Json};
@@ -53,7 +53,8 @@ fn answer(vhosts: &[Mapped], query: &Query) -> Result<Json, ApiError> {
         reached.map(move |(queue, (from, from_total))| Target { mapped, queue, from, from_total })
     });
     let json = |targets: Vec<Target<'_>>| targets.iter().filter_map(to_json).collect();
-    query.answer_lazily(targets.collect(), |target| target.mapped.name(target.queue), json)
+    let is_wanted = |target: &Target<'_>| query.matches_name(target.mapped.name(target.queue));
+    query.answer_lazily(targets.collect(), is_wanted, json)
 }
 
 fn to_json(target: &Target<'_>) -> Option<Value> {

@@ -114,24 +114,30 @@ impl Query {
         Self { page: None, ..self }
     }
 
-    /// Answers with a list of items that `show` formats. If only a page in the natural order is requested,
-    /// only its items are formatted.
+    /// Answers with a list of items that `show` formats. On pages, those that `is_wanted` selects are formatted;
+    /// of a page in the natural order, only its own items.
     pub(crate) fn answer_lazily<T>(
         &self,
         mut things: Vec<T>,
-        name: impl Fn(&T) -> &str,
+        is_wanted: impl Fn(&T) -> bool,
         show: impl FnOnce(Vec<T>) -> Vec<Value>,
     ) -> Result<Json, ApiError> {
-        let (Some(page), None) = (&self.page, &self.sort) else {
+        let Some(page) = &self.page else {
             return self.answer(show(things));
         };
         let total_count = things.len();
-        things.retain(|thing| page.filter.matches(name(thing)));
-        if self.sort_reverse {
-            things.reverse();
-        }
+        things.retain(is_wanted);
         let filtered_count = things.len();
-        let items = show(page.cut(things)?.collect());
+        let items = if self.sort.is_some() {
+            let mut items = show(things);
+            self.order(&mut items);
+            page.cut(items)?.collect()
+        } else {
+            if self.sort_reverse {
+                things.reverse();
+            }
+            show(page.cut(things)?.collect())
+        };
         Ok(self.page_of(page, items, filtered_count, total_count))
     }
 
@@ -155,18 +161,46 @@ impl Query {
         Ok((things, position))
     }
 
-    /// Answers with a list. `items` have names and are in order.
-    pub(crate) fn answer(&self, mut items: Vec<Value>) -> Result<Json, ApiError> {
-        let total_count = items.len();
-        if let Some(page) = &self.page {
-            items.retain(|item| page.filter.matches(item["name"].as_str().unwrap_or_default()));
+    /// Orders things by a field of their JSON if the query has a field to sort by.
+    pub(crate) fn order_by_json<T>(&self, things: Vec<T>, json: impl Fn(&T) -> Value) -> Vec<T> {
+        let Some(path) = &self.sort else { return things };
+        let mut things: Vec<(Option<Value>, T)> =
+            things.into_iter().map(|one| (at(&json(&one), path).cloned(), one)).collect();
+        things.sort_by(|(a, _), (b, _)| compare(a.as_ref(), b.as_ref()));
+        if self.sort_reverse {
+            things.reverse();
         }
+        things.into_iter().map(|(_, one)| one).collect()
+    }
+
+    fn order(&self, items: &mut [Value]) {
         if let Some(path) = &self.sort {
             items.sort_by(|a, b| compare(at(a, path), at(b, path)));
         }
         if self.sort_reverse {
             items.reverse();
         }
+    }
+
+    /// Answers with a list. `items` have names and are in order.
+    pub(crate) fn answer(&self, items: Vec<Value>) -> Result<Json, ApiError> {
+        self.answer_found_by(items, &["name"])
+    }
+
+    /// Answers with a list. `items` are in order; the filter looks for the name in the texts at `paths`.
+    pub(crate) fn answer_found_by(
+        &self,
+        mut items: Vec<Value>,
+        paths: &[&str],
+    ) -> Result<Json, ApiError> {
+        let total_count = items.len();
+        if let Some(page) = &self.page {
+            items.retain(|item| {
+                let mut texts = paths.iter().filter_map(|path| at(item, path)?.as_str());
+                page.filter.is_all() || texts.any(|text| page.filter.matches(text))
+            });
+        }
+        self.order(&mut items);
         let Some(page) = &self.page else {
             return Ok(Json::ok(items.into_iter().map(|item| self.select_columns(item)).collect()));
         };
@@ -270,13 +304,17 @@ mod tests {
                 json += names.len();
                 named(&names)
             };
-            Query::parse(query).and_then(|q| q.answer_lazily(names(), |name| name, show)).unwrap().1
+            Query::parse(query)
+                .and_then(|q| q.answer_lazily(names(), |name| q.matches_name(name), show))
+                .unwrap()
+                .1
         };
         for query in ["page=2&page_size=2&name=a", "page=1&page_size=3&sort_reverse=true"] {
             assert_eq!(page(query), answer(query, named(&names())), "{query}");
         }
         assert_eq!(page("page=1&sort=name")["total_count"], json!(5));
-        assert_eq!(json, 2 + 3 + 5);
+        assert_eq!(page("page=1&sort=name&name=b")["items"], json!(named(&["b"])));
+        assert_eq!(json, 2 + 3 + 5 + 1);
     }
 
     #[test]
@@ -291,6 +329,39 @@ mod tests {
             Query::parse("name=a").unwrap().matches_name("b"),
             "without a page there is no filter"
         );
+    }
+
+    #[test]
+    fn filter_looks_into_the_given_texts() {
+        let items = || {
+            vec![
+                json!({"user": "ada", "of": {"vhost": "shop"}}),
+                json!({"user": "eve", "of": {"vhost": 1}}),
+                json!({"user": "joe"}),
+            ]
+        };
+        let found = |query: &str| {
+            let query = Query::parse(query).unwrap();
+            query.answer_found_by(items(), &["user", "of.vhost"]).unwrap().1
+        };
+        assert_eq!(found("page=1")["filtered_count"], json!(3));
+        assert_eq!(found("page=1&name=SHO")["items"][0]["user"], json!("ada"));
+        assert_eq!(found("page=1&name=%5Ej&use_regex=true")["items"][0]["user"], json!("joe"));
+        assert_eq!(found("page=1&name=1")["total_count"], json!(3));
+        assert_eq!(found("page=1&name=1")["items"], json!([]));
+        assert_eq!(found("name=ada").as_array().map(Vec::len), Some(3));
+    }
+
+    #[test]
+    fn things_are_ordered_by_their_json() {
+        let ordered = |query: &str| {
+            let query = Query::parse(query).unwrap();
+            query.order_by_json(vec![2, 3, 1], |n| json!({"n": n, "x": -n}))
+        };
+        assert_eq!(ordered("page=1&sort_reverse=true"), [2, 3, 1]);
+        assert_eq!(ordered("sort=n"), [1, 2, 3]);
+        assert_eq!(ordered("sort=x"), [3, 2, 1]);
+        assert_eq!(ordered("sort=n&sort_reverse=true"), [3, 2, 1]);
     }
 
     #[test]

@@ -102,6 +102,11 @@ impl Filter {
         Ok(Pattern::filter(name).map_or(Self::None, Self::Matching))
     }
 
+    /// True if the filter matches everything.
+    pub(super) fn is_all(&self) -> bool {
+        matches!(self, Self::All)
+    }
+
     /// True if the filter matches the name.
     pub(super) fn matches(&self, name: &str) -> bool {
         match self {

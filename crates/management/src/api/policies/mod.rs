@@ -14,6 +14,7 @@ use axum::routing::get;
 use broker::PolicyKind;
 use serde_json::Value;
 
+use crate::api::list_query::Query;
 use crate::http::access::{Administrator, Management, Policymaker};
 use crate::http::answer::{ApiError, Json, made, removed};
 use crate::http::body::Object;
@@ -26,10 +27,10 @@ pub(super) fn routes() -> Router<SharedNode> {
     use PolicyKind::{Operator, User};
 
     Router::new()
-        .route("/api/policies", get(|node, caller| list(node, caller, User)))
+        .route("/api/policies", get(|node, caller, query| list(node, caller, query, User)))
         .route(
             "/api/policies/{vhost}",
-            get(|node, caller, vhost| list_of_vhost(node, caller, vhost, User)),
+            get(|node, caller, vhost, query| list_of_vhost(node, caller, vhost, query, User)),
         )
         .route(
             "/api/policies/{vhost}/{name}",
@@ -37,10 +38,13 @@ pub(super) fn routes() -> Router<SharedNode> {
                 .put(|node, Policymaker(caller), at, body| set(node, caller, at, body, User))
                 .delete(|node, Policymaker(caller), at| clear(node, caller, at, User)),
         )
-        .route("/api/operator-policies", get(|node, caller| list(node, caller, Operator)))
+        .route(
+            "/api/operator-policies",
+            get(|node, caller, query| list(node, caller, query, Operator)),
+        )
         .route(
             "/api/operator-policies/{vhost}",
-            get(|node, caller, vhost| list_of_vhost(node, caller, vhost, Operator)),
+            get(|node, caller, vhost, query| list_of_vhost(node, caller, vhost, query, Operator)),
         )
         .route(
             "/api/operator-policies/{vhost}/{name}",
@@ -52,27 +56,34 @@ pub(super) fn routes() -> Router<SharedNode> {
         .merge(explain::routes())
 }
 
+/// The fields that a filter looks into.
+///
+/// COMPAT: pages of more lists: RabbitMQ's lists of policies have no pages.
+const FOUND_BY: [&str; 3] = ["name", "pattern", "vhost"];
+
 /// The policies of all vhosts in which the user has permissions.
 async fn list(
     State(node): State<SharedNode>,
     Management(caller): Management,
+    query: Query,
     kind: PolicyKind,
-) -> Json {
+) -> Result<Json, ApiError> {
     let entered = node.vhost_names().into_iter().filter(|vhost| caller.can_enter(vhost));
     // A vhost deleted meanwhile has none.
     let all = entered.flat_map(|vhost| in_vhost(&node, &vhost, kind).unwrap_or_default());
-    Json::ok(all.collect())
+    query.answer_found_by(all.collect(), &FOUND_BY)
 }
 
 async fn list_of_vhost(
     State(node): State<SharedNode>,
     Management(caller): Management,
     Name(vhost): Name,
+    query: Query,
     kind: PolicyKind,
 ) -> Result<Json, ApiError> {
     let policies = in_vhost(&node, &vhost, kind).ok_or_else(ApiError::not_found)?;
     check_entry(&caller, &vhost)?;
-    Ok(Json::ok(Value::Array(policies)))
+    query.answer_found_by(policies, &FOUND_BY)
 }
 
 fn in_vhost(node: &SharedNode, vhost: &str, kind: PolicyKind) -> Option<Vec<Value>> {
