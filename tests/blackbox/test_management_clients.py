@@ -3,6 +3,7 @@
 import time
 import uuid
 
+import pika
 import pytest
 
 from brokers import quoted
@@ -121,9 +122,9 @@ def test_a_filter_finds_the_client_provided_name(client, api, by_broker):
     if by_broker(rabbitmq=True, leveret=False):
         pytest.skip("RabbitMQ's filter compares addresses only")
     given = f"billing-{uuid.uuid4().hex}"
-    connection = client.connect(client_properties={"connection_name": given})
+    connection = pika.BlockingConnection(pika.ConnectionParameters(*client.broker.amqp, client_properties={"connection_name": given}))
     channel = connection.channel()
-    name = name_of(connection)
+    [name] = [one["name"] for one in api.ask("/api/connections").json if one.get("user_provided_name") == given]
     channel.queue_declare(given, exclusive=True)
     channel.basic_consume(given, lambda *_: None, consumer_tag="any")
     found = lambda path: api.ask(f"/api/{path}?page=1&name={given[:20].upper()}&sort=name").json["items"]
@@ -131,6 +132,7 @@ def test_a_filter_finds_the_client_provided_name(client, api, by_broker):
     eventually(lambda: [one["name"] for one in found("channels")], [f"{name} (1)"])
     assert found("channels")[0]["connection_details"]["user_provided_name"] == given
     eventually(lambda: [one["consumer_tag"] for one in found("consumers")], ["any"])
+    connection.close()
 
 
 def test_a_connection_that_has_gone_is_not_there(client, api):

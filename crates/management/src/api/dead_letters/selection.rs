@@ -1,4 +1,4 @@
-//! Which edges of the dead-letter map an answer has, and how they are grouped.
+//! The edges that an answer about the dead-letter map has, and their groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 

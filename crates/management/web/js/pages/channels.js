@@ -1,9 +1,11 @@
 // All channels, page by page.
 
 import { path } from "../api.js";
-import { Badge, ChannelLink, Page, State, UserLink } from "../components.js";
+import { Badge, ChannelLink, Page, UserLink } from "../components.js";
+import { DASH } from "../format.js";
 import { html } from "../html.js";
 import { numberColumn, rateColumn } from "../parts/columns.js";
+import { StateDot } from "../parts/state-dot.js";
 import { useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { PagedTable } from "../table.js";
 
@@ -13,26 +15,31 @@ export const ChannelMode = ({ channel }) => html`${channel.confirm && html`<${Ba
 /** How the state of a channel looks. */
 export const channelState = (state) => ({ running: "good", idle: "" })[state] ?? "warning";
 
+const OVERVIEW = "Overview";
+const DETAILS = "Details";
+const RATES = "Message rates";
+
 export const CHANNELS = [
-  { key: "name", title: "Channel", sort: "name", render: (one) => html`<${ChannelLink} name=${one.name} />` },
-  { key: "user", title: "User", sort: "user", width: "7rem", render: (one) => html`<${UserLink} name=${one.user} />` },
-  { key: "mode", title: "Mode", width: "4.5rem", render: (one) => html`<${ChannelMode} channel=${one} />` },
-  { key: "state", title: "State", sort: "state", width: "6.5rem", render: (one) => html`<${State} kind=${channelState(one.state)}>${one.state}<//>` },
-  numberColumn("consumers", "Consumers", "consumer_count", { width: "7.2rem" }),
-  numberColumn("unconfirmed", "Unconfirmed", "messages_unconfirmed", { width: "8rem" }),
-  numberColumn("prefetch", "Prefetch", "prefetch_count", { width: "6rem", hint: "Limit of unacknowledged messages of each later consumer; 0 is no limit" }),
-  numberColumn("global_prefetch", "Global prefetch", "global_prefetch_count", { width: "9rem", isOptional: true, hint: "Limit of unacknowledged messages of all consumers together; 0 is no limit" }),
-  numberColumn("unacked", "Unacked", "messages_unacknowledged"),
-  numberColumn("uncommitted", "Uncommitted", "messages_uncommitted", { width: "8rem", isOptional: true, name: "Uncommitted messages", hint: "Publishes that wait for tx.commit" }),
-  numberColumn("acks_uncommitted", "Uncommitted acks", "acks_uncommitted", { width: "9.4rem", isOptional: true, hint: "Acknowledgements that wait for tx.commit" }),
-  rateColumn("publish", "Publish", "message_stats.publish"),
-  rateColumn("confirm", "Confirm", "message_stats.confirm"),
-  rateColumn("refused", "Refused", "message_stats.refused", { hint: "Publishes per second that a full queue refused" }),
-  rateColumn("returned", "Returned", "message_stats.return_unroutable", { isOptional: true, width: "6.4rem", hint: "Mandatory messages per second that were routed to no queue, and returned" }),
-  rateColumn("unroutable", "Dropped", "message_stats.drop_unroutable", { isOptional: true, width: "6.4rem", name: "Dropped (unroutable)", hint: "Messages per second that were routed to no queue, and dropped" }),
-  rateColumn("deliver", "Deliver", "message_stats.deliver_get"),
-  rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { isOptional: true, width: "7rem" }),
-  rateColumn("ack", "Ack", "message_stats.ack"),
+  { key: "name", title: "Channel", group: OVERVIEW, sort: "name", render: (one) => html`<${ChannelLink} name=${one.name} />` },
+  { key: "client", title: "Client-provided name", group: OVERVIEW, sort: "connection_details.user_provided_name", phone: 20, width: "6rem", render: (one) => one.connection_details?.user_provided_name ?? DASH },
+  { key: "user", title: "User", group: OVERVIEW, sort: "user", width: "4rem", isOptional: true, render: (one) => html`<${UserLink} name=${one.user} />` },
+  { key: "mode", title: "Mode", group: OVERVIEW, width: "3rem", phone: 10, render: (one) => html`<${ChannelMode} channel=${one} />` },
+  { key: "state", title: "State", group: OVERVIEW, sort: "state", phone: 9, width: "3rem", render: (one) => html`<${StateDot} kind=${channelState(one.state)} isUsual=${channelState(one.state) !== "warning"}>${one.state}<//>` },
+  numberColumn("consumers", "Consumers", "consumer_count", { group: DETAILS }),
+  numberColumn("unconfirmed", "Unconfirmed", "messages_unconfirmed", { group: DETAILS, phone: 2 }),
+  numberColumn("prefetch", "Prefetch", "prefetch_count", { group: DETAILS, hint: "Limit of unacknowledged messages of each later consumer; 0 is no limit" }),
+  numberColumn("global_prefetch", "Global prefetch", "global_prefetch_count", { group: DETAILS, isOptional: true, hint: "Limit of unacknowledged messages of all consumers together; 0 is no limit" }),
+  numberColumn("unacked", "Unacked", "messages_unacknowledged", { group: DETAILS, phone: 1 }),
+  numberColumn("uncommitted", "Uncommitted", "messages_uncommitted", { group: DETAILS, isOptional: true, name: "Uncommitted messages", hint: "Publishes that wait for tx.commit" }),
+  numberColumn("acks_uncommitted", "Uncommitted acks", "acks_uncommitted", { group: DETAILS, isOptional: true, hint: "Acknowledgements that wait for tx.commit" }),
+  rateColumn("publish", "Publish", "message_stats.publish", { group: RATES, phone: 3 }),
+  rateColumn("confirm", "Confirm", "message_stats.confirm", { group: RATES }),
+  rateColumn("refused", "Refused", "message_stats.refused", { group: RATES, hint: "Publishes per second that a full queue refused" }),
+  rateColumn("returned", "Returned", "message_stats.return_unroutable", { group: RATES, isOptional: true, hint: "Mandatory messages per second that were routed to no queue, and returned" }),
+  rateColumn("unroutable", "Dropped", "message_stats.drop_unroutable", { group: RATES, isOptional: true, name: "Dropped (unroutable)", hint: "Messages per second that were routed to no queue, and dropped" }),
+  rateColumn("deliver", "Deliver", "message_stats.deliver_get", { group: RATES, phone: 4, name: "Deliver and get" }),
+  rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { group: RATES, isOptional: true }),
+  rateColumn("ack", "Ack", "message_stats.ack", { group: RATES }),
 ];
 
 export default function Channels() {
@@ -40,6 +47,6 @@ export default function Channels() {
   const columns = useVhostColumns(CHANNELS);
   return html`<${Page} title="Channels" badges=${vhost && html`<${Badge} kind="accent">${vhost}<//>`} test="channels">
     <${PagedTable} id="channels" url=${vhost ? path("vhosts", vhost, "channels") : path("channels")} columns=${columns}
-      rowKey=${(one) => one.name} noun="channel" defaultSort=${{ key: "name" }} empty="No channels." />
+      rowKey=${(one) => one.name} noun="channel" defaultSort=${{ key: "name" }} empty="No channels." filterLabel="Filter by client name or address" />
   <//>`;
 }

@@ -10,7 +10,7 @@ import { html, useMemo } from "../html.js";
 import { Consequences, ofConnection } from "../parts/consequences.js";
 import { usePolled } from "../poll.js";
 import { go, href } from "../router.js";
-import { ListTable } from "../table.js";
+import { PagedTable } from "../table.js";
 import { CHANNELS } from "./channels.js";
 import { connectionState } from "./connections.js";
 
@@ -46,7 +46,6 @@ const certificate = (one) => (one.peer_cert_subject ? `${one.peer_cert_subject},
 export default function Connection({ params: { name } }) {
   const [range, picker] = useRange({ isShort: true });
   const polled = usePolled(withRange(path("connections", name), range, ["data_rates"]));
-  const channels = usePolled(path("connections", name, "channels"));
   const close = () => openDialog((done) => html`<${Close} name=${name} close=${done} />`);
   return html`<${Page} title=${polled.data?.user_provided_name ?? name} crumbs=${[["Connections", href("connections")], [name]]} test="connection"
       actions=${html`${picker}<button type="button" class="danger" onClick=${close} data-test="close">Close\u2026</button>`}>
@@ -70,7 +69,7 @@ export default function Connection({ params: { name } }) {
           ["Certificate", certificate(one)],
         ]} /><//>
       </div>
-      <${Card} title="Channels"><${ListTable} id="connection-channels" rows=${channels.data} columns=${CHANNELS} rowKey=${(channel) => channel.name} noun="channel" defaultSort=${{ key: "name" }} empty="No channels." /><//>
+      <${Card} title="Channels"><${PagedTable} id="connection-channels" url=${path("connections", name, "channels")} hasFilter="many" isInAddress=${false} columns=${CHANNELS} rowKey=${(channel) => channel.name} noun="channel" defaultSort=${{ key: "name" }} empty="No channels." /><//>
       <${Card} title="Client properties"><${Values} table=${one.client_properties} /><//>`}<//>
   <//>`;
 }

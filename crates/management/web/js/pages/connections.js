@@ -1,11 +1,13 @@
 // All connections, page by page.
 
 import { path } from "../api.js";
-import { Badge, ConnectionLink, Page, State, UserLink } from "../components.js";
-import { DASH, byteRate, moment } from "../format.js";
+import { Badge, ConnectionLink, Page, UserLink } from "../components.js";
+import { DASH, byteRate, bytes, moment } from "../format.js";
 import { html } from "../html.js";
 import { numberColumn } from "../parts/columns.js";
+import { StateDot } from "../parts/state-dot.js";
 import { useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
+import { href } from "../router.js";
 import { PagedTable } from "../table.js";
 
 /** How the state of a connection looks. */
@@ -14,19 +16,31 @@ export const connectionState = (state) => ({ running: "good", flow: "warning", b
 /** Product and version of a client. */
 export const clientOf = ({ client_properties: client = {} }) => [client.product, client.version].filter(Boolean).join(" ") || DASH;
 
+/** The name that people know: the client's own, or else the addresses. */
+const Name = ({ of: one }) => html`<a href=${href("connections", one.name)} title=${one.name}>${one.user_provided_name ?? one.name}</a>`;
+
+const OVERVIEW = "Overview";
+const DETAILS = "Details";
+const NETWORK = "Network";
+
 const COLUMNS = [
-  { key: "name", title: "Connection", sort: "name", render: (one) => html`<${ConnectionLink} name=${one.name} />` },
-  { key: "given", title: "Client-provided name", sort: "user_provided_name", width: "11rem", render: (one) => html`<span title=${one.user_provided_name}>${one.user_provided_name ?? DASH}</span>` },
-  { key: "user", title: "User", sort: "user", width: "7rem", render: (one) => html`<${UserLink} name=${one.user} />` },
-  { key: "state", title: "State", sort: "state", width: "7rem", render: (one) => html`<${State} kind=${connectionState(one.state)}>${one.state}<//>` },
-  { key: "tls", title: "TLS", sort: "ssl", width: "4.5rem", render: (one) => (one.ssl ? html`<${Badge} kind="good" title=${one.ssl_protocol}>TLS<//>` : DASH) },
-  { key: "protocol", title: "Protocol", sort: "protocol", width: "8rem", isOptional: true, render: (one) => one.protocol },
-  numberColumn("channels", "Channels", "channels", { width: "6rem" }),
-  { key: "recv", title: "From client", sort: "recv_oct_details.rate", width: "7.5rem", align: "right", render: (one) => byteRate(one.recv_oct_details?.rate) },
-  { key: "send", title: "To client", sort: "send_oct_details.rate", width: "7.5rem", align: "right", render: (one) => byteRate(one.send_oct_details?.rate) },
-  { key: "client", title: "Client", sort: "client_properties.product", width: "10rem", isOptional: true, render: (one) => html`<span title=${clientOf(one)}>${clientOf(one)}</span>` },
-  { key: "heartbeat", title: "Heartbeat", sort: "timeout", width: "6rem", align: "right", isOptional: true, render: (one) => (one.timeout ? `${one.timeout} s` : "none") },
-  { key: "since", title: "Connected at", sort: "connected_at", width: "10rem", align: "right", isOptional: true, render: (one) => moment(one.connected_at) },
+  { key: "given", title: "Client-provided name", group: OVERVIEW, sort: "user_provided_name", hint: "The addresses, where the client has given no name", render: (one) => html`<${Name} of=${one} />` },
+  { key: "name", title: "Address", group: OVERVIEW, sort: "name", width: "9rem", render: (one) => html`<${ConnectionLink} name=${one.name} />` },
+  { key: "user", title: "User", group: OVERVIEW, sort: "user", width: "4rem", render: (one) => html`<${UserLink} name=${one.user} />` },
+  { key: "state", title: "State", group: OVERVIEW, sort: "state", phone: 1, width: "3.6rem", render: (one) => html`<${StateDot} kind=${connectionState(one.state)}>${one.state}<//>` },
+  { key: "tls", title: "TLS", group: DETAILS, sort: "ssl", width: "3rem", render: (one) => (one.ssl ? html`<${Badge} kind="good" title=${one.ssl_protocol}>TLS<//>` : DASH) },
+  { key: "protocol", title: "Protocol", group: DETAILS, sort: "protocol", width: "5rem", isOptional: true, render: (one) => one.protocol },
+  numberColumn("channels", "Channels", "channels", { group: DETAILS, phone: 2 }),
+  { key: "client", title: "Client", group: DETAILS, sort: "client_properties.product", width: "6rem", isOptional: true, render: (one) => clientOf(one) },
+  { key: "mechanism", title: "Login", group: DETAILS, sort: "auth_mechanism", width: "4rem", isOptional: true, render: (one) => one.auth_mechanism },
+  { key: "heartbeat", title: "Heartbeat", group: DETAILS, sort: "timeout", width: "4rem", align: "right", isOptional: true, render: (one) => (one.timeout ? `${one.timeout} s` : "none") },
+  numberColumn("channel_max", "Channels up to", "channel_max", { group: DETAILS, isOptional: true }),
+  { key: "frame_max", title: "Frames up to", group: DETAILS, sort: "frame_max", width: "5rem", align: "right", isOptional: true, render: (one) => bytes(one.frame_max) },
+  { key: "since", title: "Connected at", group: DETAILS, sort: "connected_at", width: "5rem", align: "right", isOptional: true, render: (one) => moment(one.connected_at) },
+  { key: "recv", title: "From client", group: NETWORK, sort: "recv_oct_details.rate", phone: 3, width: "6rem", align: "right", render: (one) => byteRate(one.recv_oct_details?.rate) },
+  { key: "send", title: "To client", group: NETWORK, sort: "send_oct_details.rate", phone: 4, width: "6rem", align: "right", render: (one) => byteRate(one.send_oct_details?.rate) },
+  { key: "recv_all", title: "Received in all", group: NETWORK, sort: "recv_oct", width: "6rem", align: "right", isOptional: true, render: (one) => bytes(one.recv_oct) },
+  { key: "send_all", title: "Sent in all", group: NETWORK, sort: "send_oct", width: "6rem", align: "right", isOptional: true, render: (one) => bytes(one.send_oct) },
 ];
 
 export default function Connections() {
@@ -34,6 +48,6 @@ export default function Connections() {
   const columns = useVhostColumns(COLUMNS);
   return html`<${Page} title="Connections" badges=${vhost && html`<${Badge} kind="accent">${vhost}<//>`} test="connections">
     <${PagedTable} id="connections" url=${vhost ? path("vhosts", vhost, "connections") : path("connections")} columns=${columns}
-      rowKey=${(one) => one.name} noun="connection" defaultSort=${{ key: "name" }} empty="No connections." />
+      rowKey=${(one) => one.name} noun="connection" defaultSort=${{ key: "name" }} empty="No connections." filterLabel="Filter by client name or address" />
   <//>`;
 }

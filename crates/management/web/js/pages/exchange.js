@@ -5,7 +5,7 @@ import { Chart, rateLine, useRange, withRange } from "../chart.js";
 import { Card, Facts, Loaded, Page, Values } from "../components.js";
 import { confirm } from "../dialog.js";
 import { attempt } from "../errors.js";
-import { html, useMemo } from "../html.js";
+import { html, useMemo, useRef } from "../html.js";
 import { AddBinding, Bindings } from "../parts/bindings.js";
 import { Consequences, ofExchange } from "../parts/consequences.js";
 import { Explain } from "../parts/explain.js";
@@ -31,8 +31,8 @@ export default function Exchange({ params: { vhost, name } }) {
   const real = name === "amq.default" ? "" : name;
   const [range, picker] = useRange({ isShort: true });
   const polled = usePolled(withRange(exchangePath(vhost, real), range, ["msg_rates"]));
-  const outgoing = usePolled(exchangePath(vhost, real, "bindings", "source"));
-  const incoming = usePolled(exchangePath(vhost, real, "bindings", "destination"));
+  const outgoing = useRef(null);
+  const incoming = useRef(null);
   const isOurs = real !== "" && !real.startsWith("amq.");
   const remove = async () => {
     if (!await confirm({ title: `Delete exchange ${real}?`, text: html`<${Consequences} load=${() => ofExchange(vhost, real)} />` })) return;
@@ -54,9 +54,9 @@ export default function Exchange({ params: { vhost, name } }) {
           ${real === "" && html`<p class="muted">Every queue is bound to the default exchange by the name of the queue. Other bindings are not possible.</p>`}
         <//>
       </div>
-      ${real !== "" && html`<${Bindings} title="Bindings from this exchange" polled=${outgoing} isFrom=${true} test="outgoing" />
-        <${Bindings} title="Bindings to this exchange" polled=${incoming} test="incoming" />
-        <${AddBinding} vhost=${vhost} name=${real} isQueue=${false} onAdded=${() => { outgoing.refresh(); incoming.refresh(); }} />`}
+      ${real !== "" && html`<${Bindings} title="Bindings from this exchange" url=${exchangePath(vhost, real, "bindings", "source")} again=${outgoing} isFrom=${true} test="outgoing" />
+        <${Bindings} title="Bindings to this exchange" url=${exchangePath(vhost, real, "bindings", "destination")} again=${incoming} test="incoming" />
+        <${AddBinding} vhost=${vhost} name=${real} isQueue=${false} onAdded=${() => { outgoing.current?.(); incoming.current?.(); }} />`}
       <${Explain} kind="exchanges" vhost=${vhost} name=${real} />
       ${!exchange.internal && html`<${Publish} vhost=${vhost} exchange=${real} onPublished=${polled.refresh} />`}`}<//>
   <//>`;

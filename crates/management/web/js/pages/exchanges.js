@@ -13,14 +13,14 @@ import { PagedTable } from "../table.js";
 
 const COLUMNS = [
   { key: "name", title: "Name", sort: "name", render: (exchange) => html`<${ExchangeLink} vhost=${exchange.vhost} name=${exchange.name} />` },
-  { key: "type", title: "Type", sort: "type", width: "10rem", render: (exchange) => exchange.type },
-  { key: "features", title: "Features", width: "10rem", render: (exchange) => html`<${Features} of=${exchange} />` },
-  { key: "policy", title: "Policy", sort: "policy", width: "10rem", isOptional: true, render: (exchange) => html`<${Policies} of=${exchange} />` },
-  rateColumn("in", "In", "message_stats.publish_in", { width: "8rem", hint: "Messages published to the exchange per second" }),
-  rateColumn("out", "Out", "message_stats.publish_out", { width: "8rem", hint: "Messages routed to queues per second; a message counts once for each queue" }),
-  rateColumn("refused", "Refused", "message_stats.refused", { width: "6.4rem", hint: "Messages per second that a full queue refused" }),
-  rateColumn("returned", "Returned", "message_stats.return_unroutable", { width: "6.4rem", isOptional: true, hint: "Mandatory messages per second that were routed to no queue, and returned" }),
-  rateColumn("unroutable", "Dropped", "message_stats.drop_unroutable", { width: "6.4rem", isOptional: true, name: "Dropped (unroutable)", hint: "Messages per second that were routed to no queue, and dropped" }),
+  { key: "type", title: "Type", sort: "type", width: "5rem", phone: 3, render: (exchange) => exchange.type },
+  { key: "features", title: "Features", width: "6rem", render: (exchange) => html`<${Features} of=${exchange} />` },
+  { key: "policy", title: "Policy", sort: "policy", width: "6rem", isOptional: true, render: (exchange) => html`<${Policies} of=${exchange} />` },
+  rateColumn("in", "In", "message_stats.publish_in", { width: "6rem", phone: 1, hint: "Messages published to the exchange per second" }),
+  rateColumn("out", "Out", "message_stats.publish_out", { width: "6rem", phone: 2, hint: "Messages routed to queues per second; a message counts once for each queue" }),
+  rateColumn("refused", "Refused", "message_stats.refused", { hint: "Messages per second that a full queue refused" }),
+  rateColumn("returned", "Returned", "message_stats.return_unroutable", { isOptional: true, hint: "Mandatory messages per second that were routed to no queue, and returned" }),
+  rateColumn("unroutable", "Dropped", "message_stats.drop_unroutable", { isOptional: true, name: "Dropped (unroutable)", hint: "Messages per second that were routed to no queue, and dropped" }),
 ];
 
 const HINTS = [["alternate-exchange", "string", "Alternate exchange"]];

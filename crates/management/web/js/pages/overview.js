@@ -8,6 +8,7 @@ import { html, useMemo } from "../html.js";
 import { deliveryLines } from "../parts/flow.js";
 import { usePolled } from "../poll.js";
 import { href, hrefWith } from "../router.js";
+import { Stats } from "../stats.js";
 import { isMonitor } from "../session.js";
 import { ListTable } from "../table.js";
 
@@ -26,12 +27,12 @@ export const alarmsOf = (node) => [
 
 export const NODES = [
   { key: "name", title: "Node", sort: "name", render: (node) => html`<a href=${href("nodes", node.name)}>${node.name}</a>` },
-  { key: "state", title: "State", width: "8rem", render: (node) => html`<${State} kind=${alarmsOf(node).length > 0 ? "danger" : "good"}>${alarmsOf(node).length > 0 ? "alarm" : "running"}<//>` },
-  { key: "memory", title: "Memory", width: "15rem", sort: "mem_used", render: (node) => html`<${Meter} label="Memory" used=${node.mem_used} total=${node.mem_limit} isBad=${node.mem_alarm} text=${node.mem_limit ? `${bytes(node.mem_used)} of ${bytes(node.mem_limit)}` : bytes(node.mem_used)} />` },
-  { key: "disk", title: "Disk free", width: "16rem", sort: "disk_free", render: (node) => html`<span title="Free space, and the limit of the disk alarm">${bytes(node.disk_free)}, limit ${bytes(node.disk_free_limit)}</span>` },
-  { key: "fds", title: "File descriptors", width: "12rem", sort: "fd_used", render: (node) => html`<${Meter} label="File descriptors" used=${node.fd_used} total=${node.fd_total} text=${compact(node.fd_used)} />` },
-  { key: "uptime", title: "Uptime", width: "8rem", sort: "uptime", align: "right", render: (node) => duration(node.uptime) },
-  { key: "durability", title: "Confirms wait for", width: "10rem", render: (node) => (node.durability === "fsync" ? "the disk" : "the system") },
+  { key: "state", title: "State", phone: 1, width: "5rem", render: (node) => html`<${State} kind=${alarmsOf(node).length > 0 ? "danger" : "good"}>${alarmsOf(node).length > 0 ? "alarm" : "running"}<//>` },
+  { key: "memory", title: "Memory", phone: 2, width: "11rem", sort: "mem_used", render: (node) => html`<${Meter} label="Memory" used=${node.mem_used} total=${node.mem_limit} isBad=${node.mem_alarm} text=${node.mem_limit ? `${bytes(node.mem_used)} of ${bytes(node.mem_limit)}` : bytes(node.mem_used)} />` },
+  { key: "disk", title: "Disk free", phone: 3, width: "8rem", sort: "disk_free", render: (node) => html`<span title="Free space, and the limit of the disk alarm">${bytes(node.disk_free)}, limit ${bytes(node.disk_free_limit)}</span>` },
+  { key: "fds", title: "File descriptors", phone: 4, width: "9rem", sort: "fd_used", render: (node) => html`<${Meter} label="File descriptors" used=${node.fd_used} total=${node.fd_total} text=${compact(node.fd_used)} />` },
+  { key: "uptime", title: "Uptime", phone: 5, width: "4rem", sort: "uptime", align: "right", render: (node) => duration(node.uptime) },
+  { key: "durability", title: "Confirms wait for", width: "5rem", render: (node) => (node.durability === "fsync" ? "the disk" : "the system") },
 ];
 
 /** Charts of an overview or a vhost: what is queued, and what happens. */
@@ -96,7 +97,7 @@ export default function Overview() {
       const { object_totals: objects, queue_totals: queued = {}, message_stats: stats = {} } = all;
       return html`
         <${Alarms} nodes=${nodes.data ?? []} />
-        <div class="stats">
+        <${Stats}>
           <${Stat} label="Messages" value=${compact(queued.messages)} hint=${number(queued.messages)} href=${hrefWith({ sort: "total", reverse: 1 }, "queues")} test="messages" />
           <${Stat} label="Ready" value=${compact(queued.messages_ready)} hint=${number(queued.messages_ready)} />
           <${Stat} label="Unacked" value=${compact(queued.messages_unacknowledged)} hint=${number(queued.messages_unacknowledged)} />
@@ -109,7 +110,7 @@ export default function Overview() {
           <${Stat} label="Connections" value=${compact(objects.connections)} href=${href("connections")} />
           <${Stat} label="Channels" value=${compact(objects.channels)} href=${href("channels")} />
           <${Stat} label="Consumers" value=${compact(objects.consumers)} />
-        </div>
+        <//>
         <${MessageCharts} data=${all} range=${range} />
         ${nodes.data && html`<${Card} title="Nodes"><${ListTable} id="overview-nodes" rows=${nodes.data} columns=${NODES} rowKey=${(node) => node.name} noun="node" /><//>`}
         <div class="cards">

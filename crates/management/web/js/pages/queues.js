@@ -1,7 +1,7 @@
 // All queues, page by page.
 
 import { path, put } from "../api.js";
-import { Badge, Page, QueueLink, State } from "../components.js";
+import { Badge, Page, QueueLink } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { bytes } from "../format.js";
 import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
@@ -11,6 +11,7 @@ import { Features, Policies } from "../parts/features.js";
 import { queueState } from "../parts/losses.js";
 import { DETAIL_COLUMNS, DETAIL_FIELDS } from "../parts/queue-columns.js";
 import { SETTINGS } from "../parts/settings-table.js";
+import { StateDot } from "../parts/state-dot.js";
 import { VhostField, useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { PagedTable } from "../table.js";
 
@@ -26,28 +27,40 @@ function QueueState({ queue }) {
   return html`<span title=${hint} data-test="queue-state"><${State} kind=${kind}>${text}<//></span>`;
 }
 
+const OVERVIEW = "Overview";
+const MESSAGES = "Messages";
+const BYTES = "Message bytes";
+const RATES = "Message rates";
+const DEATHS = "Deaths per second";
+
+/** The state of a queue, with a warning if it refuses publishes or loses dead letters. */
+function QueueState({ queue }) {
+  const [kind, text, hint] = queueState(queue);
+  return html`<span title=${hint} data-test="queue-state"><${StateDot} kind=${kind}>${text}<//></span>`;
+}
+
 const COLUMNS = [
-  { key: "name", title: "Name", sort: "name", render: (queue) => html`<${QueueLink} vhost=${queue.vhost} name=${queue.name} />` },
-  { key: "type", title: "Type", sort: "type", width: "5rem", render: (queue) => queue.type },
-  { key: "features", title: "Features", width: "8.8rem", render: (queue) => html`<${Features} of=${queue} />` },
-  { key: "policy", title: "Policy", sort: "policy", width: "8rem", isOptional: true, render: (queue) => html`<${Policies} of=${queue} />` },
-  { key: "state", title: "State", sort: "state", width: "6rem", render: (queue) => html`<${QueueState} queue=${queue} />` },
-  numberColumn("consumers", "Consumers", "consumers", { isOptional: true, width: "6.5rem" }),
-  numberColumn("ready", "Ready", "messages_ready"),
-  numberColumn("unacked", "Unacked", "messages_unacknowledged"),
-  numberColumn("total", "Total", "messages"),
-  { key: "bytes", title: "Bytes", sort: "message_bytes", width: "6.5rem", align: "right", isOptional: true, render: (queue) => bytes(queue.message_bytes) },
-  { key: "memory", title: "Memory", sort: "memory", width: "6.5rem", align: "right", isOptional: true, render: (queue) => bytes(queue.memory) },
-  numberColumn("paged_out", "On disk", "messages_paged_out", { isOptional: true, hint: "Messages that are on disk only, not in memory" }),
+  { key: "name", title: "Name", group: OVERVIEW, sort: "name", render: (queue) => html`<${QueueLink} vhost=${queue.vhost} name=${queue.name} />` },
+  { key: "state", title: "State", group: OVERVIEW, sort: "state", phone: 10, width: "3rem", render: (queue) => html`<${QueueState} queue=${queue} />` },
+  { key: "type", title: "Type", group: OVERVIEW, sort: "type", width: "3.6rem", render: (queue) => queue.type },
+  { key: "features", title: "Features", group: OVERVIEW, width: "5rem", render: (queue) => html`<${Features} of=${queue} />` },
+  { key: "policy", title: "Policy", group: OVERVIEW, sort: "policy", width: "5rem", isOptional: true, render: (queue) => html`<${Policies} of=${queue} />` },
+  numberColumn("consumers", "Consumers", "consumers", { group: OVERVIEW, isOptional: true }),
+  numberColumn("ready", "Ready", "messages_ready", { group: MESSAGES, phone: 1 }),
+  numberColumn("unacked", "Unacked", "messages_unacknowledged", { group: MESSAGES, phone: 2 }),
+  numberColumn("total", "Total", "messages", { group: MESSAGES, phone: 3 }),
+  numberColumn("paged_out", "On disk", "messages_paged_out", { group: MESSAGES, isOptional: true, hint: "Messages that are on disk only, not in memory" }),
+  { key: "bytes", title: "Bytes", group: BYTES, sort: "message_bytes", width: "5rem", align: "right", isOptional: true, render: (queue) => bytes(queue.message_bytes) },
+  { key: "memory", title: "Memory", group: BYTES, sort: "memory", width: "5rem", align: "right", isOptional: true, hint: "Memory of the queue with its messages", render: (queue) => bytes(queue.memory) },
   ...DETAIL_COLUMNS,
-  rateColumn("in", "In", "message_stats.publish", { hint: "Messages that arrive per second, including refused ones" }),
-  rateColumn("refused", "Refused", "message_stats.refused", { hint: "Messages refused per second, because the queue is full" }),
-  rateColumn("out", "Deliver", "message_stats.deliver_get", { hint: "Messages delivered or fetched per second" }),
-  rateColumn("ack", "Ack", "message_stats.ack"),
-  rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { isOptional: true, width: "6rem" }),
-  rateColumn("expired", "Expired", "message_stats.expired"),
-  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { width: "7.6rem" }),
-  rateColumn("dropped", "Dropped", "message_stats.dropped", { isOptional: true, hint: "Died, and removed without a dead letter: without a dead-letter exchange, or lost" }),
+  rateColumn("in", "In", "message_stats.publish", { group: RATES, phone: 4, hint: "Messages that arrive per second, including refused ones" }),
+  rateColumn("refused", "Refused", "message_stats.refused", { group: RATES, phone: 6, hint: "Messages refused per second, because the queue is full" }),
+  rateColumn("out", "Out", "message_stats.deliver_get", { group: RATES, phone: 5, hint: "Messages delivered or fetched per second" }),
+  rateColumn("ack", "Ack", "message_stats.ack", { group: RATES }),
+  rateColumn("redeliver", "Redeliver", "message_stats.redeliver", { group: RATES, isOptional: true }),
+  rateColumn("expired", "Expired", "message_stats.expired", { group: DEATHS }),
+  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { group: DEATHS }),
+  rateColumn("dropped", "Dropped", "message_stats.dropped", { group: DEATHS, isOptional: true, hint: "Died, and removed without a dead letter: without a dead-letter exchange, or lost" }),
 ];
 
 // What the columns need, and nothing else: a queue has a hundred fields.

@@ -5,10 +5,10 @@ import { Card, UserLink } from "../components.js";
 import { confirm, Dialog, openDialog } from "../dialog.js";
 import { attempt } from "../errors.js";
 import { ActionForm, Field, TextField, useForm } from "../forms.js";
-import { html } from "../html.js";
+import { html, useRef } from "../html.js";
 import { usePolled } from "../poll.js";
 import { href } from "../router.js";
-import { ListTable } from "../table.js";
+import { PagedTable } from "../table.js";
 
 const LISTS_MS = 60_000;
 const PRESETS = [["Everything", ".*"], ["Nothing", "^$"]];
@@ -76,10 +76,10 @@ function Editor({ kind, row, isNew, by, close }) {
 /** The entries of a kind, for `by` "user" or "vhost" with this name; each can be changed. */
 function Access({ kind, by, name }) {
   const { title, text, patterns, pathOf, test } = KINDS[kind];
-  const polled = usePolled(path(by === "user" ? "users" : "vhosts", name, kind));
+  const again = useRef(null);
   const edit = async (row, isNew) => {
     const isDone = await openDialog((close) => html`<${Editor} kind=${kind} row=${row} isNew=${isNew} by=${by} close=${close} />`);
-    if (isDone) polled.refresh();
+    if (isDone) again.current?.();
   };
   const add = () => {
     const all = Object.fromEntries(Object.keys(patterns).map((key) => [key, ".*"]));
@@ -89,7 +89,7 @@ function Access({ kind, by, name }) {
     const whose = `${row.user} in ${row.vhost}${row.exchange === undefined ? "" : `, exchange ${row.exchange}`}`;
     const what = kind === "permissions" ? "The connections of the user stay open, but every operation in the vhost is refused." : "All routing keys of the exchange are allowed then.";
     if (!(await confirm({ title: `Remove these ${title.toLowerCase()}?`, text: `${whose}. ${what}`, action: "Remove" }))) return;
-    if (await attempt(`${title} were not removed`, () => del(pathOf(row)), `${title} removed.`)) polled.refresh();
+    if (await attempt(`${title} were not removed`, () => del(pathOf(row)), `${title} removed.`)) again.current?.();
   };
   const columns = [
     by === "user"
@@ -103,7 +103,7 @@ function Access({ kind, by, name }) {
   ];
   return html`<${Card} title=${title} isWide=${true} test=${test} actions=${html`<button type="button" onClick=${add} data-test="add">Add</button>`}>
     <p class="muted">${text}</p>
-    <${ListTable} id=${`${test}-by-${by}`} rows=${polled.data} columns=${columns} rowKey=${(row) => `${row.vhost}/${row.user}/${row.exchange ?? ""}`} noun="entry" empty="None." />
+    <${PagedTable} id=${`${test}-by-${by}`} url=${path(by === "user" ? "users" : "vhosts", name, kind)} again=${again} columns=${columns} rowKey=${(row) => `${row.vhost}/${row.user}/${row.exchange ?? ""}`} noun="entry" hasFilter="many" isInAddress=${false} defaultSort=${{ key: by === "user" ? "vhost" : "user" }} empty="None." />
   <//>`;
 }
 

@@ -6,7 +6,7 @@ import { confirm } from "../dialog.js";
 import { attempt } from "../errors.js";
 import { ActionForm, ArgumentsEditor, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
 import { html, useState } from "../html.js";
-import { ListTable } from "../table.js";
+import { PagedTable } from "../table.js";
 
 /** The path of the bindings between two things; the default exchange has a name there. */
 const between = ({ vhost, source, destination, destination_type: type }, ...key) =>
@@ -19,22 +19,22 @@ const columns = (isFrom, remove) => [
       : html`<${ExchangeLink} vhost=${one.vhost} name=${one.destination} />`) }
     : { key: "other", title: "From", sort: "source", render: (one) => html`<${ExchangeLink} vhost=${one.vhost} name=${one.source} />` },
   ...(isFrom ? [{ key: "type", title: "Type", sort: "destination_type", width: "7rem", render: (one) => one.destination_type }] : []),
-  { key: "routing_key", title: "Routing key", sort: "routing_key", render: (one) => html`<span title=${one.routing_key}>${one.routing_key}</span>` },
-  { key: "arguments", title: "Arguments", render: (one) => html`<${Values} table=${one.arguments} empty="" />` },
+  { key: "routing_key", title: "Routing key", sort: "routing_key", render: (one) => one.routing_key },
+  { key: "arguments", title: "Arguments", width: "6rem", render: (one) => html`<${Values} table=${one.arguments} empty="" />` },
   { key: "remove", title: "", name: "Unbind", width: "6.5rem", align: "right", render: (one) => one.source !== "" && html`<button type="button" class="danger" onClick=${() => remove(one)} data-test="unbind">Unbind</button>` },
 ];
 
-/** A list of bindings: `isFrom` says that they begin at the exchange of this page. */
-export function Bindings({ title, polled, isFrom = false, test }) {
+/** A list of the bindings at `url`: `isFrom` says that they begin at the exchange of this page. `again` is a ref, as of `PagedTable`. */
+export function Bindings({ title, url, again, isFrom = false, test }) {
   const remove = async (one) => {
     const text = html`From <b>${one.source}</b> to the ${one.destination_type} <b>${one.destination}</b>${one.routing_key ? html`, key <code>${one.routing_key}</code>` : ""}.`;
     if (!await confirm({ title: "Delete the binding?", text, action: "Unbind" })) return;
-    if (await attempt("The binding was not deleted", () => del(between(one, one.properties_key)), "Binding deleted.")) polled.refresh();
+    if (await attempt("The binding was not deleted", () => del(between(one, one.properties_key)), "Binding deleted.")) again.current?.();
   };
   return html`<${Card} title=${title} test=${test}>
-    <${ListTable} id=${test} rows=${polled.data} columns=${columns(isFrom, remove)} noun="binding" hasFilter=${(polled.data?.length ?? 0) > 10}
+    <${PagedTable} id=${test} url=${url} again=${again} columns=${columns(isFrom, remove)} noun="binding" hasFilter="many" isInAddress=${false} filterLabel="Filter by name or key"
       rowKey=${(one) => `${one.source}\n${one.destination_type}\n${one.destination}\n${one.properties_key}`}
-      filterBy=${(one) => `${one.source} ${one.destination} ${one.routing_key}`} empty="No bindings." />
+      empty="No bindings." />
   <//>`;
 }
 

@@ -12,7 +12,7 @@ export const numberColumn = (key, title, field, rest = {}) => ({
   title,
   sort: field,
   align: "right",
-  width: "5.6rem",
+  width: "3.4rem",
   render: (row) => faint(at(row, field), number),
   ...rest,
 });
@@ -20,7 +20,7 @@ export const numberColumn = (key, title, field, rest = {}) => ({
 /** A column of bytes. */
 export const bytesColumn = (key, title, field, rest = {}) => ({
   ...numberColumn(key, title, field),
-  width: "6.5rem",
+  width: "3.4rem",
   render: (row) => faint(at(row, field), bytes),
   ...rest,
 });
@@ -35,7 +35,7 @@ export const percentColumn = (key, title, field, rest = {}) => ({
 /** A column of bytes per second. */
 export const byteRateColumn = (key, title, field, rest = {}) => ({
   ...numberColumn(key, title, `${field}_details.rate`),
-  width: "7.4rem",
+  width: "3.4rem",
   render: (row) => faint(at(row, `${field}_details.rate`), byteRate),
   ...rest,
 });
@@ -46,7 +46,7 @@ export const rateColumn = (key, title, field, rest = {}) => ({
   title,
   sort: `${field}_details.rate`,
   align: "right",
-  width: "5.3rem",
+  width: "3.4rem",
   render: (row) => {
     const details = at(row, `${field}_details`);
     return details?.rate === 0 ? html`<span class="zero">0/s</span>` : rateOf(details);

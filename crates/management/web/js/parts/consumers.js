@@ -36,4 +36,4 @@ const columns = (isOfQueue) => [
 ];
 
 export const Consumers = ({ rows, isOfQueue = false }) => html`<${ListTable} id=${isOfQueue ? "queue-consumers" : "channel-consumers"} rows=${rows} columns=${columns(isOfQueue)}
-  rowKey=${(one) => `${one.channel_details?.name}\n${one.consumer_tag}`} noun="consumer" hasFilter=${(rows?.length ?? 0) > 10} filterBy=${(one) => `${one.consumer_tag} ${one.channel_details?.name}`} empty="No consumers." />`;
+  rowKey=${(one) => `${one.channel_details?.name}\n${one.consumer_tag}`} noun="consumer" hasFilter="many" filterBy=${(one) => `${one.consumer_tag} ${one.channel_details?.name}`} empty="No consumers." />`;

@@ -3,6 +3,7 @@
 import { html, useEffect, useRef } from "../html.js";
 import { SelectField, TextField, useForm } from "../forms.js";
 import { setQuery } from "../router.js";
+import { usePhone } from "../viewport.js";
 import { REASONS } from "./deaths.js";
 
 /** The states of messages that can be looked at. */
@@ -36,7 +37,8 @@ export function Filters({ filter }) {
     form.set({ reason });
     setQuery({ ...form.values, reason });
   };
-  return html`<form class="browse-filter" onSubmit=${apply} role="search" aria-label="Messages" ref=${box} data-test="message-filter">
+  const isPhone = usePhone();
+  return html`<details class="disclosure filter-fold" open=${!isPhone || filter.isFiltered} data-test="filter-fold"><summary>Filter</summary><form class="browse-filter" onSubmit=${apply} role="search" aria-label="Messages" ref=${box} data-test="message-filter">
     <${SelectField} label="Died because" ...${form.bind("reason")} onInput=${choose} options=${[["", "any reason"], ...Object.entries(REASONS)]} />
     <${TextField} label="Died first in queue" ...${form.bind("first_queue")} />
     <${TextField} label="Header" placeholder="name or name=value" ...${form.bind("header")} />
@@ -44,5 +46,5 @@ export function Filters({ filter }) {
     <div class="actions"><button type="submit" data-test="apply">Search</button>
       ${filter.isFiltered && html`<button type="button" class="quiet" data-test="clear"
         onClick=${() => setQuery({ reason: null, first_queue: null, header: null, text: null })}>Clear</button>`}</div>
-  </form>`;
+  </form></details>`;
 }

@@ -25,11 +25,11 @@ export function VhostField({ value, onInput }) {
   return html`<${SelectField} label="Virtual host" value=${value} onInput=${onInput} options=${vhosts.map((vhost) => [vhost.name, vhost.name])} data-test="form-vhost" />`;
 }
 
-const VHOST = { key: "vhost", title: "Virtual host", sort: "vhost", width: "8rem", render: (row) => html`<span title=${row.vhost}>${row.vhost}</span>` };
+const VHOST = { key: "vhost", title: "Virtual host", group: "Overview", sort: "vhost", width: "5rem", render: (row) => html`<span title=${row.vhost}>${row.vhost}</span>` };
 
-/** The columns of a list, and before them the vhost where there are several in it. */
+/** The columns of a list, and after the first the vhost where there are several in it. */
 export function useVhostColumns(columns) {
   const chosen = useChosenVhost();
   const isAlone = (useVhosts() ?? []).length < 2;
-  return useMemo(() => (chosen || isAlone ? columns : [VHOST, ...columns]), [chosen, isAlone, columns]);
+  return useMemo(() => (chosen || isAlone ? columns : [columns[0], VHOST, ...columns.slice(1)]), [chosen, isAlone, columns]);
 }

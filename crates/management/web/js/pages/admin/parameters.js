@@ -6,12 +6,12 @@ import { confirm, Dialog, openDialog } from "../../dialog.js";
 import { attempt } from "../../errors.js";
 import { plain } from "../../format.js";
 import { ActionForm, AreaField, TextField, useForm } from "../../forms.js";
-import { html } from "../../html.js";
+import { html, useRef } from "../../html.js";
 import { PolicyLink } from "../../parts/source.js";
 import { usePolled } from "../../poll.js";
 import { href } from "../../router.js";
 import { isAdministrator, isPolicymaker } from "../../session.js";
-import { ListTable } from "../../table.js";
+import { PagedTable } from "../../table.js";
 
 function ClusterName() {
   const polled = usePolled(path("cluster-name"));
@@ -50,16 +50,16 @@ function ParameterDialog({ name, value, isNew, close }) {
 }
 
 function Globals() {
-  const polled = usePolled(path("global-parameters"));
+  const again = useRef(null);
   const edit = async (row, isNew) => {
-    if (await openDialog((close) => html`<${ParameterDialog} ...${row} isNew=${isNew} close=${close} />`)) polled.refresh();
+    if (await openDialog((close) => html`<${ParameterDialog} ...${row} isNew=${isNew} close=${close} />`)) again.current?.();
   };
   const remove = async ({ name }) => {
     if (!(await confirm({ title: `Delete the parameter ${name}?`, text: "Programs that read it get 404 then." }))) return;
-    if (await attempt(`${name} was not deleted`, () => del(path("global-parameters", name)), `${name} deleted.`)) polled.refresh();
+    if (await attempt(`${name} was not deleted`, () => del(path("global-parameters", name)), `${name} deleted.`)) again.current?.();
   };
   const columns = [
-    { key: "name", title: "Name", sort: "name", width: "16rem", render: ({ name }) => html`<span title=${name}>${name}</span>` },
+    { key: "name", title: "Name", sort: "name", render: ({ name }) => name },
     { key: "value", title: "Value", render: ({ value }) => html`<code title=${plain(value)}>${plain(value)}</code>` },
     { key: "actions", title: "", name: "Actions", align: "right", width: "12rem", render: (row) => html`
       <button type="button" class="quiet" onClick=${() => edit(row, false)} data-test="edit">Change</button>
@@ -68,23 +68,22 @@ function Globals() {
   return html`<${Card} title="Global parameters" isWide=${true} test="global-parameters"
     actions=${html`<button type="button" onClick=${() => edit({ name: "" }, true)} data-test="add">Add</button>`}>
     <p class="muted">Names with any JSON value, stored by the node for other programs.</p>
-    <${ListTable} id="global-parameters" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="parameter" defaultSort=${{ key: "name" }} empty="No parameters." /><//>`;
+    <${PagedTable} id="global-parameters" url=${path("global-parameters")} again=${again} isInAddress=${false} columns=${columns} rowKey=${(row) => row.name} noun="parameter" defaultSort=${{ key: "name" }} empty="No parameters." /><//>`;
 }
 
 function Runtime() {
-  const polled = usePolled(path("parameters"));
   const columns = [
-    { key: "component", title: "Component", sort: "component", width: "11rem", render: ({ component }) => component },
-    { key: "vhost", title: "Vhost", sort: "vhost", width: "9rem", render: ({ vhost }) => vhost },
-    { key: "name", title: "Name", sort: "name", width: "11rem", render: ({ component, vhost, name }) => {
+    { key: "name", title: "Name", sort: "name", render: ({ component, vhost, name }) => {
       if (component === "operator_policy") return html`<${PolicyLink} source=${component} vhost=${vhost} name=${name} />`;
       return component === "vhost-limits" ? html`<a href=${href("admin", "limits")}>${name}</a>` : name;
     } },
+    { key: "component", title: "Component", sort: "component", width: "7rem", phone: 3, render: ({ component }) => component },
+    { key: "vhost", title: "Vhost", sort: "vhost", width: "5rem", phone: 2, render: ({ vhost }) => vhost },
     { key: "value", title: "Value", render: ({ value }) => html`<code class="wrap">${plain(value)}</code>` },
   ];
   return html`<${Card} title="Runtime parameters" isWide=${true} test="runtime-parameters">
     <p class="muted">Operator policies and vhost limits, which RabbitMQ keeps as parameters. Change them on their own pages.</p>
-    <${ListTable} id="runtime-parameters" rows=${polled.data} columns=${columns} rowKey=${(row) => `${row.component}/${row.vhost}/${row.name}`} noun="parameter" empty="No parameters." /><//>`;
+    <${PagedTable} id="runtime-parameters" url=${path("parameters")} isInAddress=${false} filterLabel="Filter by name, component or vhost" columns=${columns} rowKey=${(row) => `${row.component}/${row.vhost}/${row.name}`} noun="parameter" empty="No parameters." /><//>`;
 }
 
 export default function Parameters() {

@@ -4,14 +4,13 @@ import { del, path } from "../../api.js";
 import { Page } from "../../components.js";
 import { confirm } from "../../dialog.js";
 import { attempt } from "../../errors.js";
-import { html, useMemo } from "../../html.js";
+import { html, useMemo, useRef } from "../../html.js";
 import { dryRun, Told } from "../../parts/dry-run.js";
 import { Definition } from "../../parts/policy-keys.js";
 import { useChosenVhost, useVhostColumns } from "../../parts/vhosts.js";
-import { usePolled } from "../../poll.js";
 import { href, hrefWith } from "../../router.js";
 import { isAdministrator, isPolicymaker } from "../../session.js";
-import { ListTable } from "../../table.js";
+import { PagedTable } from "../../table.js";
 
 const KINDS = [
   ["policies", "Policies", "Settings of queues and exchanges, given by their users. At most one policy applies to each: the matching one with the highest priority.", isPolicymaker],
@@ -31,12 +30,12 @@ export async function removePolicy(kind, { vhost, name }) {
 
 function columnsOf({ kind, mayChange, onDelete }) {
   return [
-    { key: "name", title: "Name", sort: "name", width: "12rem",
+    { key: "name", title: "Name", sort: "name",
       render: ({ vhost, name }) => html`<a href=${href("admin", "policies", kind, vhost, name)} title=${name} data-test="policy-name">${name}</a>` },
-    { key: "pattern", title: "Pattern", sort: "pattern", width: "12rem", render: ({ pattern }) => html`<code title=${pattern}>${pattern}</code>` },
-    { key: "apply-to", title: "Applies to", sort: "apply-to", width: "8rem", render: (row) => row["apply-to"].replace("_", " ") },
-    { key: "priority", title: "Priority", sort: "priority", align: "right", width: "5rem", render: ({ priority }) => priority },
-    { key: "definition", title: "Definition", width: "20rem", render: ({ definition }) => html`<${Definition} definition=${definition} />` },
+    { key: "pattern", title: "Pattern", sort: "pattern", phone: 1, width: "6rem", render: ({ pattern }) => html`<code title=${pattern}>${pattern}</code>` },
+    { key: "apply-to", title: "Applies to", sort: "apply-to", phone: 4, width: "5rem", render: (row) => row["apply-to"].replace("_", " ") },
+    { key: "priority", title: "Priority", sort: "priority", phone: 2, align: "right", width: "4rem", render: ({ priority }) => priority },
+    { key: "definition", title: "Definition", phone: 3, width: "12rem", render: ({ definition }) => html`<${Definition} definition=${definition} />` },
     ...(mayChange ? [{ key: "actions", title: "", name: "Actions", width: "7rem", align: "right",
       render: (row) => html`<button type="button" class="quiet" aria-label=${`Delete ${row.name}`} onClick=${() => onDelete(row)} data-test="delete">Delete</button>` }] : []),
   ];
@@ -44,18 +43,17 @@ function columnsOf({ kind, mayChange, onDelete }) {
 
 function List({ kind, title, text, mayChange }) {
   const vhost = useChosenVhost();
-  const polled = usePolled(vhost ? path(kind, vhost) : path(kind));
-  const rows = polled.data;
+  const again = useRef(null);
   const columns = useVhostColumns(useMemo(() => {
-    const onDelete = async (row) => (await removePolicy(kind, row)) && polled.refresh();
+    const onDelete = async (row) => (await removePolicy(kind, row)) && again.current?.();
     return columnsOf({ kind, mayChange, onDelete });
   }, [kind, mayChange]));
   return html`<section class="card is-wide" data-test=${kind}>
     <header><h2>${title}</h2>${mayChange && html`<div class="actions"><a class="button" href=${hrefWith({ kind }, "admin", "policies", "new")} data-test=${`add-${kind}`}>Add</a></div>`}</header>
     <p class="muted">${text}</p>
-    <${ListTable} id=${kind} rows=${rows} columns=${columns} rowKey=${(row) => `${row.vhost}/${row.name}`}
-      noun=${title.toLowerCase().replace(/ies$/, "y")} defaultSort=${{ key: "name" }} isInAddress=${kind === "policies"} hasFilter=${kind === "policies" || (rows?.length ?? 0) > 10}
-      empty=${vhost ? `None in ${vhost}.` : "None."} filterBy=${(row) => `${row.name} ${row.pattern} ${Object.keys(row.definition).join(" ")}`} />
+    <${PagedTable} id=${kind} url=${vhost ? path(kind, vhost) : path(kind)} again=${again} columns=${columns} rowKey=${(row) => `${row.vhost}/${row.name}`}
+      noun=${title.toLowerCase().replace(/ies$/, "y")} defaultSort=${{ key: "name" }} isInAddress=${kind === "policies"} filterLabel="Filter by name or pattern"
+      empty=${vhost ? `None in ${vhost}.` : "None."} />
   </section>`;
 }
 

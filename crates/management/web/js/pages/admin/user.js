@@ -14,7 +14,7 @@ import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
 import { basic, enter, session } from "../../session.js";
 import { useStore } from "../../store.js";
-import { ListTable } from "../../table.js";
+import { PagedTable } from "../../table.js";
 
 /** A change replaces the whole user: unchanged values are sent again. */
 const sent = ({ tags, password_hash, hashing_algorithm }, changes) => ({ tags, password_hash, hashing_algorithm, ...changes });
@@ -60,14 +60,14 @@ function PasswordCard({ user, onDone }) {
 }
 
 function Connections({ name }) {
-  const polled = usePolled(`${path("connections", "username", name)}`);
   const columns = [
-    { key: "name", title: "Connection", sort: "name", render: (row) => html`<${ConnectionLink} name=${row.name} />` },
-    { key: "vhost", title: "Vhost", sort: "vhost", width: "10rem", render: ({ vhost }) => vhost },
-    { key: "protocol", title: "Protocol", width: "9rem", render: ({ protocol }) => protocol },
+    { key: "given", title: "Client-provided name", sort: "user_provided_name", render: (row) => html`<a href=${href("connections", row.name)}>${row.user_provided_name ?? row.name}</a>` },
+    { key: "name", title: "Address", width: "9rem", sort: "name", render: (row) => html`<${ConnectionLink} name=${row.name} />` },
+    { key: "vhost", title: "Vhost", sort: "vhost", width: "5rem", render: ({ vhost }) => vhost },
+    { key: "protocol", title: "Protocol", width: "6rem", render: ({ protocol }) => protocol },
   ];
   return html`<${Card} title="Connections" isWide=${true}>
-    <${ListTable} id="user-connections" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="connection" empty="This user is not connected." /><//>`;
+    <${PagedTable} id="user-connections" url=${path("connections", "username", name)} hasFilter="many" isInAddress=${false} columns=${columns} rowKey=${(row) => row.name} noun="connection" empty="This user is not connected." /><//>`;
 }
 
 export default function User({ params: { name } }) {

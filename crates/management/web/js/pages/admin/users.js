@@ -11,6 +11,7 @@ import { go, href } from "../../router.js";
 import { PagedTable } from "../../table.js";
 
 const VHOSTS_SHOWN_MAX = 4;
+const PERMISSIONS_MS = 30_000;
 
 /** The dialog for a new user. */
 function NewUser({ close }) {
@@ -39,11 +40,11 @@ function Vhosts({ vhosts }) {
 }
 
 const columnsOf = (vhostsOf) => [
-  { key: "name", title: "Name", sort: "name", width: "14rem", render: ({ name }) => html`<${UserLink} name=${name} />` },
-  { key: "tags", title: "Tags", width: "16rem", render: ({ tags }) => html`<${Tags} tags=${tags} />` },
-  { key: "vhosts", title: "Vhosts", render: ({ name }) => (vhostsOf ? html`<${Vhosts} vhosts=${vhostsOf.get(name) ?? []} />` : "") },
-  { key: "password", title: "Password", width: "7rem", render: ({ password_hash: hash }) => (hash === "" ? html`<${Badge} kind="warning" title="Without a password the user cannot log in">none<//>` : "set") },
-  { key: "limits", title: "Limits", width: "14rem", render: ({ limits }) => Object.entries(limits).map(([name, value]) => `${name} ${value}`).join(", ") },
+  { key: "name", title: "Name", sort: "name", render: ({ name }) => html`<${UserLink} name=${name} />` },
+  { key: "tags", title: "Tags", phone: 1, width: "8rem", render: ({ tags }) => html`<${Tags} tags=${tags} />` },
+  { key: "vhosts", title: "Vhosts", width: "8rem", phone: 2, render: ({ name }) => (vhostsOf ? html`<${Vhosts} vhosts=${vhostsOf.get(name) ?? []} />` : "") },
+  { key: "password", title: "Password", width: "5rem", render: ({ password_hash: hash }) => (hash === "" ? html`<${Badge} kind="warning" title="Without a password the user cannot log in">none<//>` : "set") },
+  { key: "limits", title: "Limits", width: "5rem", render: ({ limits }) => Object.entries(limits).map(([name, value]) => `${name} ${value}`).join(", ") },
 ];
 
 function vhostsByUser(permissions) {
@@ -53,7 +54,7 @@ function vhostsByUser(permissions) {
 }
 
 export default function Users() {
-  const permissions = usePolled(path("permissions"));
+  const permissions = usePolled(`${path("permissions")}?columns=user,vhost`, PERMISSIONS_MS);
   const vhostsOf = useMemo(() => permissions.data && vhostsByUser(permissions.data), [permissions.data]);
   const add = async () => {
     const name = await openDialog((close) => html`<${NewUser} close=${close} />`);

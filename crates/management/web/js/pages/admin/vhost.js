@@ -14,6 +14,7 @@ import { ExportImport } from "../../parts/definitions.js";
 import { Limits } from "../../parts/limits.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
+import { Stats } from "../../stats.js";
 import { chosenVhost } from "../../session.js";
 import { MessageCharts } from "../overview.js";
 import { VhostFields, vhostBody } from "./vhosts.js";
@@ -57,7 +58,7 @@ export default function Vhost({ params: { name } }) {
       <button type="button" onClick=${() => protect(vhost, polled.refresh)} data-test="protect">${vhost.protected_from_deletion ? "Allow deletion" : "Protect"}</button>
       <button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button>`}>
     <${Loaded} polled=${polled} gone="This vhost does not exist (any more).">${(data) => html`
-      <div class="stats">
+      <${Stats}>
         <${Stat} label="Ready" value=${number(data.messages_ready)} />
         <${Stat} label="Unacked" value=${number(data.messages_unacknowledged)} />
         <${Stat} label="Published" value=${rateOf(data.message_stats?.publish_details)} />
@@ -65,7 +66,7 @@ export default function Vhost({ params: { name } }) {
         <${Stat} label="Refused" value=${rateOf(data.message_stats?.refused_details)} hint="Messages refused by full queues per second" />
         <${Stat} label="Dead-lettered" value=${rateOf(data.message_stats?.dead_lettered_details)} />
         <${Stat} label="Lost" value=${rateOf(data.message_stats?.dead_letters_lost_details)} hint="Dead letters per second that no queue accepted" />
-      </div>
+      <//>
       <${MessageCharts} data=${data} range=${range} />
       <div class="cards">
         <${Settings} key=${`${data.description}|${data.tags}|${data.default_queue_type}`} vhost=${data} onDone=${polled.refresh} />

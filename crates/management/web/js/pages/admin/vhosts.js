@@ -3,6 +3,7 @@
 import { path, put } from "../../api.js";
 import { Badge, Page } from "../../components.js";
 import { Dialog, openDialog } from "../../dialog.js";
+import { DASH } from "../../format.js";
 import { ActionForm, SelectField, TextField, useForm } from "../../forms.js";
 import { html } from "../../html.js";
 import { byteRateColumn, numberColumn, rateColumn } from "../../parts/columns.js";
@@ -41,26 +42,32 @@ function NewVhost({ close }) {
   <//>`;
 }
 
+const OVERVIEW = "Overview";
+const MESSAGES = "Messages";
+const RATES = "Message rates";
+const NETWORK = "Network";
+
 const columns = [
-  { key: "name", title: "Name", sort: "name", render: ({ name, protected_from_deletion: isProtected }) => html`
+  { key: "name", title: "Name", group: OVERVIEW, sort: "name", render: ({ name, protected_from_deletion: isProtected }) => html`
     ${isAdministrator() ? html`<a href=${href("admin", "vhosts", name)} title=${name}>${name}</a>` : name}
     ${isProtected && html` <${Badge} kind="accent" title="Protected from deletion">protected<//>`}` },
-  { key: "description", title: "Description", width: "9rem", render: ({ description }) => html`<span title=${description}>${description}</span>` },
-  { key: "tags", title: "Tags", width: "10rem", isOptional: true, render: ({ tags }) => tags.join(", ") },
-  { key: "type", title: "Default type", sort: "default_queue_type", width: "8rem", isOptional: true, render: (row) => row.default_queue_type },
-  numberColumn("messages_ready", "Ready", "messages_ready"),
-  numberColumn("messages_unacknowledged", "Unacked", "messages_unacknowledged", { name: "Unacknowledged", isOptional: true }),
-  numberColumn("messages", "Total", "messages"),
-  rateColumn("publish", "In", "message_stats.publish", { hint: "Messages published per second" }),
-  rateColumn("deliver_get", "Out", "message_stats.deliver_get", { hint: "Messages delivered per second" }),
-  rateColumn("expired", "Expired", "message_stats.expired", { isOptional: true, hint: "Messages expired per second" }),
-  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { width: "7.6rem", hint: "Messages dead-lettered per second" }),
-  byteRateColumn("from_clients", "From clients", "recv_oct", { hint: "Bytes received from clients per second" }),
-  byteRateColumn("to_clients", "To clients", "send_oct", { hint: "Bytes sent to clients per second" }),
-  rateColumn("refused", "Refused", "message_stats.refused", { isOptional: true, hint: "Messages per second that full queues refused" }),
-  rateColumn("returned", "Returned", "message_stats.return_unroutable", { isOptional: true, width: "6.4rem", hint: "Mandatory messages per second that were routed to no queue, and returned" }),
-  rateColumn("unroutable", "Dropped", "message_stats.drop_unroutable", { isOptional: true, width: "6.4rem", name: "Dropped (unroutable)", hint: "Messages per second that were routed to no queue, and dropped" }),
-  rateColumn("lost", "Lost", "message_stats.dead_letters_lost", { isOptional: true, name: "Dead letters lost", hint: "Dead letters per second that no queue accepted" }),
+  { key: "description", title: "Description", group: OVERVIEW, width: "8rem", render: ({ description }) => description },
+  { key: "tags", title: "Tags", group: OVERVIEW, width: "5rem", isOptional: true, render: ({ tags }) => tags.join(", ") },
+  { key: "type", title: "Default type", group: OVERVIEW, sort: "default_queue_type", width: "5rem", isOptional: true, render: (row) => row.default_queue_type },
+  { key: "tracing", title: "Tracing", group: OVERVIEW, sort: "tracing", width: "4rem", isOptional: true, render: ({ tracing }) => (tracing ? html`<${Badge} kind="warning">on<//>` : DASH) },
+  numberColumn("messages_ready", "Ready", "messages_ready", { group: MESSAGES, phone: 1 }),
+  numberColumn("messages_unacknowledged", "Unacked", "messages_unacknowledged", { group: MESSAGES, phone: 2, name: "Unacknowledged" }),
+  numberColumn("messages", "Total", "messages", { group: MESSAGES, phone: 3 }),
+  rateColumn("publish", "In", "message_stats.publish", { group: RATES, phone: 4, hint: "Messages published per second" }),
+  rateColumn("deliver_get", "Out", "message_stats.deliver_get", { group: RATES, phone: 5, hint: "Messages delivered per second" }),
+  rateColumn("expired", "Expired", "message_stats.expired", { group: RATES, isOptional: true, hint: "Messages expired per second" }),
+  rateColumn("dead_lettered", "Dead-lettered", "message_stats.dead_lettered", { group: RATES, hint: "Messages dead-lettered per second" }),
+  byteRateColumn("from_clients", "From clients", "recv_oct", { group: NETWORK, width: "5.4rem", hint: "Bytes received from clients per second" }),
+  byteRateColumn("to_clients", "To clients", "send_oct", { group: NETWORK, width: "5.4rem", hint: "Bytes sent to clients per second" }),
+  rateColumn("refused", "Refused", "message_stats.refused", { group: RATES, isOptional: true, hint: "Messages per second that full queues refused" }),
+  rateColumn("returned", "Returned", "message_stats.return_unroutable", { group: RATES, isOptional: true, hint: "Mandatory messages per second that were routed to no queue, and returned" }),
+  rateColumn("unroutable", "Dropped", "message_stats.drop_unroutable", { group: RATES, isOptional: true, name: "Dropped (unroutable)", hint: "Messages per second that were routed to no queue, and dropped" }),
+  rateColumn("lost", "Lost", "message_stats.dead_letters_lost", { group: RATES, isOptional: true, name: "Dead letters lost", hint: "Dead letters per second that no queue accepted" }),
 ];
 
 export default function Vhosts() {

@@ -1,6 +1,6 @@
 // The dead-letter map as a graph: pure functions without pixels.
 
-import { rate, number } from "../../format.js";
+import { count, rate, number } from "../../format.js";
 import { REASONS } from "../../parts/deaths.js";
 import { about } from "../../parts/warnings.js";
 
@@ -31,8 +31,10 @@ export function graphOf(map) {
   };
   for (const edge of map.edges) {
     const { vhost, exchange, routing_key: key, certain: isCertain } = edge;
-    const from = node("queue", vhost, edge.from_queue);
+    const from = edge.from_queues_total > 1 ? node("group", vhost, edge.from_queue, groupOf(edge)) : node("queue", vhost, edge.from_queue);
     const targets = edge.to_queues.map((name) => node("queue", vhost, name));
+    const left = (edge.to_queues_total ?? 0) - edge.to_queues.length;
+    if (left > 0) targets.push(node("more", vhost, `and ${count(left, "more queue")}`, { way: [exchange, key] }));
     const label = labelOf(edge);
     if (exchange === "") {
       const end = edge.anywhere ? "anywhere" : "nowhere";
@@ -49,21 +51,45 @@ export function graphOf(map) {
   return { nodes: [...nodes.values()], links: [...links.values()] };
 }
 
+/** What a node has that stands for several queues with the same route. */
+const groupOf = ({ exchange, routing_key: key, from_queues: names, from_queues_total: total, from_messages: messages, from_consumers: consumers, severity, strategy }) => ({
+  way: [exchange, key, severity, strategy], names, total, severity, own: { messages, consumers }, title: count(total, "queue"),
+});
+
+/** The node that a queue is drawn as: its own, or that of its group. */
+function queueNodes(nodes) {
+  const groups = new Map();
+  for (const node of nodes.values()) {
+    for (const name of node.names ?? []) groups.set(nodeId("queue", node.vhost, name), node);
+  }
+  return (vhost, name) => nodes.get(nodeId("queue", vhost, name)) ?? groups.get(nodeId("queue", vhost, name));
+}
+
+/** A group may have warnings about queues that are not named here. */
+function addOthers(nodes) {
+  for (const { kind, severity, warnings } of nodes.values()) {
+    if (kind === "group" && severity && warnings.length === 0) warnings.push({ severity, kind: "warnings", text: "The table lists these queues with their warnings" });
+  }
+}
+
 function addFacts(nodes, map) {
   const queues = new Map((map.queues ?? []).map((queue) => [nodeId("queue", queue.vhost, queue.name), queue]));
   const exchanges = new Map((map.exchanges ?? []).map((exchange) => [nodeId("exchange", exchange.vhost, exchange.name), exchange]));
   for (const node of nodes.values()) {
     const facts = node.kind === "queue" ? queues : exchanges;
-    node.facts = facts.get(nodeId(node.kind, node.vhost, node.name)) ?? null;
+    node.facts = node.own ?? facts.get(nodeId(node.kind, node.vhost, node.name)) ?? null;
   }
   const ways = Map.groupBy([...nodes.values()].filter((node) => node.kind === "exchange"), (node) => nodeId("exchange", node.vhost, node.name));
+  const nodeOf = queueNodes(nodes);
   for (const warning of map.warnings ?? []) {
-    for (const name of new Set([about(warning), ...(warning.queues ?? [])])) nodes.get(nodeId("queue", warning.vhost, name))?.warnings.push(warning);
+    const concerned = new Set([about(warning), ...(warning.queues ?? [])].map((name) => nodeOf(warning.vhost, name)));
+    for (const node of concerned) node?.warnings.push(warning);
     if (!DEAD_ENDS.includes(warning.kind)) continue;
     for (const node of ways.get(nodeId("exchange", warning.vhost, warning.exchange)) ?? []) {
       if (node.way.length === 1) node.warnings.push(warning);
     }
   }
+  addOthers(nodes);
 }
 
 /** Deaths of an edge, those that go on first: "0.2/s expired", or "12 expired" of what was. */

@@ -13,10 +13,11 @@ const MARGIN = 12;
 const GAP = 26;
 
 /** How large a node is: it must not change with figures, or everything would jump. */
-export function sizeOf({ kind, name, key, warnings }) {
+export function sizeOf({ kind, name, title = name, key, warnings }) {
+  if (kind === "more") return { width: 150, height: 28 };
   if (kind === "nowhere" || kind === "anywhere") return { width: 104, height: 28 };
   const isWay = kind === "exchange";
-  const letters = Math.max(name.length * LETTER, isWay ? keyOf({ key }).length * SMALL_LETTER : 0);
+  const letters = Math.max(title.length * LETTER, isWay ? keyOf({ key }).length * SMALL_LETTER : 0);
   const width = Math.min(NODE_MAX, Math.max(isWay ? WAY_MIN : NODE_MIN, letters + 30));
   return { width: warnings.length > 0 ? Math.max(width, 150) : width, height: 16 + (warnings.length > 0 ? 3 : 2) * 16 };
 }

@@ -3,7 +3,7 @@
 import { compact, count, noun } from "../../format.js";
 import { classes, html, useLayoutEffect, useMemo, useRef, useState } from "../../html.js";
 import { bySeverity, kindName, sign } from "../../parts/warnings.js";
-import { href } from "../../router.js";
+import { href, hrefWith } from "../../router.js";
 import { reach } from "./graph.js";
 import { curve, fitting, keyOf, layOut, shapeOf } from "./layout.js";
 
@@ -64,10 +64,13 @@ function Link({ link, place, isNear }) {
 }
 
 /** The description of a node for screen readers. */
-function spoken({ kind, name, key, facts, warnings }) {
-  const what = kind === "exchange"
+function spoken({ kind, name, key, facts, warnings, names, total }) {
+  const figures = facts ? `, ${count(facts.messages, "message")}, ${count(facts.consumers, "consumer")}` : "";
+  const what = kind === "group"
+    ? `${count(total, "queue")} with the same route${figures}: ${names.join(", ")}${total > names.length ? ` and ${count(total - names.length, "other")}` : ""}`
+    : kind === "exchange"
     ? `Exchange ${name} ${keyOf({ key })}${facts?.exists === false ? ", which does not exist" : ""}`
-    : `Queue ${name}${facts ? `, ${count(facts.messages, "message")}, ${count(facts.consumers, "consumer")}` : ""}`;
+    : `Queue ${name}${figures}`;
   return [what, ...warnings.map((warning) => warning.text)].join(". ");
 }
 
@@ -76,24 +79,27 @@ const figures = (facts) => (facts ? `${compact(facts.messages)} \u2709  ${compac
 
 function Node({ node, place, isNear, onAt, onLeave }) {
   if (!place) return null;
-  const { kind, vhost, name, facts } = node;
+  const { kind, vhost, name, title = name, facts } = node;
   const { width, height } = place;
   const [left, top] = [place.x - width / 2, place.y - height / 2];
-  if (ENDS[kind]) {
-    return html`<g class=${classes("node", `is-${kind}`, isNear && "is-near")}><text x=${place.x} y=${place.y + 4} class="middle">${ENDS[kind]}</text></g>`;
+  if (ENDS[kind] || kind === "more") {
+    return html`<g class=${classes("node", `is-${kind}`, isNear && "is-near")}><text x=${place.x} y=${place.y + 4} class="middle">${ENDS[kind] ?? name}</text></g>`;
   }
   const worst = bySeverity(node.warnings);
-  const isQueue = kind === "queue";
+  const isGroup = kind === "group";
+  const isQueue = kind === "queue" || isGroup;
   const words = [...new Set(worst.map((warning) => kindName(warning.kind)))].join(", ");
   const isDlq = isQueue && facts?.is_dead_letter_queue;
   const events = { onFocus: () => onAt(node.id), onBlur: onLeave, onMouseEnter: () => onAt(node.id), onMouseLeave: onLeave };
-  return html`<a href=${isQueue ? href("queues", vhost, name) : href("exchanges", vhost, name)} aria-label=${spoken(node)} ...${events}
+  const to = isGroup ? hrefWith({ view: "table", name: node.way[0] || name }, "dead-letters") : href(isQueue ? "queues" : "exchanges", vhost, name);
+  return html`<a href=${to} aria-label=${spoken(node)} ...${events}
     class=${classes("node", `is-${kind}`, isDlq && "is-dlq", worst.length > 0 && `has-${worst[0].severity}`, isNear && "is-near")} data-test=${`node-${kind}`}>
     <title>${spoken(node)}</title>
+    ${isGroup && html`<rect x=${left + 4} y=${top - 4} width=${width - 4} height=${height} rx="5" />`}
     ${isQueue
       ? html`<rect x=${left} y=${top} width=${width} height=${height} rx="5" />`
       : html`<path class="shape" d=${hexagon(left, top, width, height)} />`}
-    <text x=${left + 13} y=${top + 20} class="name">${fitting(name, width)}</text>
+    <text x=${left + 13} y=${top + 20} class="name">${fitting(title, width)}</text>
     <text x=${left + 13} y=${top + 36} class="small">${fitting(isQueue ? figures(facts) : keyOf(node), width, true)}</text>
     ${worst.length > 0 && html`<text x=${left + 13} y=${top + 52} class="warn">${sign(worst[0].severity)} ${fitting(words, width - 14, true)}</text>`}
   </a>`;

@@ -12,6 +12,8 @@ import { Features, Policies } from "../../parts/features.js";
 import { LossWarnings, queueState } from "../../parts/losses.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
+import { Stats } from "../../stats.js";
+import { queueState } from "../queues.js";
 
 /** A tab's module exports a component that gets `{ vhost, name, queue, refresh }`. */
 const TABS = [
@@ -52,7 +54,7 @@ function purged({ messages, messages_ready: ready, messages_unacknowledged: unac
 /** The numbers that are of interest on every tab. */
 function Now({ queue }) {
   const { message_stats: stats = {} } = queue;
-  return html`<div class="stats">
+  return html`<${Stats}>
     <${Stat} label="Ready" value=${compact(queue.messages_ready)} hint=${number(queue.messages_ready)} test="ready" />
     <${Stat} label="Unacked" value=${compact(queue.messages_unacknowledged)} hint=${number(queue.messages_unacknowledged)} test="unacked" />
     <${Stat} label="Total" value=${compact(queue.messages)} hint=${number(queue.messages)} test="total" />
@@ -65,7 +67,7 @@ function Now({ queue }) {
     <${Stat} label="Expired" value=${rateOf(stats.expired_details)} />
     <${Stat} label="Dead-lettered" value=${rateOf(stats.dead_lettered_details)} />
     <${Stat} label="Lost" value=${rateOf(stats.dead_letters_lost_details)} hint="Died here per second, and no queue accepted the dead letter" test="lost" />
-  </div>`;
+  <//>`;
 }
 
 /** A tab, whose module is loaded when it is first looked at. */

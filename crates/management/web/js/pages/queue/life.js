@@ -13,6 +13,7 @@ import { Warnings, about } from "../../parts/warnings.js";
 import { Words, plainWords } from "../../parts/words.js";
 import { usePolled } from "../../poll.js";
 import { href } from "../../router.js";
+import { Stats } from "../../stats.js";
 import { Amounts } from "./amounts.js";
 import { Holders } from "./holders.js";
 import { Settings } from "./in-force.js";
@@ -66,7 +67,7 @@ function Figures({ queue, expiry, explanation }) {
   const browse = (state) => `${href("queues", queue.vhost, queue.name, "messages")}?state=${state}`;
   const { oldest_age_ms: age = null, next_deadline_ms: next = null } = expiry ?? {};
   const own = explanation && inForce(explanation)["message-ttl"];
-  return html`<div class="stats">
+  return html`<${Stats}>
     <${Stat} label="Oldest" test="oldest" hint="Age of the oldest message in the queue"
       value=${age === null ? DASH : html`<${Age} since=${expiry.now_ms - age + skew} />`} />
     <${Stat} label="Next expiry" test="next-deadline" hint="Time until the next message expires"
@@ -79,7 +80,7 @@ function Figures({ queue, expiry, explanation }) {
     <${Stat} label="Refused" value=${compact(stats.refused ?? 0)} hint="Refused because the queue was full" test="refused-total" />
     ${queue.messages_delayed > 0 && html`<${Stat} label="Delayed" value=${number(queue.messages_delayed)} href=${browse("delayed")} hint="Returned, and waiting to be ready again" />`}
     ${queue.messages_dlx > 0 && html`<${Stat} label="Dead letters kept" value=${number(queue.messages_dlx)} href=${browse("dead")} hint="Dead letters awaiting delivery (at-least-once)" />`}
-  </div>`;
+  <//>`;
 }
 
 function Charts({ queue, range }) {

@@ -9,6 +9,7 @@ import { useNow } from "../../parts/countdown.js";
 import { Progress, RedriveState, target } from "../../parts/redrive.js";
 import { usePolled } from "../../poll.js";
 import { href } from "../../router.js";
+import { Stats } from "../../stats.js";
 
 const RUNNING_MS = 1000;
 
@@ -39,7 +40,7 @@ function Job({ job }) {
   return html`
     <${Card} test="progress"><${Progress} job=${job} isLarge=${true} />
       ${job.reason && html`<p class="form-error" data-test="reason">${job.reason}</p>`}<//>
-    <div class="stats">
+    <${Stats}>
       <${Stat} label="Moved" value=${number(job.moved)} test="moved" />
       <${Stat} label="Skipped" value=${number(job.skipped)} hint="The filter does not match them" test="skipped" />
       <${Stat} label="Unroutable" value=${number(job.unroutable)} hint="No queue would get them; they stay where they are" test="unroutable" />
@@ -48,7 +49,7 @@ function Job({ job }) {
       ${job.not_examined > 0 && html`<${Stat} label=${REST[job.state] ?? "Not examined"} value=${number(job.not_examined)} hint="Neither moved nor compared with the filter" test="not-examined" />`}
       <${Stat} label=${job.ended_ms === null ? "Running for" : "Duration"} value=${duration(job.ended_ms === null ? Math.floor(took / 1000) * 1000 : took)} />
       <${Stat} label="Rate" value=${took >= 1000 ? rate(speed) : "\u2013"} />
-    </div>
+    <//>
     <${Card} title="Details"><${Facts} items=${[
       ["From queue", html`<${QueueLink} vhost=${job.vhost} name=${job.queue} tab="messages" />`],
       ["Vhost", job.vhost],
