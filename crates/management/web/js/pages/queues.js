@@ -21,12 +21,6 @@ const ARGUMENT_TYPES = { number: "number", boolean: "boolean", text: "string", c
 export const QUEUE_ARGUMENTS = SETTINGS.filter(({ button }) => button)
   .map(({ argument, type, button, example }) => [argument, ARGUMENT_TYPES[type], button, example]);
 
-/** The state of a queue, with a warning if it refuses publishes or loses dead letters. */
-function QueueState({ queue }) {
-  const [kind, text, hint] = queueState(queue);
-  return html`<span title=${hint} data-test="queue-state"><${State} kind=${kind}>${text}<//></span>`;
-}
-
 const OVERVIEW = "Overview";
 const MESSAGES = "Messages";
 const BYTES = "Message bytes";

@@ -13,7 +13,6 @@ import { LossWarnings, queueState } from "../../parts/losses.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
 import { Stats } from "../../stats.js";
-import { queueState } from "../queues.js";
 
 /** A tab's module exports a component that gets `{ vhost, name, queue, refresh }`. */
 const TABS = [
