@@ -35,15 +35,33 @@ def dlq(ch):
 
 def test_dead_messages_are_listed(ctl, ch, dlq):
     header, *rows = ctl.do("dlq", "show", "-q", dlq)
-    assert header.split("\t") == ["id", "reason", "queue", "count", "time", "routing_key", "redrives", "payload_bytes"]
+    assert header.split("\t") == ["id", "reason", "queue", "count", "time", "exchange", "routing_key", "redrives",
+                                  "payload_bytes"]
     assert len(rows) == 3
-    id, reason, queue, count, time, key, redrives, size = rows[0].split("\t")
-    assert (reason, queue, count, key, redrives, size) == ("rejected", ch.work, "1", ch.work, "0", "1")
+    id, reason, queue, count, time, exchange, key, redrives, size = rows[0].split("\t")
+    assert (reason, queue, count, exchange, key, redrives, size) == ("rejected", ch.work, "1", "", ch.work, "0", "1")
     assert re.fullmatch(r"\d+-1-0", id) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", time)
     assert len(ctl.do("dlq", "show", "-q", dlq, "--limit", "2")) == 3
     assert len(json.loads(ctl.run("dlq", "show", dlq, "--formatter", "json").out)) == 3
     assert ctl.run("dlq", "show", dlq + "x").code == 65
     assert ch.count(dlq) == 3
+
+
+def test_dead_messages_are_listed_with_headers_and_bodies(ctl, ch, dlq):
+    rows = json.loads(ctl.run("dlq", "show", dlq, "--headers", "--body", "--formatter", "json").out)
+    assert [(row["payload"], row["payload_encoding"], json.loads(row["headers"])["customer"]) for row in rows] == [
+        ("a", "string", "ann"), ("b", "string", "bob"), ("c", "string", "ann")]
+    assert "payload" not in json.loads(ctl.run("dlq", "show", dlq, "--headers", "--formatter", "json").out)[0]
+    [row] = ctl.do("dlq", "show", "-s", dlq, "--id", rows[1]["id"], "--body")
+    assert row.startswith(rows[1]["id"] + "\t") and row.endswith("\tstring\tb")
+
+
+def test_messages_are_redriven_by_id(ctl, ch, dlq):
+    first, second, third = [row["id"] for row in json.loads(ctl.run("dlq", "show", dlq, "--formatter", "json").out)]
+    ctl.do("dlq", "redrive", "-q", dlq, "--id", third, "--id", first)
+    assert ch.drain(ch.work) == ["a", "c"]
+    assert [row.split("\t")[0] for row in ctl.do("dlq", "show", "-s", dlq)] == [second]
+    assert "is not the id of a message" in ctl.run("dlq", "redrive", dlq, "--id", "nonsense").err
 
 
 def test_more_than_a_page(ctl, ch):

@@ -129,7 +129,7 @@ fn is_option(word: &str) -> bool {
 }
 
 /// The option with this name, and true if it is denied.
-fn find<'a>(written: &str, switches: &'a [Switch]) -> Option<(&'a Switch, bool)> {
+pub(crate) fn find<'a>(written: &str, switches: &'a [Switch]) -> Option<(&'a Switch, bool)> {
     let Some(name) = written.strip_prefix("--") else {
         let mut letters = written.chars().skip(1);
         let letter = letters.next().filter(|_| letters.next().is_none())?;

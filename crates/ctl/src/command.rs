@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use crate::arguments::{Parsed, Switch};
+use crate::columns::{self, Column};
 use crate::failure::Failure;
 use crate::format::{Formatter, Output};
 use crate::node::Node;
@@ -121,6 +122,8 @@ pub(crate) struct Command {
     pub(crate) words: (usize, usize),
     /// Options of this command.
     pub(crate) switches: &'static [Switch],
+    /// The columns that the words name; empty if the words are no columns.
+    pub(crate) columns: &'static [Column],
     /// Default format of the output.
     pub(crate) formatter: Formatter,
     /// Banner before the output, unless `--quiet` is given.
@@ -149,6 +152,7 @@ impl Command {
             about,
             words: (0, 0),
             switches: &[],
+            columns: &[],
             formatter: Formatter::Table,
             banner: |_| String::new(),
             check: |_| Ok(()),
@@ -168,6 +172,22 @@ impl Command {
 
     pub(crate) const fn switches(self, switches: &'static [Switch]) -> Self {
         Self { switches, ..self }
+    }
+
+    /// The words name some of these columns.
+    pub(crate) const fn columns(self, columns: &'static [Column]) -> Self {
+        Self { columns, ..self }
+    }
+
+    /// Checks words and options, without the node.
+    ///
+    /// # Errors
+    /// Words or options that are wrong.
+    pub(crate) fn validate(&self, call: &Call<'_>) -> Result<(), Failure> {
+        if !self.columns.is_empty() {
+            columns::validate(call.words, self.columns)?;
+        }
+        (self.check)(call)
     }
 
     pub(crate) const fn banner(self, banner: fn(&Call<'_>) -> String) -> Self {

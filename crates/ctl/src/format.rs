@@ -108,6 +108,9 @@ fn written(output: &Output, formatter: Formatter, style: Style, node: &str) -> S
             line(&json!({"result": "ok", "node": node, "value": text}).to_string())
         }
         (Output::Both(_, value), Formatter::Json) => line(&value.to_string()),
+        (Output::Both(text, _), Formatter::Table | Formatter::PrettyTable) if text.is_empty() => {
+            String::new()
+        }
         (Output::Text(text) | Output::Both(text, _), Formatter::PrettyTable) => {
             pretty_table(&[vec!["Output".to_owned()], vec![text.clone()]], style.is_unicode)
         }
@@ -116,7 +119,7 @@ fn written(output: &Output, formatter: Formatter, style: Style, node: &str) -> S
         (Output::Text(text) | Output::Both(text, _), _) => line(text),
         (Output::Rows(rows), Formatter::Table) => table(rows, style.has_header),
         (Output::Rows(rows), Formatter::PrettyTable) => {
-            let cells = |row: &Row| row.iter().map(|(_, term)| shown(term)).collect();
+            let cells = |row: &Row| row.iter().map(|(_, term)| unbracketed(term)).collect();
             match rows.rows.first() {
                 None => String::new(),
                 Some(first) => {
@@ -142,6 +145,21 @@ fn written(output: &Output, formatter: Formatter, style: Style, node: &str) -> S
 /// A cell of a table.
 fn shown(term: &Term) -> String {
     printable::cell(&term.shown()).into_owned()
+}
+
+/// A cell of a table with lines, where a list has no brackets.
+// COMPAT: lists in a pretty table: the elements have commas between them, where RabbitMQ's tool joins them.
+fn unbracketed(term: &Term) -> String {
+    match term {
+        Term::List(all) => all.iter().map(shown).collect::<Vec<_>>().join(", "),
+        Term::Arguments(arguments) if arguments.is_empty() => String::new(),
+        Term::Text(_)
+        | Term::Atom(_)
+        | Term::Number(_)
+        | Term::Pairs(_)
+        | Term::Map(_)
+        | Term::Arguments(_) => shown(term),
+    }
 }
 
 fn line(text: &str) -> String {
@@ -301,19 +319,19 @@ mod tests {
         // With the lines of a VT100, which can be read here.
         let drawn = |line: &str| format!("\u{1b}(0{line}\u{1b}(B");
         let border = |left: &str, middle: &str, right: &str| {
-            drawn(&format!("{left}{}{middle}{}{right}", "q".repeat(8), "q".repeat(24)))
+            drawn(&format!("{left}{}{middle}{}{right}", "q".repeat(8), "q".repeat(22)))
         };
         let bar = drawn("x");
         let lines = [
             border("l", "w", "k"),
             format!(
                 "{bar} \u{1b}[1muser\u{1b}[0m   {bar} \u{1b}[1mtags\u{1b}[0m{}{bar}",
-                " ".repeat(19)
+                " ".repeat(17)
             ),
             border("t", "n", "u"),
-            format!("{bar} anna   {bar} []{}{bar}", " ".repeat(21)),
+            format!("{bar} anna   {bar} {}{bar}", " ".repeat(21)),
             border("t", "n", "u"),
-            format!("{bar} gu\"est {bar} [administrator, other] {bar}"),
+            format!("{bar} gu\"est {bar} administrator, other {bar}"),
             border("m", "v", "j"),
         ];
         let style = Style { is_unicode: false, ..STYLE };

@@ -10,7 +10,7 @@ use crate::tool::Tool;
 const SIMILARITY_MIN: f64 = 0.7;
 
 /// The options of all commands.
-const OPTIONS: &str = "\
+pub(crate) const OPTIONS: &str = "\
 Options of all commands
 
   -?, --help              show the usage of a command
@@ -82,8 +82,28 @@ pub(crate) fn find(tool: Tool, words: &[String]) -> Option<&'static Command> {
     commands::of(tool).find(begins_with)
 }
 
-/// Error text for an unknown command.
-pub(crate) fn unknown(tool: Tool, name: &str) -> String {
+/// The commands of a family: those whose names begin with this word.
+pub(crate) fn family(tool: Tool, name: &str) -> Option<String> {
+    let prefix = format!("{name} ");
+    let of_family = |command: &&Command| command.name.starts_with(&prefix);
+    let mut commands: Vec<&Command> = commands::of(tool).filter(of_family).collect();
+    commands.sort_by_key(|command| command.name);
+    let width = commands.iter().map(|command| command.name.len()).max()?;
+    let lines = commands.iter().map(|c| format!("   {:width$}  {}\n", c.name, c.about));
+    let tool = tool.name();
+    Some(format!(
+        "Commands of '{name}':\n\n{}\nUse '{tool} help {name} <command>' to learn more about one",
+        lines.collect::<String>()
+    ))
+}
+
+/// Error text for words that are no command.
+pub(crate) fn unknown(tool: Tool, words: &[String]) -> String {
+    let name = words.first().map(String::as_str).unwrap_or_default();
+    if let Some(family) = family(tool, name) {
+        let wrong = words.get(1).map(|word| format!("Command '{name} {word}' not found.\n"));
+        return wrong.unwrap_or_default() + &family;
+    }
     let alike = |command: &'static Command| (similarity(name, command.name), command.name);
     let nearest = commands::of(tool).map(alike).max_by(|one, other| one.0.total_cmp(&other.0));
     let (similarity, nearest) = nearest.unwrap_or_default();
@@ -129,14 +149,14 @@ mod tests {
 
     #[test]
     fn unknown_command_suggests_a_similar_one() {
-        let told = |name| unknown(Tool::Rabbitmqctl, name);
+        let told = |name: &str| unknown(Tool::Rabbitmqctl, &[name.to_owned()]);
         assert_eq!(
             told("list_queuess"),
             "\nCommand 'list_queuess' not found. \nDid you mean 'list_queues'? \n"
         );
         assert!(told("set_polcy").contains("Did you mean 'set_policy'? "));
         assert_eq!(told("bogus").lines().count(), 3);
-        let own = unknown(Tool::Leveretctl, "list_queuess");
+        let own = unknown(Tool::Leveretctl, &["list_queuess".to_owned()]);
         let [what, nearest, more] = own.lines().collect::<Vec<_>>()[..] else { panic!("{own}") };
         assert_eq!(what, "Command 'list_queuess' not found.");
         assert_eq!(nearest, "Did you mean 'list_queues'?");
@@ -153,7 +173,19 @@ mod tests {
         assert_eq!(found("dlq ls"), Some("dlq ls"));
         assert_eq!(found("dlq ls more"), Some("dlq ls"));
         assert_eq!((found("dlq"), found("dlq nothing"), found("ls")), (None, None, None));
-        assert!(unknown(Tool::Leveretctl, "dlq").contains("Did you mean 'dlq "));
+    }
+
+    #[test]
+    fn family_lists_its_commands() {
+        let told = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            unknown(Tool::Leveretctl, &words)
+        };
+        let text = told("dlq");
+        assert!(text.starts_with("Commands of 'dlq':\n\n   dlq cancel"), "{text}");
+        assert!(text.contains("\n   dlq redrive") && text.contains("\n   dlq ls"), "{text}");
+        assert_eq!(told("dlq nope"), format!("Command 'dlq nope' not found.\n{text}"));
+        assert_eq!(family(Tool::Leveretctl, "list_queues"), None);
     }
 
     #[test]

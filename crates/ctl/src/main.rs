@@ -5,6 +5,7 @@
 //! The commands are in `commands`, one file per subject.
 
 mod arguments;
+mod candidates;
 mod certificates;
 mod columns;
 mod command;
@@ -20,6 +21,7 @@ mod password;
 mod pids;
 mod printable;
 mod rows;
+mod shell_words;
 mod term;
 mod timestamp;
 mod tool;
@@ -108,7 +110,10 @@ fn run(tool: Tool, line: &[String]) -> RunOutput {
         };
     };
     let Some(command) = help::find(tool, &first.words) else {
-        return RunOutput::err(USAGE, format!("{}\n", help::unknown(tool, name)));
+        if let Some(Failure::Message { code, text, .. }) = commands::absent(name) {
+            return RunOutput::err(code, format!("{text}\n"));
+        }
+        return RunOutput::err(USAGE, format!("{}\n", help::unknown(tool, &first.words)));
     };
     if first.flag("help") == Some(true) {
         return RunOutput::out(&help::one(tool, command));
@@ -153,7 +158,7 @@ fn perform(
     let is_quiet = ["quiet", "silent"].iter().any(|flag| options.flag(flag) == Some(true))
         || formatter.is_for_programs();
     let call = Call { tool, words, options, node: &node, find: &found, is_quiet };
-    let result = (command.check)(&call).and_then(|()| command.answer(&call, printed));
+    let result = command.validate(&call).and_then(|()| command.answer(&call, printed));
     let style = Style {
         has_header: options.flag("table-headers") != Some(false)
             && options.flag("silent") != Some(true),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::arguments::Switch;
-use crate::columns::{Column, selected, validate};
+use crate::columns::{Column, selected};
 use crate::command::{Call, Command, Section};
 use crate::failure::{Failure, UNAVAILABLE};
 use crate::format::{Empty, Output, Rows};
@@ -27,7 +27,7 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .everywhere()
     .words(0, usize::MAX)
-    .check(|call| validate(call.words, CONNECTION))
+    .columns(CONNECTION)
     .banner(|_| "Listing connections ...".to_owned()),
     Command::new(
         Section::Monitoring,
@@ -41,7 +41,7 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .everywhere()
     .words(0, usize::MAX)
-    .check(|call| validate(call.words, CHANNEL))
+    .columns(CHANNEL)
     .banner(|_| "Listing channels ...".to_owned()),
     Command::new(
         Section::Monitoring,
@@ -57,7 +57,7 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .everywhere()
     .words(0, usize::MAX)
-    .check(|call| validate(call.words, CONSUMER))
+    .columns(CONSUMER)
     .banner(|call| format!("Listing consumers in vhost {} ...", call.vhost())),
     Command::new(
         Section::Operations,

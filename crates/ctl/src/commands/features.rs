@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::arguments::Switch;
-use crate::columns::{Column, selected, validate};
+use crate::columns::{Column, selected};
 use crate::command::{Call, Command, Section};
 use crate::failure::{Failure, UNAVAILABLE, USAGE};
 use crate::format::{Formatter, Output};
@@ -21,7 +21,7 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .everywhere()
     .words(0, usize::MAX)
-    .check(|call| validate(call.words, FLAG))
+    .columns(FLAG)
     .banner(|_| "Listing feature flags ...".to_owned()),
     Command::new(
         Section::FeatureFlags,
@@ -47,7 +47,7 @@ pub(super) const COMMANDS: &[Command] = &[
     .words(0, usize::MAX)
     .switches(&[Switch::flag("used")])
     .formatter(Formatter::PrettyTable)
-    .check(|call| validate(call.words, DEPRECATED))
+    .columns(DEPRECATED)
     .banner(|call| {
         let which =
             if call.has("used") { "deprecated features in use" } else { "deprecated features" };

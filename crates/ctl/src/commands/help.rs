@@ -3,6 +3,7 @@
 use crate::command::{Call, Command, Section};
 use crate::failure::{Failure, USAGE};
 use crate::format::Output;
+use crate::tool::Tool;
 
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(
@@ -14,10 +15,7 @@ pub(super) const COMMANDS: &[Command] = &[
             [] => Ok(Output::Text(crate::help::all(call.tool))),
             words => match crate::help::find(call.tool, words) {
                 Some(command) => Ok(Output::Text(crate::help::one(call.tool, command))),
-                None => {
-                    let name = words.join(" ");
-                    Err(Failure::error(USAGE, format!("\nCommand '{name}' not found.")))
-                }
+                None => unknown(call, words),
             },
         },
     )
@@ -54,3 +52,19 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .words(1, 1),
 ];
+
+/// The help for words that are no command: of a family, or the reason why there is none.
+fn unknown(call: &Call<'_>, words: &[String]) -> Result<Output, Failure> {
+    let name = call.word(0);
+    match (words.len(), crate::help::family(call.tool, name), super::absent(name)) {
+        (1, Some(family), _) => Ok(Output::Text(family)),
+        (_, None, Some(absent)) => Err(absent),
+        _ if call.tool == Tool::Leveretctl => {
+            Err(Failure::plain(USAGE, crate::help::unknown(call.tool, words)))
+        }
+        _ => {
+            let name = words.join(" ");
+            Err(Failure::error(USAGE, format!("\nCommand '{name}' not found.")))
+        }
+    }
+}

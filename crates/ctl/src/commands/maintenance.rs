@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::lifecycle::act;
 use crate::arguments::Switch;
-use crate::columns::{Column, selected, validate};
+use crate::columns::{Column, selected};
 use crate::command::{Call, Command, Section};
 use crate::failure::{Failure, SOFTWARE, UNAVAILABLE};
 use crate::format::Output;
@@ -106,7 +106,7 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .everywhere()
     .words(0, usize::MAX)
-    .check(|call| validate(call.words, ATTEMPTS))
+    .columns(ATTEMPTS)
     .banner(|call| {
         format!("Listing authentication\n attempts for node \"{}\" ...", call.node.name())
     }),

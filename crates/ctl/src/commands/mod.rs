@@ -1,6 +1,8 @@
 //! All commands, one file per subject.
 
+mod absent;
 mod clients;
+mod completion;
 mod definitions;
 mod diagnostics;
 mod dlq;
@@ -11,6 +13,7 @@ mod lifecycle;
 mod limits;
 mod listeners;
 mod maintenance;
+mod memory;
 mod parameters;
 mod permissions;
 mod policies;
@@ -25,12 +28,15 @@ mod users;
 mod vhosts;
 mod watermarks;
 
+pub(crate) use absent::absent;
+
 use crate::command::{Command, Tools};
 use crate::tool::Tool;
 
 /// The commands of all files.
 const ALL: &[&[Command]] = &[
     help::COMMANDS,
+    completion::COMMANDS,
     lifecycle::COMMANDS,
     users::COMMANDS,
     permissions::COMMANDS,

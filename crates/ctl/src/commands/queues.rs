@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::policy_preview::not_found;
 use crate::arguments::Switch;
-use crate::columns::{Column, selected, validate};
+use crate::columns::{Column, selected};
 use crate::command::{Call, Command, Section};
 use crate::failure::{Failure, UNAVAILABLE, USAGE};
 use crate::format::{Empty, Output, Rows};
@@ -25,7 +25,7 @@ pub(super) const COMMANDS: &[Command] = &[
     .everywhere()
     .words(0, usize::MAX)
     .switches(&[Switch::flag("online"), Switch::flag("offline"), Switch::flag("local")])
-    .check(|call| validate(call.words, COLUMNS))
+    .columns(COLUMNS)
     .banner(|call| {
         let seconds = call.options.integer("timeout").unwrap_or(60);
         format!("Timeout: {seconds}.0 seconds ...\nListing queues for vhost {} ...", call.vhost())
@@ -40,7 +40,7 @@ pub(super) const COMMANDS: &[Command] = &[
     .everywhere()
     .words(0, usize::MAX)
     .switches(&[Switch::flag("local"), Switch::integer("queue-timeout")])
-    .check(|call| validate(call.words, COLUMNS))
+    .columns(COLUMNS)
     .banner(|call| format!("Listing unresponsive queues for vhost {} ...", call.vhost())),
     Command::new(
         Section::Queues,

@@ -18,21 +18,27 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(
         Section::Queues,
         "dlq show",
-        "dlq show [--vhost <vhost>] <queue> [--limit <number>]",
+        "dlq show [--vhost <vhost>] <queue> [--limit <number>] [--id <id>] [--headers] [--body]",
         "Lists messages of a queue, with queue, reason and time of their last deaths",
         show,
     )
     .everywhere()
     .words(1, 1)
-    .switches(&[Switch::integer("limit")])
+    .switches(&[
+        Switch::integer("limit"),
+        Switch::text("id"),
+        Switch::flag("headers"),
+        Switch::flag("body"),
+    ])
     .check(|call| positive(call, "limit").map(drop))
     .banner(|call| format!("Showing messages of queue '{}' in vhost '{}' ...", call.word(0), call.vhost())),
     Command::new(
         Section::Queues,
         "dlq redrive",
-        "dlq redrive [--vhost <vhost>] <queue> [--to origin|first|queue:<name>|exchange:<name>[:<key>]] \
-         [--filter-reason <reason>] [--first-queue <queue>] [--header <name>=<value>] [--text <text>] \
-         [--older-than <seconds>] [--max-redrives <number>] [--limit <number>] \
+        "dlq redrive [--vhost <vhost>] <queue> [--id <id>] \
+         [--to origin|first|queue:<name>|exchange:<name>[:<key>]] \
+         [--filter-reason rejected|expired|maxlen|delivery_limit] [--first-queue <queue>] \
+         [--header <name>=<value>] [--text <text>] [--older-than <seconds>] [--max-redrives <number>] [--limit <number>] \
          [--rate <messages per second>] [--dry-run] [--no-wait]",
         "Sends dead letters back to the queues where they died, or to another target",
         redrive,
@@ -57,6 +63,7 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 const REDRIVE: &[Switch] = &[
+    Switch::text("id"),
     Switch::text("to"),
     Switch::text("filter-reason"),
     Switch::text("first-queue"),
@@ -76,6 +83,9 @@ const SHOWN_DEFAULT: u64 = 50;
 /// Messages per request, the maximum of the API.
 const SHOWN_AT_ONCE: u64 = 100;
 
+/// Bytes of a body that are shown.
+const BODY_SHOWN_BYTES: u64 = 64 * 1024;
+
 /// Interval of progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -84,15 +94,23 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 fn show(call: &Call<'_>) -> Result<Output, Failure> {
     let mut left = positive(call, "limit")?.unwrap_or(SHOWN_DEFAULT);
     let messages = path(&["queues", call.vhost(), call.word(0), "messages"]);
+    let ids: Vec<&str> = call.options.texts("id").collect();
+    let details = Details { headers: call.has("headers"), body: call.has("body") };
+    let truncate = if details.body { BODY_SHOWN_BYTES } else { 0 };
     let mut cursor = String::new();
     let mut rows = Vec::new();
     while left > 0 {
         let count = left.min(SHOWN_AT_ONCE);
-        let at = format!("{messages}?count={count}&truncate=0&cursor={cursor}");
+        let at = format!("{messages}?count={count}&truncate={truncate}&cursor={cursor}");
         let answer = call.node.api.find(&at)?.ok_or_else(not_found)?;
         let some = answer.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        rows.extend(some.iter().map(row));
-        left -= left.min(some.len() as u64);
+        let chosen: Vec<&Value> =
+            some.iter().filter(|one| ids.is_empty() || ids.contains(&id(one))).collect();
+        left -= left.min(chosen.len() as u64);
+        rows.extend(chosen.into_iter().map(|message| row(message, details)));
+        if !ids.is_empty() && rows.len() == ids.len() {
+            break;
+        }
         match answer.get("cursor").and_then(Value::as_str) {
             Some(next) => next.clone_into(&mut cursor),
             None => break,
@@ -101,7 +119,14 @@ fn show(call: &Call<'_>) -> Result<Output, Failure> {
     Ok(Output::Rows(Rows { rows, empty: Empty::Nothing, has_header: true }))
 }
 
-fn row(message: &Value) -> Vec<(String, Term)> {
+/// Further columns of a message.
+#[derive(Clone, Copy, Default)]
+struct Details {
+    headers: bool,
+    body: bool,
+}
+
+fn row(message: &Value, details: Details) -> Vec<(String, Term)> {
     let last = message.get("deaths").and_then(|deaths| deaths.get(0)).cloned().unwrap_or_default();
     let keys = last.get("routing_keys").and_then(Value::as_array);
     let keys: Vec<&str> = keys.into_iter().flatten().filter_map(Value::as_str).collect();
@@ -111,16 +136,33 @@ fn row(message: &Value) -> Vec<(String, Term)> {
     };
     let time = last.get("time_ms").and_then(Value::as_u64).map(rfc3339);
     let redrives = message.get("redrives").and_then(Value::as_array).map_or(0, Vec::len);
-    vec![
+    // A message that has not died is where it was published.
+    let exchange = last.get("exchange").or_else(|| message.get("exchange"));
+    let mut row = vec![
         same(message, "id"),
         same(&last, "reason"),
         same(&last, "queue"),
         same(&last, "count"),
         ("time".to_owned(), Term::text(time.unwrap_or_default())),
+        ("exchange".to_owned(), Term::of(exchange)),
         ("routing_key".to_owned(), key),
         ("redrives".to_owned(), Term::of(Some(&json!(redrives)))),
         same(message, "payload_bytes"),
-    ]
+    ];
+    if details.headers {
+        let mut properties = message.get("properties").cloned().unwrap_or_default();
+        let headers = properties.get_mut("headers").map(Value::take).unwrap_or_else(|| json!({}));
+        row.push(("headers".to_owned(), Term::text(headers.to_string())));
+        if let Some(properties) = properties.as_object_mut() {
+            properties.remove("headers");
+        }
+        row.push(("properties".to_owned(), Term::text(properties.to_string())));
+    }
+    if details.body {
+        row.push(same(message, "payload_encoding"));
+        row.push(same(message, "payload"));
+    }
+    row
 }
 
 // ---- redriving ----
@@ -240,6 +282,7 @@ fn request(call: &Call<'_>) -> Result<Value, Failure> {
             filter.insert(name.to_owned(), json!(text));
         }
     }
+    let ids: Vec<&str> = options.texts("id").collect();
     let headers = options.texts("header").map(|header| match header.split_once('=') {
         Some((name, value)) => (name.to_owned(), json!(value)),
         None => (header.to_owned(), Value::Null),
@@ -249,6 +292,7 @@ fn request(call: &Call<'_>) -> Result<Value, Failure> {
         filter.insert("older_than_ms".to_owned(), json!(seconds.saturating_mul(1000)));
     }
     Ok(json!({
+        "ids": if ids.is_empty() { Value::Null } else { json!(ids) },
         "to": target(options.text("to").unwrap_or("origin"))?,
         "filter": filter,
         "limit": positive(call, "limit")?,
@@ -322,16 +366,34 @@ mod tests {
     #[test]
     fn dead_message_row_shows_the_last_death() {
         let shown = |message| {
-            let cells = row(&message).into_iter().map(|(_, term)| term.shown());
+            let cells = row(&message, Details::default()).into_iter().map(|(_, term)| term.shown());
             cells.collect::<Vec<_>>().join("|")
         };
         let death = json!({"reason": "expired", "queue": "q", "count": 2, "time_ms": 60_000,
-            "routing_keys": ["a", "b"]});
+            "routing_keys": ["a", "b"], "exchange": "x"});
         let dead = json!({"id": "1-2-0", "deaths": [death], "redrives": [{}], "payload_bytes": 5,
             "routing_key": "dlq"});
-        assert_eq!(shown(dead), "1-2-0|expired|q|2|1970-01-01T00:01:00Z|a, b|1|5");
-        let alive = json!({"id": "1-3-0", "deaths": [], "routing_key": "k", "payload_bytes": 0});
-        assert_eq!(shown(alive), "1-3-0|||||k|0|0");
+        assert_eq!(shown(dead), "1-2-0|expired|q|2|1970-01-01T00:01:00Z|x|a, b|1|5");
+        let alive = json!({"id": "1-3-0", "deaths": [], "routing_key": "k", "exchange": "amq.topic",
+            "payload_bytes": 0});
+        assert_eq!(shown(alive), "1-3-0|||||amq.topic|k|0|0");
+    }
+
+    #[test]
+    fn details_are_headers_properties_and_body() {
+        let message = json!({"id": "1-2-0", "payload": "a\nb", "payload_encoding": "string",
+            "properties": {"headers": {"h": [1]}, "message_id": "m"}});
+        let details = Details { headers: true, body: true };
+        let cells = row(&message, details).into_iter().skip(9);
+        let cells: Vec<String> =
+            cells.map(|(name, term)| format!("{name} {}", term.shown())).collect();
+        let expected = [
+            "headers {\"h\":[1]}",
+            "properties {\"message_id\":\"m\"}",
+            "payload_encoding string",
+            "payload a\nb",
+        ];
+        assert_eq!(cells, expected);
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::listeners;
+use super::memory::{Memory, unit};
 use crate::arguments::Switch;
 use crate::command::{Call, Command, Section};
-use crate::failure::{Failure, USAGE};
+use crate::failure::Failure;
 use crate::format::{Formatter, Output, Style, formatted};
 use crate::term::Term;
-use crate::tool::Tool;
 
 const UNIT: &[Switch] = &[Switch::text("unit")];
 
@@ -48,7 +48,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "memory_breakdown",
         "memory_breakdown [--unit <unit>] [--timeout <timeout>]",
         "Shows the memory use of the node",
-        memory_breakdown,
+        super::memory::breakdown,
     )
     .diagnostics()
     .switches(UNIT)
@@ -77,40 +77,6 @@ pub(super) const COMMANDS: &[Command] = &[
     .everywhere()
     .banner(|call| format!("Reporting server status of node {} ...\n", call.node.name())),
 ];
-
-/// A unit of memory.
-#[derive(Clone, Copy, Debug)]
-enum Unit {
-    Bytes,
-    Megabytes,
-    Gigabytes,
-}
-
-impl Unit {
-    /// A number of bytes in this unit.
-    fn of(self, bytes: u64) -> String {
-        #[expect(clippy::cast_precision_loss, reason = "it is rounded to four places anyway")]
-        let bytes_f = bytes as f64;
-        let rounded = |factor: f64| (bytes_f / factor * 10_000.0).round() / 10_000.0;
-        match self {
-            Self::Bytes => format!("{bytes} bytes"),
-            Self::Megabytes => format!("{:?} mb", rounded(1e6)),
-            Self::Gigabytes => format!("{:?} gb", rounded(1e9)),
-        }
-    }
-}
-
-fn unit(call: &Call<'_>) -> Result<Unit, Failure> {
-    match call.options.text("unit").map(str::to_lowercase).as_deref() {
-        None | Some("gb") => Ok(Unit::Gigabytes),
-        Some("mb") => Ok(Unit::Megabytes),
-        Some("bytes") => Ok(Unit::Bytes),
-        Some(other) => Err(Failure::arguments(
-            USAGE,
-            format!("\"unit '{other}' is not supported. Please use one of: bytes, mb, gb\""),
-        )),
-    }
-}
 
 /// The node's entry in the list of nodes.
 pub(super) fn own_node(call: &Call<'_>) -> Result<Value, Failure> {
@@ -151,7 +117,6 @@ fn status(call: &Call<'_>) -> Result<Output, Failure> {
     let (overview, node) = (call.node.api.get("/api/overview")?, own_node(call)?);
     let totals = overview.get("object_totals").unwrap_or(&Value::Null);
     let vhosts = call.node.api.get("/api/vhosts")?;
-    let memory_used = number(&node, "mem_used");
     let mut runtime = vec![
         format!("OS PID: {}", shown(&node, "os_pid")),
         "OS: Linux".to_owned(),
@@ -160,10 +125,12 @@ fn status(call: &Call<'_>) -> Result<Output, Failure> {
         format!("RabbitMQ version: {}", shown(&overview, "rabbitmq_version")),
         format!("Node name: {}", shown(&node, "name")),
     ];
-    // RabbitMQ's tools have no such line.
-    if call.tool == Tool::Leveretctl {
-        runtime.push(format!("Leveret version: {}", shown(&overview, "leveret_version")));
+    if overview.get("leveret_version").is_some() {
+        // Above the node's name, with the other version.
+        let own = format!("Leveret version: {}", shown(&overview, "leveret_version"));
+        runtime.insert(runtime.len() - 1, own);
     }
+    let memory = Memory::of(call, &node)?;
     let chapters = [
         chapter("Runtime", &runtime),
         chapter("Data directory", &[format!("Node data directory: {}", shown(&node, "db_dir"))]),
@@ -173,9 +140,10 @@ fn status(call: &Call<'_>) -> Result<Output, Failure> {
         chapter(
             "Memory",
             &[
-                format!("Total memory used: {}", unit.of(memory_used)),
+                format!("Total memory used: {}", unit.of(memory.total_bytes)),
                 format!("Calculation strategy: {}", shown(&node, "mem_calculation_strategy")),
-                format!("Memory high watermark: {}", unit.of(number(&node, "mem_limit"))),
+                format!("Memory high watermark: {}\n", unit.of(number(&node, "mem_limit"))),
+                memory.lines(unit, " %"),
             ],
         ),
         chapter(
@@ -205,7 +173,7 @@ fn status(call: &Call<'_>) -> Result<Output, Failure> {
         "node": node,
         "overview": overview,
         "alarms": alarms(&node),
-        "memory": {"total": memory_used},
+        "memory": memory.all,
     });
     Ok(Output::Both(chapters.join("\n"), all))
 }
@@ -280,15 +248,6 @@ fn erlang(value: &Value) -> String {
     Term::Pairs(vec![("rabbit".to_owned(), own)]).erlang(0)
 }
 
-// COMPAT: memory breakdown: Leveret has one heap, of which the system tells the size; RabbitMQ divides
-// it by kinds of processes.
-fn memory_breakdown(call: &Call<'_>) -> Result<Output, Failure> {
-    let unit = unit(call)?;
-    let used = number(&own_node(call)?, "mem_used");
-    let text = format!("resident: {} (100.0%)\n", unit.of(used));
-    Ok(Output::Both(text, json!({"resident": {"bytes": used, "percentage": 100.0}})))
-}
-
 fn report(call: &Call<'_>) -> Result<Output, Failure> {
     let style = Style { has_header: true, is_unicode: true };
     let text = |output: &Output| formatted(output, Formatter::Table, style, call.node.name());
@@ -309,17 +268,4 @@ fn report(call: &Call<'_>) -> Result<Output, Failure> {
         }
     }
     Ok(Output::Text(all))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn units() {
-        assert_eq!(Unit::Gigabytes.of(50_000_000), "0.05 gb");
-        assert_eq!(Unit::Megabytes.of(77_344_812), "77.3448 mb");
-        assert_eq!(Unit::Bytes.of(5), "5 bytes");
-        assert_eq!(Unit::Gigabytes.of(0), "0.0 gb");
-    }
 }

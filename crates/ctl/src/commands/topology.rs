@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::columns::{Column, selected, validate};
+use crate::columns::{Column, selected};
 use crate::command::{Call, Command, Section};
 use crate::failure::Failure;
 use crate::format::{Empty, Output, Rows};
@@ -22,7 +22,7 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .everywhere()
     .words(0, usize::MAX)
-    .check(|call| validate(call.words, EXCHANGE))
+    .columns(EXCHANGE)
     .banner(|call| format!("Listing exchanges for vhost {} ...", call.vhost())),
     Command::new(
         Section::Monitoring,
@@ -37,7 +37,7 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .everywhere()
     .words(0, usize::MAX)
-    .check(|call| validate(call.words, BINDING))
+    .columns(BINDING)
     .banner(|call| format!("Listing bindings for vhost {}...", call.vhost())),
 ];
 

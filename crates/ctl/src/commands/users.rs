@@ -108,7 +108,8 @@ fn add(call: &Call<'_>) -> Result<Output, Failure> {
     let done = "Done. Don't forget to grant the user permissions to some virtual hosts! See \
                 'rabbitmqctl help set_permissions' to learn more.";
     let told = json!({"status": "ok", "node": call.node.name(), "message": done});
-    Ok(Output::Both(done.to_owned(), told))
+    let shown = if call.is_quiet { String::new() } else { done.to_owned() };
+    Ok(Output::Both(shown, told))
 }
 
 fn delete(call: &Call<'_>) -> Result<Output, Failure> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::arguments::Switch;
-use crate::columns::{Column, selected, validate};
+use crate::columns::{Column, selected};
 use crate::command::{Call, Command, Section};
 use crate::failure::{DATA, Failure};
 use crate::format::Output;
@@ -105,7 +105,7 @@ pub(super) const COMMANDS: &[Command] = &[
     )
     .everywhere()
     .words(0, usize::MAX)
-    .check(|call| validate(call.words, COLUMNS))
+    .columns(COLUMNS)
     .banner(|_| "Listing vhosts ...".to_owned()),
 ];
 

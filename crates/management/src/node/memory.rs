@@ -1,4 +1,4 @@
-//! Memory of the node by use, as far as it is known: waiting messages, and samples.
+//! Memory of the node by use, as far as it is known: waiting messages, bytes for clients, samples, and code.
 //!
 //! RabbitMQ's other parts are Erlang processes and tables; they are reported as 0.
 
@@ -51,11 +51,16 @@ pub(crate) fn parts(node: &dyn Node) -> [Part; PARTS.len()] {
     let totals = vhosts.filter_map(|vhost| node.vhost_totals(&vhost, None));
     let messages: u64 = totals.map(|vhost| vhost.resident_bytes).sum();
     let samples = node.history().read(|history| history.bytes());
+    let process = node.process();
+    let code = process.code_bytes.unwrap_or_default();
+    let known = [messages, samples, code, process.unsent_bytes].iter().sum();
     PARTS.map(|(name, metric)| {
         let bytes = match name {
             "binary" => messages,
             "mgmt_db" => samples,
-            "other_system" => all.saturating_sub(messages).saturating_sub(samples),
+            "code" => code,
+            "connection_writers" => process.unsent_bytes,
+            "other_system" => all.saturating_sub(known),
             _ => 0,
         };
         Part { name, metric, bytes }

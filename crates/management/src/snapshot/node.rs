@@ -87,4 +87,12 @@ pub struct ProcessSnapshot {
     pub processors: usize,
     /// The data directory.
     pub data_dir: String,
+    /// The configuration files that were read, in order.
+    pub config_files: Vec<String>,
+    /// Destinations of the log: a file, `<stdout>`, `<stderr>`.
+    pub log_files: Vec<String>,
+    /// The resident memory that mirrors files, as the program's code does, in bytes.
+    pub code_bytes: Option<u64>,
+    /// Bytes for clients that no socket has taken yet.
+    pub unsent_bytes: u64,
 }

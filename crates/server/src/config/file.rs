@@ -83,6 +83,14 @@ pub(super) fn lines(text: &str) -> Vec<Result<(usize, Line), Problem>> {
     found
 }
 
+/// The line in which a text begins as Erlang terms do: `[{rabbit, ...`.
+pub(super) fn erlang_terms(text: &str) -> Option<usize> {
+    let is_content = |line: &str| !line.is_empty() && !line.starts_with(['#', '%']);
+    let mut lines = text.lines().map(str::trim).enumerate();
+    let (index, first) = lines.find(|(_, line)| is_content(line))?;
+    first.starts_with(['[', '{']).then_some(index + 1)
+}
+
 fn split(line: &str) -> Result<(&str, &str), String> {
     let (key, value) = line.split_once('=').ok_or_else(|| {
         // The rest of the line may be a password.

@@ -154,6 +154,8 @@ pub(crate) struct Config {
     pub(crate) log: LogOptions,
     /// Warnings about the configuration, for the log.
     pub(crate) warnings: Vec<String>,
+    /// The configuration files that were read, in order.
+    pub(crate) files: Vec<PathBuf>,
     /// Every key in force, with its value and source.
     pub(crate) effective: Vec<Effective>,
 }
@@ -246,6 +248,7 @@ impl Default for Config {
             cluster_name: None,
             log: LogOptions::default(),
             warnings: Vec::new(),
+            files: Vec::new(),
             effective: Vec::new(),
         }
     }

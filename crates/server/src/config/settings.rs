@@ -63,7 +63,16 @@ struct Assignment {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Settings {
     assignments: Vec<Assignment>,
-    problems: Vec<String>,
+    problems: Vec<Problem>,
+    /// The files that were read, in order.
+    files: Vec<PathBuf>,
+}
+
+/// A problem, and its place in the order of the report: a file by its number, and a line.
+#[derive(Clone, Debug)]
+struct Problem {
+    place: (usize, usize),
+    text: String,
 }
 
 impl Settings {
@@ -86,11 +95,20 @@ impl Settings {
     }
 
     fn cannot_read(&mut self, path: &Path, error: &std::io::Error) {
-        let path = path.display();
-        self.problems.push(format!("cannot read configuration file {path}: {error}"));
+        let text = format!("cannot read configuration file {}: {error}", path.display());
+        let place = (self.number_of(path), 0);
+        self.problems.push(Problem { place, text });
+    }
+
+    /// The number of a file in the order of reading.
+    fn number_of(&self, path: &Path) -> usize {
+        self.files.iter().position(|file| file == path).unwrap_or(self.files.len())
     }
 
     fn read_file(&mut self, path: &Path, depth: usize) {
+        if !self.files.iter().any(|file| file == path) {
+            self.files.push(path.to_owned());
+        }
         match std::fs::read_to_string(path) {
             Ok(text) => self.read_text(&text, path, depth),
             Err(error) => self.cannot_read(path, &error),
@@ -99,6 +117,13 @@ impl Settings {
 
     /// Reads the text of a file.
     pub(crate) fn read_text(&mut self, text: &str, path: &Path, depth: usize) {
+        if let Some(line) = file::erlang_terms(text) {
+            let source = Source::File { path: path.to_owned(), line };
+            let problem = "Erlang terms, as in advanced.config, are not read; write every setting as \
+                           'key = value'";
+            self.problem(&source, problem);
+            return;
+        }
         for line in file::lines(text) {
             let at = |line| Source::File { path: path.to_owned(), line };
             match line {
@@ -116,7 +141,11 @@ impl Settings {
     }
 
     fn problem(&mut self, source: &Source, problem: &str) {
-        self.problems.push(format!("{source}: {problem}"));
+        let place = match source {
+            Source::File { path, line } => (self.number_of(path), *line),
+            Source::Default | Source::Environment(_) | Source::CommandLine(_) => (usize::MAX, 0),
+        };
+        self.problems.push(Problem { place, text: format!("{source}: {problem}") });
     }
 
     /// Assigns a value to a key.
@@ -126,7 +155,9 @@ impl Settings {
 
     fn send_own(&mut self, name: &KeyName, value: &str, source: Source) {
         let Some((key, found)) = keys::find(name) else {
-            let meant = nearest(&name.to_string(), keys::plain_names());
+            let written = name.to_string();
+            let meant = nearest(&written, keys::plain_names());
+            let meant = meant.or_else(|| keys::longer_name(&written, value));
             let meant = meant.map(|name| format!(", did you mean '{name}'?")).unwrap_or_default();
             self.problem(&source, &format!("unknown key '{name}'{meant}"));
             return;
@@ -163,13 +194,14 @@ impl Settings {
         }
         // `none` for a list is applied last, so that it overrides the entries.
         self.assignments.sort_by_key(|one| LISTS.iter().any(|list| one.key.name == list.prefix));
+        let mut refused = Vec::new();
         for one in &self.assignments {
             let Assignment { key, name, variable, value, source } = one;
             match key.effect {
                 Effect::Sets(set) => {
                     if let Err(problem) = set(&mut config, variable, value) {
                         let problem = hide(key, value, problem);
-                        self.problems.push(format!("{source}: {name} {problem}"));
+                        refused.push((source.clone(), format!("{name} {problem}")));
                     }
                 }
                 Effect::Nothing(why) => {
@@ -178,19 +210,31 @@ impl Settings {
                 // Disabling a feature that does not exist is not an error.
                 Effect::Refused(_) if matches!(value.as_str(), "false" | "none") => {}
                 Effect::Refused(why) => {
-                    self.problems.push(format!("{source}: {name} is not possible: {why}"));
+                    refused.push((source.clone(), format!("{name} is not possible: {why}")));
                 }
             }
         }
+        refused.iter().for_each(|(source, problem)| self.problem(source, problem));
         config.has_http = self.source_of("management.tcp").is_some() || config.https.port.is_none();
-        if self.problems.is_empty() {
-            self.problems.extend(config.contradictions());
+        let mut problems = self.sorted_problems();
+        if problems.is_empty() {
+            problems = config.contradictions();
         }
-        if !self.problems.is_empty() {
-            return Err(ConfigError { problems: self.problems });
+        if !problems.is_empty() {
+            return Err(ConfigError { problems });
         }
+        // A path that cannot be made absolute is shown as it was given.
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        config.files = self.files.iter().map(absolute).collect();
         config.effective = self.effective(&config);
         Ok(config)
+    }
+
+    /// The problems, in the order of files and lines.
+    fn sorted_problems(&self) -> Vec<String> {
+        let mut problems: Vec<&Problem> = self.problems.iter().collect();
+        problems.sort_by_key(|problem| problem.place);
+        problems.into_iter().map(|problem| problem.text.clone()).collect()
     }
 
     /// The source of the value of a key.
@@ -216,12 +260,12 @@ impl Settings {
                 match substituted(&one.value, &known) {
                     Ok(value) => one.value = value,
                     Err(problem) => {
-                        problems.push(format!("{}: {} {problem}", one.source, one.name))
+                        problems.push((one.source.clone(), format!("{} {problem}", one.name)));
                     }
                 }
             }
         }
-        self.problems.extend(problems);
+        problems.iter().for_each(|(source, problem)| self.problem(source, problem));
     }
 
     /// Every key in force, as in a file, with its source.

@@ -199,10 +199,63 @@ fn all_problems_are_named_with_their_place() {
     assert_eq!(
         problem("\n\nheartbeet = 1\nframe_max = 100\nx\n"),
         "a.conf, line 3: unknown key 'heartbeet', did you mean 'heartbeat'?\n\
-         leveret: a.conf, line 5: expected 'key = value', got 'x'\n\
-         leveret: a.conf, line 4: frame_max must be a number from 8192 to 4294967295, got '100'"
+         leveret: a.conf, line 4: frame_max must be a number from 8192 to 4294967295, got '100'\n\
+         leveret: a.conf, line 5: expected 'key = value', got 'x'"
     );
     assert_eq!(problem("tomato = 1"), "a.conf, line 1: unknown key 'tomato'");
+}
+
+#[test]
+fn beginning_of_a_key_suggests_the_key_that_accepts_the_value() {
+    for (text, key) in [
+        ("vm_memory_high_watermark = 0.4", "vm_memory_high_watermark.relative"),
+        ("vm_memory_high_watermark = 2GB", "vm_memory_high_watermark.absolute"),
+        ("disk_free_limit = 1.5", "disk_free_limit.relative"),
+        ("disk_free_limit = many", "disk_free_limit.absolute"),
+    ] {
+        let suggestion =
+            format!("unknown key '{}', did you mean '{key}'?", &text[..text.find(' ').unwrap()]);
+        assert!(problem(text).ends_with(&suggestion), "{}", problem(text));
+    }
+}
+
+#[test]
+fn erlang_terms_are_one_problem() {
+    let terms = "%% advanced.config\n\n[{rabbit, [\n  {tcp_listeners, [5672]}\n]}].\n";
+    assert_eq!(
+        problem(terms),
+        "a.conf, line 3: Erlang terms, as in advanced.config, are not read; write every setting as \
+         'key = value'"
+    );
+}
+
+#[test]
+fn problems_of_several_files_are_in_the_order_of_reading() {
+    let dir = std::env::temp_dir().join(format!("leveret-config-order-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = |name: &str, text: &str| std::fs::write(dir.join(name), text).unwrap();
+    file("10.conf", "heartbeat = soon\ninclude more/none.conf\nbogus = 1\n");
+    file("20.conf", "\ntomato = 1\n");
+    let mut settings = Settings::default();
+    settings.read(&dir);
+    settings.set("frame_max", "1", Source::CommandLine("--frame"));
+    let problems = settings.into_config().unwrap_err().problems;
+    let known = ["heartbeat", "bogus", "tomato", "none.conf", "command line"];
+    let place = |what: &&str| problems.iter().position(|one| one.contains(what)).unwrap();
+    let places: Vec<usize> = known.iter().map(place).collect();
+    assert_eq!(
+        (places.as_slice(), problems.len()),
+        ([0, 1, 3, 2, 4].as_slice(), 5),
+        "{problems:?}"
+    );
+
+    file("10.conf", "heartbeat = 5\n");
+    file("20.conf", "frame_max = 8192\n");
+    let mut settings = Settings::default();
+    settings.read(&dir);
+    let files = settings.into_config().unwrap().files;
+    assert_eq!(files, [dir.join("10.conf"), dir.join("20.conf")]);
+    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]

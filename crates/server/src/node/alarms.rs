@@ -90,8 +90,18 @@ pub(crate) fn clear(node: &Node) {
 
 /// Memory of the process, in bytes.
 pub(crate) fn resident_bytes() -> Option<u64> {
+    memory_bytes(1)
+}
+
+/// The part of it that mirrors files, in bytes: the code of the program and of its libraries.
+pub(crate) fn code_bytes() -> Option<u64> {
+    memory_bytes(2)
+}
+
+/// A number of `/proc/self/statm`.
+fn memory_bytes(at: usize) -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    let pages: u64 = statm.split_whitespace().nth(at)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 

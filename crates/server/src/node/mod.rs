@@ -4,6 +4,7 @@ pub(crate) mod addresses;
 pub(crate) mod alarm;
 pub(crate) mod alarm_limits;
 pub(crate) mod alarms;
+pub(crate) mod files;
 pub(crate) mod global_parameters;
 pub(crate) mod identity;
 pub(crate) mod lifecycle;
@@ -32,6 +33,7 @@ use crate::connection::registry::Clients;
 use crate::disk::node_disk::NodeDisk;
 use crate::disk::node_file::{self, NodeFile, NodeFileError};
 use crate::node::alarm::Alarms;
+use crate::node::files::NodeFiles;
 use crate::node::global_parameters::GlobalParameters;
 use crate::node::identity::NodeIdentity;
 use crate::node::lifecycle::Lifecycle;
@@ -45,6 +47,7 @@ use crate::vhost::{Threads, Vhosts};
 pub(crate) struct Node {
     pub(crate) clock: Clock,
     pub(crate) identity: NodeIdentity,
+    pub(crate) files: NodeFiles,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) listeners: Vec<Listener>,
     /// Certificate files of the listeners that speak TLS.

@@ -26,6 +26,7 @@ use crate::node::Node;
 use crate::node::alarm::Alarms;
 use crate::node::alarm_limits::{AlarmLimits, share};
 use crate::node::alarms;
+use crate::node::files::NodeFiles;
 use crate::node::global_parameters::GlobalParameters;
 use crate::node::identity::NodeIdentity;
 use crate::node::lifecycle::Lifecycle;
@@ -84,6 +85,7 @@ impl Node {
             alarms: Alarms::new(alarm_limits),
             history: SharedHistory::default(),
             identity,
+            files: NodeFiles::new(config),
             disk,
             threads,
             persister_thread: Mutex::new(Some(persister_thread)),

@@ -120,8 +120,8 @@ fn to_json(node: &SharedNode, now: &NodeSnapshot, query: &Query) -> Map<String, 
     let threads_max = process.threads_max.unwrap_or(u64::MAX).min(u32::MAX.into());
     put("proc_total", json!(threads_max.max(1)));
     put("db_dir", json!(process.data_dir));
-    put("config_files", json!([]));
-    put("log_files", json!(["<stdout>"]));
+    put("config_files", json!(process.config_files));
+    put("log_files", json!(process.log_files));
     put("durability", json!(now.durability));
     put("rates_mode", json!("basic"));
     put("exchange_types", exchange_types());

@@ -30,6 +30,19 @@ pub(super) fn plain_names() -> impl Iterator<Item = &'static str> {
         .filter(|name| !name.contains(['$', '*']))
 }
 
+/// The key of which a name is only the beginning: `vm_memory_high_watermark` of
+/// `vm_memory_high_watermark.relative`. Of several, one that accepts the value.
+pub(super) fn longer_name(beginning: &str, value: &str) -> Option<&'static str> {
+    let is_longer =
+        |name: &&str| name.strip_prefix(beginning).is_some_and(|rest| rest.starts_with('.'));
+    let accepts = |name: &&str| match find(&KeyName::new(name)).map(|(key, _)| key.effect) {
+        Some(Effect::Sets(set)) => set(&mut Config::default(), "", value).is_ok(),
+        _ => false,
+    };
+    let all = || plain_names().filter(is_longer);
+    all().find(accepts).or_else(|| all().next())
+}
+
 /// Several keys that form one list. Any entry replaces the whole default.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {

@@ -58,6 +58,15 @@ impl NodeStatus for Node {
             threads_max: getrlimit(Resource::Nproc).current,
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             data_dir: self.disk.data_dir.display().to_string(),
+            config_files: self.files.config.clone(),
+            log_files: self.files.log.clone(),
+            code_bytes: alarms::code_bytes(),
+            unsent_bytes: self
+                .clients
+                .all()
+                .iter()
+                .map(|client| client.socket.traffic().unsent_bytes)
+                .sum(),
         }
     }
 

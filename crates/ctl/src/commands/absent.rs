@@ -1,0 +1,124 @@
+//! Commands of RabbitMQ's tools that Leveret cannot have: each says in one line what is the case.
+
+use crate::failure::{Failure, UNAVAILABLE};
+
+/// Reasons, each with the commands that it concerns.
+const ABSENT: &[(&str, &[&str])] = &[
+    (
+        "Leveret is one node, without a cluster",
+        &[
+            "change_cluster_node_type",
+            "force_boot",
+            "force_standalone_khepri_boot",
+            "forget_cluster_node",
+            "join_cluster",
+            "rename_cluster_node",
+            "update_cluster_nodes",
+        ],
+    ),
+    (
+        "Leveret is one node, and a queue has no mirrors",
+        &[
+            "cancel_sync_queue",
+            "remove_classic_queue_mirroring_from_policies",
+            "set_ha_policy",
+            "sync_queue",
+        ],
+    ),
+    (
+        "Leveret is one node, and a quorum queue has no replicas to add, remove or move",
+        &[
+            "add_member",
+            "delete_member",
+            "grow",
+            "quorum_status",
+            "rebalance",
+            "reclaim_quorum_memory",
+            "shrink",
+        ],
+    ),
+    (
+        "there is no Erlang",
+        &[
+            "erlang_cookie_hash",
+            "erlang_cookie_sources",
+            "erlang_version",
+            "eval",
+            "eval_file",
+            "exec",
+            "observer",
+            "remote_shell",
+            "rpc",
+            "runtime_thread_stats",
+        ],
+    ),
+    (
+        "there is no Erlang, and a configuration file has no encrypted values",
+        &[
+            "decode",
+            "decrypt_conf_value",
+            "encode",
+            "encrypt_conf_value",
+            "list_ciphers",
+            "list_hashes",
+        ],
+    ),
+    (
+        "there are no plugins, and no channel interceptors",
+        &["list_channel_interceptors", "set_channel_interceptor_priorities"],
+    ),
+    (
+        "there are no plugins: no shovel, federation, stream, MQTT and STOMP",
+        &[
+            "delete_shovel",
+            "federation_status",
+            "list_mqtt_connections",
+            "list_stomp_connections",
+            "list_stream_connections",
+            "restart_federation_link",
+            "restart_shovel",
+            "shovel_status",
+        ],
+    ),
+    (
+        "free disk space is always monitored; 'set_disk_free_limit' changes the limit",
+        &["activate_free_disk_space_monitoring", "deactivate_free_disk_space_monitoring"],
+    ),
+    (
+        "the log level is a setting of the configuration file, 'log.default.level'",
+        &["set_log_level"],
+    ),
+];
+
+/// The failure of a command that RabbitMQ's tools have and Leveret cannot have.
+pub(crate) fn absent(name: &str) -> Option<Failure> {
+    let name = name.replace('-', "_");
+    let (reason, _) = ABSENT.iter().find(|(_, names)| names.contains(&name.as_str()))?;
+    Some(Failure::plain(UNAVAILABLE, format!("Error: '{name}' is not available: {reason}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::Tool;
+
+    #[test]
+    fn absent_command_says_what_is_the_case() {
+        let told = |name| match absent(name) {
+            Some(Failure::Message { code, text, .. }) => format!("{code} {text}"),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(told("eval"), "69 Error: 'eval' is not available: there is no Erlang");
+        assert!(told("join-cluster").ends_with("Leveret is one node, without a cluster"));
+        assert_eq!(absent("bogus"), None);
+    }
+
+    #[test]
+    fn absent_commands_are_none_of_the_others() {
+        let names = ABSENT.iter().flat_map(|(_, names)| names.iter());
+        for name in names {
+            let known = super::super::of(Tool::Leveretctl).any(|command| command.name == *name);
+            assert!(!known, "{name}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+"""leveretctl beside rabbitmqctl: words that are no command, quiet commands, the files and the memory of the node."""
+
+import json
+import re
+
+import pytest
+
+from test_ctl import tools
+
+pytestmark = pytest.mark.better
+
+
+@pytest.fixture
+def ctl(under, by_broker, pytestconfig, tmp_path):
+    """The tools, and the shared broker."""
+    if by_broker(rabbitmq=True, leveret=False):
+        pytest.skip("Leveret's own texts")
+    return tools(under.shared(), pytestconfig, tmp_path)
+
+
+@pytest.mark.parametrize(("words", "reason"), [
+    (["join_cluster", "rabbit@other"], "Leveret is one node, without a cluster"),
+    (["change_cluster_node_type", "ram"], "Leveret is one node, without a cluster"),
+    (["sync_queue", "q"], "Leveret is one node, and a queue has no mirrors"),
+    (["eval", "1+1."], "there is no Erlang"),
+    (["encode", "value", "s3cret"], "there is no Erlang, and a configuration file has no encrypted values"),
+])
+def test_command_that_cannot_be_says_so_in_one_line(ctl, words, reason):
+    for tool in ("rabbitmqctl", "rabbitmq-diagnostics"):
+        ran = ctl.run(*words, tool=tool)
+        assert (ran.out, ran.err, ran.code) == ("", f"Error: '{words[0]}' is not available: {reason}\n", 69)
+    assert ctl.run("help", words[0]).err == f"Error: '{words[0]}' is not available: {reason}\n"
+
+
+def test_family_lists_its_commands(ctl):
+    alone, wrong, helped = ctl.run("dlq"), ctl.run("dlq", "nope"), ctl.run("help", "dlq")
+    assert (alone.out, alone.code, helped.err, helped.code) == ("", 64, "", 0)
+    assert re.findall(r"^   dlq (\w+)", alone.err, re.M) >= ["cancel", "ls", "redrive", "show"]
+    assert helped.out == alone.err and wrong.err == f"Command 'dlq nope' not found.\n{alone.err}"
+
+
+def test_wrong_command_gets_three_lines(ctl, tmp_path, pytestconfig):
+    (tmp_path / "leveretctl").symlink_to(pytestconfig.getoption("--leveretctl-bin"))
+    for words in (["list_queuess"], ["help", "list_queuess"]):
+        ran = ctl.run(*words, tool="leveretctl")
+        assert (ran.out, ran.code) == ("", 64)
+        assert ran.err.splitlines() == ["Command 'list_queuess' not found.", "Did you mean 'list_queues'?",
+                                        "'leveretctl help' lists all commands."]
+
+
+def test_quiet_add_user_prints_nothing(ctl, api, prefix):
+    try:
+        for quiet in ("-q", "-s"):
+            assert ctl.run(quiet, "add_user", prefix + quiet, "secret").out == ""
+        assert "Done." in ctl.run("add_user", prefix + "said", "secret").out
+    finally:
+        for name in ("-q", "-s", "said"):
+            api.request("DELETE", f"/api/users/{prefix}{name}")
+
+
+def test_pretty_table_has_lists_without_brackets(ctl):
+    text = ctl.run("list_users", "--formatter", "pretty_table", environment={"LC_ALL": "C.UTF-8"}).out
+    assert "\u2502 guest \u2502 administrator \u2502" in text
+    text = ctl.run("list_exchanges", "name", "arguments", "--formatter", "pretty_table").out
+    assert "amq.direct" in text and "[]" not in text
+
+
+def test_status_has_the_files_versions_and_memory_of_the_node(under, by_broker, pytestconfig, tmp_path):
+    if by_broker(rabbitmq=True, leveret=False):
+        pytest.skip("Leveret's own texts")
+    log = tmp_path / "node.log"
+    broker = under.start(f"log.file = {log}\n")
+    try:
+        ctl = tools(broker, pytestconfig, tmp_path)
+        text = ctl.run("status").out
+        assert re.search(r"^RabbitMQ version: 4\..*\nLeveret version: \d+\.\d+\.\d+\nNode name: ", text, re.M)
+        assert f"\nConfig files\n\n * {broker.directory / 'leveret.conf'}\n\n" in text
+        assert f"\nLog file(s)\n\n * {log}\n" in text
+        node = broker.api.do("GET", "/api/nodes")[0]
+        assert (node["config_files"], node["log_files"][0]) == ([str(broker.directory / "leveret.conf")], str(log))
+
+        parts = re.findall(r"^(\w+): [\d.]+ gb \(([\d.]+) %\)$", text, re.M)
+        assert {"code", "other_system"} <= dict(parts).keys() and 99 < sum(float(share) for _, share in parts) < 101
+        broken_down = json.loads(ctl.run("memory_breakdown", "--formatter", "json", tool="rabbitmq-diagnostics").out)
+        assert broken_down["code"]["bytes"] > 0
+        shares = [float(share) for share in re.findall(r"\(([\d.]+)%\)", ctl.run("memory_breakdown",
+                                                                                tool="rabbitmq-diagnostics").out)]
+        assert shares == sorted(shares, reverse=True)
+        memory = broker.api.do("GET", f"/api/nodes/{node['name']}/memory")["memory"]
+        assert memory["code"] > 0
+    finally:
+        broker.stop()
