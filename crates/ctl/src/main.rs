@@ -5,11 +5,11 @@
 //! The commands are in `commands`, one file per subject.
 
 mod arguments;
-mod candidates;
 mod certificates;
 mod columns;
 mod command;
 mod commands;
+mod completion;
 mod documents;
 mod failure;
 mod format;
@@ -21,7 +21,6 @@ mod password;
 mod pids;
 mod printable;
 mod rows;
-mod shell_words;
 mod term;
 mod timestamp;
 mod tool;

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use crate::arguments::Parsed;
-use crate::candidates::{Candidate, Candidates, Names, candidates};
 use crate::command::{Call, Command, Section};
+use crate::completion::candidates::{Candidate, Candidates, Names, candidates};
+use crate::completion::shell_words::{escaped, split};
 use crate::failure::{Failure, USAGE};
 use crate::format::Output;
 use crate::http::{Api, path};
-use crate::shell_words::{escaped, split};
 use crate::tool::Tool;
 
 /// Time limit for names from the node, in seconds: a user waits for them.

@@ -1,11 +1,9 @@
 //! Memory of the node by use.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::status::own_node;
 use crate::command::Call;
 use crate::failure::{Failure, USAGE};
-use crate::format::Output;
 use crate::http::path;
 use crate::term::Term;
 
@@ -49,7 +47,7 @@ pub(super) struct Memory {
     /// Memory of the process.
     pub(super) total_bytes: u64,
     /// The parts that are not empty, largest first.
-    parts: Vec<(String, u64)>,
+    pub(super) parts: Vec<(String, u64)>,
     /// The answer of the node.
     pub(super) all: Value,
 }
@@ -77,7 +75,7 @@ impl Memory {
     }
 
     /// A part in per cent of the whole, with two places.
-    fn per_cent(&self, bytes: u64) -> f64 {
+    pub(super) fn per_cent(&self, bytes: u64) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "it is rounded to two places anyway")]
         let share = bytes as f64 / self.total_bytes.max(1) as f64;
         (share * 10_000.0).round() / 100.0
@@ -92,21 +90,10 @@ impl Memory {
     }
 }
 
-// COMPAT: memory breakdown: waiting messages, bytes for clients, samples and code are told apart, and all
-// else is one part; RabbitMQ divides memory by kinds of Erlang processes and tables.
-/// The parts of the memory.
-pub(super) fn breakdown(call: &Call<'_>) -> Result<Output, Failure> {
-    let unit = unit(call)?;
-    let memory = Memory::of(call, &own_node(call)?)?;
-    let part = |(name, bytes): &(String, u64)| {
-        (name.clone(), json!({"bytes": bytes, "percentage": memory.per_cent(*bytes)}))
-    };
-    let all: Map<String, Value> = memory.parts.iter().map(part).collect();
-    Ok(Output::Both(memory.lines(unit, "%") + "\n", Value::Object(all)))
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -21,10 +21,10 @@ pub(crate) enum Names {
     Redrives,
 }
 
-/// What may stand at the place of a word.
+/// Kind of a word, by its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// Anything, of which nothing is known.
+    /// A word without known values.
     Anything,
     Files,
     Commands,
