@@ -241,7 +241,7 @@ fn lower_first(text: &str) -> String {
 }
 
 fn erlang(value: &Value) -> String {
-    let pairs = |map: &serde_json::Map<String, Value>| {
+    let pairs = |map: &Map<String, Value>| {
         Term::Pairs(map.iter().map(|(name, v)| (name.clone(), Term::of(Some(v)))).collect())
     };
     let own = value.as_object().map_or_else(|| Term::List(Vec::new()), pairs);
