@@ -138,6 +138,20 @@ def test_queues_exchanges_and_bindings(ctl, ch, prefix):
     assert f'"{q.replace(chr(34), chr(34) * 2)}","0"' in ctl.run("list_queues", "--formatter", "csv").out
 
 
+@pytest.mark.better
+def test_refused_and_lost_messages_have_columns(ctl, ch, by_broker):
+    full = ch.queue(name="full", max_length=1, overflow="reject-publish")
+    lost = ch.queue(name="lost", message_ttl=1, dead_letter_exchange="", dead_letter_routing_key="nowhere")
+    assert ch.publish(full, *"abc") == "aNN"
+    ch.publish(lost, "a")
+    ch.reaches(lost, 0)
+    rows = ctl.do("list_queues", "-s", "name", "refuses_publishes", "refused", "dead_letters_lost", "dropped_without_dlx")
+    assert full + by_broker(rabbitmq="\t\t\t\t", leveret="\ttrue\t2\t0\t0") in rows
+    assert lost + by_broker(rabbitmq="\t\t\t\t", leveret="\tfalse\t0\t1\t0") in rows
+    [row] = [row for row in ctl.do("list_queues", "-s", "name", "refused_rate") if row.startswith(full)]
+    assert row.split("\t")[1] == "" if by_broker(rabbitmq=True, leveret=False) else float(row.split("\t")[1]) >= 0
+
+
 def test_purging_and_deleting(ctl, api, ch):
     q = ch.queue(name="q")
 

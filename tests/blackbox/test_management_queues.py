@@ -244,6 +244,21 @@ def test_lost_dead_letters_are_told_from_deaths_without_a_dead_letter_exchange(h
         eventually(lambda q=q: chosen(http.ask(path_of(q)).json.get("message_stats", {}), *names), expected)
 
 
+def test_consumer_capacity_falls_while_consumers_are_at_their_limit(http, ch):
+    q = ch.queue()
+    eventually(lambda: http.ask(path_of(q)).json.get("consumer_capacity"), 0)
+    ch.consume(q, prefetch=1)
+    ch.publish(q, "a", "b")
+    shares = []
+
+    def is_low():
+        shown = http.ask(path_of(q)).json
+        shares.append(shown.get("consumer_capacity"))
+        return shares[-1] is not None and shares[-1] < 0.8 and shares[-1] == shown["consumer_utilisation"]
+
+    eventually(is_low, True)
+
+
 def test_a_queue_tells_of_its_consumers(http, ch):
     q = ch.queue()
     ch.consume(q, prefetch=7, tag="first", arguments={"x-priority": 5})
