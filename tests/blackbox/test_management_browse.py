@@ -84,7 +84,8 @@ def test_a_message_is_shown_with_all_that_is_known(look, ch, kind):
     assert before_ms - 1000 < arrived_ms < time.time() * 1000 + 1000
     assert abs(message.pop("expires_ms") - arrived_ms - 60000) <= 1
     assert message == {
-        "position": 0, "state": "ready", "exchange": x, "routing_key": "a.b", "redelivered": False, "delivery_count": 0,
+        "position": 0, "state": "ready", "exchange": x, "routing_key": "a.b", "redelivered": False,
+        "redelivered_uncertain": False, "delivery_count": 0,
         "properties": {"expiration": "60000", "delivery_mode": 2, "headers": {"l": ["x"], "n": 1}},
         "payload": "häse", "payload_encoding": "string", "payload_bytes": 5, "deaths": [], "redrives": [],
     }

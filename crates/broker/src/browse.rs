@@ -150,6 +150,8 @@ pub struct BrowsedMessage {
     pub entry: Entry,
     /// Expiry time if the message stays in its queue; for a delivery, the expiry time if it were requeued.
     pub deadline: Option<Time>,
+    /// True if the broker does not know an earlier delivery but cannot exclude one, because it crashed.
+    pub may_have_been_delivered: bool,
     /// The page that holds the message, with its facts there.
     pub paged: Option<(PageId, PagedMeta)>,
     /// The holder, if the message is delivered and not settled.
@@ -164,6 +166,12 @@ impl BrowsedMessage {
     /// True if the next delivery, or the current one, carries the redelivered flag.
     pub fn is_redelivered(&self) -> bool {
         self.entry.acquired_count > u32::from(self.held_by.is_some())
+    }
+
+    /// True if the redelivered flag is set only because the broker cannot exclude a delivery before it crashed.
+    pub fn is_redelivery_uncertain(&self) -> bool {
+        let earlier = self.entry.acquired_count.saturating_sub(u32::from(self.held_by.is_some()));
+        self.may_have_been_delivered && earlier == 1
     }
 
     /// The message as its page stores it.

@@ -197,14 +197,27 @@ class Leveret:
         self.log = []
         self._start()
 
-    def kill_and_start_again(self):
-        """End the process without a warning, and start another one in its data directory."""
+    def kill(self):
+        """End the process without a warning."""
         self.process.kill()
         self.process.wait(STOP_WITHIN_S)
         self._reader.join(STOP_WITHIN_S)
         self.check_log()
+
+    def start_again(self):
+        """Start another process in the data directory of one that has ended."""
         self.log = []
         self._start()
+
+    def kill_and_start_again(self):
+        """End the process without a warning, and start another one in its data directory."""
+        self.kill()
+        self.start_again()
+
+    def keep_http_port(self):
+        """Use the port of HTTP that was found free for all later processes, too."""
+        at = self.command.index("--http") + 1
+        self.command[at] = self.api.url.removeprefix("http://")
 
     def check_log(self):
         """Fail when there is a panic in the log."""

@@ -87,13 +87,13 @@ impl Queue {
         Some(match fresh.next()? {
             Next::Here(id, Fresh { message, lsn, arrived }) => {
                 let entry = self.waiting.ready.entry(id, message.clone(), *lsn, *arrived);
-                self.found(entry, Place::of(id))
+                Found::message(self.browsed_fresh(entry, CursorPosition::Ready(Place::of(id).0)))
             }
             Next::Read(id, page, PagedMessage { meta, message }) => {
                 let entry = self.waiting.ready.entry(id, message.clone(), meta.lsn, meta.arrived);
                 let passed = CursorPosition::Ready(Place::of(id).0);
                 let paged = Some((page, *meta));
-                Found::message(BrowsedMessage { paged, ..self.browsed(entry, passed) })
+                Found::message(BrowsedMessage { paged, ..self.browsed_fresh(entry, passed) })
             }
             Next::Away(level, page) => Found::Page(level, page.id),
         })
@@ -107,7 +107,21 @@ impl Queue {
     pub(crate) fn browsed(&self, entry: Entry, passed: CursorPosition) -> BrowsedMessage {
         let deadline = self.deadline(&entry.expiry_key());
         let behind = BrowseCursor(passed);
-        BrowsedMessage { entry, deadline, paged: None, held_by: None, ready_at: None, behind }
+        BrowsedMessage {
+            entry,
+            deadline,
+            may_have_been_delivered: false,
+            paged: None,
+            held_by: None,
+            ready_at: None,
+            behind,
+        }
+    }
+
+    /// A browsed message that has not been delivered since the last restart.
+    fn browsed_fresh(&self, entry: Entry, passed: CursorPosition) -> BrowsedMessage {
+        let may_have_been_delivered = self.may_have_been_seen(&entry);
+        BrowsedMessage { may_have_been_delivered, ..self.browsed(entry, passed) }
     }
 
     /// True if messages are in this page.

@@ -3,6 +3,8 @@
 //! They need no login, because they contain only what the source contains. The page asks the API for
 //! everything else. A debug build reads the files from disk for each request.
 
+use std::sync::LazyLock;
+
 use axum::Router;
 use axum::extract::Path;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
@@ -22,6 +24,14 @@ struct Files;
 
 /// The first file of the page.
 const INDEX: &str = "index.html";
+
+/// Identifies the files of this process together: the bytes of all their hashes, combined. It is part of the tag of the
+/// first file, by which a browser knows whether it runs this page or another version's.
+static VERSION: LazyLock<[u8; 32]> = LazyLock::new(|| {
+    let hashes =
+        Files::iter().filter_map(|name| Files::get(&name)).map(|file| file.metadata.sha256_hash());
+    hashes.fold([0; 32], combined)
+});
 
 /// The icon, also under its traditional name.
 const ICON: &str = "img/leveret.svg";
@@ -45,7 +55,9 @@ fn answer(name: &str, headers: &HeaderMap) -> Response {
     let Some(file) = is_plain(name).then(|| Files::get(name)).flatten() else {
         return ApiError::not_found().into_response();
     };
-    let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(file.metadata.sha256_hash()));
+    let own = file.metadata.sha256_hash();
+    let hash = if name == INDEX { combined(*VERSION, own) } else { own };
+    let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(hash));
     // The browser may cache a file, but revalidates it for each request: another version of the program may
     // serve another page at the same address.
     let cached = [(ETAG, tag.as_str()), (CACHE_CONTROL, "no-cache")];
@@ -53,6 +65,14 @@ fn answer(name: &str, headers: &HeaderMap) -> Response {
         return (StatusCode::NOT_MODIFIED, cached).into_response();
     }
     (cached, [(CONTENT_TYPE, content_type(name))], file.data).into_response()
+}
+
+/// Two hashes in one; the order matters.
+fn combined(first: [u8; 32], second: [u8; 32]) -> [u8; 32] {
+    std::array::from_fn(|at| {
+        let before = first.get((at + 1) % 32).copied().unwrap_or_default();
+        before.rotate_left(3) ^ second.get(at).copied().unwrap_or_default()
+    })
 }
 
 /// True if a name stays inside the folder on every system, and names no hidden file.
@@ -148,6 +168,15 @@ mod tests {
         }
         assert_eq!(get_file(INDEX, Some("\"other\"")).0, 200);
         assert_ne!(get_file("js/main.js", None).2, tag);
+    }
+
+    #[test]
+    fn tag_of_the_first_file_depends_on_all_files() {
+        let own = Files::get(INDEX).map(|file| file.metadata.sha256_hash()).unwrap();
+        assert_ne!(get_file(INDEX, None).2, format!("\"{}\"", URL_SAFE_NO_PAD.encode(own)));
+        let (a, b) = ([1; 32], [2; 32]);
+        assert_ne!(combined(a, b), combined(b, a));
+        assert_ne!(combined(combined([0; 32], a), b), combined(combined([0; 32], b), b));
     }
 
     #[test]

@@ -1,26 +1,40 @@
 // Small parts that pages are made of.
 
+import { away } from "./away.js";
 import { classes, html, useLayoutEffect, useRef } from "./html.js";
-import { DASH, percent, plain } from "./format.js";
+import { DASH, percent, plain, visible } from "./format.js";
+import { isLost, Lost } from "./parts/lost.js";
 import { href } from "./router.js";
+import { useStore } from "./store.js";
 
-/** A page: its title (also of the window), what leads to it, its actions, its content. */
-export function Page({ title, crumbs = [], badges, actions, children, test }) {
+/** Stands for what is not there yet: a text, or while the broker is away that this is so. */
+export const Waiting = ({ text = "Loading\u2026", later = "Shown when the broker answers." }) => {
+  const isAway = useStore(away) !== null;
+  return isAway ? later : text;
+};
+
+/**
+ * A page: its title (also of the window), what leads to it, its actions, its content. A page about one thing gives
+ * what it `polled`: while there is no such thing, the page says so (`gone`) and nothing else. `vhost` is where the
+ * thing is.
+ */
+export function Page({ title, crumbs = [], badges, actions, children, test, polled, gone, vhost }) {
   const heading = useRef(null);
   useLayoutEffect(() => {
     document.title = `${title} \u00b7 Leveret`;
   }, [title]);
   // Keyboards and screen readers start at the title.
   useLayoutEffect(() => heading.current.focus({ preventScroll: true }), []);
+  const hasThing = !polled || (polled.data !== undefined && !isLost(polled));
   return html`<article class="page" data-test=${test}>
     <header class="page-head">
       <div>
-        ${crumbs.length > 0 && html`<p class="crumbs">${crumbs.map(([text, address], index) => html`<span key=${index}>${address ? html`<a href=${address}>${text}</a>` : text}</span>`)}</p>`}
-        <h1 tabindex="-1" ref=${heading}>${title}</h1>${badges}
+        ${crumbs.length > 0 && html`<p class="crumbs">${crumbs.map(([text, address], index) => html`<span key=${index}>${address ? html`<a href=${address}>${visible(text)}</a>` : visible(text)}</span>`)}</p>`}
+        <h1 tabindex="-1" ref=${heading}>${visible(title)}</h1>${hasThing && badges}
       </div>
-      ${actions && html`<div class="actions">${actions}</div>`}
+      ${hasThing && actions && html`<div class="actions">${actions}</div>`}
     </header>
-    ${children}
+    ${isLost(polled) ? html`<${Lost} error=${polled.error} gone=${gone} vhost=${vhost} />` : children}
   </article>`;
 }
 
@@ -72,17 +86,17 @@ export const State = ({ kind = "", children }) => html`<span class=${classes("st
  * What a poll brought: `children` is a function of the data. Before there are data it says so; of what is
  * not there (404) it says that it is `gone`.
  */
-export function Loaded({ polled, children, gone = "This object does not exist." }) {
-  if (polled.error?.status === 404) return html`<p class="empty" data-test="gone">${gone}</p>`;
+export function Loaded({ polled, children, gone, vhost }) {
+  if (isLost(polled)) return html`<${Lost} error=${polled.error} gone=${gone} vhost=${vhost} />`;
   if (polled.data === undefined) {
-    return polled.error ? html`<p class="empty">${polled.error.message}</p>` : html`<p class="empty" aria-busy="true">Loading\u2026</p>`;
+    return polled.error ? html`<p class="empty">${polled.error.message}</p>` : html`<p class="empty" aria-busy="true"><${Waiting} /></p>`;
   }
   return html`<div class=${classes("loaded", polled.isStale && "is-stale")}>${children(polled.data)}</div>`;
 }
 
 /** Links to things, by their names. */
-export const QueueLink = ({ vhost, name, tab }) => html`<a href=${href("queues", vhost, name, ...(tab ? [tab] : []))} title=${name}>${name}</a>`;
-export const ExchangeLink = ({ vhost, name }) => html`<a href=${href("exchanges", vhost, name || "amq.default")} title=${name}>${name || "(default exchange)"}</a>`;
-export const ConnectionLink = ({ name }) => (name ? html`<a href=${href("connections", name)} title=${name}>${name}</a>` : DASH);
-export const ChannelLink = ({ name }) => (name ? html`<a href=${href("channels", name)} title=${name}>${name}</a>` : DASH);
-export const UserLink = ({ name }) => (name ? html`<a href=${href("admin", "users", name)} title=${name}>${name}</a>` : DASH);
+export const QueueLink = ({ vhost, name, tab }) => html`<a href=${href("queues", vhost, name, ...(tab ? [tab] : []))} title=${name}>${visible(name)}</a>`;
+export const ExchangeLink = ({ vhost, name }) => html`<a href=${href("exchanges", vhost, name || "amq.default")} title=${name}>${visible(name) || "(default exchange)"}</a>`;
+export const ConnectionLink = ({ name }) => (name ? html`<a href=${href("connections", name)} title=${name}>${visible(name)}</a>` : DASH);
+export const ChannelLink = ({ name }) => (name ? html`<a href=${href("channels", name)} title=${name}>${visible(name)}</a>` : DASH);
+export const UserLink = ({ name }) => (name ? html`<a href=${href("admin", "users", name)} title=${name}>${visible(name)}</a>` : DASH);

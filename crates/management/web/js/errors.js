@@ -1,11 +1,14 @@
 // Errors are always shown: in a bar at the top, until the user closes it or the error is over.
 
+import { away } from "./away.js";
 import { moment } from "./format.js";
 import { html, useErrorBoundary, useEffect } from "./html.js";
 import { store, useStore } from "./store.js";
 
 const SHOWN_MAX = 4;
 const NOTE_MS = 4000;
+/** A failure for want of the broker is shown so long after the broker is back. */
+const PASSING_MS = 10_000;
 
 let lastId = 0;
 const faults = store([]);
@@ -22,7 +25,7 @@ export function report(error, doing = "") {
     const same = all.find((fault) => fault.text === text);
     if (same) return all.map((fault) => (fault === same ? { ...fault, count: fault.count + 1 } : fault));
     lastId += 1;
-    return [{ id: lastId, text, count: 1 }, ...all].slice(0, 20);
+    return [{ id: lastId, text, count: 1, isPassing: Boolean(error?.isAway) }, ...all].slice(0, 20);
   });
 }
 
@@ -61,14 +64,19 @@ export async function attempt(doing, action, done = "") {
   }
 }
 
-/** Listens for everything that was not caught. */
+/** Listens for everything that was not caught, and removes failures of the connection to the broker some time after its return. */
 export function listen() {
+  let timer = 0;
+  away.subscribe(() => {
+    clearTimeout(timer);
+    if (!away.get()) timer = setTimeout(() => faults.set((all) => (all.some((one) => one.isPassing) ? all.filter((one) => !one.isPassing) : all)), PASSING_MS);
+  });
   window.addEventListener("error", (event) => {
     // A browser's remark about its own pace, not an error.
     if (String(event.message).startsWith("ResizeObserver loop")) return;
     report(event.error ?? event.message, "The page has a fault");
   });
-  window.addEventListener("unhandledrejection", (event) => report(event.reason, "The page has a fault"));
+  window.addEventListener("unhandledrejection", (event) => !event.reason?.isAway && report(event.reason, "The page has a fault"));
 }
 
 /** The bar with errors, and the notes. */

@@ -79,6 +79,14 @@ export const noun = (value, one, many = `${one}s`.replace(/([^aeiou])ys$/, "$1ie
 /** "1 message", "1,805 messages", "2 policies": every number of things in a sentence. */
 export const count = (value, one, many) => `${number(value)} ${noun(value, one, many)}`;
 
+const INVISIBLE = /[\u0080-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+/** A name with signs for characters that cannot be seen, or that would turn the text around them. */
+export const visible = (name) => (typeof name !== "string" ? name : name
+  .replace(/[\u0000-\u001f]/g, (control) => String.fromCharCode(0x2400 + control.charCodeAt(0)))
+  .replace(/\u007f/g, "\u2421")
+  .replace(INVISIBLE, (hidden) => `\u27e8U+${hidden.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}\u27e9`));
+
 /** Any value of JSON on one line: texts as they are, the rest as JSON. */
 export const plain = (value) =>
   (value === undefined || value === null ? DASH : typeof value === "string" ? value : JSON.stringify(value));

@@ -28,7 +28,7 @@ export const SelectField = ({ label, hint, value, onInput, options, ...rest }) =
   <${Field} label=${label} hint=${hint}><select value=${value} onInput=${typed(onInput)} ...${rest}>
     ${options.map((option) => {
       const [key, title] = [option].flat().length > 1 ? option : [option, option];
-      return html`<option key=${key} value=${key} selected=${String(key) === String(value)}>${title}</option>`;
+      return html`<option key=${key} value=${key} label=${title} selected=${String(key) === String(value)}>${title}</option>`;
     })}</select><//>`;
 
 /** Yes or no. */

@@ -1,14 +1,16 @@
 // What is around every page: navigation, vhost, refreshing, theme, user.
 
-import { get, path } from "./api.js";
+import { path } from "./api.js";
+import { Page } from "./components.js";
 import { Dialogs } from "./dialog.js";
-import { ErrorBar, Fenced, Notes, report } from "./errors.js";
+import { ErrorBar, Fenced, Notes } from "./errors.js";
 import { html, useEffect, useState } from "./html.js";
 import { help } from "./keys.js";
-import { Login, Stopped } from "./login.js";
+import { Login } from "./login.js";
 import { usePolled } from "./poll.js";
 import { href, place } from "./router.js";
-import { chosenVhost, isAdministrator, isMonitor, isPolicymaker, leave, session } from "./session.js";
+import { chosenVhost, doubts, hasTag, isAdministrator, isMonitor, isPolicymaker, leave, session, setTags } from "./session.js";
+import { AwayBar, NoVhosts, OutdatedBar } from "./standing.js";
 import { REFRESH_CHOICES, refreshMs, theme } from "./settings.js";
 import { useStore } from "./store.js";
 
@@ -64,7 +66,7 @@ function VhostChoice() {
   return html`<label class="picker"><span>Vhost</span>
     <select value=${chosen} onInput=${(event) => chosenVhost.set(event.target.value)} data-test="vhost">
       <option value="" selected=${chosen === ""}>all</option>
-      ${all.map((name) => html`<option key=${name} value=${name} selected=${name === chosen}>${name}</option>`)}</select></label>`;
+      ${all.map((name) => html`<option key=${name} value=${name} label=${name} selected=${name === chosen}>${name}</option>`)}</select></label>`;
 }
 
 function RefreshChoice() {
@@ -90,27 +92,26 @@ function UserMenu() {
     <button type="button" class="quiet" onClick=${() => leave()} data-test="logout">Log out</button></div></details>`;
 }
 
-/** The page of an address: its module is loaded first. The page before stays until then. */
+const titleOf = (section) => NAVIGATION.flatMap(([, entries]) => entries).find(([key]) => key === section)?.[1] ?? section;
+
+/** The page of an address, or why this user cannot see it. */
 function Current() {
-  const { key, load, params } = useStore(place);
-  const [loaded, setLoaded] = useState({ load: null, Shown: null });
+  const { key, Shown, params, section, tag } = useStore(place);
+  if (!Shown) return html`<p class="empty" data-test="no-page">This page does not exist.</p>`;
+  if (!hasTag(tag)) return html`<${Page} title=${titleOf(section)}><p class="empty" data-test="no-tag">You need the tag ${tag} for this page.</p><//>`;
+  return html`<${Fenced} key=${key} name="This page"><${Shown} key=${key} params=${params} /><//>`;
+}
+
+/** The tags as they are now. */
+function useTags() {
+  const { data, refresh } = usePolled(path("whoami"), VHOSTS_MS);
+  const doubted = useStore(doubts);
   useEffect(() => {
-    let isOver = false;
-    load?.().then(
-      (module) => !isOver && setLoaded({ load, Shown: module.default }),
-      (error) => {
-        if (isOver) return;
-        report(error, "This page cannot be loaded");
-        setLoaded({ load, Shown: () => html`<p class="empty">This page cannot be loaded.</p>` });
-      },
-    );
-    return () => {
-      isOver = true;
-    };
-  }, [load]);
-  if (!load) return html`<p class="empty" data-test="no-page">This page does not exist.</p>`;
-  if (loaded.load !== load) return html`<p class="empty" aria-busy="true">Loading\u2026</p>`;
-  return html`<${Fenced} key=${key} name="This page"><${loaded.Shown} key=${key} params=${params} /><//>`;
+    if (doubted > 0) refresh();
+  }, [doubted]);
+  useEffect(() => {
+    if (data) setTags(data.tags);
+  }, [data]);
 }
 
 function Frame() {
@@ -118,10 +119,7 @@ function Frame() {
   const [isOpen, setIsOpen] = useState(false);
   useEffect(() => setIsOpen(false), [key]);
   const { data } = usePolled(`${path("overview")}?columns=cluster_name,leveret_version&disable_stats=true`, VHOSTS_MS);
-  // The tags may have been changed since the login.
-  useEffect(() => {
-    get(path("whoami")).then(({ tags }) => session.set((old) => old && { ...old, tags }), () => {});
-  }, []);
+  useTags();
   return html`<div class=${isOpen ? "frame is-open" : "frame"}>
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <header class="top">
@@ -134,7 +132,9 @@ function Frame() {
     </header>
     <aside class="side"><${Navigation} section=${section} onGo=${() => setIsOpen(false)} /></aside>
     <main id="main" tabindex="-1">
-      <${Stopped} />
+      <${AwayBar} />
+      <${OutdatedBar} />
+      <${NoVhosts} />
       <${ErrorBar} />
       <${Current} />
     </main>

@@ -1,8 +1,9 @@
 // The login form.
 
-import { get, isStopped, path } from "./api.js";
+import { get, path } from "./api.js";
 import { html, useState } from "./html.js";
 import { basic, enter, farewell } from "./session.js";
+import { AwayBar } from "./standing.js";
 import { useStore } from "./store.js";
 
 /** Shown instead of everything else without a login. */
@@ -18,15 +19,15 @@ export function Login() {
     try {
       enter(authorization, await get(path("whoami"), {}, { authorization }));
     } catch (error) {
-      const text = error.error === "not_authorized" ? "Wrong user name or password." : error.message;
-      setState({ isBusy: false, text });
+      // That the broker is away is said above.
+      setState({ isBusy: false, text: error.isAway ? "" : error.message });
     }
   };
   return html`<main class="login">
     <form onSubmit=${submit} data-test="login">
       <img src="img/leveret.svg" alt="" width="56" height="56" />
       <h1>Leveret</h1>
-      <${Stopped} />
+      <${AwayBar} />
       ${said && !state.text && html`<p class="form-error">${said}</p>`}
       <label class="field"><span>User</span>
         <input type="text" name="username" autocomplete="username" autocapitalize="none" spellcheck=${false} required autofocus value=${user} onInput=${(event) => setUser(event.target.value)} data-test="user" /></label>
@@ -36,10 +37,4 @@ export function Login() {
       <button type="submit" class="primary" disabled=${state.isBusy} data-test="login-submit">Log in</button>
     </form>
   </main>`;
-}
-
-/** Says that the node is stopped, if it is. */
-export function Stopped() {
-  return useStore(isStopped) && html`<p class="banner danger" role="alert" data-test="stopped">This node is stopped and serves no clients. Run
-    ${" "}<code>leveretctl start_app</code> on its machine to start it.</p>`;
 }

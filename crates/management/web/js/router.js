@@ -1,42 +1,9 @@
-// From the address to a page. A page is a module that is loaded when it is first looked at.
+// From the address to a page.
 
 import { store } from "./store.js";
 
-/**
- * Every page: its address, its module, which part of the navigation it belongs to.
- * `:name` stands for one segment, `:name?` at the end for one that may be missing and that does not make
- * another page (a tab). The module's default export is a component that gets `{ params }`.
- */
-export const ROUTES = [
-  ["", () => import("./pages/overview.js"), "overview"],
-  ["connections", () => import("./pages/connections.js"), "connections"],
-  ["connections/:name", () => import("./pages/connection.js"), "connections"],
-  ["channels", () => import("./pages/channels.js"), "channels"],
-  ["channels/:name", () => import("./pages/channel.js"), "channels"],
-  ["exchanges", () => import("./pages/exchanges.js"), "exchanges"],
-  ["exchanges/:vhost/:name", () => import("./pages/exchange.js"), "exchanges"],
-  ["queues", () => import("./pages/queues.js"), "queues"],
-  ["queues/:vhost/:name/:tab?", () => import("./pages/queue/index.js"), "queues"],
-  ["dead-letters", () => import("./pages/dead-letters/map.js"), "dead-letters"],
-  ["dead-letters/queues", () => import("./pages/dead-letters/queues.js"), "dead-letter-queues"],
-  ["redrives", () => import("./pages/redrives/list.js"), "redrives"],
-  ["redrives/:id", () => import("./pages/redrives/one.js"), "redrives"],
-  ["nodes", () => import("./pages/nodes.js"), "nodes"],
-  ["nodes/:name", () => import("./pages/node.js"), "nodes"],
-  ["health", () => import("./pages/health.js"), "health"],
-  ["admin/users", () => import("./pages/admin/users.js"), "users"],
-  ["admin/users/:name", () => import("./pages/admin/user.js"), "users"],
-  ["admin/vhosts", () => import("./pages/admin/vhosts.js"), "vhosts"],
-  ["admin/vhosts/:name", () => import("./pages/admin/vhost.js"), "vhosts"],
-  ["admin/policies", () => import("./pages/admin/policies.js"), "policies"],
-  ["admin/policies/new", () => import("./pages/admin/policy.js"), "policies"],
-  ["admin/policies/:kind/:vhost/:name", () => import("./pages/admin/policy.js"), "policies"],
-  ["admin/limits", () => import("./pages/admin/limits.js"), "limits"],
-  ["admin/definitions", () => import("./pages/admin/definitions.js"), "definitions"],
-  ["admin/parameters", () => import("./pages/admin/parameters.js"), "parameters"],
-  ["admin/features", () => import("./pages/admin/features.js"), "features"],
-  ["admin/logins", () => import("./pages/admin/logins.js"), "logins"],
-];
+/** Every page, as `routes.js` has them. */
+let routes = [];
 
 /** The address of a page: `href("queues", "/", "orders", "messages")`. Names are encoded. */
 export const href = (...names) => `#/${names.map(encodeURIComponent).join("/")}`;
@@ -44,7 +11,7 @@ export const href = (...names) => `#/${names.map(encodeURIComponent).join("/")}`
 /** The same with a query: `hrefWith({ name: "dead" }, "queues")`. */
 export const hrefWith = (query, ...names) => `${href(...names)}?${new URLSearchParams(query)}`;
 
-/** Where the page is: `{ key, params, query, load, section }`; without `load` there is no such page. */
+/** Where the page is: `{ key, params, query, Shown, section, tag }`; without `Shown` there is no such page. */
 export const place = store(read());
 
 /** Goes to an address made by `href`. */
@@ -69,21 +36,23 @@ export function setQuery(changes) {
   go(`${names || "#/"}${text ? `?${text}` : ""}`, { replace: true });
 }
 
-/** Follows the address from now on. */
-export function follow() {
+/** Follows the address from now on, to these pages. */
+export function follow(pages) {
+  routes = pages;
+  place.set(read());
   window.addEventListener("hashchange", () => place.set(read()));
 }
 
 function read() {
   const [names, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const segments = names.split("/").filter((name) => name !== "").map(decode);
-  const found = { query: new URLSearchParams(query), params: {}, load: null, section: "", key: location.hash };
-  for (const [pattern, load, section] of ROUTES) {
+  const found = { query: new URLSearchParams(query), params: {}, Shown: null, section: "", tag: undefined, key: location.hash };
+  for (const [pattern, Shown, section, tag] of routes) {
     const params = match(pattern === "" ? [] : pattern.split("/"), segments);
     if (params) {
       const fixed = pattern.split("/").filter((part) => !part.endsWith("?"));
       const key = fixed.map((part) => (part.startsWith(":") ? encodeURIComponent(params[part.slice(1)]) : part));
-      return { ...found, key: key.join("/"), params, load, section };
+      return { ...found, key: key.join("/"), params, Shown, section, tag };
     }
   }
   return found;

@@ -1,6 +1,7 @@
 // The user who is logged in. The login lives as long as the tab and is sent with every request, by hand: the
 // browser never knows it, and never asks for it in a window of its own.
 
+import { includesTag } from "./refusals.js";
 import { recall, remember, store, stored } from "./store.js";
 
 const KEY = "leveret.login";
@@ -35,11 +36,25 @@ export function leave(reason = null) {
   session.set(null);
 }
 
-const hasOneOf = (...tags) => (session.get()?.tags ?? []).some((tag) => tags.includes(tag));
+/** The tags are what the broker says now, not at the login. */
+export function setTags(tags) {
+  const old = session.get();
+  if (!old || old.tags.join() === tags.join()) return;
+  const value = { ...old, tags };
+  remember(KEY, value, "sessionStorage");
+  session.set(value);
+}
 
-/** May administer users, vhosts, permissions and definitions. */
-export const isAdministrator = () => hasOneOf("administrator");
-/** May see nodes and the clients of other users. */
-export const isMonitor = () => hasOneOf("administrator", "monitoring");
-/** May change policies. */
-export const isPolicymaker = () => hasOneOf("administrator", "policymaker");
+/** Counts the refusals that other tags would explain: the tags may have been changed since the login. */
+export const doubts = store(0);
+export const doubtTags = () => doubts.set((count) => count + 1);
+
+/** True if the user has what a tag gives, by this tag or by one that includes it. */
+export const hasTag = (tag) => includesTag(session.get()?.tags ?? [], tag);
+
+/** Users, vhosts, permissions and definitions are for administrators. */
+export const isAdministrator = () => hasTag("administrator");
+/** Nodes and the clients of other users are shown to monitors. */
+export const isMonitor = () => hasTag("monitoring");
+/** Policies are for policymakers. */
+export const isPolicymaker = () => hasTag("policymaker");

@@ -2,11 +2,13 @@
 // it, for what may be long; `ListTable` does it here, for lists that are always whole.
 
 import { withQuery } from "./api.js";
+import { Waiting } from "./components.js";
 import { classes, html, useEffect, useMemo, useState } from "./html.js";
 import { useColumns } from "./list/chooser.js";
 import { isOnRow, tellWhole, useScrollbar } from "./list/scrolling.js";
 import { Filter, Pager } from "./list/toolbar.js";
 import { useView } from "./list/view.js";
+import { isLost } from "./parts/lost.js";
 import { usePolled } from "./poll.js";
 
 /** A filter that is there for long lists only (`hasFilter="many"`) comes with so many rows. */
@@ -61,7 +63,7 @@ export function Table({ columns, rows, rowKey, sort = {}, onSort, label, empty =
           return html`<tr key=${key} class=${open.has(key) ? "is-open" : ""} onClick=${(event) => isOnRow(event) && toggle(key)}>
             ${columns.map((column, at) => html`<td key=${column.key} class=${classes(column.align, !column.width && "is-flexible")}>${at === 0 ? html`<div class="whole">${column.render(row)}</div>` : column.render(row)}</td>`)}</tr>`;
         })}
-          ${rows.length === 0 && html`<tr key="empty" class="none"><td colspan=${columns.length}>${isLoading ? "Loading\u2026" : empty}</td></tr>`}
+          ${rows.length === 0 && html`<tr key="empty" class="none"><td colspan=${columns.length}>${isLoading ? html`<${Waiting} />` : empty}</td></tr>`}
         </tbody>
       </table></div>
     <div class="scrollbar" ref=${bar} onScroll=${onBar} hidden=${width === 0} aria-hidden="true"><div style=${{ width: `${width}px` }}></div></div>
@@ -99,13 +101,14 @@ export function PagedTable({
   useEffect(() => {
     if (view.page > 1 && polled.error?.status === 400) change({ page: 1 });
   }, [polled.error]);
-  const rows = list ? itemsOf(list) : [];
-  const why = polled.error && !list ? polled.error.message : view.name ? "No match for the filter." : empty;
+  const isRefused = isLost(polled);
+  const rows = list && !isRefused ? itemsOf(list) : [];
+  const why = polled.error && (isRefused || !list) ? polled.error.message : view.name ? "No match for the filter." : empty;
   return html`<section class=${classes("list", polled.isStale && "is-stale")}>
     <div class="toolbar">
       ${isWanted(hasFilter, view, list?.total_count) && html`<${Filter} value=${view.name} isRegex=${view.isRegex} onChange=${change} label=${filterLabel} />`}
       ${toolbar}<span class="gap"></span>
-      ${(list || !polled.error) && html`<${Pager} page=${list?.page} pages=${list?.page_count} shown=${list?.filtered_count} total=${list?.total_count} size=${view.size} noun=${noun} onChange=${change} />`}
+      ${!isRefused && (list || !polled.error) && html`<${Pager} page=${list?.page} pages=${list?.page_count} shown=${list?.filtered_count} total=${list?.total_count} size=${view.size} noun=${noun} onChange=${change} />`}
       ${menu}
     </div>
     <${Table} columns=${shown} rows=${rows} rowKey=${rowKey} sort=${view.sort} onSort=${onSort} label=${noun} empty=${why} isLoading=${!list && !polled.error} test=${id} />
@@ -134,11 +137,14 @@ function matcher({ name, isRegex }) {
 }
 
 /**
- * A list that is there as a whole, as `rows`; undefined while it is not there yet. `filterBy` gives the text of a row
+ * A list that is there as a whole, as `rows`; undefined while it is not there yet. `polled` is where they are from:
+ * if that is refused, the list says why. `filterBy` gives the text of a row
  * that the filter looks into. Without `hasFilter` and with few rows there is no toolbar.
  */
-export function ListTable({ id, rows, columns, rowKey, noun = "row", defaultSort, toolbar, empty, filterBy = nameOf, hasFilter = false, isInAddress = false }) {
+export function ListTable({ id, polled, rows: given = polled?.data, columns, rowKey, noun = "row", defaultSort, toolbar, empty, filterBy = nameOf, hasFilter = false, isInAddress = false }) {
   const [shown, menu] = useColumns(id, columns);
+  const isRefused = isLost(polled);
+  const rows = isRefused ? undefined : given;
   const { view, change, onSort } = useView(id, isInAddress, defaultSort);
   const column = columns.find((one) => one.key === view.sort.key);
   const by = column?.sort && (typeof column.sort === "function" ? column.sort : (row) => row[column.sort]);
@@ -155,14 +161,14 @@ export function ListTable({ id, rows, columns, rowKey, noun = "row", defaultSort
   const hasMenu = columns.some((one) => one.isOptional);
   const hasBox = isWanted(hasFilter, view, rows?.length);
   const hasToolbar = hasBox || toolbar || pages > 1 || hasMenu;
-  return html`<section class="list">
+  return html`<section class=${classes("list", polled?.isStale && !isRefused && "is-stale")}>
     ${hasToolbar && html`<div class="toolbar">
       ${hasBox && html`<${Filter} value=${view.name} isRegex=${view.isRegex} onChange=${change} label="Filter" />`}
       ${toolbar}<span class="gap"></span>
-      <${Pager} page=${page} pages=${pages} shown=${matching.length} total=${rows?.length} size=${size} noun=${noun} onChange=${change} />
+      ${!isRefused && html`<${Pager} page=${page} pages=${pages} shown=${matching.length} total=${rows?.length} size=${size} noun=${noun} onChange=${change} />`}
       ${hasMenu && menu}
     </div>`}
     <${Table} columns=${shown} rows=${matching.slice((page - 1) * size, page * size)} rowKey=${rowKey} sort=${view.sort} onSort=${onSort} label=${noun}
-      empty=${view.name ? "No match for the filter." : empty} isLoading=${rows === undefined} test=${id} />
+      empty=${isRefused ? polled.error.message : view.name ? "No match for the filter." : empty} isLoading=${rows === undefined && !isRefused} test=${id} />
   </section>`;
 }

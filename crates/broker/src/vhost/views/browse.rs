@@ -166,8 +166,10 @@ impl UnackedDelivery<'_> {
             consumer_tag: consumer.map(|consumer| Arc::clone(&consumer.tag)),
         };
         let passed = CursorPosition::Unacknowledged(self.holder);
-        let browsed = queue.browsed(self.unacked.entry.clone(), passed);
-        BrowsedMessage { held_by: Some(held_by), ..browsed }
+        let entry = self.unacked.entry.clone();
+        let may_have_been_delivered = entry.delivery_count == 0 && queue.may_have_been_seen(&entry);
+        let held_by = Some(held_by);
+        BrowsedMessage { held_by, may_have_been_delivered, ..queue.browsed(entry, passed) }
     }
 }
 

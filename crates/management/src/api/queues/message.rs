@@ -85,6 +85,7 @@ impl MessageContext {
             "exchange": *envelope.exchange,
             "routing_key": bytes_to_text(envelope.routing_key.as_bytes()),
             "redelivered": browsed.is_redelivered(),
+            "redelivered_uncertain": browsed.is_redelivery_uncertain(),
             "delivery_count": entry.delivery_count,
             "properties": properties(message.properties()),
             "payload": payload,

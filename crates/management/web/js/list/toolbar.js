@@ -1,5 +1,6 @@
 // Above a list: the filter, and the pages.
 
+import { Waiting } from "../components.js";
 import { count, number } from "../format.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { PAGE_SIZES } from "./view.js";
@@ -27,7 +28,7 @@ export function Filter({ value, isRegex, onChange, label = "Filter by name" }) {
 
 /** The number of rows, the page with its number to type, and the size of a page. Without a total nothing is known yet. */
 export function Pager({ page, pages, shown, total, size, noun, onChange }) {
-  if (total === undefined) return html`<nav class="pager" aria-label="Pages"><span class="muted" data-test="count">Loading\u2026</span></nav>`;
+  if (total === undefined) return html`<nav class="pager" aria-label="Pages"><span class="muted" data-test="count"><${Waiting} later="" /></span></nav>`;
   const text = shown === total ? count(total, noun) : `${number(shown)} of ${count(total, noun)}`;
   const turn = (to) => onChange({ page: Math.min(pages, Math.max(1, Math.floor(Number(to)) || 1)) });
   return html`<nav class="pager" aria-label="Pages">

@@ -33,8 +33,9 @@ const limit = (value) => (value ? number(value) : "no limit");
 export default function Channel({ params: { name } }) {
   const [range, picker] = useRange({ isShort: true });
   const polled = usePolled(withRange(path("channels", name), range, ["msg_rates"]));
-  return html`<${Page} title=${name} crumbs=${[["Channels", href("channels")]]} actions=${picker} test="channel">
-    <${Loaded} polled=${polled} gone="This channel does not exist (any more).">${(one) => html`
+  return html`<${Page} title=${name} crumbs=${[["Channels", href("channels")]]} actions=${picker} test="channel"
+      polled=${polled} gone="This channel does not exist (any more).">
+    <${Loaded} polled=${polled}>${(one) => html`
       <div class="cards">
         <${Rates} channel=${one} range=${range} />
         <${Card} title="Details"><${Facts} items=${[

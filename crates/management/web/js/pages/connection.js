@@ -48,8 +48,9 @@ export default function Connection({ params: { name } }) {
   const polled = usePolled(withRange(path("connections", name), range, ["data_rates"]));
   const close = () => openDialog((done) => html`<${Close} name=${name} close=${done} />`);
   return html`<${Page} title=${polled.data?.user_provided_name ?? name} crumbs=${[["Connections", href("connections")], [name]]} test="connection"
+      polled=${polled} gone="This connection does not exist (any more)."
       actions=${html`${picker}<button type="button" class="danger" onClick=${close} data-test="close">Close\u2026</button>`}>
-    <${Loaded} polled=${polled} gone="This connection does not exist (any more).">${(one) => html`
+    <${Loaded} polled=${polled}>${(one) => html`
       <div class="cards">
         <${Traffic} connection=${one} range=${range} />
         <${Card} title="Details"><${Facts} items=${[

@@ -38,9 +38,9 @@ export default function Exchange({ params: { vhost, name } }) {
     if (!await confirm({ title: `Delete exchange ${real}?`, text: html`<${Consequences} load=${() => ofExchange(vhost, real)} />` })) return;
     if (await attempt("Deleting", () => del(exchangePath(vhost, real)), "Deleted.")) go(href("exchanges"));
   };
-  return html`<${Page} title=${real || "Default exchange"} crumbs=${[["Exchanges", href("exchanges")], [vhost]]} test="exchange"
+  return html`<${Page} title=${real || "Default exchange"} crumbs=${[["Exchanges", href("exchanges")], [vhost]]} test="exchange" polled=${polled} vhost=${vhost} gone="This exchange does not exist (any more)."
       actions=${html`${picker}${isOurs && html`<button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button>`}`}>
-    <${Loaded} polled=${polled} gone="This exchange does not exist (any more).">${(exchange) => html`
+    <${Loaded} polled=${polled}>${(exchange) => html`
       <div class="cards">
         <${Rates} exchange=${exchange} range=${range} />
         <${Card} title="Details">

@@ -1,6 +1,7 @@
 // Health checks: those that load balancers and monitors use, all at once.
 
 import { get, path } from "../api.js";
+import { away } from "../away.js";
 import { Page, State } from "../components.js";
 import { plain } from "../format.js";
 import { html, useEffect, useState } from "../html.js";
@@ -36,6 +37,7 @@ async function ask(check) {
     const answer = await get(check.url);
     return { ...check, isGood: true, reason: answer.reason ?? "" };
   } catch (error) {
+    if (error.isAway) throw error;
     return { ...check, isGood: false, reason: plain(error.message) };
   }
 }
@@ -48,19 +50,24 @@ export default function Health() {
   useEffect(() => {
     let isOver = false;
     const run = async () => {
-      if (document.hidden) return;
-      const answers = await Promise.all(CHECKS.map(ask));
-      if (!isOver) setRows(answers);
+      if (document.hidden || away.get()) return;
+      // While the broker is away, what it said last stays.
+      const answers = await Promise.all(CHECKS.map(ask)).catch(() => null);
+      if (!isOver && answers) setRows(answers);
     };
     run();
+    const forget = away.subscribe(run);
     const timer = every > 0 ? setInterval(run, Math.max(every, CHECK_MS_MIN)) : 0;
     return () => {
       isOver = true;
+      forget();
       clearInterval(timer);
     };
   }, [every]);
+  const isStale = useStore(away) !== null;
+  const isKnown = rows.every((row) => row.isGood !== undefined);
   const failed = rows.filter((row) => row.isGood === false).length;
-  return html`<${Page} title="Health" badges=${failed > 0 ? html`<${State} kind="danger">${failed} of ${rows.length} failed<//>` : html`<${State} kind="good">all checks passed<//>`} test="health">
-    <${ListTable} id="health" rows=${rows} columns=${COLUMNS} rowKey=${(check) => check.url} noun="check" />
+  return html`<${Page} title="Health" badges=${isKnown && (failed > 0 ? html`<${State} kind="danger">${failed} of ${rows.length} failed<//>` : html`<${State} kind="good">all checks passed<//>`)} test="health">
+    <${ListTable} id="health" polled=${{ isStale }} rows=${rows} columns=${COLUMNS} rowKey=${(check) => check.url} noun="check" />
     <${OwnCheck} /><//>`;
 }

@@ -51,8 +51,8 @@ function Charts({ node, range }) {
 export default function Node({ params: { name } }) {
   const [range, picker] = useRange();
   const polled = usePolled(withQuery(withRange(path("nodes", name), range, ["node_stats", "msg_rates"]), { memory: true }));
-  return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} actions=${picker} test="node">
-    <${Loaded} polled=${polled} gone="This node does not exist.">${(node) => html`
+  return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} actions=${picker} test="node" polled=${polled} gone="This node does not exist.">
+    <${Loaded} polled=${polled}>${(node) => html`
       ${alarmsOf(node).map((text) => html`<p class="banner danger" role="alert" key=${text}>Publishers are blocked: ${text}.</p>`)}
       <${Charts} node=${node} range=${range} />
       <div class="cards">

@@ -10,5 +10,5 @@ import { NODES } from "./overview.js";
 export default function Nodes() {
   const polled = usePolled(path("nodes"));
   return html`<${Page} title="Nodes" test="nodes">
-    <${ListTable} id="nodes" rows=${polled.data} columns=${NODES} rowKey=${(node) => node.name} noun="node" /><//>`;
+    <${ListTable} id="nodes" polled=${polled} columns=${NODES} rowKey=${(node) => node.name} noun="node" /><//>`;
 }

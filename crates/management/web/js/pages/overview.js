@@ -112,7 +112,7 @@ export default function Overview() {
           <${Stat} label="Consumers" value=${compact(objects.consumers)} />
         <//>
         <${MessageCharts} data=${all} range=${range} />
-        ${nodes.data && html`<${Card} title="Nodes"><${ListTable} id="overview-nodes" rows=${nodes.data} columns=${NODES} rowKey=${(node) => node.name} noun="node" /><//>`}
+        ${nodes.data && html`<${Card} title="Nodes"><${ListTable} id="overview-nodes" polled=${nodes} columns=${NODES} rowKey=${(node) => node.name} noun="node" /><//>`}
         <div class="cards">
           <${Churn} churn=${all.churn_rates ?? {}} range=${range} />
           ${all.listeners && html`<${Card} title="Listeners"><${ListTable} id="listeners" rows=${all.listeners} columns=${LISTENERS} rowKey=${(one) => `${one.ip_address}:${one.port}`} noun="listener" /><//>`}

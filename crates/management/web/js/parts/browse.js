@@ -1,6 +1,7 @@
 // A look at the messages of a queue: pages by cursor, and a search that goes on until a page is full.
 
 import { get, path } from "../api.js";
+import { away, useBack } from "../away.js";
 import { useCallback, useEffect, useRef, useState } from "../html.js";
 import { refreshMs } from "../settings.js";
 import { useStore } from "../store.js";
@@ -42,6 +43,8 @@ export function useBrowse(vhost, name, filter, isHeld) {
     let scanned = 0;
     let cursor = start;
     setState((old) => ({ ...old, isLoading: true, isSearching: filter.isFiltered, error: null }));
+    // It is looked at again when the broker is back.
+    if (away.get()) return;
     try {
       for (let requests = 0; requests < REQUESTS_MAX; requests += 1) {
         const answer = await get(`${url}?${queryOf(filter, cursor)}`, {}, { signal: own.signal });
@@ -53,7 +56,7 @@ export function useBrowse(vhost, name, filter, isHeld) {
         if (!isSearching) return;
       }
     } catch (error) {
-      if (!own.signal.aborted) setState((old) => ({ ...old, error, isSearching: false, isLoading: false }));
+      if (!own.signal.aborted && !error.isAway) setState((old) => ({ ...old, error, isSearching: false, isLoading: false }));
     }
   }, [vhost, name, filter, start]);
 
@@ -68,6 +71,9 @@ export function useBrowse(vhost, name, filter, isHeld) {
     look();
     return () => abort.current?.abort();
   }, [look]);
+  useBack(() => {
+    if (!isHeld || state.isLoading) look();
+  });
   const isStill = isHeld || every === 0 || state.isLoading || filter.isFiltered;
   useEffect(() => {
     if (isStill) return undefined;

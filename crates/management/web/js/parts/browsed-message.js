@@ -9,6 +9,13 @@ import { Payload } from "./payload.js";
 import { Words } from "./words.js";
 
 const PREVIEW = 140;
+const PERHAPS = "The broker crashed: it cannot exclude that the message was delivered before the crash";
+
+function deliveredBefore({ delivery_count: deliveries, redelivered, redelivered_uncertain: isUncertain }) {
+  if (deliveries) return count(deliveries, "time");
+  if (!redelivered) return "no";
+  return isUncertain ? "perhaps (broker crashed)" : "yes";
+}
 
 /** When a message expires; an unacknowledged one expires only if it is returned. */
 function Expiry({ message: { expires_ms: at, state }, skew }) {
@@ -39,7 +46,9 @@ export function Message({ message, vhost, queue, skew = 0, isOpen, onToggle, isC
           ${last && html`<${Badge} kind="warning" title=${`Died last in queue ${last.queue}`}>${REASONS[last.reason] ?? last.reason} in ${last.queue}<//>`}
           ${message.deaths?.length > 1 && html`<${Badge}>${count(message.deaths.reduce((sum, death) => sum + death.count, 0), "death")}<//>`}
           ${message.redrives?.length > 0 && html`<${Badge} kind="accent">redriven ${count(message.redrives.length, "time")}<//>`}
-          ${message.redelivered && html`<${Badge} title="Delivered before, and returned to the queue">redelivered<//>`}
+          ${message.redelivered && (message.redelivered_uncertain
+            ? html`<${Badge} title=${PERHAPS}>perhaps redelivered<//>`
+            : html`<${Badge} title="Delivered before, and returned to the queue">redelivered<//>`)}
         </span>
         <span class="browsed-time">${message.expires_ms !== null && message.expires_ms !== undefined
           ? html`<span><${Expiry} message=${message} skew=${skew} /></span>`
@@ -63,7 +72,7 @@ function Body({ message, vhost, queue, skew }) {
         <div><dt>routing key</dt><dd>${message.routing_key}</dd></div>
         <div><dt>queue</dt><dd><${QueueLink} vhost=${vhost} name=${queue} /></dd></div>
         ${typeof message.position === "number" && html`<div><dt>position in the queue</dt><dd>${message.position + 1}</dd></div>`}
-        <div><dt>delivered before</dt><dd>${message.delivery_count ? count(message.delivery_count, "time") : message.redelivered ? "yes" : "no"}</dd></div>
+        <div><dt>delivered before</dt><dd><span title=${message.redelivered_uncertain ? PERHAPS : undefined} data-test="delivered-before">${deliveredBefore(message)}</span></dd></div>
       </dl></section>`;
 }
 

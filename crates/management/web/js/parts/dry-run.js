@@ -1,6 +1,7 @@
 // The effects of a policy before it is saved or deleted.
 
 import { path, post } from "../api.js";
+import { useBack } from "../away.js";
 import { QueueLink, ExchangeLink } from "../components.js";
 import { count, duration, noun, number } from "../format.js";
 import { html, useEffect, useState } from "../html.js";
@@ -10,7 +11,7 @@ import { useSettled } from "./settled.js";
 const SHOWN_MAX = 50;
 
 /** The answer to a dry run of `body`; throws what the server says. */
-export const dryRun = (kind, vhost, name, body, options) => post(path(kind, vhost, name, "dry-run"), body, options);
+export const dryRun = (kind, vhost, name, body, options) => post(path(kind, vhost, name, "dry-run"), body, { ...options, isDryRun: true });
 
 /**
  * The dry run of what is being typed: `{ told, error, isLoading }`. No body, no request. What was told
@@ -20,6 +21,8 @@ export function useDryRun(kind, vhost, name, body) {
   const typed = body === null ? null : JSON.stringify([kind, vhost, name, body]);
   const asked = useSettled(typed);
   const [state, setState] = useState({ asked: null, told: null, error: null });
+  const [tries, setTries] = useState(0);
+  useBack(() => setTries((count) => count + 1));
   useEffect(() => {
     if (asked === null) {
       setState({ asked, told: null, error: null });
@@ -28,10 +31,10 @@ export function useDryRun(kind, vhost, name, body) {
     const abort = new AbortController();
     dryRun(...JSON.parse(asked), { signal: abort.signal }).then(
       (told) => setState({ asked, told, error: null }),
-      (error) => !abort.signal.aborted && setState({ asked, told: null, error }),
+      (error) => !abort.signal.aborted && !error.isAway && setState({ asked, told: null, error }),
     );
     return () => abort.abort();
-  }, [asked]);
+  }, [asked, tries]);
   return { told: state.told, error: state.error, isLoading: state.asked !== typed };
 }
 

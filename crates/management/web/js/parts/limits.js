@@ -3,7 +3,7 @@
 import { del, path, put } from "../api.js";
 import { Card } from "../components.js";
 import { attempt } from "../errors.js";
-import { number } from "../format.js";
+import { DASH, number } from "../format.js";
 import { ActionForm, NumberField, SelectField, useForm } from "../forms.js";
 import { html } from "../html.js";
 import { usePolled } from "../poll.js";
@@ -40,7 +40,7 @@ export function Limits({ of, name, mayChange = true }) {
   const remove = async (limit) => (await removeLimit(of, name, limit)) && polled.refresh();
   return html`<${Card} title="Limits" test="limits">
     <dl class="facts">${LIMITS[of].map(([limit, title]) => html`<div key=${limit}><dt>${title}</dt>
-      <dd data-test=${`limit-${limit}`}>${set[limit] === undefined ? html`<span class="muted">no limit</span>` : html`${limitInWords(set[limit])}
+      <dd data-test=${`limit-${limit}`}>${polled.data === undefined ? DASH : set[limit] === undefined ? html`<span class="muted">no limit</span>` : html`${limitInWords(set[limit])}
         ${mayChange && html`<button type="button" class="quiet" aria-label=${`Remove the limit ${limit}`} onClick=${() => remove(limit)}>Remove</button>`}`}</dd></div>`)}</dl>
     ${mayChange && html`<${ActionForm} onSubmit=${save} action="Set" done="Limit set." test="limit-form">
       <${SelectField} label="Limit" ...${form.bind("limit")} options=${LIMITS[of]} data-test="limit-name" />

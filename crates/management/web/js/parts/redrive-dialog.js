@@ -1,7 +1,8 @@
 // The dialog for a redrive: target, filter, rate, and the result before it is done.
 
 import { path, post } from "../api.js";
-import { QueueLink } from "../components.js";
+import { useBack } from "../away.js";
+import { QueueLink, Waiting } from "../components.js";
 import { Dialog, openDialog } from "../dialog.js";
 import { count, duration, number } from "../format.js";
 import { ActionForm, NumberField, SelectField, TextField, useForm } from "../forms.js";
@@ -119,28 +120,30 @@ function useProposedRate(form, messages = 0) {
 function useTrial(url, request, isComplete) {
   const [state, setState] = useState({ result: null, error: null, isAsking: true });
   const body = JSON.stringify(request);
+  const [tries, setTries] = useState(0);
+  useBack(() => setTries((count) => count + 1));
   useEffect(() => {
     if (!isComplete) return undefined;
     const abort = new AbortController();
     setState((old) => ({ ...old, isAsking: true }));
     const timer = setTimeout(() => {
-      post(url, { ...request, dry_run: true }, { signal: abort.signal }).then(
+      post(url, { ...request, dry_run: true }, { signal: abort.signal, isDryRun: true }).then(
         (result) => setState({ result, error: null, isAsking: false }),
-        (error) => !abort.signal.aborted && setState({ result: null, error, isAsking: false }),
+        (error) => !abort.signal.aborted && setState({ result: null, error: error.isAway ? null : error, isAsking: false }),
       );
     }, SETTLED_MS);
     return () => {
       clearTimeout(timer);
       abort.abort();
     };
-  }, [url, body, isComplete]);
+  }, [url, body, isComplete, tries]);
   return state;
 }
 
 function Trial({ vhost, trial: { result, error, isAsking }, isComplete }) {
   if (!isComplete) return html`<p class="trial muted">Enter the name of a queue.</p>`;
   if (error) return html`<p class="trial form-error" data-test="trial-error">${error.message}</p>`;
-  if (!result) return html`<p class="trial muted" aria-busy="true">Counting\u2026</p>`;
+  if (!result) return html`<p class="trial muted" aria-busy="true"><${Waiting} text="Counting\u2026" /></p>`;
   const { matched, would_move: moved, unroutable, no_origin: homeless, not_examined: rest, targets = [], complete, scanned } = result;
   return html`<div class=${isAsking ? "trial is-stale" : "trial"} role="status" data-test="trial">
     <p><b>${number(moved)}</b> of ${count(matched, "matching message")} would go${targets.length > 0 ? " to:" : "."}</p>

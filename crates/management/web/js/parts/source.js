@@ -1,5 +1,6 @@
 // The source of a setting: an argument, a policy, an operator policy, or the default.
 
+import { visible } from "../format.js";
 import { html } from "../html.js";
 import { href } from "../router.js";
 
@@ -10,7 +11,7 @@ export const sourceWords = (source) => source.replace("_", " ");
 
 /** A policy by its name, to be looked at and changed. */
 export const PolicyLink = ({ source = "policy", vhost, name }) =>
-  html`<a href=${href("admin", "policies", KINDS[source], vhost, name)} title=${name}>${name}</a>`;
+  html`<a href=${href("admin", "policies", KINDS[source], vhost, name)} title=${name}>${visible(name)}</a>`;
 
 /** A source, with its policy if it is one. */
 export function Source({ vhost, source, name }) {

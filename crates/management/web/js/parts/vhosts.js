@@ -1,6 +1,7 @@
 // Choosing a vhost, in lists and in forms.
 
 import { path } from "../api.js";
+import { visible } from "../format.js";
 import { SelectField } from "../forms.js";
 import { html, useEffect, useMemo } from "../html.js";
 import { usePolled } from "../poll.js";
@@ -25,7 +26,7 @@ export function VhostField({ value, onInput }) {
   return html`<${SelectField} label="Virtual host" value=${value} onInput=${onInput} options=${vhosts.map((vhost) => [vhost.name, vhost.name])} data-test="form-vhost" />`;
 }
 
-const VHOST = { key: "vhost", title: "Virtual host", group: "Overview", sort: "vhost", width: "5rem", render: (row) => html`<span title=${row.vhost}>${row.vhost}</span>` };
+const VHOST = { key: "vhost", title: "Virtual host", group: "Overview", sort: "vhost", width: "5rem", render: (row) => html`<span title=${row.vhost}>${visible(row.vhost)}</span>` };
 
 /** The columns of a list, and after the first the vhost where there are several in it. */
 export function useVhostColumns(columns) {

@@ -24,7 +24,7 @@ function Flags() {
   const off = (polled.data ?? []).filter(({ state }) => state !== "enabled").length;
   return html`<${Card} title="Feature flags" isWide=${true} test="feature-flags">
     <p class="muted">${polled.data && (off === 0 ? "All are enabled. Clients read them to decide which functions to use." : `${off} are not enabled.`)}</p>
-    <${ListTable} id="feature-flags" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="flag" defaultSort=${{ key: "name" }} hasFilter=${true} empty="None." /><//>`;
+    <${ListTable} id="feature-flags" polled=${polled} columns=${columns} rowKey=${(row) => row.name} noun="flag" defaultSort=${{ key: "name" }} hasFilter=${true} empty="None." /><//>`;
 }
 
 const PHASES = { permitted_by_default: "permitted by default", denied_by_default: "denied by default", disconnected: "disconnected", removed: "removed" };
@@ -40,7 +40,7 @@ function Deprecated() {
   ];
   return html`<${Card} title="Deprecated features" isWide=${true} test="deprecated-features">
     <p class="muted">Features that RabbitMQ will remove, and whether clients of this broker use them.</p>
-    <${ListTable} id="deprecated-features" rows=${polled.data} columns=${columns} rowKey=${(row) => row.name} noun="feature" defaultSort=${{ key: "name" }} empty="None." /><//>`;
+    <${ListTable} id="deprecated-features" polled=${polled} columns=${columns} rowKey=${(row) => row.name} noun="feature" defaultSort=${{ key: "name" }} empty="None." /><//>`;
 }
 
 export default function Features() {

@@ -47,7 +47,7 @@ function List({ of, title, text }) {
   ];
   return html`<${Card} title=${title} test=${`limits-${of}`} isWide=${true}>
     <p class="muted">${text}</p>
-    <${ListTable} id=${`limits-${of}`} rows=${rows} columns=${columns} rowKey=${(row) => `${row.name}/${row.limit}`} noun="limit" hasFilter=${true} defaultSort=${{ key: "name" }} empty="No limits." />
+    <${ListTable} id=${`limits-${of}`} polled=${polled} rows=${rows} columns=${columns} rowKey=${(row) => `${row.name}/${row.limit}`} noun="limit" hasFilter=${true} defaultSort=${{ key: "name" }} empty="No limits." />
     ${isAdministrator() && html`<${NewLimit} of=${of} onDone=${polled.refresh} />`}
   <//>`;
 }

@@ -29,7 +29,7 @@ function Attempts({ node }) {
   };
   return html`<${Card} title=${node} isWide=${true} test="logins"
     actions=${isAdministrator() && html`<button type="button" onClick=${reset} data-test="reset">Reset counters\u2026</button>`}>
-    <${ListTable} id="logins" rows=${polled.data} columns=${columns} rowKey=${(row) => row.protocol} noun="protocol" empty="No login attempts yet." /><//>`;
+    <${ListTable} id="logins" polled=${polled} columns=${columns} rowKey=${(row) => row.protocol} noun="protocol" empty="No login attempts yet." /><//>`;
 }
 
 export default function Logins() {

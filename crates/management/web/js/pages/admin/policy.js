@@ -139,8 +139,9 @@ function Existing({ kind, vhost, name }) {
   const polled = usePolled(path(kind, vhost, name), 0);
   const remove = async () => (await removePolicy(kind, { vhost, name })) && go(href("admin", "policies"));
   const actions = mayChangeOf(kind) && html`<button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button>`;
-  return html`<${Page} title=${name} crumbs=${[["Policies", href("admin", "policies")], [`${NOUNS[kind]} in ${vhost}`]]} actions=${actions} test="page-policy">
-    <${Loaded} polled=${polled} gone="This policy does not exist (any more).">${(policy) => html`
+  return html`<${Page} title=${name} crumbs=${[["Policies", href("admin", "policies")], [`${NOUNS[kind]} in ${vhost}`]]} actions=${actions} test="page-policy"
+      polled=${polled} vhost=${vhost} gone="This policy does not exist (any more).">
+    <${Loaded} polled=${polled}>${(policy) => html`
       <${Editor} kind=${kind} mayChange=${mayChangeOf(kind)} initial=${{
         ...policy, priority: String(policy.priority), rows: rowsOfDefinition(policy.definition) }} />`}<//>
   <//>`;

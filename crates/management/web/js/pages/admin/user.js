@@ -80,8 +80,9 @@ export default function User({ params: { name } }) {
   };
   const badges = name === me && html`<${Badge} kind="accent">you<//>`;
   return html`<${Page} title=${name} crumbs=${[["Users", href("admin", "users")]]} badges=${badges} test="page-user"
+    polled=${polled} gone="This user does not exist (any more)."
     actions=${html`<button type="button" class="danger" onClick=${remove} data-test="delete">Delete</button>`}>
-    <${Loaded} polled=${polled} gone="This user does not exist (any more).">${(user) => html`
+    <${Loaded} polled=${polled}>${(user) => html`
       <div class="cards">
         <${TagsCard} key=${user.tags.join()} user=${user} onDone=${polled.refresh} />
         <div class="stack"><${PasswordCard} user=${user} onDone=${polled.refresh} /><${Limits} of="user" name=${name} /></div>

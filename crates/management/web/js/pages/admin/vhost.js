@@ -53,11 +53,12 @@ export default function Vhost({ params: { name } }) {
   const vhost = polled.data;
   const badges = vhost?.protected_from_deletion && html`<${Badge} kind="accent">protected from deletion<//>`;
   return html`<${Page} title=${name} crumbs=${[["Virtual hosts", href("admin", "vhosts")]]} badges=${badges} test="page-vhost"
+    polled=${polled} gone="This vhost does not exist (any more)."
     actions=${vhost && html`${picker}<button type="button" onClick=${enter(name, "queues")}>Queues</button>
       <button type="button" onClick=${enter(name, "exchanges")}>Exchanges</button>
       <button type="button" onClick=${() => protect(vhost, polled.refresh)} data-test="protect">${vhost.protected_from_deletion ? "Allow deletion" : "Protect"}</button>
       <button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button>`}>
-    <${Loaded} polled=${polled} gone="This vhost does not exist (any more).">${(data) => html`
+    <${Loaded} polled=${polled}>${(data) => html`
       <${Stats}>
         <${Stat} label="Ready" value=${number(data.messages_ready)} />
         <${Stat} label="Unacked" value=${number(data.messages_unacknowledged)} />

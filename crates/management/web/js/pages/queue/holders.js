@@ -37,7 +37,7 @@ function useHolders(vhost, queue) {
     get(path("queues", vhost, queue.name, "messages"), query, { signal: abort.signal }).then(
       ({ messages, cursor }) => setState({ holders: heldBy(messages), isPart: cursor !== null, error: null }),
       // Not every user may read messages: the line below the table says so, it is no fault.
-      (error) => !abort.signal.aborted && setState({ holders: null, isPart: false, error }),
+      (error) => !abort.signal.aborted && !error.isAway && setState({ holders: null, isPart: false, error }),
     );
     return () => abort.abort();
   }, [vhost, queue]);

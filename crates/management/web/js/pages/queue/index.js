@@ -3,25 +3,31 @@
 import { del, path } from "../../api.js";
 import { Badge, Loaded, Page, Stat, State, Tabs } from "../../components.js";
 import { Dialog, TypedField, confirm, openDialog } from "../../dialog.js";
-import { attempt, report } from "../../errors.js";
+import { attempt } from "../../errors.js";
 import { bytes, compact, count, number, rateOf } from "../../format.js";
 import { ActionForm, CheckField, useForm } from "../../forms.js";
-import { html, useEffect, useState } from "../../html.js";
+import { html } from "../../html.js";
 import { Consequences, ofQueue, typedFor } from "../../parts/consequences.js";
 import { Features, Policies } from "../../parts/features.js";
 import { LossWarnings, queueState } from "../../parts/losses.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
 import { Stats } from "../../stats.js";
+import Bindings from "./bindings.js";
+import Consumers from "./consumers.js";
+import Life from "./life.js";
+import Messages from "./messages.js";
+import Publish from "./publish.js";
+import Settings from "./settings.js";
 
-/** A tab's module exports a component that gets `{ vhost, name, queue, refresh }`. */
+/** A tab is a component that gets `{ vhost, name, queue, refresh }`. */
 const TABS = [
-  ["life", "Life of messages", () => import("./life.js")],
-  ["messages", "Messages", () => import("./messages.js")],
-  ["consumers", "Consumers", () => import("./consumers.js")],
-  ["bindings", "Bindings", () => import("./bindings.js")],
-  ["publish", "Publish and get", () => import("./publish.js")],
-  ["settings", "Settings", () => import("./settings.js")],
+  ["life", "Life of messages", Life],
+  ["messages", "Messages", Messages],
+  ["consumers", "Consumers", Consumers],
+  ["bindings", "Bindings", Bindings],
+  ["publish", "Publish and get", Publish],
+  ["settings", "Settings", Settings],
 ];
 
 function Delete({ vhost, queue, close }) {
@@ -69,23 +75,10 @@ function Now({ queue }) {
   <//>`;
 }
 
-/** A tab, whose module is loaded when it is first looked at. */
 function Tab({ tab, ...given }) {
-  const [loaded, setLoaded] = useState({ tab: null, Shown: null });
-  useEffect(() => {
-    let isOver = false;
-    const load = TABS.find(([key]) => key === tab)?.[2];
-    load?.().then(
-      (module) => !isOver && setLoaded({ tab, Shown: module.default }),
-      (error) => !isOver && report(error, "This part cannot be loaded"),
-    );
-    return () => {
-      isOver = true;
-    };
-  }, [tab]);
-  if (!TABS.some(([key]) => key === tab)) return html`<p class="empty">This tab does not exist.</p>`;
-  if (loaded.tab !== tab) return html`<p class="empty" aria-busy="true">Loading\u2026</p>`;
-  return html`<div class="loaded" data-test=${`tab-of-${tab}`}><${loaded.Shown} key=${tab} ...${given} /></div>`;
+  const Shown = TABS.find(([key]) => key === tab)?.[2];
+  if (!Shown) return html`<p class="empty">This tab does not exist.</p>`;
+  return html`<div class="loaded" data-test=${`tab-of-${tab}`}><${Shown} key=${tab} ...${given} /></div>`;
 }
 
 export default function Queue({ params: { vhost, name, tab = "life" } }) {
@@ -96,11 +89,11 @@ export default function Queue({ params: { vhost, name, tab = "life" } }) {
     if (await attempt("Purging", () => del(path("queues", vhost, name, "contents")), "Queue purged.")) polled.refresh();
   };
   const remove = () => openDialog((close) => html`<${Delete} vhost=${vhost} queue=${queue} close=${close} />`);
-  return html`<${Page} title=${name} crumbs=${[["Queues", href("queues")], [vhost]]} test="queue"
+  return html`<${Page} title=${name} crumbs=${[["Queues", href("queues")], [vhost]]} test="queue" polled=${polled} vhost=${vhost} gone="This queue does not exist (any more)."
       badges=${queue && html`<${Badge}>${queue.type}<//> <${Features} of=${queue} /> <${Policies} of=${queue} /> ${queueState(queue)[0] !== "good" && html`<${State} kind=${queueState(queue)[0]}>${queueState(queue)[1]}<//>`}`}
       actions=${queue && html`<button type="button" class="danger" onClick=${purge} data-test="purge">Purge\u2026</button>
         <button type="button" class="danger" onClick=${remove} data-test="delete">Delete\u2026</button>`}>
-    <${Loaded} polled=${polled} gone="This queue does not exist (any more).">${(data) => html`
+    <${Loaded} polled=${polled}>${(data) => html`
       <${LossWarnings} vhost=${vhost} queue=${data} />
       <${Now} queue=${data} />
       <${Tabs} items=${TABS.map(([key, title]) => [key, title, href("queues", vhost, name, key)])} current=${tab} />

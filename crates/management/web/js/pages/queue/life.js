@@ -2,7 +2,7 @@
 
 import { path } from "../../api.js";
 import { levelLine, Chart, useRange, withRange } from "../../chart.js";
-import { Card, Loaded, Stat } from "../../components.js";
+import { Card, Loaded, Stat, Waiting } from "../../components.js";
 import { DASH, compact, duration, number, rate } from "../../format.js";
 import { html, useMemo } from "../../html.js";
 import { Age, Countdown, useSkew } from "../../parts/countdown.js";
@@ -44,7 +44,7 @@ export default function Life({ vhost, name }) {
       <div class="charts-head"><h2>Messages and rates</h2><span class="gap"></span>${picker}</div>
       <div class="cards"><${Charts} queue=${queue} range=${range} />
         <${Card} title="Time to expiry" test="expiry-card">${expiry
-          ? html`<${Histogram} expiry=${expiry} />` : html`<p class="muted">Not known yet.</p>`}<//>
+          ? html`<${Histogram} expiry=${expiry} />` : html`<p class="muted"><${Waiting} /></p>`}<//>
         <${Amounts} queue=${queue} /></div>
       <${Settings} vhost=${vhost} name=${name} explanation=${topology.explanation} edges=${topology.edges} />
       <${Holders} vhost=${vhost} queue=${queue} />
@@ -53,7 +53,7 @@ export default function Life({ vhost, name }) {
 
 /** What happens to a message in this queue, and the warnings. */
 function Fate({ vhost, explanation, edges, warnings }) {
-  if (!explanation) return html`<p class="fate muted">Loading\u2026</p>`;
+  if (!explanation) return html`<p class="fate muted"><${Waiting} /></p>`;
   return html`<section class="fate" aria-label="What happens to a message here">
     <p data-test="fate">${fate(explanation, edges).map((parts, index) => html`<span key=${index}><${Words} parts=${parts} vhost=${vhost} />${" "}</span>`)}</p>
     ${warnings.length > 0 && html`<${Warnings} warnings=${warnings} hasQueue=${false} />`}

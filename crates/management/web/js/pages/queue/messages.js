@@ -1,6 +1,7 @@
 // The messages of a queue, page by page, without disturbing them: looking changes nothing.
 
 import { count, number } from "../../format.js";
+import { Waiting } from "../../components.js";
 import { classes, html, useEffect, useMemo, useState } from "../../html.js";
 import { filterOf, Filters, STATES } from "../../parts/message-filter.js";
 import { Message } from "../../parts/browsed-message.js";
@@ -74,7 +75,7 @@ export default function Messages({ vhost, name }) {
         isChosen=${chosen.has(message.id)} onChoose=${canRedrive ? () => toggleChosen(message) : null} />`)}
     </ol>
     ${browse.messages.length === 0 && !browse.error && html`<p class="empty" data-test="none">
-      ${browse.isLoading || browse.isSearching ? "Searching\u2026" : filter.isFiltered ? "No match for the filter." : NONE[filter.state]}</p>`}
+      ${browse.isLoading || browse.isSearching ? html`<${Waiting} text="Searching\u2026" />` : filter.isFiltered ? "No match for the filter." : NONE[filter.state]}</p>`}
     <${Pages} browse=${browse} />
   </section>`;
 }

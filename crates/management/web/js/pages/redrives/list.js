@@ -24,11 +24,11 @@ const COLUMNS = [
 
 export default function Redrives() {
   const vhost = useStore(chosenVhost);
-  const { data } = usePolled(path("redrives"));
-  const rows = data?.filter((job) => vhost === "" || job.vhost === vhost);
+  const polled = usePolled(path("redrives"));
+  const rows = polled.data?.filter((job) => vhost === "" || job.vhost === vhost);
   return html`<${Page} title="Redrives" test="redrives">
     <p class="muted">Dead letters sent back to their queues. Start a redrive on the page of a dead-letter queue.</p>
-    <${ListTable} id="redrives" rows=${rows} columns=${COLUMNS} rowKey=${(job) => job.id} noun="redrive" defaultSort=${{ key: "started", isReverse: true }}
+    <${ListTable} id="redrives" polled=${polled} rows=${rows} columns=${COLUMNS} rowKey=${(job) => job.id} noun="redrive" defaultSort=${{ key: "started", isReverse: true }}
       hasFilter=${true} filterBy=${(job) => `${job.queue} ${job.user} ${target(job.to)}`} empty="No redrives since the broker started." />
   <//>`;
 }

@@ -26,9 +26,10 @@ export default function Redrive({ params: { id } }) {
     polled.refresh();
   }, "Redrive cancelled. Messages that were moved stay where they are.");
   return html`<${Page} title=${polled.data ? `Redrive from ${polled.data.queue}` : "Redrive"} crumbs=${[["Redrives", href("redrives")]]} test="redrive"
+    polled=${polled} gone="This redrive does not exist. The broker forgets old redrives, and all of them at a restart."
     badges=${polled.data && html`<${RedriveState} state=${polled.data.state} />`}
     actions=${isRunning && html`<button type="button" class="danger" onClick=${cancel} data-test="cancel">Cancel</button>`}>
-    <${Loaded} polled=${polled} gone="This redrive does not exist. The broker forgets old redrives, and all of them at a restart.">
+    <${Loaded} polled=${polled}>
       ${(job) => html`<${Job} job=${job} />`}<//>
   <//>`;
 }
