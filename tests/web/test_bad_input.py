@@ -176,7 +176,7 @@ def test_a_large_body_is_shown_in_part(site_of, busy_broker, name):
     busy_broker.api.do("DELETE", f"/api/queues/%2F/{name}")
 
 
-def test_a_crash_leaves_deliveries_in_doubt(site, broker, name):
+def test_a_crash_leaves_deliveries_in_doubt(site_of, broker, name):
     connection = pika.BlockingConnection(pika.ConnectionParameters(*broker.amqp))
     channel = connection.channel()
     channel.confirm_delivery()
@@ -189,7 +189,7 @@ def test_a_crash_leaves_deliveries_in_doubt(site, broker, name):
     channel.basic_reject(method.delivery_tag, requeue=True)
     messages = broker.api.do("GET", f"/api/queues/%2F/{name}/messages")["messages"]
     assert [(one["redelivered"], one["redelivered_uncertain"]) for one in messages] == [(True, False), (True, True)]
-    page = site.log_in(at=f"#/queues/{segment('/', name)}/messages")
+    page = site_of(broker).log_in(at=f"#/queues/{segment('/', name)}/messages")
     for number, words in enumerate(["1 time", "perhaps (broker crashed)"]):
         page.locator("[data-test=open]").nth(number).click()
         expect(page.locator("[data-test=delivered-before]").nth(number)).to_contain_text(words)
