@@ -146,7 +146,7 @@ def test_a_stopped_node_says_so_and_comes_back(site, broker):
     page = site.log_in(at="#/queues")
     act(broker, "stop_app")
     ask_now(page)
-    expect(page.locator("[data-test=stopped]")).to_contain_text("This node is stopped")
+    expect(page.locator("[data-test=stopped]")).to_contain_text("This node is stopped and serves no clients.")
     expect(page.locator(AWAY)).to_contain_text(NEXT_TRY)
     site.go(page, "#/exchanges")
     expect(page.locator(AWAY)).to_have_count(1)
@@ -245,7 +245,7 @@ def test_a_changed_password_asks_for_a_login_and_shows_the_same_page(site_of, la
     page.click("[data-test=add]")
     put_user(lasting, name, "second", "administrator")
     ask_now(page)
-    expect(page.locator("[data-test=login]")).to_contain_text("The broker does not accept this login any more.")
+    expect(page.locator("[data-test=login]")).to_contain_text("The broker does not accept this login any more: log in again.")
     expect(page.locator("dialog")).to_have_count(0)
     page.fill("[data-test=user]", name)
     page.fill("[data-test=password]", "second")
@@ -260,7 +260,7 @@ def test_a_deleted_user_is_asked_for_a_login(site_of, lasting, name):
     page = site.log_in(name, at="#/nodes")
     lasting.api.do("DELETE", f"/api/users/{name}")
     ask_now(page)
-    expect(page.locator("[data-test=login]")).to_contain_text("The broker does not accept this login any more.")
+    expect(page.locator("[data-test=login]")).to_contain_text("The broker does not accept this login any more: log in again.")
     assert page.evaluate("location.hash") == "#/nodes"
 
 

@@ -67,7 +67,7 @@ def test_users_are_told_what_they_lack(site_of, busy_broker, name, tags, vhost):
         site.go(page, f"#/{at}")
         page.wait_for_function("at => location.hash === at", arg=f"#/{at}")
         settled(page)
-        for raw in ("Not monitor user", "Not administrator user", "not authorised", "There is no such"):
+        for raw in ("Not monitor user", "Not administrator user", "not authorised", "does not exist"):
             expect(page.locator("main")).not_to_contain_text(raw)
     expect(page.locator("[data-test=no-vhosts]")).to_have_count(0 if vhost or tags == "monitoring" else 1)
     for kind in ("queues", "exchanges"):
@@ -87,7 +87,7 @@ def test_a_login_without_a_tag_is_refused_in_words(site_of, busy_broker, name, t
         page.fill("[data-test=password]", password)
         page.click("[data-test=login-submit]")
         if password == "wrong":
-            expect(page.locator("[data-test=login-error]")).to_have_text("There is no user with this name and password.")
+            expect(page.locator("[data-test=login-error]")).to_have_text("Wrong user name or password.")
     if words:
         expect(page.locator("[data-test=login-error]")).to_contain_text(words)
     else:
@@ -113,7 +113,7 @@ def test_a_thing_that_goes_while_it_is_shown_is_said_to_be_gone(site_of, busy_br
         expect(page.locator("[data-test=delete]")).to_be_visible()
         busy_broker.api.do("DELETE", url)
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        expect(page.locator("[data-test=gone]")).to_contain_text("There is no such")
+        expect(page.locator("[data-test=gone]")).to_contain_text("does not exist")
         expect(page.locator("main button, main select")).to_have_count(0)
         # It is there again.
         busy_broker.api.do("PUT", url, body)
