@@ -16,11 +16,11 @@ export const FAMILIES = [
 
 /** What becomes of an item; those that are equal are counted only. */
 const CHANGES = [
-  ["new", "New", "are created"],
-  ["changed", "Replaced", "exist and are replaced"],
-  ["kept", "Kept", "exist with other properties and stay as they are"],
-  ["equal", "Equal", "exist and are the same"],
-  ["skipped", "Skipped", "are left out: their names are reserved, or Leveret does not have the feature"],
+  ["new", "New", "created by the import"],
+  ["changed", "Replaced", "exists and differs from the file"],
+  ["kept", "Kept", "exists with other properties and stays as it is"],
+  ["equal", "Equal", "exists and is the same"],
+  ["skipped", "Skipped", "left out: a reserved name, or a feature that Leveret does not have"],
 ];
 
 /** Where definitions are taken out of and put into. */
@@ -43,12 +43,13 @@ function Question({ vhost, file, told, close }) {
   };
   const [isNew, changed, kept] = ["new", "changed", "kept"].map((change) => total(told, change));
   const me = session.get()?.name;
-  const isMine = told.users.items.some(({ name, change }) => name === me && change === "changed");
+  const mine = told.users.items.find(({ name, change }) => name === me && change === "changed");
+  const isLoggedOut = mine?.differences.some(({ field }) => field === "password");
   const nothing = isNew + changed === 0;
   return html`<${Dialog} title=${`Import ${file.name}${vhost === undefined ? "" : ` into vhost ${vhost}`}?`} onClose=${() => close(false)} isWide=${true} isDangerous=${true} test="import-dialog">
     <p data-test="import-summary">${nothing ? "This changes nothing: everything in the file exists already." : html`<b>${number(isNew)}</b> new, <b>${number(changed)}</b> replaced. Nothing is removed, and what is replaced cannot be undone.`}
-      ${kept > 0 && ` ${count(kept, "queue or exchange", "queues and exchanges")} with other properties ${kept === 1 ? "stays" : "stay"} as they are.`}</p>
-    ${isMine && html`<p class="banner warning" data-test="import-own-user">Your own user ${me} is replaced: if the password changes, you are logged out.</p>`}
+      ${kept > 0 && ` ${count(kept, "existing queue or exchange has", "existing queues and exchanges have")} other properties and ${kept === 1 ? "stays as it is" : "stay as they are"}.`}</p>
+    ${mine && html`<p class="banner warning" data-test="import-own-user">Your own user ${me} is replaced${isLoggedOut ? " and gets another password: you will be logged out" : ""}.</p>`}
     <${Counts} told=${told} />
     <${ActionForm} onSubmit=${run} action="Import" done=${`Imported: ${file.name}`} isDangerous=${changed > 0} onCancel=${() => close(false)} test="import-question">
       <div class="is-wide">${CHANGES.filter(([change]) => change !== "equal").map(([change, title, what]) => html`
@@ -62,7 +63,7 @@ function Counts({ told }) {
   const shown = CHANGES.filter(([change]) => total(told, change) > 0);
   if (rows.length === 0) return null;
   return html`<div class="table-box" tabindex="0" role="region" aria-label="Changes by family"><table class="import-counts" data-test="import-counts">
-    <thead><tr><th scope="col">Family</th>${shown.map(([change, title, what]) => html`<th scope="col" class="right" key=${change} title=${`They ${what}`}>${title}</th>`)}</tr></thead>
+    <thead><tr><th scope="col">Family</th>${shown.map(([change, title, what]) => html`<th scope="col" class="right" key=${change} title=${what}>${title}</th>`)}</tr></thead>
     <tbody>${rows.map(([family]) => html`<tr key=${family} data-test=${`import-${family}`}><td>${family.replace("_", " ")}</td>
       ${shown.map(([change]) => html`<td class="right" key=${change} data-test=${change}>${told[family][change] === 0 ? html`<span class="muted">0</span>` : number(told[family][change])}</td>`)}</tr>`)}</tbody></table></div>`;
 }
@@ -74,9 +75,9 @@ function Items({ told, change, title, what }) {
   const lines = FAMILIES.flatMap(([family, one]) => (told[family]?.items ?? [])
     .filter((item) => item.change === change).map((item) => [one, item]));
   return html`<details class="disclosure" open=${change === "changed" || change === "kept"} data-test=${`import-items-${change}`}>
-    <summary>${title}: ${number(all)} ${what}</summary>
+    <summary>${title} (${number(all)}): ${what}</summary>
     <ul class="plain import-items">${lines.map(([one, item], index) => html`<li key=${index}>${one} <b>${nameOf(item)}</b>${item.vhost !== undefined && html` <span class="muted">in ${item.vhost}</span>`}
-      ${item.differences && html`<ul>${item.differences.map((difference) => html`<li key=${difference.field}><${Differs} difference=${difference} /></li>`)}</ul>`}</li>`)}
+      ${item.differences && html`<ul>${item.differences.map((difference) => html`<li key=${difference.field}><${Differs} difference=${difference} isKept=${change === "kept"} /></li>`)}</ul>`}</li>`)}
       ${all > lines.length && html`<li class="muted">and ${number(all - lines.length)} more</li>`}</ul></details>`;
 }
 
@@ -86,7 +87,10 @@ function nameOf(item) {
   return item.name;
 }
 
-/** A field with both values; a password has none to show. */
-const Differs = ({ difference: { field, before, after } }) => (before === undefined && after === undefined
-  ? html`<code>${field}</code>`
-  : html`<code>${field}</code>: <span>${before === undefined ? "none" : plain(before)}</span><span aria-label="becomes"> \u2192 </span><b>${after === undefined ? "none" : plain(after)}</b>`);
+/** A field with both values, of which the first stays in force if the item is kept; a password has none to show. */
+function Differs({ difference: { field, before, after }, isKept }) {
+  if (before === undefined && after === undefined) return html`<code>${field}</code>`;
+  const [was, is] = [before, after].map((value) => (value === undefined ? "none" : plain(value)));
+  return isKept ? html`<code>${field}</code>: <b>${was}</b>, in the file ${is}`
+    : html`<code>${field}</code>: ${was}<span aria-label="becomes"> \u2192 </span><b>${is}</b>`;
+}

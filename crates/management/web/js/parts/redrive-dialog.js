@@ -151,7 +151,7 @@ function Trial({ vhost, trial: { result, error, isAsking }, isComplete }) {
       <b>${number(target.messages)}</b> <${QueueLink} vhost=${vhost} name=${target.queue} /></li>`)}</ul>`}
     ${complete === false && html`<p class="muted">Counted over the first ${count(scanned, "message")} only; ${number(rest)} more are not counted.</p>`}
     ${complete && rest > 0 && html`<p class="muted" data-test="beyond-limit">${count(rest, "more message")} ${rest === 1 ? "is" : "are"} beyond the limit.</p>`}
-    ${homeless > 0 && html`<p class="trial-bad" data-test="no-origin">\u26a0 ${number(homeless)} ${homeless === 1 ? "has" : "have"} no origin and will stay here: not dead-lettered since the publish or the last redrive. Choose a queue or an exchange for them.</p>`}
+    ${homeless > 0 && html`<p class="trial-bad" data-test="no-origin">\u26a0 ${number(homeless)} ${homeless === 1 ? "has" : "have"} no origin and will stay here: not dead-lettered since the publish or the last redrive. Choose a queue or an exchange as the target.</p>`}
     ${unroutable > 0 && html`<p class="trial-bad" data-test="unroutable">\u26a0 ${number(unroutable)} would reach no queue and will stay here.</p>`}
   </div>`;
 }
