@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 
-use crate::http::{access, answer, middleware, web};
+use crate::http::{access, answer, docs, middleware, web};
 use crate::limits::BODY_BYTES_MAX;
 use crate::metrics::routes::Audience;
 use crate::node::Node;
@@ -20,6 +20,7 @@ pub fn router(node: Arc<dyn Node>) -> Router {
         .merge(api)
         .merge(api::open_routes())
         .merge(web::routes())
+        .merge(docs::routes())
         // Outside the guard: as in RabbitMQ, neither answer needs a login.
         .method_not_allowed_fallback(answer::wrong_method)
         .fallback(answer::no_such_path)

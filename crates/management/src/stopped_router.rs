@@ -14,6 +14,7 @@ use crate::api::nodes::actions;
 use crate::http::access::{check, not_localhost};
 use crate::http::answer::ApiError;
 use crate::http::credentials::credentials;
+use crate::http::docs;
 use crate::http::extract::{Body, Name};
 use crate::http::middleware;
 use crate::http::origin::{is_for_this_machine, is_from_another_site};
@@ -32,6 +33,7 @@ pub fn stopped_router(node: Arc<dyn StoppedNode>) -> Router {
     let routes = Router::new()
         .route("/api/nodes/{name}/actions", post(act))
         .merge(web::routes())
+        .merge(docs::routes())
         .fallback(stopped)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(node);

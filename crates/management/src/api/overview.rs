@@ -122,21 +122,26 @@ fn listener(node: &str, listener: &Listener) -> Value {
     })
 }
 
-/// The addresses of this API.
+/// What the HTTP listeners serve: the page with this API and metrics, or metrics alone.
 pub(crate) fn contexts(node: &NodeSnapshot) -> Value {
-    let http =
-        node.listeners.iter().filter(|listener| matches!(listener.protocol, "http" | "https"));
-    http.map(|listener| context(&node.name, listener)).collect()
+    let described = |listener: &Listener| match listener.protocol {
+        "http" | "https" => Some(context(&node.name, "Leveret management", listener)),
+        protocol if protocol.ends_with("/prometheus") => {
+            Some(context(&node.name, "Leveret metrics", listener))
+        }
+        _ => None,
+    };
+    node.listeners.iter().filter_map(described).collect()
 }
 
-/// The path of this API.
-fn context(node: &str, listener: &Listener) -> Value {
+fn context(node: &str, description: &str, listener: &Listener) -> Value {
     json!({
         "node": node,
-        "description": "Leveret management",
+        "description": description,
         "path": "/",
         "ip": listener.address.ip().to_string(),
         "port": listener.address.port().to_string(),
         "ssl_opts": [],
+        "tls": listener.is_tls(),
     })
 }

@@ -3,6 +3,7 @@
 import { compact, moment, number } from "./format.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 import { withQuery } from "./api.js";
+import { Help } from "./parts/help.js";
 import { theme } from "./settings.js";
 import { stored, useStore } from "./store.js";
 
@@ -170,7 +171,7 @@ export function Chart({ title, lines, format = number, range, actions, test }) {
     return `${line.label} ${format(line.now ?? values.at(-1))}, at most ${format(values.length > 0 ? Math.max(...values) : undefined)}`;
   }).join("; ");
   return html`<section class="card chart" data-test=${test}>
-    <header><h2>${title}</h2><span class="muted chart-moment">${at === null ? "now" : moment(data[0][at] * 1000)}</span>${actions}</header>
+    <header><h2>${title}<${Help} term=${title} /></h2><span class="muted chart-moment">${at === null ? "now" : moment(data[0][at] * 1000)}</span>${actions}</header>
     <span ref=${probe} hidden></span>
     <div class="chart-box" ref=${box} role="img" aria-label=${`${title}, ${range ? range[1].toLowerCase() : ""}: ${summary}`}></div>
     ${data[0].length < 2 && html`<p class="chart-none muted">No samples yet.</p>`}

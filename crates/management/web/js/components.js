@@ -3,6 +3,7 @@
 import { away } from "./away.js";
 import { classes, html, useLayoutEffect, useRef } from "./html.js";
 import { DASH, percent, plain, visible } from "./format.js";
+import { Help } from "./parts/help.js";
 import { isLost, Lost } from "./parts/lost.js";
 import { href } from "./router.js";
 import { useStore } from "./store.js";
@@ -41,7 +42,7 @@ export function Page({ title, crumbs = [], badges, actions, children, test, poll
 /** A part of a page with a title. */
 export const Card = ({ title, actions, children, isWide = false, test }) => html`
   <section class=${classes("card", isWide && "is-wide")} data-test=${test}>
-    ${(title || actions) && html`<header><h2>${title}</h2>${actions && html`<div class="actions">${actions}</div>`}</header>`}
+    ${(title || actions) && html`<header><h2>${title}<${Help} term=${title} /></h2>${actions && html`<div class="actions">${actions}</div>`}</header>`}
     ${children}</section>`;
 
 /** A word in a box: `kind` is one of good, warning, danger, accent, or nothing. */
@@ -49,16 +50,15 @@ export const Badge = ({ kind = "", title, children }) => html`<span class=${clas
 
 /** A number with its name, large. */
 export const Stat = ({ label, value, hint, href: address, test }) => {
-  const inside = html`<span class="stat-value">${value}</span><span class="stat-label">${label}</span>`;
-  return address
-    ? html`<a class="stat" href=${address} title=${hint} data-test=${test}>${inside}</a>`
-    : html`<div class="stat" title=${hint} data-test=${test}>${inside}</div>`;
+  const shown = html`<span class="stat-value">${value}</span><span class="stat-label">${label}</span>`;
+  return html`<div class=${classes("stat", address && "is-link")} title=${hint} data-test=${test}>
+    ${address ? html`<a href=${address}>${shown}</a>` : shown}<${Help} term=${label} /></div>`;
 };
 
 /** Names and values: `items` are `[name, value]`; what has no value is left out. */
 export const Facts = ({ items }) => html`<dl class="facts">${items
   .filter(([, value]) => value !== undefined && value !== null && value !== "")
-  .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  .map(([name, value]) => html`<div key=${name}><dt>${name}<${Help} term=${name} /></dt><dd>${value}</dd></div>`)}</dl>`;
 
 /** A table of arguments or headers. */
 export const Values = ({ table, empty = "none" }) => {

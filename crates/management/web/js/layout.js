@@ -7,6 +7,7 @@ import { ErrorBar, Fenced, Notes } from "./errors.js";
 import { html, useEffect, useState } from "./html.js";
 import { help } from "./keys.js";
 import { Login } from "./login.js";
+import { Footer } from "./parts/help.js";
 import { usePolled } from "./poll.js";
 import { href, place } from "./router.js";
 import { chosenVhost, doubts, hasTag, isAdministrator, isMonitor, isPolicymaker, leave, session, setTags } from "./session.js";
@@ -137,6 +138,7 @@ function Frame() {
       <${NoVhosts} />
       <${ErrorBar} />
       <${Current} />
+      <${Footer} version=${data?.leveret_version} />
     </main>
   </div>`;
 }

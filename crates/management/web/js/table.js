@@ -8,6 +8,7 @@ import { useColumns } from "./list/chooser.js";
 import { isOnRow, tellWhole, useScrollbar } from "./list/scrolling.js";
 import { Filter, Pager } from "./list/toolbar.js";
 import { useView } from "./list/view.js";
+import { ListHelp } from "./parts/help.js";
 import { isLost } from "./parts/lost.js";
 import { usePolled } from "./poll.js";
 
@@ -26,6 +27,7 @@ const MANY = 10;
  *   isOptional: true,             hidden until the user chooses it
  *   phone: 1,                     its place after the name on a phone; others come later
  *   hint: "...",                  the header's title
+ *   legend: [["D", "durable"]],   badges in its cells, for the help of the list
  * }
  */
 
@@ -109,7 +111,7 @@ export function PagedTable({
       ${isWanted(hasFilter, view, list?.total_count) && html`<${Filter} value=${view.name} isRegex=${view.isRegex} onChange=${change} label=${filterLabel} />`}
       ${toolbar}<span class="gap"></span>
       ${!isRefused && (list || !polled.error) && html`<${Pager} page=${list?.page} pages=${list?.page_count} shown=${list?.filtered_count} total=${list?.total_count} size=${view.size} noun=${noun} onChange=${change} />`}
-      ${menu}
+      ${menu}<${ListHelp} columns=${columns} />
     </div>
     <${Table} columns=${shown} rows=${rows} rowKey=${rowKey} sort=${view.sort} onSort=${onSort} label=${noun} empty=${why} isLoading=${!list && !polled.error} test=${id} />
   </section>`;
@@ -166,7 +168,7 @@ export function ListTable({ id, polled, rows: given = polled?.data, columns, row
       ${hasBox && html`<${Filter} value=${view.name} isRegex=${view.isRegex} onChange=${change} label="Filter" />`}
       ${toolbar}<span class="gap"></span>
       ${!isRefused && html`<${Pager} page=${page} pages=${pages} shown=${matching.length} total=${rows?.length} size=${size} noun=${noun} onChange=${change} />`}
-      ${hasMenu && menu}
+      ${hasMenu && menu}<${ListHelp} columns=${columns} />
     </div>`}
     <${Table} columns=${shown} rows=${matching.slice((page - 1) * size, page * size)} rowKey=${rowKey} sort=${view.sort} onSort=${onSort} label=${noun}
       empty=${isRefused ? polled.error.message : view.name ? "No match for the filter." : empty} isLoading=${rows === undefined && !isRefused} test=${id} />

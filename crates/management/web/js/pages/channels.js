@@ -23,7 +23,7 @@ export const CHANNELS = [
   { key: "name", title: "Channel", group: OVERVIEW, sort: "name", render: (one) => html`<${ChannelLink} name=${one.name} />` },
   { key: "client", title: "Client-provided name", group: OVERVIEW, sort: "connection_details.user_provided_name", phone: 20, width: "6rem", render: (one) => one.connection_details?.user_provided_name ?? DASH },
   { key: "user", title: "User", group: OVERVIEW, sort: "user", width: "4rem", isOptional: true, render: (one) => html`<${UserLink} name=${one.user} />` },
-  { key: "mode", title: "Mode", group: OVERVIEW, width: "3rem", phone: 10, render: (one) => html`<${ChannelMode} channel=${one} />` },
+  { key: "mode", title: "Mode", legend: [["C", "publisher confirms"], ["T", "transactional"]], group: OVERVIEW, width: "3rem", phone: 10, render: (one) => html`<${ChannelMode} channel=${one} />` },
   { key: "state", title: "State", group: OVERVIEW, sort: "state", phone: 9, width: "3rem", render: (one) => html`<${StateDot} kind=${channelState(one.state)} isUsual=${channelState(one.state) !== "warning"}>${one.state}<//>` },
   numberColumn("consumers", "Consumers", "consumer_count", { group: DETAILS }),
   numberColumn("unconfirmed", "Unconfirmed", "messages_unconfirmed", { group: DETAILS, phone: 2 }),

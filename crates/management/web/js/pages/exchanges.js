@@ -6,7 +6,7 @@ import { Dialog, openDialog } from "../dialog.js";
 import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
 import { html, useRef, useState } from "../html.js";
 import { rateColumn } from "../parts/columns.js";
-import { Features, Policies } from "../parts/features.js";
+import { FEATURE_LEGEND, Features, Policies } from "../parts/features.js";
 import { VhostField, useChosenVhost, useVhostColumns } from "../parts/vhosts.js";
 import { usePolled } from "../poll.js";
 import { PagedTable } from "../table.js";
@@ -14,7 +14,7 @@ import { PagedTable } from "../table.js";
 const COLUMNS = [
   { key: "name", title: "Name", sort: "name", render: (exchange) => html`<${ExchangeLink} vhost=${exchange.vhost} name=${exchange.name} />` },
   { key: "type", title: "Type", sort: "type", width: "5rem", phone: 3, render: (exchange) => exchange.type },
-  { key: "features", title: "Features", width: "6rem", render: (exchange) => html`<${Features} of=${exchange} />` },
+  { key: "features", title: "Features", legend: FEATURE_LEGEND, width: "6rem", render: (exchange) => html`<${Features} of=${exchange} />` },
   { key: "policy", title: "Policy", sort: "policy", width: "6rem", isOptional: true, render: (exchange) => html`<${Policies} of=${exchange} />` },
   rateColumn("in", "In", "message_stats.publish_in", { width: "6rem", phone: 1, hint: "Messages published to the exchange per second" }),
   rateColumn("out", "Out", "message_stats.publish_out", { width: "6rem", phone: 2, hint: "Messages routed to queues per second; a message counts once for each queue" }),

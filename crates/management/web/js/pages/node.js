@@ -5,6 +5,8 @@ import { Chart, lastingLine, levelLine, rateLine, useRange, withRange } from "..
 import { Badge, Card, Facts, Loaded, Meter, Page } from "../components.js";
 import { bytes, compact, duration, number } from "../format.js";
 import { html, useMemo } from "../html.js";
+import { WebContexts } from "../parts/node-parts.js";
+import { ResetStatistics } from "../parts/reset-statistics.js";
 import { usePolled } from "../poll.js";
 import { href } from "../router.js";
 import { ListTable } from "../table.js";
@@ -51,7 +53,8 @@ function Charts({ node, range }) {
 export default function Node({ params: { name } }) {
   const [range, picker] = useRange();
   const polled = usePolled(withQuery(withRange(path("nodes", name), range, ["node_stats", "msg_rates"]), { memory: true }));
-  return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} actions=${picker} test="node" polled=${polled} gone="This node does not exist.">
+  return html`<${Page} title=${name} crumbs=${[["Nodes", href("nodes")]]} test="node" polled=${polled} gone="This node does not exist."
+      actions=${html`${picker}<${ResetStatistics} node=${name} onDone=${polled.refresh} />`}>
     <${Loaded} polled=${polled}>${(node) => html`
       ${alarmsOf(node).map((text) => html`<p class="banner danger" role="alert" key=${text}>Publishers are blocked: ${text}.</p>`)}
       <${Charts} node=${node} range=${range} />
@@ -71,6 +74,7 @@ export default function Node({ params: { name } }) {
           ["Authentication mechanisms", node.auth_mechanisms?.map((one) => html`<${Badge} key=${one.name} title=${one.description}>${one.name}<//> `)],
           ["Exchange types", node.exchange_types?.map((one) => html`<${Badge} key=${one.name} title=${one.description}>${one.name}<//> `)],
         ]} /><//>
+        <${WebContexts} contexts=${node.contexts} />
       </div>`}<//>
   <//>`;
 }

@@ -6,6 +6,8 @@ import { Badge, Card, Loaded, Meter, Page, Stat, State } from "../components.js"
 import { bytes, compact, duration, number, rateOf } from "../format.js";
 import { html, useMemo } from "../html.js";
 import { deliveryLines } from "../parts/flow.js";
+import { WebContexts } from "../parts/node-parts.js";
+import { ResetStatistics } from "../parts/reset-statistics.js";
 import { usePolled } from "../poll.js";
 import { href, hrefWith } from "../router.js";
 import { Stats } from "../stats.js";
@@ -92,7 +94,7 @@ export default function Overview() {
   const [range, picker] = useRange();
   const polled = usePolled(withRange(path("overview"), range));
   const nodes = usePolled(isMonitor() ? path("nodes") : null);
-  return html`<${Page} title="Overview" actions=${picker} test="overview">
+  return html`<${Page} title="Overview" actions=${html`${picker}<${ResetStatistics} onDone=${polled.refresh} />`} test="overview">
     <${Loaded} polled=${polled}>${(all) => {
       const { object_totals: objects, queue_totals: queued = {}, message_stats: stats = {} } = all;
       return html`
@@ -116,6 +118,7 @@ export default function Overview() {
         <div class="cards">
           <${Churn} churn=${all.churn_rates ?? {}} range=${range} />
           ${all.listeners && html`<${Card} title="Listeners"><${ListTable} id="listeners" rows=${all.listeners} columns=${LISTENERS} rowKey=${(one) => `${one.ip_address}:${one.port}`} noun="listener" /><//>`}
+          ${all.contexts?.length > 0 && html`<${WebContexts} contexts=${all.contexts} />`}
         </div>
         <p class="muted">Leveret ${all.leveret_version}. Clients see ${all.product_name} ${all.product_version}.
           ${" "}<${Badge} title="A confirm waits for the disk (fsync) or the operating system (os)">durability: ${all.durability}<//></p>`;

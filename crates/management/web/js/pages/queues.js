@@ -7,7 +7,7 @@ import { bytes } from "../format.js";
 import { ActionForm, ArgumentsEditor, CheckField, SelectField, TextField, rowsOf, tableOf, useForm } from "../forms.js";
 import { html, useRef, useState } from "../html.js";
 import { numberColumn, rateColumn } from "../parts/columns.js";
-import { Features, Policies } from "../parts/features.js";
+import { FEATURE_LEGEND, Features, Policies } from "../parts/features.js";
 import { queueState } from "../parts/losses.js";
 import { DETAIL_COLUMNS, DETAIL_FIELDS } from "../parts/queue-columns.js";
 import { SETTINGS } from "../parts/settings-table.js";
@@ -37,7 +37,7 @@ const COLUMNS = [
   { key: "name", title: "Name", group: OVERVIEW, sort: "name", render: (queue) => html`<${QueueLink} vhost=${queue.vhost} name=${queue.name} />` },
   { key: "state", title: "State", group: OVERVIEW, sort: "state", phone: 10, width: "3rem", render: (queue) => html`<${QueueState} queue=${queue} />` },
   { key: "type", title: "Type", group: OVERVIEW, sort: "type", width: "3.6rem", render: (queue) => queue.type },
-  { key: "features", title: "Features", group: OVERVIEW, width: "5rem", render: (queue) => html`<${Features} of=${queue} />` },
+  { key: "features", title: "Features", legend: FEATURE_LEGEND, group: OVERVIEW, width: "5rem", render: (queue) => html`<${Features} of=${queue} />` },
   { key: "policy", title: "Policy", group: OVERVIEW, sort: "policy", width: "5rem", isOptional: true, render: (queue) => html`<${Policies} of=${queue} />` },
   numberColumn("consumers", "Consumers", "consumers", { group: OVERVIEW, isOptional: true }),
   numberColumn("ready", "Ready", "messages_ready", { group: MESSAGES, phone: 1 }),

@@ -40,9 +40,9 @@ const KINDS = {
 };
 
 /** Names to choose from, or to type when there are many. */
-function NameField({ label, url, list, ...rest }) {
+function NameField({ label, url, list, isShown = () => true, ...rest }) {
   const { data } = usePolled(url, LISTS_MS);
-  const items = Array.isArray(data) ? data : data?.items ?? [];
+  const items = (Array.isArray(data) ? data : data?.items ?? []).filter(isShown);
   return html`<${TextField} label=${label} list=${list} required ...${rest} />
     <datalist id=${list}>${items.map(({ name }) => name && html`<option key=${name} value=${name}></option>`)}</datalist>`;
 }
@@ -66,7 +66,7 @@ function Editor({ kind, row, isNew, by, close }) {
       ${isNew && by === "user" && html`<${NameField} label="Vhost" ...${form.bind("vhost")} url=${names("vhosts")} list="access-vhosts" data-test="access-vhost" />`}
       ${isNew && by === "vhost" && html`<${NameField} label="User" ...${form.bind("user")} url=${names("users")} list="access-users" data-test="access-user" />`}
       ${kind === "topic-permissions" && isNew && html`<${NameField} label="Exchange" ...${form.bind("exchange")}
-        url=${form.values.vhost && `${path("exchanges", form.values.vhost)}?page=1&page_size=100&columns=name&disable_stats=true`} list="access-exchanges" data-test="access-exchange" />`}
+        url=${form.values.vhost && `${path("exchanges", form.values.vhost)}?page=1&page_size=500&columns=name,type&disable_stats=true`} list="access-exchanges" isShown=${({ type }) => type === "topic"} hint="Topic exchanges of the vhost are proposed." data-test="access-exchange" />`}
       ${kind === "topic-permissions" && !isNew && html`<${Field} label="Exchange" isWide=${true}><output>${row.exchange}</output><//>`}
       ${Object.entries(patterns).map(([name, hint]) => html`<${PatternField} key=${name} label=${name} hint=${hint} ...${form.bind(name)} data-test=${`access-${name}`} />`)}
     <//>

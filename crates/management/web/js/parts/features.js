@@ -20,6 +20,17 @@ const KNOWN = [
   ["alternate-exchange", "alternate-exchange", "AE", "alternate exchange"],
 ];
 
+const FLAGS = [
+  ["D", "durable: survives a restart of the broker"],
+  ["AD", "auto-delete: deleted with its last consumer or binding"],
+  ["Excl", "exclusive: belongs to one connection"],
+  ["I", "internal: clients cannot publish to it"],
+];
+const FLAG_WORDS = Object.fromEntries(FLAGS);
+
+/** What the badges mean: `[letters, words]`. */
+export const FEATURE_LEGEND = [...FLAGS, ...KNOWN.map(([, , letters, words]) => [letters, words]), ["Args", "other arguments"]];
+
 /** Badges for flags, arguments and policies of a queue or an exchange. */
 export function Features({ of }) {
   const policy = of.effective_policy_definition ?? {};
@@ -31,10 +42,10 @@ export function Features({ of }) {
   const names = KNOWN.map(([argument]) => argument);
   const others = Object.entries(args).filter(([name]) => !names.includes(name) && name !== "x-queue-type");
   return html`<span class="features">
-    ${of.durable && html`<${Badge} title="durable: survives a restart of the broker">D<//>`}
-    ${of.auto_delete && html`<${Badge} title="auto-delete: deleted with its last consumer or binding">AD<//>`}
-    ${of.exclusive && html`<${Badge} title="exclusive: belongs to one connection">Excl<//>`}
-    ${of.internal && html`<${Badge} title="internal: clients cannot publish to it">I<//>`}
+    ${of.durable && html`<${Badge} title=${FLAG_WORDS.D}>D<//>`}
+    ${of.auto_delete && html`<${Badge} title=${FLAG_WORDS.AD}>AD<//>`}
+    ${of.exclusive && html`<${Badge} title=${FLAG_WORDS.Excl}>Excl<//>`}
+    ${of.internal && html`<${Badge} title=${FLAG_WORDS.I}>I<//>`}
     ${known.map(([letters, words, isOwn]) => html`<${Badge} key=${letters} kind="accent" title=${`${words}${isOwn ? "" : " (by a policy)"}`}>${letters}<//>`)}
     ${others.length > 0 && html`<${Badge} title=${others.map(([name, value]) => `${name}: ${plain(value)}`).join("\n")}>Args<//>`}
   </span>`;

@@ -12,6 +12,7 @@ import { Permissions, TopicPermissions } from "../../parts/access.js";
 import { Consequences, ofVhost } from "../../parts/consequences.js";
 import { ExportImport } from "../../parts/definitions.js";
 import { Limits } from "../../parts/limits.js";
+import { Tracing } from "../../parts/tracing.js";
 import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
 import { Stats } from "../../stats.js";
@@ -71,7 +72,7 @@ export default function Vhost({ params: { name } }) {
       <${MessageCharts} data=${data} range=${range} />
       <div class="cards">
         <${Settings} key=${`${data.description}|${data.tags}|${data.default_queue_type}`} vhost=${data} onDone=${polled.refresh} />
-        <${Limits} of="vhost" name=${name} />
+        <div class="stack"><${Limits} of="vhost" name=${name} /><${Tracing} vhost=${data} onDone=${polled.refresh} /></div>
       </div>
       <${Permissions} by="vhost" name=${name} />
       <${TopicPermissions} by="vhost" name=${name} />

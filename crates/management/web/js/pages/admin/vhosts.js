@@ -5,8 +5,9 @@ import { Badge, Page } from "../../components.js";
 import { Dialog, openDialog } from "../../dialog.js";
 import { DASH } from "../../format.js";
 import { ActionForm, SelectField, TextField, useForm } from "../../forms.js";
-import { html } from "../../html.js";
+import { html, useMemo } from "../../html.js";
 import { byteRateColumn, numberColumn, rateColumn } from "../../parts/columns.js";
+import { usePolled } from "../../poll.js";
 import { go, href } from "../../router.js";
 import { isAdministrator } from "../../session.js";
 import { PagedTable } from "../../table.js";
@@ -47,14 +48,16 @@ const MESSAGES = "Messages";
 const RATES = "Message rates";
 const NETWORK = "Network";
 
-const columns = [
+const columnsOf = (usersOf) => [
   { key: "name", title: "Name", group: OVERVIEW, sort: "name", render: ({ name, protected_from_deletion: isProtected }) => html`
     ${isAdministrator() ? html`<a href=${href("admin", "vhosts", name)} title=${name}>${name}</a>` : name}
     ${isProtected && html` <${Badge} kind="accent" title="Protected from deletion">protected<//>`}` },
   { key: "description", title: "Description", group: OVERVIEW, width: "8rem", render: ({ description }) => description },
   { key: "tags", title: "Tags", group: OVERVIEW, width: "5rem", isOptional: true, render: ({ tags }) => tags.join(", ") },
   { key: "type", title: "Default type", group: OVERVIEW, sort: "default_queue_type", width: "5rem", isOptional: true, render: (row) => row.default_queue_type },
-  { key: "tracing", title: "Tracing", group: OVERVIEW, sort: "tracing", width: "4rem", isOptional: true, render: ({ tracing }) => (tracing ? html`<${Badge} kind="warning">on<//>` : DASH) },
+  { key: "tracing", title: "Tracing", group: OVERVIEW, sort: "tracing", width: "4rem", render: ({ tracing }) => (tracing ? html`<${Badge} kind="warning">on<//>` : DASH) },
+  ...(usersOf ? [{ key: "users", title: "Users", group: OVERVIEW, width: "5rem", render: ({ name }) =>
+    (usersOf.get(name) ?? []).join(", ") || html`<${Badge} kind="warning" title="No user has permissions here">none<//>` }] : []),
   numberColumn("messages_ready", "Ready", "messages_ready", { group: MESSAGES, phone: 1 }),
   numberColumn("messages_unacknowledged", "Unacked", "messages_unacknowledged", { group: MESSAGES, phone: 2, name: "Unacknowledged" }),
   numberColumn("messages", "Total", "messages", { group: MESSAGES, phone: 3 }),
@@ -70,7 +73,16 @@ const columns = [
   rateColumn("lost", "Lost", "message_stats.dead_letters_lost", { group: RATES, isOptional: true, name: "Dead letters lost", hint: "Dead letters per second that no queue accepted" }),
 ];
 
+/** The users with permissions in each vhost. */
+function usersByVhost(permissions) {
+  const all = new Map();
+  for (const { user, vhost } of permissions) all.set(vhost, [...(all.get(vhost) ?? []), user]);
+  return all;
+}
+
 export default function Vhosts() {
+  const permissions = usePolled(isAdministrator() ? path("permissions") : null);
+  const columns = useMemo(() => columnsOf(permissions.data && usersByVhost(permissions.data)), [permissions.data]);
   const add = async () => {
     const name = await openDialog((close) => html`<${NewVhost} close=${close} />`);
     if (name) go(href("admin", "vhosts", name));

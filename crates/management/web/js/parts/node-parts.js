@@ -1,0 +1,31 @@
+// Parts of the page of a node: what its HTTP listeners serve, and what it does with the disk.
+
+import { Card, Facts } from "../components.js";
+import { bytes, count, duration, number, rateOf } from "../format.js";
+import { html } from "../html.js";
+import { ListTable } from "../table.js";
+
+const COLUMNS = [
+  { key: "description", title: "Context", sort: "description", render: (one) => one.description },
+  { key: "address", title: "Address", sort: "ip", width: "8rem", render: (one) => one.ip },
+  { key: "port", title: "Port", sort: "port", width: "5rem", align: "right", render: (one) => one.port },
+  { key: "tls", title: "TLS", width: "4rem", render: (one) => (one.tls ? "yes" : "no") },
+  { key: "path", title: "Path", width: "4rem", render: (one) => html`<code>${one.path}</code>` },
+];
+
+/** The contexts of the HTTP listeners: this page with the API, and metrics. */
+export const WebContexts = ({ contexts = [] }) => html`<${Card} title="Web contexts" test="web-contexts">
+  <${ListTable} id="web-contexts" rows=${contexts} columns=${COLUMNS} rowKey=${(one) => `${one.description}\n${one.ip}\n${one.port}\n${one.path}`}
+    noun="context" empty="No HTTP listeners." /><//>`;
+
+const average = (ms) => (ms > 0 ? `, ${duration(ms)} each` : "");
+
+/** Reads, writes and syncs of the data directory since the start. */
+export const DiskOperations = ({ node }) => html`<${Card} title="Disk operations" test="disk-operations"><${Facts} items=${[
+  ["Reads", `${number(node.io_read_count)} (${rateOf(node.io_read_count_details)})${average(node.io_read_avg_time)}`],
+  ["Bytes read", bytes(node.io_read_bytes)],
+  ["Writes", `${number(node.io_write_count)} (${rateOf(node.io_write_count_details)})${average(node.io_write_avg_time)}`],
+  ["Bytes written", bytes(node.io_write_bytes)],
+  ["Syncs", `${number(node.io_sync_count)} (${rateOf(node.io_sync_count_details)})${average(node.io_sync_avg_time)}`],
+]} />
+  <p class="muted">${count(node.io_sync_count, "sync")} since the start: a confirm of a persistent message waits for one.</p><//>`;
