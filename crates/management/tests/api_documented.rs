@@ -20,6 +20,15 @@ fn with_signs(path: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
+/// The methods for which a text calls `get`, `put` and so on.
+fn methods_in(text: &str) -> BTreeSet<String> {
+    let methods = METHODS.iter().filter(|method| {
+        text.match_indices(&format!("{method}("))
+            .any(|(at, _)| !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+    });
+    methods.map(|method| method.to_uppercase()).collect()
+}
+
 /// Adds the routes of a file, as `.route("/api/...", get(...).put(...))`.
 fn read_routes(text: &str, routes: &mut Routes) {
     for call in text.split(".route(").skip(1) {
@@ -33,12 +42,17 @@ fn read_routes(text: &str, routes: &mut Routes) {
             depth == 0
         });
         let call = &call[..end.unwrap().0];
-        let methods = METHODS.iter().filter(|method| {
-            call.match_indices(&format!("{method}(")).any(|(at, _)| {
-                !call[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-            })
-        });
-        let methods: BTreeSet<String> = methods.map(|method| method.to_uppercase()).collect();
+        // Other functions of this name have no path.
+        if !call.contains(['"', '&']) {
+            continue;
+        }
+        let mut methods = methods_in(call);
+        if methods.is_empty() {
+            // They have a name of their own: `let methods = post(login).delete(logout)`.
+            let (_, name) = call.rsplit_once(' ').unwrap();
+            let (_, value) = text.split_once(&format!("let {name} = ")).unwrap();
+            methods = methods_in(value.split(';').next().unwrap());
+        }
         let literal = call.split('"').nth(1).unwrap_or_default();
         let paths = match literal {
             // The bindings between two ends, for both kinds of destinations.

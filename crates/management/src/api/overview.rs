@@ -122,7 +122,7 @@ fn listener(node: &str, listener: &Listener) -> Value {
     })
 }
 
-/// What the HTTP listeners serve: the page with this API and metrics, or metrics alone.
+/// Contexts of the HTTP listeners: the page with this API and metrics, or metrics alone.
 pub(crate) fn contexts(node: &NodeSnapshot) -> Value {
     let described = |listener: &Listener| match listener.protocol {
         "http" | "https" => Some(context(&node.name, "Leveret management", listener)),
