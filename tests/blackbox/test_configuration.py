@@ -121,15 +121,20 @@ def test_all_faults_are_reported_before_anything_starts(run, tmp_path):
     assert result.returncode == 1
     assert result.stderr.splitlines() == [
         "leveret: a.conf, line 1: unknown key 'heartbeet', did you mean 'heartbeat'?",
-        "leveret: a.conf, line 5: expected 'key = value', got 'x'",
         "leveret: a.conf, line 2: heartbeat must be a number from 0 to 65535, got 'soon'",
         "leveret: a.conf, line 4: listeners.tcp.1 must be a port or an address with a port, got 'foo'",
+        "leveret: a.conf, line 5: expected 'key = value', got 'x'",
         "leveret: a.conf, line 6: proxy_protocol is not possible: the proxy protocol is not known",
     ]
     assert not (tmp_path / "data").exists()
     missing = run("--config", "missing.conf")
     assert missing.returncode == 1
     assert missing.stderr.startswith("leveret: cannot read configuration file missing.conf: No such file")
+    terms = run(conf="%% advanced.config\n[{rabbit, [{tcp_listeners, [5672]}]}].\n")
+    assert terms.stderr == ("leveret: a.conf, line 2: Erlang terms, as in advanced.config, are not read; write every "
+                            "setting as 'key = value'\n")
+    part = run(conf="vm_memory_high_watermark = 0.4\n")
+    assert part.stderr.endswith("did you mean 'vm_memory_high_watermark.relative'?\n")
 
 
 def test_a_key_without_effect_is_a_warning(start):

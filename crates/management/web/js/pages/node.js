@@ -15,7 +15,13 @@ import { alarmsOf, oneDecimal } from "./overview.js";
 const asBytes = Object.assign((value) => bytes(value), { isBytes: true });
 
 /** Titles for RabbitMQ's names of memory parts. */
-const PARTS = { binary: "Messages in memory", mgmt_db: "Statistics: samples for rates and charts", other_system: "Other" };
+const PARTS = {
+  binary: "Messages in memory",
+  code: "Code of the program",
+  connection_writers: "Data for clients, not sent yet",
+  mgmt_db: "Statistics: samples for rates and charts",
+  other_system: "Other",
+};
 
 const MEMORY = [
   { key: "part", title: "Part", sort: "title", render: (part) => html`<span title=${part.name}>${part.title}</span>` },
