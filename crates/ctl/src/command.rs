@@ -116,6 +116,8 @@ pub(crate) struct Command {
     pub(crate) tools: Tools,
     /// Usage, behind the name of the tool and the options of all commands.
     pub(crate) usage: &'static str,
+    /// Options of Leveret's own, which only the usage of `leveretctl` shows; empty if there are none.
+    pub(crate) own_options: &'static str,
     /// Summary in one line.
     pub(crate) about: &'static str,
     /// Smallest and largest number of words.
@@ -149,6 +151,7 @@ impl Command {
             section,
             tools: Tools::Ctl,
             usage,
+            own_options: "",
             about,
             words: (0, 0),
             switches: &[],
@@ -204,6 +207,10 @@ impl Command {
 
     pub(crate) const fn usage(self, usage: &'static str) -> Self {
         Self { usage, ..self }
+    }
+
+    pub(crate) const fn own_options(self, own_options: &'static str) -> Self {
+        Self { own_options, ..self }
     }
 
     /// Makes it a command of both tools.

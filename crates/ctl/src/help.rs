@@ -63,7 +63,11 @@ pub(crate) fn all(tool: Tool) -> String {
 /// Usage of a command, below an error.
 pub(crate) fn usage(tool: Tool, command: &Command) -> String {
     let name = tool.name();
-    format!("\nUsage\n\n{name} [--node <node>] [--longnames] [--quiet] {}", command.usage)
+    let own = match tool {
+        Tool::Leveretctl if !command.own_options.is_empty() => format!(" {}", command.own_options),
+        _ => String::new(),
+    };
+    format!("\nUsage\n\n{name} [--node <node>] [--longnames] [--quiet] {}{own}", command.usage)
 }
 
 /// Help of a command.
@@ -161,6 +165,13 @@ mod tests {
         assert_eq!(what, "Command 'list_queuess' not found.");
         assert_eq!(nearest, "Did you mean 'list_queues'?");
         assert_eq!(more, "'leveretctl help' lists all commands.");
+    }
+
+    #[test]
+    fn own_options_are_in_the_usage_of_leveretctl_only() {
+        let shown = |tool| usage(tool, find(tool, &["import_definitions".to_owned()]).unwrap());
+        assert!(shown(Tool::Leveretctl).ends_with("[--timeout <timeout>] [--dry-run]"));
+        assert!(shown(Tool::Rabbitmqctl).ends_with("[--timeout <timeout>]"));
     }
 
     #[test]

@@ -43,13 +43,14 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(
         Section::Definitions,
         "import_definitions",
-        "import_definitions <file_path> [--format <json | erlang>] [--skip-if-unchanged] [--dry-run] \
+        "import_definitions <file_path> [--format <json | erlang>] [--skip-if-unchanged] \
          [--timeout <timeout>]",
         "Imports users, vhosts, permissions, policies and topology from a file",
         import,
     )
     .words(0, 1)
     .switches(&[FORMAT, Switch::flag("skip-if-unchanged"), Switch::flag("dry-run")])
+    .own_options("[--dry-run]")
     .check(|call| {
         check_format(call)?;
         match call.words.first().map(Path::new) {
